@@ -1,0 +1,86 @@
+//! What can go wrong with an index.
+
+use alloc::string::String;
+
+/// A result of this layer.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// What went wrong, with the facts that a reader needs to act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The layer below failed or refused.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A key of another length than the index was made for.
+    #[error("a key of {found} bytes: this index holds keys of {expected} bytes")]
+    KeyLength {
+        /// The length chosen when the index was made.
+        expected: u64,
+        /// The length given.
+        found: u64,
+    },
+    /// A value of another length than the index was made for.
+    #[error("a value of {found} bytes: this index holds values of {expected} bytes")]
+    ValueLength {
+        /// The length chosen when the index was made.
+        expected: u64,
+        /// The length given.
+        found: u64,
+    },
+    /// A key and value too long for a node.
+    #[error("an entry of {found} bytes: with these nodes, key and value have at most {limit}")]
+    EntryTooLong {
+        /// The length of key and value together.
+        found: u64,
+        /// The most that key and value can have together.
+        limit: u64,
+    },
+    /// Entries to load do not come in ascending order of their keys.
+    #[error("entry {position} is not in ascending order of the keys")]
+    NotSorted {
+        /// Its place among the entries, from 0.
+        position: u64,
+    },
+    /// Loading into an index that is not empty.
+    #[error("only an empty index can be loaded")]
+    NotEmpty,
+    /// A tree that can't stand on this view of a device.
+    #[error("{tree} can't stand on {medium}")]
+    WrongMedium {
+        /// The tree.
+        tree: &'static str,
+        /// The view that was given.
+        medium: &'static str,
+    },
+    /// A parameter that the tree does not have.
+    #[error("{tree} has no parameter {name}")]
+    UnknownParameter {
+        /// The tree.
+        tree: &'static str,
+        /// The parameter given.
+        name: String,
+    },
+    /// A parameter whose value does not fit.
+    #[error("{name}={value}: {expected}")]
+    BadParameter {
+        /// The parameter.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// What is possible.
+        expected: &'static str,
+    },
+    /// An operation that this kind of index or durability does not offer.
+    #[error("{what}")]
+    Unsupported {
+        /// What can't be done, and what can be done instead.
+        what: &'static str,
+    },
+}
+
+impl From<device::Error> for Error {
+    fn from(error: device::Error) -> Self {
+        Error::Store(error.into())
+    }
+}

@@ -1,0 +1,89 @@
+//! Every tree, in one sorted list: one more tree is one folder and one line.
+
+use alloc::boxed::Box;
+
+use device::{Geometry, Medium, SectorGeometry};
+use store::EntryShape;
+
+use crate::parameters::{Parameter, Settings};
+use crate::{Index, Result};
+
+/// All trees, sorted by name.
+pub const TREES: &[&Entry] = &[];
+
+/// What a user chooses when an index is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The shape of the entries.
+    pub shape: EntryShape,
+    /// The memory budget for caches and buffers, in bytes.
+    pub memory_bytes: u64,
+    /// The tree's parameters.
+    pub settings: Settings,
+}
+
+/// The shape of the medium that a tree is to stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediumShape {
+    /// Raw flash.
+    Nand(Geometry),
+    /// A disk.
+    Sectors(SectorGeometry),
+}
+
+/// Makes or opens an index on a medium.
+pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
+
+/// What there is to know about a tree without making one.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// The paper that describes it.
+    pub paper: &'static str,
+    /// True if it stands on raw flash.
+    pub nand: bool,
+    /// True if it stands on sectors.
+    pub sectors: bool,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// Makes an empty index.
+    pub create: Open,
+    /// Opens an index that was closed.
+    pub open: Open,
+    /// The least memory budget that works, in bytes.
+    pub least_memory: fn(&Options, MediumShape) -> Result<u64>,
+    /// What a workload would cost, by the tree's cost model.
+    pub predict: fn(&Profile, &Options, MediumShape) -> Result<Prediction>,
+}
+
+/// A workload in numbers, for the cost models.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Profile {
+    /// Entries in the index.
+    pub entries: u64,
+    /// Share of the operations that are lookups, 0 to 1.
+    pub lookups: f64,
+    /// Share of the operations that are puts, 0 to 1.
+    pub puts: f64,
+    /// Share of the operations that are deletes, 0 to 1.
+    pub deletes: f64,
+}
+
+/// What an operation of a workload costs on average, by a tree's cost model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Pages read an operation.
+    pub page_reads: f64,
+    /// Pages written an operation, before any translation layer.
+    pub page_writes: f64,
+    /// Nodes on the way from the root to a leaf.
+    pub height: u32,
+}
+
+/// The tree called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    TREES.iter().copied().find(|entry| entry.name == name)
+}

@@ -1,0 +1,165 @@
+//! The traits: [`Tree`] is what the author of a tree writes, [`Index`] is what users call.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::Display;
+use core::ops::Bound;
+
+use device::Meter;
+use store::{Memory, Update};
+
+use crate::Result;
+
+/// Which way a range is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From the lowest key to the highest.
+    #[default]
+    Ascending,
+    /// From the highest key to the lowest.
+    Descending,
+}
+
+/// A range of keys and the direction in which to read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRange<'k> {
+    /// The lower bound.
+    pub from: Bound<&'k [u8]>,
+    /// The upper bound.
+    pub to: Bound<&'k [u8]>,
+    /// Which way.
+    pub direction: Direction,
+}
+
+impl KeyRange<'_> {
+    /// All keys, ascending.
+    pub const ALL: KeyRange<'static> =
+        KeyRange { from: Bound::Unbounded, to: Bound::Unbounded, direction: Direction::Ascending };
+
+    /// The same keys, the other way round.
+    #[must_use]
+    pub const fn reversed(mut self) -> Self {
+        self.direction = match self.direction {
+            Direction::Ascending => Direction::Descending,
+            Direction::Descending => Direction::Ascending,
+        };
+        self
+    }
+}
+
+/// An entry: its key and its value.
+pub type KeyValue<'c> = (&'c [u8], &'c [u8]);
+
+/// Entries one after the other.
+pub trait Cursor {
+    /// The next entry, or `None` after the last; then and after an error always `None`.
+    ///
+    /// # Errors
+    /// The device failed, or a page that was read is damaged.
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>>;
+}
+
+/// How an index stands at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Nodes on a longest way from the root to a leaf; 0 where there is no tree.
+    pub height: u32,
+    /// Pages of the medium that hold live data (a node of several pages counts them all; nodes
+    /// that share a page count it once).
+    pub live_pages: u64,
+    /// Bytes of memory in use, by purpose.
+    pub memory: Memory,
+    /// The most that cache, buffers and tables took together so far, in bytes.
+    pub memory_peak: u64,
+}
+
+/// Reading, which trees and indexes share.
+pub trait Lookup: Send {
+    /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach; returns
+    /// the whole length of the value, or `None` if the key is absent.
+    ///
+    /// # Errors
+    /// The key can't be in this index, the device failed, or a page is damaged.
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>>;
+
+    /// The entries of `range`, in its direction.
+    ///
+    /// # Errors
+    /// As [`get`](Lookup::get).
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>>;
+
+    /// Verifies every invariant of the index, and tells each violation to `finding`.
+    ///
+    /// # Errors
+    /// The device failed. Damage is a finding, not an error.
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()>;
+
+    /// How the index stands.
+    fn statistics(&self) -> Statistics;
+
+    /// The books of the device below, if it keeps any.
+    fn meter(&self) -> Option<&Meter>;
+}
+
+/// What the author of a tree writes. There is no journal in it and no durability:
+/// `Durable` adds both.
+pub trait Tree: Lookup {
+    /// Refuses the updates of `batch` that can't be taken, before anything is changed: keys or
+    /// values of a wrong length, and a device without room for the worst case.
+    ///
+    /// # Errors
+    /// What would go wrong.
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()>;
+
+    /// Makes one admitted change.
+    ///
+    /// # Errors
+    /// The device failed, or a page is damaged.
+    fn apply(&mut self, update: &Update<'_>) -> Result<()>;
+
+    /// Fills the empty tree with `sorted` entries, nodes to `fill_percent` of their room; returns
+    /// how many there were.
+    ///
+    /// # Errors
+    /// The tree is not empty, the entries are not in order, or as [`apply`](Tree::apply).
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64>;
+
+    /// Does owed work on about `pages` pages; returns whether more is owed.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn maintain(&mut self, pages: u32) -> Result<bool>;
+
+    /// Writes back all that is only in memory, and returns the root record from which the tree
+    /// can be opened.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn settle(&mut self) -> Result<Vec<u8>>;
+
+    /// The recovery mechanism that the tree stands on.
+    fn recovery(&mut self) -> &mut dyn store::Recovery;
+}
+
+/// What users call: an ordered index with batches and durability.
+pub trait Index: Lookup {
+    /// Makes all changes of `batch`, or none if it is refused.
+    ///
+    /// # Errors
+    /// The batch was refused (nothing changed), or the device failed.
+    fn update(&mut self, batch: &[Update<'_>]) -> Result<()>;
+
+    /// Fills the empty index with `sorted` entries, nodes to `fill_percent` of their room; returns
+    /// how many there were.
+    ///
+    /// # Errors
+    /// The index is not empty, the entries are not in order, or the device failed.
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64>;
+
+    /// Writes back all that is only in memory and leaves the device closed: it can be opened
+    /// again, until the next update.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn close(&mut self) -> Result<()>;
+}

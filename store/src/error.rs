@@ -1,0 +1,80 @@
+//! What can go wrong above the device.
+
+use crate::LogicalPage;
+
+/// A result of this layer.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// What went wrong, with the facts that a reader needs to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device below failed or refused.
+    #[error("{0}")]
+    Device(#[from] device::Error),
+    /// A page does not have the checksum that was written with it.
+    #[error("{page} is corrupt: its checksum is {found:#010x}, expected {expected:#010x}")]
+    CorruptPage {
+        /// The page.
+        page: LogicalPage,
+        /// The checksum stored in the page.
+        expected: u32,
+        /// The checksum of the bytes that were read.
+        found: u32,
+    },
+    /// A page has a good checksum but contents that make no sense.
+    #[error("{page} is damaged: {what}")]
+    DamagedPage {
+        /// The page.
+        page: LogicalPage,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The medium holds no index of this format.
+    #[error("this is no flashtree index: {what}")]
+    NotAnIndex {
+        /// What was expected and not found.
+        what: &'static str,
+    },
+    /// The medium holds an index of another format version.
+    #[error("format version {found}: this program reads version {expected}")]
+    OtherVersion {
+        /// The version that this program reads.
+        expected: u32,
+        /// The version found.
+        found: u32,
+    },
+    /// An index without durability was not closed, so its contents can't be trusted.
+    #[error("the index was not closed, and it was made with durability none: make it anew")]
+    NotClosed,
+    /// The memory budget is too small.
+    #[error("{have} bytes of memory are too few: at least {need} are needed")]
+    LittleMemory {
+        /// Bytes given.
+        have: u64,
+        /// The least that works, in bytes.
+        need: u64,
+    },
+    /// No page is free.
+    #[error("full: all {pages} pages are in use")]
+    Full {
+        /// Pages that the page file can hold.
+        pages: u64,
+    },
+    /// A node size that the medium or the entries do not allow.
+    #[error("nodes of {bytes} bytes: {what}")]
+    NodeSize {
+        /// Bytes asked for.
+        bytes: u32,
+        /// Which sizes are possible.
+        what: &'static str,
+    },
+    /// A root record too long for the anchor.
+    #[error("a root record of {bytes} bytes does not fit the {limit} bytes that it has")]
+    RootRecord {
+        /// Its length.
+        bytes: u64,
+        /// The most it can have.
+        limit: u64,
+    },
+}
