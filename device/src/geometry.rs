@@ -285,7 +285,7 @@ impl SectorGeometry {
     /// # Errors
     /// [`Error::BadLength`] or [`Error::NoSuchSector`].
     pub fn check_run(&self, first: Sector, length: usize) -> Result<()> {
-        if length % self.sector_bytes as usize != 0 {
+        if !length.is_multiple_of(self.sector_bytes as usize) {
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             return Err(Error::BadLength { offset: 0, length, limit: self.sector_bytes });
         }

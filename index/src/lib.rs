@@ -1,16 +1,34 @@
 //! Ordered indexes for flash: one folder a tree, behind one interface.
+//!
+//! [`registry::TREES`] lists them. Each is made by its [`registry::Entry`] on a
+//! [`device::Medium`], and from then on is an [`Index`]. The author of a tree writes a [`Tree`];
+//! [`Durable`] makes an index of it.
+//!
+//! Invariant: no tree knows of another, and nothing here knows what a workload is.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod b_plus;
+mod durable;
 mod error;
 pub mod parameters;
 pub mod registry;
+mod root_record;
 mod traits;
 
+pub use durable::Durable;
 pub use error::{Error, Result};
 pub use traits::{Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Statistics, Tree};
 
 pub use store::{EntryShape, Memory, Update, Width};
+
+/// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.
+fn entry_size(found: usize, limit: usize) -> Result<()> {
+    if found > limit {
+        return Err(Error::EntryTooLong { found: found as u64, limit: limit as u64 });
+    }
+    Ok(())
+}

@@ -6,10 +6,10 @@ use device::{Geometry, Medium, SectorGeometry};
 use store::EntryShape;
 
 use crate::parameters::{Parameter, Settings};
-use crate::{Index, Result};
+use crate::{Index, Result, b_plus};
 
 /// All trees, sorted by name.
-pub const TREES: &[&Entry] = &[];
+pub const TREES: &[&Entry] = &[&b_plus::ENTRY];
 
 /// What a user chooses when an index is made.
 #[derive(Clone, Debug)]

@@ -102,7 +102,7 @@ pub trait Lookup: Send {
 }
 
 /// What the author of a tree writes. There is no journal in it and no durability:
-/// `Durable` adds both.
+/// [`Durable`](crate::Durable) adds both.
 pub trait Tree: Lookup {
     /// Refuses the updates of `batch` that can't be taken, before anything is changed: keys or
     /// values of a wrong length, and a device without room for the worst case.

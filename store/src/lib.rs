@@ -1,25 +1,37 @@
 //! What trees stand on: the page file with its cache and memory budget, and the node codec.
+//!
+//! - A [`PageFile`] is a growing set of pages over [`device::Sectors`], each found by its
+//!   [`LogicalPage`], read and written through a cache of bounded size, each with a checksum.
+//! - A [`node::Codec`] keeps a sorted run of entries in such a page.
+//!
+//! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
+//! its root record is bytes to the anchor.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod cache;
+mod checksum;
 mod error;
 mod memory;
+pub mod node;
+mod page_file;
 mod recovery;
 mod shape;
 mod update;
 
 pub use error::{Error, Result};
 pub use memory::Memory;
+pub use page_file::{FRAMES_LEAST, PageCheck, PageFile, PageFileOptions};
 pub use recovery::Recovery;
 pub use shape::{EntryShape, Width};
 pub use update::Update;
 
 use core::fmt;
 
-/// A page of a page file: the address that trees use, counted in nodes from 0.
+/// A page of a page file: the address that trees use, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalPage(pub u32);
 

@@ -1,0 +1,264 @@
+//! What a history is played on.
+
+use device::{Geometry, NandCosts, SectorGeometry, Sectors};
+use index::parameters::Settings;
+use index::registry::{Entry, MediumShape, Options, TREES};
+use index::{EntryShape, Index};
+use sim::SimulatedNand;
+
+use crate::ram_disk::RamDisk;
+
+/// A shape of entries with the name that cases give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Its name.
+    pub name: &'static str,
+    /// The shape.
+    pub shape: EntryShape,
+}
+
+const SHAPES: [Shape; 4] = [
+    Shape { name: "4+4", shape: EntryShape::fixed(4, 4) },
+    Shape { name: "8+4", shape: EntryShape::fixed(8, 4) },
+    Shape { name: "8+8", shape: EntryShape::fixed(8, 8) },
+    Shape { name: "variable", shape: EntryShape::VARIABLE },
+];
+
+/// How much memory the tree gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryLevel {
+    /// The least that it says it works with.
+    Least,
+    /// Twice that.
+    Double,
+    /// Sixteen times that.
+    Sixteenfold,
+    /// 1 MiB.
+    Mebibyte,
+}
+
+impl MemoryLevel {
+    const ALL: [(MemoryLevel, &'static str); 4] = [
+        (MemoryLevel::Least, "least"),
+        (MemoryLevel::Double, "2x"),
+        (MemoryLevel::Sixteenfold, "16x"),
+        (MemoryLevel::Mebibyte, "1MiB"),
+    ];
+
+    fn bytes(self, least: u64) -> u64 {
+        match self {
+            MemoryLevel::Least => least,
+            MemoryLevel::Double => least * 2,
+            MemoryLevel::Sixteenfold => least * 16,
+            MemoryLevel::Mebibyte => 1 << 20,
+        }
+    }
+}
+
+/// What the tree stands on.
+#[derive(Clone, Copy)]
+pub enum Stand {
+    /// A disk in memory.
+    Ram,
+    /// A translation layer over a simulated chip.
+    Ftl(&'static ftl::Entry),
+    /// A simulated chip.
+    Nand,
+}
+
+impl Stand {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Stand::Ram => "ram",
+            Stand::Ftl(entry) => entry.name,
+            Stand::Nand => "nand",
+        }
+    }
+
+    fn all() -> Vec<Stand> {
+        let ftls = ftl::FTLS.iter().map(|entry| Stand::Ftl(entry));
+        [Stand::Ram, Stand::Nand].into_iter().chain(ftls).collect()
+    }
+
+    fn carries(&self, entry: &Entry) -> bool {
+        match self {
+            Stand::Nand => entry.nand,
+            Stand::Ram | Stand::Ftl(_) => entry.sectors,
+        }
+    }
+}
+
+/// One case of the suite.
+#[derive(Clone)]
+pub struct Case {
+    /// The tree.
+    pub entry: &'static Entry,
+    /// Parameters of the tree, as text.
+    pub parameters: Vec<(&'static str, String)>,
+    /// Bytes in a page of the device.
+    pub page_bytes: u32,
+    /// The shape of the entries.
+    pub shape: Shape,
+    /// The memory.
+    pub memory: MemoryLevel,
+    /// What the tree stands on.
+    pub stand: Stand,
+    /// The seed of the history.
+    pub seed: u64,
+}
+
+/// All cases of a tree: every page size, shape, memory level and stand, and parameters that make
+/// nodes larger and smaller than pages where the tree has them.
+#[must_use]
+pub fn cases(entry: &'static Entry) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for stand in Stand::all().into_iter().filter(|stand| stand.carries(entry)) {
+        for page_bytes in [512, 2048, 4096] {
+            for shape in SHAPES {
+                for (memory, _) in MemoryLevel::ALL {
+                    for parameters in parameter_sets(entry, page_bytes) {
+                        let seed = cases.len() as u64 + 1;
+                        cases.push(Case {
+                            entry,
+                            parameters,
+                            page_bytes,
+                            shape,
+                            memory,
+                            stand,
+                            seed,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
+fn parameter_sets(entry: &Entry, page_bytes: u32) -> Vec<Vec<(&'static str, String)>> {
+    let has_node = entry.parameters.iter().any(|parameter| parameter.name == "node");
+    let mut sets = vec![Vec::new()];
+    if has_node {
+        sets.extend([page_bytes / 4, page_bytes * 2].map(|bytes| vec![("node", bytes.to_string())]));
+    }
+    sets
+}
+
+/// The case called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<Case> {
+    TREES.iter().flat_map(|entry| cases(entry)).find(|case| case.name() == name)
+}
+
+impl Case {
+    /// A name that tells the case from all others.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let memory = MemoryLevel::ALL.iter().find(|(level, _)| *level == self.memory);
+        let parameters: String =
+            self.parameters.iter().map(|(name, value)| format!(":{name}={value}")).collect();
+        format!(
+            "{}{parameters}/{}/{}/{}/{}/seed-{}",
+            self.entry.name,
+            self.stand.name(),
+            self.page_bytes,
+            self.shape.name,
+            memory.map_or("", |(_, name)| name),
+            self.seed
+        )
+    }
+
+    /// The command that plays this case again.
+    #[must_use]
+    pub fn replay(&self) -> String {
+        format!(
+            "FLASHTREE_CASE='{}' cargo test -p flashtree-contract --test trees one_case_again",
+            self.name()
+        )
+    }
+
+    /// The device under the case, empty.
+    #[must_use]
+    pub fn ground(&self, bytes: u64) -> Ground {
+        let pages_per_block = 16;
+        let blocks = (bytes / u64::from(self.page_bytes * pages_per_block)) as u32 + 12;
+        let geometry = Geometry::new(self.page_bytes, pages_per_block, blocks)
+            .and_then(|geometry| geometry.with_spare(self.page_bytes / 32))
+            .expect("the geometry is sound");
+        match self.stand {
+            Stand::Ram => {
+                let sectors = bytes / u64::from(self.page_bytes);
+                let disk = SectorGeometry::new(self.page_bytes, sectors).expect("it is sound");
+                Ground::Ram(RamDisk::new(disk))
+            }
+            Stand::Nand | Stand::Ftl(_) => {
+                Ground::Nand(SimulatedNand::new(geometry, NandCosts::default()))
+            }
+        }
+    }
+
+    /// The options of the index, with the memory that the case gives it.
+    #[must_use]
+    pub fn options(&self, medium: MediumShape) -> Options {
+        let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
+        let settings = Settings::parse(self.entry.name, self.entry.parameters, given)
+            .expect("the case's parameters are the tree's");
+        let mut options = Options { shape: self.shape.shape, memory_bytes: 0, settings };
+        let least = (self.entry.least_memory)(&options, medium).expect("the case fits the tree");
+        options.memory_bytes = self.memory.bytes(least).max(least);
+        options
+    }
+
+    /// Makes the index on `ground`, or opens it.
+    #[must_use]
+    pub fn index<'g>(&self, ground: &'g mut Ground, open: bool) -> Box<dyn Index + 'g> {
+        self.index_over(ground, open, |disk| disk)
+    }
+
+    /// As [`Case::index`], with `wrap` around the disk that the tree stands on.
+    #[must_use]
+    pub fn index_over<'g>(
+        &self,
+        ground: &'g mut Ground,
+        open: bool,
+        wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
+    ) -> Box<dyn Index + 'g> {
+        let medium = self.medium(ground, open, wrap);
+        let shape = match &medium {
+            device::Medium::Nand(nand) => MediumShape::Nand(nand.geometry()),
+            device::Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
+        };
+        let make = if open { self.entry.open } else { self.entry.create };
+        match make(medium, &self.options(shape)) {
+            Ok(index) => index,
+            Err(error) => panic!("{}: {error}\n{}", self.name(), self.replay()),
+        }
+    }
+
+    fn medium<'g>(
+        &self,
+        ground: &'g mut Ground,
+        open: bool,
+        wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
+    ) -> device::Medium<'g> {
+        match (ground, self.stand) {
+            (Ground::Ram(disk), _) => device::Medium::Sectors(wrap(Box::new(disk))),
+            (Ground::Nand(nand), Stand::Ftl(entry)) => {
+                let make = if open { entry.open } else { entry.create };
+                let disk = make(Box::new(nand), &ftl::Options::default());
+                device::Medium::Sectors(wrap(disk.expect("the translation layer works")))
+            }
+            (Ground::Nand(nand), _) => device::Medium::Nand(Box::new(nand)),
+        }
+    }
+}
+
+/// A device that outlives the indexes on it.
+pub enum Ground {
+    /// A disk in memory.
+    Ram(RamDisk),
+    /// A simulated chip.
+    Nand(SimulatedNand),
+}

@@ -1,0 +1,26 @@
+//! The suite that every tree of the registry passes, on every view of a device it can stand on.
+//!
+//! A [`Case`] is a tree, a page size, a shape of entries, a memory budget, what the tree stands on
+//! and a seed. [`run`] plays a random history on it and compares every answer with an in-memory
+//! ordered map. A case has a name, and a failure prints the command that plays it again.
+
+mod case;
+mod history;
+mod model;
+
+pub use case::{Case, MemoryLevel, Shape, Stand, cases, find};
+pub use history::run;
+pub use model::Model;
+
+use index::{Index, Lookup};
+
+/// Every finding of the index's own check, as text.
+///
+/// # Panics
+/// The check itself failed.
+pub fn findings(index: &mut dyn Index) -> Vec<String> {
+    let mut findings = Vec::new();
+    let outcome = Lookup::check(index, &mut |finding| findings.push(finding.to_string()));
+    outcome.expect("the check runs to its end");
+    findings
+}

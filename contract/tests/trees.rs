@@ -1,0 +1,49 @@
+//! Every tree of the registry passes the suite.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::panic::catch_unwind;
+
+use flashtree_contract::tree::{Case, cases, find, run};
+use index::registry::TREES;
+
+/// Plays `case` and, if it fails, says how to play it again.
+fn play(case: &Case) {
+    if catch_unwind(|| run(case)).is_err() {
+        panic!("{} failed; play it again with\n  {}", case.name(), case.replay());
+    }
+}
+
+#[test]
+fn every_tree_agrees_with_an_ordered_map_in_every_case() {
+    let cases: Vec<_> = TREES.iter().flat_map(|entry| cases(entry)).collect();
+    assert!(cases.len() > 100, "{} cases", cases.len());
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) =
+                    cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    play(case);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn one_case_again() {
+    let Ok(name) = std::env::var("FLASHTREE_CASE") else {
+        // Without a name there is nothing to play again; that names are found is tested below.
+        return;
+    };
+    play(&find(&name).unwrap_or_else(|| panic!("there is no case {name}")));
+}
+
+#[test]
+fn every_case_is_found_by_its_name() {
+    for case in TREES.iter().flat_map(|entry| cases(entry)) {
+        assert_eq!(find(&case.name()).unwrap().name(), case.name());
+    }
+}

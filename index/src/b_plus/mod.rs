@@ -1,0 +1,345 @@
+//! `b-plus`: the standard B+-tree, the yardstick of all five papers.
+//!
+//! Every node is a page of the page file, rewritten in place. Entries are in the leaves; an inner
+//! node holds, for each child, the lowest key that may be below it and the child's page. There are
+//! no links between leaves: a range goes on through the parents, so a 2 KiB leaf holds 170 entries
+//! of 12 bytes, and the same tree can wander on raw flash.
+//!
+//! One `put`, from top to bottom: [`BPlus::put`] goes down to the leaf ([`descent`]), writes the
+//! entry, and where the leaf is full splits it ([`growth`]); a delete borrows or merges
+//! ([`shrinking`]).
+//!
+//! # Choices that textbooks leave open
+//! - A full node is split in the middle. Only where keys arrive in ascending order, at the right
+//!   edge of the tree, the left node keeps `fill` percent.
+//! - A node below half borrows from, or merges with, one neighbour: the left one if there is one.
+//! - Separators between leaves of variable keys are as short as they can be.
+//! - With entries of variable length a node may stay below half, where its neighbour's entries or
+//!   the parent's new separator would not fit.
+//!
+//! # Invariants
+//! - The first key of an inner node is exactly the separator that its parent has for it; on the
+//!   left edge that is the lowest key there is.
+//! - A child's level is its parent's minus one, so no damage can make a descent run in a circle.
+//! - At most three pages are needed at a time: see [`store::FRAMES_LEAST`].
+
+mod check;
+mod cost;
+mod descent;
+mod growth;
+mod layout;
+mod load;
+mod scan;
+mod shrinking;
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use device::{Cause, Medium, Meter};
+use store::node;
+use store::{LogicalPage, PageFile, PageFileOptions, Recovery, Update};
+
+use crate::parameters::{Kind, Parameter};
+use crate::registry::{Entry, MediumShape, Options};
+use crate::{
+    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
+};
+use descent::Path;
+use layout::{Nodes, Root};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "the standard B+-tree, one node a page, rewritten in place",
+    paper: "the baseline of all five papers",
+    nand: false,
+    sectors: true,
+    parameters: PARAMETERS,
+    create,
+    open,
+    least_memory,
+    predict: cost::predict,
+};
+
+const NAME: &str = "b-plus";
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "node",
+        about: "bytes in a node: a multiple or a whole fraction of the device's page",
+        kind: Kind::Bytes,
+        default: "",
+    },
+    Parameter {
+        name: "fill",
+        about: "percent of a node that loading, and keys in ascending order, fill (50 or more)",
+        kind: Kind::Percent,
+        default: "70",
+    },
+];
+
+/// How full a put found a leaf.
+enum Put {
+    Done,
+    /// There was no room for the entry, which belongs behind all others if `last`.
+    Full {
+        last: bool,
+    },
+}
+
+/// The tree.
+pub(crate) struct BPlus<'d> {
+    file: PageFile<'d>,
+    nodes: Nodes,
+    fill_percent: u8,
+    root: LogicalPage,
+    /// Nodes from the root to a leaf; the root's level plus one.
+    height: u8,
+    entries: u64,
+    path: Path,
+    /// A separator on its way to the parent.
+    separator: Vec<u8>,
+    /// As long as a node.
+    scratch: Vec<u8>,
+}
+
+fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let disk = sectors(medium)?;
+    let node_bytes = node_bytes(options, disk.geometry());
+    let nodes = Nodes::new(node_bytes, options.shape)?;
+    let memory_bytes = cache_memory(options, disk.geometry())?;
+    let file = PageFile::create(disk, PageFileOptions { page_bytes: node_bytes, memory_bytes })?;
+    let mut tree = BPlus::over(file, nodes, options);
+    tree.root = tree.file.allocate(Cause::Load)?;
+    tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
+    Ok(Box::new(Durable::new(tree)))
+}
+
+fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let disk = sectors(medium)?;
+    let memory_bytes = cache_memory(options, disk.geometry())?;
+    let (file, record) = PageFile::open(disk, memory_bytes)?;
+    let root = Root::decode(&record, NAME)?;
+    let nodes = Nodes::new(file.page_bytes(), root.shape)?;
+    if root.page.0 >= file.pages_used().1 || root.height == 0 {
+        return Err(store::Error::NotAnIndex { what: "its root record names no page" }.into());
+    }
+    let mut tree = BPlus::over(file, nodes, &Options { shape: root.shape, ..options.clone() });
+    tree.root = root.page;
+    tree.height = root.height;
+    tree.entries = root.entries;
+    Ok(Box::new(Durable::closed(tree)))
+}
+
+fn sectors(medium: Medium<'_>) -> Result<Box<dyn device::Sectors + '_>> {
+    match medium {
+        Medium::Sectors(disk) => Ok(disk),
+        Medium::Nand(_) => Err(Error::WrongMedium { tree: NAME, medium: "raw flash" }),
+    }
+}
+
+fn node_bytes(options: &Options, disk: device::SectorGeometry) -> u32 {
+    let default = disk.sector_bytes().clamp(node::NODE_BYTES_LEAST, node::NODE_BYTES_MOST);
+    match options.settings.number("node") {
+        Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
+        None => default,
+    }
+}
+
+/// Bytes of the memory budget that are not the page file's: the scratch node, the separator, and
+/// a cursor's key and bound.
+fn buffer_bytes(nodes: &Nodes) -> u64 {
+    nodes.leaf.node_bytes() as u64 + 3 * nodes.leaf.entry_bytes_most() as u64
+}
+
+fn cache_memory(options: &Options, disk: device::SectorGeometry) -> Result<u64> {
+    let need = least_memory(options, MediumShape::Sectors(disk))?;
+    let have = options.memory_bytes;
+    if have < need {
+        return Err(store::Error::LittleMemory { have, need }.into());
+    }
+    let nodes = Nodes::new(node_bytes(options, disk), options.shape)?;
+    Ok(have - buffer_bytes(&nodes))
+}
+
+fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
+    let MediumShape::Sectors(disk) = medium else {
+        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    };
+    let node_bytes = node_bytes(options, disk);
+    let nodes = Nodes::new(node_bytes, options.shape)?;
+    Ok(PageFile::least_memory(disk, node_bytes)? + buffer_bytes(&nodes))
+}
+
+impl<'d> BPlus<'d> {
+    fn over(file: PageFile<'d>, nodes: Nodes, options: &Options) -> Self {
+        let fill = options.settings.number("fill").unwrap_or(70);
+        let node_bytes = file.page_bytes() as usize;
+        BPlus {
+            file,
+            fill_percent: fill_percent(fill),
+            root: LogicalPage(0),
+            height: 1,
+            entries: 0,
+            path: Path::new(),
+            separator: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
+            scratch: vec![0; node_bytes],
+            nodes,
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        loop {
+            let leaf = self.descend(key, Cause::Update)?;
+            let Put::Full { last } = self.put_into(leaf, key, value)? else {
+                return Ok(());
+            };
+            let append = last && self.path.is_rightmost();
+            // After a split of the leaf the entry belongs to one of the two halves. Where room had
+            // to be made above the leaf first, the way down has changed.
+            let Some(right) = self.split(0, append)? else {
+                continue;
+            };
+            let half = if key < self.separator.as_slice() { leaf } else { right };
+            if let Put::Done = self.put_into(half, key, value)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn put_into(&mut self, leaf: LogicalPage, key: &[u8], value: &[u8]) -> Result<Put> {
+        let codec = self.nodes.leaf;
+        let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
+        let (done, last) = match codec.search(node, key) {
+            Ok(place) => (codec.replace(node, place, value, &mut self.scratch), false),
+            Err(place) => {
+                let done = codec.insert(node, place, key, value, &mut self.scratch);
+                self.entries += u64::from(done);
+                (done, place == node::count(node))
+            }
+        };
+        Ok(if done { Put::Done } else { Put::Full { last } })
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let leaf = self.descend(key, Cause::Update)?;
+        let codec = self.nodes.leaf;
+        let node = self.file.page(leaf, Cause::Update, &self.nodes)?;
+        let Ok(place) = codec.search(node, key) else {
+            return Ok(());
+        };
+        let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
+        codec.remove(node, place);
+        let underfull = codec.is_underfull(node);
+        self.entries -= 1;
+        if underfull {
+            self.rebalance(0)?;
+        }
+        Ok(())
+    }
+
+    /// Pages that a batch may need in the worst case: each put may split its leaf (twice where a
+    /// short prefix makes a half grow), and each level above once, and the root may get a parent.
+    fn pages_needed(&self, puts: usize) -> u64 {
+        if puts == 0 {
+            return 0;
+        }
+        let splits = if self.nodes.is_variable() { 2 } else { 1 };
+        splits * (puts as u64 + u64::from(self.height)) + 1
+    }
+}
+
+/// Nodes are never filled to less than half, which a delete would mend at once.
+fn fill_percent(percent: u64) -> u8 {
+    percent.clamp(50, 100) as u8
+}
+
+impl Lookup for BPlus<'_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.nodes.check_key(key)?;
+        let leaf = self.descend(key, Cause::Lookup)?;
+        let node = self.file.page(leaf, Cause::Lookup, &self.nodes)?;
+        let Ok(place) = self.nodes.leaf.search(node, key) else {
+            return Ok(None);
+        };
+        let value = self.nodes.leaf.value(node, place);
+        if let Some(wanted) = value.get(offset as usize..) {
+            let length = wanted.len().min(into.len());
+            into[..length].copy_from_slice(&wanted[..length]);
+        }
+        Ok(Some(value.len() as u32))
+    }
+
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        Ok(Box::new(scan::Scan::new(self, range)?))
+    }
+
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        check::check(self, finding)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut memory = self.file.memory();
+        memory.buffers += buffer_bytes(&self.nodes);
+        Statistics {
+            height: u32::from(self.height),
+            live_pages: self.file.sectors_used(),
+            memory,
+            memory_peak: memory.cache + memory.buffers + memory.tables,
+        }
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.file.meter()
+    }
+}
+
+impl Tree for BPlus<'_> {
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let mut puts = 0;
+        for update in batch {
+            self.nodes.check_key(update.key())?;
+            if let Update::Put { key, value } = update {
+                self.nodes.check_value(value)?;
+                entry_size(key.len() + value.len(), self.nodes.leaf.entry_bytes_most())?;
+                puts += 1;
+            }
+        }
+        if self.pages_needed(puts) > u64::from(self.file.pages_free()) {
+            return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        match update {
+            Update::Put { key, value } => self.put(key, value),
+            Update::Delete { key } => self.delete(key),
+        }
+    }
+
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
+        self.load_sorted(sorted, self::fill_percent(u64::from(fill_percent)))
+    }
+
+    fn maintain(&mut self, _pages: u32) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn settle(&mut self) -> Result<Vec<u8>> {
+        self.file.write_back_all()?;
+        let root = Root {
+            shape: self.nodes.shape,
+            page: self.root,
+            height: self.height,
+            entries: self.entries,
+        };
+        Ok(root.encode(NAME))
+    }
+
+    fn recovery(&mut self) -> &mut dyn Recovery {
+        &mut self.file
+    }
+}

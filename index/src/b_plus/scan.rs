@@ -1,0 +1,170 @@
+//! Ranges in both directions, from leaf to leaf through the parents.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::ops::Bound;
+
+use device::Cause;
+use store::node;
+
+use super::BPlus;
+use super::descent::Toward;
+use crate::{Cursor, Direction, KeyRange, KeyValue, Result};
+
+/// A range that is being read. The tree can't change meanwhile, so its way stays right.
+pub(super) struct Scan<'t, 'd> {
+    tree: &'t mut BPlus<'d>,
+    direction: Direction,
+    /// Where it ends.
+    limit: Bound<Vec<u8>>,
+    /// The place in the leaf of the next entry; descending, one above it.
+    place: usize,
+    ended: bool,
+    key: Vec<u8>,
+}
+
+impl<'t, 'd> Scan<'t, 'd> {
+    pub(super) fn new(tree: &'t mut BPlus<'d>, range: KeyRange<'_>) -> Result<Self> {
+        let (start, limit) = match range.direction {
+            Direction::Ascending => (range.from, range.to),
+            Direction::Descending => (range.to, range.from),
+        };
+        for bound in [start, limit] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                tree.nodes.check_key(key)?;
+            }
+        }
+        let mut scan = Scan {
+            tree,
+            direction: range.direction,
+            limit: limit.map(<[u8]>::to_vec),
+            place: 0,
+            ended: false,
+            key: Vec::new(),
+        };
+        scan.place = scan.start(start)?;
+        Ok(scan)
+    }
+
+    /// Goes to the leaf of the first entry; returns the place there.
+    fn start(&mut self, start: Bound<&[u8]>) -> Result<usize> {
+        let toward = match (start, self.direction) {
+            (Bound::Included(key) | Bound::Excluded(key), _) => Toward::Key(key),
+            (Bound::Unbounded, Direction::Ascending) => Toward::First,
+            (Bound::Unbounded, Direction::Descending) => Toward::Last,
+        };
+        let leaf = self.tree.descend_toward(toward, Cause::Lookup)?;
+        let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
+        let search = |key| self.tree.nodes.leaf.search(node, key);
+        Ok(match (start, self.direction) {
+            (Bound::Unbounded, Direction::Ascending) => 0,
+            (Bound::Unbounded, Direction::Descending) => node::count(node),
+            // Ascending from a key, or descending from just below it, starts where it belongs.
+            (Bound::Included(key), Direction::Ascending)
+            | (Bound::Excluded(key), Direction::Descending) => search(key).unwrap_or_else(|at| at),
+            (Bound::Excluded(key), Direction::Ascending)
+            | (Bound::Included(key), Direction::Descending) => {
+                search(key).map_or_else(|at| at, |at| at + 1)
+            }
+        })
+    }
+
+    /// Goes on to a leaf that has an entry at the scan's place; false if there is none.
+    fn find_leaf(&mut self) -> Result<bool> {
+        loop {
+            let leaf = self.tree.path.at(0).page;
+            let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
+            let here = match self.direction {
+                Direction::Ascending => self.place < node::count(node),
+                Direction::Descending => self.place > 0,
+            };
+            if here {
+                return Ok(true);
+            }
+            if !self.next_leaf()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Goes to the neighbouring leaf; false if this is the last.
+    fn next_leaf(&mut self) -> Result<bool> {
+        let tree = &mut *self.tree;
+        for level in 1..tree.height {
+            let step = tree.path.at(level);
+            let node = tree.file.page(step.page, Cause::Lookup, &tree.nodes)?;
+            let (place, toward) = match self.direction {
+                Direction::Ascending if step.place + 1 < node::count(node) => {
+                    (step.place + 1, Toward::First)
+                }
+                Direction::Descending if step.place > 0 => (step.place - 1, Toward::Last),
+                _ => continue,
+            };
+            let child = tree.nodes.child(node, place);
+            tree.path.set(level, step.page, place);
+            let leaf = tree.descend_from(level - 1, child, toward, Cause::Lookup)?;
+            let node = tree.file.page(leaf, Cause::Lookup, &tree.nodes)?;
+            self.place = match self.direction {
+                Direction::Ascending => 0,
+                Direction::Descending => node::count(node),
+            };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The place of the next entry, whose key goes to `self.key`; `None` at the end.
+    fn advance(&mut self) -> Result<Option<usize>> {
+        if !self.find_leaf()? {
+            return Ok(None);
+        }
+        let place = match self.direction {
+            Direction::Ascending => self.place,
+            Direction::Descending => self.place - 1,
+        };
+        let leaf = self.tree.path.at(0).page;
+        let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
+        let key = self.tree.nodes.leaf.key(node, place);
+        if is_beyond(&key, &self.limit, self.direction) {
+            return Ok(None);
+        }
+        key.copy_to(&mut self.key);
+        self.place = match self.direction {
+            Direction::Ascending => place + 1,
+            Direction::Descending => place,
+        };
+        Ok(Some(place))
+    }
+}
+
+/// True if `key` lies behind the end of a range that is read in `direction`.
+fn is_beyond(key: &node::NodeKey<'_>, limit: &Bound<Vec<u8>>, direction: Direction) -> bool {
+    let outward = match direction {
+        Direction::Ascending => Ordering::Greater,
+        Direction::Descending => Ordering::Less,
+    };
+    match limit {
+        Bound::Unbounded => false,
+        Bound::Included(limit) => key.compare(limit) == outward,
+        Bound::Excluded(limit) => {
+            matches!(key.compare(limit), order if order == outward || order == Ordering::Equal)
+        }
+    }
+}
+
+impl Cursor for Scan<'_, '_> {
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        // Until an entry was found, the range counts as ended: so it does after an error.
+        self.ended = true;
+        let Some(place) = self.advance()? else {
+            return Ok(None);
+        };
+        self.ended = false;
+        let leaf = self.tree.path.at(0).page;
+        let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
+        Ok(Some((&self.key, self.tree.nodes.leaf.value(node, place))))
+    }
+}

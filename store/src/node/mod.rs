@@ -1,0 +1,315 @@
+//! Nodes: one codec for a sorted run of entries in a page.
+//!
+//! Every node begins with eight bytes, so that a page of 2 KiB holds 170 entries of 12 bytes:
+//!
+//! ```text
+//!  0        4       6       7      8
+//!  +--------+-------+-------+------+----------------------------------+
+//!  | check- | count | level | kind | entries, packed or with slots    |
+//!  | sum    | u16   | u8    | u8   |                                  |
+//!  +--------+-------+-------+------+----------------------------------+
+//! ```
+//!
+//! Numbers are little-endian. The checksum is the page file's; a codec never touches it. Level 0
+//! is a leaf. Where key and value have fixed lengths, entries are [packed](packed) one behind the
+//! other; otherwise the node is [slotted](slotted) and stores the prefix that its keys share once.
+//!
+//! Invariant: trees see keys and values as slices and never know which form they are in.
+//!
+//! A codec may be handed any bytes: [`Codec::validate`] must accept a page before anything else
+//! is called on it, and after that no call panics.
+
+mod packed;
+mod slotted;
+
+use core::cmp::Ordering;
+
+use crate::Width;
+use packed::Packed;
+use slotted::Slotted;
+
+/// Bytes at the start of every node: checksum, count, level, kind.
+pub const HEADER_BYTES: usize = 8;
+
+/// The smallest node, in bytes.
+pub const NODE_BYTES_LEAST: u32 = 128;
+
+/// The largest node, in bytes: offsets in it are 16 bits.
+pub const NODE_BYTES_MOST: u32 = 32_768;
+
+const COUNT: usize = 4;
+const LEVEL: usize = 6;
+const KIND: usize = 7;
+
+/// A key in a node: what all keys of the node share, and the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeKey<'n> {
+    /// The part that all keys of the node share; empty in packed nodes.
+    pub prefix: &'n [u8],
+    /// The rest of it.
+    pub suffix: &'n [u8],
+}
+
+impl NodeKey<'_> {
+    /// The key's length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.prefix.len() + self.suffix.len()
+    }
+
+    /// True if the key has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How the key stands to `other` in the order of bytes.
+    #[must_use]
+    pub fn compare(&self, other: &[u8]) -> Ordering {
+        let shared = self.prefix.len().min(other.len());
+        match self.prefix[..shared].cmp(&other[..shared]) {
+            Ordering::Equal if shared < self.prefix.len() => Ordering::Greater,
+            Ordering::Equal => self.suffix.cmp(&other[shared..]),
+            unequal => unequal,
+        }
+    }
+
+    /// Replaces the content of `into` by the key.
+    pub fn copy_to(&self, into: &mut alloc::vec::Vec<u8>) {
+        into.clear();
+        into.extend_from_slice(self.prefix);
+        into.extend_from_slice(self.suffix);
+    }
+
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        self.prefix.iter().chain(self.suffix).copied()
+    }
+}
+
+/// How many bytes `one` and `other` begin with alike.
+fn shared_prefix(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usize {
+    one.zip(other).take_while(|(left, right)| left == right).count()
+}
+
+/// Entries that go from one node to its neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shift {
+    /// The entries of the left node from this place on go to the right one.
+    Right(usize),
+    /// So many entries of the right node go to the left one.
+    Left(usize),
+}
+
+/// Reads and writes nodes of one size and one shape of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codec {
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Packed(Packed),
+    Slotted(Slotted),
+}
+
+/// Calls the same method on whichever form the codec has.
+macro_rules! either {
+    ($codec:expr, $form:ident => $call:expr) => {
+        match &$codec.form {
+            Form::Packed($form) => $call,
+            Form::Slotted($form) => $call,
+        }
+    };
+}
+
+impl Codec {
+    /// A codec for nodes of `bytes` bytes; `None` if such a node could not hold four entries.
+    #[must_use]
+    pub fn new(bytes: u32, key: Width, value: Width) -> Option<Self> {
+        if !(NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&bytes) {
+            return None;
+        }
+        let form = match (key, value) {
+            (Width::Fixed(key), Width::Fixed(value)) => {
+                Form::Packed(Packed::new(bytes as usize, key as usize, value as usize)?)
+            }
+            _ => Form::Slotted(Slotted::new(bytes as usize, key, value)),
+        };
+        Some(Codec { form })
+    }
+
+    /// The most bytes that a key and its value may have together.
+    #[must_use]
+    pub fn entry_bytes_most(&self) -> usize {
+        either!(self, form => form.entry_bytes_most())
+    }
+
+    /// Entries that a node holds for certain if all have `key` and `value` bytes.
+    #[must_use]
+    pub fn capacity(&self, key: usize, value: usize) -> usize {
+        either!(self, form => form.capacity(key, value))
+    }
+
+    /// Refuses a page that is no well-formed node of this codec, with a word on what is wrong.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn validate(&self, node: &[u8]) -> core::result::Result<(), &'static str> {
+        either!(self, form => form.validate(node))
+    }
+
+    /// Makes `node` an empty node at `level`.
+    pub fn initialise(&self, node: &mut [u8], level: u8) {
+        node[COUNT..LEVEL].fill(0);
+        node[LEVEL] = level;
+        either!(self, form => form.initialise(node));
+    }
+
+    /// The key at `place`.
+    #[must_use]
+    #[inline]
+    pub fn key<'n>(&self, node: &'n [u8], place: usize) -> NodeKey<'n> {
+        either!(self, form => form.key(node, place))
+    }
+
+    /// The value at `place`.
+    #[must_use]
+    #[inline]
+    pub fn value<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+        either!(self, form => form.value(node, place))
+    }
+
+    /// Finds `key`: `Ok` with its place, or `Err` with the place where it belongs.
+    ///
+    /// # Errors
+    /// The key is absent; the place where it belongs.
+    #[inline]
+    pub fn search(&self, node: &[u8], key: &[u8]) -> core::result::Result<usize, usize> {
+        either!(self, form => form.search(node, key))
+    }
+
+    /// Puts an entry at `place`; false, and nothing changed, if there is no room for it.
+    /// `scratch` is as long as a node.
+    #[must_use]
+    pub fn insert(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        key: &[u8],
+        value: &[u8],
+        scratch: &mut [u8],
+    ) -> bool {
+        either!(self, form => form.insert(node, place, key, value, scratch))
+    }
+
+    /// Replaces the value at `place`; false, and nothing changed, if there is no room for it.
+    #[must_use]
+    pub fn replace(&self, node: &mut [u8], place: usize, value: &[u8], scratch: &mut [u8]) -> bool {
+        either!(self, form => form.replace(node, place, value, scratch))
+    }
+
+    /// Takes the entry at `place` away.
+    pub fn remove(&self, node: &mut [u8], place: usize) {
+        either!(self, form => form.remove(node, place));
+    }
+
+    /// Moves the entries from `place` on to the empty node `fresh`.
+    pub fn split_off(&self, node: &mut [u8], place: usize, fresh: &mut [u8], scratch: &mut [u8]) {
+        either!(self, form => form.split_off(node, place, fresh, scratch));
+    }
+
+    /// Moves all entries of `right` behind those of `left`; [`Codec::joint_bytes`] must have said
+    /// that they fit.
+    pub fn join(&self, left: &mut [u8], right: &mut [u8], scratch: &mut [u8]) {
+        either!(self, form => form.join(left, right, scratch));
+    }
+
+    /// What to move between two neighbours, which do not fit one node, so that both use about the
+    /// same; `None` if that is nothing or they would not hold it.
+    #[must_use]
+    pub fn shift(&self, left: &[u8], right: &[u8]) -> Option<Shift> {
+        either!(self, form => form.shift(left, right))
+    }
+
+    /// Moves what [`Codec::shift`] said.
+    pub fn apply_shift(&self, left: &mut [u8], right: &mut [u8], shift: Shift, scratch: &mut [u8]) {
+        either!(self, form => form.apply_shift(left, right, shift, scratch));
+    }
+
+    /// True if the node uses `percent` percent of the room that it has for entries, or more.
+    #[must_use]
+    pub fn is_filled(&self, node: &[u8], percent: u8) -> bool {
+        either!(self, form => form.is_filled(node, usize::from(percent)))
+    }
+
+    /// The place at which splitting leaves half of the bytes on each side, with at least one
+    /// entry on each. The node has two entries or more.
+    #[must_use]
+    pub fn middle(&self, node: &[u8]) -> usize {
+        either!(self, form => form.middle(node)).clamp(1, count(node).max(2) - 1)
+    }
+
+    /// Bytes of the node in use, its header included.
+    #[must_use]
+    pub fn used_bytes(&self, node: &[u8]) -> usize {
+        either!(self, form => form.used_bytes(node))
+    }
+
+    /// Bytes that the entries of both nodes would use in one node.
+    #[must_use]
+    pub fn joint_bytes(&self, left: &[u8], right: &[u8]) -> usize {
+        either!(self, form => form.joint_bytes(left, right))
+    }
+
+    /// True if the node uses less than half of the room that it has for entries.
+    #[must_use]
+    pub fn is_underfull(&self, node: &[u8]) -> bool {
+        either!(self, form => form.is_underfull(node))
+    }
+
+    /// True if a put of `key` with `value` finds room in the node for certain.
+    #[must_use]
+    pub fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {
+        either!(self, form => form.has_room(node, key, value))
+    }
+
+    /// Bytes in a node.
+    #[must_use]
+    pub fn node_bytes(&self) -> usize {
+        either!(self, form => form.node_bytes())
+    }
+}
+
+/// Entries in a node.
+#[must_use]
+#[inline]
+pub fn count(node: &[u8]) -> usize {
+    usize::from(read_u16(node, COUNT))
+}
+
+/// The node's level; 0 is a leaf.
+#[must_use]
+#[inline]
+pub fn level(node: &[u8]) -> u8 {
+    node[LEVEL]
+}
+
+#[inline]
+fn set_count(node: &mut [u8], count: usize) {
+    write_u16(node, COUNT, count);
+}
+
+#[inline]
+fn read_u16(node: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([node[at], node[at + 1]])
+}
+
+/// Writes `number`, which a node's size keeps below 65,536.
+#[inline]
+fn write_u16(node: &mut [u8], at: usize, number: usize) {
+    debug_assert!(number <= usize::from(u16::MAX), "{number} does not fit a node");
+    node[at..at + 2].copy_from_slice(&(number as u16).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Packed nodes: entries of one length, one behind the other, in the order of their keys.
+//!
+//! ```text
+//!  0        8      8+s    8+2s
+//!  +--------+------+------+------+-----------
+//!  | header | k v  | k v  | k v  | free
+//!  +--------+------+------+------+-----------
+//! ```
+
+use super::{HEADER_BYTES, KIND, NodeKey, Shift, count, set_count};
+
+/// The number that marks a packed node.
+const KIND_PACKED: u8 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packed {
+    bytes: usize,
+    key: usize,
+    stride: usize,
+    capacity: usize,
+}
+
+impl Packed {
+    pub(super) fn new(bytes: usize, key: usize, value: usize) -> Option<Self> {
+        let stride = key + value;
+        if key == 0 {
+            return None;
+        }
+        let capacity = ((bytes - HEADER_BYTES) / stride).min(usize::from(u16::MAX));
+        (capacity >= 4).then_some(Packed { bytes, key, stride, capacity })
+    }
+
+    pub(super) fn node_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn entry_bytes_most(&self) -> usize {
+        self.stride
+    }
+
+    pub(super) fn capacity(&self, _key: usize, _value: usize) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn validate(&self, node: &[u8]) -> Result<(), &'static str> {
+        if node.len() != self.bytes {
+            return Err("it has another size than this index's nodes");
+        }
+        if node[KIND] != KIND_PACKED {
+            return Err("it is no node with entries of fixed length");
+        }
+        if count(node) > self.capacity {
+            return Err("it counts more entries than a node can hold");
+        }
+        let mut entries = node[HEADER_BYTES..self.at(count(node))].chunks_exact(self.stride);
+        let mut previous = entries.next();
+        for entry in entries {
+            if previous.is_some_and(|previous| previous[..self.key] >= entry[..self.key]) {
+                return Err("its keys are not in ascending order");
+            }
+            previous = Some(entry);
+        }
+        Ok(())
+    }
+
+    pub(super) fn initialise(&self, node: &mut [u8]) {
+        node[KIND] = KIND_PACKED;
+    }
+
+    #[inline]
+    fn at(&self, place: usize) -> usize {
+        HEADER_BYTES + place * self.stride
+    }
+
+    #[inline]
+    pub(super) fn key<'n>(&self, node: &'n [u8], place: usize) -> NodeKey<'n> {
+        let at = self.at(place);
+        NodeKey { prefix: &[], suffix: &node[at..at + self.key] }
+    }
+
+    #[inline]
+    pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+        let at = self.at(place);
+        &node[at + self.key..at + self.stride]
+    }
+
+    #[inline]
+    pub(super) fn search(&self, node: &[u8], key: &[u8]) -> Result<usize, usize> {
+        let entries = &node[HEADER_BYTES..self.at(count(node))];
+        match (self.key, key.len()) {
+            (4, 4) => search_words(entries, self.stride, word_u32(key), word_u32),
+            (8, 8) => search_words(entries, self.stride, word_u64(key), word_u64),
+            _ => search_words(entries, self.stride, key, |entry| &entry[..self.key]),
+        }
+    }
+
+    pub(super) fn insert(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        key: &[u8],
+        value: &[u8],
+        _scratch: &mut [u8],
+    ) -> bool {
+        let entries = count(node);
+        if entries == self.capacity {
+            return false;
+        }
+        let (at, end) = (self.at(place), self.at(entries));
+        node.copy_within(at..end, at + self.stride);
+        node[at..at + self.key].copy_from_slice(key);
+        node[at + self.key..at + self.stride].copy_from_slice(value);
+        set_count(node, entries + 1);
+        true
+    }
+
+    pub(super) fn replace(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        value: &[u8],
+        _scratch: &mut [u8],
+    ) -> bool {
+        let at = self.at(place);
+        node[at + self.key..at + self.stride].copy_from_slice(value);
+        true
+    }
+
+    pub(super) fn remove(&self, node: &mut [u8], place: usize) {
+        let entries = count(node);
+        node.copy_within(self.at(place + 1)..self.at(entries), self.at(place));
+        set_count(node, entries - 1);
+    }
+
+    pub(super) fn split_off(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        fresh: &mut [u8],
+        _scratch: &mut [u8],
+    ) {
+        let entries = count(node);
+        let tail = &node[self.at(place)..self.at(entries)];
+        fresh[HEADER_BYTES..HEADER_BYTES + tail.len()].copy_from_slice(tail);
+        set_count(fresh, entries - place);
+        set_count(node, place);
+    }
+
+    pub(super) fn join(&self, left: &mut [u8], right: &mut [u8], _scratch: &mut [u8]) {
+        let (entries, more) = (count(left), count(right));
+        left[self.at(entries)..self.at(entries + more)]
+            .copy_from_slice(&right[HEADER_BYTES..self.at(more)]);
+        set_count(left, entries + more);
+        set_count(right, 0);
+    }
+
+    pub(super) fn middle(&self, node: &[u8]) -> usize {
+        count(node) / 2
+    }
+
+    pub(super) fn used_bytes(&self, node: &[u8]) -> usize {
+        self.at(count(node))
+    }
+
+    pub(super) fn joint_bytes(&self, left: &[u8], right: &[u8]) -> usize {
+        self.at(count(left) + count(right))
+    }
+
+    pub(super) fn shift(&self, left: &[u8], right: &[u8]) -> Option<Shift> {
+        let (left, right) = (count(left), count(right));
+        let half = usize::midpoint(left, right);
+        match left.cmp(&half) {
+            core::cmp::Ordering::Greater => Some(Shift::Right(half)),
+            core::cmp::Ordering::Less => Some(Shift::Left(half - left)),
+            core::cmp::Ordering::Equal => None,
+        }
+    }
+
+    pub(super) fn apply_shift(
+        &self,
+        left: &mut [u8],
+        right: &mut [u8],
+        shift: Shift,
+        _scratch: &mut [u8],
+    ) {
+        let (lefts, rights) = (count(left), count(right));
+        match shift {
+            Shift::Right(place) => {
+                let moved = lefts - place;
+                right.copy_within(HEADER_BYTES..self.at(rights), self.at(moved));
+                right[HEADER_BYTES..self.at(moved)]
+                    .copy_from_slice(&left[self.at(place)..self.at(lefts)]);
+                set_count(left, place);
+                set_count(right, rights + moved);
+            }
+            Shift::Left(moved) => {
+                left[self.at(lefts)..self.at(lefts + moved)]
+                    .copy_from_slice(&right[HEADER_BYTES..self.at(moved)]);
+                right.copy_within(self.at(moved)..self.at(rights), HEADER_BYTES);
+                set_count(left, lefts + moved);
+                set_count(right, rights - moved);
+            }
+        }
+    }
+
+    pub(super) fn is_filled(&self, node: &[u8], percent: usize) -> bool {
+        count(node) * 100 >= self.capacity * percent
+    }
+
+    pub(super) fn is_underfull(&self, node: &[u8]) -> bool {
+        count(node) < self.capacity / 2
+    }
+
+    pub(super) fn has_room(&self, node: &[u8], _key: &[u8], _value: usize) -> bool {
+        count(node) < self.capacity
+    }
+}
+
+fn word_u32(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
+}
+
+fn word_u64(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |word| u64::from_be_bytes(*word))
+}
+
+/// Binary search over entries of `stride` bytes, whose keys `word` turns into something ordered.
+/// The loop halves without branching on the comparison, which the processor can't predict.
+#[inline]
+fn search_words<'n, W: Ord>(
+    entries: &'n [u8],
+    stride: usize,
+    wanted: W,
+    word: impl Fn(&'n [u8]) -> W,
+) -> Result<usize, usize> {
+    let at = |place: usize| word(&entries[place * stride..]);
+    let count = entries.len() / stride;
+    if count == 0 {
+        return Err(0);
+    }
+    let (mut base, mut size) = (0, count);
+    while size > 1 {
+        let half = size / 2;
+        base = if at(base + half) <= wanted { base + half } else { base };
+        size -= half;
+    }
+    match at(base).cmp(&wanted) {
+        core::cmp::Ordering::Equal => Ok(base),
+        core::cmp::Ordering::Less => Err(base + 1),
+        core::cmp::Ordering::Greater => Err(base),
+    }
+}

@@ -1,0 +1,561 @@
+//! Slotted nodes: entries of any length, found through slots in the order of their keys.
+//!
+//! ```text
+//!  0        8       10     12       14      16
+//!  +--------+-------+------+--------+-------+-------+-------+------+-------+--------+
+//!  | header | prefix| heap | garbage| 0     | slots | free  | cells        | prefix |
+//!  |        | bytes | start| bytes  |       | u16.. |       |              |        |
+//!  +--------+-------+------+--------+-------+-------+-------+------+-------+--------+
+//!                                            grow ->         <- grow
+//!
+//!  cell: suffix bytes u16 (if keys vary) | value bytes u16 (if values vary) | suffix | value
+//! ```
+//!
+//! The bytes that all keys share stand once, at the end of the page; cells hold the rest of each
+//! key. The prefix is taken as long as it can be whenever the node is rebuilt: when it runs out of
+//! room, and when it is split or joined. A key that does not begin with it shortens it.
+
+use super::{KIND, NodeKey, Shift, count, read_u16, set_count, shared_prefix, write_u16};
+use crate::Width;
+use core::cmp::Ordering;
+use core::ops::Range;
+
+/// The number that marks a slotted node.
+const KIND_SLOTTED: u8 = 2;
+
+const PREFIX: usize = 8;
+const HEAP: usize = 10;
+const GARBAGE: usize = 12;
+const SLOTS: usize = 16;
+const SLOT_BYTES: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slotted {
+    bytes: usize,
+    key: Width,
+    value: Width,
+}
+
+/// Some entries of a node.
+type Run<'n> = (&'n [u8], Range<usize>);
+
+/// What the left and the right node hold after a shift, each as two runs of today's nodes.
+fn shifted<'n>(left: &'n [u8], right: &'n [u8], shift: Shift) -> [(Run<'n>, Run<'n>); 2] {
+    let (lefts, rights) = (count(left), count(right));
+    match shift {
+        Shift::Right(place) => {
+            [((left, 0..place), (left, 0..0)), ((left, place..lefts), (right, 0..rights))]
+        }
+        Shift::Left(moved) => {
+            [((left, 0..lefts), (right, 0..moved)), ((right, moved..rights), (right, 0..0))]
+        }
+    }
+}
+
+/// Where the parts of a cell lie.
+struct Cell {
+    suffix: usize,
+    value: usize,
+    end: usize,
+}
+
+impl Slotted {
+    pub(super) fn new(bytes: usize, key: Width, value: Width) -> Self {
+        debug_assert!(bytes > SLOTS, "no room for slots");
+        Slotted { bytes, key, value }
+    }
+
+    pub(super) fn node_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of lengths in front of every cell.
+    fn length_bytes(&self) -> usize {
+        let bytes = |width| if matches!(width, Width::Variable) { 2 } else { 0 };
+        bytes(self.key) + bytes(self.value)
+    }
+
+    pub(super) fn entry_bytes_most(&self) -> usize {
+        (self.bytes - SLOTS) / 4 - SLOT_BYTES - self.length_bytes()
+    }
+
+    pub(super) fn capacity(&self, key: usize, value: usize) -> usize {
+        (self.bytes - SLOTS) / (SLOT_BYTES + self.length_bytes() + key + value)
+    }
+
+    pub(super) fn validate(&self, node: &[u8]) -> Result<(), &'static str> {
+        if node.len() != self.bytes {
+            return Err("it has another size than this index's nodes");
+        }
+        if node[KIND] != KIND_SLOTTED {
+            return Err("it is no node with entries of variable length");
+        }
+        let slots_end = SLOTS + count(node) * SLOT_BYTES;
+        let heap = self.heap(node);
+        if heap < slots_end || self.prefix_bytes(node) > self.bytes - heap.min(self.bytes) {
+            return Err("its slots, cells and prefix overlap");
+        }
+        let cells = heap..self.bytes - self.prefix_bytes(node);
+        let mut live = 0;
+        for place in 0..count(node) {
+            let start = usize::from(read_u16(node, SLOTS + place * SLOT_BYTES));
+            if start < cells.start || start + self.length_bytes() > cells.end {
+                return Err("a slot points outside its cells");
+            }
+            let cell = self.cell_at(node, start);
+            if cell.end > cells.end || cell.value > cell.end {
+                return Err("a cell ends outside the cells");
+            }
+            live += cell.end - start;
+            if place > 0 && self.suffix(node, place - 1) >= self.suffix(node, place) {
+                return Err("its keys are not in ascending order");
+            }
+        }
+        if live + usize::from(read_u16(node, GARBAGE)) != cells.len() {
+            return Err("its cells do not add up");
+        }
+        Ok(())
+    }
+
+    pub(super) fn initialise(&self, node: &mut [u8]) {
+        node[KIND] = KIND_SLOTTED;
+        node[PREFIX..SLOTS].fill(0);
+        write_u16(node, HEAP, self.bytes);
+    }
+
+    fn prefix_bytes(&self, node: &[u8]) -> usize {
+        usize::from(read_u16(node, PREFIX))
+    }
+
+    fn heap(&self, node: &[u8]) -> usize {
+        usize::from(read_u16(node, HEAP))
+    }
+
+    fn prefix<'n>(&self, node: &'n [u8]) -> &'n [u8] {
+        &node[self.bytes - self.prefix_bytes(node)..]
+    }
+
+    fn cell(&self, node: &[u8], place: usize) -> Cell {
+        self.cell_at(node, usize::from(read_u16(node, SLOTS + place * SLOT_BYTES)))
+    }
+
+    #[inline]
+    fn cell_at(&self, node: &[u8], start: usize) -> Cell {
+        let mut at = start;
+        let mut length = |width| match width {
+            Width::Fixed(bytes) => usize::from(bytes),
+            Width::Variable => {
+                at += 2;
+                usize::from(read_u16(node, at - 2))
+            }
+        };
+        let key = length(self.key);
+        let value_bytes = length(self.value);
+        let suffix_bytes = match self.key {
+            Width::Fixed(_) => key.saturating_sub(self.prefix_bytes(node)),
+            Width::Variable => key,
+        };
+        let value = at + suffix_bytes;
+        Cell { suffix: at, value, end: value + value_bytes }
+    }
+
+    #[inline]
+    fn suffix<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+        let cell = self.cell(node, place);
+        &node[cell.suffix..cell.value]
+    }
+
+    #[inline]
+    pub(super) fn key<'n>(&self, node: &'n [u8], place: usize) -> NodeKey<'n> {
+        NodeKey { prefix: self.prefix(node), suffix: self.suffix(node, place) }
+    }
+
+    #[inline]
+    pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+        let cell = self.cell(node, place);
+        &node[cell.value..cell.end]
+    }
+
+    pub(super) fn search(&self, node: &[u8], key: &[u8]) -> Result<usize, usize> {
+        let prefix = self.prefix(node);
+        let shared = prefix.len().min(key.len());
+        match prefix[..shared].cmp(&key[..shared]) {
+            Ordering::Greater => return Err(0),
+            Ordering::Less => return Err(count(node)),
+            Ordering::Equal if shared < prefix.len() => return Err(0),
+            Ordering::Equal => {}
+        }
+        let suffix = &key[shared..];
+        let (mut low, mut high) = (0, count(node));
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.suffix(node, middle).cmp(suffix) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
+    fn free_bytes(&self, node: &[u8]) -> usize {
+        self.heap(node) - SLOTS - count(node) * SLOT_BYTES
+    }
+
+    /// Bytes of live cells.
+    fn cell_bytes(&self, node: &[u8]) -> usize {
+        self.bytes
+            - self.heap(node)
+            - self.prefix_bytes(node)
+            - usize::from(read_u16(node, GARBAGE))
+    }
+
+    /// Bytes that the node's live cells would take with a prefix of `prefix` bytes, the prefix
+    /// itself included.
+    fn rebuilt_bytes(&self, node: &[u8], prefix: usize) -> usize {
+        let whole = self.cell_bytes(node) + count(node) * self.prefix_bytes(node);
+        prefix + whole - count(node) * prefix
+    }
+
+    /// How many bytes all keys of the node share, and `key` too if one is given.
+    fn longest_prefix(&self, node: &[u8], key: Option<&[u8]>) -> usize {
+        let entries = count(node);
+        if entries == 0 {
+            return key.map_or(0, <[u8]>::len);
+        }
+        let (first, last) = (self.key(node, 0), self.key(node, entries - 1));
+        let among = shared_prefix(first.bytes(), last.bytes());
+        key.map_or(among, |key| among.min(shared_prefix(first.bytes(), key.iter().copied())))
+    }
+
+    fn new_cell_bytes(&self, suffix: usize, value: usize) -> usize {
+        self.length_bytes() + suffix + value
+    }
+
+    /// The prefix with which the node has room for the entry, if there is one: the present one if
+    /// the cell fits as things are, else the longest.
+    fn prefix_for(&self, node: &[u8], key: &[u8], value: usize) -> Option<usize> {
+        let present = self.prefix(node);
+        if key.starts_with(present) {
+            let cell = self.new_cell_bytes(key.len() - present.len(), value);
+            if cell + SLOT_BYTES <= self.free_bytes(node) {
+                return Some(present.len());
+            }
+        }
+        let prefix = self.longest_prefix(node, Some(key));
+        let cell = self.new_cell_bytes(key.len() - prefix, value);
+        let slots = SLOTS + (count(node) + 1) * SLOT_BYTES;
+        (slots + self.rebuilt_bytes(node, prefix) + cell <= self.bytes).then_some(prefix)
+    }
+
+    pub(super) fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {
+        self.prefix_for(node, key, value).is_some()
+    }
+
+    pub(super) fn insert(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        key: &[u8],
+        value: &[u8],
+        scratch: &mut [u8],
+    ) -> bool {
+        let Some(prefix) = self.prefix_for(node, key, value.len()) else {
+            return false;
+        };
+        let cell = self.new_cell_bytes(key.len() - prefix, value.len());
+        if prefix != self.prefix_bytes(node) || cell + SLOT_BYTES > self.free_bytes(node) {
+            let new_prefix = if count(node) == 0 { Some(&key[..prefix]) } else { None };
+            self.rebuild(node, prefix, new_prefix, scratch);
+        }
+        self.place_cell(node, place, (&[], &key[prefix..]), value);
+        true
+    }
+
+    /// Writes a cell, whose key's rest is given in two parts, and its slot; there is room.
+    fn place_cell(&self, node: &mut [u8], place: usize, suffix: (&[u8], &[u8]), value: &[u8]) {
+        let entries = count(node);
+        let suffix_bytes = suffix.0.len() + suffix.1.len();
+        let start = self.heap(node) - self.new_cell_bytes(suffix_bytes, value.len());
+        let mut at = start;
+        if matches!(self.key, Width::Variable) {
+            write_u16(node, at, suffix_bytes);
+            at += 2;
+        }
+        if matches!(self.value, Width::Variable) {
+            write_u16(node, at, value.len());
+            at += 2;
+        }
+        for part in [suffix.0, suffix.1, value] {
+            node[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        write_u16(node, HEAP, start);
+        let slot = SLOTS + place * SLOT_BYTES;
+        node.copy_within(slot..SLOTS + entries * SLOT_BYTES, slot + SLOT_BYTES);
+        write_u16(node, slot, start);
+        set_count(node, entries + 1);
+    }
+
+    /// Writes the node anew without garbage, with a prefix of `prefix` bytes: those of `bytes`, or
+    /// else of its first key.
+    fn rebuild(&self, node: &mut [u8], prefix: usize, bytes: Option<&[u8]>, scratch: &mut [u8]) {
+        scratch.copy_from_slice(node);
+        let old: &[u8] = scratch;
+        self.initialise(node);
+        self.set_prefix(node, prefix, bytes, old);
+        set_count(node, 0);
+        self.append(node, old, 0..count(old));
+    }
+
+    /// Gives the node without cells a prefix: `prefix` bytes of `bytes`, or of the first key of
+    /// `old`.
+    fn set_prefix(&self, node: &mut [u8], prefix: usize, bytes: Option<&[u8]>, old: &[u8]) {
+        let start = self.bytes - prefix;
+        match bytes {
+            Some(bytes) => node[start..].copy_from_slice(&bytes[..prefix]),
+            None if count(old) > 0 => {
+                for (to, from) in node[start..].iter_mut().zip(self.key(old, 0).bytes()) {
+                    *to = from;
+                }
+            }
+            None => debug_assert_eq!(prefix, 0, "an empty node has no prefix"),
+        }
+        write_u16(node, PREFIX, prefix);
+        write_u16(node, HEAP, start);
+    }
+
+    /// Appends entries of `from`, all of which begin with the node's prefix.
+    fn append(&self, node: &mut [u8], from: &[u8], places: Range<usize>) {
+        let prefix = self.prefix_bytes(node);
+        for place in places {
+            let key = self.key(from, place);
+            let cut = prefix.min(key.prefix.len());
+            let suffix = (&key.prefix[cut..], &key.suffix[prefix - cut..]);
+            self.place_cell(node, count(node), suffix, self.value(from, place));
+        }
+    }
+
+    pub(super) fn replace(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        value: &[u8],
+        scratch: &mut [u8],
+    ) -> bool {
+        let cell = self.cell(node, place);
+        if cell.end - cell.value == value.len() {
+            node[cell.value..cell.end].copy_from_slice(value);
+            return true;
+        }
+        let old_bytes = cell.end - cell.suffix + self.length_bytes();
+        let new_bytes = self.new_cell_bytes(cell.value - cell.suffix, value.len());
+        let used = SLOTS + count(node) * SLOT_BYTES + self.prefix_bytes(node);
+        if used + self.cell_bytes(node) - old_bytes + new_bytes > self.bytes {
+            return false;
+        }
+        scratch.copy_from_slice(node);
+        let old: &[u8] = scratch;
+        if count(old) > 1 && new_bytes <= self.free_bytes(node) {
+            self.remove(node, place);
+        } else {
+            self.initialise(node);
+            self.set_prefix(node, self.prefix_bytes(old), None, old);
+            set_count(node, 0);
+            self.append(node, old, 0..place);
+            self.append(node, old, place + 1..count(old));
+        }
+        let suffix = self.suffix(scratch, place);
+        self.place_cell(node, place, (&[], suffix), value);
+        true
+    }
+
+    pub(super) fn remove(&self, node: &mut [u8], place: usize) {
+        let entries = count(node);
+        if entries == 1 {
+            // An empty node must not keep the prefix of keys that are gone.
+            self.initialise(node);
+            set_count(node, 0);
+            return;
+        }
+        let cell = self.cell(node, place);
+        let dead = cell.end - cell.suffix + self.length_bytes();
+        let garbage = usize::from(read_u16(node, GARBAGE));
+        write_u16(node, GARBAGE, garbage + dead);
+        let slot = SLOTS + place * SLOT_BYTES;
+        node.copy_within(slot + SLOT_BYTES..SLOTS + entries * SLOT_BYTES, slot);
+        set_count(node, entries - 1);
+    }
+
+    pub(super) fn split_off(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        fresh: &mut [u8],
+        scratch: &mut [u8],
+    ) {
+        scratch.copy_from_slice(node);
+        let old: &[u8] = scratch;
+        self.fill(node, old, 0..place);
+        self.fill(fresh, old, place..count(old));
+    }
+
+    /// Makes `node` hold these entries of `from` and no others, with the longest prefix.
+    fn fill(&self, node: &mut [u8], from: &[u8], places: Range<usize>) {
+        let none: Run<'_> = (from, 0..0);
+        self.fill_from_two(node, &(from, places), &none);
+    }
+
+    /// Makes `node` hold the entries of two runs and no others, with the longest prefix.
+    fn fill_from_two(&self, node: &mut [u8], one: &Run<'_>, other: &Run<'_>) {
+        self.initialise(node);
+        set_count(node, 0);
+        let Some((first, last)) = self.ends(one, other) else {
+            return;
+        };
+        let prefix = shared_prefix(first.bytes(), last.bytes());
+        let start = self.bytes - prefix;
+        for (to, byte) in node[start..].iter_mut().zip(first.bytes()) {
+            *to = byte;
+        }
+        write_u16(node, PREFIX, prefix);
+        write_u16(node, HEAP, start);
+        self.append(node, one.0, one.1.clone());
+        self.append(node, other.0, other.1.clone());
+    }
+
+    /// The first and the last key of two runs, if they are not both empty.
+    fn ends<'n>(&self, one: &Run<'n>, other: &Run<'n>) -> Option<(NodeKey<'n>, NodeKey<'n>)> {
+        let runs = [one, other];
+        let first = runs.iter().find(|run| !run.1.is_empty())?;
+        let last = runs.iter().rfind(|run| !run.1.is_empty())?;
+        Some((self.key(first.0, first.1.start), self.key(last.0, last.1.end - 1)))
+    }
+
+    /// Bytes of a node that holds two runs of entries.
+    fn bytes_of_two(&self, one: &Run<'_>, other: &Run<'_>) -> usize {
+        let Some((first, last)) = self.ends(one, other) else {
+            return SLOTS;
+        };
+        let prefix = shared_prefix(first.bytes(), last.bytes());
+        let cells: usize = [one, other]
+            .iter()
+            .flat_map(|run| run.1.clone().map(|place| (run.0, place)))
+            .map(|(node, place)| self.whole_cell_bytes(node, place) + SLOT_BYTES - prefix)
+            .sum();
+        SLOTS + prefix + cells
+    }
+
+    /// Bytes of a cell that would hold the whole key.
+    fn whole_cell_bytes(&self, node: &[u8], place: usize) -> usize {
+        let cell = self.cell(node, place);
+        cell.end - cell.suffix + self.length_bytes() + self.prefix_bytes(node)
+    }
+
+    pub(super) fn shift(&self, left: &[u8], right: &[u8]) -> Option<Shift> {
+        let lefts: Run<'_> = (left, 0..count(left));
+        let rights: Run<'_> = (right, 0..count(right));
+        let sizes = |run: &Run<'_>| -> usize {
+            run.1.clone().map(|place| self.whole_cell_bytes(run.0, place)).sum()
+        };
+        let half = usize::midpoint(sizes(&lefts), sizes(&rights));
+        let mut bytes = 0;
+        let mut all = (lefts.1.clone().map(|place| (left, place)))
+            .chain(rights.1.clone().map(|place| (right, place)));
+        let kept = all.position(|(node, place)| {
+            bytes += self.whole_cell_bytes(node, place);
+            bytes >= half
+        })? + 1;
+        let shift = match kept.cmp(&count(left)) {
+            Ordering::Less => Shift::Right(kept),
+            Ordering::Greater => Shift::Left(kept - count(left)),
+            Ordering::Equal => return None,
+        };
+        let [(left_one, left_two), (right_one, right_two)] = shifted(left, right, shift);
+        let fit = self.bytes_of_two(&left_one, &left_two) <= self.bytes
+            && self.bytes_of_two(&right_one, &right_two) <= self.bytes
+            && !right_one.1.is_empty() | !right_two.1.is_empty();
+        fit.then_some(shift)
+    }
+
+    pub(super) fn apply_shift(
+        &self,
+        left: &mut [u8],
+        right: &mut [u8],
+        shift: Shift,
+        scratch: &mut [u8],
+    ) {
+        match shift {
+            Shift::Right(place) => {
+                scratch.copy_from_slice(right);
+                let moved: Run<'_> = (left, place..count(left));
+                self.fill_from_two(right, &moved, &(scratch, 0..count(scratch)));
+                scratch.copy_from_slice(left);
+                self.fill(left, scratch, 0..place);
+            }
+            Shift::Left(moved) => {
+                scratch.copy_from_slice(left);
+                let kept: Run<'_> = (scratch, 0..count(scratch));
+                self.fill_from_two(left, &kept, &(right, 0..moved));
+                scratch.copy_from_slice(right);
+                self.fill(right, scratch, moved..count(scratch));
+            }
+        }
+    }
+
+    pub(super) fn is_filled(&self, node: &[u8], percent: usize) -> bool {
+        (self.used_bytes(node) - SLOTS) * 100 >= (self.bytes - SLOTS) * percent
+    }
+
+    pub(super) fn join(&self, left: &mut [u8], right: &mut [u8], scratch: &mut [u8]) {
+        if count(left) == 0 {
+            self.fill(left, right, 0..count(right));
+        } else {
+            let prefix = self.joint_prefix(left, right).unwrap_or(0);
+            self.rebuild(left, prefix, None, scratch);
+            self.append(left, right, 0..count(right));
+        }
+        self.initialise(right);
+        set_count(right, 0);
+    }
+
+    /// How many bytes the keys of both nodes share; `None` if both are empty.
+    fn joint_prefix(&self, left: &[u8], right: &[u8]) -> Option<usize> {
+        match (count(left), count(right)) {
+            (0, 0) => None,
+            (_, 0) => Some(self.longest_prefix(left, None)),
+            (0, _) => Some(self.longest_prefix(right, None)),
+            (_, more) => {
+                let (first, last) = (self.key(left, 0), self.key(right, more - 1));
+                Some(shared_prefix(first.bytes(), last.bytes()))
+            }
+        }
+    }
+
+    pub(super) fn joint_bytes(&self, left: &[u8], right: &[u8]) -> usize {
+        let prefix = self.joint_prefix(left, right).unwrap_or(0);
+        let cells = |node| self.rebuilt_bytes(node, prefix) - prefix;
+        SLOTS + (count(left) + count(right)) * SLOT_BYTES + prefix + cells(left) + cells(right)
+    }
+
+    pub(super) fn middle(&self, node: &[u8]) -> usize {
+        let half = self.cell_bytes(node) / 2;
+        let mut bytes = 0;
+        for place in 0..count(node) {
+            let cell = self.cell(node, place);
+            bytes += cell.end - cell.suffix + self.length_bytes();
+            if bytes >= half {
+                return place + 1;
+            }
+        }
+        count(node)
+    }
+
+    pub(super) fn used_bytes(&self, node: &[u8]) -> usize {
+        SLOTS + count(node) * SLOT_BYTES + self.prefix_bytes(node) + self.cell_bytes(node)
+    }
+
+    pub(super) fn is_underfull(&self, node: &[u8]) -> bool {
+        self.used_bytes(node) - SLOTS < (self.bytes - SLOTS) / 2
+    }
+}

@@ -1,0 +1,150 @@
+//! The free list: pages given back, named in pages that are themselves free.
+//!
+//! ```text
+//!  0        4       6    7      8       12
+//!  +--------+-------+----+------+-------+---------+---------+----
+//!  | check- | count | 0  | kind | next  | page    | page    |
+//!  | sum    | u16   |    | u8   | u32   | u32     | u32     |
+//!  +--------+-------+----+------+-------+---------+---------+----
+//! ```
+//!
+//! The list costs no device access as long as its first page stays in the cache, and one read or
+//! write for hundreds of pages otherwise. An empty first page is given out itself.
+
+use device::Cause;
+
+use super::{PageCheck, PageFile};
+use crate::{Error, LogicalPage, Result};
+
+/// The number that marks a page of the free list.
+const KIND_FREE: u8 = 3;
+
+const COUNT: usize = 4;
+const KIND: usize = 7;
+const NEXT: usize = 8;
+const NAMES: usize = 12;
+
+/// Where the list begins, and how many pages are on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FreeList {
+    /// Its first page.
+    pub(super) head: Option<LogicalPage>,
+    /// Free pages: those named, and those that name them.
+    pub(super) pages: u32,
+}
+
+impl FreeList {
+    pub(super) const EMPTY: FreeList = FreeList { head: None, pages: 0 };
+}
+
+struct FreePageCheck;
+
+impl PageCheck for FreePageCheck {
+    fn check(&self, page: &[u8]) -> core::result::Result<(), &'static str> {
+        if page[KIND] != KIND_FREE {
+            return Err("it is no page of the free list");
+        }
+        if count(page) > names_most(page.len()) {
+            return Err("it counts more free pages than it can name");
+        }
+        Ok(())
+    }
+}
+
+fn names_most(page_bytes: usize) -> usize {
+    (page_bytes - NAMES) / 4
+}
+
+fn count(page: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([page[COUNT], page[COUNT + 1]]))
+}
+
+fn set_count(page: &mut [u8], count: usize) {
+    page[COUNT..COUNT + 2].copy_from_slice(&(count as u16).to_le_bytes());
+}
+
+fn read(page: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])
+}
+
+/// A link of the list: a page, or the number that marks its end.
+pub(super) fn link(number: u32) -> Option<LogicalPage> {
+    (number != u32::MAX).then_some(LogicalPage(number))
+}
+
+/// The number of a link.
+pub(super) fn number(link: Option<LogicalPage>) -> u32 {
+    link.map_or(u32::MAX, |page| page.0)
+}
+
+impl PageFile<'_> {
+    /// Takes a page from the free list, if there is one.
+    pub(super) fn take_free(&mut self, cause: Cause) -> Result<Option<LogicalPage>> {
+        let Some(head) = self.free.head else {
+            return Ok(None);
+        };
+        let page = self.page_mut(head, cause, &FreePageCheck)?;
+        let names = count(page);
+        let taken = if names == 0 {
+            self.free.head = link(read(page, NEXT));
+            head
+        } else {
+            set_count(page, names - 1);
+            LogicalPage(read(page, NAMES + (names - 1) * 4))
+        };
+        self.check_exists(taken)?;
+        self.free.pages = self.free.pages.saturating_sub(1);
+        Ok(Some(taken))
+    }
+
+    /// Puts `freed` on the free list.
+    pub(super) fn add_free(&mut self, freed: LogicalPage, cause: Cause) -> Result<()> {
+        let named = match self.free.head {
+            Some(head) => {
+                let page = self.page_mut(head, cause, &FreePageCheck)?;
+                name(page, freed)
+            }
+            None => false,
+        };
+        if named {
+            self.trim(freed, cause)?;
+        } else {
+            let next = number(self.free.head);
+            let page = self.fresh(freed)?;
+            page[KIND] = KIND_FREE;
+            page[NEXT..NAMES].copy_from_slice(&next.to_le_bytes());
+            self.free.head = Some(freed);
+        }
+        self.free.pages += 1;
+        Ok(())
+    }
+
+    /// Counts the pages of the free list by walking it.
+    ///
+    /// # Errors
+    /// A page of it is damaged, or it goes in a circle.
+    pub fn count_free(&mut self, cause: Cause) -> Result<u32> {
+        let (mut counted, mut next) = (0u32, self.free.head);
+        while let Some(head) = next {
+            let page = self.page(head, cause, &FreePageCheck)?;
+            counted = counted.saturating_add(1 + count(page) as u32);
+            next = link(read(page, NEXT));
+            if counted > self.high_water {
+                return Err(Error::DamagedPage { page: head, what: "the free list is circular" });
+            }
+        }
+        Ok(counted)
+    }
+}
+
+/// Names `freed` in a page of the free list; false if that is full.
+fn name(page: &mut [u8], freed: LogicalPage) -> bool {
+    let names = count(page);
+    if names == names_most(page.len()) {
+        return false;
+    }
+    let at = NAMES + names * 4;
+    page[at..at + 4].copy_from_slice(&freed.0.to_le_bytes());
+    set_count(page, names + 1);
+    true
+}

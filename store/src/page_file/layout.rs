@@ -1,0 +1,63 @@
+//! Where pages lie on the disk.
+
+use core::ops::Range;
+
+use device::{Sector, SectorGeometry};
+
+use super::anchor;
+use crate::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
+use crate::{Error, LogicalPage, Result};
+
+/// Where pages lie: after the anchors, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) page_bytes: u32,
+    /// 1 if a page is a part of a sector.
+    pub(super) sectors_per_page: u32,
+    /// 1 if a page is a sector or more.
+    pub(super) pages_per_sector: u32,
+    /// The sector where page 0 begins.
+    base: u64,
+    /// Pages that there is room for.
+    pub(super) pages: u32,
+}
+
+impl Layout {
+    pub(super) fn new(disk: SectorGeometry, page_bytes: u32) -> Result<Self> {
+        let fault = |what| Error::NodeSize { bytes: page_bytes, what };
+        if !(NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&page_bytes) {
+            return Err(fault("they must have 128 to 32768 bytes"));
+        }
+        let sector = disk.sector_bytes();
+        if !page_bytes.is_multiple_of(sector) && !sector.is_multiple_of(page_bytes) {
+            return Err(fault("they must be a multiple or a whole fraction of the device's page"));
+        }
+        let sectors_per_page = (page_bytes / sector).max(1);
+        let pages_per_sector = (sector / page_bytes).max(1);
+        let base = anchor::SLOTS.next_multiple_of(u64::from(sectors_per_page));
+        let room = disk.sectors().saturating_sub(base) / u64::from(sectors_per_page);
+        // The highest numbers mark "no page".
+        let pages = room.saturating_mul(u64::from(pages_per_sector)).min(u64::from(u32::MAX - 1));
+        if pages < 4 {
+            let need = base + 4 * u64::from(sectors_per_page);
+            return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
+        }
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX - 1);
+        Ok(Layout { page_bytes, sectors_per_page, pages_per_sector, base, pages })
+    }
+
+    /// The sector in which `page` begins, and at which byte of it.
+    #[inline]
+    pub(super) fn locate(&self, page: LogicalPage) -> (Sector, u32) {
+        let page = u64::from(page.0);
+        let pages_per_sector = u64::from(self.pages_per_sector);
+        let sector = self.base + page / pages_per_sector * u64::from(self.sectors_per_page);
+        (Sector(sector), (page % pages_per_sector) as u32 * self.page_bytes)
+    }
+
+    /// The pages that share the sector of `page`.
+    pub(super) fn sharing(&self, page: LogicalPage) -> Range<u32> {
+        let first = page.0 / self.pages_per_sector * self.pages_per_sector;
+        first..first + self.pages_per_sector
+    }
+}
