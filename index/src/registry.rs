@@ -65,8 +65,10 @@ pub struct Profile {
     pub entries: u64,
     /// Share of the operations that are lookups, 0 to 1.
     pub lookups: f64,
-    /// Share of the operations that are puts, 0 to 1.
-    pub puts: f64,
+    /// Share of the operations that are puts of keys that are absent, 0 to 1.
+    pub inserts: f64,
+    /// Share of the operations that are puts of keys that are present, 0 to 1.
+    pub overwrites: f64,
     /// Share of the operations that are deletes, 0 to 1.
     pub deletes: f64,
 }

@@ -141,7 +141,9 @@ fn parameter_sets(entry: &Entry, page_bytes: u32) -> Vec<Vec<(&'static str, Stri
     let has_node = entry.parameters.iter().any(|parameter| parameter.name == "node");
     let mut sets = vec![Vec::new()];
     if has_node {
-        sets.extend([page_bytes / 4, page_bytes * 2].map(|bytes| vec![("node", bytes.to_string())]));
+        sets.extend(
+            [page_bytes / 4, page_bytes * 2].map(|bytes| vec![("node", bytes.to_string())]),
+        );
     }
     sets
 }

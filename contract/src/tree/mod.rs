@@ -8,7 +8,7 @@ mod case;
 mod history;
 mod model;
 
-pub use case::{Case, MemoryLevel, Shape, Stand, cases, find};
+pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, find};
 pub use history::run;
 pub use model::Model;
 

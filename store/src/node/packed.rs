@@ -52,13 +52,14 @@ impl Packed {
         if count(node) > self.capacity {
             return Err("it counts more entries than a node can hold");
         }
-        let mut entries = node[HEADER_BYTES..self.at(count(node))].chunks_exact(self.stride);
-        let mut previous = entries.next();
-        for entry in entries {
-            if previous.is_some_and(|previous| previous[..self.key] >= entry[..self.key]) {
-                return Err("its keys are not in ascending order");
-            }
-            previous = Some(entry);
+        let entries = node[HEADER_BYTES..self.at(count(node))].chunks_exact(self.stride);
+        let sorted = match self.key {
+            4 => entries.map(word_u32).is_sorted_by(|one, next| one < next),
+            8 => entries.map(word_u64).is_sorted_by(|one, next| one < next),
+            _ => entries.is_sorted_by(|one, next| one[..self.key] < next[..self.key]),
+        };
+        if !sorted {
+            return Err("its keys are not in ascending order");
         }
         Ok(())
     }

@@ -1,0 +1,96 @@
+//! A full device: the update is refused, everything before it stays, deletes make room.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeMap;
+
+use flashtree_contract::tree::{Case, MemoryLevel, Model, Stand, cases, findings};
+use index::registry::TREES;
+use index::{Error, Index, Update};
+
+fn put(index: &mut dyn Index, key: u32, value: u32) -> index::Result<()> {
+    let (key, value) = (key.to_be_bytes(), value.to_be_bytes());
+    index.update(&[Update::Put { key: &key, value: &value }])
+}
+
+/// Puts scattered keys from number `from` on until the device is full; returns how many went in.
+fn fill(index: &mut dyn Index, model: &mut Model, from: u32) -> u32 {
+    for number in 0.. {
+        let key = (from + number).wrapping_mul(0x9E37_79B9);
+        match put(index, key, number) {
+            Ok(()) => {
+                model.entries.insert(key.to_be_bytes().to_vec(), number.to_be_bytes().to_vec());
+            }
+            Err(error) => {
+                assert!(
+                    matches!(error, Error::Store(store::Error::Full { .. })),
+                    "a full device says so: {error}"
+                );
+                return number;
+            }
+        }
+    }
+    0
+}
+
+fn is_wanted(case: &Case) -> bool {
+    let usual = case.shape.name == "4+4" && case.memory == MemoryLevel::Double;
+    usual && case.parameters.is_empty() && case.page_bytes == 512
+}
+
+#[test]
+fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
+    let mut tried = BTreeMap::new();
+    for case in TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted) {
+        let mut ground = case.ground(64 << 10);
+        let mut index = case.index(&mut ground, false);
+        let mut model = Model::default();
+        let filled = fill(&mut *index, &mut model, 0);
+        assert!(filled > 1000, "{}: full after {filled}", case.name());
+        model.compare_all(&mut *index);
+        assert!(put(&mut *index, 1, 1).is_err(), "it stays full");
+
+        let keys: Vec<_> = model.entries.keys().step_by(2).cloned().collect();
+        for key in &keys {
+            index.update(&[Update::Delete { key }]).expect("a delete works on a full device");
+            model.entries.remove(key);
+        }
+        let again = fill(&mut *index, &mut model, filled);
+        assert!(again as usize > keys.len() / 2, "{}: only {again} more", case.name());
+        model.compare_all(&mut *index);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        index.close().expect("it closes");
+        drop(index);
+        model.compare_all(&mut *case.index(&mut ground, true));
+        *tried.entry(case.entry.name).or_insert(0) += 1;
+    }
+    for entry in TREES {
+        assert!(tried.contains_key(entry.name), "{} was not tried", entry.name);
+    }
+}
+
+#[test]
+fn loading_more_than_fits_is_refused_with_a_whole_tree() {
+    for case in TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted) {
+        if !matches!(case.stand, Stand::Ram) {
+            continue;
+        }
+        let mut ground = case.ground(64 << 10);
+        let mut index = case.index(&mut ground, false);
+        let mut model = Model::default();
+        for number in 0..20_000u32 {
+            model.entries.insert(number.to_be_bytes().to_vec(), number.to_le_bytes().to_vec());
+        }
+        let refused = index.load(&mut model.cursor(), 100);
+        assert!(matches!(refused, Err(Error::Store(store::Error::Full { .. }))), "{refused:?}");
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        let mut into = [0; 4];
+        assert_eq!(index.get(&5u32.to_be_bytes(), 0, &mut into), Ok(Some(4)));
+        assert_eq!(into, 5u32.to_le_bytes());
+    }
+}

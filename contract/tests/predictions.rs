@@ -1,0 +1,125 @@
+//! A tree's cost model against the tree itself, for random keys.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
+use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use index::Update;
+use index::registry::{MediumShape, Profile, TREES};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// What the model may be off by.
+const TOLERANCE: f64 = 0.15;
+
+/// Entries in the tree: about 340 leaves of 2 KiB.
+const ENTRIES: u32 = 60_000;
+
+const OPERATIONS: u32 = 60_000;
+
+#[derive(Clone, Default)]
+struct Counts {
+    reads: Arc<AtomicU64>,
+    writes: Arc<AtomicU64>,
+}
+
+struct Counted<S> {
+    below: S,
+    counts: Counts,
+}
+
+impl<S: Sectors> Sectors for Counted<S> {
+    fn geometry(&self) -> SectorGeometry {
+        self.below.geometry()
+    }
+
+    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> Result<()> {
+        self.counts.reads.fetch_add(requests.len() as u64, Ordering::Relaxed);
+        self.below.read(requests, cause)
+    }
+
+    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        self.below.write(first, from, cause)
+    }
+
+    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> Result<()> {
+        self.below.trim(first, count, cause)
+    }
+
+    fn flush(&mut self, cause: Cause) -> Result<()> {
+        self.below.flush(cause)
+    }
+}
+
+fn key(number: u32) -> [u8; 4] {
+    number.wrapping_mul(0x9E37_79B9).to_be_bytes()
+}
+
+/// Pages read and written an operation, where `lookups` of the operations are lookups and the
+/// others puts of keys that are there.
+fn measure(case: &Case, ground: &mut Ground, lookups: f64) -> (f64, f64) {
+    let counts = Counts::default();
+    let wrapped = counts.clone();
+    let mut index = case.index_over(ground, false, |below| {
+        Box::new(Counted { below, counts: wrapped })
+    });
+    for number in 0..ENTRIES {
+        index.update(&[Update::Put { key: &key(number), value: b"four" }]).unwrap();
+    }
+    let before = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    for _ in 0..OPERATIONS {
+        let key = key(random.random_range(0..ENTRIES));
+        if random.random_bool(lookups) {
+            assert_eq!(index.get(&key, 0, &mut [0; 4]), Ok(Some(4)));
+        } else {
+            index.update(&[Update::Put { key: &key, value: b"five" }]).unwrap();
+        }
+    }
+    let after = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
+    let each = |place: usize| (after[place] - before[place]) as f64 / f64::from(OPERATIONS);
+    (each(0), each(1))
+}
+
+#[test]
+fn predictions_are_near_what_random_operations_cost() {
+    let mut compared = 0;
+    for case in TREES.iter().flat_map(|entry| cases(entry)) {
+        let is_wanted = matches!(case.stand, Stand::Ram)
+            && case.page_bytes == 2048
+            && case.shape.name == "4+4"
+            && matches!(case.memory, MemoryLevel::Least | MemoryLevel::Sixteenfold)
+            && case.parameters.is_empty();
+        if !is_wanted {
+            continue;
+        }
+        for lookups in [0.1, 0.5, 0.9] {
+            let mut ground = case.ground(4 << 20);
+            let Ground::Ram(disk) = &ground else { panic!("it stands on a disk") };
+            let medium = MediumShape::Sectors(disk.geometry());
+            let profile = Profile {
+                entries: u64::from(ENTRIES),
+                lookups,
+                inserts: 0.0,
+                overwrites: 1.0 - lookups,
+                deletes: 0.0,
+            };
+            let predicted = (case.entry.predict)(&profile, &case.options(medium), medium).unwrap();
+            let (reads, writes) = measure(&case, &mut ground, lookups);
+            let name = case.name();
+            for (what, predicted, measured) in
+                [("reads", predicted.page_reads, reads), ("writes", predicted.page_writes, writes)]
+            {
+                println!("{name}, {lookups} lookups: {what} {predicted:.3} against {measured:.3}");
+                let off = (predicted - measured).abs() / measured;
+                assert!(off < TOLERANCE, "{name}: {what} {predicted} against {measured}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 6, "{compared} comparisons");
+}
