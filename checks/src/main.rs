@@ -1,1 +1,92 @@
-fn main() {}
+//! `flashtree-checks house` and `flashtree-checks promises`; the script `check` calls both.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+use flashtree_checks::promises::{self, Form};
+use flashtree_checks::{Result, house};
+
+/// Checks of the flashtree project.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    /// The project's root.
+    #[arg(long, default_value = ".")]
+    root: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Layers, house numbers, links and words.
+    House,
+    /// Runs the promises, all or those that are named, and compares each figure with its bound.
+    Promises {
+        /// Names of promises: files in checks/promises, without their ending.
+        names: Vec<String>,
+        /// Take the short command of slow promises; so does the variable CI=true.
+        #[arg(long)]
+        short: bool,
+        /// Only list them.
+        #[arg(long)]
+        list: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let Arguments { root, command } = Arguments::parse();
+    let clean = match command {
+        Command::House => check_house(&root),
+        Command::Promises { names, short, list } => {
+            let short = short || std::env::var("CI").is_ok_and(|value| value == "true");
+            let form = if short { Form::Short } else { Form::Full };
+            check_promises(&root, &names, form, list)
+        }
+    };
+    match clean {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("flashtree-checks: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check_house(root: &Path) -> Result<bool> {
+    let report = house::run(root)?;
+    for line in &report.summary {
+        println!("  {line}");
+    }
+    for warning in &report.warnings {
+        println!("warning: {warning}");
+    }
+    for fault in &report.faults {
+        println!("fault: {fault}");
+    }
+    let (faults, warnings) = (report.faults.len(), report.warnings.len());
+    println!("house: {faults} faults, {warnings} warnings");
+    Ok(faults == 0)
+}
+
+fn check_promises(root: &Path, names: &[String], form: Form, list: bool) -> Result<bool> {
+    let promises = promises::read(root, names)?;
+    if list {
+        print!("{}", promises::table::of_promises(&promises));
+        return Ok(true);
+    }
+    let start = Instant::now();
+    let mut outcomes = Vec::new();
+    for promise in promises {
+        eprintln!("promise {}: {}", promise.name, promise.command_line(form));
+        outcomes.push(promises::run::run(root, promise, form));
+    }
+    print!("{}", promises::table::of_outcomes(&outcomes));
+    let kept = outcomes.iter().filter(|outcome| outcome.holds()).count();
+    let (all, seconds) = (outcomes.len(), start.elapsed().as_secs());
+    println!("promises: {kept} of {all} hold, {seconds} s");
+    Ok(kept == all)
+}

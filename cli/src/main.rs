@@ -1,1 +1,23 @@
-fn main() {}
+//! The program `flashtree`: compares indexes on models of flash devices, and lists what there is.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod compare;
+mod devices;
+mod failure;
+mod numbers;
+mod output;
+mod progress;
+mod report;
+mod rows;
+mod trees;
+mod workloads;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    arguments::parse()
+        .and_then(arguments::Invocation::run)
+        .map_or_else(failure::report, |()| ExitCode::SUCCESS)
+}

@@ -6,7 +6,10 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a suite fails by panicking")]
 
+pub mod nand;
 mod ram_disk;
+mod sector_model;
+pub mod sectors;
 pub mod tree;
 
 pub use ram_disk::RamDisk;

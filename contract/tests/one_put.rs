@@ -1,6 +1,11 @@
 //! The way of one put, from the index to the chip, as ARCHITECTURE.md quotes it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::sync::{Arc, Mutex};
 
@@ -83,7 +88,8 @@ impl<N: Nand> Nand for Noted<N> {
         cause: Cause,
     ) -> Result<()> {
         let (bytes, spare_bytes) = (data.len(), spare.len());
-        self.log.note(format!("Nand::program    {page}, {bytes} + {spare_bytes} bytes, cause {cause}"));
+        let what = format!("{page}, {bytes} + {spare_bytes} bytes, cause {cause}");
+        self.log.note(format!("Nand::program    {what}"));
         self.below.program(page, offset, data, spare, cause)
     }
 
@@ -135,10 +141,10 @@ fn one_put_goes_down_through_every_layer_once() {
         "Index::update    put of 4 + 4 bytes",
         "Index::close",
         "Sectors::write   sector 2, 2048 bytes, cause flush",
-        "Nand::program    page 1, 2048 + 16 bytes, cause flush",
+        "Nand::program    page 66, 2048 + 16 bytes, cause flush",
         "Sectors::flush   cause checkpoint",
         "Sectors::write   sector 0, 2048 bytes, cause checkpoint",
-        "Nand::program    page 2, 2048 + 16 bytes, cause checkpoint",
+        "Nand::program    page 67, 2048 + 16 bytes, cause checkpoint",
         "Sectors::flush   cause checkpoint",
     ];
     assert_eq!(way, expected, "the way of a put has changed: ARCHITECTURE.md quotes it");

@@ -1,6 +1,11 @@
 //! A tree's cost model against the tree itself, for random keys.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,9 +69,8 @@ fn key(number: u32) -> [u8; 4] {
 fn measure(case: &Case, ground: &mut Ground, lookups: f64) -> (f64, f64) {
     let counts = Counts::default();
     let wrapped = counts.clone();
-    let mut index = case.index_over(ground, false, |below| {
-        Box::new(Counted { below, counts: wrapped })
-    });
+    let mut index =
+        case.index_over(ground, false, |below| Box::new(Counted { below, counts: wrapped }));
     for number in 0..ENTRIES {
         index.update(&[Update::Put { key: &key(number), value: b"four" }]).unwrap();
     }

@@ -196,7 +196,8 @@ impl Case {
                 Ground::Ram(RamDisk::new(disk))
             }
             Stand::Nand | Stand::Ftl(_) => {
-                Ground::Nand(SimulatedNand::new(geometry, NandCosts::default()))
+                let chip = SimulatedNand::new(geometry, NandCosts::default());
+                Ground::Nand(Box::new(chip))
             }
         }
     }
@@ -262,5 +263,5 @@ pub enum Ground {
     /// A disk in memory.
     Ram(RamDisk),
     /// A simulated chip.
-    Nand(SimulatedNand),
+    Nand(Box<SimulatedNand>),
 }

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Numbers are little-endian. The checksum is the page file's; a codec never touches it. Level 0
-//! is a leaf. Where key and value have fixed lengths, entries are packed (`packed.rs`) one behind the
-//! other; otherwise the node is slotted (`slotted.rs`) and stores the prefix that its keys share once.
+//! is a leaf. Where key and value have fixed lengths, entries are packed one behind the other
+//! (`packed.rs`); otherwise the node has slots, and stores the prefix that its keys share once
+//! (`slotted`).
 //!
 //! Invariant: trees see keys and values as slices and never know which form they are in.
 //!

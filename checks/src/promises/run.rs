@@ -1,0 +1,139 @@
+//! Running promises.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::figure::Output;
+use super::{Form, Promise};
+
+/// A promise and what came of it.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The promise.
+    pub promise: Promise,
+    /// Which of its commands ran.
+    pub form: Form,
+    /// The best figure that was read, or why there is none.
+    pub figure: Result<String, String>,
+    /// Seconds that all runs took together.
+    pub seconds: f64,
+    /// How many runs there were.
+    pub runs: u32,
+}
+
+impl Outcome {
+    /// Whether there is a figure and it is what it must be.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.figure.as_ref().is_ok_and(|figure| self.promise.bound.holds(figure))
+    }
+}
+
+/// Runs a promise's command in `root` until its figure holds, as often as it allows.
+#[must_use]
+pub fn run(root: &Path, promise: Promise, form: Form) -> Outcome {
+    let none = Err("not run".to_owned());
+    let mut outcome = Outcome { promise, form, figure: none, seconds: 0.0, runs: 0 };
+    while outcome.runs < outcome.promise.repeat.0 && !outcome.holds() {
+        let start = Instant::now();
+        let figure = run_once(root, &outcome.promise, form);
+        outcome.seconds += start.elapsed().as_secs_f64();
+        outcome.runs += 1;
+        let better = match (&figure, &outcome.figure) {
+            (Ok(new), Ok(old)) => outcome.promise.bound.prefers(new, old),
+            (Err(_), Ok(_)) => false,
+            _ => true,
+        };
+        if better {
+            outcome.figure = figure;
+        }
+    }
+    outcome
+}
+
+fn run_once(root: &Path, promise: &Promise, form: Form) -> Result<String, String> {
+    let mut command = command(promise.command(form))?;
+    let start = Instant::now();
+    let output = command
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("can't be run: {error}"))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    if output.status.code() != Some(promise.exit) {
+        let last = stderr.lines().last().unwrap_or("it says nothing");
+        return Err(format!("{}, not {}: {last}", output.status, promise.exit));
+    }
+    promise.figure.read(&Output { stdout, stderr, seconds })
+}
+
+fn command(line: &[String]) -> Result<Command, String> {
+    let (program, arguments) = line.split_first().ok_or("the command is empty")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // What cargo set for this program is not meant for the programs that it starts.
+    for (name, _) in std::env::vars_os() {
+        let of_package = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if of_package {
+            command.env_remove(name);
+        }
+    }
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Outcome, run};
+    use crate::promises::{Form, Promise};
+
+    /// Runs a promise of `rustc --version`, which every machine that builds this has.
+    fn outcome(rest: &str) -> Outcome {
+        let text = format!("promise = 'It is new.'\ncommand = ['rustc', '--version']\n{rest}");
+        run(Path::new("."), Promise::parse("new", &text).unwrap(), Form::Full)
+    }
+
+    const MINOR: &str = "figure = { regex = '^rustc 1\\.(\\d+)' }\n";
+
+    #[test]
+    fn a_figure_within_its_bound_holds() {
+        assert!(outcome(&format!("{MINOR}bound = '>= 95'")).holds());
+    }
+
+    #[test]
+    fn a_figure_beyond_its_bound_fails_after_as_many_runs_as_allowed() {
+        let outcome = outcome(&format!("{MINOR}bound = '<= 1'\nrepeat = 'best of 3'"));
+        assert!(!outcome.holds());
+        assert!(outcome.figure.is_ok());
+        assert_eq!(outcome.runs, 3);
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_fails() {
+        let outcome = outcome("figure = { regex = 'no such (figure)' }\nbound = '>= 0'");
+        assert!(!outcome.holds());
+        assert!(outcome.figure.unwrap_err().contains("nothing matches"));
+    }
+
+    #[test]
+    fn an_unexpected_exit_code_fails_whatever_is_printed() {
+        let outcome = outcome(&format!("{MINOR}bound = '>= 0'\nexit = 2"));
+        assert!(!outcome.holds());
+        assert!(outcome.figure.unwrap_err().contains("not 2"));
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_fails() {
+        let text = "promise = 'x'\ncommand = ['no-such-program-here']\n\
+            figure = 'seconds'\nbound = '>= 0'";
+        let outcome = run(Path::new("."), Promise::parse("x", text).unwrap(), Form::Full);
+        assert!(!outcome.holds());
+        assert!(outcome.figure.unwrap_err().contains("can't be run"));
+    }
+}

@@ -1,0 +1,291 @@
+//! The grammar of the command line.
+
+use std::ffi::OsString;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use lab::spec::split_list;
+use lab::{Durability, MemoryLimit, Plan, Verify};
+
+use crate::failure::Failure;
+use crate::{compare, devices, numbers, trees, workloads};
+
+const DEVICE: &str = "winbond-w25n01gv";
+const WORKLOAD: &str = "weather";
+const FTL: &str = "page-map";
+const MEMORY_BYTES: u64 = 128 << 10;
+
+/// Compare ordered indexes on exact models of flash devices.
+#[derive(Debug, Parser)]
+#[command(name = "flashtree", version, propagate_version = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true, after_help = "A new user starts with: flashtree compare")]
+struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Common {
+    /// Print results and errors, but no progress and no remarks
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+    /// Work on at most N trees at the same time [default: one for each processor]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = numbers::parse_positive)]
+    jobs: Option<NonZeroU64>,
+}
+
+impl Common {
+    fn jobs(self) -> usize {
+        self.jobs.map_or_else(
+            || std::thread::available_parallelism().map_or(1, usize::from),
+            |jobs| usize::try_from(jobs.get()).unwrap_or(usize::MAX),
+        )
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workload through trees on a model of a flash device, and show what it cost
+    Compare(Box<CompareArguments>),
+    /// List the devices, or show all figures of one with their sources
+    Devices(ListArguments),
+    /// List the trees, or show one with its paper and parameters
+    Trees(ListArguments),
+    /// List the workloads, or show one with its parameters
+    Workloads(ListArguments),
+}
+
+/// What `compare` understands.
+#[derive(Args, Debug)]
+struct CompareArguments {
+    /// The device: a name that `flashtree devices` lists, or a .toml file
+    #[arg(long, value_name = "SPEC", default_value = DEVICE)]
+    device: String,
+    /// The workload: a name that `flashtree workloads` lists, with parameters
+    #[arg(long, value_name = "SPEC", default_value = WORKLOAD)]
+    workload: String,
+    /// Trees, such as b-plus,b-plus:node=4096,fill=80 [default: all that fit]
+    #[arg(long, value_name = "SPEC,SPEC")]
+    trees: Option<String>,
+    /// One more tree; may be given repeatedly
+    #[arg(long, value_name = "SPEC")]
+    tree: Vec<String>,
+    /// The translation layer for trees that stand on sectors
+    #[arg(long, value_name = "SPEC", default_value = FTL)]
+    ftl: String,
+    /// Memory for caches and buffers [default: 128KiB]
+    #[arg(long, value_name = "SIZE", conflicts_with = "memory_total")]
+    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    memory: Option<u64>,
+    /// Memory for everything: caches, buffers, tables and the mapping of the translation layer
+    #[arg(long, value_name = "SIZE")]
+    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    memory_total: Option<u64>,
+    /// Use at most so much of the device
+    #[arg(long, value_name = "SIZE")]
+    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    size: Option<u64>,
+    /// How many operations are measured [default: what the workload says]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = numbers::parse_positive, allow_negative_numbers = true)]
+    ops: Option<NonZeroU64>,
+    /// The seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = numbers::parse_count, allow_negative_numbers = true)]
+    seed: u64,
+    /// What has to survive a power cut
+    #[arg(long, value_enum, default_value_t)]
+    durability: DurabilityWord,
+    /// How much is compared with an ordered map in memory
+    #[arg(long, value_enum, default_value_t)]
+    verify: VerifyWord,
+    /// The file that the workload csv reads
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t)]
+    format: CompareFormat,
+    /// Write a report with plots, one HTML page
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the rows as JSON
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+}
+
+/// What the lists understand.
+#[derive(Args, Debug)]
+pub(crate) struct ListArguments {
+    /// Show all about this one
+    pub(crate) name: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}
+
+/// How a comparison is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompareFormat {
+    /// For people
+    #[default]
+    Table,
+    /// An array, an element a tree
+    Json,
+    /// A line a tree
+    Csv,
+}
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// For people
+    #[default]
+    Table,
+    /// An array
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum DurabilityWord {
+    /// Nothing, as the papers measured
+    #[default]
+    None,
+    /// The last checkpoint
+    Checkpoint,
+    /// Every synced batch
+    Batch,
+    /// Every acknowledged update
+    Every,
+}
+
+impl From<DurabilityWord> for Durability {
+    fn from(word: DurabilityWord) -> Self {
+        match word {
+            DurabilityWord::None => Durability::None,
+            DurabilityWord::Checkpoint => Durability::Checkpoint,
+            DurabilityWord::Batch => Durability::Batch,
+            DurabilityWord::Every => Durability::Every,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum VerifyWord {
+    /// Every lookup and range on the way, and all contents at the end
+    #[default]
+    Full,
+    /// Some of them
+    Sampled,
+    /// Nothing
+    Off,
+}
+
+impl From<VerifyWord> for Verify {
+    fn from(word: VerifyWord) -> Self {
+        match word {
+            VerifyWord::Full => Verify::Full,
+            VerifyWord::Sampled => Verify::Sampled,
+            VerifyWord::Off => Verify::Off,
+        }
+    }
+}
+
+impl CompareArguments {
+    fn plan(self, common: Common, bare: bool) -> Result<compare::Request, Failure> {
+        let mut trees = self.trees.as_deref().map(split_list).transpose()?.unwrap_or_default();
+        for tree in &self.tree {
+            trees.push(single(tree)?);
+        }
+        let memory = self.memory.unwrap_or(MEMORY_BYTES);
+        let plan = Plan {
+            device: self.device,
+            workload: self.workload,
+            trees,
+            ftl: self.ftl,
+            memory: self
+                .memory_total
+                .map_or(MemoryLimit::CachesAndBuffers(memory), MemoryLimit::Total),
+            size_bytes: self.size,
+            operations: self.ops.map(NonZeroU64::get),
+            seed: self.seed,
+            durability: self.durability.into(),
+            verify: self.verify.into(),
+            input: self.input,
+            jobs: common.jobs(),
+        };
+        let report = self.report.or_else(|| bare.then(|| compare::REPORT.into()));
+        let announce = bare && !common.quiet;
+        Ok(compare::Request {
+            plan,
+            format: self.format,
+            report,
+            announce,
+            save: self.save,
+            quiet: common.quiet,
+        })
+    }
+}
+
+/// One spec out of text that must not be a list.
+fn single(text: &str) -> Result<String, Failure> {
+    match <[String; 1]>::try_from(split_list(text)?) {
+        Ok([spec]) => Ok(spec),
+        Err(_) => Err(Failure::ListForOne { list: text.to_owned() }),
+    }
+}
+
+/// A command that is understood and can be run.
+#[derive(Debug)]
+pub(crate) enum Invocation {
+    Compare(Box<compare::Request>),
+    Devices(ListArguments),
+    Trees(ListArguments),
+    Workloads(ListArguments),
+}
+
+impl Invocation {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Invocation::Compare(request) => compare::run(&request),
+            Invocation::Devices(arguments) => devices::run(&arguments),
+            Invocation::Trees(arguments) => trees::run(&arguments),
+            Invocation::Workloads(arguments) => workloads::run(&arguments),
+        }
+    }
+}
+
+/// Reads the command line of this process.
+pub(crate) fn parse() -> Result<Invocation, Failure> {
+    parse_from(std::env::args_os())
+}
+
+fn parse_from(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Parsed {
+    let mut matches = Arguments::command().try_get_matches_from(words)?;
+    let bare = matches.subcommand().is_some_and(|(_, matches)| !has_options(matches));
+    let arguments = Arguments::from_arg_matches_mut(&mut matches)?;
+    Ok(match arguments.command {
+        Command::Compare(compare) => {
+            Invocation::Compare(Box::new(compare.plan(arguments.common, bare)?))
+        }
+        Command::Devices(list) => Invocation::Devices(list),
+        Command::Trees(list) => Invocation::Trees(list),
+        Command::Workloads(list) => Invocation::Workloads(list),
+    })
+}
+
+type Parsed = Result<Invocation, Failure>;
+
+/// True if the user gave anything that is not a default.
+fn has_options(matches: &clap::ArgMatches) -> bool {
+    matches.ids().any(|id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine))
+}
+
+#[cfg(test)]
+mod tests;

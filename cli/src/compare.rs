@@ -1,0 +1,104 @@
+//! `flashtree compare`: runs a workload through trees and shows what it cost.
+
+use std::path::{Path, PathBuf};
+
+use index::registry::TREES;
+use lab::{Comparison, Plan};
+
+use crate::arguments::CompareFormat;
+use crate::failure::Failure;
+use crate::output::{self, Target};
+use crate::progress::{self, Progress};
+use crate::{report, rows};
+
+/// The report that a comparison without any option writes.
+pub(crate) const REPORT: &str = "flashtree-report.html";
+
+/// A comparison, and where its results go.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// What to compare.
+    pub(crate) plan: Plan,
+    /// How to print the rows.
+    pub(crate) format: CompareFormat,
+    /// The page to write.
+    pub(crate) report: Option<PathBuf>,
+    /// True if the page was not asked for, so that the user has to hear of it.
+    pub(crate) announce: bool,
+    /// The file to which the rows go as JSON.
+    pub(crate) save: Option<PathBuf>,
+    /// True if only results and errors are wanted.
+    pub(crate) quiet: bool,
+}
+
+/// Runs the comparison, prints it and writes its files.
+///
+/// # Errors
+/// The plan is wrong or failed, a file can't be written, a tree failed, or Ctrl-C.
+pub(crate) fn run(request: &Request) -> Result<(), Failure> {
+    progress::catch_interrupts();
+    let report = request.report.as_deref().map(Target::check).transpose()?;
+    let save = request.save.as_deref().map(Target::check).transpose()?;
+    let watcher = Progress::new(names(&request.plan), request.quiet);
+    let mut comparison = lab::compare(&request.plan, &watcher)?;
+    let verdict = verdict(&comparison);
+    if let Err(Failure::Interrupted { .. }) = verdict {
+        comparison.measured.retain(|measured| measured.row.error.is_none());
+    }
+    if !request.quiet {
+        for left_out in &comparison.left_out {
+            output::remark(&format!("{} is left out: {}", left_out.tree, left_out.reason));
+        }
+    }
+    if !comparison.measured.is_empty() {
+        if let Some(target) = save {
+            target.write(&rows::json(&comparison.measured)?)?;
+        }
+        if let Some(target) = report {
+            target.write(&report::page(&request.plan, &comparison)?)?;
+        }
+    }
+    print(request, &comparison)?;
+    verdict
+}
+
+/// The names of the trees, as far as they are known before the run.
+fn names(plan: &Plan) -> Vec<String> {
+    match TREES {
+        [only] if plan.trees.is_empty() => vec![only.name.to_owned()],
+        _ => plan.trees.clone(),
+    }
+}
+
+fn print(request: &Request, comparison: &Comparison) -> Result<(), Failure> {
+    let measured = &comparison.measured;
+    let text = match request.format {
+        CompareFormat::Table => rows::tables(measured),
+        CompareFormat::Json => rows::json(measured)?,
+        CompareFormat::Csv => rows::csv(measured)?,
+    };
+    output::print(&text)?;
+    match &request.report {
+        Some(path) if request.announce && !measured.is_empty() => output::print(&told(path)),
+        _ => Ok(()),
+    }
+}
+
+fn told(path: &Path) -> String {
+    format!("\nThe report with plots is in {}: open it in a browser.\n", path.display())
+}
+
+/// Whether all went well. Trees that Ctrl-C ended are rows with an error.
+fn verdict(comparison: &Comparison) -> Result<(), Failure> {
+    let rows = comparison.measured.iter().map(|measured| &measured.row);
+    let failed: Vec<_> =
+        rows.filter_map(|row| Some((row.tree.clone(), row.error.clone()?))).collect();
+    let all = comparison.measured.len();
+    match failed.len() {
+        0 => Ok(()),
+        ended if progress::interrupted() => {
+            Err(Failure::Interrupted { finished: all - ended, all })
+        }
+        _ => Err(Failure::Trees { failed, all }),
+    }
+}

@@ -1,0 +1,104 @@
+//! Progress bars on a terminal, and Ctrl-C.
+
+use std::io::{self, IsTerminal};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lab::{Phase, Watcher};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From here on the first Ctrl-C asks for a clean end; a second one ends the process at once.
+pub(crate) fn catch_interrupts() {
+    let handler = || {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(1);
+        }
+    };
+    // Without a handler Ctrl-C ends the process at once, as it does everywhere.
+    drop(ctrlc::set_handler(handler));
+}
+
+/// True after Ctrl-C.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// A bar for each tree at work; none where standard error is no terminal.
+pub(crate) struct Progress {
+    bars: Option<MultiProgress>,
+    by_tree: RwLock<Vec<Option<ProgressBar>>>,
+    names: Vec<String>,
+}
+
+impl Progress {
+    /// Bars for trees called `names`, as far as names are known.
+    pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
+        let shown = !quiet && io::stderr().is_terminal();
+        Progress { bars: shown.then(MultiProgress::new), by_tree: RwLock::default(), names }
+    }
+
+    fn name(&self, tree: usize) -> String {
+        self.names.get(tree).cloned().unwrap_or_else(|| format!("tree {}", tree + 1))
+    }
+
+    /// Replaces the bar of `tree` by `bar`, and removes the old one from the screen.
+    fn replace(&self, tree: usize, bar: Option<ProgressBar>) {
+        let Ok(mut bars) = self.by_tree.write() else { return };
+        if bars.len() <= tree {
+            bars.resize(tree + 1, None);
+        }
+        if let Some(Some(old)) = bars.get_mut(tree).map(|place| std::mem::replace(place, bar)) {
+            old.finish_and_clear();
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    let template = "{prefix:20} {msg:9} {bar:32} {percent:>3} %  {eta:>4} left";
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━━─")
+}
+
+const fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Preload => "loading",
+        Phase::Run => "measuring",
+        Phase::Verify => "verifying",
+    }
+}
+
+impl Watcher for Progress {
+    fn begin(&self, tree: usize, phase: Phase, steps: u64) {
+        let Some(bars) = &self.bars else { return };
+        self.replace(tree, None);
+        let bar = bars.add(ProgressBar::new(steps));
+        bar.set_style(style());
+        bar.set_prefix(self.name(tree));
+        bar.set_message(word(phase));
+        self.replace(tree, Some(bar));
+    }
+
+    fn advance(&self, tree: usize, steps: u64) {
+        if self.bars.is_none() {
+            return;
+        }
+        if let Ok(bars) = self.by_tree.read()
+            && let Some(Some(bar)) = bars.get(tree)
+        {
+            bar.inc(steps);
+        }
+    }
+
+    fn finish(&self, tree: usize) {
+        if self.bars.is_some() {
+            self.replace(tree, None);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupted()
+    }
+}

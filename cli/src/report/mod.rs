@@ -1,0 +1,34 @@
+//! The report: one self-contained HTML page with plots.
+//!
+//! Invariant: the page refers to nothing outside itself, and all text from outside is escaped.
+
+mod bars;
+mod course;
+mod heat;
+mod page;
+#[cfg(test)]
+pub(crate) mod samples;
+mod svg;
+mod theme;
+
+use std::io;
+
+pub(crate) use page::page;
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A plot.
+    #[error(transparent)]
+    Plot(#[from] plotters::drawing::DrawingAreaErrorKind<io::Error>),
+    /// The page around the plots.
+    #[error(transparent)]
+    Page(#[from] askama::Error),
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// The names of the causes, in the order in which figures are shown.
+pub(crate) fn causes() -> impl Iterator<Item = &'static str> {
+    theme::CAUSES.iter().map(|(name, ..)| *name)
+}
