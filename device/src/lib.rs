@@ -16,6 +16,7 @@ extern crate alloc;
 
 mod address;
 mod cause;
+mod checksum;
 mod cost;
 mod error;
 mod geometry;
@@ -25,6 +26,7 @@ mod sectors;
 
 pub use address::{Block, Page, Sector};
 pub use cause::Cause;
+pub use checksum::checksum;
 pub use cost::{Access, Charge, Cost, DiskCosts, Linear, NandCosts};
 pub use error::{Error, GeometryFault, Result};
 pub use geometry::{Geometry, ProgramOrder, SectorGeometry};

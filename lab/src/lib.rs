@@ -2,8 +2,26 @@
 
 #![forbid(unsafe_code)]
 
+mod candidate;
+mod compare;
+mod error;
+mod expected;
+mod model;
+mod near;
 mod outcome;
 mod plan;
+mod recorder;
+mod run;
+pub mod spec;
+#[cfg(test)]
+mod tests;
+mod workload;
 
+pub use compare::compare;
+pub use error::{Error, InputFault, Misfit, Result, Thing};
 pub use outcome::{Comparison, Latency, LeftOut, Measured, MemoryUse, Row, Verified};
 pub use plan::{Durability, MemoryLimit, Phase, Plan, Unwatched, Verify, Watcher};
+pub use workload::{
+    Operation, Operations, Preload, WORKLOADS, Workload, WorkloadEntry, WorkloadOptions,
+    WorkloadParameter,
+};

@@ -3,22 +3,14 @@
 //! Because the address is part of it, a page that was written to the wrong place, or read from it,
 //! fails its check although its bytes are whole.
 
-use crc::{CRC_32_ISCSI, Crc, Table};
-
 use crate::{Error, LogicalPage, Result};
-
-/// Sixteen tables: 16 KiB of constants for three bytes a nanosecond.
-static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 /// Bytes that a checksum takes at the start of a page.
 pub(crate) const BYTES: usize = 4;
 
 /// The checksum of `bytes` at `address`.
 pub(crate) fn of(address: u64, bytes: &[u8]) -> u32 {
-    let mut digest = CRC.digest();
-    digest.update(&address.to_le_bytes());
-    digest.update(bytes);
-    digest.finalize()
+    device::checksum(&[&address.to_le_bytes(), bytes])
 }
 
 /// Writes the checksum of `page` into its first bytes.

@@ -1,0 +1,358 @@
+//! Opening a disk that is there.
+//!
+//! First a **survey** of the first page of each block finds the newest header and in which order
+//! the blocks were begun. Blocks that the header names and that were not begun since are void.
+//! Then the blocks are **loaded**, each once: its spare areas, or one page for each group. Their
+//! pages are merged in the order of their sequences, and each is mapped in the place of the one
+//! before. Blocks that were filled at the same time are held in memory together: as many as
+//! there are frontiers.
+//!
+//! What a power cut may have torn: the last page of a block, which is checked in full here; a
+//! block that was being erased, which is void.
+
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
+
+use super::blocks::{Blocks, Role};
+use super::header::{self, FORMATTING, Header};
+use super::shape::Shape;
+use super::spare::{self, Kind, Metadata};
+use super::{Note, PageMap, closing};
+use crate::Options;
+use crate::reading::{intact, read_spare, readable};
+
+const CAUSE: Cause = Cause::Recovery;
+
+impl<N: Nand> PageMap<N> {
+    /// Opens the disk on `nand`. Its size is what it was made with; the options decide only how
+    /// it works from now on. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::NotFormatted`] if the chip holds no disk of this layer and version, or the chip
+    /// failed.
+    pub fn open(nand: N, _options: Options) -> Result<Self> {
+        let shape = Shape::new(nand.geometry())?;
+        let page = vec![0; shape.geometry.page_bytes() as usize];
+        let mut scan = Scan { nand, shape, page };
+        let survey = scan.survey()?;
+        let (blocks, first) = (shape.geometry.blocks(), &survey.first);
+        let mut disk = Self::assemble(scan.nand, shape, survey.disk, Blocks::new(blocks));
+        if shape.has_groups() {
+            for (note, first) in disk.notes.iter_mut().zip(first) {
+                note.sequence = first.unwrap_or(0);
+            }
+        }
+        let last = disk.merge(first)?;
+        disk.sort_blocks(&survey)?;
+        // One sequence is left out: a torn page may have had it.
+        disk.sequence = last.max(survey.header.sequence) + 2;
+        Ok(disk)
+    }
+
+    /// Maps the pages of all blocks in the order of their sequences; returns the last one.
+    fn merge(&mut self, first: &[Option<u64>]) -> Result<u64> {
+        let mut order: Vec<(u64, Block)> = (0..)
+            .map(Block)
+            .zip(first)
+            .filter_map(|(block, first)| Some(((*first)?, block)))
+            .collect();
+        order.sort_unstable();
+        let mut order = order.into_iter().peekable();
+        let mut heap: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut open: Vec<Loaded> = Vec::new();
+        let mut last = 0;
+        loop {
+            let lowest = heap.peek().map(|Reverse((sequence, _))| *sequence);
+            if let Some((_, block)) =
+                order.next_if(|(first, _)| lowest.is_none_or(|lowest| *first <= lowest))
+            {
+                // A place whose block is used up is used again, with its memory.
+                let place = open.iter().position(Loaded::is_used_up).unwrap_or(open.len());
+                if place == open.len() {
+                    open.push(Loaded::default());
+                }
+                self.load(block, &mut open[place])?;
+                heap.extend(open[place].lowest().map(|sequence| Reverse((sequence, place))));
+                continue;
+            }
+            let Some(Reverse((sequence, place))) = heap.pop() else {
+                return Ok(last);
+            };
+            last = sequence;
+            if let Some((sector, page)) = open[place].next()
+                && u64::from(sector) < self.disk.sectors()
+            {
+                self.map.place(sector, page);
+            }
+            heap.extend(open[place].lowest().map(|sequence| Reverse((sequence, place))));
+        }
+    }
+
+    /// Reads what the pages of `block` hold, in ascending order.
+    fn load(&mut self, block: Block, loaded: &mut Loaded) -> Result<()> {
+        loaded.at = 0;
+        loaded.pages.clear();
+        if self.shape.has_groups() {
+            self.load_groups(block, loaded)
+        } else {
+            self.load_spares(block, loaded)
+        }
+    }
+
+    fn load_spares(&mut self, block: Block, loaded: &mut Loaded) -> Result<()> {
+        let first = self.shape.geometry.first_page(block).0;
+        let mut suspect = None;
+        for page in (first..first + self.shape.geometry.pages_per_block()).map(Page) {
+            match read_spare(&mut self.nand, page)? {
+                spare::Found::Blank => break,
+                spare::Found::Damaged => suspect = None,
+                spare::Found::Page(metadata) => {
+                    suspect = Some((page, metadata));
+                    let last = loaded.pages.last().map_or(0, |last| last.sequence);
+                    if metadata.kind == Kind::Data && metadata.sequence > last {
+                        let Metadata { sequence, sector, .. } = metadata;
+                        loaded.pages.push(LoadedPage { sequence, sector, page });
+                    }
+                }
+            }
+        }
+        if let Some((page, metadata)) = suspect
+            && metadata.kind == Kind::Data
+            && !intact(&mut self.nand, page, metadata, &mut self.buffers.own)?
+        {
+            loaded.pages.retain(|loaded| loaded.page != page);
+        }
+        Ok(())
+    }
+
+    fn load_groups(&mut self, block: Block, loaded: &mut Loaded) -> Result<()> {
+        let first = self.shape.geometry.first_page(block).0;
+        let header = self.notes[block.0 as usize].sequence;
+        let mut place = self.shape.geometry.pages_per_block() - 1;
+        let mut seal = 0;
+        while place > 1 {
+            let page = Page(first + place);
+            let own = &mut self.buffers.own;
+            // Blank pages and data are told by a few bytes.
+            let mark = readable(self.nand.read(page, 0, &mut own[..4], &mut [], CAUSE))?
+                && own[..4] == closing::MAGIC;
+            let whole = mark && readable(self.nand.read(page, 0, own, &mut [], CAUSE))?;
+            let group = closing::decode(own, page, header).filter(|_| whole);
+            let Some((base, members)) = group.filter(|(_, members)| members.len() < place as usize)
+            else {
+                if seal == 0 {
+                    place -= 1;
+                    continue;
+                }
+                break;
+            };
+            let start = place - members.len() as u32;
+            let pages = (first + start..first + place).map(Page).zip(members);
+            loaded.pages.extend(pages.map(|(page, member)| LoadedPage {
+                sequence: base + u64::from(member.delta),
+                sector: member.sector,
+                page,
+            }));
+            seal = seal.max(place);
+            place = start - 1;
+        }
+        loaded.pages.sort_unstable_by_key(|page| page.sequence);
+        self.notes[block.0 as usize].seal = seal;
+        Ok(())
+    }
+
+    /// Gives every good block its role: those that the header names are used first.
+    fn sort_blocks(&mut self, survey: &Survey) -> Result<()> {
+        self.pinned = Some(survey.header_block);
+        self.blocks.set(survey.header_block, Role::Pinned);
+        for block in survey.listed.iter().copied() {
+            let unused = self.blocks.role(block) == Role::Bad && self.map.live_pages(block) == 0;
+            if unused && block != survey.header_block && !self.nand.is_bad(block)? {
+                self.blocks.release(block, Role::Dirty);
+            }
+        }
+        self.covered = self.blocks.free_count();
+        for block in (0..self.shape.geometry.blocks()).map(Block) {
+            if self.blocks.role(block) != Role::Bad || self.nand.is_bad(block)? {
+                continue;
+            }
+            if self.map.live_pages(block) == 0 {
+                self.blocks.release(block, Role::Dirty);
+            } else {
+                self.close_block(block);
+            }
+        }
+        for block in self.blocks.free() {
+            if let Some(note) = self.notes.get_mut(block.0 as usize) {
+                *note = Note::default();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A page with a sector.
+struct LoadedPage {
+    sequence: u64,
+    sector: u32,
+    page: Page,
+}
+
+/// What the pages of a block hold, those before `at` done.
+#[derive(Default)]
+struct Loaded {
+    pages: Vec<LoadedPage>,
+    at: usize,
+}
+
+impl Loaded {
+    fn lowest(&self) -> Option<u64> {
+        self.pages.get(self.at).map(|page| page.sequence)
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.at == self.pages.len()
+    }
+
+    fn next(&mut self) -> Option<(u32, Page)> {
+        let page = self.pages.get(self.at)?;
+        self.at += 1;
+        Some((page.sector, page.page))
+    }
+}
+
+/// What the first pages of the blocks tell.
+struct Survey {
+    disk: SectorGeometry,
+    header: Header,
+    header_block: Block,
+    /// The blocks that the header names.
+    listed: Vec<Block>,
+    /// For each block the sequence of its first page, if it holds anything.
+    first: Vec<Option<u64>>,
+}
+
+/// A chip about which nothing is known.
+struct Scan<N> {
+    nand: N,
+    shape: Shape,
+    page: Vec<u8>,
+}
+
+impl<N: Nand> Scan<N> {
+    fn survey(&mut self) -> Result<Survey> {
+        let mut first = vec![None; self.shape.geometry.blocks() as usize];
+        let mut newest: Option<(Header, Block)> = None;
+        let mut other_version = None;
+        for (block, first) in (0..).map(Block).zip(&mut first) {
+            if self.nand.is_bad(block)? {
+                continue;
+            }
+            match self.header(block)? {
+                header::Found::Header(header) => {
+                    *first = Some(header.sequence);
+                    if newest.is_none_or(|(newest, _)| newest.sequence < header.sequence) {
+                        newest = Some((header, block));
+                    }
+                }
+                header::Found::OtherVersion(version) => other_version = Some(version),
+                header::Found::Nothing if self.shape.has_groups() => {}
+                header::Found::Nothing => *first = self.first_sequence(block)?,
+            }
+        }
+        match newest {
+            None => Err(self.not_formatted(other_version)),
+            Some((Header { sequence: FORMATTING, .. }, _)) => {
+                Err(Error::NotFormatted { expected: header::MARK, found: 0 })
+            }
+            Some((header, block)) => self.finish_survey((header, block), first),
+        }
+    }
+
+    /// Reads the header again for its list, and strikes out what it calls void.
+    fn finish_survey(
+        &mut self,
+        (header, header_block): (Header, Block),
+        mut first: Vec<Option<u64>>,
+    ) -> Result<Survey> {
+        let geometry = self.shape.geometry;
+        let disk = SectorGeometry::new(geometry.page_bytes(), u64::from(header.sectors))?;
+        if header.sectors > geometry.pages() {
+            let (have, need) = (u64::from(geometry.pages()), u64::from(header.sectors));
+            return Err(Error::TooSmall { have, need });
+        }
+        self.nand.read(geometry.first_page(header_block), 0, &mut self.page, &mut [], CAUSE)?;
+        let listed: Vec<Block> =
+            Header::list(&self.page).filter(|block| block.0 < geometry.blocks()).collect();
+        for block in listed.iter().copied() {
+            if !self.begun_since(block, header.sequence, first[block.0 as usize])? {
+                first[block.0 as usize] = None;
+            }
+        }
+        Ok(Survey { disk, header, header_block, listed, first })
+    }
+
+    /// Whether a block was erased and begun after the header with this sequence. What a torn
+    /// erase left may look like it; so the first page is checked in full.
+    fn begun_since(&mut self, block: Block, header: u64, first: Option<u64>) -> Result<bool> {
+        if first.is_none_or(|first| first <= header) || self.nand.is_bad(block)? {
+            return Ok(false);
+        }
+        if self.shape.has_groups() {
+            return Ok(true);
+        }
+        let page = self.shape.geometry.first_page(block);
+        match read_spare(&mut self.nand, page)? {
+            spare::Found::Page(metadata) if metadata.sequence > header => {
+                intact(&mut self.nand, page, metadata, &mut self.page)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The header on the first page of `block`, if there is one.
+    fn header(&mut self, block: Block) -> Result<header::Found> {
+        let page = self.shape.geometry.first_page(block);
+        if !self.shape.has_groups() {
+            match read_spare(&mut self.nand, page)? {
+                spare::Found::Page(Metadata { kind: Kind::Header, .. }) => {}
+                _ => return Ok(header::Found::Nothing),
+            }
+        }
+        if !readable(self.nand.read(page, 0, &mut self.page, &mut [], CAUSE))? {
+            return Ok(header::Found::Nothing);
+        }
+        Ok(Header::decode(&self.page, page))
+    }
+
+    /// The lowest sequence in a block, which is that of its first page unless that is damaged.
+    fn first_sequence(&mut self, block: Block) -> Result<Option<u64>> {
+        let first = self.shape.geometry.first_page(block).0;
+        for page in (first..first + self.shape.geometry.pages_per_block()).map(Page) {
+            match read_spare(&mut self.nand, page)? {
+                spare::Found::Blank => return Ok(None),
+                spare::Found::Damaged => {}
+                spare::Found::Page(metadata) => return Ok(Some(metadata.sequence)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says what stands at the beginning of a chip that holds no disk.
+    fn not_formatted(&mut self, other_version: Option<u32>) -> Error {
+        if let Some(found) = other_version {
+            return Error::NotFormatted { expected: header::VERSION, found };
+        }
+        let mut mark = [0; 4];
+        match self.nand.read(Page(0), 0, &mut mark, &mut [], CAUSE) {
+            Ok(_) | Err(Error::Uncorrectable { .. }) => {
+                Error::NotFormatted { expected: header::MARK, found: u32::from_le_bytes(mark) }
+            }
+            Err(error) => error,
+        }
+    }
+}

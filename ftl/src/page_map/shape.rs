@@ -1,0 +1,154 @@
+//! How a chip is divided: where metadata goes, and how many sectors there are.
+
+use device::{Error, Geometry, Result, SectorGeometry};
+
+use super::{closing, spare};
+use crate::Options;
+
+/// Where the metadata of data pages goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To the spare area of each page.
+    Spare,
+    /// To a page that closes each group of at most this many data pages.
+    Closing {
+        /// The most data pages in a group.
+        group: u32,
+    },
+}
+
+/// Streams of writes; each has a frontier of its own.
+pub(crate) const STREAMS: u32 = 2;
+
+/// A chip as this layer uses it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) geometry: Geometry,
+    pub(crate) place: Place,
+}
+
+impl Shape {
+    /// # Errors
+    /// [`Error::TooSmall`] if blocks have too few pages.
+    pub(crate) fn new(geometry: Geometry) -> Result<Self> {
+        let pages = geometry.pages_per_block();
+        let (place, least) = if geometry.spare_bytes() as usize >= spare::BYTES {
+            (Place::Spare, 4)
+        } else {
+            let group = closing::capacity(geometry.page_bytes()).min(pages.saturating_sub(2));
+            (Place::Closing { group }, 8)
+        };
+        if pages < least {
+            return Err(Error::TooSmall { have: u64::from(pages), need: u64::from(least) });
+        }
+        Ok(Shape { geometry, place })
+    }
+
+    /// The most data pages in a group; 0 where there are no groups.
+    pub(crate) const fn group(&self) -> u32 {
+        match self.place {
+            Place::Spare => 0,
+            Place::Closing { group } => group,
+        }
+    }
+
+    /// True if pages close groups.
+    pub(crate) const fn has_groups(&self) -> bool {
+        matches!(self.place, Place::Closing { .. })
+    }
+
+    /// Data pages that a block surely holds when it is filled without a flush.
+    pub(crate) const fn data_pages(&self) -> u32 {
+        let pages = self.geometry.pages_per_block() - 1;
+        match self.place {
+            Place::Spare => pages,
+            Place::Closing { group } => pages - pages.div_ceil(group + 1),
+        }
+    }
+
+    /// Data pages that a block holds if no header stands in it.
+    const fn most_data_pages(&self) -> u32 {
+        match self.place {
+            Place::Spare => self.geometry.pages_per_block(),
+            Place::Closing { .. } => self.data_pages(),
+        }
+    }
+
+    /// Free blocks that collection restores before a user's write may take one.
+    ///
+    /// Two are for the frontiers. The others are for power cuts: a cut during a collection closes
+    /// the block that it wrote to, and leaves the live pages of its victim in two blocks. As the
+    /// next collection takes the emptier one, each cut at least halves what has to be moved to
+    /// win a block back, whatever the moment of the cut: after log2(pages a block) cuts in a row
+    /// it is nothing.
+    pub(crate) const fn reserve(&self) -> u32 {
+        2 + self.geometry.pages_per_block().next_power_of_two().ilog2()
+    }
+
+    /// Blocks beyond those that the live sectors fill: the reserve, the frontiers, and the block
+    /// with the newest header, which is no victim. With them there is always a block which is
+    /// worth collecting.
+    pub(crate) const fn spare_blocks(&self) -> u32 {
+        self.reserve() + STREAMS + 1
+    }
+
+    /// Data pages that a block has to lack before it is worth collecting: without them nothing
+    /// is won, with groups up to two pages may go to groups that are closed early.
+    pub(crate) const fn slack(&self) -> u32 {
+        match self.place {
+            Place::Spare => 0,
+            Place::Closing { .. } => 2,
+        }
+    }
+
+    /// The disk that `good` blocks make: without the spare blocks and without the share that is
+    /// to be kept of the others. So a small chip has as much room for pages that died as a large
+    /// one, in proportion, and collection costs as much.
+    ///
+    /// # Errors
+    /// [`Error::TooSmall`] if they are too few.
+    pub(crate) fn disk(&self, good: u32, options: &Options) -> Result<SectorGeometry> {
+        let spare = self.spare_blocks();
+        let Some(filled @ 1..) = good.checked_sub(spare) else {
+            return Err(Error::TooSmall { have: u64::from(good), need: u64::from(spare) + 1 });
+        };
+        let most = u64::from(filled) * u64::from(self.data_pages() - self.slack());
+        let pages = u64::from(filled) * u64::from(self.most_data_pages());
+        let kept = (pages as f64 * options.over_provision()) as u64;
+        let wanted = pages.saturating_sub(kept);
+        SectorGeometry::new(self.geometry.page_bytes(), wanted.clamp(1, most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use device::{Error, Geometry};
+
+    use super::{Place, Shape};
+    use crate::Options;
+
+    fn shape(page: u32, pages: u32, spare: u32) -> Shape {
+        Shape::new(Geometry::new(page, pages, 64).unwrap().with_spare(spare).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn metadata_goes_to_the_spare_area_if_it_has_room() {
+        assert_eq!(shape(512, 32, 16).place, Place::Spare);
+        assert_eq!(shape(512, 32, 15).place, Place::Closing { group: 30 });
+        assert_eq!(shape(512, 128, 0).place, Place::Closing { group: 60 });
+        assert_eq!(shape(512, 128, 0).data_pages(), 127 - 3);
+    }
+
+    #[test]
+    fn over_provisioning_comes_beside_what_collection_needs() {
+        let shape = shape(2048, 64, 64);
+        let sectors = |good, ratio| {
+            let options = Options::default().with_over_provision(ratio).unwrap();
+            shape.disk(good, &options).map(|disk| disk.sectors())
+        };
+        assert_eq!(sectors(1000, 0.07), Ok(58_866));
+        assert_eq!(sectors(1000, 0.0), Ok((1000 - 11) * 63));
+        assert_eq!(sectors(12, 0.07), Ok(60));
+        assert_eq!(sectors(11, 0.07), Err(Error::TooSmall { have: 11, need: 12 }));
+    }
+}

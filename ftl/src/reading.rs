@@ -1,0 +1,34 @@
+//! Reading pages that may be damaged.
+
+use device::{Cause, Error, Nand, Page, Result};
+
+use crate::spare::{self, DataCheck, Found, Metadata};
+
+/// Whether a page could be read: false if more bits flipped than can be corrected.
+pub(crate) fn readable(read: Result<u16>) -> Result<bool> {
+    match read {
+        Ok(_) => Ok(true),
+        Err(Error::Uncorrectable { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The metadata in the spare area of `page`, read to open a disk.
+pub(crate) fn read_spare<N: Nand>(nand: &mut N, page: Page) -> Result<Found> {
+    let mut bytes = [0; spare::BYTES];
+    if !readable(nand.read(page, 0, &mut [], &mut bytes, Cause::Recovery))? {
+        return Ok(Found::Damaged);
+    }
+    Ok(Metadata::decode(&bytes, page))
+}
+
+/// Whether the data of `page` is what was programmed with its metadata; read to open a disk.
+pub(crate) fn intact<N: Nand>(
+    nand: &mut N,
+    page: Page,
+    metadata: Metadata,
+    buffer: &mut [u8],
+) -> Result<bool> {
+    let read = readable(nand.read(page, 0, buffer, &mut [], Cause::Recovery))?;
+    Ok(read && DataCheck::of(buffer) == metadata.data)
+}

@@ -1,0 +1,58 @@
+//! What a translation layer did.
+
+use core::ops::AddAssign;
+
+/// Counts since the disk was made or opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Sectors that were written from above.
+    pub sectors_written: u64,
+    /// Pages that were programmed for any reason.
+    pub pages_programmed: u64,
+    /// Pages with live data that collection moved.
+    pub pages_moved: u64,
+    /// Pages that hold only the layer's own metadata.
+    pub pages_of_metadata: u64,
+    /// Pages that could not be read when they were to be moved.
+    pub pages_lost: u64,
+    /// Flipped bits that the chip corrected.
+    pub bits_corrected: u64,
+    /// Blocks that were collected.
+    pub collections: u64,
+    /// Blocks that users filled in order and that took the place of a data block.
+    pub switch_merges: u64,
+    /// Blocks that users began, the rest of which was copied.
+    pub partial_merges: u64,
+    /// Blocks all or the first part of which was copied.
+    pub full_merges: u64,
+    /// Blocks that were erased.
+    pub blocks_erased: u64,
+    /// Blocks that refused to work and were retired.
+    pub blocks_retired: u64,
+}
+
+impl Statistics {
+    /// Pages programmed for each sector written; `None` before the first write.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.sectors_written > 0)
+            .then(|| self.pages_programmed as f64 / self.sectors_written as f64)
+    }
+}
+
+impl AddAssign for Statistics {
+    fn add_assign(&mut self, other: Statistics) {
+        self.sectors_written += other.sectors_written;
+        self.pages_programmed += other.pages_programmed;
+        self.pages_moved += other.pages_moved;
+        self.pages_of_metadata += other.pages_of_metadata;
+        self.pages_lost += other.pages_lost;
+        self.bits_corrected += other.bits_corrected;
+        self.collections += other.collections;
+        self.switch_merges += other.switch_merges;
+        self.partial_merges += other.partial_merges;
+        self.full_merges += other.full_merges;
+        self.blocks_erased += other.blocks_erased;
+        self.blocks_retired += other.blocks_retired;
+    }
+}

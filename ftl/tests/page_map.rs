@@ -1,0 +1,208 @@
+//! What the page-mapped disk does beside being a disk, which the suite in `contract` shows.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod fragile;
+
+use device::{Block, Cause, Error, Geometry, Nand, NandCosts, Page, Request, Sector, Sectors};
+use flashtree_ftl::{Options, PageMap};
+use fragile::Fragile;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sim::SimulatedNand;
+
+fn chip(spare: u32) -> SimulatedNand {
+    let geometry = Geometry::new(512, 16, 64).and_then(|shape| shape.with_spare(spare)).unwrap();
+    SimulatedNand::new(geometry, NandCosts::default())
+}
+
+fn format(spare: u32) -> PageMap<SimulatedNand> {
+    PageMap::format(chip(spare), Options::default()).unwrap()
+}
+
+/// Fills a disk, then writes `writes` sectors at random, under [`Cause::Update`].
+fn work(disk: &mut PageMap<SimulatedNand>, writes: u32) {
+    let sectors = disk.geometry().sectors();
+    for sector in 0..sectors {
+        disk.write(Sector(sector), &[1; 512], Cause::Update).unwrap();
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    for _ in 0..writes {
+        let sector = Sector(random.random_range(0..sectors));
+        disk.write(sector, &[2; 512], Cause::Update).unwrap();
+    }
+}
+
+#[test]
+fn users_writes_are_booked_under_their_cause_and_collection_under_its_own() {
+    for spare in [0, 16] {
+        let mut disk = format(spare);
+        work(&mut disk, 5000);
+        let meter = disk.meter().unwrap();
+        let (update, reclamation) = (meter.tally(Cause::Update), meter.tally(Cause::Reclamation));
+        let statistics = disk.statistics();
+        let written = 5000 + disk.geometry().sectors();
+        assert_eq!(statistics.sectors_written, written);
+        assert!(update.page_programs >= written, "{update:?}");
+        assert!(update.page_programs <= written + statistics.pages_of_metadata, "{update:?}");
+        assert_eq!((update.page_reads, update.block_erases), (0, 0));
+        assert!(reclamation.page_reads >= statistics.pages_moved, "{reclamation:?}");
+        assert_eq!(reclamation.block_erases, statistics.blocks_erased);
+        assert!(statistics.pages_moved > 1000 && statistics.collections > 100, "{statistics:?}");
+        let programmed = statistics.pages_programmed;
+        assert_eq!(programmed, written + statistics.pages_moved + statistics.pages_of_metadata);
+        let amplification = statistics.write_amplification().unwrap();
+        assert!((2.0..8.0).contains(&amplification), "{amplification}");
+    }
+}
+
+#[test]
+fn writing_in_order_moves_nothing() {
+    let mut disk = format(16);
+    for _ in 0..10 {
+        for sector in 0..disk.geometry().sectors() {
+            disk.write(Sector(sector), &[3; 512], Cause::Update).unwrap();
+        }
+    }
+    let statistics = disk.statistics();
+    assert_eq!(statistics.pages_moved, 0);
+    assert!(statistics.write_amplification().unwrap() < 1.02, "{statistics:?}");
+}
+
+#[test]
+fn erases_spread_over_all_blocks_when_all_sectors_are_written() {
+    let mut disk = format(16);
+    work(&mut disk, 40_000);
+    let erases = disk.meter().unwrap().erases();
+    let most = f64::from(*erases.iter().max().unwrap());
+    let mean = erases.iter().sum::<u32>() as f64 / erases.len() as f64;
+    assert!(most < 1.5 * mean, "{most} over {mean}");
+}
+
+#[test]
+fn nothing_is_allocated_after_opening() {
+    for spare in [0, 16] {
+        let mut disk = format(spare);
+        work(&mut disk, 1000);
+        let sectors = disk.geometry().sectors();
+        let mut random = ChaCha8Rng::seed_from_u64(2);
+        let mut found = [0; 700];
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..2000 {
+                let first = Sector(random.random_range(0..sectors - 2));
+                disk.write(first, &[4; 1024], Cause::Update).unwrap();
+                let requests = &mut [Request { first, offset: 100, into: &mut found }];
+                disk.read(requests, Cause::Lookup).unwrap();
+                disk.trim(first, 1, Cause::Update).unwrap();
+                disk.flush(Cause::Flush).unwrap();
+            }
+        });
+        assert_eq!(counted.count_total, 0, "with {spare} spare bytes");
+    }
+}
+
+#[test]
+fn the_tables_keep_their_stated_bound_and_take_what_they_say() {
+    for (spare, block, group) in [(16, 13, 0), (0, 29, 14)] {
+        let mut made = None;
+        let counted = allocation_counter::measure(|| made = Some(format(spare)));
+        let disk = made.unwrap();
+        let shape = disk.nand().geometry();
+        let own = u64::from(shape.pages().div_ceil(64) * 8)
+            + 4 * disk.geometry().sectors()
+            + u64::from(block * shape.blocks())
+            + u64::from(8 * (shape.pages_per_block() + 1))
+            + u64::from(2 * shape.page_bytes())
+            + 24 * group;
+        assert_eq!(disk.table_bytes(), own);
+        let chip = disk.nand().resident_bytes() + u64::from(shape.blocks()) * 20 + 4096;
+        assert!(counted.bytes_current as u64 <= own + chip, "{counted:?} where {own} are stated");
+    }
+}
+
+#[test]
+fn a_chip_that_holds_no_disk_is_refused() {
+    for spare in [0, 16] {
+        let blank = PageMap::open(chip(spare), Options::default());
+        let found = 0xFFFF_FFFF;
+        assert!(matches!(blank, Err(Error::NotFormatted { found: f, .. }) if f == found));
+        let mut foreign = chip(spare);
+        for page in 0..foreign.geometry().pages() {
+            let spare = vec![0x33; spare as usize];
+            foreign.program(Page(page), 0, &[0x77; 512], &spare, Cause::Load).unwrap();
+        }
+        let opened = PageMap::open(&mut foreign, Options::default()).map(|_| ());
+        let found = 0x7777_7777;
+        assert!(matches!(opened, Err(Error::NotFormatted { found: f, .. }) if f == found));
+        PageMap::format(&mut foreign, Options::default()).unwrap();
+        PageMap::open(&mut foreign, Options::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_chip_whose_formatting_was_cut_off_holds_no_disk() {
+    for spare in [0, 16] {
+        for cut in 1..66 {
+            let random = ChaCha8Rng::seed_from_u64(cut);
+            let mut chip = Fragile::new(format(spare).into_nand(), random);
+            chip.power(Some(cut));
+            let formatted = PageMap::format(&mut chip, Options::default()).map(|_| ());
+            assert_eq!(formatted, Err(Error::PowerCut), "cut {cut}");
+            chip.power(None);
+            let opened = PageMap::open(&mut chip, Options::default()).map(|_| ());
+            // The first program is the mark that the chip is being formatted.
+            let expected = cut == 1 || matches!(opened, Err(Error::NotFormatted { .. }));
+            assert!(expected, "cut {cut}: {opened:?}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_keeps_the_size_that_it_was_made_with() {
+    let mut chip = chip(16);
+    let sectors = |disk: &dyn Sectors| disk.geometry().sectors();
+    let few = Options::default().with_over_provision(0.5).unwrap();
+    let made = sectors(&PageMap::format(&mut chip, few).unwrap());
+    chip.mark_bad(Block(63)).unwrap();
+    let opened = sectors(&PageMap::open(&mut chip, Options::default()).unwrap());
+    assert_eq!(opened, made);
+    let whole = sectors(&PageMap::format(&mut chip, Options::default()).unwrap());
+    assert!(whole > made + 300, "{whole}, {made}");
+}
+
+#[test]
+fn a_chip_that_is_too_small_is_refused() {
+    let format = |pages, blocks, spare| {
+        let shape = Geometry::new(512, pages, blocks).and_then(|shape| shape.with_spare(spare));
+        let chip = SimulatedNand::new(shape.unwrap(), NandCosts::default());
+        PageMap::format(chip, Options::default()).map(|disk| disk.geometry().sectors())
+    };
+    assert_eq!(format(16, 9, 16), Err(Error::TooSmall { have: 9, need: 10 }));
+    assert_eq!(format(16, 10, 16), Ok(15));
+    assert_eq!(format(4, 64, 0), Err(Error::TooSmall { have: 4, need: 8 }));
+    assert_eq!(format(2, 64, 16), Err(Error::TooSmall { have: 2, need: 4 }));
+}
+
+#[test]
+fn a_disk_whose_blocks_went_bad_is_full_and_keeps_its_contents() {
+    let mut disk = format(16);
+    let sectors = disk.geometry().sectors();
+    for sector in 0..sectors {
+        disk.write(Sector(sector), &[sector as u8; 512], Cause::Update).unwrap();
+    }
+    let mut chip = Fragile::new(disk.into_nand(), ChaCha8Rng::seed_from_u64(1));
+    // From now on the chip refuses half of everything.
+    chip.refuse = Some(2);
+    let mut disk = PageMap::open(chip, Options::default()).unwrap();
+    let full = (0..sectors).find_map(|sector| {
+        let content = [sector as u8; 512];
+        disk.write(Sector(sector), &content, Cause::Update).err()
+    });
+    assert!(matches!(full, Some(Error::Full { .. })), "{full:?}");
+    for sector in 0..sectors {
+        let mut found = [0; 512];
+        let requests = &mut [Request { first: Sector(sector), offset: 0, into: &mut found }];
+        disk.read(requests, Cause::Lookup).unwrap();
+        assert_eq!(found, [sector as u8; 512]);
+    }
+}

@@ -1,0 +1,197 @@
+//! A tree of a comparison: what it stands on, and whether it fits.
+
+use device::{Medium, Sectors};
+use ftl::BadOption;
+use index::registry::{Entry, MediumShape, Options};
+use index::{EntryShape, Index, parameters::Settings};
+
+use crate::error::{Error, Misfit, Result, Thing};
+use crate::model::Model;
+use crate::near::near;
+use crate::plan::MemoryLimit;
+use crate::spec::Spec;
+
+/// The translation layer that serves trees on sectors.
+pub(crate) struct Layer {
+    spec: String,
+    entry: &'static ftl::Entry,
+    options: ftl::Options,
+}
+
+impl Layer {
+    /// Reads a translation layer's spec.
+    pub(crate) fn read(text: &str) -> Result<Self> {
+        let spec = Spec::parse(text)?;
+        let entry = ftl::find(spec.name).ok_or_else(|| Error::Unknown {
+            thing: Thing::Ftl,
+            name: spec.name.to_string(),
+            near: near(spec.name, ftl::FTLS.iter().map(|entry| entry.name)),
+            known: ftl::FTLS.iter().map(|entry| entry.name.to_string()).collect(),
+        })?;
+        let mut options = ftl::Options::default();
+        for (name, value) in &spec.parameters {
+            options = options.set(entry, name, value).map_err(|bad| match bad {
+                BadOption::Value { expected } => Error::BadValue {
+                    owner: entry.name.to_string(),
+                    name: (*name).to_string(),
+                    value: (*value).to_string(),
+                    expected: expected.to_string(),
+                },
+                _ => unknown_parameter(name, entry.parameters.iter().map(|known| known.name)),
+            })?;
+        }
+        Ok(Layer { spec: text.to_string(), entry, options })
+    }
+}
+
+fn unknown_parameter<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone) -> Error {
+    Error::Unknown {
+        thing: Thing::Parameter,
+        name: name.to_string(),
+        near: near(name, known.clone()),
+        known: known.map(String::from).collect(),
+    }
+}
+
+/// What all trees of a comparison have in common.
+pub(crate) struct Ground {
+    pub(crate) model: Model,
+    pub(crate) layer: Layer,
+    pub(crate) shape: EntryShape,
+    pub(crate) memory: MemoryLimit,
+}
+
+/// A tree and its parameters.
+pub(crate) struct Candidate {
+    pub(crate) spec: String,
+    entry: &'static Entry,
+    parameters: Vec<(String, String)>,
+}
+
+/// How a tree stands on a ground that it fits.
+pub(crate) struct Footing {
+    options: Options,
+    on_sectors: bool,
+    /// The translation layer's spec, if there is one below.
+    pub(crate) ftl: Option<String>,
+    /// Bytes that the translation layer's mapping takes.
+    pub(crate) ftl_bytes: u64,
+    /// How full bulk loading makes nodes.
+    pub(crate) fill_percent: u8,
+}
+
+/// How full nodes are loaded where a tree has no parameter for it: as full as random updates
+/// leave them.
+const FILL_PERCENT: u8 = 70;
+
+impl Candidate {
+    /// Reads a tree's spec; its parameters are read when it is known what it stands on.
+    pub(crate) fn read(text: &str, trees: &[&'static Entry]) -> Result<Self> {
+        let spec = Spec::parse(text)?;
+        let entry = trees.iter().copied().find(|entry| entry.name == spec.name);
+        let entry = entry.ok_or_else(|| Error::Unknown {
+            thing: Thing::Tree,
+            name: spec.name.to_string(),
+            near: near(spec.name, trees.iter().map(|entry| entry.name)),
+            known: trees.iter().map(|entry| entry.name.to_string()).collect(),
+        })?;
+        let owned = |(name, value): &(&str, &str)| ((*name).to_string(), (*value).to_string());
+        let parameters = spec.parameters.iter().map(owned).collect();
+        Ok(Candidate { spec: text.to_string(), entry, parameters })
+    }
+
+    /// A tree with its default parameters.
+    pub(crate) fn plain(entry: &'static Entry) -> Self {
+        Candidate { spec: entry.name.to_string(), entry, parameters: Vec::new() }
+    }
+
+    /// Finds out how the tree stands on `ground`, by making it there once.
+    pub(crate) fn fit(&self, ground: &Ground) -> std::result::Result<Footing, Misfit> {
+        let on_sectors = self.on_sectors()?;
+        let settings = self.settings()?;
+        let fill = settings.number("fill").and_then(|percent| u8::try_from(percent).ok());
+        let given = match ground.memory {
+            MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
+        };
+        let mut footing = Footing {
+            options: Options { shape: ground.shape, memory_bytes: given, settings },
+            on_sectors,
+            ftl: on_sectors.then(|| ground.layer.spec.clone()),
+            ftl_bytes: 0,
+            fill_percent: fill.unwrap_or(FILL_PERCENT),
+        };
+        let (medium, ftl_bytes) = footing.medium(ground)?;
+        footing.ftl_bytes = ftl_bytes;
+        let least = (self.entry.least_memory)(&footing.options, shape_of(&medium))?;
+        if let MemoryLimit::Total(total) = ground.memory {
+            footing.options.memory_bytes = least;
+            let tables = (self.entry.create)(medium, &footing.options)?.statistics().memory.tables;
+            let beside = ftl_bytes + tables;
+            footing.options.memory_bytes = match total.checked_sub(beside) {
+                Some(budget) if budget >= least => budget,
+                _ => return Err(Misfit::LittleTotal { have: total, need: least + beside }),
+            };
+        } else if given < least {
+            return Err(Misfit::LittleMemory { have: given, need: least });
+        } else {
+            (self.entry.create)(medium, &footing.options)?;
+        }
+        Ok(footing)
+    }
+
+    /// Makes the tree, empty, on a new medium.
+    pub(crate) fn create(
+        &self,
+        ground: &Ground,
+        footing: &Footing,
+    ) -> index::Result<Box<dyn Index>> {
+        let (medium, _) = footing.medium(ground)?;
+        (self.entry.create)(medium, &footing.options)
+    }
+
+    /// Raw flash is preferred where a tree can stand on both, unless `over=ftl` is given.
+    fn on_sectors(&self) -> std::result::Result<bool, Misfit> {
+        let over = self.parameters.iter().find(|(name, _)| name == "over");
+        match (over.map(|(_, value)| value.as_str()), self.entry.nand, self.entry.sectors) {
+            (Some("ftl"), _, true) | (None, false, true) => Ok(true),
+            (Some("ftl"), _, false) => Err(Misfit::WrongMedium { medium: "sectors" }),
+            (Some(other), ..) => Err(Misfit::Over(other.to_string())),
+            (None, true, _) => Ok(false),
+            (None, false, false) => Err(Misfit::WrongMedium { medium: "a chip" }),
+        }
+    }
+
+    fn settings(&self) -> std::result::Result<Settings, Misfit> {
+        let given = self.parameters.iter().filter(|(name, _)| name != "over");
+        let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
+        let entry = self.entry;
+        Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
+            index::Error::UnknownParameter { name, .. } => {
+                let known = || entry.parameters.iter().map(|parameter| parameter.name);
+                let near = near(&name, known());
+                Misfit::UnknownParameter { name, near, known: known().map(String::from).collect() }
+            }
+            other => Misfit::Refused(other),
+        })
+    }
+}
+
+impl Footing {
+    /// A new medium, and the bytes of memory that its mapping takes.
+    fn medium(&self, ground: &Ground) -> device::Result<(Medium<'static>, u64)> {
+        let chip = Box::new(ground.model.make());
+        if !self.on_sectors {
+            return Ok((Medium::Nand(chip), 0));
+        }
+        let disk = (ground.layer.entry.create)(chip, &ground.layer.options)?;
+        let bytes = disk.table_bytes();
+        Ok((Medium::Sectors(disk), bytes))
+    }
+}
+
+fn shape_of(medium: &Medium<'_>) -> MediumShape {
+    match medium {
+        Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
+        Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
+    }
+}

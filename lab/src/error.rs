@@ -1,0 +1,284 @@
+//! What can go wrong in the laboratory.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::near::suggestion;
+use crate::spec::{SpecError, shown};
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Something that is named in a spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// A tree.
+    Tree,
+    /// A workload.
+    Workload,
+    /// A device.
+    Device,
+    /// A translation layer.
+    Ftl,
+    /// A parameter.
+    Parameter,
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Thing::Tree => "tree",
+            Thing::Workload => "workload",
+            Thing::Device => "device",
+            Thing::Ftl => "translation layer",
+            Thing::Parameter => "parameter",
+        })
+    }
+}
+
+/// Why a comparison could not be made. Trees that fail on the way are rows with an error instead.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text that is no spec.
+    #[error("{0}")]
+    Spec(#[from] SpecError),
+    /// A name that nobody knows.
+    #[error("no {thing} is called \"{}\": {}", shown(name), suggestion(near, known))]
+    Unknown {
+        /// What was looked for.
+        thing: Thing,
+        /// The name.
+        name: String,
+        /// Names that are near to it.
+        near: Vec<String>,
+        /// All names; empty for devices, which are too many.
+        known: Vec<String>,
+    },
+    /// A parameter whose value does not fit.
+    #[error("{owner}: {name}={} is not {expected}", shown(value))]
+    BadValue {
+        /// What the parameter belongs to.
+        owner: String,
+        /// The parameter.
+        name: String,
+        /// The value given.
+        value: String,
+        /// What is possible.
+        expected: String,
+    },
+    /// Parameters that exclude each other.
+    #[error("{owner}: {first} and {second} exclude each other: give one of them")]
+    Exclusive {
+        /// What the parameters belong to.
+        owner: String,
+        /// One parameter.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// Zero operations.
+    #[error("there would be no operation to measure: {hint}")]
+    NoOperations {
+        /// What to give.
+        hint: &'static str,
+    },
+    /// More deletes than there are entries.
+    #[error("{deletes} deletes of {entries} entries: lower deletes or give a preload")]
+    TooManyDeletes {
+        /// Deletes.
+        deletes: u64,
+        /// Entries loaded and inserted.
+        entries: u64,
+    },
+    /// A preload that can't fit the device.
+    #[error("{entries} entries of at least {entry_bytes} bytes do not fit the device's {bytes}")]
+    PreloadTooLarge {
+        /// Entries to load.
+        entries: u64,
+        /// The least that an entry takes, in bytes.
+        entry_bytes: u64,
+        /// The device's bytes.
+        bytes: u64,
+    },
+    /// A workload needs an input file, or can't have one.
+    #[error("{0}")]
+    InputOption(&'static str),
+    /// A file that can't be read as it should.
+    #[error("{}: {fault}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: InputFault,
+    },
+    /// A data set of the project itself can't be read: the program was not built well.
+    #[error("the built-in data set {name} is damaged: {fault}")]
+    BuiltIn {
+        /// The data set.
+        name: &'static str,
+        /// What is wrong with it.
+        fault: InputFault,
+    },
+    /// The chip's entry does not tell what is needed, or the parameters do not fit it.
+    #[error("{0}")]
+    Catalogue(#[from] chips::CatalogueError),
+    /// A device of a file can't be used.
+    #[error("{}: {source}", path.display())]
+    DeviceFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: chips::CatalogueError,
+    },
+    /// A kind of device that is not there yet.
+    #[error("{}: {what}; choose a chip of `flashtree devices`", shown(device))]
+    DeviceNotYet {
+        /// The device's spec.
+        device: String,
+        /// What is not there yet.
+        what: &'static str,
+    },
+    /// A durability that is not there yet.
+    #[error("durability {0} is not there yet: give --durability none")]
+    DurabilityNotYet(&'static str),
+    /// A named tree does not fit.
+    #[error("{}: {reason}", shown(tree))]
+    DoesNotFit {
+        /// The tree's spec.
+        tree: String,
+        /// Why.
+        reason: Misfit,
+    },
+    /// No tree fits.
+    #[error("no tree fits: {}", list(.0))]
+    NothingFits(Vec<(String, Misfit)>),
+}
+
+impl Error {
+    /// True if what was asked for makes no sense; false if it failed.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Error::Input { fault, .. } => matches!(fault, InputFault::NoColumn { .. }),
+            Error::BuiltIn { .. } => false,
+            _ => true,
+        }
+    }
+}
+
+fn list(trees: &[(String, Misfit)]) -> String {
+    let lines: Vec<String> =
+        trees.iter().map(|(tree, misfit)| format!("{}: {misfit}", shown(tree))).collect();
+    lines.join("; ")
+}
+
+/// Why a tree can't take part.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// The budget is too small.
+    #[error("{have} bytes of memory are too few: give it at least --memory {need}")]
+    LittleMemory {
+        /// Bytes that there are.
+        have: u64,
+        /// The least that works.
+        need: u64,
+    },
+    /// The bound on all memory is too small.
+    #[error("{have} bytes of memory in all are too few: give it at least --memory-total {need}")]
+    LittleTotal {
+        /// Bytes that there are.
+        have: u64,
+        /// The least that works: budget, tables and the translation layer's mapping.
+        need: u64,
+    },
+    /// The tree stands on the other view of a device.
+    #[error("it can't stand on {medium}")]
+    WrongMedium {
+        /// The view.
+        medium: &'static str,
+    },
+    /// The tree refuses its parameters, the entries or the medium.
+    #[error("{0}")]
+    Refused(#[from] index::Error),
+    /// A parameter that the tree does not have.
+    #[error("it has no parameter \"{}\": {}", shown(name), suggestion(near, known))]
+    UnknownParameter {
+        /// The parameter.
+        name: String,
+        /// Parameters that are near to it.
+        near: Vec<String>,
+        /// All parameters.
+        known: Vec<String>,
+    },
+    /// A view to stand on that there is none of.
+    #[error("over={} is not \"ftl\"", shown(.0))]
+    Over(String),
+    /// The device can't be made as the tree needs it.
+    #[error("{0}")]
+    Device(#[from] device::Error),
+}
+
+/// What is wrong with an input file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputFault {
+    /// It can't be opened or read.
+    #[error("{0}")]
+    Unreadable(std::io::Error),
+    /// It has no line, or no line below the names of its columns.
+    #[error("it has no rows; the first line names the columns, the others are rows")]
+    Empty,
+    /// It lacks a column.
+    #[error("it has no column \"{}\"; its columns are {}", shown(column), shown_list(found))]
+    NoColumn {
+        /// The column.
+        column: String,
+        /// The columns that it has.
+        found: Vec<String>,
+    },
+    /// A row with another number of fields than the first line.
+    #[error("line {line} has {found} fields, the first line has {expected}")]
+    Ragged {
+        /// The line, from 1.
+        line: u64,
+        /// Fields in the first line.
+        expected: u64,
+        /// Fields in this line.
+        found: u64,
+    },
+    /// Bytes that are no UTF-8.
+    #[error("line {line} is not UTF-8 text")]
+    NotUtf8 {
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A field that does not hold what belongs there.
+    #[error("line {line}, column {}: \"{}\" is not {expected}", shown(column), shown(value))]
+    BadField {
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The field.
+        value: String,
+        /// What belongs there.
+        expected: &'static str,
+    },
+    /// Too many rows to be counted.
+    #[error("it has more than {most} rows")]
+    TooLong {
+        /// The most that can be.
+        most: u64,
+    },
+}
+
+fn shown_list(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let mut all: Vec<String> = names.iter().take(MOST).map(|name| shown(name)).collect();
+    if names.len() > MOST {
+        all.push("...".to_string());
+    }
+    all.join(", ")
+}

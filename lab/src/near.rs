@@ -1,0 +1,60 @@
+//! Names that are near to one that nobody knows.
+
+/// How alike two names must be, from 0 to 1, to be taken for each other.
+const ALIKE: f64 = 0.78;
+
+/// The most names worth suggesting.
+const MOST: usize = 3;
+
+/// Those of `known` that `name` may have been meant to be, the likeliest first.
+pub(crate) fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
+    // A long name is near to nothing, and comparing it would take long.
+    if name.len() > 100 {
+        return Vec::new();
+    }
+    let name = name.to_lowercase();
+    let mut found: Vec<(f64, &str)> = known
+        .into_iter()
+        .map(|candidate| (likeness(&name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    found.into_iter().take(MOST).map(|(_, candidate)| candidate.to_string()).collect()
+}
+
+fn likeness(name: &str, candidate: &str) -> f64 {
+    let lower = candidate.to_lowercase();
+    if name.len() >= 3 && lower.contains(name) {
+        return 0.9;
+    }
+    // Names are short, so one slip is most of what the usual measure sees.
+    if name.len() >= 3 && strsim::damerau_levenshtein(name, &lower) == 1 {
+        return 0.95;
+    }
+    strsim::jaro_winkler(name, &lower)
+}
+
+/// "did you mean a or b?", or all that there is if nothing is near.
+pub(crate) fn suggestion(near: &[String], known: &[String]) -> String {
+    match (near, known) {
+        ([], []) => "list them with `flashtree devices`".to_string(),
+        ([], known) => format!("choose from {}", known.join(", ")),
+        (near, _) => format!("did you mean {}?", near.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near;
+
+    #[test]
+    fn a_slip_of_the_keyboard_finds_its_name() {
+        let names = ["b-plus", "bftl", "fd-tree", "la-tree", "lsm"];
+        assert_eq!(near("bplus", names)[0], "b-plus");
+        assert_eq!(near("B-Plus", names)[0], "b-plus");
+        assert_eq!(near("lms", names), ["lsm"]);
+        assert_eq!(near("tree", names), ["fd-tree", "la-tree"]);
+        assert!(near("zzzz", names).is_empty());
+        assert!(near(&"b".repeat(1 << 20), names).is_empty());
+    }
+}

@@ -1,0 +1,465 @@
+//! One tree's run: load, measure, settle, verify.
+
+use std::fmt;
+use std::ops::Bound;
+use std::time::Instant;
+
+use hdrhistogram::CreationError;
+use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update};
+
+use crate::candidate::{Candidate, Footing, Ground};
+use crate::expected::{Expected, Mismatch, Stop};
+use crate::outcome::{Measured, MemoryUse, Row, Verified};
+use crate::plan::{Durability, MemoryLimit, Phase, Plan, Verify, Watcher};
+use crate::recorder::{Books, Recorder, micros};
+use crate::workload::{Operation, Preload, Workload, scatter64};
+
+/// One in so many lookups, and so many pieces of the contents, is a sample.
+const SAMPLE: u64 = 16;
+
+/// Entries in a piece of the contents.
+const PIECE: u64 = 64;
+
+/// Steps between two looks at the watcher.
+const STRIDE: u64 = 1024;
+
+/// A tree's part of a comparison.
+pub(crate) struct Task<'t> {
+    pub(crate) place: usize,
+    pub(crate) candidate: &'t Candidate,
+    pub(crate) footing: &'t Footing,
+    pub(crate) ground: &'t Ground,
+    pub(crate) workload: &'t Workload,
+    pub(crate) plan: &'t Plan,
+    pub(crate) watcher: &'t dyn Watcher,
+}
+
+/// Why a tree could not finish.
+#[derive(Debug)]
+enum Failure {
+    Cancelled,
+    Index(index::Error),
+    Mismatch(Mismatch),
+    /// Loading stopped before all was loaded.
+    Lost {
+        loaded: u64,
+    },
+    /// More memory was in use than the bound on all of it.
+    Memory {
+        used: u64,
+        limit: u64,
+    },
+    Histogram(CreationError),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Cancelled => f.write_str("ended from outside"),
+            Failure::Index(error) if is_full(error) => {
+                write!(f, "{error}; take a larger device or fewer entries")
+            }
+            Failure::Index(error) => error.fmt(f),
+            Failure::Mismatch(mismatch) => mismatch.fmt(f),
+            Failure::Lost { loaded } => write!(f, "the tree says that it loaded {loaded} entries"),
+            Failure::Memory { used, limit } => {
+                write!(f, "{used} bytes of memory were used, more than --memory-total {limit}")
+            }
+            Failure::Histogram(error) => write!(f, "quantiles can't be taken: {error}"),
+        }
+    }
+}
+
+fn is_full(error: &index::Error) -> bool {
+    use index::Error::Store;
+    matches!(
+        error,
+        Store(store::Error::Full { .. } | store::Error::Device(device::Error::Full { .. }))
+    )
+}
+
+impl From<index::Error> for Failure {
+    fn from(error: index::Error) -> Self {
+        Failure::Index(error)
+    }
+}
+
+impl From<Mismatch> for Failure {
+    fn from(mismatch: Mismatch) -> Self {
+        Failure::Mismatch(mismatch)
+    }
+}
+
+impl From<CreationError> for Failure {
+    fn from(error: CreationError) -> Self {
+        Failure::Histogram(error)
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Mismatch(mismatch) => Failure::Mismatch(mismatch),
+            Stop::Index(error) => Failure::Index(error),
+        }
+    }
+}
+
+/// A failure, and how far it got.
+struct Broken {
+    doing: &'static str,
+    done: u64,
+    planned: u64,
+    unit: &'static str,
+    failure: Failure,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Broken { doing, done, planned, unit, failure } = self;
+        write!(f, "{doing}, after {done} of {planned} {unit}: {failure}")
+    }
+}
+
+/// Counts steps for the watcher, and stops when it says so.
+struct Steps<'t> {
+    task: &'t Task<'t>,
+    done: u64,
+}
+
+impl<'t> Steps<'t> {
+    fn begin(task: &'t Task<'t>, phase: Phase, planned: u64) -> Self {
+        task.watcher.begin(task.place, phase, planned);
+        Steps { task, done: 0 }
+    }
+
+    fn step(&mut self) -> Result<(), Failure> {
+        self.done += 1;
+        if self.done.is_multiple_of(STRIDE) {
+            self.task.watcher.advance(self.task.place, STRIDE);
+            if self.task.watcher.cancelled() {
+                return Err(Failure::Cancelled);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a tree. Whatever happens, there is a row.
+pub(crate) fn run(task: &Task<'_>) -> Measured {
+    let mut measured = Measured {
+        row: blank_row(task),
+        erases_by_block: Vec::new(),
+        course_us_per_op: Vec::new(),
+    };
+    if let Err(broken) = attempt(task, &mut measured) {
+        measured.row.error = Some(broken.to_string());
+    }
+    task.watcher.finish(task.place);
+    measured
+}
+
+/// The row of a tree that did nothing yet.
+pub(crate) fn blank_row(task: &Task<'_>) -> Row {
+    let plan = task.plan;
+    let memory_bytes = match plan.memory {
+        MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
+    };
+    let durability = match plan.durability {
+        Durability::None => "none",
+        Durability::Checkpoint => "checkpoint",
+        Durability::Batch => "batch",
+        Durability::Every => "every",
+    };
+    Row {
+        tree: task.candidate.spec.clone(),
+        device: plan.device.clone(),
+        ftl: task.footing.ftl.clone(),
+        workload: plan.workload.clone(),
+        seed: plan.seed,
+        memory_bytes,
+        durability: durability.to_string(),
+        ..Row::default()
+    }
+}
+
+fn attempt(task: &Task<'_>, measured: &mut Measured) -> Result<(), Broken> {
+    let stopped =
+        |doing, done, planned, unit| move |failure| Broken { doing, done, planned, unit, failure };
+    let index = task.candidate.create(task.ground, task.footing);
+    let index = index.map_err(Failure::from).map_err(stopped("making it", 0, 1, "steps"))?;
+    let mut session = Session {
+        task,
+        index,
+        expected: (task.plan.verify != Verify::Off).then(|| Expected::new(task.workload.shape())),
+        value: vec![0; task.workload.longest_value() + 1],
+    };
+    session.preload()?;
+    session.measure(measured)?;
+    let settling = stopped("settling", 0, 1, "steps");
+    session.settle(&mut measured.row).map_err(settling)?;
+    session.verify()?;
+    measured.row.verified = match task.plan.verify {
+        Verify::Full => Verified::Full,
+        Verify::Sampled => Verified::Sampled,
+        Verify::Off => Verified::No,
+    };
+    Ok(())
+}
+
+/// An index at work, and what it should hold.
+struct Session<'t> {
+    task: &'t Task<'t>,
+    index: Box<dyn Index>,
+    expected: Option<Expected>,
+    /// Where gets put values: longer than any, so that one that is too long is seen.
+    value: Vec<u8>,
+}
+
+impl Session<'_> {
+    fn time_ns(&self) -> u64 {
+        self.index.meter().map_or(0, device::Meter::time_ns)
+    }
+
+    fn preload(&mut self) -> Result<(), Broken> {
+        let planned = self.task.workload.loaded();
+        if planned == 0 {
+            return Ok(());
+        }
+        let mut loading = Loading {
+            entries: self.task.workload.preload(),
+            expected: self.expected.as_mut(),
+            steps: Steps::begin(self.task, Phase::Preload, planned),
+            stopped: None,
+        };
+        let outcome = self.index.load(&mut loading, self.task.footing.fill_percent);
+        let done = loading.steps.done;
+        let outcome = match (loading.stopped, outcome) {
+            (Some(failure), _) => Err(failure),
+            (None, Err(error)) => Err(error.into()),
+            (None, Ok(loaded)) if loaded != planned => Err(Failure::Lost { loaded }),
+            (None, Ok(_)) => Ok(()),
+        };
+        let (doing, unit) = ("loading", "entries");
+        outcome.map_err(|failure| Broken { doing, done, planned, unit, failure })
+    }
+
+    /// Runs the measured operations. What they cost until then is in the row after a failure too.
+    fn measure(&mut self, measured: &mut Measured) -> Result<(), Broken> {
+        let planned = self.task.workload.total();
+        let stopped = |done, failure| Broken {
+            doing: "measuring",
+            done,
+            planned,
+            unit: "operations",
+            failure,
+        };
+        let mut recorder = Recorder::new(planned).map_err(|error| stopped(0, error.into()))?;
+        let before = Books::of(self.index.meter());
+        let started = Instant::now();
+        let outcome = self.operate(&mut recorder);
+        let wall = started.elapsed();
+        let done = recorder.operations();
+        recorder.fill(measured, self.index.meter(), before, wall);
+        self.note_memory(&mut measured.row);
+        outcome.map_err(|failure| stopped(done, failure))
+    }
+
+    fn operate(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
+        let mut operations = self.task.workload.operations();
+        let mut steps = Steps::begin(self.task, Phase::Run, self.task.workload.total());
+        while let Some(operation) = operations.next() {
+            let from = self.time_ns();
+            let bytes = self.perform(operation, steps.done)?;
+            recorder.note(self.time_ns() - from, bytes);
+            steps.step()?;
+        }
+        Ok(())
+    }
+
+    /// Does one operation and compares its answer; returns the bytes that it put or deleted.
+    fn perform(&mut self, operation: Operation<'_>, number: u64) -> Result<u64, Failure> {
+        match operation {
+            Operation::Put { key, value } => {
+                self.index.update(&[Update::Put { key, value }])?;
+                if let Some(expected) = &mut self.expected {
+                    expected.put(key, value);
+                }
+                Ok((key.len() + value.len()) as u64)
+            }
+            Operation::Delete { key } => {
+                self.index.update(&[Update::Delete { key }])?;
+                if let Some(expected) = &mut self.expected {
+                    expected.delete(key);
+                }
+                Ok(key.len() as u64)
+            }
+            Operation::Get { key } => {
+                let length = self.index.get(key, 0, &mut self.value)?;
+                if let Some(expected) = self.expected_at(number) {
+                    expected.check_get(key, &self.value, length)?;
+                }
+                Ok(0)
+            }
+            Operation::Range { from, count, direction } => {
+                self.read_range(range_from(from, direction), u64::from(count), number)?;
+                Ok(0)
+            }
+        }
+    }
+
+    fn read_range(&mut self, range: KeyRange<'_>, count: u64, number: u64) -> Result<(), Failure> {
+        let checked = self.is_checked(number);
+        let mut cursor = self.index.range(range)?;
+        match self.expected.as_ref().filter(|_| checked) {
+            Some(expected) => {
+                expected.check_range(range, count, &mut *cursor)?;
+            }
+            None => {
+                for _ in 0..count {
+                    if cursor.next()?.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the answer of operation `number` is compared.
+    fn is_checked(&self, number: u64) -> bool {
+        match self.task.plan.verify {
+            Verify::Full => true,
+            Verify::Sampled => scatter64(number).is_multiple_of(SAMPLE),
+            Verify::Off => false,
+        }
+    }
+
+    fn expected_at(&self, number: u64) -> Option<&Expected> {
+        self.expected.as_ref().filter(|_| self.is_checked(number))
+    }
+
+    fn note_memory(&self, row: &mut Row) {
+        let statistics = self.index.statistics();
+        row.height = statistics.height;
+        row.live_pages = statistics.live_pages;
+        row.peak_memory_bytes = statistics.memory_peak;
+        row.memory = MemoryUse {
+            cache: statistics.memory.cache,
+            buffers: statistics.memory.buffers,
+            tables: statistics.memory.tables,
+            ftl: statistics.memory.ftl.max(self.task.footing.ftl_bytes),
+        };
+    }
+
+    /// Closes the index, before anything is verified: reading everything would push out of the
+    /// cache what settling has to pay for.
+    fn settle(&mut self, row: &mut Row) -> Result<(), Failure> {
+        let from = self.time_ns();
+        self.index.close()?;
+        row.settle_us = micros(self.time_ns() - from);
+        row.peak_memory_bytes = row.peak_memory_bytes.max(self.index.statistics().memory_peak);
+        match self.task.plan.memory {
+            MemoryLimit::Total(limit) if row.peak_memory_bytes + row.memory.ftl > limit => {
+                let used = row.peak_memory_bytes + row.memory.ftl;
+                Err(Failure::Memory { used, limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Compares the contents in both directions.
+    fn verify(&mut self) -> Result<(), Broken> {
+        let Some(expected) = &self.expected else { return Ok(()) };
+        let entries = expected.len() as u64;
+        let sampled = self.task.plan.verify == Verify::Sampled;
+        let planned = if sampled { entries / SAMPLE } else { 2 * entries };
+        let mut steps = Steps::begin(self.task, Phase::Verify, planned);
+        let outcome = if sampled {
+            verify_pieces(&mut *self.index, expected, &mut steps)
+        } else {
+            [KeyRange::ALL, KeyRange::ALL.reversed()].into_iter().try_for_each(|range| {
+                verify_range(&mut *self.index, expected, (range, u64::MAX), &mut steps)
+            })
+        };
+        let (doing, done, unit) = ("verifying", steps.done, "entries");
+        outcome.map_err(|failure| Broken { doing, done, planned, unit, failure })
+    }
+}
+
+/// The range that starts at `from` and goes on to the end in its direction.
+fn range_from(from: &[u8], direction: Direction) -> KeyRange<'_> {
+    let (from, to) = match direction {
+        Direction::Ascending => (Bound::Included(from), Bound::Unbounded),
+        Direction::Descending => (Bound::Unbounded, Bound::Included(from)),
+    };
+    KeyRange { from, to, direction }
+}
+
+fn verify_range(
+    index: &mut dyn Index,
+    expected: &Expected,
+    (range, count): (KeyRange<'_>, u64),
+    steps: &mut Steps<'_>,
+) -> Result<(), Failure> {
+    let cursor = index.range(range)?;
+    let mut watched = Watched { cursor, steps, stopped: None };
+    let outcome = expected.check_range(range, count, &mut watched);
+    match watched.stopped {
+        Some(failure) => Err(failure),
+        None => outcome.map(|_| ()).map_err(Failure::from),
+    }
+}
+
+/// Compares one piece in `SAMPLE`, in turn upwards and downwards.
+fn verify_pieces(
+    index: &mut dyn Index,
+    expected: &Expected,
+    steps: &mut Steps<'_>,
+) -> Result<(), Failure> {
+    let mut direction = Direction::Ascending;
+    for key in expected.every((SAMPLE * PIECE) as usize) {
+        verify_range(index, expected, (range_from(&key, direction), PIECE), steps)?;
+        direction = KeyRange { direction, ..KeyRange::ALL }.reversed().direction;
+    }
+    Ok(())
+}
+
+/// A cursor that counts steps. If the watcher wants to stop, it ends.
+struct Watched<'w, 't, 'c> {
+    cursor: Box<dyn Cursor + 'c>,
+    steps: &'w mut Steps<'t>,
+    stopped: Option<Failure>,
+}
+
+impl Cursor for Watched<'_, '_, '_> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        if let Err(failure) = self.steps.step() {
+            self.stopped = Some(failure);
+            return Ok(None);
+        }
+        self.cursor.next()
+    }
+}
+
+/// The entries to load; notes what the index should hold from then on.
+struct Loading<'w, 't, 'e> {
+    entries: Preload<'w>,
+    expected: Option<&'e mut Expected>,
+    steps: Steps<'t>,
+    stopped: Option<Failure>,
+}
+
+impl Cursor for Loading<'_, '_, '_> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        if let Err(failure) = self.steps.step() {
+            self.stopped = Some(failure);
+            return Ok(None);
+        }
+        if let Some(expected) = &mut self.expected {
+            expected.put(key, value);
+        }
+        Ok(Some((key, value)))
+    }
+}

@@ -1,0 +1,148 @@
+//! What a torn operation leaves.
+
+use std::ops::Range;
+
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+
+use crate::faults::condition::{PageImage, Reading};
+use crate::faults::{FaultKind, TornErase, TornProgram};
+
+impl TornProgram {
+    const ALL: [TornProgram; 5] = [
+        TornProgram::Untouched,
+        TornProgram::Complete,
+        TornProgram::Prefix,
+        TornProgram::Scrambled,
+        TornProgram::Unreadable,
+    ];
+
+    /// One of the five that are not `Any`.
+    pub(crate) fn settle(self, random: &mut ChaCha8Rng) -> TornProgram {
+        match self {
+            TornProgram::Any => TornProgram::ALL[random.random_range(0..TornProgram::ALL.len())],
+            other => other,
+        }
+    }
+
+    pub(crate) const fn kind(self) -> FaultKind {
+        match self {
+            TornProgram::Untouched => FaultKind::TornProgramUntouched,
+            TornProgram::Any | TornProgram::Complete => FaultKind::TornProgramComplete,
+            TornProgram::Prefix => FaultKind::TornProgramPrefix,
+            TornProgram::Scrambled => FaultKind::TornProgramScrambled,
+            TornProgram::Unreadable => FaultKind::TornProgramUnreadable,
+        }
+    }
+}
+
+impl TornErase {
+    const ALL: [TornErase; 5] = [
+        TornErase::Untouched,
+        TornErase::Partial,
+        TornErase::Erased,
+        TornErase::Unstable,
+        TornErase::Garbage,
+    ];
+
+    /// One of the five that are not `Any`.
+    pub(crate) fn settle(self, random: &mut ChaCha8Rng) -> TornErase {
+        match self {
+            TornErase::Any => TornErase::ALL[random.random_range(0..TornErase::ALL.len())],
+            other => other,
+        }
+    }
+
+    pub(crate) const fn kind(self) -> FaultKind {
+        match self {
+            TornErase::Untouched => FaultKind::TornEraseUntouched,
+            TornErase::Any | TornErase::Partial => FaultKind::TornErasePartial,
+            TornErase::Erased => FaultKind::TornEraseErased,
+            TornErase::Unstable => FaultKind::TornEraseUnstable,
+            TornErase::Garbage => FaultKind::TornEraseGarbage,
+        }
+    }
+}
+
+/// What a torn program of the bytes `range` leaves of a page that held `old` and was to hold
+/// `new`.
+pub(crate) fn page_after_program(
+    torn: TornProgram,
+    old: Box<[u8]>,
+    new: Box<[u8]>,
+    range: Range<usize>,
+    random: &mut ChaCha8Rng,
+) -> PageImage {
+    match torn {
+        TornProgram::Untouched => PageImage::new(old, Reading::Stable),
+        TornProgram::Any | TornProgram::Complete => PageImage::new(new, Reading::Stable),
+        TornProgram::Prefix => {
+            let mut bytes = old;
+            let end = random.random_range(range.clone());
+            bytes[range.start..end].copy_from_slice(&new[range.start..end]);
+            PageImage::new(bytes, Reading::Stable)
+        }
+        TornProgram::Scrambled | TornProgram::Unreadable => {
+            // The parts of the page that stood there before may suffer too.
+            let hit = if random.random() { 0..new.len() } else { range };
+            let mut bytes = old;
+            bytes[hit.clone()].copy_from_slice(&new[hit.clone()]);
+            scramble(&mut bytes[hit], random);
+            let unreadable = torn == TornProgram::Unreadable;
+            PageImage::new(bytes, if unreadable { Reading::Unreadable } else { Reading::Stable })
+        }
+    }
+}
+
+/// What a torn erase leaves of a page that held `old`.
+pub(crate) fn page_after_erase(
+    torn: TornErase,
+    old: Box<[u8]>,
+    random: &mut ChaCha8Rng,
+) -> PageImage {
+    let stable_or_not = |random: &mut ChaCha8Rng| match random.random() {
+        true => Reading::Stable,
+        false => Reading::Unreadable,
+    };
+    match torn {
+        TornErase::Untouched => PageImage::new(old, Reading::Stable),
+        TornErase::Erased => PageImage::blank(Reading::Stable),
+        TornErase::Unstable => PageImage::blank(Reading::Unstable),
+        TornErase::Garbage => {
+            let mut bytes = old;
+            random.fill_bytes(&mut bytes);
+            PageImage::new(bytes, stable_or_not(random))
+        }
+        TornErase::Any | TornErase::Partial => match random.random_range(0..3) {
+            0 => PageImage::new(old, Reading::Stable),
+            1 => PageImage::blank(Reading::Stable),
+            _ => {
+                let mut bytes = old;
+                scramble(&mut bytes, random);
+                PageImage::new(bytes, stable_or_not(random))
+            }
+        },
+    }
+}
+
+/// Leaves each byte as it is, erased or as neither.
+fn scramble(bytes: &mut [u8], random: &mut ChaCha8Rng) {
+    for byte in bytes {
+        match random.random_range(0..3) {
+            0 => {}
+            1 => *byte = 0xFF,
+            _ => *byte = random.random(),
+        }
+    }
+}
+
+/// Flips `bits` bits anywhere in `bytes`.
+pub(crate) fn flip(bytes: &mut [u8], bits: u16, random: &mut ChaCha8Rng) {
+    if bytes.is_empty() {
+        return;
+    }
+    for _ in 0..bits {
+        let place = random.random_range(0..bytes.len());
+        bytes[place] ^= 1 << random.random_range(0..8);
+    }
+}
