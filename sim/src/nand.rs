@@ -21,13 +21,12 @@ mod faulty;
 ///
 /// What it enforces, and the error that names the page or block:
 ///
-/// | rule | error |
-/// |---|---|
-/// | the page, block and bytes exist; a program programs something | `NoSuchPage`, `NoSuchBlock`, `BadLength` |
-/// | no program or erase of a bad block (reading is possible) | `BadBlock` |
-/// | on an ascending chip no page below one that was programmed | `OutOfOrder` |
-/// | at most as many programs a page as the geometry says | `TooManyPrograms` |
-/// | a part starts where the one before ended, or later; the spare area once | `NotErased` |
+/// - the page, block and bytes exist, a program programs something: `NoSuchPage`, `NoSuchBlock`,
+///   `BadLength`;
+/// - no program or erase of a bad block (reading is possible): `BadBlock`;
+/// - on an ascending chip no page below one that was programmed: `OutOfOrder`;
+/// - at most as many programs a page as the geometry says: `TooManyPrograms`;
+/// - a part starts where the one before ended, or later; the spare area once: `NotErased`.
 ///
 /// Bytes that a part leaves out stay `0xFF` and closed, as are pages that an ascending order
 /// leaves out.

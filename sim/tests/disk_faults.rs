@@ -300,3 +300,16 @@ fn without_a_plan_a_cut_loses_nothing() {
     disk.restore_power();
     assert_eq!(read(&mut disk, 1), Ok([4; SECTOR]));
 }
+
+#[test]
+fn a_new_plan_counts_anew_and_forgets_no_fault() {
+    let mut disk = disk(DiskFaultPlan::cut(1, Cut::Change(1)));
+    assert_eq!(flush(&mut disk), Err(Error::PowerCut));
+    disk.arm(DiskFaultPlan::cut(2, Cut::Change(2)));
+    assert_eq!(flush(&mut disk), Err(Error::PowerCut), "a plan brings no power");
+    disk.restore_power();
+    write(&mut disk, 0, 1, 1).unwrap();
+    assert_eq!(flush(&mut disk), Err(Error::PowerCut));
+    assert_eq!(disk.faults().count(FaultKind::PowerCut), 2);
+    assert_eq!(disk.changes(), 2);
+}

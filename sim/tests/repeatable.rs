@@ -124,3 +124,20 @@ fn a_plan_that_is_armed_but_idle_changes_nothing() {
         assert_eq!(armed.operations(), plain.operations());
     });
 }
+
+#[test]
+fn a_copy_holds_all_that_the_chip_holds() {
+    let mut chip = SimulatedNand::new(shape(), costs());
+    for (page, byte) in [(0, 1), (1, 2), (12, 3), (31, 4)] {
+        program(&mut chip, page, byte).unwrap();
+    }
+    program(&mut chip, 20, 5).unwrap();
+    erase(&mut chip, 2).unwrap();
+    let mut copy = chip.clone();
+    for page in 0..32 {
+        assert_eq!(read(&mut copy, page), read(&mut chip, page), "page {page}");
+    }
+    assert_eq!(copy.meter(), chip.meter());
+    program(&mut copy, 2, 9).unwrap();
+    assert_eq!(read(&mut chip, 2), common::full(0xFF), "the copy wrote to the chip");
+}

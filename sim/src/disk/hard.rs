@@ -48,20 +48,17 @@ pub struct HardDisk {
 }
 
 impl HardDisk {
-    /// A SATA disk of 7200 rotations a minute and 500 GB, as the FD-tree paper used one, without
-    /// saying which.
+    /// A SATA disk of 7200 rotations a minute and 500 GB. The FD-tree paper used one of its kind
+    /// (section 5.1), without saying which. From the data sheets of
     ///
-    /// | figure | value | source |
-    /// |---|---|---|
-    /// | rotation | 1/120 s | 7200 a minute (FD-tree paper, section 5.1) |
-    /// | drive | 500 GB | Hitachi Deskstar 7K500, data sheet (2005) |
-    /// | track | 635,904 B | the same: 76.3 MB/s under the head in zone 0, times a rotation, in sectors of 512 B |
-    /// | transfer | 15,432 ps/B | the same: 64.8 MB/s sustained in zone 0 |
-    /// | average seek | 8.5 ms | the same, reading |
-    /// | single track | 0.8 ms | Seagate Barracuda ES.2, data sheet (2008): another disk of the kind |
-    /// | full stroke | 16 ms | assumed: about twice the average, as other disks of the kind have it |
-    /// | write settle | 1 ms | Hitachi Deskstar 7K1000.C, data sheet: 9.5 ms where reading has 8.5 ms |
-    /// | request | 0.05 ms | assumed: a SATA command and its answer |
+    /// - the Hitachi Deskstar 7K500 of 2005: the capacity; the average seek of 8.5 ms; in zone 0
+    ///   76.3 MB/s under the head, hence 635,904 bytes a track (1242 sectors of 512), and
+    ///   64.8 MB/s sustained, hence 15,432 ps a byte;
+    /// - the Seagate Barracuda ES.2 of 2008, another of the kind: 0.8 ms to the next track;
+    /// - the Hitachi Deskstar 7K1000.C: writes seek in 9.5 ms where reads do in 8.5 ms.
+    ///
+    /// Assumed: a full stroke of 16 ms, about twice the average, as disks of the kind have it, and
+    /// 0.05 ms for a SATA command and its answer.
     pub const SATA_7200: HardDisk = HardDisk {
         drive_bytes: 500_000_000_000,
         track_bytes: 635_904,
@@ -203,5 +200,17 @@ mod tests {
         // The disk turned on while the next request came: its byte has just passed.
         let again = mechanics.serve(Direction::Read, 0, 4096, first);
         assert_eq!(first + again, DISK.rotation_ns + 4096 * DISK.transfer_ps / 1000);
+    }
+
+    #[test]
+    fn a_request_further_on_the_track_waits_and_does_not_seek() {
+        let mut mechanics = Mechanics::new(DISK);
+        let first = mechanics.serve(Direction::Write, 0, 4096, 0);
+        let second = mechanics.serve(Direction::Write, 16_384, 4096, first);
+        // The command came in time: the track passed under the head up to the end of the request.
+        let passing = |bytes: u64| bytes * DISK.transfer_ps / 1000;
+        assert_eq!(first + second, passing(16_384) + passing(4096));
+        let next_track = mechanics.serve(Direction::Write, DISK.track_bytes, 4096, first + second);
+        assert!(next_track >= DISK.seek_track_ns + DISK.write_settle_ns, "{next_track} ns");
     }
 }

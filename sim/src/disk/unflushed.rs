@@ -29,7 +29,7 @@ struct Versions {
     drawn: Box<[u8]>,
     /// Versions since the last flush.
     count: u64,
-    /// True if the change that made the last version failed midway.
+    /// True if the change that made the last version was cut.
     torn: bool,
 }
 
@@ -51,13 +51,12 @@ impl Pending {
             Versions { drawn: flushed.clone(), flushed, count: 0, torn: false }
         });
         versions.count += 1;
-        versions.torn = false;
         if random.random_range(0..=versions.count) == 0 {
             versions.drawn.copy_from_slice(new);
         }
     }
 
-    /// Says that the last change of `sector` was not finished.
+    /// Says that the last change of `sector` was cut: the power goes now.
     pub(crate) fn tear(&mut self, sector: u64) {
         if let Some(versions) = self.sectors.get_mut(&sector) {
             versions.torn = true;
