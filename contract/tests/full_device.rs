@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use flashtree_contract::tree::{Case, MemoryLevel, Model, Stand, cases, findings};
 use index::registry::TREES;
-use index::{Error, Index, Update};
+use index::{Error, Index, Update, Width};
 
 fn put(index: &mut dyn Index, key: u32, value: u32) -> index::Result<()> {
     let (key, value) = (key.to_be_bytes(), value.to_be_bytes());
@@ -92,5 +92,44 @@ fn loading_more_than_fits_is_refused_with_a_whole_tree() {
         let mut into = [0; 4];
         assert_eq!(index.get(&5u32.to_be_bytes(), 0, &mut into), Ok(Some(4)));
         assert_eq!(into, 5u32.to_le_bytes());
+    }
+}
+
+/// Wherever a put finds the device full, it changed nothing: whatever levels had to be split.
+#[test]
+fn the_last_put_that_is_refused_leaves_the_index_in_order() {
+    for case in TREES.iter().flat_map(|entry| cases(entry)) {
+        let usual = case.memory == MemoryLevel::Double && case.page_bytes == 512;
+        let is_wanted = usual && matches!(case.stand, Stand::Ram) && case.shape.name != "8+8";
+        if !is_wanted || case.parameters.iter().any(|(_, value)| value == "1024") {
+            continue;
+        }
+        for sectors in 8..80u64 {
+            let mut ground = case.ground(sectors * 512);
+            let mut index = case.index(&mut ground, false);
+            let mut keys = Vec::new();
+            let refused = loop {
+                let number = (keys.len() as u32).wrapping_mul(0x9E37_79B9).to_be_bytes();
+                let key = match case.shape.shape.key {
+                    Width::Fixed(bytes) => [[0; 4], number].concat()[8 - bytes as usize..].to_vec(),
+                    Width::Variable => [&[b'k'; 12][..number[0] as usize % 12], &number].concat(),
+                };
+                let put = Update::Put { key: &key, value: b"four" };
+                match index.update(&[put]) {
+                    Ok(()) => keys.push(key),
+                    Err(error) => break error,
+                }
+            };
+            let name = case.name();
+            assert!(
+                matches!(refused, Error::Store(store::Error::Full { .. })),
+                "{name}, {sectors} sectors: {refused}"
+            );
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}, {sectors} sectors");
+            for key in &keys {
+                index.update(&[Update::Delete { key }]).expect("a delete works");
+            }
+            index.close().expect("it closes");
+        }
     }
 }

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_contract::tree::{Case, Ground, Stand, cases};
 use index::registry::{MediumShape, TREES};
-use index::{Index, KeyRange, Update, Width};
+use index::{Cursor, Index, KeyRange, Update, Width};
 
 /// What the budget may be exceeded by: the tree's own struct and a cursor's.
 const SLACK_BYTES: i64 = 4096;
@@ -107,11 +107,32 @@ fn work(index: &mut dyn Index, case: &Case) {
     }
     assert_eq!(entries, 3000);
     drop(cursor);
+    index.check(&mut |finding| panic!("{finding}")).unwrap();
     for number in 0..3000 {
         set(&mut key, number);
         index.update(&[Update::Delete { key: &key }]).unwrap();
     }
+    let mut ascending = Ascending { next: 0, key, value };
+    assert_eq!(index.load(&mut ascending, 80), Ok(2000));
     index.close().unwrap();
+}
+
+/// Entries in ascending order, for loading.
+struct Ascending {
+    next: u32,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Cursor for Ascending {
+    fn next(&mut self) -> index::Result<Option<(&[u8], &[u8])>> {
+        if self.next == 2000 {
+            return Ok(None);
+        }
+        self.next += 1;
+        self.key[..4].copy_from_slice(&self.next.to_be_bytes());
+        Ok(Some((&self.key, &self.value)))
+    }
 }
 
 #[test]
@@ -135,6 +156,9 @@ fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
                     let absent = [0; 8];
                     let key = &absent[..bytes(case.shape.shape.key)];
                     assert_eq!(index.get(key, 0, &mut []), Ok(None));
+                    index.check(&mut |finding| panic!("{finding}")).unwrap();
+                    index.update(&[Update::Delete { key }]).unwrap();
+                    index.close().unwrap();
                 } else {
                     work(&mut *index, &case);
                 }

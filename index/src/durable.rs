@@ -52,14 +52,6 @@ impl<T: Tree> Durable<T> {
             }),
         }
     }
-
-    /// Takes note of how a change went.
-    fn finish<R>(&mut self, outcome: Result<R>) -> Result<R> {
-        if outcome.is_err() {
-            self.state = State::Failed;
-        }
-        outcome
-    }
 }
 
 impl<T: Tree> Lookup for Durable<T> {
@@ -88,9 +80,15 @@ impl<T: Tree> Index for Durable<T> {
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.tree.admit(batch)?;
         self.begin()?;
-        for update in batch {
-            let outcome = self.tree.apply(update);
-            self.finish(outcome)?;
+        for (place, update) in batch.iter().enumerate() {
+            if let Err(error) = self.tree.apply(update) {
+                // Half a change, or half a batch, must not be added to, nor closed as if it were
+                // whole. An update that changed nothing is merely refused.
+                if place > 0 || !self.tree.is_whole() {
+                    self.state = State::Failed;
+                }
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -107,7 +105,11 @@ impl<T: Tree> Index for Durable<T> {
                 | Error::EntryTooLong { .. }
                 | Error::Store(store::Error::Full { .. })),
             ) => Err(error),
-            outcome => self.finish(outcome),
+            Err(error) => {
+                self.state = State::Failed;
+                Err(error)
+            }
+            loaded => loaded,
         }
     }
 

@@ -14,8 +14,8 @@ pub enum Kind {
     Count,
     /// A ratio, within these bounds.
     Ratio(f64, f64),
-    /// A percentage from 1 to 100.
-    Percent,
+    /// A percentage, from this to 100.
+    Percent(u8),
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -120,21 +120,27 @@ fn bad(parameter: &Parameter, text: &str, expected: &'static str) -> Error {
 
 fn parse_value(parameter: &Parameter, text: &str) -> Result<Value> {
     let (value, expected) = match parameter.kind {
-        Kind::Bytes => {
-            (parse_bytes(text).map(Value::Number), "a size in bytes, such as 4096 or 4KiB")
-        }
-        Kind::Count => (text.parse().ok().map(Value::Number), "a whole number"),
-        Kind::Percent => (
-            text.parse().ok().filter(|percent| (1..=100).contains(percent)).map(Value::Number),
-            "a percentage from 1 to 100",
+        Kind::Bytes => (
+            parse_bytes(text).map(Value::Number),
+            "it must be a size in bytes, such as 4096 or 4KiB",
         ),
+        Kind::Count => (text.parse().ok().map(Value::Number), "it must be a whole number"),
+        Kind::Percent(least) => {
+            let bounds = u64::from(least)..=100;
+            let percent = text.parse().ok().filter(|percent| bounds.contains(percent));
+            let expected = match least {
+                50 => "it must be a percentage from 50 to 100",
+                _ => "it must be a percentage from 1 to 100",
+            };
+            (percent.map(Value::Number), expected)
+        }
         Kind::Ratio(least, most) => (
             text.parse().ok().filter(|ratio| (least..=most).contains(ratio)).map(Value::Ratio),
-            "a ratio within the parameter's bounds",
+            "it must be a ratio within the parameter's bounds",
         ),
         Kind::Word(words) => (
             words.iter().find(|word| **word == text).map(|word| Value::Word(word)),
-            "none of the parameter's words",
+            "it must be one of the parameter's words",
         ),
     };
     value.ok_or_else(|| bad(parameter, text, expected))
@@ -172,7 +178,7 @@ mod tests {
         Parameter { name: "node", about: "", kind: Kind::Bytes, default: "" },
         Parameter { name: "pool", about: "", kind: Kind::Ratio(0.0, 1.0), default: "0.5" },
         Parameter { name: "policy", about: "", kind: Kind::Word(&["lru", "fifo"]), default: "lru" },
-        Parameter { name: "fill", about: "", kind: Kind::Percent, default: "70" },
+        Parameter { name: "fill", about: "", kind: Kind::Percent(1), default: "70" },
     ];
 
     #[test]

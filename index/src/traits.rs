@@ -117,6 +117,9 @@ pub trait Tree: Lookup {
     /// The device failed, or a page is damaged.
     fn apply(&mut self, update: &Update<'_>) -> Result<()>;
 
+    /// True if the last [`apply`](Tree::apply) was made, or failed before it changed anything.
+    fn is_whole(&self) -> bool;
+
     /// Fills the empty tree with `sorted` entries, nodes to `fill_percent` of their room; returns
     /// how many there were.
     ///

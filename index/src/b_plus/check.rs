@@ -76,52 +76,58 @@ fn walk_subtree(tree: &mut BPlus<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>
         Ok(children) => children,
         Err(error) => return report(error, walk.finding),
     };
-    for (place, (key, page)) in children.iter().enumerate() {
-        let upper = children.get(place + 1).map(|(key, _)| key.as_slice()).or(subtree.upper);
-        let child = Subtree { page: *page, level: subtree.level - 1, lower: key, upper };
+    // Two keys a level are all that this holds besides the cache.
+    let (mut lower, mut next) = (Vec::new(), Vec::new());
+    for place in 0..children {
+        let nodes = tree.nodes;
+        let node = tree.file.page(subtree.page, Cause::Lookup, &nodes)?;
+        nodes.inner.key(node, place).copy_to(&mut lower);
+        let page = nodes.child(node, place);
+        let upper = if place + 1 < children {
+            nodes.inner.key(node, place + 1).copy_to(&mut next);
+            Some(next.as_slice())
+        } else {
+            subtree.upper
+        };
+        let child = Subtree { page, level: subtree.level - 1, lower: &lower, upper };
         walk_subtree(tree, &child, walk)?;
     }
     Ok(())
 }
 
-/// Checks one node; returns its children with their keys.
-fn inspect(
-    tree: &mut BPlus<'_>,
-    subtree: &Subtree<'_>,
-    walk: &mut Walk<'_>,
-) -> Result<Vec<(Vec<u8>, LogicalPage)>> {
+/// Checks one node; returns how many children it has.
+fn inspect(tree: &mut BPlus<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<usize> {
     let page = subtree.page;
     let nodes = tree.nodes;
+    let is_root = page == tree.root;
     let node = tree.file.page(page, Cause::Lookup, &nodes)?;
     let codec = nodes.at(subtree.level);
     let finding = &mut *walk.finding;
     if node::level(node) != subtree.level {
         finding(&format_args!("{page} is at level {}, not {}", node::level(node), subtree.level));
-        return Ok(Vec::new());
+        return Ok(0);
     }
     let entries = node::count(node);
     let is_right_edge = subtree.upper.is_none();
     if codec.is_underfull(node) && !is_right_edge && !nodes.is_variable() {
         finding(&format_args!("{page} is less than half full: {entries} entries"));
     }
+    if is_root && subtree.level > 0 && entries < 2 {
+        finding(&format_args!("the root, {page}, has one child only"));
+    }
     if subtree.level > 0 && entries > 0 && codec.key(node, 0).compare(subtree.lower).is_ne() {
         finding(&format_args!("{page} does not begin with its parent's separator"));
     }
-    let mut children = Vec::new();
     for place in 0..entries {
         let key = codec.key(node, place);
         let above = subtree.upper.is_some_and(|upper| key.compare(upper).is_ge());
         if above || key.compare(subtree.lower).is_lt() {
             finding(&format_args!("{page}: the key at place {place} belongs to another node"));
         }
-        if subtree.level > 0 {
-            let mut copy = Vec::new();
-            key.copy_to(&mut copy);
-            children.push((copy, nodes.child(node, place)));
-        }
     }
     if subtree.level == 0 {
         walk.entries += entries as u64;
+        return Ok(0);
     }
-    Ok(children)
+    Ok(entries)
 }

@@ -91,7 +91,9 @@ impl BPlus<'_> {
                 self.path.set(0, page, 0);
                 return Ok(page);
             }
-            let last = node::count(node) - 1;
+            let Some(last) = node::count(node).checked_sub(1) else {
+                return Err(Error::DamagedPage { page, what: "it has no children" }.into());
+            };
             let place = match toward {
                 Toward::First => 0,
                 Toward::Last => last,

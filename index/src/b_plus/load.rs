@@ -1,9 +1,8 @@
 //! Loading sorted entries, from the leaves up.
 //!
 //! Only the right edge of the tree is touched: the last node of every level takes entries until it
-//! is filled, then a new one begins to its right.
-
-use alloc::vec::Vec;
+//! is filled, then a new one begins to its right. The last nodes may be left with little, as they
+//! are when keys arrive in ascending order.
 
 use device::Cause;
 use store::{LogicalPage, node};
@@ -18,23 +17,22 @@ impl BPlus<'_> {
             return Err(Error::NotEmpty);
         }
         self.descend_toward(Toward::Last, Cause::Load)?;
-        let mut previous = Vec::with_capacity(self.nodes.leaf.entry_bytes_most());
+        self.previous.clear();
         while let Some((key, value)) = sorted.next()? {
             self.nodes.check_key(key)?;
             self.nodes.check_value(value)?;
             entry_size(key.len() + value.len(), self.nodes.leaf.entry_bytes_most())?;
-            if self.entries > 0 && key <= previous.as_slice() {
+            if self.entries > 0 && key <= self.previous.as_slice() {
                 return Err(Error::NotSorted { position: self.entries });
             }
-            self.append_entry(key, value, &previous, fill)?;
-            previous.clear();
-            previous.extend_from_slice(key);
+            self.append_entry(key, value, fill)?;
+            self.previous.clear();
+            self.previous.extend_from_slice(key);
         }
-        self.fill_right_edge()?;
         Ok(self.entries)
     }
 
-    fn append_entry(&mut self, key: &[u8], value: &[u8], previous: &[u8], fill: u8) -> Result<()> {
+    fn append_entry(&mut self, key: &[u8], value: &[u8], fill: u8) -> Result<()> {
         let codec = self.nodes.leaf;
         let leaf = self.path.at(0).page;
         let node = self.file.page_mut(leaf, Cause::Load, &self.nodes)?;
@@ -46,12 +44,10 @@ impl BPlus<'_> {
         if self.pages_needed(1) > u64::from(self.file.pages_free()) {
             return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
         }
-        let mut separator = core::mem::take(&mut self.separator);
-        separator.clear();
-        separator.extend_from_slice(key);
-        let left = node::NodeKey { prefix: &[], suffix: previous };
-        self.nodes.shorten(&left, &mut separator);
-        self.separator = separator;
+        self.separator.clear();
+        self.separator.extend_from_slice(key);
+        let left = node::NodeKey { prefix: &[], suffix: &self.previous };
+        self.nodes.shorten(&left, &mut self.separator);
         let leaf = self.begin_right(0, fill)?;
         let node = self.file.page_mut(leaf, Cause::Load, &self.nodes)?;
         if !codec.insert(node, 0, key, value, &mut self.scratch) {
@@ -65,7 +61,7 @@ impl BPlus<'_> {
     /// Begins a node to the right of the last one at `level`; `self.separator` separates them.
     fn begin_right(&mut self, level: u8, fill: u8) -> Result<LogicalPage> {
         if level + 1 == self.height {
-            let separator = self.separator.clone();
+            let separator = core::mem::take(&mut self.separator);
             self.grow()?;
             self.separator = separator;
         }
@@ -83,20 +79,5 @@ impl BPlus<'_> {
         self.path.set(level + 1, parent, place);
         self.path.set(level, right, 0);
         Ok(right)
-    }
-
-    /// Fills up the last node of each level, which may have got little.
-    fn fill_right_edge(&mut self) -> Result<()> {
-        let mut level = 0;
-        while level + 1 < self.height {
-            self.descend_toward(Toward::Last, Cause::Load)?;
-            let page = self.path.at(level).page;
-            let node = self.file.page(page, Cause::Load, &self.nodes)?;
-            if self.nodes.at(level).is_underfull(node) {
-                self.rebalance(level)?;
-            }
-            level += 1;
-        }
-        Ok(())
     }
 }

@@ -65,6 +65,9 @@ pub(crate) const ENTRY: Entry = Entry {
 
 const NAME: &str = "b-plus";
 
+/// Nodes are never filled to less than half, which a delete would mend at once.
+const FILL_LEAST: u8 = 50;
+
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "node",
@@ -74,8 +77,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "fill",
-        about: "percent of a node that loading, and keys in ascending order, fill (50 or more)",
-        kind: Kind::Percent,
+        about: "percent of a node that loading, and keys in ascending order, fill",
+        kind: Kind::Percent(FILL_LEAST),
         default: "70",
     },
 ];
@@ -101,6 +104,10 @@ pub(crate) struct BPlus<'d> {
     path: Path,
     /// A separator on its way to the parent.
     separator: Vec<u8>,
+    /// The key before: of a separator that is replaced, of an entry that was loaded.
+    previous: Vec<u8>,
+    /// False while more than one page is being changed: an error then leaves half a change.
+    whole: bool,
     /// As long as a node.
     scratch: Vec<u8>,
 }
@@ -148,10 +155,10 @@ fn node_bytes(options: &Options, disk: device::SectorGeometry) -> u32 {
     }
 }
 
-/// Bytes of the memory budget that are not the page file's: the scratch node, the separator, and
-/// a cursor's key and bound.
+/// Bytes of the memory budget that are not the page file's: the scratch node, the separator and the
+/// key before, and a cursor's key and bound.
 fn buffer_bytes(nodes: &Nodes) -> u64 {
-    nodes.leaf.node_bytes() as u64 + 3 * nodes.leaf.entry_bytes_most() as u64
+    nodes.leaf.node_bytes() as u64 + 4 * nodes.leaf.entry_bytes_most() as u64
 }
 
 fn cache_memory(options: &Options, disk: device::SectorGeometry) -> Result<u64> {
@@ -185,6 +192,8 @@ impl<'d> BPlus<'d> {
             entries: 0,
             path: Path::new(),
             separator: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
+            previous: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
+            whole: true,
             scratch: vec![0; node_bytes],
             nodes,
         }
@@ -199,7 +208,10 @@ impl<'d> BPlus<'d> {
             let append = last && self.path.is_rightmost();
             // After a split of the leaf the entry belongs to one of the two halves. Where room had
             // to be made above the leaf first, the way down has changed.
-            let Some(right) = self.split(0, append)? else {
+            self.whole = false;
+            let split = self.split(0, append)?;
+            self.whole = true;
+            let Some(right) = split else {
                 continue;
             };
             let half = if key < self.separator.as_slice() { leaf } else { right };
@@ -235,7 +247,9 @@ impl<'d> BPlus<'d> {
         let underfull = codec.is_underfull(node);
         self.entries -= 1;
         if underfull {
+            self.whole = false;
             self.rebalance(0)?;
+            self.whole = true;
         }
         Ok(())
     }
@@ -251,9 +265,8 @@ impl<'d> BPlus<'d> {
     }
 }
 
-/// Nodes are never filled to less than half, which a delete would mend at once.
 fn fill_percent(percent: u64) -> u8 {
-    percent.clamp(50, 100) as u8
+    percent.clamp(u64::from(FILL_LEAST), 100) as u8
 }
 
 impl Lookup for BPlus<'_> {
@@ -318,6 +331,10 @@ impl Tree for BPlus<'_> {
             Update::Put { key, value } => self.put(key, value),
             Update::Delete { key } => self.delete(key),
         }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {

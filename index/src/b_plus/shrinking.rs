@@ -1,8 +1,8 @@
 //! Borrowing and merging after deletes.
 
 use device::Cause;
-use store::LogicalPage;
 use store::node::{self, Shift};
+use store::{Error, LogicalPage};
 
 use super::BPlus;
 use crate::Result;
@@ -31,6 +31,11 @@ impl BPlus<'_> {
         let codec = *self.nodes.at(level);
         let pages = (pair.left, pair.right);
         let (left, right) = self.file.two_pages_mut(pages, Cause::Update, &self.nodes)?;
+        for (page, node) in [(pair.left, &*left), (pair.right, &*right)] {
+            if node::level(node) != level {
+                return Err(Error::DamagedPage { page, what: "it is at another level" }.into());
+            }
+        }
         if codec.joint_bytes(left, right) <= codec.node_bytes() {
             codec.join(left, right, &mut self.scratch);
             return self.drop_right(pair);
@@ -94,14 +99,14 @@ impl BPlus<'_> {
         let codec = self.nodes.inner;
         let child = pair.right.0.to_le_bytes();
         let parent = self.file.page_mut(pair.parent, Cause::Update, &self.nodes)?;
-        let mut old = alloc::vec::Vec::new();
-        codec.key(parent, pair.right_place).copy_to(&mut old);
+        let old = &mut self.previous;
+        codec.key(parent, pair.right_place).copy_to(old);
         codec.remove(parent, pair.right_place);
         let scratch = &mut self.scratch;
         if codec.insert(parent, pair.right_place, &self.separator, &child, scratch) {
             return Ok(true);
         }
-        let restored = codec.insert(parent, pair.right_place, &old, &child, scratch);
+        let restored = codec.insert(parent, pair.right_place, old, &child, scratch);
         debug_assert!(restored, "what was taken away fits again");
         Ok(false)
     }
@@ -110,8 +115,13 @@ impl BPlus<'_> {
     fn lower_root(&mut self) -> Result<()> {
         while self.height > 1 {
             let node = self.file.page(self.root, Cause::Update, &self.nodes)?;
-            if node::count(node) > 1 {
-                break;
+            match node::count(node) {
+                0 => {
+                    let what = "it has no children";
+                    return Err(Error::DamagedPage { page: self.root, what }.into());
+                }
+                1 => {}
+                _ => break,
             }
             let child = self.nodes.child(node, 0);
             self.file.free(self.root, Cause::Update)?;

@@ -159,6 +159,16 @@ impl Codec {
         either!(self, form => form.validate(node))
     }
 
+    /// True if a page that is known to be well-formed is a node of this codec's kind.
+    #[must_use]
+    #[inline]
+    pub fn is_kind(&self, page: &[u8]) -> bool {
+        match &self.form {
+            Form::Packed(_) => Packed::is_kind(page),
+            Form::Slotted(_) => Slotted::is_kind(page),
+        }
+    }
+
     /// Makes `node` an empty node at `level`.
     pub fn initialise(&self, node: &mut [u8], level: u8) {
         node[COUNT..LEVEL].fill(0);

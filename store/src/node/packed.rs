@@ -46,7 +46,7 @@ impl Packed {
         if node.len() != self.bytes {
             return Err("it has another size than this index's nodes");
         }
-        if node[KIND] != KIND_PACKED {
+        if !Self::is_kind(node) {
             return Err("it is no node with entries of fixed length");
         }
         if count(node) > self.capacity {
@@ -62,6 +62,10 @@ impl Packed {
             return Err("its keys are not in ascending order");
         }
         Ok(())
+    }
+
+    pub(super) fn is_kind(node: &[u8]) -> bool {
+        node[KIND] == KIND_PACKED
     }
 
     pub(super) fn initialise(&self, node: &mut [u8]) {

@@ -41,13 +41,17 @@ struct FreePageCheck;
 
 impl PageCheck for FreePageCheck {
     fn check(&self, page: &[u8]) -> core::result::Result<(), &'static str> {
-        if page[KIND] != KIND_FREE {
+        if !self.is_kind(page) {
             return Err("it is no page of the free list");
         }
         if count(page) > names_most(page.len()) {
             return Err("it counts more free pages than it can name");
         }
         Ok(())
+    }
+
+    fn is_kind(&self, page: &[u8]) -> bool {
+        page[KIND] == KIND_FREE
     }
 }
 

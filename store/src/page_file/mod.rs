@@ -43,6 +43,10 @@ pub trait PageCheck {
     /// # Errors
     /// What is wrong.
     fn check(&self, page: &[u8]) -> core::result::Result<(), &'static str>;
+
+    /// True if a page that was checked before, when it came into the cache or was made, is one that
+    /// [`check`](PageCheck::check) is for. A damaged pointer may lead to a page of another kind.
+    fn is_kind(&self, page: &[u8]) -> bool;
 }
 
 /// What is chosen when a page file is made.
@@ -214,7 +218,8 @@ impl<'d> PageFile<'d> {
     #[inline]
     fn load(&mut self, page: LogicalPage, cause: Cause, check: &impl PageCheck) -> Result<u32> {
         match self.cache.touch(page) {
-            Some(frame) => Ok(frame),
+            Some(frame) if check.is_kind(self.cache.bytes(frame)) => Ok(frame),
+            Some(_) => Err(Error::DamagedPage { page, what: "it is a page of another kind" }),
             None => self.fetch(page, cause, check),
         }
     }

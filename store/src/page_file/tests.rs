@@ -14,13 +14,14 @@ struct Ram {
     bytes: Vec<u8>,
     reads: u32,
     writes: u32,
+    trims: u32,
 }
 
 impl Ram {
     fn new(sector_bytes: u32, sectors: u64) -> Self {
         let geometry = SectorGeometry::new(sector_bytes, sectors).unwrap();
         let bytes = vec![0; geometry.bytes() as usize];
-        Ram { geometry, bytes, reads: 0, writes: 0 }
+        Ram { geometry, bytes, reads: 0, writes: 0, trims: 0 }
     }
 }
 
@@ -49,6 +50,7 @@ impl Sectors for Ram {
     }
 
     fn trim(&mut self, _first: Sector, _count: u64, _cause: Cause) -> DeviceResult<()> {
+        self.trims += 1;
         Ok(())
     }
 
@@ -62,6 +64,10 @@ struct Any;
 impl PageCheck for Any {
     fn check(&self, _page: &[u8]) -> Result<(), &'static str> {
         Ok(())
+    }
+
+    fn is_kind(&self, _page: &[u8]) -> bool {
+        true
     }
 }
 
@@ -204,6 +210,9 @@ fn a_full_file_refuses_and_takes_again_what_was_given_back() {
     again.sort_unstable();
     assert_eq!(again, [pages[3], pages[7]]);
     assert!(file.allocate(CAUSE).is_err());
+    drop(file);
+    // The first page given back names the second, which the disk is told of.
+    assert_eq!(disk.trims, 1);
 }
 
 #[test]

@@ -73,13 +73,16 @@ impl Slotted {
         if node.len() != self.bytes {
             return Err("it has another size than this index's nodes");
         }
-        if node[KIND] != KIND_SLOTTED {
+        if !Self::is_kind(node) {
             return Err("it is no node with entries of variable length");
         }
         let slots_end = SLOTS + count(node) * SLOT_BYTES;
         let heap = self.heap(node);
-        if heap < slots_end || self.prefix_bytes(node) > self.bytes - heap.min(self.bytes) {
+        if heap < slots_end || heap > self.bytes || self.prefix_bytes(node) > self.bytes - heap {
             return Err("its slots, cells and prefix overlap");
+        }
+        if matches!(self.key, Width::Fixed(bytes) if self.prefix_bytes(node) > usize::from(bytes)) {
+            return Err("its prefix is longer than a key");
         }
         let cells = heap..self.bytes - self.prefix_bytes(node);
         let mut live = 0;
@@ -101,6 +104,10 @@ impl Slotted {
             return Err("its cells do not add up");
         }
         Ok(())
+    }
+
+    pub(super) fn is_kind(node: &[u8]) -> bool {
+        node[KIND] == KIND_SLOTTED
     }
 
     pub(super) fn initialise(&self, node: &mut [u8]) {
