@@ -39,7 +39,7 @@ pub const LAYERS: &[Layer] = &[
     Layer::bare("index", &["device", "store"]),
     Layer::new("chips", &["device"]),
     Layer::new("sim", &["device"]),
-    Layer::planned("file", &["device"]),
+    Layer::new("file", &["device"]),
     Layer::new("contract", &["device", "chips", "sim", "ftl", "store", "index", "file"]),
     Layer::new("lab", &["device", "chips", "sim", "ftl", "store", "index", "file"]),
     Layer::planned("db", &["device", "ftl", "store", "index", "file"]),

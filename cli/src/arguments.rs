@@ -7,12 +7,11 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use lab::spec::split_list;
-use lab::{Durability, MemoryLimit, Plan, Verify};
+use lab::{DEFAULT_CHIP, Durability, MemoryLimit, Plan, Verify};
 
 use crate::failure::Failure;
-use crate::{compare, devices, numbers, trees, workloads};
+use crate::{compare, devices, layers, numbers, trees, workloads};
 
-const DEVICE: &str = "winbond-w25n01gv";
 const WORKLOAD: &str = "weather";
 const FTL: &str = "page-map";
 const MEMORY_BYTES: u64 = 128 << 10;
@@ -52,6 +51,7 @@ impl Common {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a workload through trees on a model of a flash device, and show what it cost
+    #[command(after_help = layers::help())]
     Compare(Box<CompareArguments>),
     /// List the devices, or show all figures of one with their sources
     Devices(ListArguments),
@@ -64,9 +64,16 @@ enum Command {
 /// What `compare` understands.
 #[derive(Args, Debug)]
 struct CompareArguments {
-    /// The device: a name that `flashtree devices` lists, or a .toml file
-    #[arg(long, value_name = "SPEC", default_value = DEVICE)]
+    /// The device: a name that `flashtree devices` lists, a .toml file, file:PATH (a disk in a real
+    /// file or block device) or nand-file:PATH (a chip imitated in a file)
+    #[arg(long, value_name = "SPEC", default_value = DEFAULT_CHIP)]
     device: String,
+    /// The chip that nand-file: imitates [default: winbond-w25n01gv]
+    #[arg(long, value_name = "SPEC")]
+    chip: Option<String>,
+    /// Let a device's file be replaced even if flashtree did not make it
+    #[arg(long)]
+    overwrite: bool,
     /// The workload: a name that `flashtree workloads` lists, with parameters
     #[arg(long, value_name = "SPEC", default_value = WORKLOAD)]
     workload: String,
@@ -76,7 +83,7 @@ struct CompareArguments {
     /// One more tree; may be given repeatedly
     #[arg(long, value_name = "SPEC")]
     tree: Vec<String>,
-    /// The translation layer for trees that stand on sectors
+    /// The translation layer for trees that stand on sectors; see below
     #[arg(long, value_name = "SPEC", default_value = FTL)]
     ftl: String,
     /// Memory for caches and buffers [default: 128KiB]
@@ -87,7 +94,7 @@ struct CompareArguments {
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
     memory_total: Option<u64>,
-    /// Use at most so much of the device
+    /// Use at most so much of the device [default: all; 256MiB of file:]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
     size: Option<u64>,
@@ -205,6 +212,8 @@ impl CompareArguments {
         let memory = self.memory.unwrap_or(MEMORY_BYTES);
         let plan = Plan {
             device: self.device,
+            chip: self.chip,
+            overwrite: self.overwrite,
             workload: self.workload,
             trees,
             ftl: self.ftl,

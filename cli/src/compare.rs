@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use index::registry::TREES;
 use lab::{Comparison, Plan};
 
 use crate::arguments::CompareFormat;
@@ -39,7 +38,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     progress::catch_interrupts();
     let report = request.report.as_deref().map(Target::check).transpose()?;
     let save = request.save.as_deref().map(Target::check).transpose()?;
-    let watcher = Progress::new(names(&request.plan), request.quiet);
+    let watcher = Progress::new(request.quiet);
     let mut comparison = lab::compare(&request.plan, &watcher)?;
     let verdict = verdict(&comparison);
     if let Err(Failure::Interrupted { .. }) = verdict {
@@ -48,6 +47,9 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     if !request.quiet {
         for left_out in &comparison.left_out {
             output::remark(&format!("{} is left out: {}", left_out.tree, left_out.reason));
+        }
+        for remark in &comparison.remarks {
+            output::remark(remark);
         }
     }
     if !comparison.measured.is_empty() {
@@ -60,14 +62,6 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     }
     print(request, &comparison)?;
     verdict
-}
-
-/// The names of the trees, as far as they are known before the run.
-fn names(plan: &Plan) -> Vec<String> {
-    match TREES {
-        [only] if plan.trees.is_empty() => vec![only.name.to_owned()],
-        _ => plan.trees.clone(),
-    }
 }
 
 fn print(request: &Request, comparison: &Comparison) -> Result<(), Failure> {

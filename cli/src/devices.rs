@@ -80,7 +80,8 @@ fn list(devices: &[Device]) -> String {
     format!(
         "{}\nTimes are without the bytes moved; of a disk, those of a random request. A device \
          with missing figures can't be simulated.\nAll figures of one with their sources: \
-         flashtree devices NAME\n",
+         flashtree devices NAME\nIn real files: file:PATH is a disk, nand-file:PATH imitates a \
+         chip of these\n",
         sheet.to_text()
     )
 }

@@ -6,6 +6,7 @@ mod arguments;
 mod compare;
 mod devices;
 mod failure;
+mod layers;
 mod numbers;
 mod output;
 mod progress;

@@ -29,18 +29,13 @@ pub(crate) fn interrupted() -> bool {
 pub(crate) struct Progress {
     bars: Option<MultiProgress>,
     by_tree: RwLock<Vec<Option<ProgressBar>>>,
-    names: Vec<String>,
 }
 
 impl Progress {
-    /// Bars for trees called `names`, as far as names are known.
-    pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
+    /// Bars, unless it should be quiet.
+    pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal();
-        Progress { bars: shown.then(MultiProgress::new), by_tree: RwLock::default(), names }
-    }
-
-    fn name(&self, tree: usize) -> String {
-        self.names.get(tree).cloned().unwrap_or_else(|| format!("tree {}", tree + 1))
+        Progress { bars: shown.then(MultiProgress::new), by_tree: RwLock::default() }
     }
 
     /// Replaces the bar of `tree` by `bar`, and removes the old one from the screen.
@@ -71,12 +66,12 @@ const fn word(phase: Phase) -> &'static str {
 }
 
 impl Watcher for Progress {
-    fn begin(&self, tree: usize, phase: Phase, steps: u64) {
+    fn begin(&self, tree: usize, spec: &str, phase: Phase, steps: u64) {
         let Some(bars) = &self.bars else { return };
         self.replace(tree, None);
         let bar = bars.add(ProgressBar::new(steps));
         bar.set_style(style());
-        bar.set_prefix(self.name(tree));
+        bar.set_prefix(spec.to_owned());
         bar.set_message(word(phase));
         self.replace(tree, Some(bar));
     }

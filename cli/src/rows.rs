@@ -1,6 +1,8 @@
 //! The rows of a comparison as tables for people, as JSON and as CSV.
 
-use lab::{Measured, Row, Verified};
+use std::iter;
+
+use lab::{Clock, Measured, Row, Verified};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -17,11 +19,29 @@ pub(crate) fn verified(row: &Row) -> &'static str {
     }
 }
 
+/// What the device times of a comparison are, which all have the same clock.
+pub(crate) fn time_name(measured: &[Measured]) -> &'static str {
+    match clock(measured) {
+        Clock::Model => "device time",
+        Clock::Wall => "wall-clock time",
+    }
+}
+
+/// The clock of a comparison's device times.
+pub(crate) fn clock(measured: &[Measured]) -> Clock {
+    measured.first().map(|measured| measured.clock).unwrap_or_default()
+}
+
+/// A name at the start of a sentence.
+pub(crate) fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 type Figure = (&'static str, fn(&Row) -> String);
 
-/// The figures that people look for first.
+/// The figures that people look for first, behind the time of an operation.
 const FIGURES: &[Figure] = &[
-    ("device\nµs/op", |row| three_digits(row.device_us_per_op)),
     ("energy\nµJ/op", |row| optional(row.energy_uj_per_op)),
     ("page\nreads", |row| thousands(row.page_reads)),
     ("page\nprograms", |row| thousands(row.page_programs)),
@@ -34,7 +54,7 @@ const FIGURES: &[Figure] = &[
     ("live\npages", |row| thousands(row.live_pages)),
     ("memory", |row| rounded_size(row.memory.cache + row.memory.buffers + row.memory.tables)),
     ("peak\nmemory", |row| rounded_size(row.peak_memory_bytes)),
-    ("FTL\nmemory", |row| rounded_size(row.memory.ftl)),
+    ("FTL\nmemory", |row| row.memory.ftl.map_or_else(|| "-".to_owned(), rounded_size)),
     ("wall\ntime", |row| seconds(row.wall_seconds)),
 ];
 
@@ -56,19 +76,26 @@ pub(crate) fn tables(measured: &[Measured]) -> String {
     );
     let causes = causes(measured);
     if !causes.rows.is_empty() {
-        text += "\nDevice time by cause, in µs an operation\n\n";
+        let name = capital(time_name(measured));
+        text += &format!("\n{name} by cause, in µs an operation\n\n");
         text += &causes.to_text_or_turned();
     }
     text
 }
 
 fn figures(measured: &[Measured]) -> Sheet {
-    let mut heading = vec!["tree".to_owned()];
+    let time = match clock(measured) {
+        Clock::Model => "device\nµs/op",
+        Clock::Wall => "wall clock\nµs/op",
+    };
+    let mut heading = vec!["tree".to_owned(), time.to_owned()];
     heading.extend(FIGURES.iter().map(|(name, _)| (*name).to_owned()));
     heading.push("verified".to_owned());
     let row = |row: &Row| {
         let mut cells = vec![row.tree.clone()];
-        cells.extend(FIGURES.iter().map(|(_, figure)| match row.error {
+        let time: fn(&Row) -> String = |row| three_digits(row.device_us_per_op);
+        let figures = iter::once(time).chain(FIGURES.iter().map(|(_, figure)| *figure));
+        cells.extend(figures.map(|figure| match row.error {
             None => figure(row),
             Some(_) => "-".to_owned(),
         }));

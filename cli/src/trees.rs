@@ -75,7 +75,7 @@ fn values(kind: Kind) -> String {
         Kind::Bytes => "a size in bytes".to_owned(),
         Kind::Count => "a whole number".to_owned(),
         Kind::Ratio(least, most) => format!("{least} to {most}"),
-        Kind::Percent => "1 to 100 percent".to_owned(),
+        Kind::Percent(least) => format!("{least} to 100 percent"),
         Kind::Word(words) => words.join(", "),
     }
 }

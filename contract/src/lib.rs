@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a suite fails by panicking")]
 
 pub mod nand;
+pub mod power_cuts;
 mod ram_disk;
 mod sector_model;
 pub mod sectors;

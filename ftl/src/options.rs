@@ -2,13 +2,19 @@
 
 use core::fmt;
 
-use crate::Entry;
+use crate::policies::named;
+use crate::{Entry, Levelling, Victim};
 
 /// The choices. A layer reads those among its [`Entry::parameters`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     over_provision: f64,
     logs: u32,
+    victim: Option<Victim>,
+    levelling: Levelling,
+    frontiers: u8,
+    regions: u8,
+    scrub: u16,
 }
 
 impl Options {
@@ -23,6 +29,18 @@ impl Options {
 
     /// The most log blocks that can be chosen.
     pub const LOGS_MOST: u32 = 1024;
+
+    /// Frontiers of page mapping, if nothing else is chosen.
+    pub const FRONTIERS: u8 = 2;
+
+    /// Regions of DAC, if nothing else is chosen.
+    pub const REGIONS: u8 = 4;
+
+    /// The most regions that can be chosen.
+    pub const REGIONS_MOST: u8 = 8;
+
+    /// Flipped bits from which on pages are moved, if nothing else is chosen.
+    pub const SCRUB: u16 = 1;
 
     /// The share of the chip's pages that is kept from users, from 0 to 0.9. It comes beside the
     /// few blocks that collection needs to work and to survive power cuts.
@@ -62,6 +80,84 @@ impl Options {
         Ok(self)
     }
 
+    /// Which block page mapping collects; `None` if that is left to the layer.
+    #[must_use]
+    pub const fn victim(&self) -> Option<Victim> {
+        self.victim
+    }
+
+    /// The same choices with another policy of collection.
+    #[must_use]
+    pub const fn with_victim(mut self, victim: Victim) -> Self {
+        self.victim = Some(victim);
+        self
+    }
+
+    /// How page mapping spreads erases.
+    #[must_use]
+    pub const fn levelling(&self) -> Levelling {
+        self.levelling
+    }
+
+    /// The same choices with another way to spread erases.
+    #[must_use]
+    pub const fn with_levelling(mut self, levelling: Levelling) -> Self {
+        self.levelling = levelling;
+        self
+    }
+
+    /// Blocks that page mapping fills at the same time: 1, or 2 if what collection moves is kept
+    /// apart from what users write. Data that levelling moves has one more.
+    #[must_use]
+    pub const fn frontiers(&self) -> u8 {
+        self.frontiers
+    }
+
+    /// The same choices with another number of frontiers.
+    ///
+    /// # Errors
+    /// [`BadOption::Value`] if it is not 1 or 2.
+    pub fn with_frontiers(mut self, frontiers: u8) -> Result<Self, BadOption> {
+        if !(1..=2).contains(&frontiers) {
+            return Err(BadOption::Value { expected: "1 or 2" });
+        }
+        self.frontiers = frontiers;
+        Ok(self)
+    }
+
+    /// Regions into which DAC clusters sectors, from 1 to 8.
+    #[must_use]
+    pub const fn regions(&self) -> u8 {
+        self.regions
+    }
+
+    /// The same choices with another number of regions.
+    ///
+    /// # Errors
+    /// [`BadOption::Value`] if it is not from 1 to 8.
+    pub fn with_regions(mut self, regions: u8) -> Result<Self, BadOption> {
+        if !(1..=Self::REGIONS_MOST).contains(&regions) {
+            return Err(BadOption::Value { expected: "a number from 1 to 8" });
+        }
+        self.regions = regions;
+        Ok(self)
+    }
+
+    /// Flipped bits in one read from which on page mapping moves the page before more of them
+    /// flip; 0 if it never does. Three quarters of what the chip's code corrects is a good choice;
+    /// the default suits codes of any strength.
+    #[must_use]
+    pub const fn scrub(&self) -> u16 {
+        self.scrub
+    }
+
+    /// The same choices with another number of flipped bits from which on pages are moved.
+    #[must_use]
+    pub const fn with_scrub(mut self, bits: u16) -> Self {
+        self.scrub = bits;
+        self
+    }
+
     /// Reads the text `value` as the parameter `name` of the layer `entry`.
     ///
     /// # Errors
@@ -73,6 +169,18 @@ impl Options {
         match name {
             "over-provision" => self.with_over_provision(value.parse().unwrap_or(f64::NAN)),
             "logs" => self.with_logs(value.parse().unwrap_or(0)),
+            "victim" => named(&Victim::ALL, value)
+                .map(|victim| self.with_victim(victim))
+                .ok_or(BadOption::Value { expected: "greedy, round-robin or cost-benefit" }),
+            "levelling" => named(&Levelling::ALL, value)
+                .map(|levelling| self.with_levelling(levelling))
+                .ok_or(BadOption::Value { expected: "none, dynamic or static" }),
+            "frontiers" => self.with_frontiers(value.parse().unwrap_or(0)),
+            "regions" => self.with_regions(value.parse().unwrap_or(0)),
+            "scrub" => value
+                .parse()
+                .map(|bits| self.with_scrub(bits))
+                .map_err(|_| BadOption::Value { expected: "a number of bits from 0 to 65535" }),
             _ => Err(BadOption::Unknown),
         }
     }
@@ -80,7 +188,15 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { over_provision: Self::OVER_PROVISION, logs: Self::LOGS }
+        Options {
+            over_provision: Self::OVER_PROVISION,
+            logs: Self::LOGS,
+            victim: None,
+            levelling: Levelling::default(),
+            frontiers: Self::FRONTIERS,
+            regions: Self::REGIONS,
+            scrub: Self::SCRUB,
+        }
     }
 }
 
@@ -129,7 +245,11 @@ mod tests {
         for entry in FTLS {
             for parameter in entry.parameters {
                 let options = Options::default().set(entry, parameter.name, parameter.default);
-                assert_eq!(options, Ok(Options::default()), "{}", parameter.name);
+                if parameter.name == "victim" {
+                    assert!(options.is_ok_and(|options| options.victim().is_some()));
+                } else {
+                    assert_eq!(options, Ok(Options::default()), "{}", parameter.name);
+                }
                 for nonsense in ["", "much", "-0.1", "NaN", "inf"] {
                     let refused = Options::default().set(entry, parameter.name, nonsense);
                     assert!(matches!(refused, Err(BadOption::Value { .. })), "{nonsense}");

@@ -4,6 +4,26 @@ use device::{Cause, Error, Nand, Page, Result};
 
 use crate::spare::{self, DataCheck, Found, Metadata};
 
+/// How often a page is read before it counts as unreadable: flips come and go.
+const TRIES: u32 = 3;
+
+/// Reads a page, again if more bits flipped than can be corrected.
+pub(crate) fn read_patiently<N: Nand>(
+    nand: &mut N,
+    page: Page,
+    offset: u32,
+    (into, spare): (&mut [u8], &mut [u8]),
+    cause: Cause,
+) -> Result<u16> {
+    for _ in 1..TRIES {
+        match nand.read(page, offset, into, spare, cause) {
+            Err(Error::Uncorrectable { .. }) => {}
+            read => return read,
+        }
+    }
+    nand.read(page, offset, into, spare, cause)
+}
+
 /// Whether a page could be read: false if more bits flipped than can be corrected.
 pub(crate) fn readable(read: Result<u16>) -> Result<bool> {
     match read {
@@ -16,7 +36,8 @@ pub(crate) fn readable(read: Result<u16>) -> Result<bool> {
 /// The metadata in the spare area of `page`, read to open a disk.
 pub(crate) fn read_spare<N: Nand>(nand: &mut N, page: Page) -> Result<Found> {
     let mut bytes = [0; spare::BYTES];
-    if !readable(nand.read(page, 0, &mut [], &mut bytes, Cause::Recovery))? {
+    let read = read_patiently(nand, page, 0, (&mut [], &mut bytes), Cause::Recovery);
+    if !readable(read)? {
         return Ok(Found::Damaged);
     }
     Ok(Metadata::decode(&bytes, page))
@@ -29,6 +50,6 @@ pub(crate) fn intact<N: Nand>(
     metadata: Metadata,
     buffer: &mut [u8],
 ) -> Result<bool> {
-    let read = readable(nand.read(page, 0, buffer, &mut [], Cause::Recovery))?;
-    Ok(read && DataCheck::of(buffer) == metadata.data)
+    let read = read_patiently(nand, page, 0, (buffer, &mut []), Cause::Recovery);
+    Ok(readable(read)? && DataCheck::of(buffer) == metadata.data)
 }

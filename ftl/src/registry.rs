@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 
 use device::{Nand, Result, Sectors};
 
-use crate::{BlockMap, Fast, Options, PageMap, Parameter, Statistics};
+use crate::{BlockMap, Dac, Fast, Options, PageMap, Parameter, Statistics};
 
 /// All translation layers, sorted by name.
-pub const FTLS: &[&Entry] = &[&BLOCK_MAP, &FAST, &PAGE_MAP];
+pub const FTLS: &[&Entry] = &[&BLOCK_MAP, &DAC, &FAST, &PAGE_MAP];
 
 /// A disk made by a translation layer.
 pub trait Layer: Sectors {
@@ -44,14 +44,42 @@ const OVER_PROVISION: Parameter = Parameter {
     default: "0.07",
 };
 
+const VICTIM: Parameter = Parameter {
+    name: "victim",
+    about: "which block is collected: greedy, round-robin or cost-benefit",
+    default: "greedy",
+};
+
+const DAC_VICTIM: Parameter = Parameter { default: "cost-benefit", ..VICTIM };
+
+const LEVELLING: Parameter = Parameter {
+    name: "levelling",
+    about: "how erases are spread over the blocks: none, dynamic or static",
+    default: "static",
+};
+
+const FRONTIERS: Parameter = Parameter {
+    name: "frontiers",
+    about: "2 if what collection moves is kept apart from what users write, or 1",
+    default: "2",
+};
+
+const REGIONS: Parameter =
+    Parameter { name: "regions", about: "clusters of sectors, from 1 to 8", default: "4" };
+
+const SCRUB: Parameter = Parameter {
+    name: "scrub",
+    about: "flipped bits in a read from which on the page is moved; 0 for never",
+    default: "1",
+};
+
 const REPLACEMENTS: Parameter = Parameter {
     name: "logs",
     about: "replacement blocks that are open at the same time",
     default: "8",
 };
 
-const RANDOM_LOGS: Parameter =
-    Parameter { name: "logs", about: "random log blocks", default: "8" };
+const RANDOM_LOGS: Parameter = Parameter { name: "logs", about: "random log blocks", default: "8" };
 
 const BLOCK_MAP: Entry = Entry {
     name: "block-map",
@@ -59,6 +87,14 @@ const BLOCK_MAP: Entry = Entry {
     parameters: &[OVER_PROVISION, REPLACEMENTS],
     create: |nand, options| Ok(Box::new(BlockMap::format(nand, *options)?)),
     open: |nand, options| Ok(Box::new(BlockMap::open(nand, *options)?)),
+};
+
+const DAC: Entry = Entry {
+    name: "dac",
+    about: "page mapping that clusters sectors by how often they are updated",
+    parameters: &[OVER_PROVISION, REGIONS, DAC_VICTIM, LEVELLING, SCRUB],
+    create: |nand, options| Ok(Box::new(Dac::format(nand, *options)?)),
+    open: |nand, options| Ok(Box::new(Dac::open(nand, *options)?)),
 };
 
 const FAST: Entry = Entry {
@@ -71,8 +107,8 @@ const FAST: Entry = Entry {
 
 const PAGE_MAP: Entry = Entry {
     name: "page-map",
-    about: "any sector on any page, with greedy collection",
-    parameters: &[OVER_PROVISION],
+    about: "any sector on any page",
+    parameters: &[OVER_PROVISION, FRONTIERS, VICTIM, LEVELLING, SCRUB],
     create: |nand, options| Ok(Box::new(PageMap::format(nand, *options)?)),
     open: |nand, options| Ok(Box::new(PageMap::open(nand, *options)?)),
 };

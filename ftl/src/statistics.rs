@@ -17,8 +17,12 @@ pub struct Statistics {
     pub pages_lost: u64,
     /// Flipped bits that the chip corrected.
     pub bits_corrected: u64,
+    /// Pages that were moved since bits had flipped in them.
+    pub pages_scrubbed: u64,
     /// Blocks that were collected.
     pub collections: u64,
+    /// Blocks with few erases that were emptied to be worn in their turn.
+    pub static_moves: u64,
     /// Blocks that users filled in order and that took the place of a data block.
     pub switch_merges: u64,
     /// Blocks that users began, the rest of which was copied.
@@ -29,6 +33,29 @@ pub struct Statistics {
     pub blocks_erased: u64,
     /// Blocks that refused to work and were retired.
     pub blocks_retired: u64,
+    /// How erases are spread over the blocks, if the layer keeps count.
+    pub erases: Option<Erases>,
+}
+
+/// How erases are spread over the good blocks of a chip, as far as a translation layer knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erases {
+    /// Erases of the block with the fewest.
+    pub least: u32,
+    /// Erases of the block with the most.
+    pub most: u32,
+    /// Erases of all blocks together.
+    pub total: u64,
+    /// Blocks that are not bad.
+    pub blocks: u32,
+}
+
+impl Erases {
+    /// Erases of a block on average.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.total as f64 / f64::from(self.blocks.max(1))
+    }
 }
 
 impl Statistics {
@@ -40,6 +67,7 @@ impl Statistics {
     }
 }
 
+/// Adds up what one session after the other did.
 impl AddAssign for Statistics {
     fn add_assign(&mut self, other: Statistics) {
         self.sectors_written += other.sectors_written;
@@ -48,11 +76,14 @@ impl AddAssign for Statistics {
         self.pages_of_metadata += other.pages_of_metadata;
         self.pages_lost += other.pages_lost;
         self.bits_corrected += other.bits_corrected;
+        self.pages_scrubbed += other.pages_scrubbed;
         self.collections += other.collections;
+        self.static_moves += other.static_moves;
         self.switch_merges += other.switch_merges;
         self.partial_merges += other.partial_merges;
         self.full_merges += other.full_merges;
         self.blocks_erased += other.blocks_erased;
         self.blocks_retired += other.blocks_retired;
+        self.erases = other.erases.or(self.erases);
     }
 }

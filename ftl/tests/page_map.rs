@@ -2,14 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod fragile;
-
 use device::{Block, Cause, Error, Geometry, Nand, NandCosts, Page, Request, Sector, Sectors};
-use flashtree_ftl::{Options, PageMap};
-use fragile::Fragile;
+use flashtree_ftl::{Dac, Levelling, Options, PageMap, Victim};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use sim::SimulatedNand;
+use sim::{Cut, Failure, FaultPlan, SimulatedNand};
 
 fn chip(spare: u32) -> SimulatedNand {
     let geometry = Geometry::new(512, 16, 64).and_then(|shape| shape.with_spare(spare)).unwrap();
@@ -52,7 +49,7 @@ fn users_writes_are_booked_under_their_cause_and_collection_under_its_own() {
         let programmed = statistics.pages_programmed;
         assert_eq!(programmed, written + statistics.pages_moved + statistics.pages_of_metadata);
         let amplification = statistics.write_amplification().unwrap();
-        assert!((2.0..8.0).contains(&amplification), "{amplification}");
+        assert!((1.7..8.0).contains(&amplification), "{amplification}");
     }
 }
 
@@ -103,7 +100,7 @@ fn nothing_is_allocated_after_opening() {
 
 #[test]
 fn the_tables_keep_their_stated_bound_and_take_what_they_say() {
-    for (spare, block, group) in [(16, 13, 0), (0, 29, 14)] {
+    for (spare, block, group) in [(16, 35, 0), (0, 35, 14)] {
         let mut made = None;
         let counted = allocation_counter::measure(|| made = Some(format(spare)));
         let disk = made.unwrap();
@@ -113,7 +110,7 @@ fn the_tables_keep_their_stated_bound_and_take_what_they_say() {
             + u64::from(block * shape.blocks())
             + u64::from(8 * (shape.pages_per_block() + 1))
             + u64::from(2 * shape.page_bytes())
-            + 24 * group;
+            + 32 * group;
         assert_eq!(disk.table_bytes(), own);
         let chip = disk.nand().resident_bytes() + u64::from(shape.blocks()) * 20 + 4096;
         assert!(counted.bytes_current as u64 <= own + chip, "{counted:?} where {own} are stated");
@@ -143,15 +140,15 @@ fn a_chip_that_holds_no_disk_is_refused() {
 fn a_chip_whose_formatting_was_cut_off_holds_no_disk() {
     for spare in [0, 16] {
         for cut in 1..66 {
-            let random = ChaCha8Rng::seed_from_u64(cut);
-            let mut chip = Fragile::new(format(spare).into_nand(), random);
-            chip.power(Some(cut));
+            let mut chip = format(spare).into_nand();
+            chip.arm(FaultPlan::cut(cut, Cut::Change(cut)));
             let formatted = PageMap::format(&mut chip, Options::default()).map(|_| ());
             assert_eq!(formatted, Err(Error::PowerCut), "cut {cut}");
-            chip.power(None);
+            chip.restore_power();
             let opened = PageMap::open(&mut chip, Options::default()).map(|_| ());
-            // The first program is the mark that the chip is being formatted.
-            let expected = cut == 1 || matches!(opened, Err(Error::NotFormatted { .. }));
+            // The second operation is the mark that the chip is being formatted; the first erases
+            // what nothing was written to.
+            let expected = cut <= 2 || matches!(opened, Err(Error::NotFormatted { .. }));
             assert!(expected, "cut {cut}: {opened:?}");
         }
     }
@@ -171,14 +168,76 @@ fn a_disk_keeps_the_size_that_it_was_made_with() {
 }
 
 #[test]
+fn opening_reads_spare_areas_or_one_page_a_group() {
+    for spare in [0, 16] {
+        let mut disk = format(spare);
+        work(&mut disk, 5000);
+        disk.flush(Cause::Flush).unwrap();
+        let before = *disk.meter().unwrap().tally(Cause::Recovery);
+        let disk = PageMap::open(disk.into_nand(), Options::default()).unwrap();
+        let read = *disk.meter().unwrap().tally(Cause::Recovery) - before;
+        let (blocks, pages) = (64, 64 * 16);
+        if spare == 0 {
+            // For a full block its header and the page that closes its only group; more where
+            // groups were closed early, and a few bytes of each page behind the last group.
+            assert!(read.page_reads <= 4 * blocks, "{read:?}");
+            assert!(read.bytes_read <= 3 * blocks * 512, "{read:?}");
+        } else {
+            // One spare area a page, and one more for each block's first page; the headers, and
+            // the data of the last page of each block.
+            assert!(read.page_reads <= pages + 4 * blocks, "{read:?}");
+            assert!(read.bytes_read <= (pages + 2 * blocks) * 16 + 2 * blocks * 512, "{read:?}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_of_one_layer_is_none_of_another() {
+    let mut chip = chip(16);
+    PageMap::format(&mut chip, Options::default()).unwrap();
+    let opened = Dac::open(&mut chip, Options::default()).map(|_| ());
+    assert!(matches!(opened, Err(Error::NotFormatted { .. })), "{opened:?}");
+    Dac::format(&mut chip, Options::default()).unwrap();
+    let opened = PageMap::open(&mut chip, Options::default()).map(|_| ());
+    assert!(matches!(opened, Err(Error::NotFormatted { .. })), "{opened:?}");
+}
+
+#[test]
+fn a_disk_that_is_opened_with_other_policies_keeps_its_contents() {
+    let content = |sector: u64| [sector as u8; 512];
+    for spare in [0, 16] {
+        let one = Options::default().with_frontiers(1).unwrap();
+        let mut disk = PageMap::format(chip(spare), one).unwrap();
+        let sectors = disk.geometry().sectors();
+        for round in 0..12 {
+            for sector in (0..sectors).chain((0..sectors).step_by(3)) {
+                disk.write(Sector(sector), &content(sector + round), Cause::Update).unwrap();
+            }
+            disk.flush(Cause::Flush).unwrap();
+            let (_, victim) = Victim::ALL[round as usize % 3];
+            let (_, levelling) = Levelling::ALL[round as usize / 3 % 3];
+            let options = Options::default().with_victim(victim).with_levelling(levelling);
+            disk = PageMap::open(disk.into_nand(), options).unwrap();
+            for sector in 0..sectors {
+                let mut found = [0; 512];
+                let requests =
+                    &mut [Request { first: Sector(sector), offset: 0, into: &mut found }];
+                disk.read(requests, Cause::Lookup).unwrap();
+                assert_eq!(found, content(sector + round), "sector {sector}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_chip_that_is_too_small_is_refused() {
     let format = |pages, blocks, spare| {
         let shape = Geometry::new(512, pages, blocks).and_then(|shape| shape.with_spare(spare));
         let chip = SimulatedNand::new(shape.unwrap(), NandCosts::default());
         PageMap::format(chip, Options::default()).map(|disk| disk.geometry().sectors())
     };
-    assert_eq!(format(16, 9, 16), Err(Error::TooSmall { have: 9, need: 10 }));
-    assert_eq!(format(16, 10, 16), Ok(15));
+    assert_eq!(format(16, 11, 16), Err(Error::TooSmall { have: 11, need: 12 }));
+    assert_eq!(format(16, 12, 16), Ok(15));
     assert_eq!(format(4, 64, 0), Err(Error::TooSmall { have: 4, need: 8 }));
     assert_eq!(format(2, 64, 16), Err(Error::TooSmall { have: 2, need: 4 }));
 }
@@ -190,9 +249,13 @@ fn a_disk_whose_blocks_went_bad_is_full_and_keeps_its_contents() {
     for sector in 0..sectors {
         disk.write(Sector(sector), &[sector as u8; 512], Cause::Update).unwrap();
     }
-    let mut chip = Fragile::new(disk.into_nand(), ChaCha8Rng::seed_from_u64(1));
     // From now on the chip refuses half of everything.
-    chip.refuse = Some(2);
+    let mut chip = disk.into_nand();
+    chip.arm(FaultPlan {
+        refused_program: Failure::with_rate(0.5),
+        refused_erase: Failure::with_rate(0.5),
+        ..FaultPlan::seeded(1)
+    });
     let mut disk = PageMap::open(chip, Options::default()).unwrap();
     let full = (0..sectors).find_map(|sector| {
         let content = [sector as u8; 512];

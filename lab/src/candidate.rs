@@ -1,6 +1,6 @@
 //! A tree of a comparison: what it stands on, and whether it fits.
 
-use device::{Medium, Sectors};
+use device::Medium;
 use ftl::BadOption;
 use index::registry::{Entry, MediumShape, Options};
 use index::{EntryShape, Index, parameters::Settings};
@@ -74,8 +74,8 @@ pub(crate) struct Footing {
     on_sectors: bool,
     /// The translation layer's spec, if there is one below.
     pub(crate) ftl: Option<String>,
-    /// Bytes that the translation layer's mapping takes.
-    pub(crate) ftl_bytes: u64,
+    /// Bytes that the translation layer's mapping takes, if there is one.
+    pub(crate) ftl_bytes: Option<u64>,
     /// How full bulk loading makes nodes.
     pub(crate) fill_percent: u8,
 }
@@ -105,9 +105,10 @@ impl Candidate {
         Candidate { spec: entry.name.to_string(), entry, parameters: Vec::new() }
     }
 
-    /// Finds out how the tree stands on `ground`, by making it there once.
+    /// Finds out how the tree stands on `ground`, by making it once on a device of its shape that
+    /// is in memory.
     pub(crate) fn fit(&self, ground: &Ground) -> std::result::Result<Footing, Misfit> {
-        let on_sectors = self.on_sectors()?;
+        let on_sectors = self.on_sectors(ground.model.is_chip())?;
         let settings = self.settings()?;
         let fill = settings.number("fill").and_then(|percent| u8::try_from(percent).ok());
         let given = match ground.memory {
@@ -116,17 +117,17 @@ impl Candidate {
         let mut footing = Footing {
             options: Options { shape: ground.shape, memory_bytes: given, settings },
             on_sectors,
-            ftl: on_sectors.then(|| ground.layer.spec.clone()),
-            ftl_bytes: 0,
+            ftl: (on_sectors && ground.model.is_chip()).then(|| ground.layer.spec.clone()),
+            ftl_bytes: None,
             fill_percent: fill.unwrap_or(FILL_PERCENT),
         };
-        let (medium, ftl_bytes) = footing.medium(ground)?;
+        let (medium, ftl_bytes) = footing.place(ground.model.stand_in(), ground)?;
         footing.ftl_bytes = ftl_bytes;
         let least = (self.entry.least_memory)(&footing.options, shape_of(&medium))?;
         if let MemoryLimit::Total(total) = ground.memory {
             footing.options.memory_bytes = least;
             let tables = (self.entry.create)(medium, &footing.options)?.statistics().memory.tables;
-            let beside = ftl_bytes + tables;
+            let beside = ftl_bytes.unwrap_or(0) + tables;
             footing.options.memory_bytes = match total.checked_sub(beside) {
                 Some(budget) if budget >= least => budget,
                 _ => return Err(Misfit::LittleTotal { have: total, need: least + beside }),
@@ -139,20 +140,25 @@ impl Candidate {
         Ok(footing)
     }
 
-    /// Makes the tree, empty, on a new medium.
+    /// Makes the tree, empty, on the new `device`.
     pub(crate) fn create(
         &self,
+        device: Medium<'static>,
         ground: &Ground,
         footing: &Footing,
     ) -> index::Result<Box<dyn Index>> {
-        let (medium, _) = footing.medium(ground)?;
+        let (medium, _) = footing.place(device, ground)?;
         (self.entry.create)(medium, &footing.options)
     }
 
-    /// Raw flash is preferred where a tree can stand on both, unless `over=ftl` is given.
-    fn on_sectors(&self) -> std::result::Result<bool, Misfit> {
+    /// Raw flash is preferred where a tree can stand on both, unless `over=ftl` is given. A disk
+    /// has no raw flash to show.
+    fn on_sectors(&self, on_chip: bool) -> std::result::Result<bool, Misfit> {
         let over = self.parameters.iter().find(|(name, _)| name == "over");
-        match (over.map(|(_, value)| value.as_str()), self.entry.nand, self.entry.sectors) {
+        let nand = self.entry.nand && on_chip;
+        match (over.map(|(_, value)| value.as_str()), nand, self.entry.sectors) {
+            (Some("ftl"), ..) if !on_chip => Err(Misfit::OverDisk),
+            (None, false, false) if !on_chip => Err(Misfit::WrongMedium { medium: "a disk" }),
             (Some("ftl"), _, true) | (None, false, true) => Ok(true),
             (Some("ftl"), _, false) => Err(Misfit::WrongMedium { medium: "sectors" }),
             (Some(other), ..) => Err(Misfit::Over(other.to_string())),
@@ -177,15 +183,20 @@ impl Candidate {
 }
 
 impl Footing {
-    /// A new medium, and the bytes of memory that its mapping takes.
-    fn medium(&self, ground: &Ground) -> device::Result<(Medium<'static>, u64)> {
-        let chip = Box::new(ground.model.make());
-        if !self.on_sectors {
-            return Ok((Medium::Nand(chip), 0));
+    /// What the tree stands on, made of `device`, and the bytes of memory that a mapping takes.
+    fn place(
+        &self,
+        device: Medium<'static>,
+        ground: &Ground,
+    ) -> device::Result<(Medium<'static>, Option<u64>)> {
+        match device {
+            Medium::Nand(chip) if self.on_sectors => {
+                let disk = (ground.layer.entry.create)(chip, &ground.layer.options)?;
+                let bytes = disk.table_bytes();
+                Ok((Medium::Sectors(disk), Some(bytes)))
+            }
+            other => Ok((other, None)),
         }
-        let disk = (ground.layer.entry.create)(chip, &ground.layer.options)?;
-        let bytes = disk.table_bytes();
-        Ok((Medium::Sectors(disk), bytes))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Misfit, Result};
 use crate::model::Model;
 use crate::outcome::{Comparison, LeftOut, Measured};
 use crate::plan::{Durability, Plan, Watcher};
-use crate::run::{Task, blank_row, run};
+use crate::run::{Task, blank, run};
 use crate::workload::{Workload, WorkloadOptions};
 
 /// Runs the plan's workload through each of its trees, each on a fresh device of its own.
@@ -32,12 +32,12 @@ pub(crate) fn compare_among(
     let named: Vec<Candidate> =
         plan.trees.iter().map(|spec| Candidate::read(spec, trees)).collect::<Result<_>>()?;
     let layer = Layer::read(&plan.ftl)?;
-    let model = Model::read(&plan.device, plan.size_bytes, plan.seed)?;
+    let model = Model::read(plan)?;
     let options = WorkloadOptions {
         operations: plan.operations,
         seed: plan.seed,
         input: plan.input.clone(),
-        device_bytes: Some(model.geometry().bytes()),
+        device_bytes: Some(model.bytes()),
     };
     let workload = Workload::prepare(&plan.workload, &options)?;
     let ground = Ground { model, layer, shape: workload.shape(), memory: plan.memory };
@@ -59,7 +59,17 @@ pub(crate) fn compare_among(
             watcher,
         })
         .collect();
-    Ok(Comparison { measured: run_all(&tasks, plan.jobs), left_out })
+    // From here on there may be a file: all that makes no sense was refused before.
+    let mut remarks: Vec<String> = ground.model.prepare()?.into_iter().collect();
+    let jobs = if ground.model.is_in_file() { 1 } else { plan.jobs };
+    let measured = run_all(&tasks, jobs);
+    remarks.extend(
+        ground
+            .model
+            .file_that_stays()
+            .map(|path| format!("{} stays: remove it when it is not needed", path.display())),
+    );
+    Ok(Comparison { measured, left_out, remarks })
 }
 
 fn refuse_durability(durability: Durability) -> Result<()> {
@@ -131,10 +141,15 @@ fn run_all(tasks: &[Task<'_>], jobs: usize) -> Vec<Measured> {
 /// Runs a tree; if it panics, that is its row's error, and the others go on.
 fn run_guarded(task: &Task<'_>) -> Measured {
     // What a panic leaves half done is the tree and its device, which are dropped.
-    catch_unwind(AssertUnwindSafe(|| run(task))).unwrap_or_else(|_| {
-        let mut row = blank_row(task);
-        row.error = Some("the tree broke off, by a mistake in the program".to_string());
+    let measured = catch_unwind(AssertUnwindSafe(|| run(task))).unwrap_or_else(|_| {
+        let mut measured = blank(task);
+        let error = "the tree broke off, by a mistake in the program";
+        measured.row.error = Some(error.to_string());
         task.watcher.finish(task.place);
-        Measured { row, erases_by_block: Vec::new(), course_us_per_op: Vec::new() }
-    })
+        measured
+    });
+    if measured.row.error.is_some() {
+        task.ground.model.discard();
+    }
+    measured
 }

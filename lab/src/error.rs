@@ -83,6 +83,22 @@ pub enum Error {
         /// What to give.
         hint: &'static str,
     },
+    /// More operations than can be counted.
+    #[error("{operations} operations are too many: give at most {most}")]
+    TooManyOperations {
+        /// Operations asked for.
+        operations: u64,
+        /// The most there may be.
+        most: u64,
+    },
+    /// A chip that takes too much memory to simulate.
+    #[error("{pages} pages are too many to simulate: at most {most}; give blocks= or --size")]
+    TooManyPages {
+        /// Pages of the chip.
+        pages: u64,
+        /// The most there may be.
+        most: u64,
+    },
     /// More deletes than there are entries.
     #[error("{deletes} deletes of {entries} entries: lower deletes or give a preload")]
     TooManyDeletes {
@@ -131,13 +147,26 @@ pub enum Error {
         /// Why.
         source: chips::CatalogueError,
     },
-    /// A kind of device that is not there yet.
-    #[error("{}: {what}; choose a chip of `flashtree devices`", shown(device))]
-    DeviceNotYet {
+    /// A device's file can't be made or used.
+    #[error("{}", file_line(.0))]
+    DeviceInFile(#[from] file::Error),
+    /// A device in a file without the file.
+    #[error("a path is missing: write {kind}:PATH")]
+    NoPath {
+        /// The kind of device.
+        kind: &'static str,
+    },
+    /// A chip to imitate, for a device that imitates none.
+    #[error("--chip says which chip nand-file: imitates, and means nothing for {}", shown(device))]
+    ChipNotWanted {
         /// The device's spec.
         device: String,
-        /// What is not there yet.
-        what: &'static str,
+    },
+    /// A fault that a chip in a file does not have.
+    #[error("{name}= means nothing for a chip in a file: nothing goes wrong there")]
+    NoFaultsInFile {
+        /// The parameter.
+        name: &'static str,
     },
     /// A durability that is not there yet.
     #[error("durability {0} is not there yet: give --durability none")]
@@ -161,9 +190,22 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Input { fault, .. } => matches!(fault, InputFault::NoColumn { .. }),
-            Error::BuiltIn { .. } => false,
+            Error::BuiltIn { .. } | Error::DeviceInFile(_) => false,
             _ => true,
         }
+    }
+}
+
+/// What is wrong with a device's file, and what to do.
+pub(crate) fn file_line(fault: &file::Error) -> String {
+    use file::Error::{Io, Missing, NotOurs};
+    match fault {
+        NotOurs { .. } => format!("{fault}; name another path, or give --overwrite"),
+        Missing { path } => {
+            format!("{}: its folder does not exist; make it first", shown(&path.to_string_lossy()))
+        }
+        Io { source, .. } => format!("{fault}: {source}"),
+        _ => fault.to_string(),
     }
 }
 
@@ -215,6 +257,9 @@ pub enum Misfit {
     /// A view to stand on that there is none of.
     #[error("over={} is not \"ftl\"", shown(.0))]
     Over(String),
+    /// A translation layer on what is a disk already.
+    #[error("over=ftl is for chips, and the device is a disk already")]
+    OverDisk,
     /// The device can't be made as the tree needs it.
     #[error("{0}")]
     Device(#[from] device::Error),

@@ -6,6 +6,7 @@ mod candidate;
 mod compare;
 mod error;
 mod expected;
+mod in_file;
 mod model;
 mod near;
 mod outcome;
@@ -13,14 +14,15 @@ mod plan;
 mod recorder;
 mod run;
 pub mod spec;
+mod stopwatch;
 #[cfg(test)]
 mod tests;
 mod workload;
 
 pub use compare::compare;
 pub use error::{Error, InputFault, Misfit, Result, Thing};
-pub use outcome::{Comparison, Latency, LeftOut, Measured, MemoryUse, Row, Verified};
-pub use plan::{Durability, MemoryLimit, Phase, Plan, Unwatched, Verify, Watcher};
+pub use outcome::{Clock, Comparison, Latency, LeftOut, Measured, MemoryUse, Row, Verified};
+pub use plan::{DEFAULT_CHIP, Durability, MemoryLimit, Phase, Plan, Unwatched, Verify, Watcher};
 pub use workload::{
     Operation, Operations, Preload, WORKLOADS, Workload, WorkloadEntry, WorkloadOptions,
     WorkloadParameter,

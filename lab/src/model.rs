@@ -1,13 +1,18 @@
-//! From a device's spec to a model of it.
+//! From a device's spec to a model of it, or to a real file.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use chips::{CatalogueError, Chip, Device, Kind, Overrides};
-use device::Geometry;
-use sim::SimulatedNand;
+use chips::{CatalogueError, Chip, Device, Disk, Overrides};
+use device::{Block, DiskCosts, Medium, Nand, SectorGeometry};
+use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Transfer};
+use sim::{FaultPlan, Flips, SimulatedDisk, SimulatedNand, WearOut};
 
 use crate::error::{Error, InputFault, Result, Thing};
+use crate::in_file::Home;
+use crate::outcome::Clock;
+use crate::plan::{DEFAULT_CHIP, Plan};
 use crate::spec::{Spec, parse_count};
 
 /// The parameters that a device has in its spec.
@@ -16,56 +21,292 @@ const PARAMETERS: [&str; 6] = ["blocks", "spare", "programs", "bad", "endurance"
 /// The most bytes of a `.toml` file that are read: more than any entry has.
 const MOST_FILE_BYTES: u64 = 1 << 20;
 
-/// A chip that can be made, fresh, any number of times.
+/// The size of a disk in a file, if none is given.
+const DISK_BYTES: u64 = 256 << 20;
+
+/// The sectors of a disk in a file.
+const SECTOR_BYTES: u32 = 4096;
+
+/// What direct I/O may want of buffers, as far as trees are fitted before a file is opened.
+const ALIGNMENT: u32 = 4096;
+
+/// A device that can be made, fresh, any number of times.
+#[derive(Debug)]
+pub(crate) enum Model {
+    /// A simulated chip.
+    Chip(ChipModel),
+    /// A simulated disk.
+    Disk(Disk),
+    /// A disk in a real file or block device.
+    File { home: Home<FileDisk>, geometry: SectorGeometry },
+    /// A chip imitated in a real file.
+    NandFile { home: Home<NandFile>, chip: ChipModel },
+}
+
+/// A chip of the catalogue, and what is wrong with it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Model {
+pub(crate) struct ChipModel {
     chip: Chip,
     bad_blocks: u32,
+    wears_out: bool,
     seed: u64,
 }
 
 impl Model {
-    /// Reads a device's spec; `size_bytes` bounds what is used of it, and the seed decides which
-    /// blocks are bad.
-    pub(crate) fn read(spec: &str, size_bytes: Option<u64>, seed: u64) -> Result<Self> {
-        for (prefix, what) in [
-            ("file:", "real files and block devices are not there yet"),
-            ("nand-file:", "NAND imitated in a file is not there yet"),
-        ] {
-            if spec.starts_with(prefix) {
-                return Err(Error::DeviceNotYet { device: spec.to_string(), what });
+    /// Reads the device's spec in `plan`, whose seed decides what a fault leaves open. No file of
+    /// a device is touched.
+    pub(crate) fn read(plan: &Plan) -> Result<Self> {
+        if let Some(path) = path_after("nand-file", &plan.device)? {
+            let chip = plan.chip.as_deref().unwrap_or(DEFAULT_CHIP);
+            let chip = ChipModel::in_file(chip, plan)?;
+            return Ok(Model::NandFile { home: Home::new(path, plan.overwrite), chip });
+        }
+        if plan.chip.is_some() {
+            return Err(Error::ChipNotWanted { device: plan.device.clone() });
+        }
+        match path_after("file", &plan.device)? {
+            Some(path) => {
+                let geometry = sectors_in_file(plan)?;
+                Ok(Model::File { home: Home::new(path, plan.overwrite), geometry })
+            }
+            None => Entry::read(&plan.device, plan)?.model(plan.seed),
+        }
+    }
+
+    /// Bytes that the device holds.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Model::Chip(chip) | Model::NandFile { chip, .. } => chip.chip.geometry.bytes(),
+            Model::Disk(Disk { geometry, .. }) | Model::File { geometry, .. } => geometry.bytes(),
+        }
+    }
+
+    /// True for raw flash, false for a disk.
+    pub(crate) const fn is_chip(&self) -> bool {
+        matches!(self, Model::Chip(_) | Model::NandFile { .. })
+    }
+
+    /// True if there can be only one device at a time.
+    pub(crate) const fn is_in_file(&self) -> bool {
+        matches!(self, Model::File { .. } | Model::NandFile { .. })
+    }
+
+    /// The clock of its times.
+    pub(crate) const fn clock(&self) -> Clock {
+        match self {
+            Model::File { .. } => Clock::Wall,
+            _ => Clock::Model,
+        }
+    }
+
+    /// A device of this shape in memory, to try out what fits.
+    pub(crate) fn stand_in(&self) -> Medium<'static> {
+        match self {
+            Model::Chip(chip) | Model::NandFile { chip, .. } => Medium::Nand(Box::new(chip.make())),
+            Model::Disk(disk) => simulated(disk),
+            Model::File { geometry, .. } => {
+                simulated(&Disk { geometry: *geometry, costs: DiskCosts::default() })
             }
         }
+    }
+
+    /// Makes sure that the device can be made, and keeps it for the first who wants it; returns
+    /// what there is to say about it.
+    pub(crate) fn prepare(&self) -> file::Result<Option<String>> {
+        match self {
+            Model::Chip(_) | Model::Disk(_) => Ok(None),
+            Model::File { home, geometry } => {
+                let disk = home.make(|path, existing| disk_in_file(path, *geometry, existing))?;
+                let transfer = disk.transfer();
+                home.keep(disk);
+                Ok(match transfer {
+                    Transfer::Direct { .. } => None,
+                    Transfer::Buffered(reason) => Some(format!(
+                        "{}: no direct I/O, for {reason}: the times are those of the page cache",
+                        home.path().display()
+                    )),
+                })
+            }
+            Model::NandFile { home, chip } => {
+                let made = home.make(|path, existing| chip.make_in(path, existing))?;
+                home.keep(made);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A new device.
+    pub(crate) fn make(&self) -> file::Result<Medium<'static>> {
+        match self {
+            Model::Chip(_) | Model::Disk(_) => Ok(self.stand_in()),
+            Model::File { home, geometry } => home
+                .make(|path, existing| disk_in_file(path, *geometry, existing))
+                .map(|disk| Medium::Sectors(disk)),
+            Model::NandFile { home, chip } => home
+                .make(|path, existing| chip.make_in(path, existing))
+                .map(|chip| Medium::Nand(chip)),
+        }
+    }
+
+    /// Takes away what a run that failed left, if it was not there before.
+    pub(crate) fn discard(&self) {
+        match self {
+            Model::Chip(_) | Model::Disk(_) => {}
+            Model::File { home, .. } => home.discard(),
+            Model::NandFile { home, .. } => home.discard(),
+        }
+    }
+
+    /// The file that stays after a comparison.
+    pub(crate) fn file_that_stays(&self) -> Option<&Path> {
+        match self {
+            Model::Chip(_) | Model::Disk(_) => None,
+            Model::File { home, .. } => home.has_file().then(|| home.path()),
+            Model::NandFile { home, .. } => home.has_file().then(|| home.path()),
+        }
+    }
+}
+
+fn simulated(disk: &Disk) -> Medium<'static> {
+    Medium::Sectors(Box::new(SimulatedDisk::new(disk.geometry, disk.costs)))
+}
+
+/// The path of a device in a file: all that follows the first colon.
+fn path_after<'s>(kind: &'static str, spec: &'s str) -> Result<Option<&'s str>> {
+    match spec.strip_prefix(kind).map(|rest| rest.strip_prefix(':').unwrap_or(rest)) {
+        Some("") => Err(Error::NoPath { kind }),
+        Some(path) if spec.as_bytes().get(kind.len()) == Some(&b':') => Ok(Some(path)),
+        _ => Ok(None),
+    }
+}
+
+fn sectors_in_file(plan: &Plan) -> Result<SectorGeometry> {
+    let size_bytes = plan.size_bytes.unwrap_or(DISK_BYTES);
+    let least_bytes = u64::from(SECTOR_BYTES);
+    let device = || plan.device.clone();
+    if size_bytes < least_bytes {
+        let small = CatalogueError::SizeTooSmall { device: device(), size_bytes, least_bytes };
+        return Err(small.into());
+    }
+    let geometry = SectorGeometry::new(SECTOR_BYTES, size_bytes / least_bytes)
+        .and_then(|geometry| geometry.with_alignment(ALIGNMENT));
+    Ok(geometry.map_err(|fault| CatalogueError::Geometry { device: device(), fault })?)
+}
+
+fn disk_in_file(
+    path: &Path,
+    geometry: SectorGeometry,
+    existing: Existing,
+) -> file::Result<FileDisk> {
+    let options =
+        DiskOptions { sector_bytes: geometry.sector_bytes(), existing, ..DiskOptions::default() };
+    FileDisk::create(path, geometry.bytes(), &options)
+}
+
+impl ChipModel {
+    /// The chip `spec` of `plan`, to be imitated in a file.
+    fn in_file(spec: &str, plan: &Plan) -> Result<Self> {
+        let entry = Entry::read(spec, plan)?;
+        let Overrides { endurance, ecc, .. } = entry.overrides;
+        for (name, given) in [("endurance", endurance.is_some()), ("ecc", ecc.is_some())] {
+            if given {
+                return Err(Error::NoFaultsInFile { name });
+            }
+        }
+        entry.chip(plan.seed)
+    }
+
+    /// A new simulated chip. It wears out only if that was asked for.
+    fn make(&self) -> SimulatedNand {
+        let Chip { geometry, costs, endurance, ecc_bits, .. } = self.chip;
+        let chip =
+            SimulatedNand::new(geometry, costs).with_random_bad_blocks(self.seed, self.bad_blocks);
+        if !self.wears_out {
+            return chip;
+        }
+        // The first block fails when the chip's erases are used up, the last a tenth later.
+        let wear_out = endurance.map(|endurance| WearOut {
+            endurance,
+            certain: endurance.saturating_add(endurance / 10 + 1),
+        });
+        let flips = Flips { ecc_bits, ..Flips::default() };
+        chip.with_faults(FaultPlan { wear_out, flips, ..FaultPlan::seeded(self.seed) })
+    }
+
+    /// A new chip in the file at `path`, whose bad blocks are those of the simulated one.
+    fn make_in(&self, path: &Path, existing: Existing) -> file::Result<NandFile> {
+        let Chip { geometry, costs, .. } = self.chip;
+        let options = NandOptions { costs: Some(costs), existing, ..NandOptions::default() };
+        let mut chip = NandFile::create(path, geometry, &options)?;
+        if self.bad_blocks > 0 {
+            let mut pattern = self.make();
+            for block in (0..geometry.blocks()).map(Block) {
+                if pattern.is_bad(block)? {
+                    chip.mark_bad(block)?;
+                }
+            }
+        }
+        Ok(chip)
+    }
+}
+
+/// A device of the catalogue or of a `.toml` file, with what the user set apart from it.
+struct Entry {
+    device: Cow<'static, Device>,
+    path: Option<PathBuf>,
+    overrides: Overrides,
+}
+
+impl Entry {
+    fn read(spec: &str, plan: &Plan) -> Result<Self> {
         let (name, path) = split(spec)?;
-        let mut overrides = overrides(&name)?;
-        overrides.size_bytes = size_bytes;
-        let in_file = |path: &PathBuf, source| Error::DeviceFile { path: path.clone(), source };
-        let chip = match &path {
+        let overrides = Overrides { size_bytes: plan.size_bytes, ..overrides(&name)? };
+        let device = match &path {
             Some(path) => {
                 let device = Device::from_toml(&text_of(path)?);
-                let device = device.map_err(|source| in_file(path, source))?;
-                chip(spec, &device, &overrides)?.map_err(|source| in_file(path, source))?
+                let in_file = |source| Error::DeviceFile { path: path.clone(), source };
+                Cow::Owned(device.map_err(in_file)?)
             }
             None => {
                 let device = chips::find(name.name).ok_or_else(|| unknown(name.name))?;
-                chip(spec, device, &overrides)??
+                Cow::Borrowed(device)
             }
         };
-        let bad_blocks = overrides.bad.and_then(|bad| u32::try_from(bad).ok()).unwrap_or(0);
-        Ok(Model { chip, bad_blocks, seed })
+        Ok(Entry { device, path, overrides })
     }
 
-    /// The shape of the chip.
-    pub(crate) fn geometry(&self) -> Geometry {
-        self.chip.geometry
+    fn model(&self, seed: u64) -> Result<Model> {
+        if self.device.kind().is_chip() {
+            return self.chip(seed).map(Model::Chip);
+        }
+        self.device.disk(&self.overrides).map(Model::Disk).map_err(|fault| self.refused(fault))
     }
 
-    /// A new chip.
-    pub(crate) fn make(&self) -> SimulatedNand {
-        SimulatedNand::new(self.chip.geometry, self.chip.costs)
-            .with_random_bad_blocks(self.seed, self.bad_blocks)
+    fn chip(&self, seed: u64) -> Result<ChipModel> {
+        let chip = self.device.nand(&self.overrides).map_err(|fault| self.refused(fault))?;
+        let pages = u64::from(chip.geometry.pages());
+        if pages > PAGES_MOST {
+            return Err(Error::TooManyPages { pages, most: PAGES_MOST });
+        }
+        let Overrides { bad, endurance, ecc, .. } = self.overrides;
+        Ok(ChipModel {
+            chip,
+            bad_blocks: bad.and_then(|bad| u32::try_from(bad).ok()).unwrap_or(0),
+            wears_out: endurance.is_some() || ecc.is_some(),
+            seed,
+        })
+    }
+
+    fn refused(&self, source: CatalogueError) -> Error {
+        match &self.path {
+            Some(path) => Error::DeviceFile { path: path.clone(), source },
+            None => Error::Catalogue(source),
+        }
     }
 }
+
+/// The most pages of a simulated chip: a translation layer maps them in 1 GiB of memory.
+const PAGES_MOST: u64 = 1 << 28;
 
 /// Splits a spec into name and parameters; a name that ends with `.toml` is a path, which may
 /// hold colons.
@@ -92,18 +333,6 @@ fn unknown(name: &str) -> Error {
         near: chips::near(name).into_iter().map(String::from).collect(),
         known: Vec::new(),
     }
-}
-
-fn chip(
-    spec: &str,
-    device: &Device,
-    overrides: &Overrides,
-) -> Result<std::result::Result<Chip, CatalogueError>> {
-    if device.kind() == Kind::Disk {
-        let what = "disks that are known by the costs of their requests can't be simulated yet";
-        return Err(Error::DeviceNotYet { device: spec.to_string(), what });
-    }
-    Ok(device.nand(overrides))
 }
 
 fn overrides(spec: &Spec<'_>) -> Result<Overrides> {
@@ -160,81 +389,4 @@ fn text_of(path: &Path) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Model;
-    use crate::error::Error;
-
-    fn error_of(spec: &str) -> Error {
-        Model::read(spec, None, 1).expect_err(spec)
-    }
-
-    #[test]
-    fn a_chip_is_made_as_its_spec_says() {
-        let model = Model::read("winbond-w25n01gv:blocks=64,programs=2", None, 1).unwrap();
-        assert_eq!(model.geometry().blocks(), 64);
-        assert_eq!(model.geometry().programs_per_page(), 2);
-        let model = Model::read("winbond-w25n01gv", Some(1 << 20), 1).unwrap();
-        assert_eq!(model.geometry().bytes(), 1 << 20);
-    }
-
-    #[test]
-    fn bad_blocks_are_drawn_by_the_seed() {
-        let bad = |seed| {
-            let model = Model::read("winbond-w25n01gv:bad=7", None, seed).unwrap();
-            let mut chip = model.make();
-            let blocks = model.geometry().blocks();
-            let bad = |block| device::Nand::is_bad(&mut chip, device::Block(block)).unwrap();
-            (0..blocks).map(bad).collect::<Vec<bool>>()
-        };
-        assert_eq!(bad(1).iter().filter(|bad| **bad).count(), 7);
-        assert_eq!(bad(1), bad(1));
-        assert_ne!(bad(1), bad(2));
-    }
-
-    #[test]
-    fn wrong_devices_are_refused_in_one_line_that_helps() {
-        for (spec, part) in [
-            ("winbond-w25n01gw", "winbond-w25n01gv"),
-            ("no-such-thing-at-all", "flashtree devices"),
-            ("winbond-w25n01gv:block=64", "blocks"),
-            ("winbond-w25n01gv:blocks=0", "blocks"),
-            ("winbond-w25n01gv:blocks=many", "whole number"),
-            ("winbond-w25n01gv:spare=maybe", "on or off"),
-            ("winbond-w25n01gv:blocks=1,blocks=2", "twice"),
-            ("file:/dev/null", "not there yet"),
-            ("nand-file:chip.img", "not there yet"),
-            ("no/such/file.toml", "no/such/file.toml"),
-            ("no/such:file.toml:blocks=4", "no/such:file.toml"),
-            ("", "name is missing"),
-        ] {
-            let line = error_of(spec).to_string();
-            assert!(line.contains(part), "{spec}: {line}");
-            assert!(!line.contains('\n'), "{spec}: {line}");
-        }
-        assert!(Model::read("winbond-w25n01gv", Some(100), 1).is_err());
-    }
-
-    #[test]
-    fn disks_are_not_simulated_yet_and_chips_need_their_figures() {
-        let disk = chips::all().iter().find(|device| device.kind() == chips::Kind::Disk);
-        let disk = disk.expect("a disk").name();
-        assert!(matches!(error_of(disk), Error::DeviceNotYet { .. }));
-        let lacking = chips::all()
-            .iter()
-            .find(|device| device.kind() != chips::Kind::Disk && !device.missing().is_empty());
-        if let Some(device) = lacking {
-            assert!(matches!(error_of(device.name()), Error::Catalogue(_)), "{}", device.name());
-        }
-    }
-
-    #[test]
-    fn a_chip_of_ones_own_is_read_from_a_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("own.toml");
-        std::fs::write(&path, "name = ").unwrap();
-        let spec = path.to_str().unwrap();
-        assert!(matches!(error_of(spec), Error::DeviceFile { .. }));
-        std::fs::write(&path, [b'a', b'\n', 0xff]).unwrap();
-        assert!(error_of(spec).to_string().contains("line 2"));
-    }
-}
+mod tests;

@@ -11,6 +11,19 @@ pub struct Comparison {
     pub measured: Vec<Measured>,
     /// Trees that do not fit the device or the workload, where none was named.
     pub left_out: Vec<LeftOut>,
+    /// What there is to say about the device, a line each.
+    pub remarks: Vec<String>,
+}
+
+/// The clock of a device's times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// The device's model says how long everything takes.
+    #[default]
+    Model,
+    /// The clock of the wall: device times are those until calls of a real device returned, and
+    /// the latency of an operation is its time by the clock.
+    Wall,
 }
 
 /// A tree that could not take part.
@@ -23,10 +36,12 @@ pub struct LeftOut {
 }
 
 /// A row, and what plots need beyond it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// The figures.
     pub row: Row,
+    /// The clock of the times in it.
+    pub clock: Clock,
     /// Erases of each block of the device at the end; empty where they can't be seen.
     pub erases_by_block: Vec<u32>,
     /// Mean device time an operation, in microseconds, of equal parts of the measured phase.
@@ -88,7 +103,7 @@ pub struct Row {
     pub wall_us_per_op: f64,
     /// Device time an operation, by cause.
     pub by_cause: BTreeMap<String, f64>,
-    /// Device time of single operations.
+    /// Device time of single operations; by the clock of the wall on `file:`.
     pub latency_us: Latency,
     /// What was verified.
     pub verified: Verified,
@@ -106,8 +121,8 @@ pub struct MemoryUse {
     pub buffers: u64,
     /// The tree's tables.
     pub tables: u64,
-    /// The translation layer's mapping.
-    pub ftl: u64,
+    /// The translation layer's mapping, where there is a layer.
+    pub ftl: Option<u64>,
 }
 
 /// Quantiles of the time of single operations, in microseconds.

@@ -2,11 +2,18 @@
 
 use std::path::PathBuf;
 
+/// The chip that is imitated where none is named.
+pub const DEFAULT_CHIP: &str = "winbond-w25n01gv";
+
 /// Everything that decides a comparison; the same plan gives the same rows, wall times aside.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The device's spec, such as `winbond-w25n01gv:blocks=64`.
+    /// The device's spec, such as `winbond-w25n01gv:blocks=64` or `file:PATH`.
     pub device: String,
+    /// The spec of the chip that `nand-file:` imitates, if not [`DEFAULT_CHIP`].
+    pub chip: Option<String>,
+    /// Whether a device's file is replaced even if it is not ours.
+    pub overwrite: bool,
     /// The workload's spec, such as `weather:ltu=10`.
     pub workload: String,
     /// The specs of the trees; empty for every tree that fits.
@@ -27,7 +34,7 @@ pub struct Plan {
     pub verify: Verify,
     /// The file that the workload `csv` reads.
     pub input: Option<PathBuf>,
-    /// Trees that run at the same time.
+    /// Trees that run at the same time; on a device in a real file one runs after the other.
     pub jobs: usize,
 }
 
@@ -79,8 +86,9 @@ pub enum Phase {
 
 /// Somebody who watches a comparison and may end it.
 pub trait Watcher: Sync {
-    /// The tree at place `tree` of the comparison begins a phase of `steps` steps.
-    fn begin(&self, tree: usize, phase: Phase, steps: u64);
+    /// The tree at place `tree` of the comparison, whose spec is `spec`, begins a phase of `steps`
+    /// steps.
+    fn begin(&self, tree: usize, spec: &str, phase: Phase, steps: u64);
     /// It made `steps` more steps.
     fn advance(&self, tree: usize, steps: u64);
     /// It is done.
@@ -96,7 +104,7 @@ pub trait Watcher: Sync {
 pub struct Unwatched;
 
 impl Watcher for Unwatched {
-    fn begin(&self, _tree: usize, _phase: Phase, _steps: u64) {}
+    fn begin(&self, _tree: usize, _spec: &str, _phase: Phase, _steps: u64) {}
     fn advance(&self, _tree: usize, _steps: u64) {}
     fn finish(&self, _tree: usize) {}
 }

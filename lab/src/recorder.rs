@@ -36,6 +36,24 @@ impl Books {
     }
 }
 
+/// Time in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    /// What the device booked.
+    pub(crate) device_ns: u64,
+    /// What counts as the time of an operation: the same, or the time by the clock of the wall.
+    pub(crate) latency_ns: u64,
+}
+
+impl Spent {
+    pub(crate) const fn since(self, earlier: Spent) -> Spent {
+        Spent {
+            device_ns: self.device_ns - earlier.device_ns,
+            latency_ns: self.latency_ns - earlier.latency_ns,
+        }
+    }
+}
+
 /// Takes notes of single operations. Makes no allocation for any of them.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -74,14 +92,13 @@ impl Recorder {
         self.operations
     }
 
-    /// Notes an operation that took `time_ns` of device time, and put or deleted `bytes` bytes of
-    /// keys and values.
-    pub(crate) fn note(&mut self, time_ns: u64, bytes: u64) {
-        self.latency_ns.saturating_record(time_ns);
-        self.slowest_ns = self.slowest_ns.max(time_ns);
+    /// Notes an operation that took `spent`, and put or deleted `bytes` bytes of keys and values.
+    pub(crate) fn note(&mut self, spent: Spent, bytes: u64) {
+        self.latency_ns.saturating_record(spent.latency_ns);
+        self.slowest_ns = self.slowest_ns.max(spent.latency_ns);
         self.operations += 1;
         self.bytes_updated += bytes;
-        self.window_ns += time_ns;
+        self.window_ns += spent.device_ns;
         if self.operations == self.window_end {
             self.close_window();
         }
@@ -169,15 +186,10 @@ pub(crate) fn micros(time_ns: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Books, Recorder};
-    use crate::outcome::{Measured, Row};
+    use super::{Books, Recorder, Spent};
+    use crate::outcome::Measured;
     use device::{Block, Cause, Charge, Meter, Operation};
     use std::time::Duration;
-
-    fn blank() -> Measured {
-        let row = Row::default();
-        Measured { row, erases_by_block: Vec::new(), course_us_per_op: Vec::new() }
-    }
 
     fn recorded(planned: u64, done: u64) -> Measured {
         let mut meter = Meter::new(4, true);
@@ -195,9 +207,10 @@ mod tests {
                 meter.book(Operation::Erase, Cause::Reclamation, 1, 0, charge);
                 meter.wear(Block(3));
             }
-            recorder.note(meter.time_ns() - from, 5);
+            let time_ns = meter.time_ns() - from;
+            recorder.note(Spent { device_ns: time_ns, latency_ns: time_ns }, 5);
         }
-        let mut measured = blank();
+        let mut measured = Measured::default();
         recorder.fill(&mut measured, Some(&meter), before, Duration::from_millis(100));
         measured
     }

@@ -8,10 +8,12 @@ use hdrhistogram::CreationError;
 use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update};
 
 use crate::candidate::{Candidate, Footing, Ground};
+use crate::error::file_line;
 use crate::expected::{Expected, Mismatch, Stop};
-use crate::outcome::{Measured, MemoryUse, Row, Verified};
+use crate::outcome::{Clock, Measured, MemoryUse, Row, Verified};
 use crate::plan::{Durability, MemoryLimit, Phase, Plan, Verify, Watcher};
-use crate::recorder::{Books, Recorder, micros};
+use crate::recorder::{Books, Recorder, Spent, micros};
+use crate::stopwatch::{Stopwatch, Timed};
 use crate::workload::{Operation, Preload, Workload, scatter64};
 
 /// One in so many lookups, and so many pieces of the contents, is a sample.
@@ -38,6 +40,8 @@ pub(crate) struct Task<'t> {
 #[derive(Debug)]
 enum Failure {
     Cancelled,
+    /// The device's file can't be made.
+    Device(file::Error),
     Index(index::Error),
     Mismatch(Mismatch),
     /// Loading stopped before all was loaded.
@@ -56,6 +60,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Cancelled => f.write_str("ended from outside"),
+            Failure::Device(error) => f.write_str(&file_line(error)),
             Failure::Index(error) if is_full(error) => {
                 write!(f, "{error}; take a larger device or fewer entries")
             }
@@ -76,6 +81,12 @@ fn is_full(error: &index::Error) -> bool {
         error,
         Store(store::Error::Full { .. } | store::Error::Device(device::Error::Full { .. }))
     )
+}
+
+impl From<file::Error> for Failure {
+    fn from(error: file::Error) -> Self {
+        Failure::Device(error)
+    }
 }
 
 impl From<index::Error> for Failure {
@@ -129,7 +140,7 @@ struct Steps<'t> {
 
 impl<'t> Steps<'t> {
     fn begin(task: &'t Task<'t>, phase: Phase, planned: u64) -> Self {
-        task.watcher.begin(task.place, phase, planned);
+        task.watcher.begin(task.place, &task.candidate.spec, phase, planned);
         Steps { task, done: 0 }
     }
 
@@ -147,11 +158,7 @@ impl<'t> Steps<'t> {
 
 /// Runs a tree. Whatever happens, there is a row.
 pub(crate) fn run(task: &Task<'_>) -> Measured {
-    let mut measured = Measured {
-        row: blank_row(task),
-        erases_by_block: Vec::new(),
-        course_us_per_op: Vec::new(),
-    };
+    let mut measured = blank(task);
     if let Err(broken) = attempt(task, &mut measured) {
         measured.row.error = Some(broken.to_string());
     }
@@ -159,8 +166,12 @@ pub(crate) fn run(task: &Task<'_>) -> Measured {
     measured
 }
 
-/// The row of a tree that did nothing yet.
-pub(crate) fn blank_row(task: &Task<'_>) -> Row {
+/// What there is of a tree that did nothing yet.
+pub(crate) fn blank(task: &Task<'_>) -> Measured {
+    Measured { row: blank_row(task), clock: task.ground.model.clock(), ..Measured::default() }
+}
+
+fn blank_row(task: &Task<'_>) -> Row {
     let plan = task.plan;
     let memory_bytes = match plan.memory {
         MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
@@ -186,13 +197,13 @@ pub(crate) fn blank_row(task: &Task<'_>) -> Row {
 fn attempt(task: &Task<'_>, measured: &mut Measured) -> Result<(), Broken> {
     let stopped =
         |doing, done, planned, unit| move |failure| Broken { doing, done, planned, unit, failure };
-    let index = task.candidate.create(task.ground, task.footing);
-    let index = index.map_err(Failure::from).map_err(stopped("making it", 0, 1, "steps"))?;
+    let index = create(task).map_err(stopped("making it", 0, 1, "steps"))?;
     let mut session = Session {
         task,
         index,
         expected: (task.plan.verify != Verify::Off).then(|| Expected::new(task.workload.shape())),
         value: vec![0; task.workload.longest_value() + 1],
+        stopwatch: Stopwatch::new(measured.clock == Clock::Wall),
     };
     session.preload()?;
     session.measure(measured)?;
@@ -207,6 +218,11 @@ fn attempt(task: &Task<'_>, measured: &mut Measured) -> Result<(), Broken> {
     Ok(())
 }
 
+fn create(task: &Task<'_>) -> Result<Box<dyn Index>, Failure> {
+    let device = task.ground.model.make()?;
+    Ok(task.candidate.create(device, task.ground, task.footing)?)
+}
+
 /// An index at work, and what it should hold.
 struct Session<'t> {
     task: &'t Task<'t>,
@@ -214,11 +230,18 @@ struct Session<'t> {
     expected: Option<Expected>,
     /// Where gets put values: longer than any, so that one that is too long is seen.
     value: Vec<u8>,
+    stopwatch: Stopwatch,
 }
 
 impl Session<'_> {
     fn time_ns(&self) -> u64 {
         self.index.meter().map_or(0, device::Meter::time_ns)
+    }
+
+    /// Time that operations took until now.
+    fn spent(&self) -> Spent {
+        let device_ns = self.time_ns();
+        Spent { device_ns, latency_ns: self.stopwatch.total_ns().unwrap_or(device_ns) }
     }
 
     fn preload(&mut self) -> Result<(), Broken> {
@@ -269,9 +292,9 @@ impl Session<'_> {
         let mut operations = self.task.workload.operations();
         let mut steps = Steps::begin(self.task, Phase::Run, self.task.workload.total());
         while let Some(operation) = operations.next() {
-            let from = self.time_ns();
+            let from = self.spent();
             let bytes = self.perform(operation, steps.done)?;
-            recorder.note(self.time_ns() - from, bytes);
+            recorder.note(self.spent().since(from), bytes);
             steps.step()?;
         }
         Ok(())
@@ -281,21 +304,22 @@ impl Session<'_> {
     fn perform(&mut self, operation: Operation<'_>, number: u64) -> Result<u64, Failure> {
         match operation {
             Operation::Put { key, value } => {
-                self.index.update(&[Update::Put { key, value }])?;
+                self.update(Update::Put { key, value })?;
                 if let Some(expected) = &mut self.expected {
                     expected.put(key, value);
                 }
                 Ok((key.len() + value.len()) as u64)
             }
             Operation::Delete { key } => {
-                self.index.update(&[Update::Delete { key }])?;
+                self.update(Update::Delete { key })?;
                 if let Some(expected) = &mut self.expected {
                     expected.delete(key);
                 }
                 Ok(key.len() as u64)
             }
             Operation::Get { key } => {
-                let length = self.index.get(key, 0, &mut self.value)?;
+                let Session { index, value, stopwatch, .. } = self;
+                let length = stopwatch.time(|| index.get(key, 0, value))?;
                 if let Some(expected) = self.expected_at(number) {
                     expected.check_get(key, &self.value, length)?;
                 }
@@ -308,12 +332,18 @@ impl Session<'_> {
         }
     }
 
+    fn update(&mut self, update: Update<'_>) -> index::Result<()> {
+        self.stopwatch.time(|| self.index.update(&[update]))
+    }
+
     fn read_range(&mut self, range: KeyRange<'_>, count: u64, number: u64) -> Result<(), Failure> {
         let checked = self.is_checked(number);
-        let mut cursor = self.index.range(range)?;
-        match self.expected.as_ref().filter(|_| checked) {
+        let Session { index, expected, stopwatch, .. } = self;
+        let cursor = stopwatch.time(move || index.range(range))?;
+        let mut cursor = Timed { cursor, stopwatch };
+        match expected.as_ref().filter(|_| checked) {
             Some(expected) => {
-                expected.check_range(range, count, &mut *cursor)?;
+                expected.check_range(range, count, &mut cursor)?;
             }
             None => {
                 for _ in 0..count {
@@ -348,7 +378,7 @@ impl Session<'_> {
             cache: statistics.memory.cache,
             buffers: statistics.memory.buffers,
             tables: statistics.memory.tables,
-            ftl: statistics.memory.ftl.max(self.task.footing.ftl_bytes),
+            ftl: self.task.footing.ftl_bytes.map(|bytes| statistics.memory.ftl.max(bytes)),
         };
     }
 
@@ -359,11 +389,9 @@ impl Session<'_> {
         self.index.close()?;
         row.settle_us = micros(self.time_ns() - from);
         row.peak_memory_bytes = row.peak_memory_bytes.max(self.index.statistics().memory_peak);
+        let used = row.peak_memory_bytes + row.memory.ftl.unwrap_or(0);
         match self.task.plan.memory {
-            MemoryLimit::Total(limit) if row.peak_memory_bytes + row.memory.ftl > limit => {
-                let used = row.peak_memory_bytes + row.memory.ftl;
-                Err(Failure::Memory { used, limit })
-            }
+            MemoryLimit::Total(limit) if used > limit => Err(Failure::Memory { used, limit }),
             _ => Ok(()),
         }
     }

@@ -26,6 +26,7 @@ fn compare_without_options_has_the_defaults_and_a_report() {
     assert_eq!(plan.ftl, "page-map");
     assert_eq!(plan.memory, MemoryLimit::CachesAndBuffers(131_072));
     assert_eq!((plan.size_bytes, plan.operations, plan.seed), (None, None, 1));
+    assert_eq!((&plan.chip, plan.overwrite), (&None, false));
     assert_eq!((plan.durability, plan.verify), (Durability::None, Verify::Full));
     assert!(plan.jobs >= 1 && plan.input.is_none());
     assert_eq!(request.report.unwrap().to_str(), Some("flashtree-report.html"));
@@ -67,6 +68,13 @@ fn every_option_of_compare_reaches_the_plan() {
     assert_eq!((plan.durability, plan.verify), (Durability::Batch, Verify::Sampled));
     assert_eq!(request.format, CompareFormat::Csv);
     assert_eq!(request.save.unwrap().to_str(), Some("s.json"));
+}
+
+#[test]
+fn a_device_in_a_file_takes_a_chip_and_may_overwrite() {
+    let plan = compare("--device nand-file:a:b --chip nandsim:blocks=64,bad=2 --overwrite").plan;
+    assert_eq!((plan.device.as_str(), plan.overwrite), ("nand-file:a:b", true));
+    assert_eq!(plan.chip.as_deref(), Some("nandsim:blocks=64,bad=2"));
 }
 
 #[test]

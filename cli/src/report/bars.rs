@@ -7,6 +7,7 @@ use plotters::style::Color;
 use super::svg::{self, Anchor, Area, WIDTH};
 use super::{Result, theme};
 use crate::numbers::{short, three_digits};
+use crate::rows;
 
 /// Room for each tree: a line with its name, and the bar.
 const BAND: u32 = 58;
@@ -21,15 +22,16 @@ const LONGEST_NAME: usize = 110;
 
 /// The plot, or `None` where nothing cost anything.
 pub(crate) fn plot(measured: &[Measured], causes: &[String]) -> Result<Option<String>> {
-    let rows: Vec<&Row> = measured.iter().map(|measured| &measured.row).collect();
-    let most = rows.iter().map(|row| total(row)).fold(0.0, f64::max);
+    let trees: Vec<&Row> = measured.iter().map(|measured| &measured.row).collect();
+    let most = trees.iter().map(|row| total(row)).fold(0.0, f64::max);
     if most <= 0.0 || !most.is_finite() {
         return Ok(None);
     }
-    let height = u32::try_from(rows.len()).unwrap_or(1) * BAND;
-    let label = "Device time an operation by cause, a bar a tree";
-    let drawing = svg::draw((WIDTH, height + AXIS), label, |area| {
-        chart(area, &rows, causes, f64::from(height), most)
+    let height = u32::try_from(trees.len()).unwrap_or(1) * BAND;
+    let time = rows::time_name(measured);
+    let label = format!("{} an operation by cause, a bar a tree", rows::capital(time));
+    let drawing = svg::draw((WIDTH, height + AXIS), &label, |area| {
+        chart(area, &trees, causes, (f64::from(height), most), time)
     })?;
     Ok(Some(drawing))
 }
@@ -38,7 +40,13 @@ fn total(row: &Row) -> f64 {
     if row.error.is_some() { 0.0 } else { row.by_cause.values().sum() }
 }
 
-fn chart(area: &Area<'_>, rows: &[&Row], causes: &[String], height: f64, most: f64) -> Result<()> {
+fn chart(
+    area: &Area<'_>,
+    rows: &[&Row],
+    causes: &[String],
+    (height, most): (f64, f64),
+    time: &str,
+) -> Result<()> {
     let scale = Scale::to(most * BESIDE);
     let mut chart = ChartBuilder::on(area)
         .x_label_area_size(AXIS)
@@ -51,7 +59,7 @@ fn chart(area: &Area<'_>, rows: &[&Row], causes: &[String], height: f64, most: f
         .disable_y_axis()
         .y_labels(0)
         .x_labels(8)
-        .x_desc("device time an operation, in µs")
+        .x_desc(format!("{time} an operation, in µs"))
         .x_label_formatter(&|us| short(*us))
         .bold_line_style(theme::GRID.drawn())
         .light_line_style(theme::GRID.drawn().mix(0.0))

@@ -8,6 +8,7 @@ use plotters::style::Color;
 use super::svg::{self, Anchor, Area, WIDTH};
 use super::{Result, theme};
 use crate::numbers::{short, thousands};
+use crate::rows;
 
 const HEIGHT: u32 = 400;
 /// From this ratio of the dearest tree to the cheapest on, the axis is logarithmic.
@@ -33,7 +34,8 @@ pub(crate) fn plot(measured: &[Measured]) -> Result<Option<(String, bool)>> {
     let means = || lines.iter().map(|line| line.mean).filter(|mean| *mean > 0.0);
     let cheapest = means().fold(f64::INFINITY, f64::min);
     let logarithmic = means().fold(0.0, f64::max) > WIDE * cheapest;
-    let drawing = svg::draw((WIDTH, HEIGHT), "Device time an operation over the run", |area| {
+    let label = format!("{} an operation over the run", rows::capital(rows::time_name(measured)));
+    let drawing = svg::draw((WIDTH, HEIGHT), &label, |area| {
         if logarithmic {
             // A tree that starts in its cache costs next to nothing there: that is cut off.
             let least = cheapest / 10.0;

@@ -1,7 +1,7 @@
 //! The page around the plots.
 
 use askama::Template;
-use lab::{Comparison, Durability, Measured, MemoryLimit, Plan, Row, Verify};
+use lab::{Clock, Comparison, Durability, Measured, MemoryLimit, Plan, Row, Verify};
 
 use super::heat::Maps;
 use super::{Result, bars, course, heat, theme};
@@ -20,6 +20,8 @@ pub(crate) fn page(plan: &Plan, comparison: &Comparison) -> Result<String> {
     let (course, logarithmic) = course::plot(measured)?.unzip();
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
+        time: rows::capital(rows::time_name(measured)),
+        of_the_model: rows::clock(measured) == Clock::Model,
         dark_rules: theme::dark_rules(),
         headline: headline(measured),
         best: ranked(measured).first().map(|row| row.tree.clone()).unwrap_or_default(),
@@ -35,7 +37,7 @@ pub(crate) fn page(plan: &Plan, comparison: &Comparison) -> Result<String> {
         groups: groups(measured, &causes),
         failed: failed(measured),
         left_out: pairs(comparison.left_out.iter().map(|out| (&out.tree, &out.reason))),
-        facts: facts(plan, measured),
+        facts: facts(plan, comparison),
         command: command(plan, measured),
     };
     Ok(page.render()?)
@@ -45,6 +47,8 @@ pub(crate) fn page(plan: &Plan, comparison: &Comparison) -> Result<String> {
 #[template(path = "report.html")]
 struct Page {
     version: &'static str,
+    time: String,
+    of_the_model: bool,
     dark_rules: String,
     headline: String,
     best: String,
@@ -118,17 +122,18 @@ fn ranked(measured: &[Measured]) -> Vec<&Row> {
 fn headline(measured: &[Measured]) -> String {
     // The unit stays with its number.
     let cost = |row: &Row| microseconds(row.device_us_per_op).replace(' ', "\u{a0}");
+    let time = rows::time_name(measured);
     match ranked(measured).as_slice() {
         [] => "No tree finished".to_owned(),
-        [only] => format!("{} costs {} of device time an operation", only.tree, cost(only)),
+        [only] => format!("{} costs {} of {time} an operation", only.tree, cost(only)),
         [best, .., worst] if best.device_us_per_op > 0.0 => format!(
-            "{} costs least: {} of device time an operation, {} times less than {}",
+            "{} costs least: {} of {time} an operation, {} times less than {}",
             best.tree,
             cost(best),
             three_digits(worst.device_us_per_op / best.device_us_per_op),
             worst.tree,
         ),
-        [best, ..] => format!("{} costs least: no device time at all", best.tree),
+        [best, ..] => format!("{} costs least: no {time} at all", best.tree),
     }
 }
 
@@ -154,7 +159,8 @@ fn tiles(measured: &[Measured]) -> Vec<(String, String)> {
     let Some(best) = ranked.first() else { return Vec::new() };
     let energy = best.energy_uj_per_op.map(|uj| format!("{} µJ", three_digits(uj)));
     let tile = |name: &str, figure: String| (name.to_owned(), figure);
-    let mut tiles = vec![tile("device time an operation", microseconds(best.device_us_per_op))];
+    let time = format!("{} an operation", rows::time_name(measured));
+    let mut tiles = vec![tile(&time, microseconds(best.device_us_per_op))];
     tiles.extend(energy.map(|energy| tile("energy an operation", energy)));
     let amplification = best.write_amplification.map(three_digits);
     tiles.extend(amplification.map(|times| tile("write amplification", times)));
@@ -167,7 +173,7 @@ fn tiles(measured: &[Measured]) -> Vec<(String, String)> {
 type Column = (&'static str, fn(&Row) -> String);
 
 const COST: &[Column] = &[
-    ("device time an operation (µs)", |row| three_digits(row.device_us_per_op)),
+    ("time an operation (µs)", |row| three_digits(row.device_us_per_op)),
     ("energy an operation (µJ)", |row| optional(row.energy_uj_per_op)),
     ("settling at the end (µs)", |row| three_digits(row.settle_us)),
     ("write amplification", |row| optional(row.write_amplification)),
@@ -196,7 +202,9 @@ const TREE: &[Column] = &[
     ("memory: cache", |row| rounded_size(row.memory.cache)),
     ("memory: buffers", |row| rounded_size(row.memory.buffers)),
     ("memory: tables", |row| rounded_size(row.memory.tables)),
-    ("memory: translation layer", |row| rounded_size(row.memory.ftl)),
+    ("memory: translation layer", |row| {
+        row.memory.ftl.map_or_else(|| "-".to_owned(), rounded_size)
+    }),
     ("memory: peak, without the layer", |row| rounded_size(row.peak_memory_bytes)),
 ];
 
@@ -233,7 +241,7 @@ fn by_cause(measured: &[Measured], causes: &[String]) -> Group {
         let cells = measured.iter().map(|measured| shown(&measured.row, cell)).collect();
         Figure { name: format!("{cause} (µs)"), cells }
     });
-    Group { name: "Device time an operation, by cause", figures: figures.collect() }
+    Group { name: "Time an operation, by cause", figures: figures.collect() }
 }
 
 /// A figure; a tree that failed midway has none.
@@ -244,7 +252,7 @@ fn shown(row: &Row, figure: impl Fn(&Row) -> String) -> String {
     }
 }
 
-fn facts(plan: &Plan, measured: &[Measured]) -> Vec<(String, String)> {
+fn facts(plan: &Plan, comparison: &Comparison) -> Vec<(String, String)> {
     let memory = match plan.memory {
         MemoryLimit::CachesAndBuffers(bytes) => {
             format!("{} for caches and buffers", rounded_size(bytes))
@@ -254,9 +262,11 @@ fn facts(plan: &Plan, measured: &[Measured]) -> Vec<(String, String)> {
     let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut facts = vec![
         fact("Device", &plan.device),
-        fact("Translation layer", ftl(measured).unwrap_or("none")),
+        fact("Translation layer", ftl(&comparison.measured).unwrap_or("none")),
         fact("Workload", &plan.workload),
     ];
+    facts.extend(plan.chip.as_ref().map(|chip| fact("Chip", chip)));
+    facts.extend(comparison.remarks.iter().map(|remark| fact("Remark", remark)));
     facts.extend(plan.input.as_ref().map(|path| fact("Input", &path.to_string_lossy())));
     facts.extend([
         fact("Memory", &memory),
@@ -294,6 +304,7 @@ fn command(plan: &Plan, measured: &[Measured]) -> String {
         ("--trees", trees.join(",")),
         ("--ftl", plan.ftl.clone()),
     ];
+    options.extend(plan.chip.as_ref().map(|chip| ("--chip", chip.clone())));
     options.extend(plan.input.as_ref().map(|path| ("--input", path.to_string_lossy().into())));
     options.push(match plan.memory {
         MemoryLimit::CachesAndBuffers(bytes) => ("--memory", size(bytes)),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lab::{Comparison, Durability, Latency, LeftOut, Measured, MemoryLimit, MemoryUse, Plan};
+use lab::{
+    Clock, Comparison, Durability, Latency, LeftOut, Measured, MemoryLimit, MemoryUse, Plan,
+};
 use lab::{Row, Verified, Verify};
 
 const TREES: [&str; 10] = [
@@ -22,6 +24,8 @@ const TREES: [&str; 10] = [
 pub(crate) fn plan(trees: usize) -> Plan {
     Plan {
         device: "winbond-w25n01gv".to_owned(),
+        chip: None,
+        overwrite: false,
         workload: "weather:ltu=10".to_owned(),
         trees: TREES.iter().take(trees).map(ToString::to_string).collect(),
         ftl: "page-map".to_owned(),
@@ -40,7 +44,7 @@ pub(crate) fn plan(trees: usize) -> Plan {
 pub(crate) fn comparison(trees: usize) -> Comparison {
     let reason = "it stands on raw NAND only; name it to see why".to_owned();
     let left_out = vec![LeftOut { tree: "list".to_owned(), reason }];
-    Comparison { measured: measured(trees), left_out }
+    Comparison { measured: measured(trees), left_out, remarks: Vec::new() }
 }
 
 /// The rows of `trees` trees, at most ten.
@@ -83,7 +87,7 @@ fn one(place: usize, tree: &str) -> Measured {
         write_amplification: Some(size / 3.0),
         live_pages: 1_893,
         height: 3,
-        memory: MemoryUse { cache: 118_784, buffers: 8_192, tables: 512, ftl: 262_144 },
+        memory: MemoryUse { cache: 118_784, buffers: 8_192, tables: 512, ftl: Some(262_144) },
         peak_memory_bytes: 130_560,
         erases_most: erases_by_block.iter().max().map(|most| u64::from(*most)),
         erases_mean: Some(total as f64 / 1024.0),
@@ -95,7 +99,8 @@ fn one(place: usize, tree: &str) -> Measured {
         error: None,
     };
     let course = |part: u32| size * (0.6 + 0.4 * (f64::from(part) / 100.0).sqrt() + noise(part));
-    Measured { row, erases_by_block, course_us_per_op: (0..100).map(course).collect() }
+    let course_us_per_op = (0..100).map(course).collect();
+    Measured { row, clock: Clock::Model, erases_by_block, course_us_per_op }
 }
 
 /// A wavy pattern with some noise, and blocks that were never erased.

@@ -26,7 +26,11 @@
 //!   logical block that is not in the log waits n such writes for the first that is its own; that
 //!   one stays, on average, W = (N - 1)(P - 1) + (P - 2) / 2 further writes until its log block is
 //!   the victim, and what comes meanwhile is merged with it. So a write causes n / (n + W) full
-//!   merges, of L(r + p) + e each, and costs p + (p + e) / (P - 1) beside.
+//!   merges, of L(r + p) + e each, less the share W / (n(L - 1)) of them that a partial merge of
+//!   the same logical block makes needless; and it costs p + (p + e) / (P - 1) beside.
+//!
+//! Without a spare area L = P - 2, a merge programs two pages of metadata more, and a log block
+//! takes P - 2 sectors, beside its header and a page that names them; flush programs one more.
 //!
 //! `contract/tests/fast.rs` holds these formulas and measures against them.
 

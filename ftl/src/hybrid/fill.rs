@@ -263,8 +263,7 @@ impl<N: Nand> Core<N> {
             flawed: flawed[filling.block.0 as usize / 64] >> (filling.block.0 % 64) & 1 == 1,
             sequence: filling.sequence,
         });
-        let members =
-            if head.kind == own::Kind::State { &self.log.members[..] } else { &[] };
+        let members = if head.kind == own::Kind::State { &self.log.members[..] } else { &[] };
         let mut bytes = mem::take(&mut self.buffers.own);
         own::encode(self.shape.kind.mark, head, (states, members), page, &mut bytes);
         let metadata = (self.shape.place == Place::Spare).then(|| Metadata {

@@ -4,9 +4,9 @@ use alloc::vec;
 
 use device::{Block, Cause, Nand, Result};
 
+use super::Core;
 use super::own::{self, Head};
 use super::shape::{Kind, Place, Shape};
-use super::Core;
 use crate::Options;
 use crate::erase::erase_all;
 use crate::spare::{self, DataCheck, Metadata};

@@ -111,9 +111,8 @@ impl<N: Nand> Core<N> {
         loop {
             let (log, page) = self.log_room(cause)?;
             let sequence = self.take_sequences(1);
-            let metadata = content.check.map(|data| {
-                Metadata { sector, sequence, kind: Kind::Log, data }
-            });
+            let metadata =
+                content.check.map(|data| Metadata { sector, sequence, kind: Kind::Log, data });
             if let Err(error) = self.program(page, content.data, metadata, cause) {
                 self.close_log(error)?;
                 continue;
@@ -230,8 +229,8 @@ impl<N: Nand> Core<N> {
     /// and freed after that.
     pub(super) fn rotate(&mut self) -> Result<()> {
         self.close_group(CAUSE)?;
-        let victim = (self.log.queue.len() == self.shape.log_blocks() as usize)
-            .then(|| self.log.queue[0]);
+        let victim =
+            (self.log.queue.len() == self.shape.log_blocks() as usize).then(|| self.log.queue[0]);
         if let Some(victim) = victim {
             self.empty(victim, 1..self.log.pages_per_block)?;
         }

@@ -14,7 +14,8 @@
 //! | `log` | the log: headers, groups, flush, victims |
 //! | `index` | where the sectors of the log are |
 //! | `blocks` | free blocks, chips that refuse |
-//! | `format`, `open` | a new disk, and one that is there |
+//! | `format` | a new disk |
+//! | `survey`, `load`, `open` | a disk that is there: what each block is, what is new, the tables |
 //! | `disk` | the trait [`Sectors`](device::Sectors) |
 //!
 //! # Merges
@@ -45,6 +46,10 @@
 //! A page that cannot be read any more when its block is merged leaves a mark in the new block,
 //! and reading it fails until it is written again. The other places go on.
 //!
+//! What is lost without a word: if the last page of a block that users filled in order cannot be
+//! read when the disk is opened, its sector (without a spare area the whole block) may be what it
+//! was before, as after a power cut; nothing tells the two apart. The same holds for a header.
+//!
 //! A trim changes nothing: the sector keeps what it holds.
 
 mod blocks;
@@ -52,10 +57,12 @@ mod disk;
 mod fill;
 mod format;
 mod index;
+mod load;
 mod log;
 mod open;
 mod own;
 mod shape;
+mod survey;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -65,6 +72,7 @@ use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
 
 use crate::Statistics;
 use crate::blocks::Blocks;
+use crate::reading::read_patiently;
 use crate::spare::{DataCheck, Metadata};
 pub(crate) use disk::{Hybrid, Scheme};
 pub(crate) use fill::Content;
@@ -170,7 +178,7 @@ impl<N: Nand> Core<N> {
         (into, spare): (&mut [u8], &mut [u8]),
         cause: Cause,
     ) -> Result<u16> {
-        let corrected = self.nand.read(page, offset, into, spare, cause)?;
+        let corrected = read_patiently(&mut self.nand, page, offset, (into, spare), cause)?;
         self.statistics.bits_corrected += u64::from(corrected);
         Ok(corrected)
     }

@@ -10,8 +10,8 @@
 //!              block and in its last page the logical block
 //!      28      format version
 //!      29      kind
-//!      30..32  in a log's header: `logs`, as the disk was made; in a block's last page: 1 if a page
-//!              of the block was lost
+//!      30..32  in a log's header: `logs`, as the disk was made; in a block's last page: 1 if a
+//!              page of the block was lost
 //!      32..34  blocks that are being filled in order
 //!      34..36  members
 //!      36..    blocks that are being filled, 16 bytes each: block, places that are durable (and
@@ -57,8 +57,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
-        let all =
-            [Kind::Log, Kind::InOrder, Kind::Merged, Kind::Complete, Kind::State, Kind::Lost];
+        let all = [Kind::Log, Kind::InOrder, Kind::Merged, Kind::Complete, Kind::State, Kind::Lost];
         all.into_iter().find(|kind| *kind as u8 == number)
     }
 }

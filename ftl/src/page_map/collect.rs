@@ -7,57 +7,82 @@ use device::{Block, Cause, Error, Nand, Page, Result};
 use super::PageMap;
 use super::blocks::Role;
 use super::closing;
-use super::frontier::{Stream, Write};
+use super::frontier::Write;
+use super::placement::Stream;
 use super::spare::{self, Found, Metadata};
+use crate::Victim;
 use crate::reading::readable;
 
-const CAUSE: Cause = Cause::Reclamation;
+pub(super) const CAUSE: Cause = Cause::Reclamation;
 
 impl<N: Nand> PageMap<N> {
-    /// Collects until a user's sector can be written and the reserve of free blocks is whole.
+    /// Collects until a sector can be written to `stream` and the reserve of free blocks is whole.
     ///
     /// # Errors
     /// [`Error::Full`] if no block is worth collecting and the last free block would be taken,
     /// which collection itself needs.
-    pub(super) fn make_room(&mut self) -> Result<()> {
-        if self.has_room(Stream::Host) {
+    pub(super) fn make_room(&mut self, stream: Stream) -> Result<()> {
+        if self.has_room(stream) {
             return Ok(());
         }
-        let reserve = self.shape.reserve();
-        while self.blocks.free_count() < reserve && self.collect()? {}
+        self.restore_reserve()?;
+        if self.level()? {
+            self.restore_reserve()?;
+        }
         match self.blocks.free_count() {
             blocks_free @ 0..2 => Err(Error::Full { blocks_free, blocks_needed: 2 }),
             _ => Ok(()),
         }
     }
 
+    fn restore_reserve(&mut self) -> Result<()> {
+        let reserve = self.shape.reserve();
+        while self.blocks.free_count() < reserve && self.collect()? {}
+        Ok(())
+    }
+
     /// Collects a block; returns false if none is worth it.
     fn collect(&mut self) -> Result<bool> {
-        let worn = self.blocks.next_worn();
-        let victim = if let Some(block) = worn {
-            self.blocks.hold_worn(block);
-            block
-        } else {
-            let worth_it = |live| live + self.shape.slack() < self.shape.data_pages();
-            let Some((block, live)) = self.victims.choose().filter(|(_, live)| worth_it(*live))
-            else {
-                return Ok(false);
-            };
-            self.victims.remove(&mut self.blocks.links, block, live);
-            self.blocks.set(block, Role::Held);
-            block
+        let block = match self.blocks.next_worn() {
+            Some(worn) => worn,
+            None => match self.choose_victim() {
+                Some(block) => block,
+                None => return Ok(false),
+            },
         };
         self.statistics.collections += 1;
-        let moved = self.move_live_pages(victim);
-        match moved {
-            Err(_) if worn.is_some() => self.blocks.wear_out(victim),
-            Err(_) => self.close_block(victim),
-            // What cannot be read stays until it is overwritten, and its block is held.
-            Ok(()) if self.map.live_pages(victim) > 0 => {}
-            Ok(()) if worn.is_some() => self.retire(victim)?,
-            Ok(()) => self.release(victim),
+        let region = self.notes[block.0 as usize].region;
+        self.empty(block, self.placement.of_collected(region))?;
+        Ok(true)
+    }
+
+    fn choose_victim(&mut self) -> Option<Block> {
+        let few = self.blocks.free_count() + u32::from(self.shape.frontiers) < self.shape.reserve();
+        let victim = if few { Victim::Greedy } else { self.victim };
+        let most = self.shape.data_pages() - self.shape.slack();
+        self.candidates.choose(victim, most, self.sequence)
+    }
+
+    /// Moves all that lives in a closed or worn block to `stream`, after which it is free, or
+    /// bad if it was worn.
+    pub(super) fn empty(&mut self, block: Block, stream: Stream) -> Result<()> {
+        let worn = self.blocks.role(block) == Role::Worn;
+        if worn {
+            self.blocks.hold_worn(block);
+        } else {
+            self.candidates.remove(&mut self.blocks.links, block);
+            self.blocks.set(block, Role::Held);
         }
-        moved.map(|()| true)
+        let moved = self.move_live_pages(block, stream);
+        match moved {
+            Err(_) if worn => self.blocks.wear_out(block),
+            Err(_) => self.close_block(block),
+            // What cannot be read stays until it is overwritten, and its block is held.
+            Ok(()) if self.map.live_pages(block) > 0 => {}
+            Ok(()) if worn => self.retire(block)?,
+            Ok(()) => self.release(block),
+        }
+        moved
     }
 
     /// Marks a block bad whose live pages were moved. A bad block is never read again after a
@@ -69,48 +94,54 @@ impl<N: Nand> PageMap<N> {
             return closed;
         }
         self.blocks.set(block, Role::Bad);
-        self.statistics.blocks_retired += 1;
+        self.count_bad(block);
         self.nand.mark_bad(block)
+    }
+
+    /// Counts a block that went bad.
+    pub(super) fn count_bad(&mut self, block: Block) {
+        self.wear.retire(block);
+        self.statistics.blocks_retired += 1;
+        self.statistics.erases = Some(self.wear.summary());
     }
 
     /// Says that `block` holds nothing that lives.
     pub(super) fn release(&mut self, block: Block) {
         self.blocks.release(block, Role::Dirty);
-        if let Some(note) = self.notes.get_mut(block.0 as usize) {
-            note.sequence = self.sequence;
-        }
+        self.notes[block.0 as usize].sequence = self.sequence;
     }
 
-    fn move_live_pages(&mut self, victim: Block) -> Result<()> {
+    fn move_live_pages(&mut self, victim: Block, stream: Stream) -> Result<()> {
         if self.map.live_pages(victim) == 0 {
             return Ok(());
         }
         let mut data = mem::take(&mut self.buffers.moved);
         let moved = if self.shape.has_groups() {
-            self.move_groups(victim, &mut data)
+            self.move_groups(victim, stream, &mut data)
         } else {
-            self.move_pages(victim, &mut data)
+            self.move_pages(victim, stream, &mut data)
         };
         self.buffers.moved = data;
         moved
     }
 
     /// Moves the live pages of a block whose spare areas tell what they hold.
-    fn move_pages(&mut self, victim: Block, data: &mut [u8]) -> Result<()> {
+    fn move_pages(&mut self, victim: Block, stream: Stream, data: &mut [u8]) -> Result<()> {
         let first = self.shape.geometry.first_page(victim).0;
         for page in (first..first + self.shape.geometry.pages_per_block()).map(Page) {
             if !self.map.is_live(page) {
                 continue;
             }
             let mut spare = [0; spare::BYTES];
-            if !readable(self.nand.read(page, 0, data, &mut spare, CAUSE))? {
+            let read = self.nand.read(page, 0, data, &mut spare, CAUSE);
+            if !readable(self.count_bits(read))? {
                 continue;
             }
             if let Found::Page(Metadata { sector, data: check, .. }) =
                 Metadata::decode(&spare, page)
                 && self.map.page_of(sector) == Some(page)
             {
-                self.move_page(Write { sector, data, check: Some(check) })?;
+                self.move_page(stream, Write { sector, data, check: Some(check) })?;
             }
         }
         Ok(())
@@ -118,7 +149,7 @@ impl<N: Nand> PageMap<N> {
 
     /// Moves the live pages of a block in which pages close groups: from the last group to the
     /// first, since each closing page tells how long its group is.
-    fn move_groups(&mut self, victim: Block, data: &mut [u8]) -> Result<()> {
+    fn move_groups(&mut self, victim: Block, stream: Stream, data: &mut [u8]) -> Result<()> {
         let first = self.shape.geometry.first_page(victim).0;
         let note = self.notes[victim.0 as usize];
         let mut members = mem::take(&mut self.buffers.members);
@@ -140,7 +171,8 @@ impl<N: Nand> PageMap<N> {
                 break;
             }
             seal -= length;
-            moved = moved.and_then(|()| self.move_group(Page(first + seal), &members, data));
+            moved =
+                moved.and_then(|()| self.move_group((Page(first + seal), &members), stream, data));
             seal -= 1;
         }
         self.buffers.members = members;
@@ -150,23 +182,25 @@ impl<N: Nand> PageMap<N> {
     /// Moves the live pages of a group that begins at page `first`.
     fn move_group(
         &mut self,
-        first: Page,
-        members: &[closing::Member],
+        (first, members): (Page, &[closing::Member]),
+        stream: Stream,
         data: &mut [u8],
     ) -> Result<()> {
         for (page, member) in (first.0..).map(Page).zip(members) {
             let sector = member.sector;
-            if self.map.page_of(sector) == Some(page)
-                && readable(self.nand.read(page, 0, data, &mut [], CAUSE))?
-            {
-                self.move_page(Write { sector, data, check: None })?;
+            if self.map.page_of(sector) != Some(page) {
+                continue;
+            }
+            let read = self.nand.read(page, 0, data, &mut [], CAUSE);
+            if readable(self.count_bits(read))? {
+                self.move_page(stream, Write { sector, data, check: None })?;
             }
         }
         Ok(())
     }
 
-    fn move_page(&mut self, write: Write<'_>) -> Result<()> {
-        let page = self.append(Stream::Moved, write, CAUSE)?;
+    fn move_page(&mut self, stream: Stream, write: Write<'_>) -> Result<()> {
+        let page = self.append(stream, write, CAUSE)?;
         self.map.place(write.sector, page);
         self.statistics.pages_moved += 1;
         Ok(())

@@ -4,11 +4,14 @@ use alloc::vec;
 
 use device::{Block, Nand, Result};
 
-use super::PageMap;
 use super::frontier::program_header;
 use super::header::{FORMATTING, Header};
+use super::placement::Kind;
 use super::shape::Shape;
+use super::wear::Wear;
+use super::{PageMap, Plan};
 use crate::Options;
+use crate::blocks::Role;
 use crate::erase::erase_all;
 
 impl<N: Nand> PageMap<N> {
@@ -19,20 +22,29 @@ impl<N: Nand> PageMap<N> {
     ///
     /// # Errors
     /// The chip is too small, or it failed.
-    pub fn format(mut nand: N, options: Options) -> Result<Self> {
-        let shape = Shape::new(nand.geometry())?;
-        let blocks = erase_all(&mut nand, |nand, block| program_guard(nand, &shape, block))?;
-        let disk = shape.disk(blocks.free_count(), &options)?;
-        let mut disk = Self::assemble(nand, shape, disk, blocks);
+    pub fn format(nand: N, options: Options) -> Result<Self> {
+        Self::format_kind(nand, Kind::PageMap, &options)
+    }
+
+    /// Makes an empty disk of `kind`.
+    pub(super) fn format_kind(mut nand: N, kind: Kind, options: &Options) -> Result<Self> {
+        let shape = Shape::new(nand.geometry(), kind.frontiers(options))?;
+        let mark = kind.mark();
+        let blocks = erase_all(&mut nand, |nand, block| program_guard(nand, &shape, block, mark))?;
+        let disk = shape.disk(blocks.free_count(), options)?;
+        let is_good = |block| blocks.role(block) == Role::Erased;
+        let wear = Wear::of(shape.geometry.blocks(), |block| is_good(block).then_some(1));
+        let mut disk = Self::assemble(nand, Plan { kind, shape, disk }, (blocks, wear), options);
         disk.open_first_block()?;
         Ok(disk)
     }
 }
 
 /// Programs the header that says that the chip is being formatted: the newest there can be.
-fn program_guard<N: Nand>(nand: &mut N, shape: &Shape, block: Block) -> Result<()> {
+fn program_guard<N: Nand>(nand: &mut N, shape: &Shape, block: Block, mark: [u8; 4]) -> Result<()> {
     let mut buffer = vec![0; shape.geometry.page_bytes() as usize];
-    let header = Header { sequence: FORMATTING, sectors: 0 };
-    let list = core::iter::empty();
-    program_header(nand, shape, block, (header, list), &mut buffer).map(|_| ())
+    let frontiers = shape.frontiers;
+    let header = Header { mark, sequence: FORMATTING, sectors: 0, frontiers };
+    let contents = (header, core::iter::empty(), &Wear::new(shape.geometry.blocks()));
+    program_header(nand, shape, block, contents, &mut buffer).map(|_| ())
 }

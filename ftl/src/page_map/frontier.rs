@@ -6,25 +6,15 @@ use core::mem;
 
 use device::{Block, Cause, Error, Nand, Page, Result};
 
-use super::PageMap;
 use super::blocks::Role;
 use super::closing::{self, Member, Seal};
 use super::header::Header;
+use super::placement::{Stream, Warmth};
 use super::shape::Shape;
 use super::spare::{DataCheck, Kind, Metadata};
-
-/// What a frontier is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// What users write.
-    Host = 0,
-    /// What collection moves.
-    Moved = 1,
-}
-
-impl Stream {
-    const ALL: [Stream; 2] = [Stream::Host, Stream::Moved];
-}
+use super::wear::Wear;
+use super::{Note, PageMap};
+use crate::Levelling;
 
 /// A block that is being filled.
 ///
@@ -38,12 +28,14 @@ pub(crate) struct Frontier {
     base: u64,
     /// Blocks that were free at this sequence may be erased although the group is open.
     since: u64,
+    /// True if the open group may hold what users wrote.
+    pub(crate) unflushed: bool,
 }
 
 impl Frontier {
     pub(crate) fn new(group: u32) -> Self {
         let members = Vec::with_capacity(group as usize);
-        Frontier { block: None, next: 0, members, base: 0, since: 0 }
+        Frontier { block: None, next: 0, members, base: 0, since: 0, unflushed: false }
     }
 
     pub(crate) fn memory(&self) -> u64 {
@@ -59,6 +51,9 @@ impl Frontier {
     }
 }
 
+/// How often in a row a chip may refuse what a group holds.
+const RESCUES: usize = 2;
+
 /// A sector to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'d> {
@@ -73,11 +68,12 @@ pub(crate) fn program_header<N: Nand>(
     nand: &mut N,
     shape: &Shape,
     block: Block,
-    (header, list): (Header, impl Iterator<Item = Block>),
+    contents: (Header, impl Iterator<Item = Block>, &Wear),
     buffer: &mut [u8],
 ) -> Result<u32> {
+    let (header, list, wear) = contents;
     let page = shape.geometry.first_page(block);
-    let listed = header.encode(page, list, buffer);
+    let listed = header.encode(page, list, wear, buffer);
     let metadata = Metadata {
         sector: 0,
         sequence: header.sequence,
@@ -118,7 +114,7 @@ impl<N: Nand> PageMap<N> {
 
     /// True if the frontier of `stream` takes another sector without another block.
     pub(super) fn has_room(&self, stream: Stream) -> bool {
-        let frontier = &self.frontiers[stream as usize];
+        let frontier = &self.frontiers[stream.0 as usize];
         let closings = u32::from(self.shape.has_groups())
             + u32::from(frontier.group_is_full(&self.shape, self.sequence));
         let pages = self.shape.geometry.pages_per_block();
@@ -127,15 +123,20 @@ impl<N: Nand> PageMap<N> {
 
     /// Closes the open group of `stream`, if there is one.
     pub(super) fn close_group(&mut self, stream: Stream, cause: Cause) -> Result<()> {
-        while !self.frontiers[stream as usize].members.is_empty() {
+        while !self.frontiers[stream.0 as usize].members.is_empty() {
             self.try_close_group(stream, cause)?;
         }
         Ok(())
     }
 
+    /// All frontiers.
+    pub(super) fn streams(&self) -> impl Iterator<Item = Stream> + use<N> {
+        (0..self.shape.frontiers).map(Stream)
+    }
+
     /// Closes the open groups of all streams.
     pub(super) fn close_all_groups(&mut self, cause: Cause) -> Result<()> {
-        Stream::ALL.into_iter().try_for_each(|stream| self.close_group(stream, cause))
+        self.streams().try_for_each(|stream| self.close_group(stream, cause))
     }
 
     fn next_sequence(&mut self) -> u64 {
@@ -149,7 +150,7 @@ impl<N: Nand> PageMap<N> {
         // A group may be closed on the last page, but not begin there.
         let end = self.shape.geometry.pages_per_block() - u32::from(self.shape.has_groups());
         loop {
-            let frontier = &self.frontiers[stream as usize];
+            let frontier = &self.frontiers[stream.0 as usize];
             let Some(block) = frontier.block else {
                 self.open_block(stream)?;
                 continue;
@@ -159,7 +160,7 @@ impl<N: Nand> PageMap<N> {
             } else if frontier.next < end {
                 return Ok(Page(self.shape.geometry.first_page(block).0 + frontier.next));
             } else {
-                self.frontiers[stream as usize].block = None;
+                self.frontiers[stream.0 as usize].block = None;
                 self.close_block(block);
             }
         }
@@ -167,7 +168,7 @@ impl<N: Nand> PageMap<N> {
 
     /// Counts a page that was programmed at the frontier.
     fn advance(&mut self, stream: Stream, sector: u32, sequence: u64) {
-        let frontier = &mut self.frontiers[stream as usize];
+        let frontier = &mut self.frontiers[stream.0 as usize];
         frontier.next += 1;
         if self.shape.has_groups() {
             if frontier.members.is_empty() {
@@ -182,7 +183,7 @@ impl<N: Nand> PageMap<N> {
     /// Programs the page that closes the open group. If the chip refuses it, the group is open
     /// again in another block.
     fn try_close_group(&mut self, stream: Stream, cause: Cause) -> Result<()> {
-        let frontier = &self.frontiers[stream as usize];
+        let frontier = &self.frontiers[stream.0 as usize];
         let Some(block) = frontier.block else {
             return Ok(());
         };
@@ -195,7 +196,7 @@ impl<N: Nand> PageMap<N> {
             Ok(()) => {
                 self.statistics.pages_programmed += 1;
                 self.statistics.pages_of_metadata += 1;
-                let frontier = &mut self.frontiers[stream as usize];
+                let frontier = &mut self.frontiers[stream.0 as usize];
                 frontier.members.clear();
                 frontier.next += 1;
                 self.notes[block.0 as usize].seal = place;
@@ -207,14 +208,16 @@ impl<N: Nand> PageMap<N> {
 
     /// Writes the first header of a new disk.
     pub(super) fn open_first_block(&mut self) -> Result<()> {
-        self.open_block(Stream::Host)
+        self.open_block(Stream(0))
     }
 
     /// Makes a free block the frontier of `stream`.
     fn open_block(&mut self, stream: Stream) -> Result<()> {
         loop {
-            let block = self.take_block()?;
-            let frontier = &mut self.frontiers[stream as usize];
+            let block = self.take_block(stream)?;
+            self.notes[block.0 as usize] =
+                Note { sequence: self.sequence, seal: 0, region: stream };
+            let frontier = &mut self.frontiers[stream.0 as usize];
             frontier.block = Some(block);
             frontier.next = 0;
             let dirty = self.blocks.next_free().filter(|(_, role)| *role == Role::Dirty);
@@ -228,7 +231,7 @@ impl<N: Nand> PageMap<N> {
             }
             match self.write_header(block) {
                 Ok(()) => {
-                    self.frontiers[stream as usize].next = 1;
+                    self.frontiers[stream.0 as usize].next = 1;
                     return Ok(());
                 }
                 Err(error) => self.abandon(stream, error)?,
@@ -240,25 +243,28 @@ impl<N: Nand> PageMap<N> {
     /// becomes like any other.
     fn write_header(&mut self, block: Block) -> Result<()> {
         let sequence = self.next_sequence();
-        let header = Header { sequence, sectors: self.disk.sectors() as u32 };
+        let header = Header {
+            mark: self.kind.mark(),
+            sequence,
+            sectors: self.disk.sectors() as u32,
+            frontiers: self.shape.frontiers,
+        };
         let open = self.frontiers.iter().filter(|frontier| !frontier.members.is_empty());
         let since = open.map(|frontier| frontier.since).fold(self.guard, u64::min);
-        let notes = &self.notes;
-        let freed = |block: &Block| notes.get(block.0 as usize).map_or(0, |note| note.sequence);
+        let (notes, has_groups) = (&self.notes, self.shape.has_groups());
         // What was freed later may have its newer copies in a group that can still be lost.
-        let settled = self.blocks.free().take_while(|block| freed(block) <= since);
+        let is_settled = |block: &Block| !has_groups || notes[block.0 as usize].sequence <= since;
+        let settled = self.blocks.free().take_while(is_settled);
         self.covered = program_header(
             &mut self.nand,
             &self.shape,
             block,
-            (header, settled),
+            (header, settled, &self.wear),
             &mut self.buffers.own,
         )?;
         self.statistics.pages_programmed += 1;
         self.statistics.pages_of_metadata += 1;
-        if let Some(note) = self.notes.get_mut(block.0 as usize) {
-            *note = super::Note { sequence, seal: 0 };
-        }
+        self.notes[block.0 as usize].sequence = sequence;
         if let Some(before) = self.pinned.replace(block)
             && self.blocks.role(before) == Role::Pinned
         {
@@ -267,19 +273,21 @@ impl<N: Nand> PageMap<N> {
         Ok(())
     }
 
-    /// Takes the first free block, erased.
-    fn take_block(&mut self) -> Result<Block> {
+    /// Takes a free block for `stream`, erased.
+    fn take_block(&mut self, stream: Stream) -> Result<Block> {
         loop {
-            let full = Error::Full { blocks_free: self.blocks.free_count(), blocks_needed: 1 };
-            let (block, role) = self.blocks.next_free().ok_or(full)?;
-            if role == Role::Dirty {
+            let block = self.choose_free(stream)?;
+            if self.close_group_while_it_can_be_rescued(block)? {
+                continue;
+            }
+            if self.blocks.role(block) == Role::Dirty {
                 if self.close_groups_before(block)? {
                     continue;
                 }
                 if !self.erase(block)? {
                     self.blocks.take(block, Role::Bad);
                     self.covered = self.covered.saturating_sub(1);
-                    self.statistics.blocks_retired += 1;
+                    self.count_bad(block);
                     self.nand.mark_bad(block)?;
                     continue;
                 }
@@ -290,11 +298,55 @@ impl<N: Nand> PageMap<N> {
         }
     }
 
+    /// Closes the oldest open group if few blocks beside `taken` became free before it; returns
+    /// whether it did, after which everything may have changed.
+    ///
+    /// The chip may refuse the page that closes a group. What the group holds is written to other
+    /// blocks then, and only those may be erased for it that became free before the group began.
+    fn close_group_while_it_can_be_rescued(&mut self, taken: Block) -> Result<bool> {
+        let frontiers = self.streams().zip(&*self.frontiers);
+        let open = frontiers.filter(|(_, frontier)| !frontier.members.is_empty());
+        let oldest = open.map(|(stream, frontier)| (frontier.since, stream)).min_by_key(|it| it.0);
+        let Some((since, stream)) = oldest.filter(|_| self.guard == u64::MAX) else {
+            return Ok(false);
+        };
+        let older = self.blocks.free().take_while(|block| self.freed(*block) <= since);
+        if older.filter(|block| *block != taken).take(RESCUES).count() == RESCUES {
+            return Ok(false);
+        }
+        self.close_group(stream, Cause::Reclamation)?;
+        Ok(true)
+    }
+
+    /// The free block that `stream` takes next: of those that the newest header names, the one
+    /// that levelling wants; if it names none, the one that was freed first.
+    fn choose_free(&self, stream: Stream) -> Result<Block> {
+        let blocks_free = self.blocks.free_count();
+        let (first, _) =
+            self.blocks.next_free().ok_or(Error::Full { blocks_free, blocks_needed: 1 })?;
+        let wear = |block: &Block| self.wear.erases(*block);
+        let named = self.named_free();
+        let chosen = match (self.levelling, self.placement.warmth(stream)) {
+            (Levelling::None, _) | (_, Warmth::Mean) => None,
+            (_, Warmth::Hot) => named.min_by_key(wear),
+            (_, Warmth::Cold) => named.max_by_key(wear),
+        };
+        Ok(chosen.unwrap_or(first))
+    }
+
+    /// The free blocks that the newest header names, and that may be erased now.
+    pub(super) fn named_free(&self) -> impl Iterator<Item = Block> {
+        let named = self.blocks.free().take(self.covered as usize);
+        named.filter(|block| self.freed(*block) <= self.guard)
+    }
+
     /// Erases a block; returns false if the chip refused.
     fn erase(&mut self, block: Block) -> Result<bool> {
         match self.nand.erase(block, Cause::Reclamation) {
             Ok(()) => {
                 self.statistics.blocks_erased += 1;
+                self.wear.erased(block);
+                self.statistics.erases = Some(self.wear.summary());
                 Ok(true)
             }
             Err(Error::EraseRefused { .. }) => Ok(false),
@@ -304,7 +356,7 @@ impl<N: Nand> PageMap<N> {
 
     /// The sequence at which the free `block` became free; 0 where that does not matter.
     fn freed(&self, block: Block) -> u64 {
-        self.notes.get(block.0 as usize).map_or(0, |note| note.sequence)
+        if self.shape.has_groups() { self.notes[block.0 as usize].sequence } else { 0 }
     }
 
     /// Closes a group that may hold the newer copy of a page of the free `block`; returns true if
@@ -314,8 +366,8 @@ impl<N: Nand> PageMap<N> {
         if freed > self.guard {
             return Err(Error::Full { blocks_free: 0, blocks_needed: 1 });
         }
-        for stream in Stream::ALL {
-            let frontier = &self.frontiers[stream as usize];
+        for stream in self.streams() {
+            let frontier = &self.frontiers[stream.0 as usize];
             if !frontier.members.is_empty() && frontier.since < freed {
                 self.close_group(stream, Cause::Reclamation)?;
                 return Ok(true);
@@ -326,19 +378,25 @@ impl<N: Nand> PageMap<N> {
 
     /// Says that nothing more will be programmed in `block`.
     pub(super) fn close_block(&mut self, block: Block) {
+        self.close_block_of(block, self.sequence);
+    }
+
+    /// The same, of a block in which nothing changed since `time`.
+    pub(super) fn close_block_of(&mut self, block: Block, time: u64) {
         if self.pinned == Some(block) {
             self.blocks.set(block, Role::Pinned);
             return;
         }
         self.blocks.set(block, Role::Closed);
-        self.victims.insert(&mut self.blocks.links, block, self.map.live_pages(block));
+        let live = self.map.live_pages(block);
+        self.candidates.insert(&mut self.blocks.links, block, live, time);
     }
 
     /// Gives up the frontier of `stream`, on which a program failed with `error`: whatever that
     /// left, the block is never continued. Succeeds if the chip refused the program, so that it
     /// can be tried again elsewhere.
     fn abandon(&mut self, stream: Stream, error: Error) -> Result<()> {
-        let frontier = &mut self.frontiers[stream as usize];
+        let frontier = &mut self.frontiers[stream.0 as usize];
         let Some(block) = frontier.block.take() else {
             return Err(error);
         };

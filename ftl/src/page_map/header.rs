@@ -1,13 +1,17 @@
 //! The header page: what the disk is, and which blocks hold nothing.
 //!
 //! ```text
-//! byte  0..4   "FTPM"
+//! byte  0..4   "FTPM", or "FTDC" if sectors are clustered
 //!       4..8   format version
 //!       8..16  sequence
 //!      16..20  sectors of the disk; 0 while the chip is being formatted
-//!      20..24  blocks in the list
-//!      24..28  CRC-32C of bytes 0..24, the list and the page's own address
-//!      28..    list of blocks, 4 bytes each
+//!      20..24  erases that every block had at least
+//!      24      frontiers that the disk has room for
+//!      25      blocks that share a byte of the table, as a power of two
+//!      26..28  blocks in the list
+//!      28..32  CRC-32C of all other bytes and of the page's own address
+//!      32..    list of blocks, 4 bytes each; at most an eighth of the bytes from here on, or 4
+//!      behind  the table of erases: see `wear`
 //! ```
 //!
 //! A header stands only on the first page of a block. Without a spare area every block begins
@@ -19,29 +23,30 @@
 
 use device::{Block, Page};
 
+use super::wear::{Scale, Wear};
 use crate::bytes::{long, word};
 use crate::checksum::checksum_of;
 
-const MAGIC: [u8; 4] = *b"FTPM";
 pub(crate) const VERSION: u32 = 1;
-const HEAD: usize = 28;
+const HEAD: usize = 32;
 
 /// The sequence of the header that stands on a chip while it is being formatted.
 pub(crate) const FORMATTING: u64 = (1 << 48) - 1;
 
-/// The magic as a number, for errors.
-pub(crate) const MARK: u32 = u32::from_le_bytes(MAGIC);
-
 /// Blocks that the list of a header of `page_bytes` bytes has room for.
-pub(crate) const fn capacity(page_bytes: u32) -> usize {
-    (page_bytes as usize - HEAD) / 4
+pub(crate) const fn capacity(page_bytes: usize) -> usize {
+    let eighth = (page_bytes - HEAD) / 32;
+    if eighth < 4 { 4 } else { eighth }
 }
 
-/// What a header says beside its list.
+/// What a header says beside its list and its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// The kind of disk.
+    pub(crate) mark: [u8; 4],
     pub(crate) sequence: u64,
     pub(crate) sectors: u32,
+    pub(crate) frontiers: u8,
 }
 
 /// What stands where a header may stand.
@@ -56,52 +61,69 @@ pub(crate) enum Found {
 }
 
 impl Header {
-    /// Fills `bytes` with the header and as much of `list` as there is room for; returns how many
-    /// blocks it names.
+    /// Fills `bytes` with the header, as much of `list` as there is room for, and the table of
+    /// erases; returns how many blocks it names.
     pub(crate) fn encode(
         &self,
         page: Page,
         list: impl Iterator<Item = Block>,
+        wear: &Wear,
         bytes: &mut [u8],
     ) -> u32 {
         bytes.fill(0xFF);
-        bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.sectors.to_le_bytes());
-        let mut listed = 0_u32;
-        for (place, block) in bytes[HEAD..].chunks_exact_mut(4).zip(list) {
+        let room = 4 * capacity(bytes.len());
+        let (places, table) = bytes[HEAD..].split_at_mut(room);
+        let mut listed = 0_u16;
+        for (place, block) in places.chunks_exact_mut(4).zip(list) {
             place.copy_from_slice(&block.0.to_le_bytes());
             listed += 1;
         }
-        bytes[20..24].copy_from_slice(&listed.to_le_bytes());
-        let end = HEAD + listed as usize * 4;
-        let sum = checksum_of(&[&bytes[..24], &bytes[HEAD..end], &page.0.to_le_bytes()]);
-        bytes[24..28].copy_from_slice(&sum.to_le_bytes());
-        listed
+        let scale = wear.fill(table);
+        bytes[..4].copy_from_slice(&self.mark);
+        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.sectors.to_le_bytes());
+        bytes[20..24].copy_from_slice(&scale.base.to_le_bytes());
+        bytes[24..26].copy_from_slice(&[self.frontiers, scale.shift]);
+        bytes[26..28].copy_from_slice(&listed.to_le_bytes());
+        let sum = check(bytes, page);
+        bytes[28..32].copy_from_slice(&sum.to_le_bytes());
+        listed.into()
     }
 
-    pub(crate) fn decode(bytes: &[u8], page: Page) -> Found {
-        let listed = word(bytes, 20) as usize;
-        if bytes[..4] != MAGIC || listed > capacity(bytes.len() as u32) {
-            return Found::Nothing;
-        }
-        let end = HEAD + listed * 4;
-        let sum = checksum_of(&[&bytes[..24], &bytes[HEAD..end], &page.0.to_le_bytes()]);
-        if sum != word(bytes, 24) {
+    /// The header of a disk with this mark, if there is one.
+    pub(crate) fn decode(bytes: &[u8], page: Page, mark: [u8; 4]) -> Found {
+        if bytes[..4] != mark || check(bytes, page) != word(bytes, 28) {
             return Found::Nothing;
         }
         match word(bytes, 4) {
-            VERSION => Found::Header(Header { sequence: long(bytes, 8), sectors: word(bytes, 16) }),
+            VERSION if bytes[24] > 0 => Found::Header(Header {
+                mark,
+                sequence: long(bytes, 8),
+                sectors: word(bytes, 16),
+                frontiers: bytes[24],
+            }),
+            VERSION => Found::Nothing,
             version => Found::OtherVersion(version),
         }
     }
 
     /// The blocks that a header names, which [`Header::decode`] found to be one.
     pub(crate) fn list(bytes: &[u8]) -> impl Iterator<Item = Block> {
-        let listed = word(bytes, 20) as usize;
-        bytes[HEAD..].chunks_exact(4).take(listed).map(|bytes| Block(word(bytes, 0)))
+        let listed = u16::from_le_bytes([bytes[26], bytes[27]]);
+        let places = &bytes[HEAD..HEAD + 4 * capacity(bytes.len())];
+        places.chunks_exact(4).take(listed.into()).map(|bytes| Block(word(bytes, 0)))
     }
+
+    /// The erases of `block` by the table of a header, which [`Header::decode`] found to be one.
+    pub(crate) fn erases(bytes: &[u8], block: Block) -> u32 {
+        let scale = Scale { base: word(bytes, 20), shift: bytes[25] };
+        scale.erases(&bytes[HEAD + 4 * capacity(bytes.len())..], block)
+    }
+}
+
+fn check(bytes: &[u8], page: Page) -> u32 {
+    checksum_of(&[&bytes[..28], &bytes[HEAD..], &page.0.to_le_bytes()])
 }
 
 #[cfg(test)]
@@ -111,23 +133,35 @@ mod tests {
     use device::{Block, Page};
 
     use super::{Found, Header, capacity};
+    use crate::page_map::wear::Wear;
+
+    const MARK: [u8; 4] = *b"FTPM";
 
     #[test]
     fn a_header_comes_back_as_it_was_and_only_on_its_own_page() {
-        let header = Header { sequence: 1 << 41, sectors: 1000 };
-        let mut bytes = [0; 64];
-        assert_eq!(capacity(64), 9);
-        assert_eq!(header.encode(Page(3), (0..20).map(Block), &mut bytes), 9);
-        assert_eq!(Header::decode(&bytes, Page(3)), Found::Header(header));
-        assert_eq!(Header::decode(&bytes, Page(4)), Found::Nothing);
-        let blocks: Vec<Block> = Header::list(&bytes).collect();
-        assert_eq!(blocks, (0..9).map(Block).collect::<Vec<_>>());
-        for byte in 0..64 {
-            bytes[byte] ^= 0x80;
-            assert_eq!(Header::decode(&bytes, Page(3)), Found::Nothing, "byte {byte}");
-            bytes[byte] ^= 0x80;
+        let header = Header { mark: MARK, sequence: 1 << 41, sectors: 1000, frontiers: 3 };
+        let wear = Wear::of(20, |block| Some(500 + block.0 % 2));
+        for (page_bytes, room) in [(64, 4), (512, 15)] {
+            let mut bytes = [0; 512];
+            let bytes = &mut bytes[..page_bytes];
+            assert_eq!(capacity(page_bytes), room);
+            assert_eq!(header.encode(Page(3), (0..20).map(Block), &wear, bytes), room as u32);
+            let decode = |bytes: &[u8], page| Header::decode(bytes, page, MARK);
+            assert_eq!(decode(bytes, Page(3)), Found::Header(header));
+            assert_eq!(decode(bytes, Page(4)), Found::Nothing);
+            assert_eq!(Header::decode(bytes, Page(3), *b"FTDC"), Found::Nothing);
+            let blocks: Vec<u32> = Header::list(bytes).map(|block| block.0).collect();
+            assert_eq!(blocks, (0..room as u32).collect::<Vec<_>>());
+            let erases = [0, 1, 18, 19].map(|block| Header::erases(bytes, Block(block)));
+            let shared = if page_bytes == 64 { [501, 501, 501, 501] } else { [500, 501, 500, 501] };
+            assert_eq!(erases, shared);
+            for byte in 0..page_bytes {
+                bytes[byte] ^= 0x80;
+                assert_eq!(decode(bytes, Page(3)), Found::Nothing, "byte {byte}");
+                bytes[byte] ^= 0x80;
+            }
         }
-        assert_eq!(Header::decode(&[0xFF; 64], Page(3)), Found::Nothing);
-        assert_eq!(Header::decode(&[0; 64], Page(0)), Found::Nothing);
+        assert_eq!(Header::decode(&[0xFF; 64], Page(3), MARK), Found::Nothing);
+        assert_eq!(Header::decode(&[0; 64], Page(0), MARK), Found::Nothing);
     }
 }

@@ -1,7 +1,8 @@
 //! A page-mapped translation layer: any sector on any page.
 //!
 //! A sector is a page. Writes go to frontiers, blocks that are filled page by page: one for what
-//! users write, one for what collection moves. A map in RAM tells where each sector is; when a
+//! users write, one for what collection moves, one for what levelling moves; or, in DAC, one for
+//! each region. A map in RAM tells where each sector is; when a
 //! disk is opened it is rebuilt from metadata on the chip.
 //!
 //! | file | concern |
@@ -10,8 +11,11 @@
 //! | `map` | sectors to pages, live pages |
 //! | `blocks` | what each block is for |
 //! | `frontier` | writing pages, closing groups, headers, chips that refuse |
-//! | `victim` | which block to collect: the policy |
+//! | `placement` | which frontier a page goes to; DAC's regions |
+//! | `victim` | which block to collect |
 //! | `collect` | moving live pages away |
+//! | `wear`, `level` | erases of each block, and how they are spread |
+//! | `scrub` | moving pages in which bits flip |
 //! | `format`, `rebuild` | a new disk, and one that is there |
 //! | `spare`, `closing`, `header` | bytes on flash |
 //!
@@ -31,20 +35,26 @@
 //! A trim lasts until the disk is opened again; then the sector may have what it ever held.
 //!
 //! # Memory
-//! 4 bytes a sector, a bit a page, 13 bytes a block (29 without a spare area), 8 bytes for each
-//! page of one block, two pages, and without a spare area 24 bytes for each page of a group.
+//! 4 bytes a sector, a bit a page, 35 bytes a block (43 with cost-benefit), 8 bytes for each page
+//! of one block, two pages, and without a spare area 8 bytes for each page of a group, once for
+//! each frontier and once more.
 //! [`PageMap::table_bytes`](device::Sectors::table_bytes) adds it up. Nothing is allocated after
 //! opening.
 
 mod closing;
 mod collect;
+mod dac;
 mod format;
 mod frontier;
 mod header;
+mod level;
 mod map;
+mod placement;
 mod rebuild;
+mod scrub;
 mod shape;
 mod victim;
+mod wear;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -52,24 +62,37 @@ use alloc::vec::Vec;
 
 use device::{Block, Cause, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors};
 
-use crate::{Layer, Statistics, blocks, spare};
+use crate::{Layer, Levelling, Options, Statistics, Victim, blocks, spare};
 use blocks::{Blocks, Role};
 use closing::Member;
-use frontier::{Frontier, Stream, Write};
+pub use dac::Dac;
+use frontier::{Frontier, Write};
+use level::Hand;
 use map::Map;
-use shape::{STREAMS, Shape};
+use placement::{Held, Kind, Placement, Stream};
+use scrub::Suspects;
+use shape::Shape;
 use spare::DataCheck;
-use victim::Greedy;
+use victim::Candidates;
+use wear::Wear;
 
-/// A disk out of a raw NAND chip, by page mapping with greedy collection.
+/// A disk out of a raw NAND chip, by page mapping.
 pub struct PageMap<N> {
     nand: N,
+    kind: Kind,
     shape: Shape,
     disk: SectorGeometry,
     map: Map,
     blocks: Blocks,
-    victims: Greedy,
-    frontiers: [Frontier; STREAMS as usize],
+    /// What else is to be known of each block.
+    notes: Box<[Note]>,
+    wear: Wear,
+    levelling: Levelling,
+    hand: Hand,
+    candidates: Candidates,
+    victim: Victim,
+    placement: Placement,
+    frontiers: Box<[Frontier]>,
     /// The block that the newest header stands in; `None` only while a disk is made.
     pinned: Option<Block>,
     /// How many free blocks, from the first on, the newest header names.
@@ -78,21 +101,28 @@ pub struct PageMap<N> {
     guard: u64,
     /// The sequence of the next page.
     sequence: u64,
-    /// For each block, where there are groups: what else is to be known of it.
-    notes: Box<[Note]>,
     buffers: Buffers,
+    /// Flipped bits from which on a page is moved; 0 for never.
+    scrub_from: u16,
+    suspects: Suspects,
     statistics: Statistics,
     /// Why the disk can only be read until it is opened again.
     broken: Option<Error>,
 }
 
-/// What is to be known of a block where there are groups.
-#[derive(Clone, Copy, Default)]
+/// What is to be known of a block.
+#[derive(Clone, Copy)]
 struct Note {
-    /// In a free block the sequence at which it became free, in others that of its header.
+    /// In a free block the sequence at which it became free, in others that of its first page.
     sequence: u64,
-    /// The place of the last page that closes a group; 0 if there is none.
+    /// Where there are groups, the place of the last page that closes one; 0 if there is none.
     seal: u32,
+    /// The frontier that it was filled for.
+    region: Stream,
+}
+
+impl Note {
+    const NONE: Note = Note { sequence: 0, seal: 0, region: Stream(0) };
 }
 
 /// Scratch space.
@@ -105,28 +135,49 @@ struct Buffers {
     members: Vec<Member>,
 }
 
+/// What a disk is.
+struct Plan {
+    kind: Kind,
+    shape: Shape,
+    disk: SectorGeometry,
+}
+
 impl<N: Nand> PageMap<N> {
     /// The parts of a disk whose map is empty.
-    fn assemble(nand: N, shape: Shape, disk: SectorGeometry, blocks: Blocks) -> Self {
+    fn assemble(
+        nand: N,
+        Plan { kind, shape, disk }: Plan,
+        (blocks, wear): (Blocks, Wear),
+        options: &Options,
+    ) -> Self {
         let geometry = shape.geometry;
         let page = || vec![0xFF; geometry.page_bytes() as usize].into_boxed_slice();
-        let notes = if shape.has_groups() { geometry.blocks() as usize } else { 0 };
         let members = Vec::with_capacity(shape.group() as usize);
+        let victim = options.victim().unwrap_or(kind.victim());
+        let erases = Some(wear.summary());
         PageMap {
             nand,
+            kind,
             shape,
             disk,
             map: Map::new(geometry, disk.sectors() as u32),
             blocks,
-            victims: Greedy::new(geometry.pages_per_block()),
-            frontiers: [Frontier::new(shape.group()), Frontier::new(shape.group())],
+            notes: vec![Note::NONE; geometry.blocks() as usize].into_boxed_slice(),
+            wear,
+            levelling: options.levelling(),
+            hand: Hand::default(),
+            candidates: Candidates::new(victim, geometry.blocks(), geometry.pages_per_block()),
+            victim,
+            placement: kind.placement(options, shape.frontiers, disk.sectors()),
+            frontiers: (0..shape.frontiers).map(|_| Frontier::new(shape.group())).collect(),
             pinned: None,
             covered: 0,
             guard: u64::MAX,
             sequence: 1,
-            notes: vec![Note::default(); notes].into_boxed_slice(),
             buffers: Buffers { moved: page(), own: page(), members },
-            statistics: Statistics::default(),
+            scrub_from: options.scrub(),
+            suspects: Suspects::default(),
+            statistics: Statistics { erases, ..Statistics::default() },
             broken: None,
         }
     }
@@ -160,7 +211,11 @@ impl<N: Nand> PageMap<N> {
             let (piece, rest) = into.split_at_mut(into.len().min(sector_bytes - offset));
             match self.map.page_of(sector) {
                 Some(page) => {
-                    self.nand.read(page, offset as u32, piece, &mut [], cause)?;
+                    let bits = self.nand.read(page, offset as u32, piece, &mut [], cause)?;
+                    if bits > 0 {
+                        self.statistics.bits_corrected += u64::from(bits);
+                        self.suspect(sector, bits);
+                    }
                 }
                 None => piece.fill(0),
             }
@@ -170,10 +225,13 @@ impl<N: Nand> PageMap<N> {
     }
 
     fn write_one(&mut self, sector: u32, data: &[u8], cause: Cause) -> Result<()> {
-        self.make_room()?;
+        let before = if self.placement.looks_back() { self.held(sector) } else { None };
+        let stream = self.placement.of_write(before);
+        self.make_room(stream)?;
         // Groups need no checksum of the data: see `closing`.
         let check = (!self.shape.has_groups()).then(|| DataCheck::of(data));
-        let page = self.append(Stream::Host, Write { sector, data, check }, cause)?;
+        let page = self.append(stream, Write { sector, data, check }, cause)?;
+        self.frontiers[stream.0 as usize].unflushed = true;
         if let Some(died) = self.map.place(sector, page) {
             self.page_died(self.shape.geometry.block_of(died));
         }
@@ -181,11 +239,20 @@ impl<N: Nand> PageMap<N> {
         Ok(())
     }
 
+    /// What is known of the block that holds `sector`.
+    fn held(&self, sector: u32) -> Option<Held> {
+        let block = self.shape.geometry.block_of(self.map.page_of(sector)?);
+        let Note { sequence, region, .. } = self.notes[block.0 as usize];
+        Some(Held { region, age: self.sequence - sequence })
+    }
+
     /// Keeps the lists right after a page of `block` died.
     fn page_died(&mut self, block: Block) {
         let live = self.map.live_pages(block);
         match self.blocks.role(block) {
-            Role::Closed => self.victims.page_died(&mut self.blocks.links, block, live),
+            Role::Closed => {
+                self.candidates.page_died(&mut self.blocks.links, block, live, self.sequence);
+            }
             Role::Held if live == 0 => self.release(block),
             _ => {}
         }
@@ -214,7 +281,8 @@ impl<N: Nand> Sectors for PageMap<N> {
         for request in requests.iter() {
             self.disk.check_bytes(request.first, request.offset, request.into.len())?;
         }
-        requests.iter_mut().try_for_each(|request| self.read_one(request, cause))
+        requests.iter_mut().try_for_each(|request| self.read_one(request, cause))?;
+        self.scrub()
     }
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
@@ -242,7 +310,13 @@ impl<N: Nand> Sectors for PageMap<N> {
 
     fn flush(&mut self, cause: Cause) -> Result<()> {
         self.check_working()?;
-        self.close_group(Stream::Host, cause)
+        for stream in self.streams() {
+            if self.frontiers[stream.0 as usize].unflushed {
+                self.close_group(stream, cause)?;
+                self.frontiers[stream.0 as usize].unflushed = false;
+            }
+        }
+        Ok(())
     }
 
     fn table_bytes(&self) -> u64 {
@@ -250,7 +324,8 @@ impl<N: Nand> Sectors for PageMap<N> {
         let own = size_of_val(&*buffers.moved) + size_of_val(&*buffers.own);
         let members = buffers.members.capacity() * size_of::<Member>();
         let groups: u64 = self.frontiers.iter().map(Frontier::memory).sum();
-        let tables = self.map.memory() + self.blocks.memory() + self.victims.memory();
+        let blocks = self.blocks.memory() + self.candidates.memory() + self.wear.memory();
+        let tables = self.map.memory() + blocks;
         tables + groups + (own + members + size_of_val(&*self.notes)) as u64
     }
 

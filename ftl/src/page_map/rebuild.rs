@@ -19,9 +19,11 @@ use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
 
 use super::blocks::{Blocks, Role};
 use super::header::{self, FORMATTING, Header};
+use super::placement::Kind as DiskKind;
 use super::shape::Shape;
 use super::spare::{self, Kind, Metadata};
-use super::{Note, PageMap, closing};
+use super::wear::Wear;
+use super::{Note, PageMap, Plan, closing};
 use crate::Options;
 use crate::reading::{intact, read_spare, readable};
 
@@ -34,34 +36,36 @@ impl<N: Nand> PageMap<N> {
     /// # Errors
     /// [`Error::NotFormatted`] if the chip holds no disk of this layer and version, or the chip
     /// failed.
-    pub fn open(nand: N, _options: Options) -> Result<Self> {
-        let shape = Shape::new(nand.geometry())?;
-        let page = vec![0; shape.geometry.page_bytes() as usize];
-        let mut scan = Scan { nand, shape, page };
+    pub fn open(nand: N, options: Options) -> Result<Self> {
+        Self::open_kind(nand, DiskKind::PageMap, &options)
+    }
+
+    /// Opens the disk of `kind` on `nand`.
+    pub(super) fn open_kind(nand: N, kind: DiskKind, options: &Options) -> Result<Self> {
+        let geometry = nand.geometry();
+        let page = vec![0; geometry.page_bytes() as usize];
+        let mut scan = Scan { nand, kind, shape: Shape::new(geometry, 1)?, page };
         let survey = scan.survey()?;
-        let (blocks, first) = (shape.geometry.blocks(), &survey.first);
-        let mut disk = Self::assemble(scan.nand, shape, survey.disk, Blocks::new(blocks));
-        if shape.has_groups() {
-            for (note, first) in disk.notes.iter_mut().zip(first) {
-                note.sequence = first.unwrap_or(0);
-            }
+        let shape = Shape::new(geometry, survey.header.frontiers)?;
+        let plan = Plan { kind, shape, disk: survey.disk };
+        let wear = Wear::of(geometry.blocks(), |block| survey.erases[block.0 as usize]);
+        let blocks = Blocks::new(geometry.blocks());
+        let mut disk = Self::assemble(scan.nand, plan, (blocks, wear), options);
+        for (note, first) in disk.notes.iter_mut().zip(&survey.first) {
+            note.sequence = first.unwrap_or(0);
         }
-        let last = disk.merge(first)?;
-        disk.sort_blocks(&survey)?;
+        let order = survey.order();
+        let last = disk.merge(&order)?;
+        disk.sort_blocks(&survey, &order)?;
         // One sequence is left out: a torn page may have had it.
         disk.sequence = last.max(survey.header.sequence) + 2;
         Ok(disk)
     }
 
-    /// Maps the pages of all blocks in the order of their sequences; returns the last one.
-    fn merge(&mut self, first: &[Option<u64>]) -> Result<u64> {
-        let mut order: Vec<(u64, Block)> = (0..)
-            .map(Block)
-            .zip(first)
-            .filter_map(|(block, first)| Some(((*first)?, block)))
-            .collect();
-        order.sort_unstable();
-        let mut order = order.into_iter().peekable();
+    /// Maps the pages of all blocks, given in the order of their first pages, in the order of
+    /// their sequences; returns the last one.
+    fn merge(&mut self, order: &[(u64, Block)]) -> Result<u64> {
+        let mut order = order.iter().copied().peekable();
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         let mut open: Vec<Loaded> = Vec::new();
         let mut last = 0;
@@ -166,30 +170,35 @@ impl<N: Nand> PageMap<N> {
     }
 
     /// Gives every good block its role: those that the header names are used first.
-    fn sort_blocks(&mut self, survey: &Survey) -> Result<()> {
+    fn sort_blocks(&mut self, survey: &Survey, order: &[(u64, Block)]) -> Result<()> {
         self.pinned = Some(survey.header_block);
         self.blocks.set(survey.header_block, Role::Pinned);
         for block in survey.listed.iter().copied() {
-            let unused = self.blocks.role(block) == Role::Bad && self.map.live_pages(block) == 0;
-            if unused && block != survey.header_block && !self.nand.is_bad(block)? {
-                self.blocks.release(block, Role::Dirty);
+            if self.map.live_pages(block) == 0 {
+                self.free_if_unused(block)?;
             }
         }
         self.covered = self.blocks.free_count();
-        for block in (0..self.shape.geometry.blocks()).map(Block) {
-            if self.blocks.role(block) != Role::Bad || self.nand.is_bad(block)? {
-                continue;
-            }
+        for (first, block) in order.iter().copied() {
             if self.map.live_pages(block) == 0 {
-                self.blocks.release(block, Role::Dirty);
-            } else {
-                self.close_block(block);
+                self.free_if_unused(block)?;
+            } else if self.blocks.role(block) == Role::Bad {
+                self.close_block_of(block, first);
             }
         }
+        for block in (0..self.shape.geometry.blocks()).map(Block) {
+            self.free_if_unused(block)?;
+        }
         for block in self.blocks.free() {
-            if let Some(note) = self.notes.get_mut(block.0 as usize) {
-                *note = Note::default();
-            }
+            self.notes[block.0 as usize] = Note::NONE;
+        }
+        Ok(())
+    }
+
+    /// Frees a good block that has no role yet.
+    fn free_if_unused(&mut self, block: Block) -> Result<()> {
+        if self.blocks.role(block) == Role::Bad && !self.nand.is_bad(block)? {
+            self.blocks.release(block, Role::Dirty);
         }
         Ok(())
     }
@@ -234,11 +243,25 @@ struct Survey {
     listed: Vec<Block>,
     /// For each block the sequence of its first page, if it holds anything.
     first: Vec<Option<u64>>,
+    /// For each good block its erases.
+    erases: Vec<Option<u32>>,
+}
+
+impl Survey {
+    /// The blocks that hold anything, in the order of their first pages.
+    fn order(&self) -> Vec<(u64, Block)> {
+        let blocks = (0..).map(Block).zip(&self.first);
+        let mut order: Vec<(u64, Block)> =
+            blocks.filter_map(|(block, first)| Some(((*first)?, block))).collect();
+        order.sort_unstable();
+        order
+    }
 }
 
 /// A chip about which nothing is known.
 struct Scan<N> {
     nand: N,
+    kind: DiskKind,
     shape: Shape,
     page: Vec<u8>,
 }
@@ -267,7 +290,7 @@ impl<N: Nand> Scan<N> {
         match newest {
             None => Err(self.not_formatted(other_version)),
             Some((Header { sequence: FORMATTING, .. }, _)) => {
-                Err(Error::NotFormatted { expected: header::MARK, found: 0 })
+                Err(Error::NotFormatted { expected: self.mark(), found: 0 })
             }
             Some((header, block)) => self.finish_survey((header, block), first),
         }
@@ -288,12 +311,27 @@ impl<N: Nand> Scan<N> {
         self.nand.read(geometry.first_page(header_block), 0, &mut self.page, &mut [], CAUSE)?;
         let listed: Vec<Block> =
             Header::list(&self.page).filter(|block| block.0 < geometry.blocks()).collect();
+        let mut erases = self.erases()?;
         for block in listed.iter().copied() {
-            if !self.begun_since(block, header.sequence, first[block.0 as usize])? {
-                first[block.0 as usize] = None;
+            let at = block.0 as usize;
+            if self.begun_since(block, header.sequence, first[at])? {
+                erases[at] = erases[at].map(|erases| erases.saturating_add(1));
+            } else {
+                first[at] = None;
             }
         }
-        Ok(Survey { disk, header, header_block, listed, first })
+        Ok(Survey { disk, header, header_block, listed, first, erases })
+    }
+
+    /// The erases of every good block by the header that was read.
+    fn erases(&mut self) -> Result<Vec<Option<u32>>> {
+        let blocks = (0..self.shape.geometry.blocks()).map(Block);
+        blocks
+            .map(|block| {
+                let bad = self.nand.is_bad(block)?;
+                Ok((!bad).then(|| Header::erases(&self.page, block)))
+            })
+            .collect()
     }
 
     /// Whether a block was erased and begun after the header with this sequence. What a torn
@@ -326,7 +364,7 @@ impl<N: Nand> Scan<N> {
         if !readable(self.nand.read(page, 0, &mut self.page, &mut [], CAUSE))? {
             return Ok(header::Found::Nothing);
         }
-        Ok(Header::decode(&self.page, page))
+        Ok(Header::decode(&self.page, page, self.kind.mark()))
     }
 
     /// The lowest sequence in a block, which is that of its first page unless that is damaged.
@@ -342,6 +380,11 @@ impl<N: Nand> Scan<N> {
         Ok(None)
     }
 
+    /// The mark of the disk as a number, for errors.
+    const fn mark(&self) -> u32 {
+        u32::from_le_bytes(self.kind.mark())
+    }
+
     /// Says what stands at the beginning of a chip that holds no disk.
     fn not_formatted(&mut self, other_version: Option<u32>) -> Error {
         if let Some(found) = other_version {
@@ -350,7 +393,7 @@ impl<N: Nand> Scan<N> {
         let mut mark = [0; 4];
         match self.nand.read(Page(0), 0, &mut mark, &mut [], CAUSE) {
             Ok(_) | Err(Error::Uncorrectable { .. }) => {
-                Error::NotFormatted { expected: header::MARK, found: u32::from_le_bytes(mark) }
+                Error::NotFormatted { expected: self.mark(), found: u32::from_le_bytes(mark) }
             }
             Err(error) => error,
         }

@@ -17,31 +17,30 @@ pub(crate) enum Place {
     },
 }
 
-/// Streams of writes; each has a frontier of its own.
-pub(crate) const STREAMS: u32 = 2;
-
 /// A chip as this layer uses it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) geometry: Geometry,
     pub(crate) place: Place,
+    /// Blocks that are filled at the same time, at most.
+    pub(crate) frontiers: u8,
 }
 
 impl Shape {
     /// # Errors
     /// [`Error::TooSmall`] if blocks have too few pages.
-    pub(crate) fn new(geometry: Geometry) -> Result<Self> {
+    pub(crate) fn new(geometry: Geometry, frontiers: u8) -> Result<Self> {
         let pages = geometry.pages_per_block();
         let (place, least) = if geometry.spare_bytes() as usize >= spare::BYTES {
             (Place::Spare, 4)
         } else {
             let group = closing::capacity(geometry.page_bytes()).min(pages.saturating_sub(2));
-            (Place::Closing { group }, 8)
+            (Place::Closing { group }, 5 + u32::from(frontiers))
         };
         if pages < least {
             return Err(Error::TooSmall { have: u64::from(pages), need: u64::from(least) });
         }
-        Ok(Shape { geometry, place })
+        Ok(Shape { geometry, place, frontiers })
     }
 
     /// The most data pages in a group; 0 where there are no groups.
@@ -76,28 +75,29 @@ impl Shape {
 
     /// Free blocks that collection restores before a user's write may take one.
     ///
-    /// Two are for the frontiers. The others are for power cuts: a cut during a collection closes
+    /// There is one for each frontier. The others are for power cuts: a cut during a collection closes
     /// the block that it wrote to, and leaves the live pages of its victim in two blocks. As the
     /// next collection takes the emptier one, each cut at least halves what has to be moved to
     /// win a block back, whatever the moment of the cut: after log2(pages a block) cuts in a row
     /// it is nothing.
     pub(crate) const fn reserve(&self) -> u32 {
-        2 + self.geometry.pages_per_block().next_power_of_two().ilog2()
+        let halvings = self.geometry.pages_per_block().next_power_of_two().ilog2();
+        self.frontiers as u32 + halvings
     }
 
     /// Blocks beyond those that the live sectors fill: the reserve, the frontiers, and the block
     /// with the newest header, which is no victim. With them there is always a block which is
     /// worth collecting.
     pub(crate) const fn spare_blocks(&self) -> u32 {
-        self.reserve() + STREAMS + 1
+        self.reserve() + self.frontiers as u32 + 1
     }
 
     /// Data pages that a block has to lack before it is worth collecting: without them nothing
-    /// is won, with groups up to two pages may go to groups that are closed early.
+    /// is won, with groups a page of each frontier may go to a group that is closed early.
     pub(crate) const fn slack(&self) -> u32 {
         match self.place {
             Place::Spare => 0,
-            Place::Closing { .. } => 2,
+            Place::Closing { .. } => self.frontiers as u32,
         }
     }
 
@@ -128,7 +128,8 @@ mod tests {
     use crate::Options;
 
     fn shape(page: u32, pages: u32, spare: u32) -> Shape {
-        Shape::new(Geometry::new(page, pages, 64).unwrap().with_spare(spare).unwrap()).unwrap()
+        let geometry = Geometry::new(page, pages, 64).unwrap().with_spare(spare).unwrap();
+        Shape::new(geometry, 3).unwrap()
     }
 
     #[test]
@@ -146,9 +147,9 @@ mod tests {
             let options = Options::default().with_over_provision(ratio).unwrap();
             shape.disk(good, &options).map(|disk| disk.sectors())
         };
-        assert_eq!(sectors(1000, 0.07), Ok(58_866));
-        assert_eq!(sectors(1000, 0.0), Ok((1000 - 11) * 63));
-        assert_eq!(sectors(12, 0.07), Ok(60));
-        assert_eq!(sectors(11, 0.07), Err(Error::TooSmall { have: 11, need: 12 }));
+        assert_eq!(sectors(1000, 0.07), Ok(58_747));
+        assert_eq!(sectors(1000, 0.0), Ok((1000 - 13) * 63));
+        assert_eq!(sectors(14, 0.07), Ok(60));
+        assert_eq!(sectors(13, 0.07), Err(Error::TooSmall { have: 13, need: 14 }));
     }
 }

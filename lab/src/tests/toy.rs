@@ -22,7 +22,7 @@ const PARAMETERS: &[Parameter] = &[
         default: "none",
     },
     Parameter { name: "after", about: "after so many updates", kind: Kind::Count, default: "100" },
-    Parameter { name: "fill", about: "percent", kind: Kind::Percent, default: "70" },
+    Parameter { name: "fill", about: "percent", kind: Kind::Percent(1), default: "70" },
 ];
 
 /// The least memory of a toy.

@@ -61,7 +61,7 @@ impl Counts {
             return Err(Error::NoOperations { hint: "give updates or --ops, 1 or more" });
         }
         if counts.total() > MOST {
-            return Err(Error::NoOperations { hint: "at most 1099511627776 can be counted" });
+            return Err(Error::TooManyOperations { operations: counts.total(), most: MOST });
         }
         Ok(counts)
     }

@@ -91,9 +91,33 @@ impl Columns {
     }
 }
 
+/// The longest line of a file, in bytes: a file without lines must not fill the memory.
+const LINE_BYTES_MOST: usize = 1 << 20;
+
+/// A file whose lines are not too long.
+struct ShortLines<R> {
+    below: R,
+    /// Bytes since the last end of a line.
+    line: usize,
+}
+
+impl<R: std::io::Read> std::io::Read for ShortLines<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.below.read(into)?;
+        for part in into[..count].split_inclusive(|byte| *byte == b'\n') {
+            self.line = if part.ends_with(b"\n") { 0 } else { self.line + part.len() };
+        }
+        if self.line > LINE_BYTES_MOST {
+            return Err(std::io::Error::other("a line of more than 1 MiB: this is no such file"));
+        }
+        Ok(count)
+    }
+}
+
 fn read(path: &Path, chosen: &Chosen) -> Outcome<Table> {
     let file = std::fs::File::open(path).map_err(InputFault::Unreadable)?;
-    let mut reader = Reader::from_reader(std::io::BufReader::new(file));
+    let mut reader =
+        Reader::from_reader(ShortLines { below: std::io::BufReader::new(file), line: 0 });
     let header = reader.headers().map_err(fault)?.clone();
     if header.is_empty() {
         return Err(InputFault::Empty);

@@ -1,0 +1,94 @@
+//! Scrubbing: pages in which bits flip are moved before more bits flip than can be corrected.
+
+use device::{Error, Nand, Result};
+
+use super::PageMap;
+use super::collect::CAUSE;
+use super::frontier::Write;
+use super::spare::{self, Found, Metadata};
+use crate::reading::readable;
+
+/// Sectors that should be moved. One that finds no room is met again when it is read again.
+#[derive(Default)]
+pub(super) struct Suspects {
+    sectors: [u32; 8],
+    count: usize,
+}
+
+impl Suspects {
+    fn push(&mut self, sector: u32) {
+        if let Some(place) = self.sectors.get_mut(self.count) {
+            *place = sector;
+            self.count += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        self.count = self.count.checked_sub(1)?;
+        Some(self.sectors[self.count])
+    }
+}
+
+impl<N: Nand> PageMap<N> {
+    /// Counts the bits that a read corrected.
+    pub(super) fn count_bits(&mut self, read: Result<u16>) -> Result<u16> {
+        self.statistics.bits_corrected += u64::from(*read.as_ref().unwrap_or(&0));
+        read
+    }
+
+    /// Remembers that so many bits had flipped on the page of `sector`.
+    pub(super) fn suspect(&mut self, sector: u32, bits: u16) {
+        if self.scrub_from > 0 && bits >= self.scrub_from {
+            self.suspects.push(sector);
+        }
+    }
+
+    /// Moves the sectors that were remembered, as far as there is room.
+    pub(super) fn scrub(&mut self) -> Result<()> {
+        while let Some(sector) = self.suspects.pop() {
+            if self.broken.is_some() {
+                continue;
+            }
+            match self.scrub_sector(sector) {
+                Ok(()) | Err(Error::Full { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn scrub_sector(&mut self, sector: u32) -> Result<()> {
+        let Some(page) = self.map.page_of(sector) else { return Ok(()) };
+        let block = self.shape.geometry.block_of(page);
+        let stream = self.placement.of_collected(self.notes[block.0 as usize].region);
+        self.make_room(stream)?;
+        if self.map.page_of(sector) != Some(page) {
+            // Collection was quicker.
+            return Ok(());
+        }
+        let mut data = core::mem::take(&mut self.buffers.moved);
+        let mut spare = [0; spare::BYTES];
+        let spare_read = if self.shape.has_groups() { &mut [][..] } else { &mut spare[..] };
+        let read = readable(self.nand.read(page, 0, &mut data, spare_read, CAUSE));
+        let check = match Metadata::decode(&spare, page) {
+            Found::Page(metadata) => Some(metadata.data),
+            _ => None,
+        };
+        let moved = match read {
+            Ok(true) if self.shape.has_groups() || check.is_some() => {
+                let write = Write { sector, data: &data, check };
+                self.append(stream, write, CAUSE).map(Some)
+            }
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.buffers.moved = data;
+        if let Some(copy) = moved? {
+            if let Some(died) = self.map.place(sector, copy) {
+                self.page_died(self.shape.geometry.block_of(died));
+            }
+            self.statistics.pages_scrubbed += 1;
+        }
+        Ok(())
+    }
+}
