@@ -32,7 +32,8 @@ fn main() {
                 worst = worst.max(ratio);
             }
             println!(
-                "{place}, levelling={name}: most over mean {ratio:.3} (most {most}, mean {mean:.1}, \
+                "{place}, levelling={name}: most over mean {ratio:.3} (most {most}, mean \
+                 {mean:.1}, \
                  static moves {}, write amplification {amplification:.3})",
                 statistics.static_moves,
             );

@@ -72,7 +72,8 @@ fn compare(page_map: &str, dac: &str, spare_bytes: u32, tiers: Tiers) -> f64 {
     let [plain, clustered] =
         [page_map, dac].map(|spec| amplification(spec, spare_bytes, sectors, tiers));
     println!(
-        "{} tiers, {spare_bytes} spare bytes: {plain:.3} with {page_map}, {clustered:.3} with {dac}",
+        "{} tiers, {spare_bytes} spare bytes: {plain:.3} with {page_map}, {clustered:.3} with \
+         {dac}",
         tiers.len()
     );
     clustered / plain

@@ -52,7 +52,7 @@ impl Frontier {
 }
 
 /// How often in a row a chip may refuse what a group holds.
-const RESCUES: usize = 2;
+const RESCUES: usize = 3;
 
 /// A sector to be written.
 #[derive(Clone, Copy)]
@@ -216,7 +216,7 @@ impl<N: Nand> PageMap<N> {
         loop {
             let block = self.take_block(stream)?;
             self.notes[block.0 as usize] =
-                Note { sequence: self.sequence, seal: 0, region: stream };
+                Note { sequence: self.sequence, seal: 0, region: stream, worn: false };
             let frontier = &mut self.frontiers[stream.0 as usize];
             frontier.block = Some(block);
             frontier.next = 0;
@@ -387,6 +387,10 @@ impl<N: Nand> PageMap<N> {
             self.blocks.set(block, Role::Pinned);
             return;
         }
+        if self.notes[block.0 as usize].worn {
+            self.blocks.wear_out(block);
+            return;
+        }
         self.blocks.set(block, Role::Closed);
         let live = self.map.live_pages(block);
         self.candidates.insert(&mut self.blocks.links, block, live, time);
@@ -404,11 +408,8 @@ impl<N: Nand> PageMap<N> {
         frontier.members.reserve_exact(members.capacity());
         let pending = (frontier.next - members.len() as u32, frontier.since);
         let refused = matches!(error, Error::ProgramRefused { .. });
-        if refused && self.pinned != Some(block) {
-            self.blocks.wear_out(block);
-        } else {
-            self.close_block(block);
-        }
+        self.notes[block.0 as usize].worn = refused;
+        self.close_block(block);
         if !members.is_empty() {
             let first = Page(self.shape.geometry.first_page(block).0 + pending.0);
             let before = self.guard;

@@ -119,10 +119,12 @@ struct Note {
     seal: u32,
     /// The frontier that it was filled for.
     region: Stream,
+    /// True if it refused a program: it is to be emptied and marked bad.
+    worn: bool,
 }
 
 impl Note {
-    const NONE: Note = Note { sequence: 0, seal: 0, region: Stream(0) };
+    const NONE: Note = Note { sequence: 0, seal: 0, region: Stream(0), worn: false };
 }
 
 /// Scratch space.

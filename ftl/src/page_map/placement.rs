@@ -14,8 +14,9 @@
 //! ```
 //!
 //! A sector is young if fewer pages were programmed since the block that holds it was begun than
-//! the disk has sectors. An update of a sector that is not young leaves it in its region. Nothing is kept for a sector: its block tells its region and its age.
-//! After a restart all blocks count as the coldest region, and sectors are sorted again.
+//! the disk has sectors. An update of a sector that is not young leaves it in its region. Nothing
+//! is kept for a sector: its block tells its region and its age. After a restart all blocks count
+//! as the coldest region, and sectors are sorted again.
 //!
 //! Clusters pay if blocks of cold sectors are collected seldom and late, which is what cost-benefit
 //! does and greedy does not: so cost-benefit is the default here.

@@ -75,11 +75,11 @@ impl Shape {
 
     /// Free blocks that collection restores before a user's write may take one.
     ///
-    /// There is one for each frontier. The others are for power cuts: a cut during a collection closes
-    /// the block that it wrote to, and leaves the live pages of its victim in two blocks. As the
-    /// next collection takes the emptier one, each cut at least halves what has to be moved to
-    /// win a block back, whatever the moment of the cut: after log2(pages a block) cuts in a row
-    /// it is nothing.
+    /// There is one for each frontier. The others are for power cuts: a cut during a collection
+    /// closes the block that it wrote to, and leaves the live pages of its victim in two blocks.
+    /// As the next collection takes the emptier one, each cut at least halves what has to be moved
+    /// to win a block back, whatever the moment of the cut: after log2(pages a block) cuts in a
+    /// row it is nothing.
     pub(crate) const fn reserve(&self) -> u32 {
         let halvings = self.geometry.pages_per_block().next_power_of_two().ilog2();
         self.frontiers as u32 + halvings
