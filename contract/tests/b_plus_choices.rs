@@ -17,7 +17,7 @@ use index::{EntryShape, Error, Index, Update};
 fn b_plus<'d>(disk: &'d mut RamDisk, shape: EntryShape, fill: &str) -> Box<dyn Index + 'd> {
     let entry = find("b-plus").unwrap();
     let settings = Settings::parse(entry.name, entry.parameters, [("fill", fill)]).unwrap();
-    let options = Options { shape, memory_bytes: 64 << 10, settings };
+    let options = Options::new(shape, 64 << 10, settings);
     (entry.create)(Medium::Sectors(Box::new(disk)), &options).unwrap()
 }
 

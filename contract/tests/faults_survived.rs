@@ -79,7 +79,7 @@ fn run(layer: &ftl::Entry, chip: &mut SimulatedNand) -> Option<usize> {
     let disk = (layer.open)(Box::new(chip), &ftl::Options::default()).ok()?;
     let tree = find("b-plus").unwrap();
     let settings = Settings::parse(tree.name, tree.parameters, []).unwrap();
-    let options = Options { shape: EntryShape::fixed(4, 4), memory_bytes: 4096, settings };
+    let options = Options::new(EntryShape::fixed(4, 4), 4096, settings);
     let mut index = (tree.create)(Medium::Sectors(disk), &options).ok()?;
     Some(use_index(&mut *index))
 }

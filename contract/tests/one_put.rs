@@ -124,7 +124,7 @@ fn one_put_goes_down_through_every_layer_once() {
     let entry = registry::find("b-plus").unwrap();
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let shape = EntryShape::fixed(4, 4);
-    let options = Options { shape, memory_bytes: 64 << 10, settings };
+    let options = Options::new(shape, 64 << 10, settings);
     let mut index = (entry.create)(medium, &options).unwrap();
     log.take();
 

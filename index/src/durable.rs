@@ -1,56 +1,147 @@
 //! The only implementation of [`Index`]: a tree, and what makes its updates last.
+//!
+//! One update, from top to bottom: [`Tree::admit`] refuses what can't be taken, with nothing
+//! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
+//! journal; [`Tree::apply`] makes the change. Opening replays the journal through
+//! [`Tree::apply`] and makes a checkpoint of the outcome.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use core::fmt::Display;
 
 use device::Meter;
-use store::Update;
+use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update};
 
 use crate::{Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 
 /// Whether the device holds all that the index holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Everything is on the device, which says so.
+    /// The last checkpoint holds everything.
     Closed,
-    /// Something may be in memory only.
+    /// Something came after the last checkpoint.
     Open,
     /// A change was broken off by an error, so no more are taken.
     Failed,
 }
 
 /// A tree with batches and durability.
-///
-/// So far there is one durability, `none`: the contents last if the index is closed.
 pub struct Durable<T: Tree> {
     tree: T,
+    durability: Durability,
     state: State,
 }
 
 impl<T: Tree> Durable<T> {
-    /// A tree that was just made.
-    pub fn new(tree: T) -> Self {
-        Durable { tree, state: State::Open }
+    /// A tree that was just made; where something lasts, its empty state does.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn create(tree: T) -> Result<Self> {
+        let durability = tree.recovery().durability();
+        let mut index = Durable { tree, durability, state: State::Open };
+        if durability != Durability::None {
+            index.make_checkpoint(None)?;
+        }
+        Ok(index)
     }
 
-    /// A tree that was just opened from a closed device.
-    pub fn closed(tree: T) -> Self {
-        Durable { tree, state: State::Closed }
+    /// A tree that was just restored from the last checkpoint: what the journal holds is replayed.
+    ///
+    /// # Errors
+    /// The device failed, or the journal is damaged.
+    pub fn open(mut tree: T) -> Result<Self> {
+        let durability = tree.recovery().durability();
+        let mut buffer = vec![0; tree.entry_bytes_most()];
+        let mut replayed = false;
+        while let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? {
+            tree.apply(&update)?;
+            replayed = true;
+        }
+        drop(buffer);
+        let mut index = Durable { tree, durability, state: State::Closed };
+        if replayed {
+            index.make_checkpoint(None)?;
+        }
+        Ok(index)
     }
 
-    /// Prepares for a change: refuses it after a failure, and unlocks a closed device.
-    fn begin(&mut self) -> Result<()> {
+    /// Refuses changes after a failure.
+    fn check_whole(&self) -> Result<()> {
         match self.state {
-            State::Open => Ok(()),
-            State::Closed => {
-                self.tree.recovery().reopen()?;
-                self.state = State::Open;
-                Ok(())
-            }
+            State::Open | State::Closed => Ok(()),
             State::Failed => Err(Error::Unsupported {
-                what: "an earlier update was broken off by an error: the index is read-only now",
+                what: "an earlier update was broken off by an error: \
+                       the index is read-only until it is opened again",
             }),
         }
+    }
+
+    /// Prepares for a change.
+    fn begin(&mut self) -> Result<()> {
+        self.check_whole()?;
+        if self.state == State::Closed {
+            self.tree.recovery_mut().reopen()?;
+            self.state = State::Open;
+        }
+        Ok(())
+    }
+
+    /// Refuses `batch` with nothing changed, or makes sure that nothing but the device can break
+    /// it off. Pages that wait for a checkpoint to be free again may be what is missing.
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let full = match self.tree.admit(batch) {
+            Err(full @ Error::Store(store::Error::Full { .. })) => full,
+            other => return other,
+        };
+        if self.durability == Durability::None || self.state == State::Closed {
+            return Err(full);
+        }
+        self.make_checkpoint(None)?;
+        self.tree.admit(batch)
+    }
+
+    fn make_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let pages = self.tree.pages_changed(batch);
+        if self.tree.recovery().needs_checkpoint(batch, pages)? {
+            self.make_checkpoint(None)?;
+            self.begin()?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        for (place, update) in batch.iter().enumerate() {
+            if let Err(error) = self.tree.apply(update) {
+                // Half a change, or half a batch, must not be added to, nor closed as if it were
+                // whole; nor must what the journal holds be left out. Without a journal, an update
+                // that changed nothing is merely refused.
+                if place > 0 || !self.tree.is_whole() || self.durability.has_journal() {
+                    self.state = State::Failed;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a checkpoint; after an error the index is read-only.
+    fn make_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
+        let made = self
+            .tree
+            .settle()
+            .and_then(|root| self.tree.recovery_mut().checkpoint(&root, name).map_err(Error::from));
+        self.state = if made.is_ok() { State::Closed } else { State::Failed };
+        made
+    }
+
+    /// Refuses what only a durable index can do.
+    fn check_durable(&self) -> Result<()> {
+        if self.durability == Durability::None {
+            let what = "this index was made with durability none: nothing lasts until it is closed";
+            return Err(Error::Unsupported { what });
+        }
+        self.check_whole()
     }
 }
 
@@ -78,39 +169,93 @@ impl<T: Tree> Lookup for Durable<T> {
 
 impl<T: Tree> Index for Durable<T> {
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        self.tree.admit(batch)?;
-        self.begin()?;
-        for (place, update) in batch.iter().enumerate() {
-            if let Err(error) = self.tree.apply(update) {
-                // Half a change, or half a batch, must not be added to, nor closed as if it were
-                // whole. An update that changed nothing is merely refused.
-                if place > 0 || !self.tree.is_whole() {
-                    self.state = State::Failed;
-                }
-                return Err(error);
-            }
+        if self.durability == Durability::None {
+            self.tree.admit(batch)?;
+            self.begin()?;
+            return self.apply(batch);
         }
-        Ok(())
+        self.check_whole()?;
+        self.admit(batch)?;
+        self.begin()?;
+        self.make_room(batch)?;
+        if let Err(error) = self.tree.recovery_mut().record(batch) {
+            self.state = State::Failed;
+            return Err(error.into());
+        }
+        self.apply(batch)
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
         self.begin()?;
-        match self.tree.load(sorted, fill_percent) {
+        let loaded = self.tree.load(sorted, fill_percent);
+        match loaded {
             // These are refused with a whole tree, which keeps what was loaded before.
-            Err(
-                error @ (Error::NotEmpty
-                | Error::NotSorted { .. }
+            Ok(_)
+            | Err(
+                Error::NotSorted { .. }
                 | Error::KeyLength { .. }
                 | Error::ValueLength { .. }
                 | Error::EntryTooLong { .. }
-                | Error::Store(store::Error::Full { .. })),
-            ) => Err(error),
-            Err(error) => {
-                self.state = State::Failed;
-                Err(error)
+                | Error::Store(store::Error::Full { .. }),
+            ) => {
+                // The journal knows nothing of it.
+                if self.durability != Durability::None {
+                    self.make_checkpoint(None)?;
+                }
             }
-            loaded => loaded,
+            Err(Error::NotEmpty) => {}
+            Err(_) => self.state = State::Failed,
         }
+        loaded
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.check_durable()?;
+        if !self.durability.has_journal() {
+            return self.checkpoint(None).map(|_| ());
+        }
+        let synced = self.tree.recovery_mut().sync();
+        if synced.is_err() {
+            self.state = State::Failed;
+        }
+        Ok(synced?)
+    }
+
+    fn checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
+        self.check_durable()?;
+        if self.state == State::Closed && name.is_none() {
+            return Ok(self.tree.recovery().statistics().checkpoint);
+        }
+        if let Some(name) = name {
+            store::check_checkpoint_name(name, self.tree.recovery().checkpoints())?;
+        }
+        self.make_checkpoint(name)
+    }
+
+    fn checkpoints(&self) -> &[NamedCheckpoint] {
+        self.tree.recovery().checkpoints()
+    }
+
+    fn roll_back(&mut self, name: &str) -> Result<()> {
+        self.check_durable()?;
+        if !self.checkpoints().iter().any(|kept| kept.name == name) {
+            return Err(store::Error::NoCheckpoint.into());
+        }
+        self.state = State::Failed;
+        let root = self.tree.recovery_mut().roll_back(name)?;
+        self.tree.restore(&root)?;
+        self.state = State::Closed;
+        Ok(())
+    }
+
+    fn forget(&mut self, name: &str) -> Result<()> {
+        self.check_durable()?;
+        self.tree.recovery_mut().forget(name)?;
+        self.make_checkpoint(None).map(|_| ())
+    }
+
+    fn recovery(&self) -> RecoveryStatistics {
+        self.tree.recovery().statistics()
     }
 
     fn close(&mut self) -> Result<()> {
@@ -119,7 +264,7 @@ impl<T: Tree> Index for Durable<T> {
         }
         self.begin()?;
         let root = self.tree.settle()?;
-        self.tree.recovery().close(&root)?;
+        self.tree.recovery_mut().close(&root)?;
         self.state = State::Closed;
         Ok(())
     }

@@ -23,7 +23,10 @@ pub use durable::Durable;
 pub use error::{Error, Result};
 pub use traits::{Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Statistics, Tree};
 
-pub use store::{EntryShape, Memory, Update, Width};
+pub use store::{
+    CheckpointId, Durability, EntryShape, LongValue, Memory, NamedCheckpoint, RecoveryStatistics,
+    Update, Width,
+};
 
 /// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.
 fn entry_size(found: usize, limit: usize) -> Result<()> {

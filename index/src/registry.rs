@@ -1,9 +1,10 @@
 //! Every tree, in one sorted list: one more tree is one folder and one line.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use device::{Geometry, Medium, SectorGeometry};
-use store::EntryShape;
+use store::{Durability, EntryShape};
 
 use crate::parameters::{Parameter, Settings};
 use crate::{Index, Result, b_plus};
@@ -20,6 +21,29 @@ pub struct Options {
     pub memory_bytes: u64,
     /// The tree's parameters.
     pub settings: Settings,
+    /// How much lasts through a power cut; when an index is opened, `None` leaves it as it was
+    /// made, and when it is made, `None` is [`Durability::None`].
+    pub durability: Option<Durability>,
+    /// Bytes of the journal, for durabilities that have one; `None` leaves the choice to the
+    /// store. Its length bounds the time that opening takes, and the longest batch.
+    pub journal_bytes: Option<u64>,
+    /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
+    pub label: Vec<u8>,
+}
+
+impl Options {
+    /// Without a journal, as the papers measure.
+    #[must_use]
+    pub const fn new(shape: EntryShape, memory_bytes: u64, settings: Settings) -> Self {
+        Options {
+            shape,
+            memory_bytes,
+            settings,
+            durability: None,
+            journal_bytes: None,
+            label: Vec::new(),
+        }
+    }
 }
 
 /// The shape of the medium that a tree is to stand on.

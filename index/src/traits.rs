@@ -6,7 +6,7 @@ use core::fmt::Display;
 use core::ops::Bound;
 
 use device::Meter;
-use store::{Memory, Update};
+use store::{CheckpointId, Memory, NamedCheckpoint, RecoveryStatistics, Update};
 
 use crate::Result;
 
@@ -140,8 +140,25 @@ pub trait Tree: Lookup {
     /// As [`apply`](Tree::apply).
     fn settle(&mut self) -> Result<Vec<u8>>;
 
+    /// Becomes the tree that `root`, a root record of this tree, describes; all that is only in
+    /// memory is gone.
+    ///
+    /// # Errors
+    /// The record is damaged.
+    fn restore(&mut self, root: &[u8]) -> Result<()>;
+
+    /// The most bytes that a key and its value have together in a node; longer values stand
+    /// outside of it.
+    fn entry_bytes_most(&self) -> usize;
+
+    /// Pages that `batch` may change in the worst case, new ones included.
+    fn pages_changed(&self, batch: &[Update<'_>]) -> u32;
+
     /// The recovery mechanism that the tree stands on.
-    fn recovery(&mut self) -> &mut dyn store::Recovery;
+    fn recovery(&self) -> &dyn store::Recovery;
+
+    /// The recovery mechanism that the tree stands on, to be used.
+    fn recovery_mut(&mut self) -> &mut dyn store::Recovery;
 }
 
 /// What users call: an ordered index with batches and durability.
@@ -158,6 +175,38 @@ pub trait Index: Lookup {
     /// # Errors
     /// The index is not empty, the entries are not in order, or the device failed.
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64>;
+
+    /// Makes every update that returned durable: see [`Durability`](store::Durability).
+    ///
+    /// # Errors
+    /// The device failed.
+    fn sync(&mut self) -> Result<()>;
+
+    /// Makes the present state the one to come back to; with a `name`, it is kept until it is
+    /// forgotten.
+    ///
+    /// # Errors
+    /// The name is taken or impossible, there is no room, or the device failed.
+    fn checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId>;
+
+    /// The checkpoints that are kept, oldest first.
+    fn checkpoints(&self) -> &[NamedCheckpoint];
+
+    /// Goes back to the checkpoint called `name`; all that came after it is gone, later
+    /// checkpoints included.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    fn roll_back(&mut self, name: &str) -> Result<()>;
+
+    /// Keeps the checkpoint called `name` no longer.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    fn forget(&mut self, name: &str) -> Result<()>;
+
+    /// What stands on the device for recovery.
+    fn recovery(&self) -> RecoveryStatistics;
 
     /// Writes back all that is only in memory and leaves the device closed: it can be opened
     /// again, until the next update.

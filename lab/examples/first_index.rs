@@ -12,11 +12,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let nand = SimulatedNand::new(chip.geometry, chip.costs);
     let disk = PageMap::format(nand, ftl::Options::default())?;
     let tree = index::registry::find("b-plus").ok_or("no such tree")?;
-    let options = Options {
-        shape: EntryShape::VARIABLE,
-        memory_bytes: 64 << 10,
-        settings: Settings::parse(tree.name, tree.parameters, [])?,
-    };
+    let settings = Settings::parse(tree.name, tree.parameters, [])?;
+    let options = Options::new(EntryShape::VARIABLE, 64 << 10, settings);
     let mut index = (tree.create)(Medium::Sectors(Box::new(disk)), &options)?;
     index.update(&[
         Update::Put { key: b"lga", value: b"39.92" },

@@ -115,7 +115,7 @@ impl Candidate {
             MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
         };
         let mut footing = Footing {
-            options: Options { shape: ground.shape, memory_bytes: given, settings },
+            options: Options::new(ground.shape, given, settings),
             on_sectors,
             ftl: (on_sectors && ground.model.is_chip()).then(|| ground.layer.spec.clone()),
             ftl_bytes: None,

@@ -77,4 +77,37 @@ pub enum Error {
         /// The most it can have.
         limit: u64,
     },
+    /// A batch that the journal can't take, however empty it is.
+    #[error("a batch of {bytes} bytes: the journal takes at most {limit} at a time")]
+    LongBatch {
+        /// Bytes of the batch in the journal.
+        bytes: u64,
+        /// The most that the journal takes.
+        limit: u64,
+    },
+    /// A name that a checkpoint can't have.
+    #[error("a checkpoint can't have that name: {what}")]
+    CheckpointName {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// No checkpoint of that name is kept.
+    #[error("no checkpoint of that name is kept")]
+    NoCheckpoint,
+    /// What named checkpoints keep leaves no room.
+    #[error(
+        "named checkpoints keep {kept} bytes, which leaves no room: forget one of them, or roll back"
+    )]
+    Kept {
+        /// Bytes of page images that they keep.
+        kept: u64,
+    },
+    /// A durability that the index was not made for.
+    #[error("the index was made with durability {made}, which can't become {wanted}")]
+    Durability {
+        /// What it was made with.
+        made: crate::Durability,
+        /// What was asked for.
+        wanted: crate::Durability,
+    },
 }

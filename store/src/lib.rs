@@ -25,9 +25,11 @@ mod update;
 pub use error::{Error, Result};
 pub use memory::Memory;
 pub use page_file::{FRAMES_LEAST, PageCheck, PageFile, PageFileOptions};
-pub use recovery::Recovery;
+pub use recovery::{
+    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, check_checkpoint_name,
+};
 pub use shape::{EntryShape, Width};
-pub use update::Update;
+pub use update::{LongValue, Update};
 
 use core::fmt;
 

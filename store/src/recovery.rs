@@ -1,16 +1,163 @@
-//! How an index comes back after it was closed.
+//! How an index comes back: after it was closed, and after the power was cut.
 
-use crate::Result;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
-/// What a tree's pages stand on keeps the tree's root record.
+use crate::{Error, Result, Update};
+
+/// How much of what an index acknowledged lasts through a power cut.
 ///
-/// The page file implements it, and later the page log will. Under the only durability that exists
-/// so far, `none`, an index can be opened again only after it was closed.
+/// Whatever the setting, after a cut the index holds every update that was acknowledged under it,
+/// and beyond those a prefix of the rest: never a hole, never half a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Durability {
+    /// Nothing, unless the index was closed: as the papers measured.
+    #[default]
+    None,
+    /// What the last checkpoint holds.
+    Checkpoint,
+    /// What the last sync or checkpoint holds; later updates last as soon as the page of the
+    /// journal that they are in is full and the device made it durable.
+    Batch,
+    /// Every update that returned.
+    Every,
+}
+
+impl Durability {
+    /// All settings, from the weakest to the strongest.
+    pub const ALL: [Durability; 4] =
+        [Durability::None, Durability::Checkpoint, Durability::Batch, Durability::Every];
+
+    /// The word by which users name this setting.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Durability::None => "none",
+            Durability::Checkpoint => "checkpoint",
+            Durability::Batch => "batch",
+            Durability::Every => "every",
+        }
+    }
+
+    /// True if updates go through a journal.
+    #[must_use]
+    pub const fn has_journal(self) -> bool {
+        matches!(self, Durability::Batch | Durability::Every)
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// The number of a checkpoint; later ones have higher numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckpointId(pub u64);
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "checkpoint {}", self.0)
+    }
+}
+
+/// A checkpoint that is kept until it is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCheckpoint {
+    /// Its name: 1 to 64 bytes.
+    pub name: String,
+    /// Its number.
+    pub id: CheckpointId,
+}
+
+/// The most bytes in a checkpoint's name.
+pub(crate) const NAME_BYTES_MOST: usize = 64;
+
+/// The most checkpoints that are kept at a time.
+pub(crate) const NAMES_MOST: usize = 64;
+
+/// Refuses a name that no further checkpoint can have beside those of `kept`.
+///
+/// # Errors
+/// [`Error::CheckpointName`].
+pub fn check_checkpoint_name(name: &str, kept: &[NamedCheckpoint]) -> Result<()> {
+    let what = if name.is_empty() || name.len() > NAME_BYTES_MOST {
+        "it must have 1 to 64 bytes"
+    } else if kept.iter().any(|other| other.name == name) {
+        "it is taken: forget the other checkpoint first, or choose another name"
+    } else if kept.len() >= NAMES_MOST {
+        "64 checkpoints are kept already: forget one first"
+    } else {
+        return Ok(());
+    };
+    Err(Error::CheckpointName { what })
+}
+
+/// What stands on the device for recovery, and what the last recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryStatistics {
+    /// How much lasts.
+    pub durability: Durability,
+    /// The last checkpoint.
+    pub checkpoint: CheckpointId,
+    /// Bytes of the journal that an opening would replay now.
+    pub journal_bytes: u64,
+    /// The most that the journal takes, in bytes; 0 if there is none.
+    pub journal_bytes_most: u64,
+    /// Bytes of page images that an opening would put back now.
+    pub undo_bytes: u64,
+    /// Bytes of images at which a checkpoint is made.
+    pub undo_bytes_most: u64,
+    /// Bytes of images that named checkpoints keep.
+    pub kept_bytes: u64,
+    /// Images that were put back when the index was opened.
+    pub restored: u64,
+    /// Updates that were replayed when the index was opened.
+    pub replayed: u64,
+}
+
+/// What a tree's pages stand on keeps the tree's root record, the way back to it, and a journal of
+/// what came after it. The page file implements it, and the page log will.
+///
+/// [`Durable`](../index/struct.Durable.html) is its only caller; trees are restored and replayed
+/// by it and have no part in it.
 pub trait Recovery: Send {
-    /// Makes all that was written the state to open from, with `root` as the root record.
+    /// How much lasts through a power cut.
+    fn durability(&self) -> Durability;
+
+    /// True if a checkpoint has to be made before `batch`, which may change up to `pages` pages:
+    /// the journal or the undo run could not take it.
     ///
     /// # Errors
-    /// The record is too long, or the device failed.
+    /// [`Error::LongBatch`](crate::Error::LongBatch) if not even an empty journal could.
+    fn needs_checkpoint(&self, batch: &[Update<'_>], pages: u32) -> Result<bool>;
+
+    /// Writes `batch` to the journal as one atomic record; does nothing where there is no journal.
+    /// Under [`Durability::Every`] it is durable when this returns.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn record(&mut self, batch: &[Update<'_>]) -> Result<()>;
+
+    /// Makes all that was recorded durable.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn sync(&mut self) -> Result<()>;
+
+    /// Makes all that was written the state to come back to, atomically, with `root` as the root
+    /// record; with a `name`, that state is kept until it is forgotten.
+    ///
+    /// # Errors
+    /// The name is taken or of no possible length, there is no room, or the device failed.
+    fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId>;
+
+    /// A checkpoint after which nothing is in memory only.
+    ///
+    /// # Errors
+    /// There is no room, or the device failed.
     fn close(&mut self, root: &[u8]) -> Result<()>;
 
     /// Tells the medium, before the first change, that it is not closed any more.
@@ -18,4 +165,31 @@ pub trait Recovery: Send {
     /// # Errors
     /// The device failed.
     fn reopen(&mut self) -> Result<()>;
+
+    /// Goes back to the checkpoint called `name`, atomically, and returns its root record; later
+    /// checkpoints and the journal are gone.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    fn roll_back(&mut self, name: &str) -> Result<Vec<u8>>;
+
+    /// Keeps the checkpoint called `name` no longer; the next checkpoint makes that last.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    fn forget(&mut self, name: &str) -> Result<()>;
+
+    /// The checkpoints that are kept, oldest first.
+    fn checkpoints(&self) -> &[NamedCheckpoint];
+
+    /// The next update to replay after an opening, or `None` after the last. Its key, and its
+    /// value if that fits as well, stand in `buffer`; a longer value comes as one that is stored
+    /// already. Only whole batches are replayed.
+    ///
+    /// # Errors
+    /// The device failed, or a record of the journal makes no sense.
+    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>>;
+
+    /// What stands on the device for recovery.
+    fn statistics(&self) -> RecoveryStatistics;
 }

@@ -208,7 +208,7 @@ impl Case {
         let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
         let settings = Settings::parse(self.entry.name, self.entry.parameters, given)
             .expect("the case's parameters are the tree's");
-        let mut options = Options { shape: self.shape.shape, memory_bytes: 0, settings };
+        let mut options = Options::new(self.shape.shape, 0, settings);
         let least = (self.entry.least_memory)(&options, medium).expect("the case fits the tree");
         options.memory_bytes = self.memory.bytes(least).max(least);
         options

@@ -121,23 +121,18 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let mut tree = BPlus::over(file, nodes, options);
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
-    Ok(Box::new(Durable::new(tree)))
+    Ok(Box::new(Durable::create(tree)?))
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let disk = sectors(medium)?;
     let memory_bytes = cache_memory(options, disk.geometry())?;
     let (file, record) = PageFile::open(disk, memory_bytes)?;
-    let root = Root::decode(&record, NAME)?;
-    let nodes = Nodes::new(file.page_bytes(), root.shape)?;
-    if root.page.0 >= file.pages_used().1 || root.height == 0 {
-        return Err(store::Error::NotAnIndex { what: "its root record names no page" }.into());
-    }
-    let mut tree = BPlus::over(file, nodes, &Options { shape: root.shape, ..options.clone() });
-    tree.root = root.page;
-    tree.height = root.height;
-    tree.entries = root.entries;
-    Ok(Box::new(Durable::closed(tree)))
+    let shape = Root::decode(&record, NAME)?.shape;
+    let nodes = Nodes::new(file.page_bytes(), shape)?;
+    let mut tree = BPlus::over(file, nodes, options);
+    tree.restore(&record)?;
+    Ok(Box::new(Durable::open(tree)?))
 }
 
 fn sectors(medium: Medium<'_>) -> Result<Box<dyn device::Sectors + '_>> {
@@ -329,6 +324,7 @@ impl Tree for BPlus<'_> {
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         match update {
             Update::Put { key, value } => self.put(key, value),
+            Update::Adopt { .. } => Err(Error::Unsupported { what: "long values" }),
             Update::Delete { key } => self.delete(key),
         }
     }
@@ -356,7 +352,34 @@ impl Tree for BPlus<'_> {
         Ok(root.encode(NAME))
     }
 
-    fn recovery(&mut self) -> &mut dyn Recovery {
+    fn restore(&mut self, root: &[u8]) -> Result<()> {
+        let root = Root::decode(root, NAME)?;
+        if root.page.0 >= self.file.pages_used().1 || root.height == 0 {
+            return Err(store::Error::NotAnIndex { what: "its root record names no page" }.into());
+        }
+        self.root = root.page;
+        self.height = root.height;
+        self.entries = root.entries;
+        self.whole = true;
+        Ok(())
+    }
+
+    fn entry_bytes_most(&self) -> usize {
+        self.nodes.leaf.entry_bytes_most()
+    }
+
+    fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
+        // On each level a node, its new neighbour or the one it merges with; their parent is on
+        // the next level. Then a new root, and a page of the free list before and after.
+        let levels = 3 * u64::from(self.height) + 4;
+        u32::try_from(batch.len() as u64 * levels).unwrap_or(u32::MAX)
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        &self.file
+    }
+
+    fn recovery_mut(&mut self) -> &mut dyn Recovery {
         &mut self.file
     }
 }

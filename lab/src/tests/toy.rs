@@ -8,8 +8,11 @@ use std::ops::Bound;
 use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
 use index::registry::{Entry, MediumShape, Options, Prediction, Profile};
-use index::{Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Memory, Result, Statistics};
-use index::{Error, Update};
+use index::{
+    CheckpointId, Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Memory, NamedCheckpoint,
+    RecoveryStatistics, Result, Statistics,
+};
+use index::{CheckpointId, Error, NamedCheckpoint, RecoveryStatistics, Update};
 
 const FAULTS: &[&str] =
     &["none", "stale", "forget", "keep", "invent", "lose", "full", "unloaded", "panic", "greedy"];
@@ -199,6 +202,7 @@ impl Index for Toy<'_> {
             assert!(!self.fails("panic"), "the toy was told to panic");
             match *update {
                 Update::Put { key, value } => self.put(key, value),
+                Update::Adopt { .. } => return Err(unsupported()),
                 Update::Delete { key } if self.fault == "keep" => assert!(!key.is_empty()),
                 Update::Delete { key } => drop(self.entries.remove(key)),
             }
@@ -224,6 +228,30 @@ impl Index for Toy<'_> {
         Ok(loaded - u64::from(self.fault == "unloaded"))
     }
 
+    fn sync(&mut self) -> Result<()> {
+        Err(unsupported())
+    }
+
+    fn checkpoint(&mut self, _: Option<&str>) -> Result<CheckpointId> {
+        Err(unsupported())
+    }
+
+    fn checkpoints(&self) -> &[NamedCheckpoint] {
+        &[]
+    }
+
+    fn roll_back(&mut self, _: &str) -> Result<()> {
+        Err(unsupported())
+    }
+
+    fn forget(&mut self, _: &str) -> Result<()> {
+        Err(unsupported())
+    }
+
+    fn recovery(&self) -> RecoveryStatistics {
+        RecoveryStatistics::default()
+    }
+
     fn close(&mut self) -> Result<()> {
         if self.unsettled > 0 {
             self.unsettled = 0;
@@ -231,6 +259,10 @@ impl Index for Toy<'_> {
         }
         Ok(())
     }
+}
+
+fn unsupported() -> index::Error {
+    index::Error::Unsupported { what: "the toy has no durability" }
 }
 
 struct Copies {

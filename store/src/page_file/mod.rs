@@ -411,6 +411,38 @@ impl<'d> PageFile<'d> {
 }
 
 impl Recovery for PageFile<'_> {
+    fn durability(&self) -> crate::Durability {
+        crate::Durability::None
+    }
+    fn needs_checkpoint(&self, _batch: &[crate::Update<'_>], _pages: u32) -> Result<bool> {
+        Ok(false)
+    }
+    fn record(&mut self, _batch: &[crate::Update<'_>]) -> Result<()> {
+        Ok(())
+    }
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn checkpoint(&mut self, root: &[u8], _name: Option<&str>) -> Result<crate::CheckpointId> {
+        self.close(root)?;
+        Ok(crate::CheckpointId(0))
+    }
+    fn roll_back(&mut self, _name: &str) -> Result<Vec<u8>> {
+        Err(Error::NoCheckpoint)
+    }
+    fn forget(&mut self, _name: &str) -> Result<()> {
+        Err(Error::NoCheckpoint)
+    }
+    fn checkpoints(&self) -> &[crate::NamedCheckpoint] {
+        &[]
+    }
+    fn next_replayed<'b>(&mut self, _buffer: &'b mut [u8]) -> Result<Option<crate::Update<'b>>> {
+        Ok(None)
+    }
+    fn statistics(&self) -> crate::RecoveryStatistics {
+        crate::RecoveryStatistics::default()
+    }
+
     fn close(&mut self, root: &[u8]) -> Result<()> {
         self.write_back_all()?;
         if self.anchor.state == State::Closed {
