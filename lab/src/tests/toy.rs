@@ -9,10 +9,9 @@ use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
 use index::registry::{Entry, MediumShape, Options, Prediction, Profile};
 use index::{
-    CheckpointId, Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Memory, NamedCheckpoint,
-    RecoveryStatistics, Result, Statistics,
+    CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
+    NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update,
 };
-use index::{CheckpointId, Error, NamedCheckpoint, RecoveryStatistics, Update};
 
 const FAULTS: &[&str] =
     &["none", "stale", "forget", "keep", "invent", "lose", "full", "unloaded", "panic", "greedy"];
