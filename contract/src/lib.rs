@@ -11,6 +11,7 @@ pub mod power_cuts;
 mod ram_disk;
 mod sector_model;
 pub mod sectors;
+pub mod torture;
 pub mod tree;
 
 pub use ram_disk::RamDisk;

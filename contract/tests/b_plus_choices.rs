@@ -12,7 +12,7 @@ use flashtree_contract::RamDisk;
 use flashtree_contract::tree::Model;
 use index::parameters::Settings;
 use index::registry::{Options, find};
-use index::{EntryShape, Error, Index, Update};
+use index::{EntryShape, Error, Index, KeyValue, Update, Value, read_piece};
 
 fn b_plus<'d>(disk: &'d mut RamDisk, shape: EntryShape, fill: &str) -> Box<dyn Index + 'd> {
     let entry = find("b-plus").unwrap();
@@ -56,9 +56,13 @@ fn separators_of_variable_keys_are_cut_so_that_the_tree_stays_low() {
 fn entries_to_load_must_ascend_without_equals() {
     struct Twice(u32);
     impl index::Cursor for Twice {
-        fn next(&mut self) -> index::Result<Option<(&[u8], &[u8])>> {
+        fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
             self.0 += 1;
-            Ok((self.0 <= 2).then_some((b"same", b"four")))
+            Ok((self.0 <= 2).then_some((b"same", Value::Whole(b"four"))))
+        }
+
+        fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+            Ok(read_piece(b"four", offset, into))
         }
     }
     let mut disk = disk();

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_contract::tree::{Case, Ground, Stand, cases};
 use index::registry::{MediumShape, TREES};
-use index::{Cursor, Index, KeyRange, Update, Width};
+use index::{Cursor, Index, KeyRange, KeyValue, Update, Value, Width, read_piece};
 
 /// What the budget may be exceeded by: the tree's own struct and a cursor's.
 const SLACK_BYTES: i64 = 4096;
@@ -112,9 +112,48 @@ fn work(index: &mut dyn Index, case: &Case) {
         set(&mut key, number);
         index.update(&[Update::Delete { key: &key }]).unwrap();
     }
-    let mut ascending = Ascending { next: 0, key, value };
+    let has_long_values = case.shape.shape.value == Width::Variable;
+    if has_long_values {
+        work_with_a_long_value(index);
+    }
+    let mut ascending = Ascending { next: 0, key, value, has_long_values };
     assert_eq!(index.load(&mut ascending, 80), Ok(2000));
     index.close().unwrap();
+}
+
+/// Bytes of a value that is far longer than the memory.
+const LONG_BYTES: usize = 1 << 20;
+
+/// Bytes that are read of a long value at a time.
+const PIECE_BYTES: usize = 512;
+
+fn long_byte(at: usize) -> u8 {
+    (at.wrapping_mul(0x9E37_79B9) >> 11) as u8
+}
+
+/// Puts, overwrites, reads and deletes a value of 1 MiB, alone in the index.
+fn work_with_a_long_value(index: &mut dyn Index) {
+    // The value itself is the caller's.
+    let value: Vec<u8> = counted(false, || (0..LONG_BYTES).map(long_byte).collect());
+    index.update(&[Update::Put { key: b"long", value: &value[..70_000] }]).unwrap();
+    index.update(&[Update::Put { key: b"long", value: &value }]).unwrap();
+    counted(false, || drop(value));
+    index.check(&mut |finding| panic!("{finding}")).unwrap();
+    let mut into = [0; PIECE_BYTES];
+    for offset in (0..LONG_BYTES).step_by(PIECE_BYTES) {
+        let found = index.get(b"long", offset as u32, &mut into).unwrap();
+        assert_eq!(found, Some(LONG_BYTES as u32));
+        assert!(into.iter().enumerate().all(|(at, byte)| *byte == long_byte(offset + at)));
+    }
+    let mut cursor = index.range(KeyRange::ALL).unwrap();
+    assert_eq!(cursor.next(), Ok(Some((&b"long"[..], Value::Long(LONG_BYTES as u32)))));
+    for offset in (0..LONG_BYTES).step_by(PIECE_BYTES) {
+        assert_eq!(cursor.read_value(offset as u32, &mut into), Ok(LONG_BYTES as u32));
+        assert!(into.iter().enumerate().all(|(at, byte)| *byte == long_byte(offset + at)));
+    }
+    assert_eq!(cursor.next(), Ok(None));
+    drop(cursor);
+    index.update(&[Update::Delete { key: b"long" }]).unwrap();
 }
 
 /// Entries in ascending order, for loading.
@@ -122,16 +161,41 @@ struct Ascending {
     next: u32,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// True if every hundredth value is a long one.
+    has_long_values: bool,
 }
 
+impl Ascending {
+    fn is_long(&self) -> bool {
+        self.has_long_values && self.next.is_multiple_of(100)
+    }
+}
+
+/// Bytes of a long value that is loaded.
+const LOADED_BYTES: u32 = 20_000;
+
 impl Cursor for Ascending {
-    fn next(&mut self) -> index::Result<Option<(&[u8], &[u8])>> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
         if self.next == 2000 {
             return Ok(None);
         }
         self.next += 1;
         self.key[..4].copy_from_slice(&self.next.to_be_bytes());
-        Ok(Some((&self.key, &self.value)))
+        let value = match self.is_long() {
+            true => Value::Long(LOADED_BYTES),
+            false => Value::Whole(&self.value),
+        };
+        Ok(Some((&self.key, value)))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        if self.is_long() {
+            let left = LOADED_BYTES.saturating_sub(offset) as usize;
+            let length = left.min(into.len());
+            into[..length].fill(9);
+            return Ok(LOADED_BYTES);
+        }
+        Ok(read_piece(&self.value, offset, into))
     }
 }
 
@@ -142,7 +206,7 @@ fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
         if !matches!(case.stand, Stand::Ram) {
             continue;
         }
-        let mut ground = case.ground(1 << 20);
+        let mut ground = case.ground(4 << 20);
         for open in [false, true] {
             TAKEN.set(0);
             PEAK.set(0);

@@ -10,9 +10,10 @@
 use std::sync::{Arc, Mutex};
 
 use device::{
-    Block, Cause, Geometry, Medium, Meter, Nand, NandCosts, Page, Request, Result, Sector,
-    SectorGeometry, Sectors,
+    Block, Cause, Geometry, Medium, Nand, NandCosts, Request, Result, Sector, SectorGeometry,
+    Sectors,
 };
+use flashtree_contract::nand::{Hook, Hooked, Program};
 use index::parameters::Settings;
 use index::registry::{self, Options};
 use index::{EntryShape, Update};
@@ -32,7 +33,7 @@ impl Log {
     }
 }
 
-/// A layer that notes every change that passes it.
+/// A disk that notes every change that passes it.
 struct Noted<D> {
     below: D,
     log: Log,
@@ -63,51 +64,18 @@ impl<S: Sectors> Sectors for Noted<S> {
     }
 }
 
-impl<N: Nand> Nand for Noted<N> {
-    fn geometry(&self) -> Geometry {
-        self.below.geometry()
-    }
-
-    fn read(
-        &mut self,
-        page: Page,
-        offset: u32,
-        into: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<u16> {
-        self.below.read(page, offset, into, spare, cause)
-    }
-
-    fn program(
-        &mut self,
-        page: Page,
-        offset: u32,
-        data: &[u8],
-        spare: &[u8],
-        cause: Cause,
-    ) -> Result<()> {
+impl<N: Nand> Hook<N> for Log {
+    fn program(&mut self, chip: &mut N, program: Program<'_>) -> Result<()> {
+        let Program { page, data, spare, cause, .. } = program;
         let (bytes, spare_bytes) = (data.len(), spare.len());
         let what = format!("{page}, {bytes} + {spare_bytes} bytes, cause {cause}");
-        self.log.note(format!("Nand::program    {what}"));
-        self.below.program(page, offset, data, spare, cause)
+        self.note(format!("Nand::program    {what}"));
+        program.on(chip)
     }
 
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
-        self.log.note(format!("Nand::erase      {block}, cause {cause}"));
-        self.below.erase(block, cause)
-    }
-
-    fn is_bad(&mut self, block: Block) -> Result<bool> {
-        self.below.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: Block) -> Result<()> {
-        self.below.mark_bad(block)
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.below.meter()
+    fn erase(&mut self, chip: &mut N, block: Block, cause: Cause) -> Result<()> {
+        self.note(format!("Nand::erase      {block}, cause {cause}"));
+        chip.erase(block, cause)
     }
 }
 
@@ -116,7 +84,7 @@ fn one_put_goes_down_through_every_layer_once() {
     let log = Log::default();
     let geometry = Geometry::new(2048, 64, 32).unwrap().with_spare(64).unwrap();
     let chip = SimulatedNand::new(geometry, NandCosts::default());
-    let nand = Noted { below: chip, log: log.clone() };
+    let nand = Hooked { chip, hook: log.clone() };
     let page_map = ftl::find("page-map").unwrap();
     let disk = (page_map.create)(Box::new(nand), &ftl::Options::default()).unwrap();
     let medium = Medium::Sectors(Box::new(Noted { below: disk, log: log.clone() }));

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
+mod cut_file;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{Scratch, is_wanted, other_part, other_process, play};
-use contract::nand::{Case, cases, check};
+use contract::nand::{Case, Fault, Hook, Hooked, Sound, cases, cases_with, check_all};
+use cut_file::{CutFile, close, open};
 use device::{
     Block, Cause, Cost, Error, Geometry, Linear, Meter, Nand, NandCosts, Page, ProgramOrder, Result,
 };
@@ -18,91 +21,91 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
 
-fn open(path: &Path) -> NandFile {
-    NandFile::open(path, &NandOptions::default()).unwrap()
+/// The command that plays a case of `test` again.
+fn command(test: &str) -> String {
+    format!("cargo test -p flashtree-file --test nand_file {test}")
 }
 
-/// A chip that is closed and opened again after every so many operations.
-struct Restless {
-    path: PathBuf,
-    chip: Option<NandFile>,
-    operations: u32,
-}
-
-impl Restless {
-    fn new(path: PathBuf, geometry: Geometry) -> Self {
-        let chip = NandFile::create(&path, geometry, &NandOptions::default()).unwrap();
-        Restless { path, chip: Some(chip), operations: 0 }
-    }
-
-    fn chip(&mut self) -> &mut NandFile {
-        self.operations += 1;
-        if self.operations.is_multiple_of(7) {
-            self.chip = None;
-        }
-        self.chip.get_or_insert_with(|| open(&self.path))
-    }
-}
-
-impl Nand for Restless {
-    fn geometry(&self) -> Geometry {
-        self.chip.as_ref().unwrap().geometry()
-    }
-
-    fn read(
-        &mut self,
-        page: Page,
-        offset: u32,
-        into: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<u16> {
-        self.chip().read(page, offset, into, spare, cause)
-    }
-
-    fn program(
-        &mut self,
-        page: Page,
-        offset: u32,
-        data: &[u8],
-        spare: &[u8],
-        cause: Cause,
-    ) -> Result<()> {
-        self.chip().program(page, offset, data, spare, cause)
-    }
-
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
-        self.chip().erase(block, cause)
-    }
-
-    fn is_bad(&mut self, block: Block) -> Result<bool> {
-        self.chip().is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: Block) -> Result<()> {
-        self.chip().mark_bad(block)
-    }
-}
-
-/// Plays every case of the suite on a chip that `make` makes.
-fn suite<N: Nand>(make: impl Fn(PathBuf, Geometry) -> N) {
-    let chosen = |case: &Case| is_wanted(&case.to_string());
-    for case in cases().into_iter().filter(chosen) {
-        let scratch = Scratch::new();
-        let run = || check(&case, |geometry| make(scratch.path("chip"), geometry));
-        let witness = play(&case.to_string(), "nand_file", run);
-        assert!(witness.programs > 100 && witness.refusals > 100, "{case}: {witness:?}");
-    }
+fn create(path: &Path, geometry: Geometry) -> NandFile {
+    NandFile::create(path, geometry, &NandOptions::default()).unwrap()
 }
 
 #[test]
 fn a_chip_in_a_file_keeps_every_rule() {
-    suite(|path, geometry| NandFile::create(&path, geometry, &NandOptions::default()).unwrap());
+    let scratch = Scratch::new();
+    check_all(&cases(), &command("a_chip_in_a_file"), |case| {
+        Sound(create(&scratch.path("chip"), case.geometry))
+    });
+}
+
+/// Closes a chip and opens it again, at every seventh operation.
+struct Restless {
+    path: PathBuf,
+    operations: u32,
+}
+
+impl Hook<Box<dyn Nand>> for Restless {
+    fn before(&mut self, chip: &mut Box<dyn Nand>) -> Result<()> {
+        self.operations += 1;
+        if self.operations.is_multiple_of(7) {
+            close(chip);
+            *chip = Box::new(open(&self.path));
+        }
+        Ok(())
+    }
+
+    /// A file that was opened again has new books.
+    fn meter<'n>(&self, _chip: &'n Box<dyn Nand>) -> Option<&'n Meter> {
+        None
+    }
 }
 
 #[test]
 fn closing_and_opening_changes_nothing() {
-    suite(Restless::new);
+    let scratch = Scratch::new();
+    check_all(&cases(), &command("closing_and_opening"), |case| {
+        let path = scratch.path("chip");
+        let chip: Box<dyn Nand> = Box::new(create(&path, case.geometry));
+        Sound(Hooked { chip, hook: Restless { path, operations: 0 } })
+    });
+}
+
+#[test]
+fn under_every_fault_that_a_file_can_have_the_contract_holds() {
+    let scratch = Scratch::new();
+    let faults = Fault::all().into_iter().filter(|fault| cut_file::is_possible(*fault));
+    let mut cases: Vec<Case> = faults.flat_map(cases_with).collect();
+    // Making a file takes long.
+    cases.retain(|case| match case.fault {
+        Fault::CutAt(_) => case.geometry.page_bytes() == 512 && case.geometry.spare_bytes() > 0,
+        Fault::FactoryBad => true,
+        _ => case.seed == 1,
+    });
+    check_all(&cases, &command("under_every_fault"), |case| {
+        CutFile::new(scratch.path("chip"), case.geometry)
+    });
+}
+
+// A process that is just being started holds a copy of every open file, locks included.
+#[test]
+fn a_chip_that_was_closed_can_be_opened_while_processes_are_started() {
+    let scratch = Scratch::new();
+    let path = scratch.path("chip");
+    used_chip(&path);
+    let opened = std::thread::scope(|scope| {
+        let starting = scope.spawn(|| {
+            for _ in 0..60 {
+                assert!(Command::new("true").status().unwrap().success());
+            }
+        });
+        let mut opened = 0;
+        while !starting.is_finished() {
+            drop(open(&path));
+            opened += 1;
+        }
+        opened
+    });
+    assert!(opened > 60, "opened {opened} times");
 }
 
 fn costs() -> NandCosts {

@@ -143,9 +143,8 @@ fn a_page_that_is_lost_costs_its_own_sector_until_that_is_written() {
     for (entry, spare) in layers().into_iter().flat_map(|entry| [(entry, 0), (entry, 16)]) {
         let mut chip = chip(spare);
         fill(&mut *make(entry, &mut chip));
-        let mut chip = Spoiled::new(chip);
         let lost = places(spare) * 3 + 5;
-        chip.spoil(|data| data == content(lost, 1));
+        let mut chip = Spoiled::pages(chip, |data| data == content(lost, 1));
         let mut disk = open(entry, &mut chip).unwrap();
         assert!(matches!(read(&mut *disk, lost), Err(Error::Uncorrectable { .. })));
         // The other sectors of its logical block are written, and merged several times.
@@ -205,9 +204,9 @@ fn a_full_merge_whose_last_page_cannot_be_read_keeps_its_other_sectors() {
         let merges = disk.statistics().full_merges;
         assert!(merges > 50, "{}: {merges} full merges", entry.name);
         drop(disk);
-        let mut chip = Spoiled::new(chip);
         // Of every full merge the last page; without a spare area that is the layer's own.
-        let last = chip.spoil_last_pages(spare);
+        let mut chip = Spoiled::last_pages(chip);
+        let last = chip.hook.count();
         if entry.name == "fast" {
             assert!(last > 20, "{last} pages");
         }

@@ -106,6 +106,8 @@ impl<T: Tree> Durable<T> {
         if self.tree.recovery().needs_checkpoint(batch, pages)? {
             self.make_checkpoint(None)?;
             self.begin()?;
+            // What not even a checkpoint makes room for is refused.
+            self.tree.recovery().needs_checkpoint(batch, pages)?;
         }
         Ok(())
     }

@@ -36,6 +36,25 @@ pub enum Error {
         /// The most that key and value can have together.
         limit: u64,
     },
+    /// A key too long for a node.
+    #[error("a key of {found} bytes: with these nodes, a key has at most {limit}")]
+    KeyTooLong {
+        /// The length of the key.
+        found: u64,
+        /// The most that a key can have.
+        limit: u64,
+    },
+    /// A value longer than any index holds.
+    #[error("a value of {found} bytes: a value has at most {limit}")]
+    ValueTooLong {
+        /// The length of the value.
+        found: u64,
+        /// The most that a value can have.
+        limit: u64,
+    },
+    /// A cursor was asked for the value of an entry before it returned one, or after its end.
+    #[error("the cursor stands at no entry")]
+    NoEntry,
     /// Entries to load do not come in ascending order of their keys.
     #[error("entry {position} is not in ascending order of the keys")]
     NotSorted {

@@ -21,7 +21,9 @@ mod traits;
 
 pub use durable::Durable;
 pub use error::{Error, Result};
-pub use traits::{Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Statistics, Tree};
+pub use traits::{
+    Cursor, Direction, Index, KeyRange, KeyValue, Lookup, Statistics, Tree, Value, read_piece,
+};
 
 pub use store::{
     CheckpointId, Durability, EntryShape, LongValue, Memory, NamedCheckpoint, RecoveryStatistics,

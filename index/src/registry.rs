@@ -1,13 +1,14 @@
 //! Every tree, in one sorted list: one more tree is one folder and one line.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use device::{Geometry, Medium, SectorGeometry};
-use store::{Durability, EntryShape};
+use device::{Geometry, Medium, SectorGeometry, Sectors};
+use store::{Durability, EntryShape, PageFile, PageFileOptions};
 
 use crate::parameters::{Parameter, Settings};
-use crate::{Index, Result, b_plus};
+use crate::{Index, Result, b_plus, root_record};
 
 /// All trees, sorted by name.
 pub const TREES: &[&Entry] = &[&b_plus::ENTRY];
@@ -29,6 +30,9 @@ pub struct Options {
     pub journal_bytes: Option<u64>,
     /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
     pub label: Vec<u8>,
+    /// A mistake to be made.
+    #[cfg(feature = "canaries")]
+    pub canary: Option<store::Canary>,
 }
 
 impl Options {
@@ -42,8 +46,55 @@ impl Options {
             durability: None,
             journal_bytes: None,
             label: Vec::new(),
+            #[cfg(feature = "canaries")]
+            canary: None,
         }
     }
+}
+
+impl Options {
+    /// What these options say of a page file with pages of `page_bytes` bytes.
+    pub(crate) fn page_file(&self, page_bytes: u32, memory_bytes: u64) -> PageFileOptions {
+        PageFileOptions {
+            durability: self.durability.unwrap_or_default(),
+            journal_bytes: self.journal_bytes,
+            label: self.label.clone(),
+            #[cfg(feature = "canaries")]
+            canary: self.canary,
+            ..PageFileOptions::new(page_bytes, memory_bytes)
+        }
+    }
+}
+
+/// What is known of the index on a disk before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its tree, by name: that of an entry of [`TREES`], unless a later program made it.
+    pub tree: String,
+    /// The shape of its entries.
+    pub shape: EntryShape,
+    /// Bytes in a page of its file.
+    pub page_bytes: u32,
+    /// How much of it lasts through a power cut.
+    pub durability: Durability,
+    /// The label it was made with.
+    pub label: Vec<u8>,
+}
+
+/// Reads what the index on `disk` says of itself; changes nothing.
+///
+/// # Errors
+/// There is none, or the disk failed.
+pub fn describe(disk: &mut dyn Sectors) -> Result<Description> {
+    let found = PageFile::describe(disk)?;
+    let (tree, shape) = root_record::describe(&found.root_head)?;
+    Ok(Description {
+        tree,
+        shape,
+        page_bytes: found.page_bytes,
+        durability: found.durability,
+        label: found.label,
+    })
 }
 
 /// The shape of the medium that a tree is to stand on.

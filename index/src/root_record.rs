@@ -10,6 +10,7 @@
 //!
 //! A width of `0xFFFF` says that the length varies.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use store::{EntryShape, Width};
@@ -35,17 +36,28 @@ pub(crate) fn encode(tree: &str, shape: EntryShape) -> Vec<u8> {
 
 /// The shape in a root record of `tree`, and the tree's own bytes.
 pub(crate) fn decode<'r>(record: &'r [u8], tree: &str) -> Result<(EntryShape, &'r [u8])> {
-    let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
-    let (length, rest) = record.split_first().ok_or(damaged)?;
-    let (name, rest) = rest.split_at_checked(usize::from(*length)).ok_or(damaged)?;
+    let (name, shape, rest) = split(record)?;
     if name != tree.as_bytes() {
         return Err(store::Error::NotAnIndex { what: "it holds another tree" }.into());
     }
+    Ok((shape, rest))
+}
+
+/// The name and the shape in the root record of any tree.
+pub(crate) fn describe(record: &[u8]) -> Result<(String, EntryShape)> {
+    let (name, shape, _) = split(record)?;
+    Ok((String::from_utf8_lossy(name).into(), shape))
+}
+
+fn split(record: &[u8]) -> Result<(&[u8], EntryShape, &[u8])> {
+    let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+    let (length, rest) = record.split_first().ok_or(damaged)?;
+    let (name, rest) = rest.split_at_checked(usize::from(*length)).ok_or(damaged)?;
     let (key, rest) = rest.split_first_chunk().ok_or(damaged)?;
     let (value, rest) = rest.split_first_chunk().ok_or(damaged)?;
     let width = |bytes: &[u8; 2]| match u16::from_le_bytes(*bytes) {
         VARIABLE => Width::Variable,
         bytes => Width::Fixed(bytes),
     };
-    Ok((EntryShape { key: width(key), value: width(value) }, rest))
+    Ok((name, EntryShape { key: width(key), value: width(value) }, rest))
 }

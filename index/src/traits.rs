@@ -47,8 +47,54 @@ impl KeyRange<'_> {
     }
 }
 
+/// The value of an entry that a cursor came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'c> {
+    /// All its bytes.
+    Whole(&'c [u8]),
+    /// A value of so many bytes, too long to be handed out at once: [`Cursor::read_value`] reads
+    /// it in pieces.
+    Long(u32),
+}
+
+impl<'c> Value<'c> {
+    /// The value's length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        match self {
+            Value::Whole(bytes) => bytes.len() as u32,
+            Value::Long(bytes) => *bytes,
+        }
+    }
+
+    /// True if the value has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All its bytes, unless it is a long one.
+    #[must_use]
+    pub const fn whole(&self) -> Option<&'c [u8]> {
+        match self {
+            Value::Whole(bytes) => Some(bytes),
+            Value::Long(_) => None,
+        }
+    }
+}
+
+/// Copies the piece of `value` from byte `offset` on into `into`, as far as both reach; returns
+/// the whole length of the value, as [`Cursor::read_value`] and [`Lookup::get`] do.
+pub fn read_piece(value: &[u8], offset: u32, into: &mut [u8]) -> u32 {
+    if let Some(wanted) = value.get(offset as usize..) {
+        let length = wanted.len().min(into.len());
+        into[..length].copy_from_slice(&wanted[..length]);
+    }
+    value.len() as u32
+}
+
 /// An entry: its key and its value.
-pub type KeyValue<'c> = (&'c [u8], &'c [u8]);
+pub type KeyValue<'c> = (&'c [u8], Value<'c>);
 
 /// Entries one after the other.
 pub trait Cursor {
@@ -57,6 +103,15 @@ pub trait Cursor {
     /// # Errors
     /// The device failed, or a page that was read is damaged.
     fn next(&mut self) -> Result<Option<KeyValue<'_>>>;
+
+    /// Reads the value of the entry that [`next`](Cursor::next) returned last, of whichever kind
+    /// it is, from byte `offset` on into `into`, as far as both reach; returns the whole length of
+    /// the value.
+    ///
+    /// # Errors
+    /// There is no such entry: `next` was not called yet, or it returned none. The device failed,
+    /// or a page that was read is damaged.
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32>;
 }
 
 /// How an index stands at the moment.

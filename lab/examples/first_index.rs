@@ -27,6 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut cursor = index.range(KeyRange::ALL)?;
     while let Some((key, value)) = cursor.next()? {
+        // Values too long for a node would come as `Value::Long`, to be read in pieces.
+        let value = value.whole().unwrap_or_default();
         println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value));
     }
     drop(cursor);

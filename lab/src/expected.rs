@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 
-use index::{Cursor, Direction, EntryShape, KeyRange, Width};
+use index::{Cursor, Direction, EntryShape, KeyRange, KeyValue, Value, Width};
 
 use crate::spec::shown;
+
+/// Bytes of a long value that are compared at a time.
+const PIECE_BYTES: usize = 4096;
 
 /// The entries that an index should hold.
 ///
@@ -208,7 +211,14 @@ fn compare<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         let expected = there.next();
         let expected = expected.as_ref().map(|(key, value)| (key.as_ref(), value.as_ref()));
         let found = cursor.next().map_err(Stop::Index)?;
-        if expected != found {
+        if let (Some((key, value)), Some((found, Value::Long(bytes)))) = (expected, found)
+            && key == found
+            && value.len() == bytes as usize
+        {
+            compare_pieces((key, value), cursor)?;
+            continue;
+        }
+        if expected.map(|(key, value)| (key, Value::Whole(value))) != found {
             return Err(Stop::Mismatch(mismatch(expected, found)));
         }
         if expected.is_none() {
@@ -218,8 +228,24 @@ fn compare<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     Ok(count)
 }
 
-/// Of two different entries, the one that stands first tells what is wrong.
-fn mismatch(expected: Option<(&[u8], &[u8])>, found: Option<(&[u8], &[u8])>) -> Mismatch {
+/// Compares a value that the cursor's last entry hands out in pieces.
+fn compare_pieces((key, value): (&[u8], &[u8]), cursor: &mut dyn Cursor) -> Result<(), Stop> {
+    let mut piece = [0; PIECE_BYTES];
+    for (place, wanted) in value.chunks(PIECE_BYTES).enumerate() {
+        let into = &mut piece[..wanted.len()];
+        cursor.read_value((place * PIECE_BYTES) as u32, into).map_err(Stop::Index)?;
+        if into != wanted {
+            let (expected, found) = (Some(wanted.to_vec()), Some(into.to_vec()));
+            return Err(Stop::Mismatch(Mismatch { key: key.to_vec(), expected, found }));
+        }
+    }
+    Ok(())
+}
+
+/// Of two different entries, the one that stands first tells what is wrong. Of a long value that
+/// was found nothing is shown.
+fn mismatch(expected: Option<(&[u8], &[u8])>, found: Option<KeyValue<'_>>) -> Mismatch {
+    let found = found.map(|(key, value)| (key, value.whole().unwrap_or_default()));
     let key = expected.or(found).map_or(&[][..], |(key, _)| key);
     let value = |entry: Option<(&[u8], &[u8])>| {
         entry.filter(|(other, _)| *other == key).map(|(_, value)| value.to_vec())
@@ -230,21 +256,30 @@ fn mismatch(expected: Option<(&[u8], &[u8])>, found: Option<(&[u8], &[u8])>) -> 
 #[cfg(test)]
 mod tests {
     use super::{Expected, Stop};
-    use index::{Cursor, EntryShape, KeyRange, KeyValue};
+    use index::{Cursor, EntryShape, KeyRange, KeyValue, Value, read_piece};
 
-    struct Given(Vec<(Vec<u8>, Vec<u8>)>, usize);
+    /// Entries, how many were given, and whether their values are given in pieces only.
+    struct Given(Vec<(Vec<u8>, Vec<u8>)>, usize, bool);
 
     impl Cursor for Given {
         fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
             self.1 += 1;
             let entry = self.0.get(self.1 - 1);
-            Ok(entry.map(|(key, value)| (key.as_slice(), value.as_slice())))
+            Ok(entry.map(|(key, value)| {
+                let value =
+                    if self.2 { Value::Long(value.len() as u32) } else { Value::Whole(value) };
+                (key.as_slice(), value)
+            }))
+        }
+
+        fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+            Ok(read_piece(&self.0[self.1 - 1].1, offset, into))
         }
     }
 
-    fn pairs(entries: &[(u8, u8)]) -> Given {
+    fn pairs(entries: &[(u8, u8)], in_pieces: bool) -> Given {
         let entries = entries.iter().map(|(k, v)| (vec![0, 0, 0, *k], vec![0, 0, 0, *v])).collect();
-        Given(entries, 0)
+        Given(entries, 0, in_pieces)
     }
 
     fn filled(shape: EntryShape) -> Expected {
@@ -259,12 +294,15 @@ mod tests {
 
     #[test]
     fn every_difference_is_a_mismatch() {
-        for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
+        let fixed = EntryShape::fixed(4, 4);
+        for (shape, in_pieces) in
+            [(fixed, false), (EntryShape::VARIABLE, false), (EntryShape::VARIABLE, true)]
+        {
             let expected = filled(shape);
             assert_eq!(expected.len(), 3);
             let good: &[(u8, u8)] = &[(1, 10), (2, 21), (3, 30)];
             let all = |given: &[(u8, u8)], range| {
-                expected.check_range(range, u64::MAX, &mut pairs(given))
+                expected.check_range(range, u64::MAX, &mut pairs(given, in_pieces))
             };
             assert!(matches!(all(good, KeyRange::ALL), Ok(3)));
             let back: Vec<(u8, u8)> = good.iter().rev().copied().collect();

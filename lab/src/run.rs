@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::time::Instant;
 
 use hdrhistogram::CreationError;
-use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update};
+use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update, Value};
 
 use crate::candidate::{Candidate, Footing, Ground};
 use crate::error::file_line;
@@ -468,6 +468,10 @@ impl Cursor for Watched<'_, '_, '_> {
         }
         self.cursor.next()
     }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        self.cursor.read_value(offset, into)
+    }
 }
 
 /// The entries to load; notes what the index should hold from then on.
@@ -488,6 +492,10 @@ impl Cursor for Loading<'_, '_, '_> {
         if let Some(expected) = &mut self.expected {
             expected.put(key, value);
         }
-        Ok(Some((key, value)))
+        Ok(Some((key, Value::Whole(value))))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        self.entries.read_value(offset, into)
     }
 }

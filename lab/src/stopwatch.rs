@@ -45,4 +45,9 @@ impl Cursor for Timed<'_, '_> {
         let Timed { cursor, stopwatch } = self;
         stopwatch.time(move || cursor.next())
     }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        let Timed { cursor, stopwatch } = self;
+        stopwatch.time(|| cursor.read_value(offset, into))
+    }
 }

@@ -207,6 +207,28 @@ impl Cache {
         self.oldest = frame;
     }
 
+    /// Forgets every page without writing it.
+    pub(crate) fn forget_all(&mut self) {
+        self.frames.fill(EMPTY);
+        self.heads.fill(NONE);
+        self.used = 0;
+        self.newest = NONE;
+        self.oldest = NONE;
+        self.order.clear();
+    }
+
+    /// The bytes of a frame that no page has yet: those of an empty cache.
+    pub(crate) fn spare_frame(&mut self) -> &mut [u8] {
+        debug_assert_eq!(self.used, 0, "only an empty cache has a spare frame for certain");
+        self.bytes_mut(0)
+    }
+
+    /// True if the page in `frame` has to be written back.
+    #[inline]
+    pub(crate) fn is_dirty(&self, frame: u32) -> bool {
+        self.frames[frame as usize].dirty
+    }
+
     #[inline]
     fn range(&self, frame: u32) -> core::ops::Range<usize> {
         let start = self.start + frame as usize * self.page_bytes;

@@ -69,12 +69,41 @@ pub enum Error {
         /// Which sizes are possible.
         what: &'static str,
     },
-    /// A root record too long for the anchor.
-    #[error("a root record of {bytes} bytes does not fit the {limit} bytes that it has")]
-    RootRecord {
+    /// Sectors too small for an anchor.
+    #[error("sectors of {limit} bytes are too small for an anchor")]
+    Anchor {
+        /// Bytes in a sector.
+        limit: u64,
+    },
+    /// A label that is too long.
+    #[error("a label of {bytes} bytes: at most {limit} are kept")]
+    Label {
         /// Its length.
         bytes: u64,
-        /// The most it can have.
+        /// The most that it can have.
+        limit: u64,
+    },
+    /// The journal has a gap, or a record of it makes no sense.
+    #[error("page {page} of the journal is damaged")]
+    DamagedJournal {
+        /// The page, counted from 0.
+        page: u32,
+    },
+    /// The undo run has a gap.
+    #[error("the undo run is damaged at position {position}")]
+    DamagedUndo {
+        /// Where a group of images should begin.
+        position: u32,
+    },
+    /// Only a replay makes updates that adopt stored values.
+    #[error("an update that adopts a stored value can't be asked for")]
+    AdoptedTwice,
+    /// The pieces of a long value do not add up to its length.
+    #[error("{bytes} bytes of a long value: {limit} were to come")]
+    LongValuePieces {
+        /// Bytes given.
+        bytes: u64,
+        /// Bytes that were to come.
         limit: u64,
     },
     /// A batch that the journal can't take, however empty it is.
@@ -110,4 +139,18 @@ pub enum Error {
         /// What was asked for.
         wanted: crate::Durability,
     },
+}
+
+impl Error {
+    /// True if what stands on the device is damaged, in one place: what stands elsewhere can still
+    /// be read.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Error::CorruptPage { .. }
+                | Error::DamagedPage { .. }
+                | Error::Device(device::Error::Uncorrectable { .. })
+        )
+    }
 }

@@ -7,12 +7,14 @@
 //! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
 //! its root record is bytes to the anchor.
 
+
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod cache;
+mod canary;
 mod checksum;
 mod error;
 mod memory;
@@ -22,9 +24,13 @@ mod recovery;
 mod shape;
 mod update;
 
+#[cfg(feature = "canaries")]
+pub use canary::Canary;
 pub use error::{Error, Result};
 pub use memory::Memory;
-pub use page_file::{FRAMES_LEAST, PageCheck, PageFile, PageFileOptions};
+pub use page_file::{
+    FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
+};
 pub use recovery::{
     CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, check_checkpoint_name,
 };

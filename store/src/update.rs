@@ -47,6 +47,23 @@ pub struct LongValue {
 }
 
 impl LongValue {
+    /// How many bytes [`LongValue::to_bytes`] makes.
+    pub const ENCODED_BYTES: usize = 8;
+
+    /// The bytes that stand for this value in a node or a journal: its first page and its length,
+    /// little-endian.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; LongValue::ENCODED_BYTES] {
+        (self.first.0 as u64 | (self.bytes as u64) << 32).to_le_bytes()
+    }
+
+    /// The value that `bytes` stand for. Whether it exists is known only when it is read.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; LongValue::ENCODED_BYTES]) -> Self {
+        let number = u64::from_le_bytes(bytes);
+        LongValue { first: LogicalPage(number as u32), bytes: (number >> 32) as u32 }
+    }
+
     /// The value's length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u32 {

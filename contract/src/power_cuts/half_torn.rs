@@ -1,20 +1,21 @@
 //! The meanest of torn programs: the spare area is whole, the data is not.
 
-use device::{Block, Cause, Error, Geometry, Meter, Nand, Page, Result};
+use device::{Error, Result};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
 
-/// A chip whose power is cut at a chosen program, of which the spare area is written and the data
+use crate::nand::{Hook, Program};
+
+/// Cuts the power of a chip at a chosen program, of which the spare area is written and the data
 /// is not, or not all of it.
-pub(super) struct HalfTorn<'c> {
-    pub(super) chip: &'c mut SimulatedNand,
+pub(super) struct HalfTorn {
     /// Programs until the one that is torn.
     pub(super) programs_left: Option<u64>,
     pub(super) random: ChaCha8Rng,
 }
 
-impl HalfTorn<'_> {
+impl HalfTorn {
     /// Counts a program; true if it is the one.
     fn is_torn(&mut self) -> bool {
         match &mut self.programs_left {
@@ -40,52 +41,14 @@ impl HalfTorn<'_> {
     }
 }
 
-impl Nand for HalfTorn<'_> {
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
-
-    fn read(
-        &mut self,
-        page: Page,
-        offset: u32,
-        into: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<u16> {
-        self.chip.read(page, offset, into, spare, cause)
-    }
-
-    fn program(
-        &mut self,
-        page: Page,
-        offset: u32,
-        data: &[u8],
-        spare: &[u8],
-        cause: Cause,
-    ) -> Result<()> {
+impl Hook<&mut SimulatedNand> for HalfTorn {
+    fn program(&mut self, chip: &mut &mut SimulatedNand, program: Program<'_>) -> Result<()> {
         if !self.is_torn() {
-            return self.chip.program(page, offset, data, spare, cause);
+            return program.on(chip);
         }
-        let torn = self.tear(data);
-        self.chip.program(page, offset, &torn, spare, cause)?;
-        self.chip.cut_power();
+        let torn = self.tear(program.data);
+        Program { data: &torn, ..program }.on(chip)?;
+        chip.cut_power();
         Err(Error::PowerCut)
-    }
-
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
-        self.chip.erase(block, cause)
-    }
-
-    fn is_bad(&mut self, block: Block) -> Result<bool> {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: Block) -> Result<()> {
-        self.chip.mark_bad(block)
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.chip.meter()
     }
 }

@@ -24,6 +24,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::{Cut, Failure, FaultLog, FaultPlan, Flips, SimulatedNand};
 
+use crate::nand::Hooked;
 use crate::sector_model::{Model, pattern};
 use half_torn::HalfTorn;
 
@@ -275,7 +276,7 @@ impl<'g> Life<'g> {
         self.chip.restore_power();
         self.chip.arm(plan);
         let random = ChaCha8Rng::seed_from_u64(self.random.random());
-        let chip = HalfTorn { chip: &mut self.chip, programs_left, random };
+        let chip = Hooked { chip: &mut self.chip, hook: HalfTorn { programs_left, random } };
         let opened = (self.ground.entry.open)(Box::new(chip), &self.ground.options());
         let mut disk = match opened {
             Ok(disk) => disk,

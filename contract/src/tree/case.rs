@@ -17,7 +17,7 @@ pub struct Shape {
     pub shape: EntryShape,
 }
 
-const SHAPES: [Shape; 4] = [
+pub(crate) const SHAPES: [Shape; 4] = [
     Shape { name: "4+4", shape: EntryShape::fixed(4, 4) },
     Shape { name: "8+4", shape: EntryShape::fixed(8, 4) },
     Shape { name: "8+8", shape: EntryShape::fixed(8, 8) },
@@ -137,7 +137,7 @@ pub fn cases(entry: &'static Entry) -> Vec<Case> {
     cases
 }
 
-fn parameter_sets(entry: &Entry, page_bytes: u32) -> Vec<Vec<(&'static str, String)>> {
+pub(crate) fn parameter_sets(entry: &Entry, page_bytes: u32) -> Vec<Vec<(&'static str, String)>> {
     let has_node = entry.parameters.iter().any(|parameter| parameter.name == "node");
     let mut sets = vec![Vec::new()];
     if has_node {

@@ -20,8 +20,10 @@ struct History<'c> {
     case: &'c Case,
     random: ChaCha8Rng,
     model: Model,
-    /// The most bytes that a key and its value may have together.
+    /// The most bytes that a key and its value may have together in a node.
     entry_most: usize,
+    /// Bytes in the smallest node.
+    node_bytes: usize,
 }
 
 /// Plays the history of `case`: loading, puts, deletes, batches, gets and ranges, with three
@@ -36,6 +38,7 @@ pub fn run(case: &Case) {
         random: ChaCha8Rng::seed_from_u64(case.seed),
         model: Model::default(),
         entry_most: entry_most(case),
+        node_bytes: node_bytes(case),
     };
     let mut index = case.index(&mut ground, false);
     if case.seed.is_multiple_of(2) {
@@ -54,12 +57,18 @@ pub fn run(case: &Case) {
     history.empty(&mut *index);
 }
 
+fn node_bytes(case: &Case) -> usize {
+    let node = case.parameters.iter().find(|(name, _)| *name == "node");
+    node.map_or(case.page_bytes as usize, |(_, bytes)| bytes.parse().unwrap_or(128))
+}
+
 /// What every tree on such pages takes: a quarter of the smallest node, with some room for slots.
 fn entry_most(case: &Case) -> usize {
-    let node = case.parameters.iter().find(|(name, _)| *name == "node");
-    let bytes = node.map_or(case.page_bytes as usize, |(_, bytes)| bytes.parse().unwrap_or(128));
-    (bytes - 16) / 4 - 8
+    (node_bytes(case) - 16) / 4 - 8
 }
+
+/// What a key has to leave for what tells where a long value stands.
+const LONG_VALUE_BYTES: usize = 8;
 
 impl History<'_> {
     fn key(&mut self) -> Vec<u8> {
@@ -73,7 +82,7 @@ impl History<'_> {
                 if number > 0 {
                     key.extend_from_slice(number.to_string().as_bytes());
                 }
-                key.truncate(self.entry_most);
+                key.truncate(self.entry_most - LONG_VALUE_BYTES);
                 key
             }
         }
@@ -84,7 +93,11 @@ impl History<'_> {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => {
                 let most = self.entry_most - key.len();
-                let usual = if self.random.random_ratio(1, 20) { most } else { most.min(80) };
+                let usual = match self.random.random_range(0..100) {
+                    0..5 => most,
+                    5..8 => 3 * self.node_bytes,
+                    _ => most.min(80),
+                };
                 self.random.random_range(0..=usual)
             }
         };
@@ -100,7 +113,10 @@ impl History<'_> {
             self.model.entries.insert(key, value);
         }
         let percent = self.random.random_range(50..=100);
-        let loaded = index.load(&mut self.model.cursor(), percent).expect("it loads");
+        let whole_most = self.random.random_range(0..2 * self.node_bytes);
+        let mut sorted = self.model.cursor_with_long_values(whole_most);
+        let loaded = index.load(&mut sorted, percent).expect("it loads");
+        drop(sorted);
         assert_eq!(loaded, self.model.entries.len() as u64);
         if loaded > 0 {
             assert_eq!(index.load(&mut self.model.cursor(), 70), Err(Error::NotEmpty));
@@ -116,7 +132,12 @@ impl History<'_> {
                 self.update(index, batch, deletes_percent);
             }
             60..85 => {
-                let offset = if self.random.random_ratio(1, 4) { 3 } else { 0 };
+                let bytes = self.model.entries.get(&key).map_or(0, Vec::len) as u32;
+                let offset = match self.random.random_range(0..4) {
+                    0 => 3,
+                    1 => self.random.random_range(0..bytes + 5),
+                    _ => 0,
+                };
                 self.model.compare_get(index, &key, offset);
             }
             _ => {

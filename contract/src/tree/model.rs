@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use index::{Cursor, Direction, Index, KeyRange, Result};
+use index::{Cursor, Direction, Error, Index, KeyRange, KeyValue, Result, Value, read_piece};
+
+/// Bytes in a piece of a long value; a prime, so that pieces begin everywhere in pages.
+const PIECE_BYTES: usize = 4093;
 
 /// An ordered map of byte strings.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,21 @@ impl Model {
         }
     }
 
+    /// Compares the whole value of `key` in `index`, piece by piece, with what it should be.
+    ///
+    /// # Panics
+    /// They differ.
+    pub fn compare_value(&self, index: &mut dyn Index, key: &[u8]) {
+        let expected = self.entries.get(key).map_or(&[][..], Vec::as_slice);
+        for offset in (0..=expected.len()).step_by(PIECE_BYTES) {
+            let mut into = [0xEE; PIECE_BYTES];
+            let found = index.get(key, offset as u32, &mut into).expect("a get works");
+            assert_eq!(found.map_or(0, |bytes| bytes as usize), expected.len(), "of {key:?}");
+            let wanted = &expected[offset..expected.len().min(offset + PIECE_BYTES)];
+            assert!(into.starts_with(wanted), "the value of {key:?} from byte {offset} on");
+        }
+    }
+
     /// Compares at most `most` entries of `range` in `index` with what they should be.
     ///
     /// # Panics
@@ -50,11 +68,11 @@ impl Model {
         let mut cursor = index.range(range).expect("a range opens");
         let expected = self.range(range);
         for (place, wanted) in expected.iter().take(most).enumerate() {
-            let found = cursor.next().expect("a range goes on");
-            assert_eq!(found, Some(*wanted), "entry {place} of {range:?}");
+            assert!(is_next(&mut *cursor, *wanted), "entry {place} of {range:?}");
         }
         if expected.len() < most {
             assert_eq!(cursor.next().expect("it ends"), None, "behind {range:?}");
+            assert_eq!(cursor.read_value(0, &mut []), Err(Error::NoEntry), "behind {range:?}");
             assert_eq!(cursor.next().expect("it stays ended"), None, "behind {range:?}");
         }
     }
@@ -70,8 +88,30 @@ impl Model {
 
     /// A cursor over all entries, for loading.
     pub fn cursor(&self) -> impl Cursor + '_ {
-        Entries(self.entries.iter())
+        Entries { entries: self.entries.iter(), last: None, whole_most: usize::MAX }
     }
+
+    /// As [`Model::cursor`], but values of more than `most` bytes are handed out in pieces only.
+    pub fn cursor_with_long_values(&self, most: usize) -> impl Cursor + '_ {
+        Entries { entries: self.entries.iter(), last: None, whole_most: most }
+    }
+}
+
+/// True if the next entry of `cursor` is this one, also where its value is read in pieces.
+fn is_next(cursor: &mut dyn Cursor, (key, value): (&[u8], &[u8])) -> bool {
+    match cursor.next().expect("a range goes on") {
+        Some((found, Value::Whole(whole))) if (found, whole) == (key, value) => {}
+        Some((found, Value::Long(bytes))) if found == key && bytes as usize == value.len() => {}
+        _ => return false,
+    }
+    (0..=value.len()).step_by(PIECE_BYTES).all(|offset| {
+        let mut into = [0xEE; PIECE_BYTES];
+        let bytes = cursor.read_value(offset as u32, &mut into).expect("a value is read");
+        let wanted = &value[offset..value.len().min(offset + PIECE_BYTES)];
+        bytes as usize == value.len()
+            && into.starts_with(wanted)
+            && into[wanted.len()..].iter().all(|byte| *byte == 0xEE)
+    })
 }
 
 /// True where an ordered map would call a range impossible.
@@ -86,10 +126,25 @@ fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     }
 }
 
-struct Entries<'m>(std::collections::btree_map::Iter<'m, Vec<u8>, Vec<u8>>);
+struct Entries<'m> {
+    entries: std::collections::btree_map::Iter<'m, Vec<u8>, Vec<u8>>,
+    last: Option<&'m [u8]>,
+    /// The most bytes of a value that is handed out as a whole.
+    whole_most: usize,
+}
 
 impl Cursor for Entries<'_> {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        Ok(self.0.next().map(|(key, value)| (key.as_slice(), value.as_slice())))
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
+        let entry = self.entries.next();
+        self.last = entry.map(|(_, value)| value.as_slice());
+        Ok(entry.map(|(key, value)| {
+            let is_whole = value.len() <= self.whole_most;
+            let value = if is_whole { Value::Whole(value) } else { Value::Long(value.len() as u32) };
+            (key.as_slice(), value)
+        }))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
+        self.last.map(|value| read_piece(value, offset, into)).ok_or(Error::NoEntry)
     }
 }

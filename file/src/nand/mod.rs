@@ -321,6 +321,14 @@ impl Nand for NandFile {
     }
 }
 
+// Closing alone gives the lock back late if another thread is just starting a process, which holds
+// a copy of every open file until it runs its own program: the chip could not be opened again.
+impl Drop for NandFile {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl fmt::Debug for NandFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NandFile").field("geometry", &self.geometry).finish_non_exhaustive()

@@ -12,9 +12,10 @@ use crate::{Error, Result};
 /// What a walk over the tree counts.
 struct Walk<'f> {
     finding: &'f mut dyn FnMut(&dyn Display),
-    nodes: u64,
+    /// Nodes, and pages of long values.
+    pages: u64,
     entries: u64,
-    nodes_most: u64,
+    pages_most: u64,
 }
 
 /// A subtree and the keys that it may hold.
@@ -27,16 +28,16 @@ struct Subtree<'k> {
 
 pub(super) fn check(tree: &mut BPlus<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     let (used, high_water) = tree.file.pages_used();
-    let mut walk = Walk { finding, nodes: 0, entries: 0, nodes_most: u64::from(high_water) };
+    let mut walk = Walk { finding, pages: 0, entries: 0, pages_most: u64::from(high_water) };
     let mut lowest = Vec::new();
     tree.nodes.lowest(&mut lowest);
     let level = tree.height.saturating_sub(1);
     let whole = Subtree { page: tree.root, level, lower: &lowest, upper: None };
     walk_subtree(tree, &whole, &mut walk)?;
 
-    let (nodes, entries) = (walk.nodes, walk.entries);
-    if nodes != u64::from(used) {
-        finding(&format_args!("{used} pages are in use, but the tree has {nodes} nodes"));
+    let (pages, entries) = (walk.pages, walk.entries);
+    if pages != u64::from(used) {
+        finding(&format_args!("{used} pages are in use, but the tree has {pages}"));
     }
     if entries != tree.entries {
         let counted = tree.entries;
@@ -55,11 +56,7 @@ pub(super) fn check(tree: &mut BPlus<'_>, finding: &mut dyn FnMut(&dyn Display))
 /// Damage is a finding; whatever else is wrong ends the check.
 fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     match error {
-        Error::Store(
-            store::Error::CorruptPage { .. }
-            | store::Error::DamagedPage { .. }
-            | store::Error::Device(device::Error::Uncorrectable { .. }),
-        ) => {
+        Error::Store(damage) if damage.is_damage() => {
             finding(&error);
             Ok(())
         }
@@ -68,14 +65,17 @@ fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
 }
 
 fn walk_subtree(tree: &mut BPlus<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<()> {
-    walk.nodes += 1;
-    if walk.nodes > walk.nodes_most {
+    walk.pages += 1;
+    if walk.pages > walk.pages_most {
         return Ok(());
     }
     let children = match inspect(tree, subtree, walk) {
         Ok(children) => children,
         Err(error) => return report(error, walk.finding),
     };
+    if subtree.level == 0 && tree.nodes.has_long_values() {
+        inspect_values(tree, subtree.page, walk)?;
+    }
     // Two keys a level are all that this holds besides the cache.
     let (mut lower, mut next) = (Vec::new(), Vec::new());
     for place in 0..children {
@@ -130,4 +130,32 @@ fn inspect(tree: &mut BPlus<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> 
         return Ok(0);
     }
     Ok(entries)
+}
+
+/// Checks the long values of a leaf.
+fn inspect_values(tree: &mut BPlus<'_>, leaf: LogicalPage, walk: &mut Walk<'_>) -> Result<()> {
+    let nodes = tree.nodes;
+    let mut place = 0;
+    // A damaged leaf may tell of the same value over and over.
+    while walk.pages <= walk.pages_most {
+        let node = tree.file.page(leaf, Cause::Lookup, &nodes)?;
+        if node::level(node) != 0 || place >= node::count(node) {
+            break;
+        }
+        if let Some(long) = nodes.leaf.value(node, place).as_long() {
+            let finding = &mut *walk.finding;
+            let mut told = |damage: store::Error| {
+                finding(&format_args!("the long value at place {place} of {leaf}: {damage}"));
+            };
+            walk.pages += u64::from(tree.file.check_long(long, Cause::Lookup, &mut told)?);
+            let (bytes, most) = (long.bytes(), tree.longest_value);
+            if bytes > most {
+                finding(&format_args!(
+                    "{leaf}: the value at place {place} has {bytes} bytes, but the longest {most}"
+                ));
+            }
+        }
+        place += 1;
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@
 //! lookups, and is then written; so is each new node that a split makes.
 
 use device::SectorGeometry;
-use store::{PageFile, PageFileOptions, Width};
+use store::{PageFile, Width};
 
 use super::layout::{CHILD_BYTES, Nodes};
 use super::{NAME, cache_memory, node_bytes};
@@ -47,9 +47,10 @@ pub(super) fn predict(
         return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
     };
     let page_bytes = node_bytes(options, disk);
-    let memory_bytes = cache_memory(options, disk)?;
-    let frames = PageFile::frames(disk, PageFileOptions { page_bytes, memory_bytes })?;
-    let levels = levels(profile.entries, &Nodes::new(page_bytes, options.shape)?);
+    let nodes = Nodes::new(page_bytes, options.shape)?;
+    let file = options.page_file(page_bytes, cache_memory(options, &nodes)?);
+    let frames = PageFile::frames(disk, &file)?;
+    let levels = levels(profile.entries, &nodes);
 
     let stay = stay(&levels, f64::from(frames));
     let misses: f64 = levels.iter().map(|nodes| missing(stay, nodes)).sum();

@@ -1,7 +1,7 @@
 //! Splitting nodes, and a new root.
 
 use device::Cause;
-use store::node;
+use store::node::{self, Stored};
 use store::{Error, LogicalPage};
 
 use super::BPlus;
@@ -87,7 +87,8 @@ impl BPlus<'_> {
     ) -> Result<()> {
         let node = self.file.page_mut(parent, Cause::Update, &self.nodes)?;
         let child = child.0.to_le_bytes();
-        if !self.nodes.inner.insert(node, place, &self.separator, &child, &mut self.scratch) {
+        let child = Stored::inline(&child);
+        if !self.nodes.inner.insert(node, place, &self.separator, child, &mut self.scratch) {
             return Err(Error::DamagedPage { page: parent, what: "it has no room" }.into());
         }
         Ok(())

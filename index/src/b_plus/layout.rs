@@ -35,6 +35,12 @@ impl Nodes {
         if level == 0 { &self.leaf } else { &self.inner }
     }
 
+    /// True if values have no fixed length, so that one may be too long for a leaf.
+    #[inline]
+    pub(super) fn has_long_values(&self) -> bool {
+        matches!(self.shape.value, Width::Variable)
+    }
+
     /// True if nodes have slots, so that entries of different sizes move between them.
     pub(super) fn is_variable(&self) -> bool {
         !matches!((self.shape.key, self.shape.value), (Width::Fixed(_), Width::Fixed(_)))
@@ -51,10 +57,10 @@ impl Nodes {
     }
 
     #[inline]
-    pub(super) fn check_value(&self, value: &[u8]) -> Result<()> {
+    pub(super) fn check_value(&self, value_bytes: usize) -> Result<()> {
         match self.shape.value {
-            Width::Fixed(bytes) if value.len() != usize::from(bytes) => {
-                Err(Error::ValueLength { expected: u64::from(bytes), found: value.len() as u64 })
+            Width::Fixed(bytes) if value_bytes != usize::from(bytes) => {
+                Err(Error::ValueLength { expected: u64::from(bytes), found: value_bytes as u64 })
             }
             _ => Ok(()),
         }
@@ -82,7 +88,8 @@ impl Nodes {
     /// The child at `place` of an inner node.
     #[inline]
     pub(super) fn child(&self, node: &[u8], place: usize) -> LogicalPage {
-        let bytes = self.inner.value(node, place).first_chunk().copied().unwrap_or_default();
+        let bytes =
+            self.inner.value(node, place).bytes().first_chunk().copied().unwrap_or_default();
         LogicalPage(u32::from_le_bytes(bytes))
     }
 }
@@ -106,6 +113,8 @@ pub(super) struct Root {
     pub(super) page: LogicalPage,
     pub(super) height: u8,
     pub(super) entries: u64,
+    /// Bytes in the longest long value that there ever was.
+    pub(super) longest_value: u32,
 }
 
 impl Root {
@@ -114,6 +123,7 @@ impl Root {
         record.extend_from_slice(&self.page.0.to_le_bytes());
         record.push(self.height);
         record.extend_from_slice(&self.entries.to_le_bytes());
+        record.extend_from_slice(&self.longest_value.to_le_bytes());
         record
     }
 
@@ -122,12 +132,14 @@ impl Root {
         let (shape, rest) = root_record::decode(record, tree)?;
         let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;
-        let entries = rest.first_chunk().ok_or(damaged)?;
+        let (entries, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let longest_value = rest.first_chunk().ok_or(damaged)?;
         Ok(Root {
             shape,
             page: LogicalPage(u32::from_le_bytes(*page)),
             height: *height,
             entries: u64::from_le_bytes(*entries),
+            longest_value: u32::from_le_bytes(*longest_value),
         })
     }
 }

@@ -4,12 +4,15 @@
 //! is filled, then a new one begins to its right. The last nodes may be left with little, as they
 //! are when keys arrive in ascending order.
 
-use device::Cause;
-use store::{LogicalPage, node};
+use alloc::vec::Vec;
 
-use super::BPlus;
+use device::Cause;
+use store::LogicalPage;
+use store::node::{self, Stored};
+
 use super::descent::Toward;
-use crate::{Cursor, Error, Result, entry_size};
+use super::{BPlus, values};
+use crate::{Cursor, Error, Result, Value};
 
 impl BPlus<'_> {
     pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
@@ -18,21 +21,66 @@ impl BPlus<'_> {
         }
         self.descend_toward(Toward::Last, Cause::Load)?;
         self.previous.clear();
-        while let Some((key, value)) = sorted.next()? {
-            self.nodes.check_key(key)?;
-            self.nodes.check_value(value)?;
-            entry_size(key.len() + value.len(), self.nodes.leaf.entry_bytes_most())?;
-            if self.entries > 0 && key <= self.previous.as_slice() {
+        // What a cursor of this tree would take: while it is loaded it has none.
+        let (mut key, mut whole) = (Vec::new(), Vec::new());
+        while let Some((next, value)) = sorted.next()? {
+            let bytes = match value {
+                Value::Whole(value) => value.len(),
+                Value::Long(bytes) => bytes as usize,
+            };
+            self.nodes.check_entry(next, bytes)?;
+            if self.entries > 0 && next <= self.previous.as_slice() {
                 return Err(Error::NotSorted { position: self.entries });
             }
-            self.append_entry(key, value, fill)?;
-            self.previous.clear();
-            self.previous.extend_from_slice(key);
+            let is_long = self.nodes.is_long(next.len(), bytes as u32);
+            match value {
+                Value::Whole(value) if !is_long => {
+                    self.append_entry(next, Stored::inline(value), fill)?;
+                    remember(&mut self.previous, next);
+                    continue;
+                }
+                _ => remember(&mut key, next),
+            }
+            if is_long {
+                self.append_long_entry(&key, sorted, bytes as u32, fill)?;
+            } else {
+                // Another tree's nodes are smaller than this one's.
+                whole.resize(bytes, 0);
+                values::read_piece_of(sorted, bytes as u32, 0, &mut whole)?;
+                self.append_entry(&key, Stored::inline(&whole), fill)?;
+            }
+            remember(&mut self.previous, &key);
         }
         Ok(self.entries)
     }
 
-    fn append_entry(&mut self, key: &[u8], value: &[u8], fill: u8) -> Result<()> {
+    /// Appends an entry whose long value `sorted` hands out.
+    fn append_long_entry(
+        &mut self,
+        key: &[u8],
+        sorted: &mut dyn Cursor,
+        bytes: u32,
+        fill: u8,
+    ) -> Result<()> {
+        let pages = u64::from(self.file.pages_for_long(bytes)) + self.pages_needed(1);
+        self.check_room(pages)?;
+        let value = self.load_long(sorted, bytes)?;
+        self.longest_value = self.longest_value.max(bytes);
+        let appended = self.append_entry(key, Stored::long(&value.to_bytes()), fill);
+        if appended.is_err() {
+            self.file.free_long(value, Cause::Load)?;
+        }
+        appended
+    }
+
+    fn check_room(&self, pages: u64) -> Result<()> {
+        if pages > u64::from(self.file.pages_free()) {
+            return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
+        }
+        Ok(())
+    }
+
+    fn append_entry(&mut self, key: &[u8], value: Stored<'_>, fill: u8) -> Result<()> {
         let codec = self.nodes.leaf;
         let leaf = self.path.at(0).page;
         let node = self.file.page_mut(leaf, Cause::Load, &self.nodes)?;
@@ -41,9 +89,7 @@ impl BPlus<'_> {
             self.entries += 1;
             return Ok(());
         }
-        if self.pages_needed(1) > u64::from(self.file.pages_free()) {
-            return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
-        }
+        self.check_room(self.pages_needed(1))?;
         self.separator.clear();
         self.separator.extend_from_slice(key);
         let left = node::NodeKey { prefix: &[], suffix: &self.previous };
@@ -80,4 +126,10 @@ impl BPlus<'_> {
         self.path.set(level, right, 0);
         Ok(right)
     }
+}
+
+/// Lets `kept` be `key`.
+fn remember(kept: &mut Vec<u8>, key: &[u8]) {
+    kept.clear();
+    kept.extend_from_slice(key);
 }

@@ -31,6 +31,7 @@ mod layout;
 mod load;
 mod scan;
 mod shrinking;
+mod values;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -38,14 +39,12 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Cause, Medium, Meter};
-use store::node;
-use store::{LogicalPage, PageFile, PageFileOptions, Recovery, Update};
+use store::node::{self, Stored};
+use store::{LogicalPage, PageFile, Recovery, Update};
 
 use crate::parameters::{Kind, Parameter};
 use crate::registry::{Entry, MediumShape, Options};
-use crate::{
-    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
-};
+use crate::{Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
 
@@ -101,6 +100,8 @@ pub(crate) struct BPlus<'d> {
     /// Nodes from the root to a leaf; the root's level plus one.
     height: u8,
     entries: u64,
+    /// Bytes in the longest long value that there ever was.
+    longest_value: u32,
     path: Path,
     /// A separator on its way to the parent.
     separator: Vec<u8>,
@@ -116,8 +117,8 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let disk = sectors(medium)?;
     let node_bytes = node_bytes(options, disk.geometry());
     let nodes = Nodes::new(node_bytes, options.shape)?;
-    let memory_bytes = cache_memory(options, disk.geometry())?;
-    let file = PageFile::create(disk, PageFileOptions { page_bytes: node_bytes, memory_bytes })?;
+    let memory_bytes = cache_memory(options, &nodes)?;
+    let file = PageFile::create(disk, &options.page_file(node_bytes, memory_bytes))?;
     let mut tree = BPlus::over(file, nodes, options);
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
@@ -125,11 +126,11 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let disk = sectors(medium)?;
-    let memory_bytes = cache_memory(options, disk.geometry())?;
-    let (file, record) = PageFile::open(disk, memory_bytes)?;
-    let shape = Root::decode(&record, NAME)?.shape;
-    let nodes = Nodes::new(file.page_bytes(), shape)?;
+    let mut disk = sectors(medium)?;
+    let found = PageFile::describe(&mut *disk)?;
+    let nodes = Nodes::new(found.page_bytes, Root::decode(&found.root_head, NAME)?.shape)?;
+    let memory_bytes = cache_memory(options, &nodes)?;
+    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, memory_bytes))?;
     let mut tree = BPlus::over(file, nodes, options);
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
@@ -151,19 +152,15 @@ fn node_bytes(options: &Options, disk: device::SectorGeometry) -> u32 {
 }
 
 /// Bytes of the memory budget that are not the page file's: the scratch node, the separator and the
-/// key before, and a cursor's key and bound.
+/// key before, and a cursor's key and bound, or what a replay reads.
 fn buffer_bytes(nodes: &Nodes) -> u64 {
     nodes.leaf.node_bytes() as u64 + 4 * nodes.leaf.entry_bytes_most() as u64
 }
 
-fn cache_memory(options: &Options, disk: device::SectorGeometry) -> Result<u64> {
-    let need = least_memory(options, MediumShape::Sectors(disk))?;
-    let have = options.memory_bytes;
-    if have < need {
-        return Err(store::Error::LittleMemory { have, need }.into());
-    }
-    let nodes = Nodes::new(node_bytes(options, disk), options.shape)?;
-    Ok(have - buffer_bytes(&nodes))
+/// What the page file gets of the memory budget.
+fn cache_memory(options: &Options, nodes: &Nodes) -> Result<u64> {
+    let (have, need) = (options.memory_bytes, buffer_bytes(nodes));
+    have.checked_sub(need).ok_or_else(|| store::Error::LittleMemory { have, need }.into())
 }
 
 fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
@@ -172,7 +169,8 @@ fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
     };
     let node_bytes = node_bytes(options, disk);
     let nodes = Nodes::new(node_bytes, options.shape)?;
-    Ok(PageFile::least_memory(disk, node_bytes)? + buffer_bytes(&nodes))
+    let durability = options.durability.unwrap_or_default();
+    Ok(PageFile::least_memory(disk, node_bytes, durability)? + buffer_bytes(&nodes))
 }
 
 impl<'d> BPlus<'d> {
@@ -185,6 +183,7 @@ impl<'d> BPlus<'d> {
             root: LogicalPage(0),
             height: 1,
             entries: 0,
+            longest_value: 0,
             path: Path::new(),
             separator: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
             previous: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
@@ -194,7 +193,7 @@ impl<'d> BPlus<'d> {
         }
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn put_stored(&mut self, key: &[u8], value: Stored<'_>) -> Result<()> {
         loop {
             let leaf = self.descend(key, Cause::Update)?;
             let Put::Full { last } = self.put_into(leaf, key, value)? else {
@@ -216,18 +215,25 @@ impl<'d> BPlus<'d> {
         }
     }
 
-    fn put_into(&mut self, leaf: LogicalPage, key: &[u8], value: &[u8]) -> Result<Put> {
+    fn put_into(&mut self, leaf: LogicalPage, key: &[u8], value: Stored<'_>) -> Result<Put> {
         let codec = self.nodes.leaf;
         let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
-        let (done, last) = match codec.search(node, key) {
-            Ok(place) => (codec.replace(node, place, value, &mut self.scratch), false),
-            Err(place) => {
-                let done = codec.insert(node, place, key, value, &mut self.scratch);
-                self.entries += u64::from(done);
-                (done, place == node::count(node))
+        match codec.search(node, key) {
+            Ok(place) => {
+                let before = codec.value(node, place).as_long();
+                if !codec.replace(node, place, value, &mut self.scratch) {
+                    return Ok(Put::Full { last: false });
+                }
+                self.drop_value(before)?;
             }
-        };
-        Ok(if done { Put::Done } else { Put::Full { last } })
+            Err(place) => {
+                if !codec.insert(node, place, key, value, &mut self.scratch) {
+                    return Ok(Put::Full { last: place == node::count(node) });
+                }
+                self.entries += 1;
+            }
+        }
+        Ok(Put::Done)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -238,9 +244,11 @@ impl<'d> BPlus<'d> {
             return Ok(());
         };
         let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
+        let before = codec.value(node, place).as_long();
         codec.remove(node, place);
         let underfull = codec.is_underfull(node);
         self.entries -= 1;
+        self.drop_value(before)?;
         if underfull {
             self.whole = false;
             self.rebalance(0)?;
@@ -272,12 +280,7 @@ impl Lookup for BPlus<'_> {
         let Ok(place) = self.nodes.leaf.search(node, key) else {
             return Ok(None);
         };
-        let value = self.nodes.leaf.value(node, place);
-        if let Some(wanted) = value.get(offset as usize..) {
-            let length = wanted.len().min(into.len());
-            into[..length].copy_from_slice(&wanted[..length]);
-        }
-        Ok(Some(value.len() as u32))
+        self.read_stored(leaf, place, offset, into).map(Some)
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
@@ -308,14 +311,15 @@ impl Tree for BPlus<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         let mut puts = 0;
         for update in batch {
-            self.nodes.check_key(update.key())?;
-            if let Update::Put { key, value } = update {
-                self.nodes.check_value(value)?;
-                entry_size(key.len() + value.len(), self.nodes.leaf.entry_bytes_most())?;
-                puts += 1;
+            match update {
+                Update::Put { key, value } => self.nodes.check_entry(key, value.len())?,
+                Update::Adopt { key, .. } => self.nodes.check_entry(key, 0)?,
+                Update::Delete { key } => self.nodes.check_key(key)?,
             }
+            puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
-        if self.pages_needed(puts) > u64::from(self.file.pages_free()) {
+        let pages = self.pages_needed(puts) + self.pages_for_values(batch);
+        if pages > u64::from(self.file.pages_free()) {
             return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
         }
         Ok(())
@@ -324,7 +328,7 @@ impl Tree for BPlus<'_> {
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         match update {
             Update::Put { key, value } => self.put(key, value),
-            Update::Adopt { .. } => Err(Error::Unsupported { what: "long values" }),
+            Update::Adopt { key, value } => self.adopt_value(key, *value),
             Update::Delete { key } => self.delete(key),
         }
     }
@@ -348,6 +352,7 @@ impl Tree for BPlus<'_> {
             page: self.root,
             height: self.height,
             entries: self.entries,
+            longest_value: self.longest_value,
         };
         Ok(root.encode(NAME))
     }
@@ -360,6 +365,7 @@ impl Tree for BPlus<'_> {
         self.root = root.page;
         self.height = root.height;
         self.entries = root.entries;
+        self.longest_value = root.longest_value;
         self.whole = true;
         Ok(())
     }
@@ -372,7 +378,8 @@ impl Tree for BPlus<'_> {
         // On each level a node, its new neighbour or the one it merges with; their parent is on
         // the next level. Then a new root, and a page of the free list before and after.
         let levels = 3 * u64::from(self.height) + 4;
-        u32::try_from(batch.len() as u64 * levels).unwrap_or(u32::MAX)
+        let pages = batch.len() as u64 * levels + self.pages_changed_by_values(batch);
+        u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
     fn recovery(&self) -> &dyn Recovery {

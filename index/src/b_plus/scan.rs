@@ -9,7 +9,8 @@ use store::node;
 
 use super::BPlus;
 use super::descent::Toward;
-use crate::{Cursor, Direction, KeyRange, KeyValue, Result};
+use super::values::handed_out;
+use crate::{Cursor, Direction, Error, KeyRange, KeyValue, Result};
 
 /// A range that is being read. The tree can't change meanwhile, so its way stays right.
 pub(super) struct Scan<'t, 'd> {
@@ -20,6 +21,8 @@ pub(super) struct Scan<'t, 'd> {
     /// The place in the leaf of the next entry; descending, one above it.
     place: usize,
     ended: bool,
+    /// The place in the leaf of the entry that was returned last.
+    last: Option<usize>,
     key: Vec<u8>,
 }
 
@@ -40,6 +43,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             limit: limit.map(<[u8]>::to_vec),
             place: 0,
             ended: false,
+            last: None,
             key: Vec::new(),
         };
         scan.place = scan.start(start)?;
@@ -159,12 +163,20 @@ impl Cursor for Scan<'_, '_> {
         }
         // Until an entry was found, the range counts as ended: so it does after an error.
         self.ended = true;
+        self.last = None;
         let Some(place) = self.advance()? else {
             return Ok(None);
         };
         self.ended = false;
+        self.last = Some(place);
         let leaf = self.tree.path.at(0).page;
         let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
-        Ok(Some((&self.key, self.tree.nodes.leaf.value(node, place))))
+        Ok(Some((&self.key, handed_out(self.tree.nodes.leaf.value(node, place)))))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
+        let place = self.last.ok_or(Error::NoEntry)?;
+        let leaf = self.tree.path.at(0).page;
+        self.tree.read_stored(leaf, place, offset, into)
     }
 }

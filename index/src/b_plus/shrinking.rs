@@ -1,7 +1,7 @@
 //! Borrowing and merging after deletes.
 
 use device::Cause;
-use store::node::{self, Shift};
+use store::node::{self, Shift, Stored};
 use store::{Error, LogicalPage};
 
 use super::BPlus;
@@ -98,15 +98,16 @@ impl BPlus<'_> {
     fn rename(&mut self, pair: Neighbours) -> Result<bool> {
         let codec = self.nodes.inner;
         let child = pair.right.0.to_le_bytes();
+        let child = Stored::inline(&child);
         let parent = self.file.page_mut(pair.parent, Cause::Update, &self.nodes)?;
         let old = &mut self.previous;
         codec.key(parent, pair.right_place).copy_to(old);
         codec.remove(parent, pair.right_place);
         let scratch = &mut self.scratch;
-        if codec.insert(parent, pair.right_place, &self.separator, &child, scratch) {
+        if codec.insert(parent, pair.right_place, &self.separator, child, scratch) {
             return Ok(true);
         }
-        let restored = codec.insert(parent, pair.right_place, old, &child, scratch);
+        let restored = codec.insert(parent, pair.right_place, old, child, scratch);
         debug_assert!(restored, "what was taken away fits again");
         Ok(false)
     }

@@ -10,7 +10,7 @@ use index::parameters::{Kind, Parameter};
 use index::registry::{Entry, MediumShape, Options, Prediction, Profile};
 use index::{
     CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
-    NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update,
+    NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update, Value,
 };
 
 const FAULTS: &[&str] =
@@ -218,6 +218,7 @@ impl Index for Toy<'_> {
         assert_eq!(fill_percent, 70);
         let mut loaded = 0;
         while let Some((key, value)) = sorted.next()? {
+            let value = value.whole().expect("a workload's values are whole");
             self.entries.insert(key.to_vec(), value.to_vec());
             loaded += 1;
             if loaded % 100 == 0 {
@@ -273,6 +274,11 @@ impl Cursor for Copies {
     fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
         let entry = self.entries.get(self.next);
         self.next += 1;
-        Ok(entry.map(|(key, value)| (key.as_slice(), value.as_slice())))
+        Ok(entry.map(|(key, value)| (key.as_slice(), Value::Whole(value))))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
+        let entry = self.next.checked_sub(1).and_then(|last| self.entries.get(last));
+        entry.map(|(_, value)| index::read_piece(value, offset, into)).ok_or(Error::NoEntry)
     }
 }

@@ -1,6 +1,6 @@
 //! What is in an index before the measured phase.
 
-use index::{Cursor, KeyValue, Width};
+use index::{Cursor, KeyValue, Value, Width, read_piece};
 
 use super::table::Asked;
 use super::{Source, Workload};
@@ -69,7 +69,7 @@ impl<'w> Preload<'w> {
     /// The next entry, or `None` after the last.
     // It lends, so it can't be an `Iterator`.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Option<KeyValue<'_>> {
+    pub fn next(&mut self) -> Option<(&[u8], &[u8])> {
         let loaded = self.workload.preload.get(self.place)?;
         self.place += 1;
         self.key.clear();
@@ -82,6 +82,13 @@ impl<'w> Preload<'w> {
 
 impl Cursor for Preload<'_> {
     fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
-        Ok(Preload::next(self))
+        Ok(Preload::next(self).map(|(key, value)| (key, Value::Whole(value))))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        if self.place == 0 {
+            return Err(index::Error::NoEntry);
+        }
+        Ok(read_piece(&self.value, offset, into))
     }
 }

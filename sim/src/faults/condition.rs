@@ -53,6 +53,12 @@ impl PageImage {
         self
     }
 
+    /// The same page, which takes no program before an erase.
+    pub(crate) fn close(mut self) -> Self {
+        self.closed = true;
+        self
+    }
+
     pub(crate) const fn reading(&self) -> Reading {
         self.reading
     }

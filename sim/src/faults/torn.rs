@@ -94,10 +94,11 @@ pub(crate) fn page_after_program(
     }
 }
 
-/// What a torn erase leaves of a page that held `old`.
+/// What a torn erase leaves of a page of `stride` bytes that held `old` and takes no program.
 pub(crate) fn page_after_erase(
     torn: TornErase,
-    old: Box<[u8]>,
+    old: PageImage,
+    stride: usize,
     random: &mut ChaCha8Rng,
 ) -> PageImage {
     let stable_or_not = |random: &mut ChaCha8Rng| match random.random() {
@@ -105,19 +106,19 @@ pub(crate) fn page_after_erase(
         false => Reading::Unreadable,
     };
     match torn {
-        TornErase::Untouched => PageImage::new(old, Reading::Stable),
+        TornErase::Untouched => old,
         TornErase::Erased => PageImage::blank(Reading::Stable),
         TornErase::Unstable => PageImage::blank(Reading::Unstable),
         TornErase::Garbage => {
-            let mut bytes = old;
+            let mut bytes = old.bytes(stride);
             random.fill_bytes(&mut bytes);
             PageImage::new(bytes, stable_or_not(random))
         }
         TornErase::Any | TornErase::Partial => match random.random_range(0..3) {
-            0 => PageImage::new(old, Reading::Stable),
+            0 => old,
             1 => PageImage::blank(Reading::Stable),
             _ => {
-                let mut bytes = old;
+                let mut bytes = old.bytes(stride);
                 scramble(&mut bytes, random);
                 PageImage::new(bytes, stable_or_not(random))
             }

@@ -112,9 +112,9 @@ impl SimulatedNand {
                 Err(Error::ProgramRefused { page: at.page })
             }
             Verdict::Drop => {
-                let old = self.visible(at);
+                let old = self.image(at);
                 self.write(at, part);
-                self.put_image(at, PageImage::new(old, Reading::Stable).open());
+                self.put_image(at, old.open());
                 self.note(FaultKind::SilentProgram);
                 Ok(())
             }
@@ -151,7 +151,8 @@ impl SimulatedNand {
     /// Leaves of a program what `torn` says; returns what that was.
     fn tear_program(&mut self, at: Place, part: Part<'_>, torn: TornProgram) -> TornProgram {
         let page_bytes = self.geometry.page_bytes() as usize;
-        let old = self.visible(at);
+        let before = self.image(at);
+        let old = before.bytes(self.stride());
         let mut new = old.clone();
         let offset = part.offset as usize;
         new[offset..offset + part.data.len()].copy_from_slice(part.data);
@@ -164,7 +165,10 @@ impl SimulatedNand {
         self.write(at, part);
         let random = &mut self.faulty.get_or_insert_default().injector.random;
         let torn = torn.settle(random);
-        let image = torn::page_after_program(torn, old, new, start..end, random);
+        let image = match torn {
+            TornProgram::Untouched => before,
+            _ => torn::page_after_program(torn, old, new, start..end, random),
+        };
         self.put_image(at, image);
         torn
     }
@@ -215,22 +219,23 @@ impl SimulatedNand {
     /// Leaves of an erase what `torn` says; returns what that was.
     fn tear_erase(&mut self, block: Block, torn: TornErase) -> TornErase {
         let torn = torn.settle(&mut self.faulty.get_or_insert_default().injector.random);
+        let stride = self.stride();
         self.replace_pages(block, |old, faulty| {
-            torn::page_after_erase(torn, old, &mut faulty.injector.random)
+            torn::page_after_erase(torn, old, stride, &mut faulty.injector.random)
         });
         torn
     }
 
     /// Keeps what `block` holds, though the chip takes it as erased.
     fn keep_all(&mut self, block: Block) {
-        self.replace_pages(block, |old, _| PageImage::new(old, Reading::Stable).open());
+        self.replace_pages(block, |old, _| old.open());
     }
 
     /// Erases `block` by its rules, and puts in each page what `image` makes of its content.
-    fn replace_pages(&mut self, block: Block, image: impl Fn(Box<[u8]>, &mut Faulty) -> PageImage) {
+    fn replace_pages(&mut self, block: Block, image: impl Fn(PageImage, &mut Faulty) -> PageImage) {
         let first = self.geometry.first_page(block).0;
-        let pages: Vec<Box<[u8]>> = (0..self.geometry.pages_per_block())
-            .map(|place| self.visible(Place { page: Page(first + place), block, place }))
+        let pages: Vec<PageImage> = (0..self.geometry.pages_per_block())
+            .map(|place| self.image(Place { page: Page(first + place), block, place }))
             .collect();
         self.erase_all(block);
         let faulty = self.faulty.get_or_insert_default();
@@ -289,13 +294,13 @@ impl SimulatedNand {
         Error::PowerCut
     }
 
-    /// A page as it reads now.
-    fn visible(&self, at: Place) -> Box<[u8]> {
+    /// A page as it reads now; it takes no program.
+    fn image(&self, at: Place) -> PageImage {
         let image = self.faulty.as_deref().and_then(|faulty| faulty.image(at));
         match (image, self.contents_of(at.block)) {
-            (Some(image), _) => image.bytes(self.stride()),
-            (None, Some(contents)) => contents.whole(at.place),
-            (None, None) => vec![0xFF; self.stride()].into_boxed_slice(),
+            (Some(image), _) => image.clone().close(),
+            (None, Some(contents)) => PageImage::new(contents.whole(at.place), Reading::Stable),
+            (None, None) => PageImage::blank(Reading::Stable),
         }
     }
 

@@ -25,7 +25,7 @@ mod slotted;
 
 use core::cmp::Ordering;
 
-use crate::Width;
+use crate::{LongValue, Width};
 use packed::Packed;
 use slotted::Slotted;
 
@@ -92,6 +92,45 @@ fn shared_prefix(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>)
     one.zip(other).take_while(|(left, right)| left == right).count()
 }
 
+/// A value as it stands in a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored<'n> {
+    bytes: &'n [u8],
+    is_long: bool,
+}
+
+impl<'n> Stored<'n> {
+    /// A value that stands in the node itself.
+    #[must_use]
+    #[inline]
+    pub const fn inline(bytes: &'n [u8]) -> Self {
+        Stored { bytes, is_long: false }
+    }
+
+    /// A value that stands in pages of its own, told by the bytes of its [`LongValue`]. Only nodes
+    /// whose values vary hold such.
+    #[must_use]
+    #[inline]
+    pub const fn long(bytes: &'n [u8; LongValue::ENCODED_BYTES]) -> Self {
+        Stored { bytes, is_long: true }
+    }
+
+    /// The bytes in the node: the value, or the bytes of its [`LongValue`].
+    #[must_use]
+    #[inline]
+    pub const fn bytes(&self) -> &'n [u8] {
+        self.bytes
+    }
+
+    /// Where the value stands, if it stands in pages of its own.
+    #[must_use]
+    #[inline]
+    pub fn as_long(&self) -> Option<LongValue> {
+        let bytes = self.bytes.first_chunk().filter(|_| self.is_long)?;
+        Some(LongValue::from_bytes(*bytes))
+    }
+}
+
 /// Entries that go from one node to its neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shift {
@@ -134,12 +173,12 @@ impl Codec {
             (Width::Fixed(key), Width::Fixed(value)) => {
                 Form::Packed(Packed::new(bytes as usize, key as usize, value as usize)?)
             }
-            _ => Form::Slotted(Slotted::new(bytes as usize, key, value)),
+            _ => Form::Slotted(Slotted::new(bytes as usize, key, value)?),
         };
         Some(Codec { form })
     }
 
-    /// The most bytes that a key and its value may have together.
+    /// The most bytes that a key and its value may have together in the node.
     #[must_use]
     pub fn entry_bytes_most(&self) -> usize {
         either!(self, form => form.entry_bytes_most())
@@ -186,7 +225,7 @@ impl Codec {
     /// The value at `place`.
     #[must_use]
     #[inline]
-    pub fn value<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+    pub fn value<'n>(&self, node: &'n [u8], place: usize) -> Stored<'n> {
         either!(self, form => form.value(node, place))
     }
 
@@ -207,7 +246,7 @@ impl Codec {
         node: &mut [u8],
         place: usize,
         key: &[u8],
-        value: &[u8],
+        value: Stored<'_>,
         scratch: &mut [u8],
     ) -> bool {
         either!(self, form => form.insert(node, place, key, value, scratch))
@@ -215,7 +254,13 @@ impl Codec {
 
     /// Replaces the value at `place`; false, and nothing changed, if there is no room for it.
     #[must_use]
-    pub fn replace(&self, node: &mut [u8], place: usize, value: &[u8], scratch: &mut [u8]) -> bool {
+    pub fn replace(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        value: Stored<'_>,
+        scratch: &mut [u8],
+    ) -> bool {
         either!(self, form => form.replace(node, place, value, scratch))
     }
 
@@ -278,7 +323,7 @@ impl Codec {
         either!(self, form => form.is_underfull(node))
     }
 
-    /// True if a put of `key` with `value` finds room in the node for certain.
+    /// True if a put of `key` with a value of `value` bytes in the node finds room in the node for certain.
     #[must_use]
     pub fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {
         either!(self, form => form.has_room(node, key, value))

@@ -7,7 +7,7 @@
 //!  +--------+------+------+------+-----------
 //! ```
 
-use super::{HEADER_BYTES, KIND, NodeKey, Shift, count, set_count};
+use super::{HEADER_BYTES, KIND, NodeKey, Shift, Stored, count, set_count};
 
 /// The number that marks a packed node.
 const KIND_PACKED: u8 = 1;
@@ -84,9 +84,9 @@ impl Packed {
     }
 
     #[inline]
-    pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+    pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> Stored<'n> {
         let at = self.at(place);
-        &node[at + self.key..at + self.stride]
+        Stored::inline(&node[at + self.key..at + self.stride])
     }
 
     #[inline]
@@ -104,7 +104,7 @@ impl Packed {
         node: &mut [u8],
         place: usize,
         key: &[u8],
-        value: &[u8],
+        value: Stored<'_>,
         _scratch: &mut [u8],
     ) -> bool {
         let entries = count(node);
@@ -114,7 +114,7 @@ impl Packed {
         let (at, end) = (self.at(place), self.at(entries));
         node.copy_within(at..end, at + self.stride);
         node[at..at + self.key].copy_from_slice(key);
-        node[at + self.key..at + self.stride].copy_from_slice(value);
+        node[at + self.key..at + self.stride].copy_from_slice(value.bytes);
         set_count(node, entries + 1);
         true
     }
@@ -123,11 +123,11 @@ impl Packed {
         &self,
         node: &mut [u8],
         place: usize,
-        value: &[u8],
+        value: Stored<'_>,
         _scratch: &mut [u8],
     ) -> bool {
         let at = self.at(place);
-        node[at + self.key..at + self.stride].copy_from_slice(value);
+        node[at + self.key..at + self.stride].copy_from_slice(value.bytes);
         true
     }
 

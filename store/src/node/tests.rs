@@ -1,8 +1,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Codec, count};
-use crate::Width;
+use super::{Codec, Stored, count};
+use crate::{LongValue, Width};
 
 /// A small generator: the tests of this crate need no more.
 struct Dice(u64);
@@ -22,6 +22,15 @@ impl Dice {
         (0..length).map(|_| b'a' + self.roll(3) as u8).collect()
     }
 
+    /// A value of at most `most` bytes; where values vary, one in five is long.
+    fn value(&mut self, width: Width, most: usize) -> Value {
+        let has_room = width == Width::Variable && most >= LongValue::ENCODED_BYTES;
+        if has_room && self.roll(5) == 0 {
+            return (self.bytes(Width::Fixed(LongValue::ENCODED_BYTES as u16), 0), true);
+        }
+        (self.bytes(width, most as u64), false)
+    }
+
     /// Keys that share prefixes of many lengths, as real ones do.
     fn key(&mut self, width: Width, most: usize) -> Vec<u8> {
         let mut key = self.bytes(width, 6);
@@ -35,6 +44,16 @@ impl Dice {
     }
 }
 
+/// A value in a node, and whether it tells of a long one.
+type Value = (Vec<u8>, bool);
+
+fn stored(value: &Value) -> Stored<'_> {
+    match value.0.first_chunk() {
+        Some(bytes) if value.1 => Stored::long(bytes),
+        _ => Stored::inline(&value.0),
+    }
+}
+
 const SHAPES: [(Width, Width); 6] = [
     (Width::Fixed(4), Width::Fixed(4)),
     (Width::Fixed(8), Width::Fixed(4)),
@@ -44,13 +63,14 @@ const SHAPES: [(Width, Width); 6] = [
     (Width::Fixed(8), Width::Variable),
 ];
 
-fn contents(codec: &Codec, node: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn contents(codec: &Codec, node: &[u8]) -> Vec<(Vec<u8>, Value)> {
     codec.validate(node).unwrap();
     (0..count(node))
         .map(|place| {
             let mut key = Vec::new();
             codec.key(node, place).copy_to(&mut key);
-            (key, codec.value(node, place).to_vec())
+            let value = codec.value(node, place);
+            (key, (value.bytes().to_vec(), value.as_long().is_some()))
         })
         .collect()
 }
@@ -60,7 +80,7 @@ struct Pair {
     codec: Codec,
     node: Vec<u8>,
     scratch: Vec<u8>,
-    model: Vec<(Vec<u8>, Vec<u8>)>,
+    model: Vec<(Vec<u8>, Value)>,
 }
 
 impl Pair {
@@ -70,23 +90,25 @@ impl Pair {
         Pair { codec, node, scratch: vec![0; bytes], model: Vec::new() }
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8]) -> bool {
+    fn put(&mut self, key: &[u8], value: &Value) -> bool {
         let expected = self.model.binary_search_by(|entry| entry.0.as_slice().cmp(key));
         assert_eq!(self.codec.search(&self.node, key), expected);
         match expected {
             Ok(place) => {
-                let done = self.codec.replace(&mut self.node, place, value, &mut self.scratch);
+                let done =
+                    self.codec.replace(&mut self.node, place, stored(value), &mut self.scratch);
                 if done {
-                    self.model[place].1 = value.to_vec();
+                    self.model[place].1 = value.clone();
                 }
                 done
             }
             Err(place) => {
-                let room = self.codec.has_room(&self.node, key, value.len());
-                let done = self.codec.insert(&mut self.node, place, key, value, &mut self.scratch);
+                let room = self.codec.has_room(&self.node, key, value.0.len());
+                let done =
+                    self.codec.insert(&mut self.node, place, key, stored(value), &mut self.scratch);
                 assert_eq!(room, done, "has_room and insert disagree");
                 if done {
-                    self.model.insert(place, (key.to_vec(), value.to_vec()));
+                    self.model.insert(place, (key.to_vec(), value.clone()));
                 }
                 done
             }
@@ -111,7 +133,7 @@ fn random_operations_leave_what_a_sorted_list_holds() {
             let most = codec.entry_bytes_most();
             for _ in 0..600 {
                 let key = dice.key(key_width, most);
-                let value = dice.bytes(value_width, (most - key.len()) as u64);
+                let value = dice.value(value_width, most - key.len());
                 if dice.roll(3) == 0 && !pair.model.is_empty() {
                     let place = dice.roll(pair.model.len() as u64) as usize;
                     pair.codec.remove(&mut pair.node, place);
@@ -134,7 +156,7 @@ fn splitting_and_joining_keep_every_entry() {
         let most = codec.entry_bytes_most();
         for _ in 0..400 {
             let key = dice.key(key_width, most);
-            let value = dice.bytes(value_width, (most - key.len()) as u64 / 3);
+            let value = dice.value(value_width, (most - key.len()) / 3);
             left.put(&key, &value);
         }
         let place = codec.middle(&left.node);
@@ -165,7 +187,7 @@ fn shifting_entries_evens_two_neighbours() {
         let pivot = dice.key(key_width, most);
         for _ in 0..200 + dice.roll(400) {
             let key = dice.key(key_width, most);
-            let value = dice.bytes(value_width, (most - key.len()) as u64 / 3);
+            let value = dice.value(value_width, (most - key.len()) / 3);
             let side = if key < pivot { &mut left } else { &mut right };
             side.put(&key, &value);
         }
@@ -207,9 +229,9 @@ fn a_2_kib_node_holds_170_entries_of_12_bytes() {
     assert_eq!(codec.capacity(8, 4), 170);
     let mut pair = Pair::new(codec, 2048);
     for number in 0..170u64 {
-        assert!(pair.put(&number.to_be_bytes(), b"page"));
+        assert!(pair.put(&number.to_be_bytes(), &(b"page".to_vec(), false)));
     }
-    assert!(!pair.put(&170u64.to_be_bytes(), b"page"));
+    assert!(!pair.put(&170u64.to_be_bytes(), &(b"page".to_vec(), false)));
     pair.compare();
 }
 
@@ -218,11 +240,14 @@ fn keys_that_share_a_prefix_take_less_room() {
     let codec = Codec::new(512, Width::Variable, Width::Fixed(0)).unwrap();
     let mut pair = Pair::new(codec, 512);
     let mut entries = 0u32;
-    while pair.put(alloc::format!("a-prefix-that-all-share-{entries:04}").as_bytes(), b"") {
+    while pair.put(
+        alloc::format!("a-prefix-that-all-share-{entries:04}").as_bytes(),
+        &(Vec::new(), false),
+    ) {
         entries += 1;
     }
     assert!(entries > 50, "{entries} entries: without the prefix there would be room for 15");
-    assert!(pair.put(b"a-prefix-that-", b"") || entries > 15);
+    assert!(pair.put(b"a-prefix-that-", &(Vec::new(), false)) || entries > 15);
     pair.compare();
 }
 
@@ -234,7 +259,7 @@ fn garbage_is_refused_and_never_panics() {
         let mut pair = Pair::new(codec, 256);
         for _ in 0..100 {
             let key = dice.key(key_width, codec.entry_bytes_most());
-            let value = dice.bytes(value_width, 8);
+            let value = dice.value(value_width, 8);
             pair.put(&key, &value);
         }
         for _ in 0..20_000 {
@@ -253,7 +278,7 @@ fn garbage_is_refused_and_never_panics() {
                 &mut damaged,
                 place,
                 &key,
-                &dice.bytes(value_width, 8),
+                stored(&dice.value(value_width, 8)),
                 &mut pair.scratch,
             ) {
                 let mut fresh = vec![0; 256];

@@ -1,125 +1,144 @@
 //! The anchor: what a page file is opened from.
 //!
-//! Two sectors take turns, so that one whole anchor always stands; the one with the higher
-//! sequence counts.
+//! Two copies stand in the first two sectors. The first is written and flushed before the second,
+//! so one whole copy always stands; the one with the higher sequence counts. Nothing that an older
+//! anchor needs is overwritten before both copies are durable.
 //!
 //! ```text
-//!  0        4       12       16         24      28      32      36      40      44       48
-//!  +--------+-------+--------+----------+-------+-------+-------+-------+-------+--------+------
-//!  | check- | magic | format | sequence | page  | state | high  | free  | free  | root   | root
-//!  | sum    |       | u32    | u64      | bytes | u32   | water | head  | pages | bytes  | record
-//!  +--------+-------+--------+----------+-------+-------+-------+-------+-------+--------+------
+//!  0        4       12       16         24      28      29      30     31
+//!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
+//!  | check- | magic | format | sequence | page  | state | dura- | 0    | label |
+//!  | sum    |       | u32    | u64      | bytes | u8    | bility|      | bytes |
+//!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
+//!  32        36     40        48
+//!  +---------+------+---------+-------+------------
+//!  | journal | undo | journal | label | checkpoint
+//!  | sectors | end  | epoch   |       |
+//!  +---------+------+---------+-------+------------
 //! ```
+//!
+//! What a checkpoint says stands in `state.rs`.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
-use super::free_list::{self, FreeList};
-use super::layout::Layout;
-use crate::{Error, Result, checksum};
+use super::bytes::{Reader, Writer};
+use super::state::CheckpointState;
+use crate::{Durability, Error, Result, checksum};
 
-/// Sectors that take turns.
+/// Sectors that anchors take.
 pub(super) const SLOTS: u64 = 2;
 
 /// The version of the bytes on the device.
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 2;
+
+/// The most bytes in a label.
+pub(crate) const LABEL_BYTES_MOST: usize = 64;
 
 const MAGIC: [u8; 8] = *b"flshtree";
-const ROOT: usize = 48;
+const FORMAT: usize = 12;
+const SEQUENCE: usize = 16;
 
 /// Checksums of anchors are those of addresses that no page has.
 const ADDRESS: u64 = u64::MAX;
 
-/// Whether the pages on the device are all that there is.
+/// What the pages on the device are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Something may be in memory only.
+    /// Without durability: something may be in memory only.
     Open,
-    /// The device holds everything.
-    Closed,
+    /// All that there is, or the state to come back to.
+    Whole,
+    /// On their way back to a named checkpoint.
+    RollingBack {
+        /// Where the undo run ends.
+        undo_end: u32,
+    },
 }
 
-/// Which anchor was written last, and what it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An anchor.
+#[derive(Clone, Debug)]
 pub(super) struct Anchor {
-    sequence: u64,
-    pub(super) state: State,
-}
-
-/// An anchor that was read, with all that stands in it.
-pub(super) struct Found {
-    pub(super) anchor: Anchor,
+    pub(super) sequence: u64,
     pub(super) page_bytes: u32,
-    pub(super) high_water: u32,
-    pub(super) free: FreeList,
-    pub(super) root: Vec<u8>,
+    pub(super) state: State,
+    pub(super) durability: Durability,
+    pub(super) journal_sectors: u32,
+    /// The sequence with which the journal's pages are marked: that of the anchor that made the
+    /// checkpoint.
+    pub(super) journal_epoch: u64,
+    pub(super) label: Vec<u8>,
+    pub(super) checkpoint: CheckpointState,
 }
 
 impl Anchor {
-    /// Before the first was written.
-    pub(super) const NEW: Anchor = Anchor { sequence: 0, state: State::Open };
-
-    /// The anchor that follows this one.
-    pub(super) fn next(&self, state: State) -> Anchor {
-        Anchor { sequence: self.sequence + 1, state }
+    /// Makes all that was written before durable, and then the anchor; `sector` is as long as a
+    /// sector.
+    pub(super) fn write(&self, disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<()> {
+        self.encode(sector)?;
+        // The second copy of the anchor before this one is among what must last first.
+        disk.flush(Cause::Checkpoint)?;
+        disk.write(Sector(0), sector, Cause::Checkpoint)?;
+        disk.flush(Cause::Checkpoint)?;
+        // The next flush, which comes before anything is overwritten, makes the second copy last.
+        Ok(disk.write(Sector(1), sector, Cause::Checkpoint)?)
     }
 
-    /// The sector where this anchor goes.
-    pub(super) fn sector(&self) -> Sector {
-        Sector(self.sequence % SLOTS)
-    }
-
-    /// Fills `sector` with this anchor.
-    pub(super) fn encode(
-        &self,
-        layout: &Layout,
-        (high_water, free): (u32, FreeList),
-        root: &[u8],
-        sector: &mut [u8],
-    ) -> Result<()> {
-        let limit = sector.len().saturating_sub(ROOT);
-        if root.len() > limit {
-            return Err(Error::RootRecord { bytes: root.len() as u64, limit: limit as u64 });
-        }
+    fn encode(&self, sector: &mut [u8]) -> Result<()> {
         sector.fill(0);
-        sector[4..12].copy_from_slice(&MAGIC);
-        sector[16..24].copy_from_slice(&self.sequence.to_le_bytes());
-        let numbers = [
-            (12, FORMAT_VERSION),
-            (24, layout.page_bytes),
-            (28, u32::from(self.state == State::Closed)),
-            (32, high_water),
-            (36, free_list::number(free.head)),
-            (40, free.pages),
-            (44, root.len() as u32),
-        ];
-        for (at, number) in numbers {
-            sector[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        let limit = sector.len() as u64;
+        let mut to = Writer::new(&mut sector[checksum::BYTES..]);
+        to.bytes(&MAGIC);
+        to.u32(FORMAT_VERSION);
+        to.u64(self.sequence);
+        to.u32(self.page_bytes);
+        let (state, undo_end) = match self.state {
+            State::Open => (0, 0),
+            State::Whole => (1, 0),
+            State::RollingBack { undo_end } => (2, undo_end),
+        };
+        to.bytes(&[state, self.durability as u8, 0, self.label.len() as u8]);
+        to.u32(self.journal_sectors);
+        to.u32(undo_end);
+        to.u64(self.journal_epoch);
+        to.bytes(&self.label);
+        self.checkpoint.encode(&mut to);
+        let need = to.written();
+        if need.is_none() {
+            return Err(Error::Anchor { limit });
         }
-        sector[ROOT..ROOT + root.len()].copy_from_slice(root);
         let checksum = checksum::of(ADDRESS, &sector[checksum::BYTES..]);
         sector[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
         Ok(())
     }
 
+    /// A sequence above that of any anchor that stands on `disk`.
+    pub(super) fn next_sequence(disk: &mut dyn Sectors) -> Result<u64> {
+        match Anchor::read(disk) {
+            Ok(anchor) => Ok(anchor.sequence.saturating_add(1)),
+            Err(Error::Device(error)) => Err(error.into()),
+            Err(_) => Ok(1),
+        }
+    }
+
     /// Reads the anchor that counts.
-    pub(super) fn read(disk: &mut dyn Sectors) -> Result<Found> {
+    pub(super) fn read(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        let mut best: Option<Found> = None;
-        let mut reason = Error::NotAnIndex { what: "no anchor stands in its first two sectors" };
+        let mut best: Option<Anchor> = None;
+        let mut reason = NO_ANCHOR;
         for slot in 0..SLOTS {
             let into = &mut sector[..];
             disk.read(&mut [Request { first: Sector(slot), offset: 0, into }], Cause::Recovery)?;
             match decode(&sector) {
                 Ok(found) => {
-                    let newer = |best: &Found| best.anchor.sequence < found.anchor.sequence;
-                    if best.as_ref().is_none_or(newer) {
+                    if best.as_ref().is_none_or(|best| best.sequence < found.sequence) {
                         best = Some(found);
                     }
                 }
-                Err(Error::NotAnIndex { .. }) => {}
+                // What says most is told: a corrupt anchor before none at all.
+                Err(NO_ANCHOR) => {}
                 Err(error) => reason = error,
             }
         }
@@ -127,31 +146,47 @@ impl Anchor {
     }
 }
 
+const NO_ANCHOR: Error = Error::NotAnIndex { what: "no anchor stands in its first two sectors" };
+const CORRUPT: Error = Error::NotAnIndex { what: "its anchor is corrupt" };
+
 /// Reads an anchor out of its sector.
-fn decode(sector: &[u8]) -> Result<Found> {
-    let no_anchor = Error::NotAnIndex { what: "no anchor stands in its first two sectors" };
-    if sector.len() < ROOT || sector[4..12] != MAGIC {
-        return Err(no_anchor);
+fn decode(sector: &[u8]) -> Result<Anchor> {
+    if sector.get(4..FORMAT) != Some(&MAGIC[..]) || sector.len() < SEQUENCE {
+        return Err(NO_ANCHOR);
     }
-    let number = |at: usize| {
-        sector[at..].first_chunk().map_or(0, |bytes: &[u8; 4]| u32::from_le_bytes(*bytes))
+    let mut from = Reader::new(&sector[FORMAT..]);
+    let format = from.u32().ok_or(CORRUPT)?;
+    if format != FORMAT_VERSION {
+        return Err(Error::OtherVersion { expected: FORMAT_VERSION, found: format });
+    }
+    let (head, rest) = sector.split_at(checksum::BYTES);
+    if head != checksum::of(ADDRESS, rest).to_le_bytes() {
+        return Err(CORRUPT);
+    }
+    decode_rest(&mut from).ok_or(CORRUPT)
+}
+
+fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
+    let sequence = from.u64()?;
+    let page_bytes = from.u32()?;
+    let [state, durability, _, label_bytes] = from.array()?;
+    let journal_sectors = from.u32()?;
+    let undo_end = from.u32()?;
+    let journal_epoch = from.u64()?;
+    let state = match state {
+        0 => State::Open,
+        1 => State::Whole,
+        2 => State::RollingBack { undo_end },
+        _ => return None,
     };
-    if number(12) != FORMAT_VERSION {
-        return Err(Error::OtherVersion { expected: FORMAT_VERSION, found: number(12) });
-    }
-    if number(0) != checksum::of(ADDRESS, &sector[checksum::BYTES..]) {
-        return Err(Error::NotAnIndex { what: "its anchor is corrupt" });
-    }
-    let root = sector[ROOT..]
-        .get(..number(44) as usize)
-        .ok_or(Error::NotAnIndex { what: "its root record is longer than its anchor" })?;
-    let sequence = u64::from(number(16)) | u64::from(number(20)) << 32;
-    let state = if number(28) == 1 { State::Closed } else { State::Open };
-    Ok(Found {
-        anchor: Anchor { sequence, state },
-        page_bytes: number(24),
-        high_water: number(32),
-        free: FreeList { head: free_list::link(number(36)), pages: number(40) },
-        root: root.to_vec(),
+    Some(Anchor {
+        sequence,
+        page_bytes,
+        state,
+        durability: *Durability::ALL.get(usize::from(durability))?,
+        journal_sectors,
+        journal_epoch,
+        label: from.bytes(usize::from(label_bytes))?.to_vec(),
+        checkpoint: CheckpointState::decode(from)?,
     })
 }

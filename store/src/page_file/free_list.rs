@@ -14,6 +14,7 @@
 use device::Cause;
 
 use super::{PageCheck, PageFile};
+use crate::canary::Canary;
 use crate::{Error, LogicalPage, Result};
 
 /// The number that marks a page of the free list.
@@ -81,6 +82,15 @@ pub(super) fn number(link: Option<LogicalPage>) -> u32 {
     link.map_or(u32::MAX, |page| page.0)
 }
 
+/// Which list a page goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    /// Pages that may be used again.
+    Free,
+    /// Pages that the last checkpoint needs.
+    Freed,
+}
+
 impl PageFile<'_> {
     /// Takes a page from the free list, if there is one.
     pub(super) fn take_free(&mut self, cause: Cause) -> Result<Option<LogicalPage>> {
@@ -101,40 +111,68 @@ impl PageFile<'_> {
         Ok(Some(taken))
     }
 
-    /// Puts `freed` on the free list.
+    /// Puts `freed` on the free list; or, if the last checkpoint needs what it holds, on the list
+    /// of pages that the next checkpoint makes free.
     pub(super) fn add_free(&mut self, freed: LogicalPage, cause: Cause) -> Result<()> {
-        let named = match self.free.head {
-            Some(head) => {
-                let page = self.page_mut(head, cause, &FreePageCheck)?;
-                name(page, freed)
-            }
+        let which = if self.is_needed(freed) { List::Freed } else { List::Free };
+        let named = match self.list(which).head {
+            Some(head) => name(self.page_mut(head, cause, &FreePageCheck)?, freed),
             None => false,
         };
         if named {
-            self.trim(freed, cause)?;
+            if self.undo.is_none() || self.mistake.is(Canary::TrimBeforeCheckpoint) {
+                self.trim(freed, cause)?;
+            }
         } else {
-            let next = number(self.free.head);
+            let next = number(self.list(which).head);
             let page = self.fresh(freed)?;
             page[KIND] = KIND_FREE;
             page[NEXT..NAMES].copy_from_slice(&next.to_le_bytes());
-            self.free.head = Some(freed);
+            self.list(which).head = Some(freed);
+            if which == List::Freed {
+                self.freed_tail.get_or_insert(freed);
+            }
         }
-        self.free.pages += 1;
+        self.list(which).pages += 1;
         Ok(())
     }
 
-    /// Counts the pages of the free list by walking it.
+    fn list(&mut self, which: List) -> &mut FreeList {
+        match which {
+            List::Free => &mut self.free,
+            List::Freed => &mut self.freed,
+        }
+    }
+
+    /// Makes the pages that waited for a checkpoint free: their list goes before the other.
+    pub(super) fn join_freed(&mut self) -> Result<()> {
+        if let Some(tail) = self.freed_tail.take() {
+            let next = number(self.free.head);
+            let page = self.page_mut(tail, Cause::Checkpoint, &FreePageCheck)?;
+            page[NEXT..NAMES].copy_from_slice(&next.to_le_bytes());
+            self.free.head = self.freed.head;
+            self.free.pages += self.freed.pages;
+            self.freed = FreeList::EMPTY;
+        }
+        Ok(())
+    }
+
+    /// Counts the pages of the free lists by walking them.
     ///
     /// # Errors
-    /// A page of it is damaged, or it goes in a circle.
+    /// A page of them is damaged, or they go in a circle.
     pub fn count_free(&mut self, cause: Cause) -> Result<u32> {
-        let (mut counted, mut next) = (0u32, self.free.head);
-        while let Some(head) = next {
-            let page = self.page(head, cause, &FreePageCheck)?;
-            counted = counted.saturating_add(1 + count(page) as u32);
-            next = link(read(page, NEXT));
-            if counted > self.high_water {
-                return Err(Error::DamagedPage { page: head, what: "the free list is circular" });
+        let mut counted = 0u32;
+        for list in [self.free, self.freed] {
+            let mut next = list.head;
+            while let Some(head) = next {
+                let page = self.page(head, cause, &FreePageCheck)?;
+                counted = counted.saturating_add(1 + count(page) as u32);
+                next = link(read(page, NEXT));
+                if counted > self.high_water {
+                    let what = "the free list is circular";
+                    return Err(Error::DamagedPage { page: head, what });
+                }
             }
         }
         Ok(counted)

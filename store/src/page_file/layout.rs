@@ -1,4 +1,15 @@
 //! Where pages lie on the disk.
+//!
+//! ```text
+//!  sectors  0        1        2         base                             end
+//!           +--------+--------+---------+--------+--------+-----+--------+
+//!           | anchor | anchor | journal | page 0 | page 1 | ... | images |
+//!           +--------+--------+---------+--------+--------+-----+--------+
+//!                                        pages grow ->   <- the undo run grows
+//! ```
+//!
+//! A **unit** is what is written at once: a page, or a sector that several pages share. The images
+//! of the undo run are units too; they take the room of pages from the end.
 
 use core::ops::Range;
 
@@ -8,7 +19,7 @@ use super::anchor;
 use crate::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use crate::{Error, LogicalPage, Result};
 
-/// Where pages lie: after the anchors, one behind the other.
+/// Where pages lie: after the anchors and the journal, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) page_bytes: u32,
@@ -16,6 +27,9 @@ pub(super) struct Layout {
     pub(super) sectors_per_page: u32,
     /// 1 if a page is a sector or more.
     pub(super) pages_per_sector: u32,
+    /// Sectors of the journal.
+    pub(super) journal_sectors: u32,
+    sector_bytes: u32,
     /// The sector where page 0 begins.
     base: u64,
     /// Pages that there is room for.
@@ -23,7 +37,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(disk: SectorGeometry, page_bytes: u32) -> Result<Self> {
+    pub(super) fn new(disk: SectorGeometry, page_bytes: u32, journal: u32) -> Result<Self> {
         let fault = |what| Error::NodeSize { bytes: page_bytes, what };
         if !(NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&page_bytes) {
             return Err(fault("they must have 128 to 32768 bytes"));
@@ -34,7 +48,8 @@ impl Layout {
         }
         let sectors_per_page = (page_bytes / sector).max(1);
         let pages_per_sector = (sector / page_bytes).max(1);
-        let base = anchor::SLOTS.next_multiple_of(u64::from(sectors_per_page));
+        let before = anchor::SLOTS + u64::from(journal);
+        let base = before.next_multiple_of(u64::from(sectors_per_page));
         let room = disk.sectors().saturating_sub(base) / u64::from(sectors_per_page);
         // The highest numbers mark "no page".
         let pages = room.saturating_mul(u64::from(pages_per_sector)).min(u64::from(u32::MAX - 1));
@@ -43,7 +58,15 @@ impl Layout {
             return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
         }
         let pages = u32::try_from(pages).unwrap_or(u32::MAX - 1);
-        Ok(Layout { page_bytes, sectors_per_page, pages_per_sector, base, pages })
+        Ok(Layout {
+            page_bytes,
+            sectors_per_page,
+            pages_per_sector,
+            journal_sectors: journal,
+            sector_bytes: sector,
+            base,
+            pages,
+        })
     }
 
     /// The sector in which `page` begins, and at which byte of it.
@@ -59,5 +82,36 @@ impl Layout {
     pub(super) fn sharing(&self, page: LogicalPage) -> Range<u32> {
         let first = page.0 / self.pages_per_sector * self.pages_per_sector;
         first..first + self.pages_per_sector
+    }
+
+    /// The first sector of the journal.
+    pub(super) fn journal(&self) -> Sector {
+        Sector(anchor::SLOTS)
+    }
+
+    /// Units that there is room for.
+    pub(super) fn units(&self) -> u32 {
+        self.pages / self.pages_per_sector
+    }
+
+    /// Bytes in a unit.
+    pub(super) fn unit_bytes(&self) -> usize {
+        self.page_bytes.max(self.sector_bytes) as usize
+    }
+
+    /// The unit in which `page` lies.
+    #[inline]
+    pub(super) fn unit_of(&self, page: LogicalPage) -> u32 {
+        page.0 / self.pages_per_sector
+    }
+
+    /// The units that the first `pages` pages take.
+    pub(super) fn units_of(&self, pages: u32) -> u32 {
+        pages.div_ceil(self.pages_per_sector)
+    }
+
+    /// The sector where `unit` begins.
+    pub(super) fn sector_of(&self, unit: u32) -> Sector {
+        Sector(self.base + u64::from(unit) * u64::from(self.sectors_per_page))
     }
 }

@@ -11,14 +11,18 @@
 //!  cell: suffix bytes u16 (if keys vary) | value bytes u16 (if values vary) | suffix | value
 //! ```
 //!
+//! The top bit of a value's length marks a value that stands in pages of its own; the bytes in the
+//! cell then are those of its [`LongValue`]. No value in a node is so long that its length has that
+//! bit.
+//!
 //! The bytes that all keys share stand once, at the end of the page; cells hold the rest of each
 //! key. The prefix is taken as long as it can be whenever the node is rebuilt: when it runs out of
 //! room, and when it is split or joined. A key that does not begin with it shortens it.
 
 mod moving;
 
-use super::{KIND, NodeKey, count, read_u16, set_count, shared_prefix, write_u16};
-use crate::Width;
+use super::{KIND, NodeKey, Stored, count, read_u16, set_count, shared_prefix, write_u16};
+use crate::{LongValue, Width};
 use core::cmp::Ordering;
 use core::ops::Range;
 
@@ -30,6 +34,9 @@ const HEAP: usize = 10;
 const GARBAGE: usize = 12;
 const SLOTS: usize = 16;
 const SLOT_BYTES: usize = 2;
+
+/// The bit of a value's length that marks a long value.
+const LONG: u16 = 1 << 15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slotted {
@@ -43,12 +50,20 @@ struct Cell {
     suffix: usize,
     value: usize,
     end: usize,
+    is_long: bool,
 }
 
 impl Slotted {
-    pub(super) fn new(bytes: usize, key: Width, value: Width) -> Self {
+    /// `None` if keys of a fixed length leave no room for a value, or a long value's place.
+    pub(super) fn new(bytes: usize, key: Width, value: Width) -> Option<Self> {
         debug_assert!(bytes > SLOTS, "no room for slots");
-        Slotted { bytes, key, value }
+        let form = Slotted { bytes, key, value };
+        let least = |width, varying| match width {
+            Width::Fixed(bytes) => usize::from(bytes),
+            Width::Variable => varying,
+        };
+        let entry = least(key, 0) + least(value, LongValue::ENCODED_BYTES);
+        (entry <= form.entry_bytes_most()).then_some(form)
     }
 
     pub(super) fn node_bytes(&self) -> usize {
@@ -94,6 +109,9 @@ impl Slotted {
             let cell = self.cell_at(node, start);
             if cell.end > cells.end || cell.value > cell.end {
                 return Err("a cell ends outside the cells");
+            }
+            if cell.is_long && cell.end - cell.value != LongValue::ENCODED_BYTES {
+                return Err("what tells of a long value has another length");
             }
             live += cell.end - start;
             if place > 0 && self.suffix(node, place - 1) >= self.suffix(node, place) {
@@ -143,13 +161,15 @@ impl Slotted {
             }
         };
         let key = length(self.key);
-        let value_bytes = length(self.value);
+        let value = length(self.value);
+        let is_long = matches!(self.value, Width::Variable) && value & usize::from(LONG) != 0;
+        let value_bytes = if is_long { value - usize::from(LONG) } else { value };
         let suffix_bytes = match self.key {
             Width::Fixed(_) => key.saturating_sub(self.prefix_bytes(node)),
             Width::Variable => key,
         };
         let value = at + suffix_bytes;
-        Cell { suffix: at, value, end: value + value_bytes }
+        Cell { suffix: at, value, end: value + value_bytes, is_long }
     }
 
     #[inline]
@@ -164,9 +184,9 @@ impl Slotted {
     }
 
     #[inline]
-    pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> &'n [u8] {
+    pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> Stored<'n> {
         let cell = self.cell(node, place);
-        &node[cell.value..cell.end]
+        Stored { bytes: &node[cell.value..cell.end], is_long: cell.is_long }
     }
 
     pub(super) fn search(&self, node: &[u8], key: &[u8]) -> Result<usize, usize> {
@@ -250,13 +270,13 @@ impl Slotted {
         node: &mut [u8],
         place: usize,
         key: &[u8],
-        value: &[u8],
+        value: Stored<'_>,
         scratch: &mut [u8],
     ) -> bool {
-        let Some(prefix) = self.prefix_for(node, key, value.len()) else {
+        let Some(prefix) = self.prefix_for(node, key, value.bytes.len()) else {
             return false;
         };
-        let cell = self.new_cell_bytes(key.len() - prefix, value.len());
+        let cell = self.new_cell_bytes(key.len() - prefix, value.bytes.len());
         if prefix != self.prefix_bytes(node) || cell + SLOT_BYTES > self.free_bytes(node) {
             let new_prefix = if count(node) == 0 { Some(&key[..prefix]) } else { None };
             self.rebuild(node, prefix, new_prefix, scratch);
@@ -266,20 +286,24 @@ impl Slotted {
     }
 
     /// Writes a cell, whose key's rest is given in two parts, and its slot; there is room.
-    fn place_cell(&self, node: &mut [u8], place: usize, suffix: (&[u8], &[u8]), value: &[u8]) {
+    fn place_cell(&self, node: &mut [u8], place: usize, suffix: (&[u8], &[u8]), value: Stored<'_>) {
+        debug_assert!(
+            !value.is_long || matches!(self.value, Width::Variable),
+            "where values have one length, none is long"
+        );
         let entries = count(node);
         let suffix_bytes = suffix.0.len() + suffix.1.len();
-        let start = self.heap(node) - self.new_cell_bytes(suffix_bytes, value.len());
+        let start = self.heap(node) - self.new_cell_bytes(suffix_bytes, value.bytes.len());
         let mut at = start;
         if matches!(self.key, Width::Variable) {
             write_u16(node, at, suffix_bytes);
             at += 2;
         }
         if matches!(self.value, Width::Variable) {
-            write_u16(node, at, value.len());
+            write_u16(node, at, value_length(value));
             at += 2;
         }
-        for part in [suffix.0, suffix.1, value] {
+        for part in [suffix.0, suffix.1, value.bytes] {
             node[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
@@ -333,16 +357,20 @@ impl Slotted {
         &self,
         node: &mut [u8],
         place: usize,
-        value: &[u8],
+        value: Stored<'_>,
         scratch: &mut [u8],
     ) -> bool {
         let cell = self.cell(node, place);
-        if cell.end - cell.value == value.len() {
-            node[cell.value..cell.end].copy_from_slice(value);
+        if cell.end - cell.value == value.bytes.len() {
+            node[cell.value..cell.end].copy_from_slice(value.bytes);
+            if matches!(self.value, Width::Variable) {
+                // The length stands directly before the key's rest.
+                write_u16(node, cell.suffix - 2, value_length(value));
+            }
             return true;
         }
         let old_bytes = cell.end - cell.suffix + self.length_bytes();
-        let new_bytes = self.new_cell_bytes(cell.value - cell.suffix, value.len());
+        let new_bytes = self.new_cell_bytes(cell.value - cell.suffix, value.bytes.len());
         let used = SLOTS + count(node) * SLOT_BYTES + self.prefix_bytes(node);
         if used + self.cell_bytes(node) - old_bytes + new_bytes > self.bytes {
             return false;
@@ -404,4 +432,10 @@ impl Slotted {
     pub(super) fn is_underfull(&self, node: &[u8]) -> bool {
         self.used_bytes(node) - SLOTS < (self.bytes - SLOTS) / 2
     }
+}
+
+/// What stands in a cell as the length of `value`.
+fn value_length(value: Stored<'_>) -> usize {
+    let mark = if value.is_long { LONG } else { 0 };
+    value.bytes.len() | usize::from(mark)
 }

@@ -1,0 +1,233 @@
+//! The cells: every tree of the registry, on everything that it can stand on.
+
+use std::fmt;
+
+use index::parameters::Settings;
+use index::registry::{Entry, Options, TREES};
+use index::{Durability, Width};
+use sim::Unflushed;
+
+use crate::tree::{SHAPES, Shape, parameter_sets};
+
+/// What a tree stands on.
+#[derive(Clone, Copy)]
+pub enum Stand {
+    /// A simulated chip.
+    Nand {
+        /// True if its pages have a spare area.
+        spare: bool,
+    },
+    /// A translation layer over a simulated chip.
+    Ftl {
+        /// The layer.
+        entry: &'static ftl::Entry,
+        /// True if the chip's pages have a spare area.
+        spare: bool,
+    },
+    /// A simulated disk.
+    Disk(Loss),
+    /// A real file. What was not flushed is kept back, so that a cut can lose it.
+    File,
+}
+
+/// What a disk does at a cut with what was not flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It loses everything.
+    Lost,
+    /// It keeps everything.
+    Kept,
+    /// It keeps some sectors, whole.
+    Mixed,
+    /// It keeps some sectors and tears some.
+    Torn,
+}
+
+impl Loss {
+    const ALL: [Loss; 4] = [Loss::Lost, Loss::Kept, Loss::Mixed, Loss::Torn];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Loss::Lost => "disk-lost",
+            Loss::Kept => "disk-kept",
+            Loss::Mixed => "disk-mixed",
+            Loss::Torn => "disk-torn",
+        }
+    }
+
+    /// What becomes of unflushed sectors, and whether they stay whole. A sector that is being
+    /// written at the cut may be torn in any case, unless all stay whole.
+    pub(super) const fn fates(self) -> (Unflushed, bool) {
+        match self {
+            Loss::Lost => (Unflushed::Lost, false),
+            Loss::Kept => (Unflushed::Kept, false),
+            Loss::Mixed => (Unflushed::Mixed, true),
+            Loss::Torn => (Unflushed::Mixed, false),
+        }
+    }
+}
+
+impl Stand {
+    /// Everything that a tree can stand on.
+    fn all() -> Vec<Stand> {
+        let mut all = Vec::new();
+        for spare in [true, false] {
+            all.push(Stand::Nand { spare });
+            all.extend(ftl::FTLS.iter().map(|entry| Stand::Ftl { entry, spare }));
+        }
+        all.extend(Loss::ALL.map(Stand::Disk));
+        all.push(Stand::File);
+        all
+    }
+
+    fn carries(&self, entry: &Entry) -> bool {
+        match self {
+            Stand::Nand { .. } => entry.nand,
+            _ => entry.sectors,
+        }
+    }
+}
+
+impl fmt::Display for Stand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, spare) = match self {
+            Stand::Nand { spare } => ("nand", *spare),
+            Stand::Ftl { entry, spare } => (entry.name, *spare),
+            Stand::Disk(loss) => (loss.name(), false),
+            Stand::File => ("file", false),
+        };
+        write!(f, "{name}{}", if spare { "+spare" } else { "" })
+    }
+}
+
+/// A tree with its parameters, what it stands on, how much of it lasts, and the shapes of its
+/// pages and entries.
+#[derive(Clone)]
+pub struct Cell {
+    /// The tree.
+    pub entry: &'static Entry,
+    /// Parameters of the tree, as text.
+    pub parameters: Vec<(&'static str, String)>,
+    /// What the tree stands on.
+    pub stand: Stand,
+    /// Bytes in a page of the chip, or in a sector of the disk.
+    pub page_bytes: u32,
+    /// The shape of the entries.
+    pub shape: Shape,
+    /// How much lasts.
+    pub durability: Durability,
+}
+
+/// The sizes of pages that cells have.
+const PAGE_BYTES: [u32; 3] = [512, 2048, 4096];
+
+/// All cells of `entry`.
+#[must_use]
+pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for stand in Stand::all().into_iter().filter(|stand| stand.carries(entry)) {
+        for page_bytes in PAGE_BYTES {
+            for parameters in parameter_sets(entry, page_bytes) {
+                for shape in SHAPES {
+                    for durability in &Durability::ALL[1..] {
+                        cells.push(Cell {
+                            entry,
+                            parameters: parameters.clone(),
+                            stand,
+                            page_bytes,
+                            shape,
+                            durability: *durability,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// All cells of all trees.
+#[must_use]
+pub fn cells() -> Vec<Cell> {
+    TREES.iter().flat_map(|entry| cells_of(entry)).collect()
+}
+
+/// The cell called `name`.
+#[must_use]
+pub fn find_cell(name: &str) -> Option<Cell> {
+    let tree = name.split([':', '/']).next()?;
+    let entry = index::registry::find(tree)?;
+    cells_of(entry).into_iter().find(|cell| cell.to_string() == name)
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cell { entry, parameters, stand, page_bytes, shape, durability } = self;
+        f.write_str(entry.name)?;
+        for (place, (name, value)) in parameters.iter().enumerate() {
+            write!(f, "{}{name}={value}", if place == 0 { ':' } else { ',' })?;
+        }
+        write!(f, "/{stand}/{page_bytes}/{}/{durability}", shape.name)
+    }
+}
+
+impl Cell {
+    /// Bytes in a node, or in a page if the tree does not say.
+    pub(super) fn node_bytes(&self) -> u32 {
+        let node = self.parameters.iter().find(|(name, _)| *name == "node");
+        node.and_then(|(_, bytes)| bytes.parse().ok()).unwrap_or(self.page_bytes)
+    }
+
+    /// Bytes of a usual entry.
+    pub(super) fn entry_bytes(&self) -> u32 {
+        match (self.shape.shape.key, self.shape.shape.value) {
+            (Width::Fixed(key), Width::Fixed(value)) => u32::from(key) + u32::from(value),
+            // With a short value, most times.
+            _ => (self.node_bytes() / 12).clamp(16, 48),
+        }
+    }
+
+    /// Keys that the histories of this cell use: enough for a few nodes.
+    pub(super) fn keys(&self) -> u32 {
+        (self.node_bytes() / self.entry_bytes() * 3).clamp(120, 1500)
+    }
+
+    /// The options of an index, without its memory.
+    pub(super) fn options(&self) -> index::Result<Options> {
+        let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
+        let settings = Settings::parse(self.entry.name, self.entry.parameters, given)?;
+        let mut options = Options::new(self.shape.shape, 0, settings);
+        options.durability = Some(self.durability);
+        options.journal_bytes = Some(u64::from(self.page_bytes) * 6);
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{cells, find_cell};
+
+    #[test]
+    fn every_cell_is_found_by_its_name() {
+        let mut names = BTreeSet::new();
+        for cell in cells() {
+            let name = cell.to_string();
+            assert_eq!(find_cell(&name).map(|found| found.to_string()), Some(name.clone()));
+            assert!(names.insert(name));
+        }
+        assert!(find_cell("b-plus").is_none() && find_cell("").is_none());
+    }
+
+    #[test]
+    fn every_tree_has_cells_on_chips_disks_and_files_under_every_durability() {
+        for wanted in ["page-map+spare", "page-map", "disk-lost", "disk-torn", "file"] {
+            for durability in ["checkpoint", "batch", "every"] {
+                let name = format!("b-plus/{wanted}/512/variable/{durability}");
+                assert!(find_cell(&name).is_some(), "{name}");
+            }
+        }
+        assert!(find_cell("b-plus/file/512/variable/none").is_none());
+    }
+}

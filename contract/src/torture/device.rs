@@ -1,0 +1,223 @@
+//! The device under a cell: it can be saved, brought back, and its power can be cut.
+
+use device::{
+    Block, Cause, DiskCosts, Geometry, Medium, Nand, NandCosts, ProgramOrder, SectorGeometry,
+    Sectors,
+};
+use index::Index;
+use index::registry::MediumShape;
+use sim::{Cut, DiskFaultPlan, Failure as Refusal, FaultLog, FaultPlan, Flips, SimulatedDisk};
+use sim::{SimulatedNand, Trimmed};
+
+use super::cell::{Cell, Loss, Stand};
+use super::failure::Failure;
+use super::held_back::HeldBack;
+
+/// A device.
+pub(super) enum Device {
+    Chip(Box<SimulatedNand>),
+    Disk(Box<SimulatedDisk>, Loss),
+    File(Box<HeldBack>),
+}
+
+/// A device as it was.
+pub(super) enum Saved {
+    Chip(Box<SimulatedNand>),
+    Disk(Box<SimulatedDisk>),
+    File(Vec<u8>),
+}
+
+/// What goes wrong with a device in a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fate {
+    /// Decides all that is left open.
+    pub(super) seed: u64,
+    /// When the power is cut.
+    pub(super) cut: Option<Cut>,
+    /// How often programs and erases of a chip are refused; 0 for never.
+    pub(super) refusals: f64,
+}
+
+/// Whether an index is made or opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Make,
+    Open,
+}
+
+const BLOCKS: u32 = 44;
+
+impl Device {
+    /// A new device for `cell`.
+    pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self, Failure> {
+        let sectors = SectorGeometry::new(cell.page_bytes, 512)?;
+        Ok(match cell.stand {
+            Stand::Nand { spare } | Stand::Ftl { spare, .. } => {
+                let chip = SimulatedNand::new(chip(cell, spare)?, NandCosts::default());
+                Device::Chip(Box::new(chip.with_random_bad_blocks(seed, 2)))
+            }
+            Stand::Disk(loss) => {
+                let disk = SimulatedDisk::new(sectors, DiskCosts::default());
+                Device::Disk(Box::new(disk), loss)
+            }
+            Stand::File => Device::File(Box::new(HeldBack::new(sectors)?)),
+        })
+    }
+
+    pub(super) fn save(&mut self) -> Result<Saved, Failure> {
+        Ok(match self {
+            Device::Chip(chip) => Saved::Chip(chip.clone()),
+            Device::Disk(disk, _) => Saved::Disk(disk.clone()),
+            Device::File(held) => Saved::File(held.bytes()?),
+        })
+    }
+
+    /// Brings back what was saved of this device.
+    pub(super) fn go_back(&mut self, saved: &Saved) -> Result<(), Failure> {
+        match (self, saved) {
+            (Device::Chip(chip), Saved::Chip(saved)) => chip.clone_from(saved),
+            (Device::Disk(disk, _), Saved::Disk(saved)) => disk.clone_from(saved),
+            (Device::File(held), Saved::File(bytes)) => held.set_bytes(bytes)?,
+            // A device gives only its own kind to be saved.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Gives the power back, for a session with this fate.
+    pub(super) fn start(&mut self, fate: &Fate) {
+        let Fate { seed, cut, refusals } = *fate;
+        match self {
+            Device::Chip(chip) => {
+                chip.restore_power();
+                chip.arm(FaultPlan {
+                    power_cut: cut,
+                    refused_program: Refusal::with_rate(refusals),
+                    refused_erase: Refusal::with_rate(refusals * 2.0),
+                    flips: Flips { ecc_bits: Some(4), corrected_rate: 1e-3, ..Flips::default() },
+                    ..FaultPlan::seeded(seed)
+                });
+            }
+            Device::Disk(disk, loss) => {
+                let (unflushed, atomic_sectors) = loss.fates();
+                disk.restore_power();
+                disk.arm(DiskFaultPlan {
+                    power_cut: cut,
+                    unflushed,
+                    atomic_sectors,
+                    trimmed: Trimmed::Any,
+                    ..DiskFaultPlan::seeded(seed)
+                });
+            }
+            Device::File(held) => held.start(seed, cut),
+        }
+    }
+
+    /// Cuts the power between two operations, unless it is cut already.
+    pub(super) fn cut_power(&mut self) -> Result<(), Failure> {
+        if self.is_without_power() {
+            return Ok(());
+        }
+        match self {
+            Device::Chip(chip) => chip.cut_power(),
+            Device::Disk(disk, _) => disk.cut_power(),
+            Device::File(held) => held.cut_power(&[])?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_without_power(&self) -> bool {
+        match self {
+            Device::Chip(chip) => chip.is_without_power(),
+            Device::Disk(disk, _) => disk.is_without_power(),
+            Device::File(held) => held.is_without_power(),
+        }
+    }
+
+    /// Operations since the session began, and changes among them.
+    pub(super) fn operations(&self) -> (u64, u64) {
+        match self {
+            Device::Chip(chip) => (chip.operations(), chip.changes()),
+            Device::Disk(disk, _) => (disk.operations(), disk.changes()),
+            Device::File(held) => (held.operations(), held.changes()),
+        }
+    }
+
+    /// Blocks that were erased to be used again, since the device was made.
+    pub(super) fn reclaimed(&self) -> u64 {
+        let Device::Chip(chip) = self else { return 0 };
+        chip.meter().map_or(0, |meter| meter.tally(Cause::Reclamation).block_erases)
+    }
+
+    /// Bad blocks, and all blocks.
+    pub(super) fn bad_blocks(&mut self) -> (u32, u32) {
+        let Device::Chip(chip) = self else { return (0, 0) };
+        chip.restore_power();
+        let blocks = chip.geometry().blocks();
+        let bad = (0..blocks).filter(|block| chip.is_bad(Block(*block)).unwrap_or(false));
+        (bad.count() as u32, blocks)
+    }
+
+    /// What went wrong with it so far.
+    pub(super) fn faults(&self) -> FaultLog {
+        match self {
+            Device::Chip(chip) => chip.faults(),
+            Device::Disk(disk, _) => disk.faults(),
+            Device::File(_) => FaultLog::default(),
+        }
+    }
+
+    /// Makes or opens the index of `cell`, with `memory` times the least memory that it needs.
+    pub(super) fn index<'d>(
+        &'d mut self,
+        cell: &Cell,
+        how: How,
+        memory: u64,
+    ) -> index::Result<Box<dyn Index + 'd>> {
+        let medium = self.medium(cell, how)?;
+        let shape = match &medium {
+            Medium::Nand(nand) => MediumShape::Nand(nand.geometry()),
+            Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
+        };
+        let mut options = cell.options()?;
+        options.memory_bytes = memory * (cell.entry.least_memory)(&options, shape)?;
+        match how {
+            How::Make => (cell.entry.create)(medium, &options),
+            How::Open => (cell.entry.open)(medium, &options),
+        }
+    }
+
+    fn medium<'d>(&'d mut self, cell: &Cell, how: How) -> index::Result<Medium<'d>> {
+        Ok(match (self, cell.stand) {
+            (Device::Chip(chip), Stand::Ftl { entry, .. }) => {
+                let options = layer_options(entry);
+                Medium::Sectors(match how {
+                    How::Make => (entry.create)(Box::new(chip), &options)?,
+                    How::Open => (entry.open)(Box::new(chip), &options)?,
+                })
+            }
+            (Device::Chip(chip), _) => Medium::Nand(Box::new(chip)),
+            (Device::Disk(disk, _), _) => Medium::Sectors(Box::new(disk)),
+            (Device::File(held), _) => Medium::Sectors(Box::new(&mut **held)),
+        })
+    }
+}
+
+/// A small chip, so that its blocks are soon used again.
+fn chip(cell: &Cell, spare: bool) -> device::Result<Geometry> {
+    let pages_per_block = if cell.page_bytes == 512 { 16 } else { 8 };
+    let spare_bytes = if spare { cell.page_bytes / 32 } else { 0 };
+    let order = if spare { ProgramOrder::Any } else { ProgramOrder::Ascending };
+    Ok(Geometry::new(cell.page_bytes, pages_per_block, BLOCKS)?
+        .with_spare(spare_bytes)?
+        .with_order(order))
+}
+
+/// A layer with much room of its own, so that it has some left when blocks went bad.
+fn layer_options(entry: &'static ftl::Entry) -> ftl::Options {
+    let given = [("over-provision", "0.3"), ("logs", "3")];
+    given.iter().fold(ftl::Options::default(), |options, (name, value)| {
+        // What a layer does not have is left out.
+        options.set(entry, name, value).unwrap_or(options)
+    })
+}

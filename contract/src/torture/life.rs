@@ -1,0 +1,164 @@
+//! Random lives: many sessions on one device, each ended by a cut at a random operation, some of
+//! them while the index is being opened; blocks go bad meanwhile.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use sim::Cut;
+
+use super::actions::Actor;
+use super::cell::Cell;
+use super::device::{Fate, How};
+use super::failure::Failure;
+use super::found::read_all;
+use super::run::Run;
+use super::seeds::random;
+use super::session::{Ended, Ground, Part, Stop};
+use super::truth::Truth;
+
+/// Sessions on one device.
+pub(super) const SESSIONS_MOST: u32 = 40;
+
+/// Actions of a session, unless a cut ends it.
+const ACTIONS_MOST: u32 = 150;
+
+/// Numbers that decide how an index is made: those of no session.
+const MAKING: u32 = u32::MAX;
+
+/// Plays the life with this seed.
+pub(super) fn play(cell: &Cell, seed: u64, run: &mut Run<'_>) -> Result<(), Failure> {
+    run.at_session(seed, 0);
+    let mut ground = begin(cell, seed)?;
+    let outcome = sessions(&mut ground, seed, run);
+    run.add(&mut ground);
+    outcome
+}
+
+fn sessions(ground: &mut Ground<'_>, seed: u64, run: &mut Run<'_>) -> Result<(), Failure> {
+    for number in 1..=SESSIONS_MOST {
+        if run.is_over(ground) {
+            break;
+        }
+        run.at_session(seed, number);
+        let part = part(ground.cell, seed, number);
+        if ground.session(&part)? == Ended::Worn {
+            return Ok(());
+        }
+    }
+    // What the last cut left is compared too.
+    let last = Part { actions: 0, fate: Fate::default(), ..part(ground.cell, seed, 0) };
+    ground.session(&last).map(|_| ())
+}
+
+/// Sessions of the life with this seed, one after the other, as the start of something else.
+pub(super) fn begin_with(cell: &Cell, seed: u64, count: u32) -> Result<Ground<'_>, Failure> {
+    let mut ground = begin(cell, seed)?;
+    for number in 1..=count {
+        let mut part = part(cell, seed, number);
+        part.fate.refusals = 0.0;
+        ground.session(&part)?;
+    }
+    Ok(ground)
+}
+
+fn part(cell: &Cell, seed: u64, number: u32) -> Part {
+    // The actor takes its numbers from another row.
+    let mut random = random(cell, !seed, number);
+    Part { seed, number, actions: ACTIONS_MOST, fate: fate(seed, &mut random) }
+}
+
+fn fate(seed: u64, random: &mut ChaCha8Rng) -> Fate {
+    let most = [3, 12, 60, 250][random.random_range(0..4)];
+    let at = random.random_range(1..=most);
+    let cut = match random.random_range(0..8) {
+        0 => Cut::Operation(at * 2),
+        _ => Cut::Change(at),
+    };
+    let refusals = [1e-3, 2e-4, 0.0, 0.0][(seed % 4) as usize];
+    Fate { seed: random.random(), cut: Some(cut), refusals }
+}
+
+/// A device with an index on it, which was made once or more often, with cuts on the way.
+fn begin(cell: &Cell, seed: u64) -> Result<Ground<'_>, Failure> {
+    let mut ground = Ground::new(cell, seed)?;
+    let mut random = random(cell, seed, MAKING);
+    if random.random_ratio(1, 4) {
+        // What an earlier index left on the device must not come back.
+        ground.device.start(&Fate::default());
+        made(&mut ground, &mut random)?;
+        ground.device.cut_power()?;
+        ground.session(&Part { fate: Fate::default(), ..part(cell, seed, MAKING) })?;
+    }
+    if random.random_ratio(1, 3) {
+        let cut = Some(Cut::Change(random.random_range(1..=120)));
+        let fate = Fate { seed: random.random(), cut, refusals: 0.0 };
+        if make_and_cut(&mut ground, &fate, &mut random)? {
+            return Ok(ground);
+        }
+    }
+    ground.device.start(&Fate::default());
+    made(&mut ground, &mut random)?;
+    ground.device.cut_power()?;
+    Ok(ground)
+}
+
+/// Makes an index where nothing goes wrong.
+fn made(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Failure> {
+    match make(ground, random) {
+        Ok(()) => Ok(()),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Cut) => Err(Failure::Make(device::Error::PowerCut.into())),
+        Err(Stop::Worn) => Err(Failure::Full { bad: 0, blocks: 0 }),
+    }
+}
+
+fn make(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Stop> {
+    let cell = ground.cell;
+    let mut actor = Actor::new(cell, MAKING, super::seeds::random(cell, random.random(), MAKING));
+    let sorted = if random.random_ratio(2, 3) { actor.sorted() } else { Vec::new() };
+    ground.make(sorted)
+}
+
+/// Makes an index while the power may go; true if there is one then that can be used.
+fn make_and_cut(
+    ground: &mut Ground<'_>,
+    fate: &Fate,
+    random: &mut ChaCha8Rng,
+) -> Result<bool, Failure> {
+    ground.device.start(fate);
+    match make(ground, random) {
+        Ok(()) => {
+            ground.device.cut_power()?;
+            return Ok(true);
+        }
+        Err(Stop::Failed(Failure::Findings(_))) if ground.device.is_without_power() => {}
+        Err(Stop::Cut) => {}
+        Err(Stop::Worn) => return Ok(false),
+        Err(Stop::Failed(failure)) => return Err(failure),
+    }
+    ground.witness.cuts += 1;
+    ground.witness.cuts_while_making += 1;
+    ground.device.start(&Fate::default());
+    let (cell, memory) = (ground.cell, ground.memory);
+    let was_made = ground.truth.open_events() > 0 || !ground.truth.latest().entries.is_empty();
+    let found = match ground.device.index(cell, How::Open, memory) {
+        Ok(mut index) => read_all(&mut *index, cell.keys() as usize + 1),
+        // Before it was made there is nothing to open, or what stood there before.
+        Err(_) if !was_made => return Ok(false),
+        Err(error) => return Err(Failure::Open(error)),
+    };
+    ground.device.cut_power()?;
+    match found {
+        Ok(found) => {
+            let learned = ground.truth.learn(&found);
+            if learned.is_err() && !was_made {
+                // The index that stood there before.
+                ground.truth = Truth::default();
+                return Ok(false);
+            }
+            learned.map(|_| true).map_err(Failure::Lost)
+        }
+        Err(Stop::Failed(_)) if !was_made => Ok(false),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Cut | Stop::Worn) => Ok(false),
+    }
+}

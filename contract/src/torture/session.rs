@@ -1,0 +1,364 @@
+//! A session: an index is opened, compared with what it may hold, and used until the power goes.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use index::{Durability, Index, Update};
+
+use super::actions::{Action, Actor};
+use super::cell::Cell;
+use super::device::{Device, Fate, How};
+use super::failure::Failure;
+use super::found::read_all;
+use super::seeds::random;
+use super::truth::{Change, Event, Truth};
+use super::witness::Witness;
+use crate::tree::Model;
+
+/// Why a session ended before its time.
+pub(super) enum Stop {
+    /// The power was cut.
+    Cut,
+    /// Too many blocks of the chip went bad.
+    Worn,
+    /// Something is wrong.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure)
+    }
+}
+
+impl Stop {
+    /// What the error of an action means.
+    pub(super) fn of(action: &'static str, error: index::Error) -> Self {
+        match lower(&error) {
+            Some(device::Error::PowerCut) => Stop::Cut,
+            Some(device::Error::Full { .. }) => Stop::Worn,
+            _ => Failure::Broken { action, error }.into(),
+        }
+    }
+}
+
+/// The device's error below an index's.
+fn lower(error: &index::Error) -> Option<device::Error> {
+    match error {
+        index::Error::Store(store::Error::Device(error)) => Some(*error),
+        _ => None,
+    }
+}
+
+/// True if what was asked for was refused with nothing changed.
+fn is_refusal(error: &index::Error) -> bool {
+    use index::Error::{EntryTooLong, KeyTooLong, Store, ValueTooLong};
+    use store::Error::{Full, Kept, LongBatch};
+    matches!(
+        error,
+        EntryTooLong { .. }
+            | KeyTooLong { .. }
+            | ValueTooLong { .. }
+            | Store(Full { .. } | LongBatch { .. } | Kept { .. })
+    )
+}
+
+/// What happens in a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Decides what is done.
+    pub(super) seed: u64,
+    /// Which session of its device it is.
+    pub(super) number: u32,
+    /// How much is done, at most.
+    pub(super) actions: u32,
+    /// What goes wrong.
+    pub(super) fate: Fate,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// By a cut while the index was being opened.
+    CutOpening,
+    /// By a cut later.
+    Cut,
+    /// By itself; the power was cut then.
+    Done,
+    /// Too many blocks went bad.
+    Worn,
+}
+
+/// A device and what the index on it may hold.
+pub(super) struct Ground<'c> {
+    pub(super) cell: &'c Cell,
+    pub(super) device: Device,
+    pub(super) truth: Truth,
+    pub(super) witness: Witness,
+    /// How many times its least memory the index has.
+    pub(super) memory: u64,
+    /// Operations of the last opening, and changes among them.
+    pub(super) opening: (u64, u64),
+}
+
+impl<'c> Ground<'c> {
+    pub(super) fn new(cell: &'c Cell, seed: u64) -> Result<Self, Failure> {
+        Ok(Ground {
+            cell,
+            device: Device::new(cell, seed)?,
+            truth: Truth::default(),
+            witness: Witness { devices: 1, ..Witness::default() },
+            memory: [1, 2, 4][(seed % 3) as usize],
+            opening: (0, 0),
+        })
+    }
+
+    /// The most entries that the index can have.
+    fn most(&self) -> usize {
+        self.cell.keys() as usize + 1
+    }
+
+    /// Plays a session. The power is cut when it has ended, if it was not before.
+    pub(super) fn session(&mut self, part: &Part) -> Result<Ended, Failure> {
+        self.device.start(&part.fate);
+        let reclaimed = self.device.reclaimed();
+        let mut opened = false;
+        let stopped = self.open_and_use(part, &mut opened);
+        self.witness.reclamations += self.device.reclaimed() - reclaimed;
+        let ended = self.ended(stopped, opened)?;
+        self.witness.recovery_cuts += u64::from(ended == Ended::CutOpening);
+        self.device.cut_power()?;
+        // Where the history ended before the cut, the power goes between two operations.
+        self.witness.cuts += u64::from(part.fate.cut.is_some());
+        Ok(ended)
+    }
+
+    fn ended(&mut self, stopped: Result<(), Stop>, opened: bool) -> Result<Ended, Failure> {
+        match stopped {
+            Ok(()) => Ok(Ended::Done),
+            Err(Stop::Cut) => Ok(if opened { Ended::Cut } else { Ended::CutOpening }),
+            // What can't be read without power is a finding of the check.
+            Err(Stop::Failed(Failure::Findings(_))) if self.device.is_without_power() => {
+                Ok(Ended::Cut)
+            }
+            Err(Stop::Worn) => self.worn(),
+            Err(Stop::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// Only a chip that lost many blocks may be full.
+    fn worn(&mut self) -> Result<Ended, Failure> {
+        let (bad, blocks) = self.device.bad_blocks();
+        if bad < blocks / 6 {
+            return Err(Failure::Full { bad, blocks });
+        }
+        self.witness.worn_out += 1;
+        Ok(Ended::Worn)
+    }
+
+    fn open_and_use(&mut self, part: &Part, opened: &mut bool) -> Result<(), Stop> {
+        let (cell, most) = (self.cell, self.most());
+        let index = self.device.index(cell, How::Open, self.memory);
+        let mut index = index.map_err(|error| match Stop::of("opening", error) {
+            Stop::Failed(Failure::Broken { error, .. }) => Failure::Open(error).into(),
+            stop => stop,
+        })?;
+        *opened = true;
+        let found = read_all(&mut *index, most)?;
+        let open_events = self.truth.open_events() as u64;
+        let beyond = self.truth.learn(&found).map_err(Failure::Lost)? as u64;
+        let recovery = index.recovery();
+        self.witness.recoveries += 1;
+        self.witness.restored += u64::from(recovery.restored > 0);
+        self.witness.replayed += u64::from(recovery.replayed > 0);
+        self.witness.beyond += u64::from(beyond > 0);
+        self.witness.events_lost += open_events - beyond;
+        let mut actor = Actor::new(cell, part.number, random(cell, part.seed, part.number));
+        let mut usage = Usage {
+            cell,
+            index: &mut *index,
+            truth: &mut self.truth,
+            witness: &mut self.witness,
+            most,
+        };
+        for _ in 0..part.actions {
+            let action = actor.next(usage.truth.latest());
+            usage.perform(action)?;
+        }
+        Ok(())
+    }
+
+    /// Plays a session in which nothing goes wrong and nothing is done; then it is known how many
+    /// operations the opening took.
+    pub(super) fn recover(&mut self, seed: u64) -> Result<(), Failure> {
+        self.device.start(&Fate { seed, ..Fate::default() });
+        let cell = self.cell;
+        drop(self.device.index(cell, How::Open, self.memory).map_err(Failure::Open)?);
+        self.opening = self.device.operations();
+        Ok(())
+    }
+
+    /// Makes the index, and loads it with `sorted` entries if there are any.
+    pub(super) fn make(&mut self, sorted: Vec<Change>) -> Result<(), Stop> {
+        self.truth = Truth::default();
+        let (cell, most) = (self.cell, self.most());
+        let index = self.device.index(cell, How::Make, self.memory);
+        let mut index = index.map_err(|error| match Stop::of("making", error) {
+            Stop::Failed(Failure::Broken { error, .. }) => Failure::Make(error).into(),
+            stop => stop,
+        })?;
+        if sorted.is_empty() {
+            return Ok(());
+        }
+        let pair = |change: &Change| Some((change.key.to_vec(), change.value.clone()?.to_vec()));
+        let model = Model { entries: sorted.iter().filter_map(pair).collect::<BTreeMap<_, _>>() };
+        self.truth.begin(Event::Batch(sorted));
+        index.load(&mut model.cursor(), 70).map_err(|error| Stop::of("a load", error))?;
+        self.truth.acknowledge();
+        let found = read_all(&mut *index, most)?;
+        let wrong = |mismatch| Failure::Wrong { after: "a load", mismatch };
+        Ok(self.truth.compare(&found).map_err(wrong)?)
+    }
+}
+
+/// An index in use.
+struct Usage<'u> {
+    cell: &'u Cell,
+    index: &'u mut dyn Index,
+    truth: &'u mut Truth,
+    witness: &'u mut Witness,
+    most: usize,
+}
+
+impl Usage<'_> {
+    fn perform(&mut self, action: Action) -> Result<(), Stop> {
+        match action {
+            Action::Update(changes) => self.update(changes),
+            Action::Sync => {
+                self.index.sync().map_err(|error| Stop::of("a sync", error))?;
+                self.truth.acknowledge();
+                self.witness.syncs += 1;
+                Ok(())
+            }
+            Action::Checkpoint => {
+                self.index.checkpoint(None).map_err(|error| Stop::of("a checkpoint", error))?;
+                self.truth.acknowledge();
+                self.witness.checkpoints += 1;
+                Ok(())
+            }
+            Action::Keep(name) => self.keep(name),
+            Action::RollBack(name) => self.roll_back(name),
+            Action::Forget(name) => self.forget(name),
+            Action::Close => {
+                self.index.close().map_err(|error| Stop::of("closing", error))?;
+                self.truth.acknowledge();
+                self.witness.closes += 1;
+                Ok(())
+            }
+            Action::Get(key) => self.get(&key),
+        }
+    }
+
+    fn update(&mut self, changes: Vec<Change>) -> Result<(), Stop> {
+        let batch: Vec<Update<'_>> = changes
+            .iter()
+            .map(|Change { key, value }| match value {
+                Some(value) => Update::Put { key, value },
+                None => Update::Delete { key },
+            })
+            .collect();
+        let before = (self.index.statistics(), self.index.recovery().checkpoint);
+        self.truth.begin(Event::Batch(changes.clone()));
+        match self.index.update(&batch) {
+            Ok(()) => {}
+            Err(error) if is_refusal(&error) => {
+                self.truth.refuse();
+                self.witness.refused += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(Stop::of("an update", error)),
+        }
+        if self.cell.durability == Durability::Every {
+            self.truth.acknowledge();
+        }
+        self.count(&changes);
+        let after = (self.index.statistics(), self.index.recovery().checkpoint);
+        self.witness.forced += u64::from(after.1 != before.1);
+        self.witness.heights += u64::from(after.0.height != before.0.height);
+        let puts = changes.iter().filter(|change| change.value.is_some()).count();
+        // Where a value is long, pages come and go without splits and merges.
+        if !changes.iter().any(|change| self.is_long(change)) {
+            let (more, fewer) = (puts > 0, puts < changes.len());
+            self.witness.splits +=
+                u64::from(more && after.0.live_pages > before.0.live_pages);
+            self.witness.merges +=
+                u64::from(fewer && after.0.live_pages < before.0.live_pages);
+        }
+        Ok(())
+    }
+
+    fn is_long(&self, change: &Change) -> bool {
+        let most = self.cell.node_bytes() as usize / 4;
+        change.value.as_ref().is_some_and(|value| value.len() > most)
+    }
+
+    fn count(&mut self, changes: &[Change]) {
+        self.witness.updates += changes.len() as u64;
+        self.witness.batches += u64::from(changes.len() > 1);
+        let deletes = changes.iter().filter(|change| change.value.is_none()).count();
+        self.witness.deletes += deletes as u64;
+        let long = changes.iter().filter(|change| self.is_long(change)).count();
+        self.witness.long_values += long as u64;
+    }
+
+    fn keep(&mut self, name: Rc<str>) -> Result<(), Stop> {
+        self.truth.begin(Event::Keep(name.clone()));
+        match self.index.checkpoint(Some(&name)) {
+            Ok(_) => {
+                self.truth.acknowledge();
+                self.witness.named += 1;
+                Ok(())
+            }
+            Err(error) if is_refusal(&error) => {
+                self.truth.refuse();
+                self.witness.refused += 1;
+                Ok(())
+            }
+            Err(error) => Err(Stop::of("a named checkpoint", error)),
+        }
+    }
+
+    fn roll_back(&mut self, name: Rc<str>) -> Result<(), Stop> {
+        self.truth.begin(Event::RollBack(name.clone()));
+        self.index.roll_back(&name).map_err(|error| Stop::of("a rollback", error))?;
+        self.truth.acknowledge();
+        self.witness.rollbacks += 1;
+        let found = read_all(self.index, self.most)?;
+        let wrong = |mismatch| Failure::Wrong { after: "a rollback", mismatch };
+        Ok(self.truth.compare(&found).map_err(wrong)?)
+    }
+
+    fn forget(&mut self, name: Rc<str>) -> Result<(), Stop> {
+        self.truth.begin(Event::Forget(name.clone()));
+        self.index.forget(&name).map_err(|error| Stop::of("forgetting", error))?;
+        self.truth.acknowledge();
+        self.witness.forgotten += 1;
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<(), Stop> {
+        let mut into = [0; 64];
+        let found =
+            self.index.get(key, 0, &mut into).map_err(|error| Stop::of("a get", error))?;
+        let expected = self.truth.latest().entries.get(key);
+        let is_right = match (found, expected) {
+            (None, None) => true,
+            (Some(length), Some(value)) => {
+                let most = value.len().min(into.len());
+                length as usize == value.len() && into[..most] == value[..most]
+            }
+            _ => false,
+        };
+        if is_right { Ok(()) } else { Err(Failure::Get.into()) }
+    }
+}

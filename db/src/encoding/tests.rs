@@ -1,0 +1,173 @@
+//! Byte order is value order, what was encoded is decoded, and nothing panics.
+
+use proptest::prelude::*;
+
+use super::{Datum, Decode, Encode, Time, Type, decode, encode};
+
+/// Types of every kind, tuples in tuples among them.
+fn types() -> impl Strategy<Value = Type> {
+    let plain = prop_oneof![
+        Just(Type::Bytes),
+        Just(Type::Hex),
+        Just(Type::Text),
+        Just(Type::I64),
+        Just(Type::U64),
+        Just(Type::F64),
+        Just(Type::Time),
+    ];
+    plain.prop_recursive(3, 12, 4, |inner| prop::collection::vec(inner, 1..5).prop_map(Type::Tuple))
+}
+
+/// Few different bytes, so that values share beginnings and contain zeros.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![Just(0), Just(1), Just(0xFE), Just(0xFF), any::<u8>()];
+    prop::collection::vec(byte, 0..6)
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof!["[\0\u{1}a\\\\\"é\u{10FFFF}]{0,5}", ".{0,8}"]
+}
+
+fn data(of: &Type) -> BoxedStrategy<Datum> {
+    match of {
+        Type::Bytes | Type::Hex => bytes().prop_map(Datum::Bytes).boxed(),
+        Type::Text => texts().prop_map(Datum::Text).boxed(),
+        Type::I64 => prop_oneof![any::<i64>(), -2..3_i64].prop_map(Datum::I64).boxed(),
+        Type::U64 => prop_oneof![any::<u64>(), 0..3_u64].prop_map(Datum::U64).boxed(),
+        Type::F64 => any::<u64>().prop_map(|bits| Datum::F64(f64::from_bits(bits))).boxed(),
+        Type::Time => any::<i64>().prop_map(|time| Datum::Time(Time(time))).boxed(),
+        Type::Tuple(types) => {
+            types.iter().map(data).collect::<Vec<_>>().prop_map(Datum::Tuple).boxed()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_bytes_is_the_order_of_values(
+        (one, two) in types().prop_flat_map(|of| (data(&of), data(&of)))
+    ) {
+        prop_assert_eq!(encode(&one).cmp(&encode(&two)), one.cmp(&two));
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded(
+        (of, datum) in types().prop_flat_map(|of| (Just(of.clone()), data(&of)))
+    ) {
+        let bytes = of.encode(&datum).unwrap();
+        prop_assert_eq!(of.decode(&bytes), Ok(datum));
+    }
+
+    #[test]
+    fn texts_and_json_lead_back_to_the_bytes(
+        (of, datum) in types().prop_flat_map(|of| (Just(of.clone()), data(&of)))
+    ) {
+        let bytes = of.encode(&datum).unwrap();
+        prop_assert_eq!(of.to_bytes(&of.to_text(&bytes).unwrap()).unwrap(), bytes.clone());
+        let json = of.to_json(&bytes).unwrap().to_string();
+        let json = serde_json::from_str(&json).unwrap();
+        prop_assert_eq!(of.from_json(&json).unwrap(), bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_decoded_or_refused(of in types(), bytes in bytes()) {
+        if let Ok(datum) = of.decode(&bytes) {
+            prop_assert_eq!(of.encode(&datum).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(of in types(), text in texts()) {
+        if let Ok(bytes) = of.to_bytes(&text) {
+            prop_assert!(of.decode(&bytes).is_ok());
+        }
+    }
+
+    #[test]
+    fn types_are_printed_and_packed_as_they_are_read(of in types(), junk in bytes()) {
+        prop_assert_eq!(of.to_string().parse(), Ok(of.clone()));
+        let mut packed = Vec::new();
+        of.pack(&mut packed);
+        let mut at = 0;
+        prop_assert_eq!(Type::unpack(&packed, &mut at), Ok(of));
+        prop_assert_eq!(at, packed.len());
+        // Whatever stands there, it is a type or an error.
+        if let Ok(of) = Type::unpack(&junk, &mut 0) {
+            prop_assert_eq!(of.to_string().parse(), Ok(of));
+        }
+    }
+
+    #[test]
+    fn tuples_of_known_types_are_those_of_described_ones(
+        text in texts(), number in any::<i64>(), float in any::<f64>(), raw in bytes()
+    ) {
+        let key = (text.as_str(), number, (float, raw.clone()));
+        let described = Datum::Tuple(vec![
+            Datum::Text(text.clone()),
+            Datum::I64(number),
+            Datum::Tuple(vec![Datum::F64(float), Datum::Bytes(raw.clone())]),
+        ]);
+        prop_assert_eq!(encode(&key), encode(&described));
+        let back = decode::<(String, i64, (f64, Vec<u8>))>(&encode(&key)).unwrap();
+        prop_assert_eq!((back.0, back.1, back.2.0.to_bits(), back.2.1),
+            (text, number, float.to_bits(), raw));
+    }
+
+    #[test]
+    fn a_prefix_of_a_tuple_is_a_prefix_of_its_bytes(text in texts(), number in any::<u64>()) {
+        let mut beginning = Vec::new();
+        text.encode_component(&mut beginning);
+        prop_assert!(encode(&(text, number)).starts_with(&beginning));
+    }
+}
+
+#[test]
+fn floats_are_in_their_total_order() {
+    let ascending = [
+        -f64::NAN,
+        f64::NEG_INFINITY,
+        f64::MIN,
+        -1.0,
+        -f64::MIN_POSITIVE,
+        -0.0,
+        0.0,
+        f64::MIN_POSITIVE,
+        1.0,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+    assert!(ascending.map(|number| encode(&number)).is_sorted_by(|one, next| one < next));
+    for number in ascending {
+        assert_eq!(f64::decode_all(&encode(&number)).unwrap().to_bits(), number.to_bits());
+    }
+}
+
+#[test]
+fn types_that_are_none_are_refused() {
+    let deep = "tuple(".repeat(100) + "u64" + &")".repeat(100);
+    let wide = format!("tuple({})", vec!["u64"; 33].join(","));
+    for wrong in
+        ["", "u32", "tuple", "tuple()", "tuple(u64", "tuple(u64,)", "u64)", "u64 u64", &deep, &wide]
+    {
+        assert!(wrong.parse::<Type>().is_err(), "{wrong}");
+    }
+    assert_eq!(" tuple( u64 , text ) ".parse(), Ok(Type::Tuple(vec![Type::U64, Type::Text])));
+}
+
+#[test]
+fn times_are_read_from_every_zone_and_refused_beyond_their_years() {
+    assert_eq!("1970-01-01T01:00:00.000000001+01:00".parse(), Ok(Time(1)));
+    for (time, text) in [
+        (Time(i64::MIN), "1677-09-21T00:12:43.145224192Z"),
+        (Time(i64::MAX), "2262-04-11T23:47:16.854775807Z"),
+        (Time(-1), "1969-12-31T23:59:59.999999999Z"),
+    ] {
+        assert_eq!(time.to_string(), text);
+        assert_eq!(text.parse(), Ok(time));
+    }
+    for wrong in ["", "now", "1600-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "2013-02-30T00:00:00Z"]
+    {
+        assert!(wrong.parse::<Time>().is_err(), "{wrong}");
+    }
+}

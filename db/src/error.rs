@@ -1,0 +1,248 @@
+//! What can go wrong with a database.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::encoding;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, and what to do about it. The facts are in the fields and in the
+/// [`source`](std::error::Error::source).
+///
+/// ```
+/// use flashtree::{Database, Error, OpenOptions};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let missing = Database::open(folder.path().join("no.db"), &OpenOptions::new());
+/// assert!(matches!(missing, Err(Error::Missing { .. })));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such file.
+    #[error("{}: there is no such file: create the database first", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something exists where a database was to be made.
+    #[error(
+        "{}: it exists already: choose another name, or say that it may be overwritten",
+        path.display()
+    )]
+    Exists {
+        /// The file or block device.
+        path: PathBuf,
+    },
+    /// Another process, or another handle of this one, has the database open.
+    #[error(
+        "{}: the database is in use by another process or handle: close it there first",
+        path.display()
+    )]
+    InUse {
+        /// The file or block device.
+        path: PathBuf,
+    },
+    /// The file or device holds something else.
+    #[error("this is no flashtree database: {what}")]
+    NotADatabase {
+        /// What was expected and not found.
+        what: String,
+    },
+    /// The database has another version of the format.
+    #[error(
+        "this database has format version {found}, and this program reads version {expected}: \
+         export it with the program that wrote it, and import it with this one"
+    )]
+    OtherVersion {
+        /// The version that this program reads.
+        expected: u32,
+        /// The version of the database.
+        found: u32,
+    },
+    /// The database was made with durability none and was not closed.
+    #[error(
+        "the database was made with durability none and was not closed, so its content can't be \
+         trusted: make it anew"
+    )]
+    NotClosed,
+    /// The database must be recovered, which a handle that only reads can't do.
+    #[error(
+        "the database was not closed and has to be recovered, which needs to write: open it for \
+         writing once and close it, then it can be opened for reading only"
+    )]
+    NeedsRecovery,
+    /// A handle that only reads was asked to change something.
+    #[error("the database is open for reading only: open it for writing")]
+    ReadOnly,
+    /// What was read is not what was written.
+    #[error(
+        "{source}: the database is damaged; what can still be read can be exported, the rest has \
+         to come from a copy"
+    )]
+    Damaged {
+        /// What was found, and where.
+        source: index::Error,
+    },
+    /// There is no room.
+    #[error("{source}: delete something and compact the database, or give it more room")]
+    Full {
+        /// What is full.
+        source: index::Error,
+    },
+    /// The memory budget is too small.
+    #[error("{have} bytes of memory are too few for this database: give it at least {need}")]
+    LittleMemory {
+        /// Bytes given.
+        have: u64,
+        /// The least that works, in bytes.
+        need: u64,
+    },
+    /// A tree, a translation layer or a parameter that does not exist.
+    #[error("there is no {thing} \"{name}\"{}", suggestion(near.as_deref(), known))]
+    Unknown {
+        /// What kind of thing: "tree", ...
+        thing: &'static str,
+        /// The name given.
+        name: String,
+        /// The known name that looks most like it.
+        near: Option<String>,
+        /// All names that exist.
+        known: Vec<String>,
+    },
+    /// An option that can't be used.
+    #[error("{option}: {what}")]
+    BadOption {
+        /// The option.
+        option: &'static str,
+        /// What is possible.
+        what: String,
+    },
+    /// A key, a value or a type of them does not have the form that it should have.
+    #[error(transparent)]
+    Encoding(#[from] encoding::Error),
+    /// Named checkpoints are kept, and what was asked for would lose them.
+    #[error("{count} named checkpoints are kept, which this would lose: forget them first")]
+    CheckpointsKept {
+        /// How many.
+        count: usize,
+    },
+    /// Something that only a database in a plain file can do.
+    #[error("this database is not in a plain file: copy it to another device instead")]
+    NotAPlainFile,
+    /// The index refused or failed in another way.
+    #[error(transparent)]
+    Index(index::Error),
+    /// A device file could not be made or opened.
+    #[error(transparent)]
+    File(file::Error),
+    /// The operating system refused.
+    #[error("{}: can't {action} it: {source}", path.display())]
+    Io {
+        /// What was tried: "open", "rename", ...
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// The code that a device which is only read gives for a write (`EROFS`).
+pub(crate) const WRITE_REFUSED: device::Error = device::Error::Driver { code: 30 };
+
+impl Error {
+    /// Says what was tried with `path` when the system refused.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, path: path.to_owned(), source }
+    }
+
+    /// The name nearest to `name` of those that are known is suggested.
+    pub(crate) fn unknown<'k>(
+        thing: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'k str>,
+    ) -> Error {
+        let known: Vec<String> = known.map(String::from).collect();
+        let near = known
+            .iter()
+            .map(|known| (strsim::jaro_winkler(name, known), known))
+            .filter(|(likeness, _)| *likeness > 0.7)
+            .max_by(|one, other| one.0.total_cmp(&other.0))
+            .map(|(_, known)| known.clone());
+        Error::Unknown { thing, name: name.to_owned(), near, known }
+    }
+
+    /// True if what was read is not what was written.
+    ///
+    /// ```
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// # let mut fruit = flashtree::Database::create(path, &flashtree::Options::new())?;
+    /// if let Err(error) = fruit.get("apple") {
+    ///     println!("{error}; from a copy: {}", error.is_damage());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Error::Damaged { .. } | Error::NotADatabase { .. })
+    }
+}
+
+fn suggestion(near: Option<&str>, known: &[String]) -> String {
+    match near {
+        Some(near) => format!(": did you mean \"{near}\"?"),
+        None => format!(": there are {}", known.join(", ")),
+    }
+}
+
+impl From<index::Error> for Error {
+    fn from(error: index::Error) -> Self {
+        use device::Error as Device;
+        use store::Error as Store;
+        let index::Error::Store(inner) = &error else {
+            return Error::Index(error);
+        };
+        match *inner {
+            Store::Device(refused) if refused == WRITE_REFUSED => Error::NeedsRecovery,
+            Store::CorruptPage { .. }
+            | Store::DamagedPage { .. }
+            | Store::Device(Device::Checksum { .. } | Device::Uncorrectable { .. }) => {
+                Error::Damaged { source: error }
+            }
+            Store::NotAnIndex { what } => Error::NotADatabase { what: what.to_owned() },
+            Store::OtherVersion { expected, found } => Error::OtherVersion { expected, found },
+            Store::NotClosed => Error::NotClosed,
+            Store::LittleMemory { have, need } => Error::LittleMemory { have, need },
+            Store::Full { .. } | Store::Device(Device::Full { .. }) => {
+                Error::Full { source: error }
+            }
+            _ => Error::Index(error),
+        }
+    }
+}
+
+impl From<device::Error> for Error {
+    fn from(error: device::Error) -> Self {
+        index::Error::from(error).into()
+    }
+}
+
+impl From<file::Error> for Error {
+    fn from(error: file::Error) -> Self {
+        use file::Error as File;
+        match error {
+            File::Missing { path } => Error::Missing { path },
+            File::InUse { path } => Error::InUse { path },
+            File::Exists { path } | File::NotOurs { path } => Error::Exists { path },
+            File::Length { bytes, unit } => Error::NotADatabase {
+                what: format!("its length, {bytes} bytes, is no multiple of {unit}"),
+            },
+            other => Error::File(other),
+        }
+    }
+}

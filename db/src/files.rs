@@ -1,0 +1,330 @@
+//! Databases in files: how they are made, found, locked and replaced.
+//!
+//! A new file is made under another name and gets its own when it is whole; so whatever happens
+//! meanwhile, under that name there is no database, or the old one, or the new one.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use device::Medium;
+use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions};
+use index::Durability;
+
+use crate::ground::Ground;
+use crate::options::{CAPACITY, MemoryLimit};
+use crate::read_only::FileReader;
+use crate::{Error, OpenOptions, Options, Result};
+
+/// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
+pub(crate) const SECTOR_BYTES: u32 = 4096;
+
+/// Bytes that a transfer in flight takes, at most, with usual file systems.
+const TRANSFER_BYTES: u64 = 32 << 10;
+
+/// Bytes of the journal, if nothing else is chosen and the file may become large.
+const JOURNAL_BYTES: u64 = 4 << 20;
+
+/// How often a file is looked at again that was replaced while it was being opened.
+const TRIES: u32 = 100;
+
+/// A file under a name that it does not keep; if it gets no other, it is taken away.
+pub(crate) struct Temporary {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Temporary {
+    /// A name beside `path` that nobody uses.
+    pub(crate) fn beside(path: &Path) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let Some(name) = path.file_name() else {
+            return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
+        };
+        let mut temporary = OsString::from(name);
+        temporary.push(format!(".{}-{number}.new", process::id()));
+        Ok(Temporary { path: path.with_file_name(temporary), kept: false })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name, where there must be none yet unless it replaces that.
+    pub(crate) fn publish(mut self, path: &Path, replace: bool) -> Result<()> {
+        let renamed = match replace {
+            true => fs::rename(&self.path, path),
+            false => rename_new(&self.path, path),
+        };
+        renamed.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+            _ => Error::io("rename", path)(error),
+        })?;
+        self.kept = true;
+        flush_folder_of(path).map_err(Error::io("flush the folder of", path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What is reported is why it was given up; that the file stays is less.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Renames to a name that must be free.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            // Not every file system has it.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            other => return Ok(other?),
+        }
+    }
+    fs::hard_link(from, to)?;
+    fs::remove_file(from)
+}
+
+fn flush_folder_of(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
+}
+
+/// The path that stays right wherever the program goes. Links are followed, so that what is
+/// replaced is the file itself.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    path.canonicalize()
+        .or_else(|_| std::path::absolute(path))
+        .map_err(Error::io("find the folder of", path))
+}
+
+/// What exists where a database is to be made.
+pub(crate) enum Site {
+    /// Nothing.
+    Free,
+    /// A file, locked, that may be replaced.
+    Taken(#[allow(dead_code, reason = "it is held for its lock")] File),
+    /// A block device that may be overwritten, with its length in bytes.
+    BlockDevice(u64),
+}
+
+impl Site {
+    /// Looks at `path`.
+    pub(crate) fn look(path: &Path, overwrite: bool) -> Result<Self> {
+        let about = match fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Site::Free),
+            other => other.map_err(Error::io("look at", path))?,
+        };
+        if !overwrite {
+            return Err(Error::Exists { path: path.to_owned() });
+        }
+        let kind = about.file_type();
+        if kind.is_block_device() {
+            return Ok(Site::BlockDevice(block_device_bytes(path)?));
+        }
+        if !kind.is_file() {
+            return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
+        }
+        let taken = File::open(path).map_err(Error::io("open", path))?;
+        lock(path, taken.try_lock())?;
+        Ok(Site::Taken(taken))
+    }
+}
+
+fn block_device_bytes(path: &Path) -> Result<u64> {
+    use std::io::{Seek, SeekFrom};
+    let open = || File::open(path)?.seek(SeekFrom::End(0));
+    open().map_err(Error::io("measure", path))
+}
+
+fn lock(path: &Path, locked: std::result::Result<(), TryLockError>) -> Result<()> {
+    locked.map_err(|error| match error {
+        TryLockError::WouldBlock => Error::InUse { path: path.to_owned() },
+        TryLockError::Error(source) => Error::io("lock", path)(source),
+    })
+}
+
+/// Transfers in flight that suit a memory budget.
+fn in_flight(memory: MemoryLimit) -> u32 {
+    match memory {
+        // An eighth of it.
+        MemoryLimit::Total(bytes) => (bytes / 8 / TRANSFER_BYTES).clamp(1, 16) as u32,
+        MemoryLimit::CachesAndBuffers(_) => 4,
+    }
+}
+
+fn disk_options(memory: MemoryLimit) -> DiskOptions {
+    let in_flight = in_flight(memory);
+    DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, ..DiskOptions::default() }
+}
+
+fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
+    let driver_bytes = u64::from(in_flight(memory)) * TRANSFER_BYTES;
+    Ground::new(Medium::Sectors(Box::new(disk)), driver_bytes)
+}
+
+/// How the file was chosen to be, with what was left open.
+pub(crate) fn with_sizes(options: &Options) -> Options {
+    let mut options = options.clone();
+    let unit = u64::from(SECTOR_BYTES);
+    let capacity = options.capacity.unwrap_or(CAPACITY);
+    options.capacity = Some(capacity - capacity % unit);
+    if options.journal_bytes.is_none() {
+        let bytes = (capacity / 64).min(JOURNAL_BYTES).next_multiple_of(unit);
+        options.journal_bytes = Some(bytes);
+    }
+    options
+}
+
+/// Makes a device in a new file at `path`.
+pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
+    if let Some(geometry) = options.chip {
+        let choices = nand_options(options.durability, Existing::Keep);
+        let chip = NandFile::create(path, geometry, &choices)?;
+        return Ok(on_chip(chip));
+    }
+    make_sparse(path, options).map_err(Error::io("make", path))?;
+    let disk = FileDisk::open(path, &disk_options(options.memory))?;
+    Ok(on_disk(disk, options.memory))
+}
+
+/// Makes a file that has its whole length, and room on the disk for its beginning only: the
+/// anchors and the journal, so that committing to the journal never changes the file's own data.
+fn make_sparse(path: &Path, options: &Options) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    let capacity = options.capacity.unwrap_or(CAPACITY);
+    if options.durability.has_journal() {
+        let journal = options.journal_bytes.unwrap_or(JOURNAL_BYTES);
+        let mut left = journal.saturating_add(2 * u64::from(SECTOR_BYTES)).min(capacity);
+        while left > 0 {
+            let part = left.min(ZEROS.len() as u64);
+            file.write_all(&ZEROS[..part as usize])?;
+            left -= part;
+        }
+    }
+    file.set_len(capacity)?;
+    file.sync_all()
+}
+
+fn nand_options(durability: Durability, existing: Existing) -> NandOptions {
+    let durability = match durability {
+        Durability::None => file::Durability::Process,
+        _ => file::Durability::Power,
+    };
+    NandOptions { durability, existing, ..NandOptions::default() }
+}
+
+fn on_chip(chip: NandFile) -> Ground<'static> {
+    use device::Nand;
+    let geometry = chip.geometry();
+    let page = u64::from(geometry.page_bytes() + geometry.spare_bytes());
+    // What `NandFile` says that it takes.
+    let driver_bytes = 8 * u64::from(geometry.pages()) + 9 * u64::from(geometry.blocks()) + page;
+    Ground::new(Medium::Nand(Box::new(chip)), driver_bytes)
+}
+
+/// Takes a block device as it is.
+pub(crate) fn make_on_block_device(
+    path: &Path,
+    bytes: u64,
+    options: &Options,
+) -> Result<Ground<'static>> {
+    if options.chip.is_some() {
+        return Err(Error::File(file::Error::NotRegular { path: path.to_owned() }));
+    }
+    let unit = u64::from(SECTOR_BYTES);
+    let bytes = options.capacity.unwrap_or(bytes);
+    let mut choices = disk_options(options.memory);
+    choices.existing = Existing::Overwrite;
+    let disk = FileDisk::create(path, bytes - bytes % unit, &choices)?;
+    Ok(on_disk(disk, options.memory))
+}
+
+/// Opens and locks the device in the file at `path`.
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>> {
+    settled(path, |is_chip| match is_chip {
+        true => {
+            // As safe as a real chip: what it is made for is not known yet.
+            let choices = nand_options(Durability::Every, Existing::Keep);
+            Ok(on_chip(NandFile::open(path, &choices)?))
+        }
+        false => {
+            let disk = FileDisk::open(path, &disk_options(options.memory))?;
+            Ok(on_disk(disk, options.memory))
+        }
+    })
+}
+
+/// Opens the device in the file at `path` for reading, beside others who read.
+pub(crate) fn open_read_only(path: &Path) -> Result<Ground<'static>> {
+    settled(path, |is_chip| {
+        if is_chip {
+            let choices = nand_options(Durability::None, Existing::Keep);
+            return Ok(on_chip(NandFile::open(path, &choices)?).read_only());
+        }
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        lock(path, file.try_lock_shared())?;
+        let about = file.metadata().map_err(Error::io("look at", path))?;
+        let bytes = match about.file_type().is_block_device() {
+            true => {
+                let bytes = block_device_bytes(path)?;
+                bytes - bytes % u64::from(SECTOR_BYTES)
+            }
+            false => about.len(),
+        };
+        let disk = FileReader::new(file, bytes, SECTOR_BYTES, path)?;
+        Ok(Ground::new(Medium::Sectors(Box::new(disk)), 0))
+    })
+}
+
+/// Opens what is at `path`, which the caller is told to be an imitated chip or not. A file can be
+/// replaced between its opening and its locking; then it is opened anew.
+fn settled<T>(path: &Path, open: impl Fn(bool) -> Result<T>) -> Result<T> {
+    for _ in 0..TRIES {
+        let about = look_at(path)?;
+        if !about.file_type().is_file() && !about.file_type().is_block_device() {
+            return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
+        }
+        let opened = open(file::is_nand_file(&head(path)?))?;
+        let now = look_at(path)?;
+        if (about.dev(), about.ino()) == (now.dev(), now.ino()) {
+            return Ok(opened);
+        }
+    }
+    Err(Error::InUse { path: path.to_owned() })
+}
+
+fn look_at(path: &Path) -> Result<Metadata> {
+    fs::metadata(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::Missing { path: path.to_owned() },
+        _ => Error::io("look at", path)(error),
+    })
+}
+
+fn head(path: &Path) -> Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut read = || File::open(path)?.take(u64::from(SECTOR_BYTES)).read_to_end(&mut head);
+    read().map_err(Error::io("read", path))?;
+    Ok(head)
+}
+
+/// Bytes that the file takes on its disk, and its length.
+pub(crate) fn sizes(path: &Path) -> Result<(u64, u64)> {
+    let about = look_at(path)?;
+    // The system counts in units of 512 bytes, whatever the file system's own.
+    Ok((about.blocks() * 512, about.len()))
+}

@@ -1,0 +1,99 @@
+//! The label: what a database keeps of its own in the index, at most 64 bytes.
+//!
+//! ```text
+//!  0         1          2 ...
+//!  +---------+----------+----------+------------+
+//!  | version | fill     | the type | the type   |
+//!  | u8: 1   | percent  | of keys  | of values  |
+//!  |         | u8       |          |            |
+//!  +---------+----------+----------+------------+
+//! ```
+//!
+//! The fill percent is what the tree was made with; 0 where that was left to the tree.
+
+use crate::encoding::{Error as TypeError, PACKED_BYTES_MOST, Type};
+use crate::{Error, Result};
+
+const VERSION: u8 = 1;
+
+/// Bytes before the types.
+const TYPES: usize = 2;
+
+/// What stands in a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) fill_percent: u8,
+    pub(crate) key: Type,
+    pub(crate) value: Type,
+}
+
+impl Label {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        self.key.check()?;
+        self.value.check()?;
+        let mut bytes = vec![VERSION, self.fill_percent];
+        self.key.pack(&mut bytes);
+        self.value.pack(&mut bytes);
+        let types = bytes.len() - TYPES;
+        if types > PACKED_BYTES_MOST {
+            return Err(TypeError::LongType { bytes: types, most: PACKED_BYTES_MOST }.into());
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a label. An index that was made by other means has none: its keys and values are
+    /// bytes.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let Some((&version, rest)) = bytes.split_first() else {
+            return Ok(Label::default());
+        };
+        if version != VERSION {
+            let (expected, found) = (u32::from(VERSION), u32::from(version));
+            return Err(Error::OtherVersion { expected, found });
+        }
+        let Some(&fill_percent) = rest.first() else {
+            return Err(Error::NotADatabase { what: "its label is cut off".to_owned() });
+        };
+        let mut at = TYPES;
+        let key = Type::unpack(bytes, &mut at)?;
+        let value = Type::unpack(bytes, &mut at)?;
+        Ok(Label { fill_percent, key, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Label;
+    use crate::Error;
+    use crate::encoding::Type;
+
+    #[test]
+    fn a_label_is_read_as_it_was_written() {
+        let key: Type = "tuple(text,tuple(time,hex),f64)".parse().unwrap();
+        let label = Label { fill_percent: 90, key, value: Type::U64 };
+        assert_eq!(Label::decode(&label.encode().unwrap()).unwrap(), label);
+        assert_eq!(Label::decode(&[]).unwrap(), Label::default());
+    }
+
+    #[test]
+    fn types_that_do_not_fit_are_refused() {
+        let wide = Type::Tuple(vec![Type::U64; 32]);
+        let key = Type::Tuple(vec![Type::U64; 26]);
+        let fits = Label { key, value: wide, ..Label::default() };
+        assert_eq!(fits.encode().unwrap().len(), 64);
+        let long = Label { key: Type::Tuple(vec![Type::U64; 27]), ..fits };
+        assert!(matches!(long.encode(), Err(Error::Encoding(_))));
+        for wrong in [Type::Tuple(vec![]), Type::Tuple(vec![Type::U64; 33])] {
+            assert!(Label { key: wrong, ..Label::default() }.encode().is_err());
+        }
+    }
+
+    #[test]
+    fn damaged_labels_are_errors() {
+        let whole = Label { value: Type::Text, ..Label::default() }.encode().unwrap();
+        for length in 1..whole.len() {
+            assert!(Label::decode(&whole[..length]).is_err(), "{length}");
+        }
+        assert!(matches!(Label::decode(&[9]), Err(Error::OtherVersion { .. })));
+    }
+}

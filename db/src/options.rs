@@ -1,0 +1,318 @@
+//! What a user chooses when a database is made or opened.
+
+use device::Geometry;
+use index::{Durability, EntryShape};
+
+use crate::encoding::Type;
+
+/// What bounds the memory of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryLimit {
+    /// Everything: caches, buffers, tables, a translation layer's mapping, and the buffers of the
+    /// file.
+    Total(u64),
+    /// Caches and buffers; tables and mapping come beside them.
+    CachesAndBuffers(u64),
+}
+
+/// The memory that a database takes if nothing else is chosen, in bytes, everything included.
+pub const MEMORY_TOTAL: u64 = 1 << 20;
+
+/// How far a file can grow if nothing else is chosen, in bytes.
+pub const CAPACITY: u64 = 64 << 30;
+
+/// The choices when a database is made.
+///
+/// ```
+/// use flashtree::{Database, Durability, Options};
+///
+/// # fn main() -> flashtree::Result<()> {
+/// let folder = tempfile::tempdir().unwrap();
+/// let options = Options::new()
+///     .tree("b-plus:fill=90")
+///     .page_bytes(2048)
+///     .memory_total(256 << 10)
+///     .durability(Durability::Every)
+///     .key("tuple(text,time)".parse()?)
+///     .value("f64".parse()?);
+/// let mut readings = Database::create(folder.path().join("readings.db"), &options)?;
+/// # readings.put("k", 1.5_f64.to_be_bytes())?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Options {
+    pub(crate) tree: String,
+    pub(crate) page_bytes: Option<u32>,
+    pub(crate) memory: MemoryLimit,
+    pub(crate) durability: Durability,
+    pub(crate) journal_bytes: Option<u64>,
+    pub(crate) capacity: Option<u64>,
+    pub(crate) overwrite: bool,
+    pub(crate) key: Option<Type>,
+    pub(crate) value: Option<Type>,
+    pub(crate) shape: Option<EntryShape>,
+    pub(crate) chip: Option<Geometry>,
+    pub(crate) ftl: Option<String>,
+    /// How full nodes are loaded, if the tree's spec does not say; 0 for the tree's own choice.
+    pub(crate) fill_percent: u8,
+}
+
+impl Options {
+    /// The tree `b-plus`, pages of 4 KiB, 1 MiB of memory in all, durability batch, room for
+    /// 64 GiB, keys and values of any bytes.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new();
+    /// ```
+    pub const fn new() -> Self {
+        Options {
+            tree: String::new(),
+            page_bytes: None,
+            memory: MemoryLimit::Total(MEMORY_TOTAL),
+            durability: Durability::Batch,
+            journal_bytes: None,
+            capacity: None,
+            overwrite: false,
+            key: None,
+            value: None,
+            shape: None,
+            chip: None,
+            ftl: None,
+            fill_percent: 0,
+        }
+    }
+
+    /// The tree and its parameters, `NAME[:key=value,...]`.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().tree("b-plus:fill=90");
+    /// ```
+    pub fn tree(mut self, spec: impl Into<String>) -> Self {
+        self.tree = spec.into();
+        self
+    }
+
+    /// Bytes in a page of the tree.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().page_bytes(2048);
+    /// ```
+    pub const fn page_bytes(mut self, bytes: u32) -> Self {
+        self.page_bytes = Some(bytes);
+        self
+    }
+
+    /// The most bytes of memory for everything together: caches, buffers, tables, a translation
+    /// layer's mapping, the file's buffers. What is read is handed out in memory of the caller.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().memory_total(128 << 10);
+    /// ```
+    pub const fn memory_total(mut self, bytes: u64) -> Self {
+        self.memory = MemoryLimit::Total(bytes);
+        self
+    }
+
+    /// The most bytes of memory for caches and buffers; tables and mapping come beside them.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().memory(64 << 10);
+    /// ```
+    pub const fn memory(mut self, bytes: u64) -> Self {
+        self.memory = MemoryLimit::CachesAndBuffers(bytes);
+        self
+    }
+
+    /// How much of what returned lasts through a power cut.
+    ///
+    /// ```
+    /// use flashtree::{Durability, Options};
+    /// let options = Options::new().durability(Durability::Every);
+    /// ```
+    pub const fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Bytes of the journal: they bound the time that opening takes, and the longest batch.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().journal_bytes(1 << 20);
+    /// ```
+    pub const fn journal_bytes(mut self, bytes: u64) -> Self {
+        self.journal_bytes = Some(bytes);
+        self
+    }
+
+    /// How many bytes the file can grow to. The file has that length from the start, but takes
+    /// room on the disk only for what is in it.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().capacity(1 << 30);
+    /// ```
+    pub const fn capacity(mut self, bytes: u64) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// Whether what exists under the database's name is replaced, whatever it is.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().overwrite(true);
+    /// ```
+    pub const fn overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// What the keys are. It is kept in the database. Keys of a type that has a fixed length are
+    /// stored without their length.
+    ///
+    /// ```
+    /// use flashtree::{Options, encoding::Type};
+    /// let options = Options::new().key(Type::Text);
+    /// ```
+    pub fn key(mut self, key: Type) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// What the values are. It is kept in the database.
+    ///
+    /// ```
+    /// use flashtree::{Options, encoding::Type};
+    /// let options = Options::new().value(Type::F64);
+    /// ```
+    pub fn value(mut self, value: Type) -> Self {
+        self.value = Some(value);
+        self
+    }
+
+    /// The lengths of keys and values, where the types do not say.
+    ///
+    /// ```
+    /// use flashtree::{EntryShape, Options};
+    /// let options = Options::new().shape(EntryShape::fixed(16, 8));
+    /// ```
+    pub const fn shape(mut self, shape: EntryShape) -> Self {
+        self.shape = Some(shape);
+        self
+    }
+
+    /// A chip of this geometry, imitated in the file, in place of a plain file: for trees that are
+    /// made for raw flash.
+    ///
+    /// ```
+    /// use flashtree::{Geometry, Options};
+    /// let options = Options::new().chip(Geometry::new(2048, 64, 256).unwrap());
+    /// ```
+    pub const fn chip(mut self, geometry: Geometry) -> Self {
+        self.chip = Some(geometry);
+        self
+    }
+
+    /// The translation layer under a tree that stands on sectors, where the device is a chip:
+    /// `page-map`, `dac`, `fast` or `block-map`, with parameters.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().ftl("page-map:over-provision=0.1");
+    /// ```
+    pub fn ftl(mut self, spec: impl Into<String>) -> Self {
+        self.ftl = Some(spec.into());
+        self
+    }
+
+    /// The shape of the entries, which may follow from the types.
+    pub(crate) fn entry_shape(&self) -> EntryShape {
+        let width = |of: &Option<Type>| of.as_ref().map_or(index::Width::Variable, Type::width);
+        self.shape
+            .unwrap_or_else(|| EntryShape { key: width(&self.key), value: width(&self.value) })
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options::new()
+    }
+}
+
+/// The choices when a database is opened. What it was made with needs not be said again.
+///
+/// ```
+/// use flashtree::{Database, OpenOptions, Options};
+///
+/// # fn main() -> flashtree::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("fruit.db");
+/// Database::create(&path, &Options::new())?.close()?;
+/// let fruit = Database::open(&path, &OpenOptions::new().memory_total(512 << 10))?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct OpenOptions {
+    pub(crate) memory: MemoryLimit,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) ftl: Option<String>,
+}
+
+impl OpenOptions {
+    /// 1 MiB of memory in all, and what the database was made with.
+    ///
+    /// ```
+    /// let options = flashtree::OpenOptions::new();
+    /// ```
+    pub const fn new() -> Self {
+        OpenOptions { memory: MemoryLimit::Total(MEMORY_TOTAL), durability: None, ftl: None }
+    }
+
+    /// The most bytes of memory for everything together, as [`Options::memory_total`].
+    ///
+    /// ```
+    /// let options = flashtree::OpenOptions::new().memory_total(128 << 10);
+    /// ```
+    pub const fn memory_total(mut self, bytes: u64) -> Self {
+        self.memory = MemoryLimit::Total(bytes);
+        self
+    }
+
+    /// The most bytes of memory for caches and buffers, as [`Options::memory`].
+    ///
+    /// ```
+    /// let options = flashtree::OpenOptions::new().memory(64 << 10);
+    /// ```
+    pub const fn memory(mut self, bytes: u64) -> Self {
+        self.memory = MemoryLimit::CachesAndBuffers(bytes);
+        self
+    }
+
+    /// Another durability than the database was made with, from now on. Durability none stays
+    /// none, and the others can't become none.
+    ///
+    /// ```
+    /// use flashtree::{Durability, OpenOptions};
+    /// let options = OpenOptions::new().durability(Durability::Every);
+    /// ```
+    pub const fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// The parameters of the translation layer, as [`Options::ftl`]; without them the layer is
+    /// found on the chip, and has its defaults.
+    ///
+    /// ```
+    /// let options = flashtree::OpenOptions::new().ftl("page-map:victim=cost-benefit");
+    /// ```
+    pub fn ftl(mut self, spec: impl Into<String>) -> Self {
+        self.ftl = Some(spec.into());
+        self
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions::new()
+    }
+}

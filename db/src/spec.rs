@@ -1,0 +1,182 @@
+//! Trees and translation layers by their specs, `NAME[:key=value,...]`.
+
+use index::parameters::Settings;
+use index::registry::{Entry, TREES};
+
+use crate::{Error, Result};
+
+/// The tree that is used where none is named.
+const DEFAULT_TREE: &str = "b-plus";
+
+/// A name and its parameters.
+struct Spec<'t> {
+    name: &'t str,
+    parameters: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t> Spec<'t> {
+    fn parse(option: &'static str, text: &'t str) -> Result<Self> {
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
+        };
+        let parameters = rest.into_iter().flat_map(|rest| rest.split(',')).map(|piece| {
+            piece.split_once('=').ok_or_else(|| Error::BadOption {
+                option,
+                what: format!("\"{piece}\" is no parameter of {name}: write key=value"),
+            })
+        });
+        Ok(Spec { name, parameters: parameters.collect::<Result<_>>()? })
+    }
+}
+
+/// A tree with its settings.
+pub(crate) struct TreeChoice {
+    pub(crate) entry: &'static Entry,
+    pub(crate) settings: Settings,
+    /// True if the spec says that it stands on a translation layer where it could do without.
+    pub(crate) over_ftl: bool,
+}
+
+impl TreeChoice {
+    /// Reads a tree's spec; `page_bytes` are the `node` that it does not name itself, and so is
+    /// `fill_percent`, if it is not 0, its `fill`.
+    pub(crate) fn read(text: &str, page_bytes: Option<u32>, fill_percent: u8) -> Result<Self> {
+        let text = if text.is_empty() { DEFAULT_TREE } else { text };
+        let spec = Spec::parse("tree", text)?;
+        let entry = tree(spec.name)?;
+        let over_ftl = spec.parameters.contains(&("over", "ftl"));
+        let mut given: Vec<(&str, String)> = spec
+            .parameters
+            .iter()
+            .filter(|parameter| **parameter != ("over", "ftl"))
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        if let Some(bytes) = page_bytes {
+            add_node(entry, &mut given, bytes)?;
+        }
+        let has_fill = given.iter().any(|(name, _)| *name == "fill");
+        if fill_percent > 0 && has_parameter(entry, "fill") && !has_fill {
+            given.push(("fill", fill_percent.to_string()));
+        }
+        let settings = settings(entry, given.iter().map(|(name, value)| (*name, value.as_str())))?;
+        Ok(TreeChoice { entry, settings, over_ftl })
+    }
+
+    /// The tree of a database that exists.
+    pub(crate) fn of(name: &str, fill_percent: u8) -> Result<Self> {
+        let entry = tree(name)?;
+        let fill = fill_percent.to_string();
+        let takes_fill = fill_percent > 0 && has_parameter(entry, "fill");
+        let given = takes_fill.then_some(("fill", fill.as_str()));
+        let settings = settings(entry, given)?;
+        Ok(TreeChoice { entry, settings, over_ftl: false })
+    }
+
+    /// How full nodes are loaded; 0 where that is left to the tree.
+    pub(crate) fn fill_percent(&self) -> u8 {
+        self.settings.number("fill").and_then(|fill| u8::try_from(fill).ok()).unwrap_or(0)
+    }
+}
+
+fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
+    if !has_parameter(entry, "node") {
+        let what = format!("{} takes the pages of its device", entry.name);
+        return Err(Error::BadOption { option: "page bytes", what });
+    }
+    if !given.iter().any(|(name, _)| *name == "node") {
+        given.push(("node", bytes.to_string()));
+    }
+    Ok(())
+}
+
+fn has_parameter(entry: &Entry, name: &str) -> bool {
+    entry.parameters.iter().any(|parameter| parameter.name == name)
+}
+
+fn tree(name: &str) -> Result<&'static Entry> {
+    index::registry::find(name)
+        .ok_or_else(|| Error::unknown("tree", name, TREES.iter().map(|entry| entry.name)))
+}
+
+fn settings<'t>(
+    entry: &'static Entry,
+    given: impl IntoIterator<Item = (&'t str, &'t str)>,
+) -> Result<Settings> {
+    Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
+        index::Error::UnknownParameter { name, .. } => {
+            let known = entry.parameters.iter().map(|parameter| parameter.name);
+            Error::unknown("parameter", &name, known)
+        }
+        other => Error::Index(other),
+    })
+}
+
+/// A translation layer with its options.
+pub(crate) struct LayerChoice {
+    pub(crate) entry: &'static ftl::Entry,
+    pub(crate) options: ftl::Options,
+}
+
+impl LayerChoice {
+    /// Reads a translation layer's spec.
+    pub(crate) fn read(text: &str) -> Result<Self> {
+        let spec = Spec::parse("ftl", text)?;
+        let entry = ftl::find(spec.name).ok_or_else(|| {
+            let known = ftl::FTLS.iter().map(|entry| entry.name);
+            Error::unknown("translation layer", spec.name, known)
+        })?;
+        let mut options = ftl::Options::default();
+        for (name, value) in spec.parameters {
+            options = options.set(entry, name, value).map_err(|bad| match bad {
+                ftl::BadOption::Value { expected } => {
+                    let what = format!("{name}={value}: expected {expected}");
+                    Error::BadOption { option: "ftl", what }
+                }
+                _ => {
+                    let known = entry.parameters.iter().map(|known| known.name);
+                    Error::unknown("parameter", name, known)
+                }
+            })?;
+        }
+        Ok(LayerChoice { entry, options })
+    }
+
+    /// Page mapping, which suits everything.
+    pub(crate) fn usual() -> Result<Self> {
+        LayerChoice::read("page-map")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LayerChoice, TreeChoice};
+    use crate::Error;
+
+    #[test]
+    fn trees_and_layers_are_found_with_their_parameters() {
+        let tree = TreeChoice::read("b-plus:fill=90", Some(512), 0).unwrap();
+        assert_eq!((tree.settings.number("fill"), tree.fill_percent()), (Some(90), 90));
+        assert_eq!(tree.settings.number("node"), Some(512));
+        let tree = TreeChoice::read("b-plus:node=1024", Some(512), 0).unwrap();
+        assert_eq!(tree.settings.number("node"), Some(1024));
+        assert_eq!(TreeChoice::read("", None, 0).unwrap().entry.name, "b-plus");
+        assert_eq!(TreeChoice::of("b-plus", 80).unwrap().fill_percent(), 80);
+        let layer = LayerChoice::read("dac:regions=2").unwrap();
+        assert_eq!((layer.entry.name, layer.options.regions()), ("dac", 2));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused_and_something_near_suggested() {
+        let refused = |text| TreeChoice::read(text, None, 0).err().unwrap();
+        assert!(matches!(refused("b-pluss"), Error::Unknown { near: Some(near), .. }
+            if near == "b-plus"));
+        assert!(matches!(refused("b-plus:nodes=4"), Error::Unknown { near: Some(near), .. }
+            if near == "node"));
+        assert!(matches!(refused("b-plus:node"), Error::BadOption { .. }));
+        assert!(matches!(refused("b-plus:node=x"), Error::Index(_)));
+        assert!(LayerChoice::read("page-map:logs=1").is_err());
+        assert!(LayerChoice::read("dac:regions=99").is_err());
+        assert!(LayerChoice::read("slc").is_err());
+    }
+}

@@ -1,0 +1,446 @@
+//! Checkpoints of a page file, and the way back to them.
+//!
+//! A checkpoint writes back every page, and then an anchor that says how things stand. From then
+//! on, the first change of a unit sends what it held to the undo run ([`super::undo`]), updates go
+//! to the journal ([`super::journal`]), and pages that are given back wait for the next checkpoint
+//! if this one needs them. Opening puts the images back and hands out the journal's updates.
+//!
+//! A checkpoint with a name is an anchor that later checkpoints remember in their directory, and
+//! whose images stay in the undo run. Going back is atomic: an anchor says so first, and opening
+//! goes on with it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::Cause;
+
+use super::PageFile;
+use super::anchor::State;
+use super::bytes::{Reader, Writer};
+use super::journal::Journal;
+use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
+use super::undo::End;
+use crate::canary::Canary;
+use crate::recovery::NAMES_MOST;
+use crate::{
+    CheckpointId, Durability, Error, LongValue, NamedCheckpoint, Recovery, RecoveryStatistics,
+    Result, Update, check_checkpoint_name,
+};
+
+/// Bytes of the journal that go to a long value's pages at a time.
+const PIECE_BYTES: usize = 64;
+
+/// Images that a checkpoint makes beside those of its own pages: of pages of the free lists.
+const CHECKPOINT_IMAGES: u32 = 8;
+
+/// What a page file knows of its checkpoints.
+#[derive(Default)]
+pub(super) struct Checkpoints {
+    /// Those that are kept, but for the last checkpoint itself, oldest first.
+    kept: Vec<CheckpointState>,
+    /// The names of all that are kept.
+    names: Vec<NamedCheckpoint>,
+    /// True if the last checkpoint, as it stands on the device, keeps any by name, itself
+    /// included: what was forgotten since may come back.
+    is_keeping: bool,
+    /// True if the directory on the device says something else.
+    is_directory_old: bool,
+    /// Bytes that are left of the record that is being replayed.
+    record_left: u32,
+    restored: u64,
+    replayed: u64,
+}
+
+impl Checkpoints {
+    /// True if a page that is free may be one that a checkpoint with a name needs.
+    pub(super) fn are_kept(&self) -> bool {
+        self.is_keeping
+    }
+
+    /// How many checkpoints are kept by name.
+    pub(super) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    fn list_names(&mut self, last: &CheckpointState) {
+        self.names.clear();
+        for state in self.kept.iter().chain([last]) {
+            if let Some(name) = &state.name {
+                self.names.push(NamedCheckpoint { name: name.clone(), id: state.id });
+            }
+        }
+    }
+}
+
+impl PageFile<'_> {
+    /// Brings the pages back to the last checkpoint and finds the journal; the root record.
+    pub(super) fn recover(&mut self) -> Result<Vec<u8>> {
+        match self.anchor.state {
+            State::RollingBack { undo_end } => self.finish_roll_back(undo_end)?,
+            State::Open | State::Whole => {
+                self.begin_epoch();
+                let (epoch, start) = (self.anchor.sequence, self.anchor.checkpoint.undo_start);
+                if self.put_back(start, End::OfEpoch(epoch))? {
+                    // The run begins anew, so that nothing that was torn is ever in it.
+                    self.begin_next_epoch()?;
+                }
+                if let Some(journal) = &mut self.journal {
+                    journal.scan(&mut *self.disk, self.anchor.journal_epoch)?;
+                }
+            }
+        }
+        self.read_directory()?;
+        self.read_root()
+    }
+
+    /// Begins a new epoch at the same checkpoint, with the same journal.
+    fn begin_next_epoch(&mut self) -> Result<()> {
+        let mut next = self.anchor.clone();
+        next.sequence += 1;
+        next.state = State::Whole;
+        next.write(&mut *self.disk, &mut self.sector)?;
+        self.anchor = next;
+        self.begin_epoch();
+        Ok(())
+    }
+
+    /// Puts images back, through the memory of a frame or, where pages share sectors, of a sector;
+    /// false if there were none.
+    fn put_back(&mut self, start: u32, end: End) -> Result<bool> {
+        let Some(undo) = &mut self.undo else {
+            return Ok(false);
+        };
+        self.cache.forget_all();
+        let buffer = if self.layout.pages_per_sector > 1 {
+            &mut self.sector[..]
+        } else {
+            self.cache.spare_frame()
+        };
+        let restored = undo.put_back(&mut *self.disk, start, end, buffer)?;
+        self.checkpoints.restored += restored.unwrap_or(0);
+        Ok(restored.is_some())
+    }
+
+    /// Starts anew from the present anchor's checkpoint.
+    pub(super) fn begin_epoch(&mut self) {
+        let state = &self.anchor.checkpoint;
+        self.high_water = state.high_water;
+        self.free = state.free;
+        self.freed = super::FreeList::EMPTY;
+        self.freed_tail = None;
+        if let Some(undo) = &mut self.undo {
+            undo.begin(self.anchor.sequence, state.high_water, state.undo_start);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.begin(self.anchor.journal_epoch);
+        }
+    }
+
+    fn read_root(&mut self) -> Result<Vec<u8>> {
+        let state = &self.anchor.checkpoint;
+        match state.root {
+            None => Ok(state.root_head.clone()),
+            Some(root) => self.read_record(root, u64::from(self.high_water)),
+        }
+    }
+
+    /// Reads a record that stands in at most `pages_most` pages.
+    fn read_record(&mut self, record: LongValue, pages_most: u64) -> Result<Vec<u8>> {
+        if u64::from(record.bytes) > pages_most * u64::from(self.layout.page_bytes) {
+            return Err(Error::NotAnIndex { what: "a record is longer than its device" });
+        }
+        let mut bytes = vec![0; record.bytes as usize];
+        self.read_long(record, 0, &mut bytes, Cause::Recovery)?;
+        Ok(bytes)
+    }
+
+    fn write_record(&mut self, bytes: &[u8]) -> Result<LongValue> {
+        let mut writer = self.start_long(bytes.len() as u32, Cause::Checkpoint)?;
+        self.append_long(&mut writer, bytes, Cause::Checkpoint)?;
+        self.finish_long(writer)
+    }
+
+    fn read_directory(&mut self) -> Result<()> {
+        self.checkpoints.kept.clear();
+        self.checkpoints.is_directory_old = false;
+        if let Some(directory) = self.anchor.checkpoint.directory {
+            let most = (NAMES_MOST * STATE_BYTES_MOST).div_ceil(self.layout.page_bytes as usize);
+            let bytes = self.read_record(directory, most as u64 + 1)?;
+            let mut from = Reader::new(&bytes);
+            while !from.is_empty() {
+                let damaged = Error::NotAnIndex { what: "its directory of checkpoints is damaged" };
+                self.checkpoints.kept.push(CheckpointState::decode(&mut from).ok_or(damaged)?);
+            }
+        }
+        self.checkpoints.list_names(&self.anchor.checkpoint);
+        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
+        Ok(())
+    }
+
+    /// The directory of what is kept now, written if it changed.
+    fn write_directory(&mut self) -> Result<Option<LongValue>> {
+        let old = self.anchor.checkpoint.directory;
+        if !self.checkpoints.is_directory_old {
+            return Ok(old);
+        }
+        self.checkpoints.is_directory_old = false;
+        if let Some(old) = old {
+            self.free_long(old, Cause::Checkpoint)?;
+        }
+        if self.checkpoints.kept.is_empty() {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; self.checkpoints.kept.len() * STATE_BYTES_MOST];
+        let mut to = Writer::new(&mut bytes);
+        for state in &self.checkpoints.kept {
+            state.encode(&mut to);
+        }
+        let length = to.written().unwrap_or(bytes.len());
+        self.write_record(&bytes[..length]).map(Some)
+    }
+
+    /// Lets go of the last checkpoint, which is kept if it has a name.
+    fn supersede(&mut self) -> Result<()> {
+        let last = self.anchor.checkpoint.clone();
+        if last.name.is_some() {
+            self.checkpoints.kept.push(last);
+            self.checkpoints.is_directory_old = true;
+        } else if let Some(root) = last.root {
+            self.free_long(root, Cause::Checkpoint)?;
+        }
+        Ok(())
+    }
+
+    fn make_checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId> {
+        self.supersede()?;
+        let directory = self.write_directory()?;
+        let head = &root[..root.len().min(ROOT_INLINE_MOST)];
+        let long = if root.len() > head.len() { Some(self.write_record(root)?) } else { None };
+        self.join_freed()?;
+        let mut next = self.anchor.clone();
+        next.sequence += 1;
+        next.journal_epoch = next.sequence;
+        next.state = State::Whole;
+        next.checkpoint = CheckpointState {
+            id: CheckpointId(next.sequence),
+            high_water: self.high_water,
+            free: self.free,
+            undo_start: 0,
+            directory,
+            root: long,
+            root_head: head.to_vec(),
+            name: name.map(Into::into),
+        };
+        if self.mistake.is(Canary::WrongRootRecord) {
+            next.checkpoint.root_head.clone_from(&self.anchor.checkpoint.root_head);
+        }
+        if self.mistake.is(Canary::RecordBeforePages) {
+            next.write(&mut *self.disk, &mut self.sector)?;
+        }
+        self.write_back_all()?;
+        if !self.checkpoints.kept.is_empty()
+            && let Some(undo) = &self.undo
+        {
+            next.checkpoint.undo_start = undo.next();
+        }
+        next.write(&mut *self.disk, &mut self.sector)?;
+        self.anchor = next;
+        self.checkpoints.list_names(&self.anchor.checkpoint);
+        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
+        self.begin_epoch();
+        Ok(self.anchor.checkpoint.id)
+    }
+
+    /// Applies the undo run up to position `end` to come back to the anchor's checkpoint.
+    fn finish_roll_back(&mut self, end: u32) -> Result<()> {
+        self.begin_epoch();
+        self.put_back(self.anchor.checkpoint.undo_start, End::At(end))?;
+        self.begin_next_epoch()
+    }
+
+    /// Copies the next `bytes` bytes of the journal to pages of their own.
+    fn adopt(&mut self, mut bytes: u32) -> Result<LongValue> {
+        let mut writer = self.start_long(bytes, Cause::Recovery)?;
+        let mut buffer = [0; PIECE_BYTES];
+        while bytes > 0 {
+            let piece = &mut buffer[..PIECE_BYTES.min(bytes as usize)];
+            if let Some(journal) = &mut self.journal {
+                journal.take(&mut *self.disk, piece)?;
+            }
+            self.append_long(&mut writer, piece, Cause::Recovery)?;
+            bytes -= piece.len() as u32;
+        }
+        self.finish_long(writer)
+    }
+
+    /// Refuses a batch that could not be taken even right after a checkpoint.
+    fn check_batch(&self, journal: Option<&Journal>, batch: &[Update<'_>]) -> Result<()> {
+        let Some(journal) = journal else {
+            return Ok(());
+        };
+        let (bytes, limit) = (Journal::record_bytes(batch), journal.record_bytes_most());
+        if bytes > limit {
+            return Err(Error::LongBatch { bytes, limit });
+        }
+        if batch.iter().any(|update| matches!(update, Update::Adopt { .. })) {
+            return Err(Error::AdoptedTwice);
+        }
+        Ok(())
+    }
+}
+
+impl Recovery for PageFile<'_> {
+    fn durability(&self) -> Durability {
+        self.anchor.durability
+    }
+
+    fn needs_checkpoint(&self, batch: &[Update<'_>], pages: u32) -> Result<bool> {
+        let Some(undo) = &self.undo else {
+            return Ok(false);
+        };
+        let journal = self.journal.as_ref();
+        self.check_batch(journal, batch)?;
+        let bytes = Journal::record_bytes(batch);
+        if undo.is_full_for(pages) || journal.is_some_and(|journal| !journal.has_room(bytes)) {
+            return Ok(true);
+        }
+        // The checkpoint after it must have room, too: it takes pages, and changes free lists. So
+        // must those that forget, one by one, what is kept.
+        let own = self.checkpoint_pages();
+        let checkpoints = self.checkpoints.count() as u32 + 1;
+        let pages = pages.saturating_add((own + CHECKPOINT_IMAGES) * checkpoints);
+        if undo.has_room_for(pages, self.high_water.saturating_add(own)) {
+            return Ok(false);
+        }
+        if undo.bytes().0 > 0 && !self.checkpoints.are_kept() {
+            return Ok(true);
+        }
+        match self.checkpoints.are_kept() {
+            true => Err(Error::Kept { kept: undo.bytes().2 }),
+            false => Err(Error::Full { pages: u64::from(self.layout.pages) }),
+        }
+    }
+
+    fn record(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        journal.append(&mut *self.disk, batch)?;
+        if self.anchor.durability == Durability::Every { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        match &mut self.journal {
+            Some(journal) => journal.flush(&mut *self.disk),
+            None => Ok(()),
+        }
+    }
+
+    fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId> {
+        if let Some(name) = name {
+            check_checkpoint_name(name, &self.checkpoints.names)?;
+        }
+        self.make_checkpoint(root, name)
+    }
+
+    fn close(&mut self, root: &[u8]) -> Result<()> {
+        self.make_checkpoint(root, None)?;
+        // The anchor's second copy.
+        Ok(self.disk.flush(Cause::Checkpoint)?)
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        if self.anchor.durability == Durability::None && self.anchor.state == State::Whole {
+            let mut next = self.anchor.clone();
+            next.sequence += 1;
+            next.state = State::Open;
+            next.write(&mut *self.disk, &mut self.sector)?;
+            self.anchor = next;
+        }
+        Ok(())
+    }
+
+    fn roll_back(&mut self, name: &str) -> Result<Vec<u8>> {
+        let last = &self.anchor.checkpoint;
+        let is_it = |state: &&CheckpointState| state.name.as_deref() == Some(name);
+        let target = self.checkpoints.kept.iter().chain([last]).find(is_it);
+        let target = target.ok_or(Error::NoCheckpoint)?.clone();
+        let Some(undo) = &mut self.undo else {
+            return Err(Error::NoCheckpoint);
+        };
+        undo.flush(&mut *self.disk)?;
+        let undo_end = undo.next();
+        let mut next = self.anchor.clone();
+        next.sequence += 1;
+        next.journal_epoch = next.sequence;
+        next.state = State::RollingBack { undo_end };
+        next.checkpoint = target;
+        next.write(&mut *self.disk, &mut self.sector)?;
+        // Both copies must stand before the first page is overwritten.
+        self.disk.flush(Cause::Checkpoint)?;
+        self.anchor = next;
+        self.finish_roll_back(undo_end)?;
+        self.read_directory()?;
+        self.read_root()
+    }
+
+    fn forget(&mut self, name: &str) -> Result<()> {
+        let last = &mut self.anchor.checkpoint;
+        if last.name.as_deref() == Some(name) {
+            last.name = None;
+        } else {
+            let is_it = |state: &CheckpointState| state.name.as_deref() == Some(name);
+            let place = self.checkpoints.kept.iter().position(is_it);
+            let state = self.checkpoints.kept.remove(place.ok_or(Error::NoCheckpoint)?);
+            self.checkpoints.is_directory_old = true;
+            if let Some(root) = state.root {
+                self.free_long(root, Cause::Checkpoint)?;
+            }
+        }
+        self.checkpoints.list_names(&self.anchor.checkpoint);
+        Ok(())
+    }
+
+    fn checkpoints(&self) -> &[NamedCheckpoint] {
+        &self.checkpoints.names
+    }
+
+    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>> {
+        let Some(journal) = &mut self.journal else {
+            return Ok(None);
+        };
+        let left = &mut self.checkpoints.record_left;
+        let Some(update) = journal.next_update(&mut *self.disk, left, buffer)? else {
+            return Ok(None);
+        };
+        self.checkpoints.replayed += 1;
+        let fits = update.key_bytes + update.value_bytes as usize <= buffer.len();
+        let (key, rest) = buffer.split_at_mut(update.key_bytes);
+        if !update.is_put {
+            return Ok(Some(Update::Delete { key }));
+        }
+        if !fits {
+            let value = self.adopt(update.value_bytes)?;
+            return Ok(Some(Update::Adopt { key, value }));
+        }
+        let value = &mut rest[..update.value_bytes as usize];
+        journal.take(&mut *self.disk, value)?;
+        Ok(Some(Update::Put { key, value }))
+    }
+
+    fn statistics(&self) -> RecoveryStatistics {
+        let undo = self.undo.as_ref().map_or((0, 0, 0), super::Undo::bytes);
+        let journal = self.journal.as_ref().map_or((0, 0), Journal::bytes);
+        RecoveryStatistics {
+            durability: self.anchor.durability,
+            checkpoint: self.anchor.checkpoint.id,
+            journal_bytes: journal.0,
+            journal_bytes_most: journal.1,
+            undo_bytes: undo.0,
+            undo_bytes_most: undo.1,
+            kept_bytes: undo.2,
+            restored: self.checkpoints.restored,
+            replayed: self.checkpoints.replayed,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a checkpoint says: the state that a page file comes back to.
+//!
+//! ```text
+//!  0    8       12     16      20      24        32      36      44     45
+//!  +----+-------+------+-------+-------+---------+-------+-------+------+------+------
+//!  | id | high  | free | free  | undo  | direct- | root  | root  | name | name | head
+//!  | u64| water | head | pages | start | ory     | bytes | pages | bytes|      | of root
+//!  +----+-------+------+-------+-------+---------+-------+-------+------+------+------
+//! ```
+//!
+//! The head of the root record is all of it where that is short; a longer one stands in pages.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::bytes::{Reader, Writer};
+use super::free_list::{self, FreeList};
+use crate::recovery::NAME_BYTES_MOST;
+use crate::{CheckpointId, LogicalPage, LongValue};
+
+/// The most bytes of a root record that stand in the anchor.
+pub(super) const ROOT_INLINE_MOST: usize = 64;
+
+/// The most bytes that a checkpoint's state takes.
+pub(super) const STATE_BYTES_MOST: usize = 45 + NAME_BYTES_MOST + ROOT_INLINE_MOST;
+
+/// What a checkpoint says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CheckpointState {
+    pub(super) id: CheckpointId,
+    /// Pages that are or were in use.
+    pub(super) high_water: u32,
+    pub(super) free: FreeList,
+    /// The position in the undo run from which the images of what came after stand.
+    pub(super) undo_start: u32,
+    /// The checkpoints that were kept already when this one was made.
+    pub(super) directory: Option<LongValue>,
+    /// Where the root record stands, if it is longer than its head.
+    pub(super) root: Option<LongValue>,
+    /// The root record's first bytes.
+    pub(super) root_head: Vec<u8>,
+    /// Its name, if it is to be kept.
+    pub(super) name: Option<String>,
+}
+
+impl CheckpointState {
+    /// Before the first checkpoint.
+    pub(super) const NEW: CheckpointState = CheckpointState {
+        id: CheckpointId(0),
+        high_water: 0,
+        free: FreeList::EMPTY,
+        undo_start: 0,
+        directory: None,
+        root: None,
+        root_head: Vec::new(),
+        name: None,
+    };
+
+    pub(super) fn encode(&self, to: &mut Writer<'_>) {
+        to.u64(self.id.0);
+        to.u32(self.high_water);
+        to.u32(free_list::number(self.free.head));
+        to.u32(self.free.pages);
+        to.u32(self.undo_start);
+        encode_long(self.directory, to);
+        to.u32(self.root_head.len() as u32);
+        encode_long(self.root, to);
+        let name = self.name.as_deref().unwrap_or("");
+        to.bytes(&[name.len() as u8]);
+        to.bytes(name.as_bytes());
+        to.bytes(&self.root_head);
+    }
+
+    pub(super) fn decode(from: &mut Reader<'_>) -> Option<Self> {
+        let id = CheckpointId(from.u64()?);
+        let high_water = from.u32()?;
+        let free = FreeList { head: free_list::link(from.u32()?), pages: from.u32()? };
+        let undo_start = from.u32()?;
+        let directory = decode_long(from)?;
+        let head_bytes = from.u32()? as usize;
+        let root = decode_long(from)?;
+        let [name_bytes] = from.array()?;
+        let name = from.bytes(usize::from(name_bytes))?;
+        let name = core::str::from_utf8(name).ok()?;
+        let root_head = from.bytes(head_bytes)?.to_vec();
+        let name = (!name.is_empty()).then(|| name.into());
+        Some(CheckpointState { id, high_water, free, undo_start, directory, root, root_head, name })
+    }
+}
+
+fn encode_long(value: Option<LongValue>, to: &mut Writer<'_>) {
+    let value = value.unwrap_or(LongValue { first: LogicalPage(u32::MAX), bytes: 0 });
+    to.u32(value.first.0);
+    to.u32(value.bytes);
+}
+
+fn decode_long(from: &mut Reader<'_>) -> Option<Option<LongValue>> {
+    let value = LongValue { first: LogicalPage(from.u32()?), bytes: from.u32()? };
+    Some((value.first.0 != u32::MAX).then_some(value))
+}

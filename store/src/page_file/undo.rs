@@ -1,0 +1,386 @@
+//! The undo run: what units held at the last checkpoint, before they were overwritten.
+//!
+//! A unit that was in use at the checkpoint goes to the run once, before its first change; the
+//! images of a **group** stand behind its header, which comes twice, so that no single damage hides
+//! it. A group is closed and flushed before the first of its units is overwritten. So a group that
+//! was torn has no consequences, and whatever was overwritten has its image in a whole group.
+//!
+//! ```text
+//!  positions  p        p+1      p+2       p+3              checksum u32, 'UNDO', epoch u64,
+//!             +--------+--------+---------+---------+---   position u32, images u32,
+//!             | header | header | image 0 | image 1 |      then a unit u32 and its checksum u32
+//!             +--------+--------+---------+---------+---   for each image
+//! ```
+//!
+//! Positions count units from the end of the disk in chunks, each of which is written in ascending
+//! order: position 0 is the first unit of the last chunk. While checkpoints are kept by name the
+//! run goes on from one epoch to the next: of several images of a unit the first is what a named
+//! checkpoint needs.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Request, Sectors};
+
+use super::bytes::{Reader, Writer};
+use super::layout::Layout;
+use crate::{Error, LogicalPage, Result, checksum};
+
+const MAGIC: [u8; 4] = *b"UNDO";
+
+/// Bytes of a header before its entries.
+const HEADER: usize = 24;
+
+/// Bytes of an entry: its unit and the checksum of its image.
+const ENTRY: usize = 8;
+
+/// Units that a header takes, both times.
+const HEADER_UNITS: u32 = 2;
+
+/// Checksums of headers are those of addresses that no page has.
+const ADDRESS: u64 = 1 << 62;
+
+/// Units that an image takes in the worst case, when every group has only one.
+const UNITS_PER_IMAGE: u32 = 1 + HEADER_UNITS;
+
+/// Images beside the limit that there is always room for: those of one small batch.
+const SPARE_IMAGES: u32 = 32;
+
+/// The run, and what is in it.
+pub(super) struct Undo {
+    layout: Layout,
+    /// A bit a unit: it may be overwritten, since its image is in the run or it was free.
+    free_to_change: Box<[u8]>,
+    /// Units in use at the checkpoint; those beyond may be overwritten.
+    units_at_checkpoint: u32,
+    /// Units in a chunk.
+    chunk: u32,
+    /// Images at which a checkpoint is due.
+    limit: u32,
+    epoch: u64,
+    start: u32,
+    next: u32,
+    images: u32,
+    /// Where the open group begins, and its images.
+    group: u32,
+    group_images: u32,
+    header: Vec<u8>,
+    is_unflushed: bool,
+}
+
+/// Where a pass over the run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Behind the last whole group of this epoch.
+    OfEpoch(u64),
+    /// Here; all groups before are whole.
+    At(u32),
+}
+
+impl Undo {
+    /// Images at which a checkpoint is due, on a disk of so many units.
+    fn limit_for(units: u32) -> u32 {
+        (units / 32).clamp(8, 4096)
+    }
+
+    /// Bytes of memory that the run's buffer takes.
+    pub(super) fn buffer_bytes(sector_bytes: u32) -> u64 {
+        u64::from(sector_bytes)
+    }
+
+    pub(super) fn new(layout: Layout, sector_bytes: u32) -> Self {
+        let units = layout.units();
+        Undo {
+            layout,
+            free_to_change: vec![0; units.div_ceil(8) as usize].into_boxed_slice(),
+            units_at_checkpoint: 0,
+            chunk: (units / 64).clamp(1, 256),
+            limit: Self::limit_for(units),
+            epoch: 0,
+            start: 0,
+            next: 0,
+            images: 0,
+            group: 0,
+            group_images: 0,
+            header: vec![0; sector_bytes as usize],
+            is_unflushed: false,
+        }
+    }
+
+    /// Begins the epoch after the checkpoint with this sequence, when `pages` pages were in use.
+    pub(super) fn begin(&mut self, epoch: u64, pages: u32, start: u32) {
+        self.free_to_change.fill(0);
+        self.units_at_checkpoint = self.layout.units_of(pages);
+        self.epoch = epoch;
+        self.start = start;
+        self.next = start;
+        self.images = 0;
+        self.group_images = 0;
+        self.is_unflushed = false;
+    }
+
+    /// True if the image of `unit` has to go to the run before the unit is changed.
+    #[inline]
+    pub(super) fn needs(&self, unit: u32) -> bool {
+        unit < self.units_at_checkpoint && !self.may_change(unit)
+    }
+
+    fn may_change(&self, unit: u32) -> bool {
+        self.free_to_change.get(unit as usize / 8).is_some_and(|byte| byte >> (unit % 8) & 1 == 1)
+    }
+
+    /// Says that nobody will need what `unit` holds.
+    pub(super) fn let_change(&mut self, unit: u32) {
+        if let Some(byte) = self.free_to_change.get_mut(unit as usize / 8) {
+            *byte |= 1 << (unit % 8);
+        }
+    }
+
+    /// True if `unit` must not be overwritten before a flush.
+    pub(super) fn is_waiting(&self, unit: u32) -> bool {
+        self.is_unflushed && unit < self.units_at_checkpoint
+    }
+
+    /// The unit that stands at `position`, if the run can go so far.
+    fn unit_at(&self, position: u32) -> Option<u32> {
+        let chunks = position / self.chunk + 1;
+        let from_end = u64::from(chunks) * u64::from(self.chunk);
+        let first = u64::from(self.layout.units()).checked_sub(from_end)?;
+        Some(first as u32 + position % self.chunk)
+    }
+
+    /// Positions that the run can have if `pages` pages are in use.
+    fn positions_beside(&self, pages: u32) -> u32 {
+        let units = self.layout.units().saturating_sub(self.layout.units_of(pages));
+        units / self.chunk * self.chunk
+    }
+
+    /// Pages that trees can have beside what the run takes and may come to need.
+    pub(super) fn pages_beside(&self) -> u32 {
+        let reserve = (self.limit + SPARE_IMAGES) * UNITS_PER_IMAGE;
+        let positions = self.start.saturating_add(reserve).max(self.next);
+        let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
+        self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
+    }
+
+    /// Pages that there is room for beside what is in the run.
+    pub(super) fn pages_left(&self) -> u32 {
+        let units = self.next.div_ceil(self.chunk).saturating_mul(self.chunk);
+        self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
+    }
+
+    /// The most images that changing `pages` pages makes.
+    fn images_for(&self, pages: u32) -> u32 {
+        pages.min(self.units_at_checkpoint)
+    }
+
+    /// True if a checkpoint is due before `pages` pages are changed.
+    pub(super) fn is_full_for(&self, pages: u32) -> bool {
+        self.images > 0 && self.images.saturating_add(self.images_for(pages)) > self.limit
+    }
+
+    /// True if there is room for the images of `pages` changed pages, if `in_use` pages are in use.
+    pub(super) fn has_room_for(&self, pages: u32, in_use: u32) -> bool {
+        let positions = self.images_for(pages).saturating_mul(UNITS_PER_IMAGE);
+        self.next.saturating_add(positions) <= self.positions_beside(in_use)
+    }
+
+    fn images_most(&self) -> u32 {
+        ((self.header.len() - HEADER) / ENTRY) as u32
+    }
+
+    /// Puts `image`, what `unit` holds on the disk, into the run; `in_use` pages are in use.
+    pub(super) fn save(
+        &mut self,
+        disk: &mut dyn Sectors,
+        unit: u32,
+        image: &[u8],
+        in_use: u32,
+    ) -> Result<()> {
+        if self.group_images == self.images_most() {
+            self.seal(disk)?;
+        }
+        if self.group_images == 0 {
+            self.group = self.next;
+        }
+        let position = self.group + HEADER_UNITS + self.group_images;
+        if position >= self.positions_beside(in_use) {
+            return Err(Error::Full { pages: u64::from(self.layout.pages) });
+        }
+        self.write(disk, position, image)?;
+        let at = HEADER + self.group_images as usize * ENTRY;
+        let mut to = Writer::new(&mut self.header[at..]);
+        to.u32(unit);
+        to.u32(checksum::of(u64::from(unit), image));
+        self.let_change(unit);
+        self.group_images += 1;
+        self.next = position + 1;
+        self.images += 1;
+        self.is_unflushed = true;
+        Ok(())
+    }
+
+    fn write(&self, disk: &mut dyn Sectors, position: u32, bytes: &[u8]) -> Result<()> {
+        let full = Error::Full { pages: u64::from(self.layout.pages) };
+        let unit = self.unit_at(position).ok_or(full)?;
+        Ok(disk.write(self.layout.sector_of(unit), bytes, Cause::Checkpoint)?)
+    }
+
+    /// Closes the open group.
+    fn seal(&mut self, disk: &mut dyn Sectors) -> Result<()> {
+        if self.group_images == 0 {
+            return Ok(());
+        }
+        let used = HEADER + self.group_images as usize * ENTRY;
+        self.header[used..].fill(0);
+        let mut to = Writer::new(&mut self.header[checksum::BYTES..HEADER]);
+        to.bytes(&MAGIC);
+        to.u64(self.epoch);
+        to.u32(self.group);
+        to.u32(self.group_images);
+        let checksum = checksum::of(ADDRESS, &self.header[checksum::BYTES..]);
+        self.header[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
+        self.write(disk, self.group, &self.header)?;
+        self.write(disk, self.group + 1, &self.header)?;
+        self.group_images = 0;
+        Ok(())
+    }
+
+    /// Makes every image durable, so that the units may be overwritten.
+    pub(super) fn flush(&mut self, disk: &mut dyn Sectors) -> Result<()> {
+        if self.is_unflushed {
+            self.seal(disk)?;
+            disk.flush(Cause::Checkpoint)?;
+            self.is_unflushed = false;
+        }
+        Ok(())
+    }
+
+    /// Puts back every image from position `from` on, each unit's first; `buffer` is as long as a
+    /// unit. Returns how many were put back, or `None` if there is no group at all. Units hold then
+    /// what they held at the checkpoint, for good, and a new epoch has to begin.
+    pub(super) fn put_back(
+        &mut self,
+        disk: &mut dyn Sectors,
+        from: u32,
+        end: End,
+        buffer: &mut [u8],
+    ) -> Result<Option<u64>> {
+        let (mut position, mut restored) = (from, 0);
+        loop {
+            if let End::At(end) = end
+                && position >= end
+            {
+                break;
+            }
+            let Some(images) = self.read_header(disk, position, end)? else {
+                if let End::At(_) = end {
+                    return Err(Error::DamagedUndo { position });
+                }
+                break;
+            };
+            for image in 0..images {
+                restored += u64::from(self.put_back_one(disk, position, image, buffer)?);
+            }
+            position = position.saturating_add(HEADER_UNITS + images);
+        }
+        if restored > 0 {
+            disk.flush(Cause::Recovery)?;
+        }
+        Ok((position > from).then_some(restored))
+    }
+
+    /// Reads the header at `position`, or its second copy; the images of its group, if it stands.
+    fn read_header(&mut self, disk: &mut dyn Sectors, at: u32, end: End) -> Result<Option<u32>> {
+        for copy in 0..HEADER_UNITS {
+            let Some(unit) = at.checked_add(copy).and_then(|at| self.unit_at(at)) else {
+                return Ok(None);
+            };
+            let (first, into) = (self.layout.sector_of(unit), &mut self.header[..]);
+            disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
+            if let Some(images) = decode_header(&self.header, at, end)
+                && images <= self.images_most()
+            {
+                return Ok(Some(images));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts one image of the group whose header was read last back; false if its unit holds that
+    /// already.
+    fn put_back_one(
+        &mut self,
+        disk: &mut dyn Sectors,
+        group: u32,
+        image: u32,
+        buffer: &mut [u8],
+    ) -> Result<bool> {
+        let damaged = Error::DamagedUndo { position: group };
+        let mut entry = Reader::new(&self.header[HEADER + image as usize * ENTRY..]);
+        let (unit, expected) = entry.u32().zip(entry.u32()).ok_or(damaged)?;
+        let from = self.unit_at(group + HEADER_UNITS + image).ok_or(damaged)?;
+        if unit >= self.layout.units() {
+            return Err(damaged);
+        }
+        if self.may_change(unit) {
+            // An earlier image of the same unit counts.
+            return Ok(false);
+        }
+        self.read_unit(disk, from, buffer)?;
+        if checksum::of(u64::from(unit), buffer) == expected {
+            disk.write(self.layout.sector_of(unit), buffer, Cause::Recovery)?;
+            self.let_change(unit);
+            return Ok(true);
+        }
+        // Either the group was torn; then the unit was not overwritten. Or the image was damaged.
+        self.read_unit(disk, unit, buffer)?;
+        if checksum::of(u64::from(unit), buffer) == expected {
+            return Ok(false);
+        }
+        let page = LogicalPage(unit * self.layout.pages_per_sector);
+        Err(Error::DamagedPage { page, what: "the image of it in the undo run is damaged" })
+    }
+
+    fn read_unit(&self, disk: &mut dyn Sectors, unit: u32, into: &mut [u8]) -> Result<()> {
+        let first = self.layout.sector_of(unit);
+        Ok(disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?)
+    }
+
+    /// The position behind the last image.
+    pub(super) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Bytes of the images since the checkpoint, at which a checkpoint is due, and kept from
+    /// earlier epochs.
+    pub(super) fn bytes(&self) -> (u64, u64, u64) {
+        let unit = self.layout.unit_bytes() as u64;
+        let [images, limit, kept] = [self.images, self.limit, self.start].map(u64::from);
+        (images * unit, limit * unit, kept * unit)
+    }
+
+    /// Bytes that the table of units takes.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.free_to_change.len() as u64
+    }
+}
+
+fn decode_header(header: &[u8], position: u32, end: End) -> Option<u32> {
+    let (head, rest) = header.split_at_checked(checksum::BYTES)?;
+    let mut from = Reader::new(rest);
+    if from.array()? != MAGIC {
+        return None;
+    }
+    let epoch = from.u64()?;
+    if let End::OfEpoch(wanted) = end
+        && epoch != wanted
+    {
+        return None;
+    }
+    if from.u32()? != position || head != checksum::of(ADDRESS, rest).to_le_bytes() {
+        return None;
+    }
+    from.u32().filter(|images| *images > 0)
+}
