@@ -7,7 +7,6 @@
 //! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
 //! its root record is bytes to the anchor.
 
-
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -126,23 +126,41 @@ impl Anchor {
     /// Reads the anchor that counts.
     pub(super) fn read(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        let mut best: Option<Anchor> = None;
+        Ok(Self::find(disk, &mut sector)?.0)
+    }
+
+    /// Reads the anchor that counts, and sees to it that it does not stand in the first sector
+    /// alone, which the next anchor overwrites.
+    pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Anchor> {
+        let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
+        let (anchor, is_alone) = Self::find(disk, &mut sector)?;
+        if is_alone {
+            anchor.encode(&mut sector)?;
+            disk.write(Sector(1), &sector, Cause::Recovery)?;
+        }
+        Ok(anchor)
+    }
+
+    /// The anchor that counts, and whether only the first sector holds it.
+    fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<(Anchor, bool)> {
+        let mut copies = [None, None];
         let mut reason = NO_ANCHOR;
-        for slot in 0..SLOTS {
-            let into = &mut sector[..];
-            disk.read(&mut [Request { first: Sector(slot), offset: 0, into }], Cause::Recovery)?;
-            match decode(&sector) {
-                Ok(found) => {
-                    if best.as_ref().is_none_or(|best| best.sequence < found.sequence) {
-                        best = Some(found);
-                    }
-                }
+        for (slot, copy) in copies.iter_mut().enumerate() {
+            let (first, into) = (Sector(slot as u64), &mut *sector);
+            disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
+            match decode(sector) {
+                Ok(found) => *copy = Some(found),
                 // What says most is told: a corrupt anchor before none at all.
                 Err(NO_ANCHOR) => {}
                 Err(error) => reason = error,
             }
         }
-        best.ok_or(reason)
+        match copies {
+            [Some(first), Some(second)] if first.sequence <= second.sequence => Ok((second, false)),
+            [Some(first), _] => Ok((first, true)),
+            [None, Some(second)] => Ok((second, false)),
+            [None, None] => Err(reason),
+        }
     }
 }
 

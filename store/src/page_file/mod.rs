@@ -231,7 +231,7 @@ impl<'d> PageFile<'d> {
         mut disk: Box<dyn Sectors + 'd>,
         options: &PageFileOptions,
     ) -> Result<(Self, Vec<u8>)> {
-        let anchor = Anchor::read(&mut *disk)?;
+        let anchor = Anchor::secure(&mut *disk)?;
         if anchor.durability == Durability::None && anchor.state != State::Whole {
             return Err(Error::NotClosed);
         }
