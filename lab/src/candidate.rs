@@ -3,7 +3,7 @@
 use device::Medium;
 use ftl::BadOption;
 use index::registry::{Entry, MediumShape, Options};
-use index::{EntryShape, Index, parameters::Settings};
+use index::{Durability, EntryShape, Index, parameters::Settings};
 
 use crate::error::{Error, Misfit, Result, Thing};
 use crate::model::Model;
@@ -59,6 +59,7 @@ pub(crate) struct Ground {
     pub(crate) layer: Layer,
     pub(crate) shape: EntryShape,
     pub(crate) memory: MemoryLimit,
+    pub(crate) durability: Durability,
 }
 
 /// A tree and its parameters.
@@ -115,7 +116,10 @@ impl Candidate {
             MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
         };
         let mut footing = Footing {
-            options: Options::new(ground.shape, given, settings),
+            options: Options {
+                durability: Some(ground.durability),
+                ..Options::new(ground.shape, given, settings)
+            },
             on_sectors,
             ftl: (on_sectors && ground.model.is_chip()).then(|| ground.layer.spec.clone()),
             ftl_bytes: None,

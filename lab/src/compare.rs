@@ -9,7 +9,7 @@ use crate::candidate::{Candidate, Footing, Ground, Layer};
 use crate::error::{Error, Misfit, Result};
 use crate::model::Model;
 use crate::outcome::{Comparison, LeftOut, Measured};
-use crate::plan::{Durability, Plan, Watcher};
+use crate::plan::{Plan, Watcher};
 use crate::run::{Task, blank, run};
 use crate::workload::{Workload, WorkloadOptions};
 
@@ -28,7 +28,6 @@ pub(crate) fn compare_among(
     watcher: &dyn Watcher,
     trees: &[&'static Entry],
 ) -> Result<Comparison> {
-    refuse_durability(plan.durability)?;
     let named: Vec<Candidate> =
         plan.trees.iter().map(|spec| Candidate::read(spec, trees)).collect::<Result<_>>()?;
     let layer = Layer::read(&plan.ftl)?;
@@ -40,7 +39,13 @@ pub(crate) fn compare_among(
         device_bytes: Some(model.bytes()),
     };
     let workload = Workload::prepare(&plan.workload, &options)?;
-    let ground = Ground { model, layer, shape: workload.shape(), memory: plan.memory };
+    let ground = Ground {
+        model,
+        layer,
+        shape: workload.shape(),
+        memory: plan.memory,
+        durability: plan.durability,
+    };
     let (standing, left_out) = if named.is_empty() {
         choose(trees, &ground)?
     } else {
@@ -70,15 +75,6 @@ pub(crate) fn compare_among(
             .map(|path| format!("{} stays: remove it when it is not needed", path.display())),
     );
     Ok(Comparison { measured, left_out, remarks })
-}
-
-fn refuse_durability(durability: Durability) -> Result<()> {
-    match durability {
-        Durability::None => Ok(()),
-        Durability::Checkpoint => Err(Error::DurabilityNotYet("checkpoint")),
-        Durability::Batch => Err(Error::DurabilityNotYet("batch")),
-        Durability::Every => Err(Error::DurabilityNotYet("every")),
-    }
 }
 
 type Standing = Vec<(Candidate, Footing)>;

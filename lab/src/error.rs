@@ -168,9 +168,6 @@ pub enum Error {
         /// The parameter.
         name: &'static str,
     },
-    /// A durability that is not there yet.
-    #[error("durability {0} is not there yet: give --durability none")]
-    DurabilityNotYet(&'static str),
     /// A named tree does not fit.
     #[error("{}: {reason}", shown(tree))]
     DoesNotFit {

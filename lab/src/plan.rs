@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use index::Durability;
+
 /// The chip that is imitated where none is named.
 pub const DEFAULT_CHIP: &str = "winbond-w25n01gv";
 
@@ -31,6 +33,23 @@ pub struct Plan {
     /// What has to survive a power cut.
     pub durability: Durability,
     /// How much is compared with an in-memory ordered map.
+    pub verify: Verify,
+    /// The file that the workload `csv` reads.
+    pub input: Option<PathBuf>,
+    /// Trees that run at the same time; on a device in a real file one runs after the other.
+    pub jobs: usize,
+}
+
+/// What a memory budget bounds, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// Caches and buffers, as the papers count.
+    CachesAndBuffers(u64),
+    /// All: caches, buffers, tables and the translation layer's mapping.
+    Total(u64),
+}
+
+/// How much is compared with an in-memory ordered map.
     pub verify: Verify,
     /// The file that the workload `csv` reads.
     pub input: Option<PathBuf>,

@@ -11,7 +11,7 @@ use crate::candidate::{Candidate, Footing, Ground};
 use crate::error::file_line;
 use crate::expected::{Expected, Mismatch, Stop};
 use crate::outcome::{Clock, Measured, MemoryUse, Row, Verified};
-use crate::plan::{Durability, MemoryLimit, Phase, Plan, Verify, Watcher};
+use crate::plan::{MemoryLimit, Phase, Plan, Verify, Watcher};
 use crate::recorder::{Books, Recorder, Spent, micros};
 use crate::stopwatch::{Stopwatch, Timed};
 use crate::workload::{Operation, Preload, Workload, scatter64};
@@ -176,12 +176,6 @@ fn blank_row(task: &Task<'_>) -> Row {
     let memory_bytes = match plan.memory {
         MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
     };
-    let durability = match plan.durability {
-        Durability::None => "none",
-        Durability::Checkpoint => "checkpoint",
-        Durability::Batch => "batch",
-        Durability::Every => "every",
-    };
     Row {
         tree: task.candidate.spec.clone(),
         device: plan.device.clone(),
@@ -189,7 +183,7 @@ fn blank_row(task: &Task<'_>) -> Row {
         workload: plan.workload.clone(),
         seed: plan.seed,
         memory_bytes,
-        durability: durability.to_string(),
+        durability: plan.durability.to_string(),
         ..Row::default()
     }
 }

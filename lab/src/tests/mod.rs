@@ -255,7 +255,6 @@ fn a_bound_on_all_memory_leaves_to_the_tree_what_the_mapping_does_not_take() {
 fn wrong_plans_are_refused_before_anything_runs() {
     let good = plan(ALL, &["toy"]);
     let wrong = [
-        Plan { durability: Durability::Batch, ..good.clone() },
         Plan { operations: Some(0), ..good.clone() },
         Plan { ftl: "page-mop".to_string(), ..good.clone() },
         Plan { ftl: "page-map:over-provision=2".to_string(), ..good.clone() },

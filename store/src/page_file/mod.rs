@@ -5,9 +5,9 @@
 //! back writes the sector with every page of it that is dirty. Pages are overwritten in place. Each
 //! begins with its checksum.
 //!
-//! Where something is to last, [`checkpoint`] keeps the way back: a page goes to the undo run
+//! Where something is to last, `checkpoint.rs` keeps the way back: a page goes to the undo run
 //! before its first change after a checkpoint, and that run is flushed before the page is
-//! overwritten.
+//! overwritten (`write_back.rs`).
 //!
 //! Invariants: a page below `high_water` is in use, or named by exactly one free-list page, or is
 //! one. A page that leaves the cache dirty is written first. Only [`PageFile::allocate`] gives out
@@ -20,26 +20,28 @@ mod free_list;
 mod journal;
 mod layout;
 mod long;
+mod opening;
 mod state;
 mod undo;
+mod write_back;
 
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Meter, Request, Sectors};
 
 use crate::cache::Cache;
-use crate::canary::{Canary, Mistake};
+use crate::canary::Mistake;
 use crate::recovery::NAMES_MOST;
-use crate::{Durability, Error, LogicalPage, Memory, Result, checksum};
-use anchor::{Anchor, LABEL_BYTES_MOST, State};
+use crate::{Error, LogicalPage, Memory, Result, checksum};
+use anchor::Anchor;
 use checkpoint::Checkpoints;
 use free_list::FreeList;
 use journal::Journal;
 use layout::Layout;
 pub use long::LongWriter;
-use state::{CheckpointState, STATE_BYTES_MOST};
+pub use opening::{PageFileDescription, PageFileOptions};
+use state::STATE_BYTES_MOST;
 use undo::Undo;
 
 /// The fewest frames that a page file works with: two pages that are changed together, and one of
@@ -58,60 +60,6 @@ pub trait PageCheck {
     /// True if a page that was checked before, when it came into the cache or was made, is one that
     /// [`check`](PageCheck::check) is for. A damaged pointer may lead to a page of another kind.
     fn is_kind(&self, page: &[u8]) -> bool;
-}
-
-/// What is chosen when a page file is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageFileOptions {
-    /// Bytes in a page: a multiple or a whole fraction of a sector.
-    pub page_bytes: u32,
-    /// Memory for the cache and the buffers of the page file together, in bytes.
-    pub memory_bytes: u64,
-    /// How much lasts through a power cut.
-    pub durability: Durability,
-    /// Bytes of the journal; `None` for one that suits the disk.
-    pub journal_bytes: Option<u64>,
-    /// Bytes of the user's own, at most 64.
-    pub label: Vec<u8>,
-    /// A mistake to be made.
-    #[cfg(feature = "canaries")]
-    pub canary: Option<Canary>,
-}
-
-impl PageFileOptions {
-    /// Pages of `page_bytes` bytes in so much memory, and nothing lasts that was not closed.
-    #[must_use]
-    pub const fn new(page_bytes: u32, memory_bytes: u64) -> Self {
-        PageFileOptions {
-            page_bytes,
-            memory_bytes,
-            durability: Durability::None,
-            journal_bytes: None,
-            label: Vec::new(),
-            #[cfg(feature = "canaries")]
-            canary: None,
-        }
-    }
-
-    fn mistake(&self) -> Mistake {
-        #[cfg(feature = "canaries")]
-        return Mistake::new(self.canary);
-        #[cfg(not(feature = "canaries"))]
-        Mistake::default()
-    }
-}
-
-/// What a page file says of itself before it is opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageFileDescription {
-    /// Bytes in a page.
-    pub page_bytes: u32,
-    /// How much lasts through a power cut.
-    pub durability: Durability,
-    /// Bytes of the user's own.
-    pub label: Vec<u8>,
-    /// The first bytes of the root record, at most 64.
-    pub root_head: Vec<u8>,
 }
 
 /// Pages over sectors.
@@ -134,151 +82,6 @@ pub struct PageFile<'d> {
 }
 
 impl<'d> PageFile<'d> {
-    /// The least memory for pages of `page_bytes` over `disk`, in bytes.
-    ///
-    /// # Errors
-    /// [`Error::NodeSize`] if the disk can't have such pages.
-    pub fn least_memory(
-        disk: device::SectorGeometry,
-        page_bytes: u32,
-        durability: Durability,
-    ) -> Result<u64> {
-        Layout::new(disk, page_bytes, 0)?;
-        let cache = Cache::bytes_for(FRAMES_LEAST, page_bytes, disk.alignment());
-        Ok(cache + Self::buffer_bytes(disk, durability))
-    }
-
-    fn buffer_bytes(disk: device::SectorGeometry, durability: Durability) -> u64 {
-        let sector = disk.sector_bytes();
-        let mut bytes = u64::from(sector);
-        if durability != Durability::None {
-            bytes += Undo::buffer_bytes(sector);
-        }
-        if durability.has_journal() {
-            bytes += Journal::buffer_bytes(sector);
-        }
-        bytes
-    }
-
-    /// How many pages of the memory `memory_bytes` are cached at once.
-    ///
-    /// # Errors
-    /// [`Error::LittleMemory`] or [`Error::NodeSize`].
-    pub fn frames(disk: device::SectorGeometry, options: &PageFileOptions) -> Result<u32> {
-        let need = Self::least_memory(disk, options.page_bytes, options.durability)?;
-        if options.memory_bytes < need {
-            return Err(Error::LittleMemory { have: options.memory_bytes, need });
-        }
-        let cache = options.memory_bytes - Self::buffer_bytes(disk, options.durability);
-        let frames = Cache::frames_in(cache, options.page_bytes, disk.alignment());
-        // More frames than pages would be memory for nothing.
-        let pages = Layout::new(disk, options.page_bytes, 0)?.pages;
-        Ok(frames.min(pages).max(FRAMES_LEAST))
-    }
-
-    /// Makes an empty page file on `disk`, whatever that held before.
-    ///
-    /// # Errors
-    /// The sizes do not fit, the memory is too small, or the disk failed.
-    pub fn create(mut disk: Box<dyn Sectors + 'd>, options: &PageFileOptions) -> Result<Self> {
-        let label = options.label.len();
-        if label > LABEL_BYTES_MOST {
-            return Err(Error::Label { bytes: label as u64, limit: LABEL_BYTES_MOST as u64 });
-        }
-        let geometry = disk.geometry();
-        let journal_sectors = match options.durability.has_journal() {
-            true => Journal::sectors_for(options.journal_bytes, geometry),
-            false => 0,
-        };
-        let anchor = Anchor {
-            // What an index that was here before left must not be taken for this one's.
-            sequence: Anchor::next_sequence(&mut *disk)?,
-            page_bytes: options.page_bytes,
-            state: State::Open,
-            durability: options.durability,
-            journal_sectors,
-            journal_epoch: 0,
-            label: options.label.clone(),
-            checkpoint: CheckpointState::NEW,
-        };
-        let mut file = Self::over(disk, anchor, options)?;
-        file.anchor.write(&mut *file.disk, &mut file.sector)?;
-        file.begin_epoch();
-        Ok(file)
-    }
-
-    /// What the page file on `disk` says of itself.
-    ///
-    /// # Errors
-    /// There is none, or the disk failed.
-    pub fn describe(disk: &mut dyn Sectors) -> Result<PageFileDescription> {
-        let anchor = Anchor::read(disk)?;
-        Ok(PageFileDescription {
-            page_bytes: anchor.page_bytes,
-            durability: anchor.durability,
-            label: anchor.label,
-            root_head: anchor.checkpoint.root_head,
-        })
-    }
-
-    /// Opens the page file on `disk` with the memory of `options`, whose other fields but the
-    /// durability are the file's own; the state of the last checkpoint comes back. Returns it with
-    /// its root record.
-    ///
-    /// # Errors
-    /// There is none, it was not closed, the memory is too small, or the disk failed.
-    pub fn open(
-        mut disk: Box<dyn Sectors + 'd>,
-        options: &PageFileOptions,
-    ) -> Result<(Self, Vec<u8>)> {
-        let anchor = Anchor::secure(&mut *disk)?;
-        if anchor.durability == Durability::None && anchor.state != State::Whole {
-            return Err(Error::NotClosed);
-        }
-        if anchor.state == State::Open && anchor.durability != Durability::None {
-            return Err(Error::NotAnIndex { what: "its making was broken off: make it anew" });
-        }
-        let mut options = options.clone();
-        options.page_bytes = anchor.page_bytes;
-        options.durability = anchor.durability;
-        let mut file = Self::over(disk, anchor, &options)?;
-        if file.anchor.checkpoint.high_water > file.layout.pages {
-            return Err(Error::NotAnIndex { what: "it counts more pages than the device has" });
-        }
-        let root = file.recover()?;
-        Ok((file, root))
-    }
-
-    fn over(
-        disk: Box<dyn Sectors + 'd>,
-        anchor: Anchor,
-        options: &PageFileOptions,
-    ) -> Result<Self> {
-        let geometry = disk.geometry();
-        let layout = Layout::new(geometry, options.page_bytes, anchor.journal_sectors)?;
-        let frames = Self::frames(geometry, options)?;
-        let sector_bytes = geometry.sector_bytes();
-        let durability = anchor.durability;
-        let mistake = options.mistake();
-        let journal =
-            || Journal::new(layout.journal(), anchor.journal_sectors, sector_bytes, mistake);
-        Ok(PageFile {
-            disk,
-            layout,
-            cache: Cache::new(frames, options.page_bytes, geometry.alignment()),
-            sector: vec![0; sector_bytes as usize],
-            high_water: 0,
-            free: FreeList::EMPTY,
-            freed: FreeList::EMPTY,
-            freed_tail: None,
-            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes)),
-            journal: durability.has_journal().then(journal),
-            anchor,
-            checkpoints: Checkpoints::default(),
-            mistake,
-        })
-    }
-
     /// The bytes of `page`.
     ///
     /// # Errors
@@ -362,56 +165,6 @@ impl<'d> PageFile<'d> {
         Ok(frame)
     }
 
-    /// Makes the page in `frame` dirty; what its unit held at the last checkpoint goes to the undo
-    /// run first.
-    #[inline]
-    fn begin_change(&mut self, page: LogicalPage, frame: u32) -> Result<()> {
-        if !self.cache.is_dirty(frame) {
-            if self.undo.is_some() {
-                self.save_image(page, frame)?;
-            }
-            self.cache.set_dirty(frame, true);
-        }
-        Ok(())
-    }
-
-    fn save_image(&mut self, page: LogicalPage, frame: u32) -> Result<()> {
-        let unit = self.layout.unit_of(page);
-        let Some(undo) = self.undo.as_mut().filter(|undo| undo.needs(unit)) else {
-            return Ok(());
-        };
-        let image = if self.layout.pages_per_sector > 1 {
-            let first = self.layout.sector_of(unit);
-            let into = &mut self.sector[..];
-            self.disk.read(&mut [Request { first, offset: 0, into }], Cause::Checkpoint)?;
-            &self.sector
-        } else {
-            self.cache.bytes(frame)
-        };
-        undo.save(&mut *self.disk, unit, image, self.high_water)
-    }
-
-    /// True if the last checkpoint needs what `page` holds on the disk.
-    fn is_needed(&self, page: LogicalPage) -> bool {
-        let unit = self.layout.unit_of(page);
-        !self.mistake.is(Canary::FreedPageReused)
-            && self.undo.as_ref().is_some_and(|undo| undo.needs(unit))
-    }
-
-    /// Makes the images of pages durable before `page` is overwritten.
-    fn flush_undo(&mut self, page: LogicalPage) -> Result<()> {
-        let unit = self.layout.unit_of(page);
-        match &mut self.undo {
-            Some(undo) if undo.is_waiting(unit) => {
-                if self.mistake.is(Canary::UndoAfterOverwrite) {
-                    return Ok(());
-                }
-                undo.flush(&mut *self.disk)
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn check_exists(&self, page: LogicalPage) -> Result<()> {
         if page.0 >= self.high_water {
             return Err(Error::DamagedPage { page, what: "it is named but was never allocated" });
@@ -456,67 +209,6 @@ impl<'d> PageFile<'d> {
         Ok(self.cache.enter(page))
     }
 
-    fn write_back(&mut self, page: LogicalPage) -> Result<()> {
-        self.flush_undo(page)?;
-        if self.layout.pages_per_sector > 1 {
-            return self.write_back_shared(page);
-        }
-        let Some(frame) = self.cache.peek(page) else {
-            return Ok(());
-        };
-        let (first, _) = self.layout.locate(page);
-        let bytes = self.cache.bytes_mut(frame);
-        checksum::seal(page, bytes);
-        self.disk.write(first, bytes, Cause::Flush)?;
-        self.cache.set_dirty(frame, false);
-        Ok(())
-    }
-
-    /// Writes back the sector of `page` with every dirty page in it.
-    fn write_back_shared(&mut self, page: LogicalPage) -> Result<()> {
-        let (first, _) = self.layout.locate(page);
-        let pages = self.layout.sharing(page);
-        let unknown =
-            |page: &u32| *page < self.high_water && self.cache.peek(LogicalPage(*page)).is_none();
-        if pages.clone().any(|page| unknown(&page)) {
-            let into = &mut self.sector[..];
-            self.disk.read(&mut [Request { first, offset: 0, into }], Cause::Flush)?;
-        } else {
-            self.sector.fill(0);
-        }
-        let page_bytes = self.layout.page_bytes as usize;
-        for (page, part) in pages.clone().zip(self.sector.chunks_exact_mut(page_bytes)) {
-            let page = LogicalPage(page);
-            if let Some(frame) = self.cache.peek(page) {
-                checksum::seal(page, self.cache.bytes_mut(frame));
-                part.copy_from_slice(self.cache.bytes(frame));
-            }
-        }
-        self.disk.write(first, &self.sector, Cause::Flush)?;
-        for page in pages {
-            if let Some(frame) = self.cache.peek(LogicalPage(page)) {
-                self.cache.set_dirty(frame, false);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes back every dirty page, in the order of their addresses.
-    ///
-    /// # Errors
-    /// The disk failed; pages not yet written stay dirty.
-    pub fn write_back_all(&mut self) -> Result<()> {
-        self.cache.sort_dirty();
-        let mut place = 0;
-        while let Some(page) = self.cache.dirty_page(place) {
-            if let Some(page) = page {
-                self.write_back(page)?;
-            }
-            place += 1;
-        }
-        Ok(())
-    }
-
     /// A page that nobody uses; [`PageFile::fresh`] gives its bytes.
     ///
     /// # Errors
@@ -532,18 +224,6 @@ impl<'d> PageFile<'d> {
         }
         self.high_water += 1;
         Ok(LogicalPage(self.high_water - 1))
-    }
-
-    /// Says that nobody needs what `page`, which was free, holds: no checkpoint but the last can.
-    fn let_change(&mut self, page: LogicalPage) {
-        let unit = self.layout.unit_of(page);
-        let is_pinned = self.checkpoints.are_kept() && !self.mistake.is(Canary::PinnedPageReused);
-        if let Some(undo) = &mut self.undo
-            && self.layout.pages_per_sector == 1
-            && !is_pinned
-        {
-            undo.let_change(unit);
-        }
     }
 
     /// Gives back a page; its content is lost.

@@ -1,0 +1,222 @@
+//! Making and opening a page file.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::Sectors;
+
+use super::anchor::{Anchor, LABEL_BYTES_MOST, State};
+use super::checkpoint::Checkpoints;
+use super::free_list::FreeList;
+use super::journal::Journal;
+use super::layout::Layout;
+use super::state::CheckpointState;
+use super::undo::Undo;
+use super::{FRAMES_LEAST, PageFile};
+use crate::cache::Cache;
+#[cfg(feature = "canaries")]
+use crate::canary::Canary;
+use crate::canary::Mistake;
+use crate::{Durability, Error, Result};
+
+/// What is chosen when a page file is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageFileOptions {
+    /// Bytes in a page: a multiple or a whole fraction of a sector.
+    pub page_bytes: u32,
+    /// Memory for the cache and the buffers of the page file together, in bytes.
+    pub memory_bytes: u64,
+    /// How much lasts through a power cut.
+    pub durability: Durability,
+    /// Bytes of the journal; `None` for one that suits the disk.
+    pub journal_bytes: Option<u64>,
+    /// Bytes of the user's own, at most 64.
+    pub label: Vec<u8>,
+    /// A mistake to be made.
+    #[cfg(feature = "canaries")]
+    pub canary: Option<Canary>,
+}
+
+impl PageFileOptions {
+    /// Pages of `page_bytes` bytes in so much memory, and nothing lasts that was not closed.
+    #[must_use]
+    pub const fn new(page_bytes: u32, memory_bytes: u64) -> Self {
+        PageFileOptions {
+            page_bytes,
+            memory_bytes,
+            durability: Durability::None,
+            journal_bytes: None,
+            label: Vec::new(),
+            #[cfg(feature = "canaries")]
+            canary: None,
+        }
+    }
+
+    fn mistake(&self) -> Mistake {
+        #[cfg(feature = "canaries")]
+        return Mistake::new(self.canary);
+        #[cfg(not(feature = "canaries"))]
+        Mistake::default()
+    }
+}
+
+/// What a page file says of itself before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageFileDescription {
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// How much lasts through a power cut.
+    pub durability: Durability,
+    /// Bytes of the user's own.
+    pub label: Vec<u8>,
+    /// The first bytes of the root record, at most 64.
+    pub root_head: Vec<u8>,
+}
+
+impl<'d> PageFile<'d> {
+    /// The least memory for pages of `page_bytes` over `disk`, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::NodeSize`] if the disk can't have such pages.
+    pub fn least_memory(
+        disk: device::SectorGeometry,
+        page_bytes: u32,
+        durability: Durability,
+    ) -> Result<u64> {
+        Layout::new(disk, page_bytes, 0)?;
+        let cache = Cache::bytes_for(FRAMES_LEAST, page_bytes, disk.alignment());
+        Ok(cache + Self::buffer_bytes(disk, durability))
+    }
+
+    pub(super) fn buffer_bytes(disk: device::SectorGeometry, durability: Durability) -> u64 {
+        let sector = disk.sector_bytes();
+        let mut bytes = u64::from(sector);
+        if durability != Durability::None {
+            bytes += Undo::buffer_bytes(sector);
+        }
+        if durability.has_journal() {
+            bytes += Journal::buffer_bytes(sector);
+        }
+        bytes
+    }
+
+    /// How many pages of the memory `memory_bytes` are cached at once.
+    ///
+    /// # Errors
+    /// [`Error::LittleMemory`] or [`Error::NodeSize`].
+    pub fn frames(disk: device::SectorGeometry, options: &PageFileOptions) -> Result<u32> {
+        let need = Self::least_memory(disk, options.page_bytes, options.durability)?;
+        if options.memory_bytes < need {
+            return Err(Error::LittleMemory { have: options.memory_bytes, need });
+        }
+        let cache = options.memory_bytes - Self::buffer_bytes(disk, options.durability);
+        let frames = Cache::frames_in(cache, options.page_bytes, disk.alignment());
+        // More frames than pages would be memory for nothing.
+        let pages = Layout::new(disk, options.page_bytes, 0)?.pages;
+        Ok(frames.min(pages).max(FRAMES_LEAST))
+    }
+
+    /// Makes an empty page file on `disk`, whatever that held before.
+    ///
+    /// # Errors
+    /// The sizes do not fit, the memory is too small, or the disk failed.
+    pub fn create(mut disk: Box<dyn Sectors + 'd>, options: &PageFileOptions) -> Result<Self> {
+        let label = options.label.len();
+        if label > LABEL_BYTES_MOST {
+            return Err(Error::Label { bytes: label as u64, limit: LABEL_BYTES_MOST as u64 });
+        }
+        let geometry = disk.geometry();
+        let journal_sectors = match options.durability.has_journal() {
+            true => Journal::sectors_for(options.journal_bytes, geometry),
+            false => 0,
+        };
+        let anchor = Anchor {
+            // What an index that was here before left must not be taken for this one's.
+            sequence: Anchor::next_sequence(&mut *disk)?,
+            page_bytes: options.page_bytes,
+            state: State::Open,
+            durability: options.durability,
+            journal_sectors,
+            journal_epoch: 0,
+            label: options.label.clone(),
+            checkpoint: CheckpointState::NEW,
+        };
+        let mut file = Self::over(disk, anchor, options)?;
+        file.anchor.write(&mut *file.disk, &mut file.sector)?;
+        file.begin_epoch();
+        Ok(file)
+    }
+
+    /// What the page file on `disk` says of itself.
+    ///
+    /// # Errors
+    /// There is none, or the disk failed.
+    pub fn describe(disk: &mut dyn Sectors) -> Result<PageFileDescription> {
+        let anchor = Anchor::read(disk)?;
+        Ok(PageFileDescription {
+            page_bytes: anchor.page_bytes,
+            durability: anchor.durability,
+            label: anchor.label,
+            root_head: anchor.checkpoint.root_head,
+        })
+    }
+
+    /// Opens the page file on `disk` with the memory of `options`, whose other fields but the
+    /// durability are the file's own; the state of the last checkpoint comes back. Returns it with
+    /// its root record.
+    ///
+    /// # Errors
+    /// There is none, it was not closed, the memory is too small, or the disk failed.
+    pub fn open(
+        mut disk: Box<dyn Sectors + 'd>,
+        options: &PageFileOptions,
+    ) -> Result<(Self, Vec<u8>)> {
+        let anchor = Anchor::secure(&mut *disk)?;
+        if anchor.durability == Durability::None && anchor.state != State::Whole {
+            return Err(Error::NotClosed);
+        }
+        if anchor.state == State::Open && anchor.durability != Durability::None {
+            return Err(Error::NotAnIndex { what: "its making was broken off: make it anew" });
+        }
+        let mut options = options.clone();
+        options.page_bytes = anchor.page_bytes;
+        options.durability = anchor.durability;
+        let mut file = Self::over(disk, anchor, &options)?;
+        if file.anchor.checkpoint.high_water > file.layout.pages {
+            return Err(Error::NotAnIndex { what: "it counts more pages than the device has" });
+        }
+        let root = file.recover()?;
+        Ok((file, root))
+    }
+
+    fn over(
+        disk: Box<dyn Sectors + 'd>,
+        anchor: Anchor,
+        options: &PageFileOptions,
+    ) -> Result<Self> {
+        let geometry = disk.geometry();
+        let layout = Layout::new(geometry, options.page_bytes, anchor.journal_sectors)?;
+        let frames = Self::frames(geometry, options)?;
+        let sector_bytes = geometry.sector_bytes();
+        let durability = anchor.durability;
+        let mistake = options.mistake();
+        let journal =
+            || Journal::new(layout.journal(), anchor.journal_sectors, sector_bytes, mistake);
+        Ok(PageFile {
+            disk,
+            layout,
+            cache: Cache::new(frames, options.page_bytes, geometry.alignment()),
+            sector: vec![0; sector_bytes as usize],
+            high_water: 0,
+            free: FreeList::EMPTY,
+            freed: FreeList::EMPTY,
+            freed_tail: None,
+            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes)),
+            journal: durability.has_journal().then(journal),
+            anchor,
+            checkpoints: Checkpoints::default(),
+            mistake,
+        })
+    }
+}
