@@ -70,10 +70,11 @@ fn closing_and_opening_changes_nothing() {
     });
 }
 
-#[test]
-fn under_every_fault_that_a_file_can_have_the_contract_holds() {
+/// Plays the cases of the faults that are `chosen` and that a file can have, in `test`.
+fn suite(test: &str, chosen: impl Fn(Fault) -> bool) {
     let scratch = Scratch::new();
-    let faults = Fault::all().into_iter().filter(|fault| cut_file::is_possible(*fault));
+    let chosen = |fault: &Fault| cut_file::is_possible(*fault) && chosen(*fault);
+    let faults = Fault::all().into_iter().filter(chosen);
     let mut cases: Vec<Case> = faults.flat_map(cases_with).collect();
     // Making a file takes long.
     cases.retain(|case| match case.fault {
@@ -81,9 +82,27 @@ fn under_every_fault_that_a_file_can_have_the_contract_holds() {
         Fault::FactoryBad => true,
         _ => case.seed == 1,
     });
-    check_all(&cases, &command("under_every_fault"), |case| {
-        CutFile::new(scratch.path("chip"), case.geometry)
-    });
+    check_all(&cases, &command(test), |case| CutFile::new(scratch.path("chip"), case.geometry));
+}
+
+#[test]
+fn a_torn_program_harms_its_page_only() {
+    suite("a_torn_program", |fault| matches!(fault, Fault::TornProgram(_)));
+}
+
+#[test]
+fn a_torn_erase_harms_its_block_only() {
+    suite("a_torn_erase", |fault| matches!(fault, Fault::TornErase(_)));
+}
+
+#[test]
+fn a_cut_at_any_operation_harms_only_what_was_under_way() {
+    suite("a_cut_at_any", |fault| matches!(fault, Fault::PowerCut | Fault::CutAt(_)));
+}
+
+#[test]
+fn blocks_that_were_bad_from_the_start_stay_bad() {
+    suite("blocks_that_were_bad", |fault| fault == Fault::FactoryBad);
 }
 
 // A process that is just being started holds a copy of every open file, locks included.

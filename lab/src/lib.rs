@@ -21,8 +21,8 @@ mod workload;
 
 pub use compare::compare;
 pub use error::{Error, InputFault, Misfit, Result, Thing};
-pub use outcome::{Clock, Comparison, Latency, LeftOut, Measured, MemoryUse, Row, Verified};
 pub use index::Durability;
+pub use outcome::{Clock, Comparison, Latency, LeftOut, Measured, MemoryUse, Row, Verified};
 pub use plan::{DEFAULT_CHIP, MemoryLimit, Phase, Plan, Unwatched, Verify, Watcher};
 pub use workload::{
     Operation, Operations, Preload, WORKLOADS, Workload, WorkloadEntry, WorkloadOptions,

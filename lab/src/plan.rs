@@ -50,37 +50,6 @@ pub enum MemoryLimit {
 }
 
 /// How much is compared with an in-memory ordered map.
-    pub verify: Verify,
-    /// The file that the workload `csv` reads.
-    pub input: Option<PathBuf>,
-    /// Trees that run at the same time; on a device in a real file one runs after the other.
-    pub jobs: usize,
-}
-
-/// What a memory budget bounds, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryLimit {
-    /// Caches and buffers, as the papers count.
-    CachesAndBuffers(u64),
-    /// All: caches, buffers, tables and the translation layer's mapping.
-    Total(u64),
-}
-
-/// What has to survive a power cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing, as the papers measured.
-    #[default]
-    None,
-    /// The last checkpoint.
-    Checkpoint,
-    /// Every synced batch.
-    Batch,
-    /// Every acknowledged update.
-    Every,
-}
-
-/// How much is compared with an in-memory ordered map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
     /// Every lookup and range on the way, and all contents at the end.

@@ -323,7 +323,8 @@ impl Codec {
         either!(self, form => form.is_underfull(node))
     }
 
-    /// True if a put of `key` with a value of `value` bytes in the node finds room in the node for certain.
+    /// True if a put of `key` with a value that takes `value` bytes in the node finds room there
+    /// for certain.
     #[must_use]
     pub fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {
         either!(self, form => form.has_room(node, key, value))
