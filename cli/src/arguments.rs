@@ -10,7 +10,7 @@ use lab::spec::split_list;
 use lab::{DEFAULT_CHIP, Durability, MemoryLimit, Plan, Verify};
 
 use crate::failure::Failure;
-use crate::{compare, devices, layers, numbers, trees, workloads};
+use crate::{compare, devices, files, layers, numbers, torture, trees, workloads};
 
 const WORKLOAD: &str = "weather";
 const FTL: &str = "page-map";
@@ -33,7 +33,7 @@ pub(crate) struct Common {
     /// Print results and errors, but no progress and no remarks
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Work on at most N trees at the same time [default: one for each processor]
+    /// Work on at most N trees or cells at the same time [default: one for each processor]
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = numbers::parse_positive)]
     jobs: Option<NonZeroU64>,
@@ -55,6 +55,10 @@ enum Command {
     Compare(Box<CompareArguments>),
     /// List the devices, or show all figures of one with their sources
     Devices(ListArguments),
+    #[command(flatten)]
+    File(files::Command),
+    /// Cut the power at every moment, on every tree and device, and see whether anything is lost
+    Torture(torture::Arguments),
     /// List the trees, or show one with its paper and parameters
     Trees(ListArguments),
     /// List the workloads, or show one with its parameters
@@ -159,7 +163,7 @@ pub(crate) enum ListFormat {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum DurabilityWord {
+pub(crate) enum DurabilityWord {
     /// Nothing, as the papers measured
     #[default]
     None,
@@ -254,6 +258,8 @@ fn single(text: &str) -> Result<String, Failure> {
 pub(crate) enum Invocation {
     Compare(Box<compare::Request>),
     Devices(ListArguments),
+    File(Box<files::Request>),
+    Torture(Box<torture::Request>),
     Trees(ListArguments),
     Workloads(ListArguments),
 }
@@ -264,6 +270,8 @@ impl Invocation {
         match self {
             Invocation::Compare(request) => compare::run(&request),
             Invocation::Devices(arguments) => devices::run(&arguments),
+            Invocation::File(request) => files::run(&request),
+            Invocation::Torture(request) => torture::run(&request),
             Invocation::Trees(arguments) => trees::run(&arguments),
             Invocation::Workloads(arguments) => workloads::run(&arguments),
         }
@@ -284,6 +292,15 @@ fn parse_from(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> P
             Invocation::Compare(Box::new(compare.plan(arguments.common, bare)?))
         }
         Command::Devices(list) => Invocation::Devices(list),
+        Command::File(command) => {
+            let quiet = arguments.common.quiet;
+            Invocation::File(Box::new(files::Request { command, quiet }))
+        }
+        Command::Torture(torture) => Invocation::Torture(Box::new(torture::Request {
+            arguments: torture,
+            jobs: arguments.common.jobs(),
+            quiet: arguments.common.quiet,
+        })),
         Command::Trees(list) => Invocation::Trees(list),
         Command::Workloads(list) => Invocation::Workloads(list),
     })

@@ -25,6 +25,9 @@ pub(crate) enum Failure {
     /// The comparison could not be made.
     #[error(transparent)]
     Lab(#[from] lab::Error),
+    /// A file command could not be done.
+    #[error(transparent)]
+    File(#[from] crate::files::FileFailure),
     /// A file could not be written.
     #[error("can't write {}: {source}; name a file that can be written", path.display())]
     Write { path: PathBuf, source: io::Error },
@@ -37,6 +40,18 @@ pub(crate) enum Failure {
     /// Ctrl-C.
     #[error("ended by Ctrl-C when {finished} of {all} trees were done; run again for the others")]
     Interrupted { finished: usize, all: usize },
+    /// Ctrl-C while the power was being cut.
+    #[error("ended by Ctrl-C after {made} of {wanted} cuts; run again for all of them")]
+    TortureInterrupted { made: u64, wanted: u64 },
+    /// Something was lost.
+    #[error("{failed} of {cells} cells failed; play the first failure again with {command}")]
+    Torture { failed: usize, cells: usize, command: String },
+    /// A text that names no failure.
+    #[error("\"{id}\" can't be played again; take what a failure of flashtree torture prints")]
+    Replay { id: String },
+    /// No cell of the tree has these parameters.
+    #[error("no cell of {tree} has \"{parameters}\"; see flashtree torture --list --tree {tree}")]
+    NoCell { tree: String, parameters: String },
     /// Some trees failed midway.
     #[error("{}", trees_failed(.failed, *.all))]
     Trees { failed: Vec<(String, String)>, all: usize },
@@ -56,8 +71,13 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Arguments(error) => u8::try_from(error.exit_code()).unwrap_or(USAGE),
-            Failure::Spec(_) | Failure::ListForOne { .. } | Failure::Unknown { .. } => USAGE,
+            Failure::Spec(_)
+            | Failure::ListForOne { .. }
+            | Failure::Replay { .. }
+            | Failure::NoCell { .. }
+            | Failure::Unknown { .. } => USAGE,
             Failure::Lab(error) if error.is_usage() => USAGE,
+            Failure::File(failure) if failure.is_usage() => USAGE,
             _ => FAILED,
         }
     }
@@ -70,6 +90,8 @@ pub(crate) fn report(failure: Failure) -> ExitCode {
         Failure::Print(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             return ExitCode::SUCCESS;
         }
+        // A key that is absent has no value to print, and that is all there is to say.
+        Failure::File(crate::files::FileFailure::Absent) => {}
         // Help and version, on standard output, and help where the command is missing.
         Failure::Arguments(error) if is_help(error) => drop(error.print()),
         failure => complain(failure),
@@ -78,7 +100,7 @@ pub(crate) fn report(failure: Failure) -> ExitCode {
 }
 
 /// Those of `known` that `name` may have been meant to be, the likeliest first, at most three.
-fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
+pub(crate) fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
     const ALIKE: f64 = 0.75;
     const LONGEST: usize = 100;
     if name.len() > LONGEST {

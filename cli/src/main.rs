@@ -1,4 +1,5 @@
-//! The program `flashtree`: compares indexes on models of flash devices, and lists what there is.
+//! The program `flashtree`: keeps databases in files, compares indexes on models of flash devices,
+//! and lists what there is.
 
 #![forbid(unsafe_code)]
 
@@ -6,12 +7,14 @@ mod arguments;
 mod compare;
 mod devices;
 mod failure;
+mod files;
 mod layers;
 mod numbers;
 mod output;
 mod progress;
 mod report;
 mod rows;
+mod torture;
 mod trees;
 mod workloads;
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lab::{Phase, Watcher};
@@ -48,6 +49,86 @@ impl Progress {
             old.finish_and_clear();
         }
     }
+}
+
+/// A bar for the cuts of a torture run; none where standard error is no terminal.
+pub(crate) struct CutBar {
+    bar: Option<ProgressBar>,
+}
+
+impl CutBar {
+    /// A bar for `cuts` cuts, unless it should be quiet.
+    pub(crate) fn new(quiet: bool, cuts: u64) -> Self {
+        let shown = !quiet && io::stderr().is_terminal();
+        let bar = shown.then(|| ProgressBar::new(cuts).with_style(style()).with_message("cuts"));
+        CutBar { bar }
+    }
+
+    /// Removes the bar from the screen.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl contract::torture::Watcher for CutBar {
+    fn advance(&self, cuts: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(cuts);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupted()
+    }
+}
+
+/// A bar for bytes of a file whose length is known, or a count of what is done; none where standard
+/// error is no terminal.
+pub(crate) struct Counter {
+    bar: Option<ProgressBar>,
+}
+
+impl Counter {
+    /// A bar that says `word` and ends at `total`, unless it should be quiet.
+    pub(crate) fn new(quiet: bool, word: &'static str, total: Option<u64>) -> Self {
+        let shown = !quiet && io::stderr().is_terminal();
+        let bar = shown.then(|| {
+            let bar = match total {
+                Some(total) => ProgressBar::new(total).with_style(style()),
+                None => ProgressBar::new_spinner().with_style(counting_style()),
+            };
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar.with_message(word)
+        });
+        Counter { bar }
+    }
+
+    /// Shows that so much is done.
+    pub(crate) fn set(&self, position: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(position);
+        }
+    }
+
+    /// Removes the bar from the screen.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn counting_style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg} {spinner} {human_pos}  {elapsed}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 fn style() -> ProgressStyle {

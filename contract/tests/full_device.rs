@@ -112,7 +112,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
                 let number = (keys.len() as u32).wrapping_mul(0x9E37_79B9).to_be_bytes();
                 let key = match case.shape.shape.key {
                     Width::Fixed(bytes) => [[0; 4], number].concat()[8 - bytes as usize..].to_vec(),
-                    Width::Variable => [&[b'k'; 12][..number[0] as usize % 12], &number].concat(),
+                    Width::Variable => [&[b'k'; 10][..number[0] as usize % 10], &number].concat(),
                 };
                 let put = Update::Put { key: &key, value: b"four" };
                 match index.update(&[put]) {

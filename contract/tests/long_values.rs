@@ -8,9 +8,12 @@
     reason = "a test fails by panicking"
 )]
 
+use device::{Medium, SectorGeometry, Sectors};
+use flashtree_contract::RamDisk;
 use flashtree_contract::tree::{Case, Ground, MemoryLevel, Model, Stand, cases, findings};
-use index::registry::TREES;
-use index::{Error, Index, KeyRange, LongValue, Update, Width};
+use index::parameters::Settings;
+use index::registry::{MediumShape, Options, TREES};
+use index::{Durability, EntryShape, Error, Index, KeyRange, LongValue, Update, Width};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -20,13 +23,15 @@ fn has_long_values(case: &Case) -> bool {
     case.shape.shape.value == Width::Variable
 }
 
-/// Every node size at the least memory; and each translation layer once.
+/// Every node size at the least memory; and each translation layer once. How long values come back
+/// has a test of its own.
 fn wanted() -> impl Iterator<Item = Case> {
-    TREES.iter().flat_map(|entry| cases(entry)).filter(|case| {
+    let all = TREES.iter().flat_map(|entry| cases(entry)).filter(|case| {
         let is_plain = case.page_bytes == 2048 && case.parameters.is_empty();
         let stands = matches!(case.stand, Stand::Ram) || is_plain;
         stands && has_long_values(case) && case.memory == MemoryLevel::Least
-    })
+    });
+    all.map(|case| Case { durability: Durability::None, ..case })
 }
 
 fn value(random: &mut ChaCha8Rng, bytes_most: usize) -> Vec<u8> {
@@ -68,7 +73,7 @@ fn values_of_up_to_a_mebibyte_are_kept_through_everything() {
         play(&mut *index, &mut model, &mut random, MEBIBYTE);
         let mut whole = vec![0; MEBIBYTE];
         random.fill_bytes(&mut whole);
-        index.update(&[Update::Put { key: b"whole", value: &whole }]).expect(&case.name());
+        index.update(&[Update::Put { key: b"whole", value: &whole }]).unwrap();
         model.entries.insert(b"whole".to_vec(), whole);
         model.compare_all(&mut *index);
         index.close().unwrap();
@@ -173,6 +178,36 @@ fn keys_leave_room_for_the_place_of_a_long_value() {
     }
 }
 
+/// Long values go through the journal, whatever they are to a node; an index that is not closed
+/// finds them there.
+#[test]
+fn long_values_come_back_from_the_journal_and_the_last_checkpoint() {
+    let entry = index::registry::find("b-plus").unwrap();
+    for (page_bytes, node, seed) in [(512, "512", 1), (2048, "2048", 2), (2048, "512", 3)] {
+        let settings = Settings::parse(entry.name, entry.parameters, [("node", node)]).unwrap();
+        let mut options = Options::new(EntryShape::VARIABLE, 0, settings);
+        options.durability = Some(Durability::Every);
+        options.journal_bytes = Some(4 << 20);
+        let mut disk = RamDisk::new(
+            SectorGeometry::new(page_bytes, (48 << 20) / u64::from(page_bytes)).unwrap(),
+        );
+        let shape = MediumShape::Sectors(disk.geometry());
+        options.memory_bytes = (entry.least_memory)(&options, shape).unwrap();
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut model = Model::default();
+        drop((entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap());
+        let mut replayed = 0;
+        for _ in 0..6 {
+            let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "nodes of {node}");
+            model.compare_all(&mut *index);
+            replayed += index.recovery().replayed;
+            play(&mut *index, &mut model, &mut random, MEBIBYTE);
+        }
+        assert!(replayed > 10, "nodes of {node}: {replayed} updates were replayed");
+    }
+}
+
 /// Only what keeps long values makes one; an update that adopts a made-up one is damage, or takes
 /// what stands there, but never a panic.
 #[test]
@@ -216,7 +251,7 @@ fn damaged_pages_of_a_long_value_with_good_checksums_never_panic() {
                 for key in 0..4_u8 {
                     let mut into = [0xEE; 30_000];
                     let got = index.get(&[key], 0, &mut into);
-                    // What is read without an error is what was written, or changed where it stands.
+                    // What is read without an error was written, or changed where it stands.
                     let wrong = into.iter().filter(|byte| **byte != key).count();
                     assert!(got.is_err() || got == Ok(None) || wrong <= 8, "{wrong} wrong bytes");
                     let _ = index.update(&[Update::Put { key: &[key], value: b"short" }]);

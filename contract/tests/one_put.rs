@@ -16,7 +16,7 @@ use device::{
 use flashtree_contract::nand::{Hook, Hooked, Program};
 use index::parameters::Settings;
 use index::registry::{self, Options};
-use index::{EntryShape, Update};
+use index::{Durability, EntryShape, Update};
 use sim::SimulatedNand;
 
 /// What was called, in order.
@@ -92,7 +92,8 @@ fn one_put_goes_down_through_every_layer_once() {
     let entry = registry::find("b-plus").unwrap();
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let shape = EntryShape::fixed(4, 4);
-    let options = Options::new(shape, 64 << 10, settings);
+    let options =
+        Options { durability: Some(Durability::Every), ..Options::new(shape, 64 << 10, settings) };
     let mut index = (entry.create)(medium, &options).unwrap();
     log.take();
 
@@ -107,12 +108,25 @@ fn one_put_goes_down_through_every_layer_once() {
 
     let expected = [
         "Index::update    put of 4 + 4 bytes",
+        "Sectors::write   sector 2, 2048 bytes, cause journal",
+        "Nand::program    page 70, 2048 + 16 bytes, cause journal",
+        "Sectors::flush   cause journal",
+        "Sectors::write   sector 1116, 2048 bytes, cause checkpoint",
+        "Nand::program    page 71, 2048 + 16 bytes, cause checkpoint",
         "Index::close",
-        "Sectors::write   sector 2, 2048 bytes, cause flush",
-        "Nand::program    page 66, 2048 + 16 bytes, cause flush",
+        "Sectors::write   sector 1114, 2048 bytes, cause checkpoint",
+        "Nand::program    page 72, 2048 + 16 bytes, cause checkpoint",
+        "Sectors::write   sector 1115, 2048 bytes, cause checkpoint",
+        "Nand::program    page 73, 2048 + 16 bytes, cause checkpoint",
+        "Sectors::flush   cause checkpoint",
+        "Sectors::write   sector 20, 2048 bytes, cause flush",
+        "Nand::program    page 74, 2048 + 16 bytes, cause flush",
         "Sectors::flush   cause checkpoint",
         "Sectors::write   sector 0, 2048 bytes, cause checkpoint",
-        "Nand::program    page 67, 2048 + 16 bytes, cause checkpoint",
+        "Nand::program    page 75, 2048 + 16 bytes, cause checkpoint",
+        "Sectors::flush   cause checkpoint",
+        "Sectors::write   sector 1, 2048 bytes, cause checkpoint",
+        "Nand::program    page 76, 2048 + 16 bytes, cause checkpoint",
         "Sectors::flush   cause checkpoint",
     ];
     assert_eq!(way, expected, "the way of a put has changed: ARCHITECTURE.md quotes it");

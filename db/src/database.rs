@@ -96,9 +96,8 @@ impl Database<'static> {
 
     /// Makes a database in a new file.
     pub(crate) fn make(path: &Path, options: &Options) -> Result<Self> {
-        let options = files::with_sizes(options);
-        let ground = files::make(path, &options)?;
-        Ok(Database::over(ground.create(&options)?, path))
+        let ground = files::make(path, options)?;
+        Ok(Database::over(ground.create(options)?, path))
     }
 
     fn over(standing: Standing<'static>, path: &Path) -> Self {
@@ -167,8 +166,8 @@ impl<'d> Database<'d> {
     /// use sim::SimulatedNand;
     ///
     /// # fn main() -> flashtree::Result<()> {
-    /// # let costs = chips::find("winbond-w25n01gv").unwrap().costs.clone().try_into().unwrap();
-    /// let mut chip = SimulatedNand::new(Geometry::new(2048, 64, 64)?, costs);
+    /// # let costs = device::NandCosts::default();
+    /// let mut chip = SimulatedNand::new(Geometry::new(2048, 64, 256)?, costs);
     /// let mut fruit = Database::create_on(Medium::Nand(Box::new(&mut chip)), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.close()?;
@@ -646,7 +645,8 @@ impl<'d> Database<'d> {
     }
 
     /// Goes back to the state that was kept under `name`. All that came after it is gone, later
-    /// checkpoints included; `name` stays.
+    /// checkpoints included; `name` stays, and so do the checkpoints that were kept with it then:
+    /// those that were forgotten since come back.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.

@@ -211,6 +211,8 @@ impl From<index::Error> for Error {
             Store::Device(refused) if refused == WRITE_REFUSED => Error::NeedsRecovery,
             Store::CorruptPage { .. }
             | Store::DamagedPage { .. }
+            | Store::DamagedJournal { .. }
+            | Store::DamagedUndo { .. }
             | Store::Device(Device::Checksum { .. } | Device::Uncorrectable { .. }) => {
                 Error::Damaged { source: error }
             }

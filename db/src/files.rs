@@ -16,7 +16,7 @@ use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions};
 use index::Durability;
 
 use crate::ground::Ground;
-use crate::options::{CAPACITY, MemoryLimit};
+use crate::options::MemoryLimit;
 use crate::read_only::FileReader;
 use crate::{Error, OpenOptions, Options, Result};
 
@@ -26,8 +26,8 @@ pub(crate) const SECTOR_BYTES: u32 = 4096;
 /// Bytes that a transfer in flight takes, at most, with usual file systems.
 const TRANSFER_BYTES: u64 = 32 << 10;
 
-/// Bytes of the journal, if nothing else is chosen and the file may become large.
-const JOURNAL_BYTES: u64 = 4 << 20;
+/// Bytes that an open file takes beside its buffers, at most.
+const HANDLE_BYTES: u64 = 1 << 10;
 
 /// How often a file is looked at again that was replaced while it was being opened.
 const TRIES: u32 = 100;
@@ -172,21 +172,11 @@ fn disk_options(memory: MemoryLimit) -> DiskOptions {
 }
 
 fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
-    let driver_bytes = u64::from(in_flight(memory)) * TRANSFER_BYTES;
+    use device::Sectors;
+    // The buffers lie at a multiple of their alignment somewhere in a longer one.
+    let slack = u64::from(disk.geometry().alignment()) + HANDLE_BYTES;
+    let driver_bytes = u64::from(in_flight(memory)) * TRANSFER_BYTES + slack;
     Ground::new(Medium::Sectors(Box::new(disk)), driver_bytes)
-}
-
-/// How the file was chosen to be, with what was left open.
-pub(crate) fn with_sizes(options: &Options) -> Options {
-    let mut options = options.clone();
-    let unit = u64::from(SECTOR_BYTES);
-    let capacity = options.capacity.unwrap_or(CAPACITY);
-    options.capacity = Some(capacity - capacity % unit);
-    if options.journal_bytes.is_none() {
-        let bytes = (capacity / 64).min(JOURNAL_BYTES).next_multiple_of(unit);
-        options.journal_bytes = Some(bytes);
-    }
-    options
 }
 
 /// Makes a device in a new file at `path`.
@@ -206,9 +196,10 @@ pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
 fn make_sparse(path: &Path, options: &Options) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let mut file = File::options().write(true).create_new(true).open(path)?;
-    let capacity = options.capacity.unwrap_or(CAPACITY);
+    let capacity = options.file_capacity();
+    let capacity = capacity - capacity % u64::from(SECTOR_BYTES);
     if options.durability.has_journal() {
-        let journal = options.journal_bytes.unwrap_or(JOURNAL_BYTES);
+        let journal = options.journal_for(capacity);
         let mut left = journal.saturating_add(2 * u64::from(SECTOR_BYTES)).min(capacity);
         while left > 0 {
             let part = left.min(ZEROS.len() as u64);

@@ -2,7 +2,7 @@
 //! tree.
 
 use device::{Medium, Nand, Sectors};
-use index::registry::{Description, Options as IndexOptions};
+use index::registry::{Description, Entry, MediumShape, Options as IndexOptions};
 use index::{EntryShape, Index};
 
 use crate::error::WRITE_REFUSED;
@@ -11,6 +11,7 @@ use crate::label::Label;
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
+use crate::stand_in::StandIn;
 use crate::{Error, OpenOptions, Options, Result};
 
 /// A device for a tree.
@@ -69,15 +70,15 @@ impl<'d> Ground<'d> {
                 options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
             ground = ground.over(layer.entry.create, &layer)?;
         }
-        let bytes = ground.left_of(options.memory)?;
         let page_bytes = ground.page_bytes(&tree);
-        let mut choices = IndexOptions::new(options.entry_shape(), bytes, tree.settings);
+        let mut choices = IndexOptions::new(options.entry_shape(), 0, tree.settings);
         choices.durability = Some(options.durability);
-        choices.journal_bytes = options.journal_bytes;
+        choices.journal_bytes = Some(options.journal_for(ground.bytes()));
         choices.label = label.encode()?;
-        let Ground { medium, driver_bytes, layer_bytes, health } = ground;
-        let mut index = (tree.entry.create)(medium, &choices)
-            .map_err(|error| with_all(error, options.memory, driver_bytes + layer_bytes))?;
+        choices.memory_bytes = ground.split(options.memory, tree.entry, &choices)?;
+        let Ground { medium, driver_bytes, health, .. } = ground;
+        let mut index = (tree.entry.create)(medium, &choices)?;
+        check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
         let (tree, shape) = (tree.entry.name, choices.shape);
@@ -89,13 +90,14 @@ impl<'d> Ground<'d> {
         let mut ground = self.with_layer(options.ftl.as_deref())?;
         let found = ground.describe()?;
         let label = Label::decode(&found.label)?;
-        let tree = TreeChoice::of(&found.tree, label.fill_percent)?;
-        let bytes = ground.left_of(options.memory)?;
-        let mut choices = IndexOptions::new(found.shape, bytes, tree.settings);
-        choices.durability = options.durability.or(Some(found.durability));
-        let Ground { medium, driver_bytes, layer_bytes, health } = ground;
-        let index = (tree.entry.open)(medium, &choices)
-            .map_err(|error| with_all(error, options.memory, driver_bytes + layer_bytes))?;
+        let tree = TreeChoice::of(&found.tree, found.page_bytes, label.fill_percent)?;
+        let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
+        choices.durability = Some(found.durability);
+        choices.memory_bytes = ground.split(options.memory, tree.entry, &choices)?;
+        choices.durability = options.durability.or(choices.durability);
+        let Ground { medium, driver_bytes, health, .. } = ground;
+        let index = (tree.entry.open)(medium, &choices)?;
+        check_total(&*index, driver_bytes, options.memory)?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
             return Err(Error::Index(store::Error::Durability { made, wanted }.into()));
@@ -112,6 +114,14 @@ impl<'d> Ground<'d> {
         };
         let node = tree.settings.number("node").map(u32::try_from);
         node.and_then(std::result::Result::ok).unwrap_or(device)
+    }
+
+    /// Bytes of the device.
+    fn bytes(&self) -> u64 {
+        match &self.medium {
+            Medium::Sectors(disk) => disk.geometry().bytes(),
+            Medium::Nand(chip) => chip.geometry().bytes(),
+        }
     }
 
     fn describe(&mut self) -> Result<Description> {
@@ -154,14 +164,47 @@ impl<'d> Ground<'d> {
         Ok(self)
     }
 
-    /// What is left of the memory for caches and buffers.
-    fn left_of(&self, limit: MemoryLimit) -> Result<u64> {
-        let beside = self.driver_bytes + self.layer_bytes;
-        match limit {
-            MemoryLimit::CachesAndBuffers(bytes) => Ok(bytes),
-            // What the tree needs comes on top: with nothing, it says how much.
-            MemoryLimit::Total(total) => Ok(total.saturating_sub(beside)),
+    /// What of the memory is for caches and buffers: what driver, mapping and tables leave.
+    fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &IndexOptions) -> Result<u64> {
+        let shape = match &self.medium {
+            Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
+            Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
+        };
+        let least = (tree.least_memory)(choices, shape)?;
+        let (beside, have) = match limit {
+            MemoryLimit::CachesAndBuffers(bytes) => (0, bytes),
+            MemoryLimit::Total(total) => {
+                let tables = tables(tree, choices, shape, least)?;
+                (self.driver_bytes + self.layer_bytes + tables, total)
+            }
+        };
+        let need = least + beside;
+        if have < need {
+            return Err(Error::LittleMemory { have, need });
         }
+        Ok(have - beside)
+    }
+}
+
+/// Bytes of memory that the tables of a tree on such a device take.
+fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
+    let MediumShape::Sectors(geometry) = shape else {
+        return Ok(0);
+    };
+    // Without a journal there is the most room for pages: so the figure is the same for a database
+    // that is made and for one that is opened, whose journal is not known yet.
+    let choices = IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
+    let index = (tree.create)(Medium::Sectors(Box::new(StandIn(geometry))), &choices)?;
+    Ok(index.statistics().memory.tables)
+}
+
+/// Refuses an index that takes more memory than it may.
+fn check_total(index: &dyn Index, driver_bytes: u64, limit: MemoryLimit) -> Result<()> {
+    let memory = index.statistics().memory;
+    let need = memory.cache + memory.buffers + memory.tables + memory.ftl + driver_bytes;
+    match limit {
+        MemoryLimit::Total(have) if have < need => Err(Error::LittleMemory { have, need }),
+        _ => Ok(()),
     }
 }
 
@@ -185,15 +228,5 @@ fn not_formatted(error: device::Error) -> Error {
             Error::NotADatabase { what: format!("on its chip: {error}") }
         }
         other => other.into(),
-    }
-}
-
-/// Adds what comes beside caches and buffers to what is said of too little memory.
-fn with_all(error: index::Error, limit: MemoryLimit, beside: u64) -> Error {
-    match (Error::from(error), limit) {
-        (Error::LittleMemory { need, .. }, MemoryLimit::Total(have)) => {
-            Error::LittleMemory { have, need: need + beside }
-        }
-        (other, _) => other,
     }
 }

@@ -54,6 +54,7 @@ mod options;
 mod range;
 mod read_only;
 mod spec;
+mod stand_in;
 mod statistics;
 
 pub use batch::Batch;
@@ -61,7 +62,7 @@ pub use copying::Compaction;
 pub use database::Database;
 pub use error::{Error, Result};
 pub use health::Health;
-pub use options::{CAPACITY, MEMORY_TOTAL, OpenOptions, Options};
+pub use options::{MEMORY_TOTAL, OpenOptions, Options};
 pub use range::{Entries, Entry, Range};
 pub use statistics::{FileSizes, Stats};
 

@@ -18,8 +18,19 @@ pub(crate) enum MemoryLimit {
 /// The memory that a database takes if nothing else is chosen, in bytes, everything included.
 pub const MEMORY_TOTAL: u64 = 1 << 20;
 
-/// How far a file can grow if nothing else is chosen, in bytes.
-pub const CAPACITY: u64 = 64 << 30;
+/// How far a file can grow if nothing else is chosen: so many times the memory, since what is kept
+/// in memory of each of its pages is part of that.
+const CAPACITY_TIMES: u64 = 4096;
+
+/// The farthest a file can grow if nothing else is chosen, in bytes.
+const CAPACITY_MOST: u64 = 64 << 30;
+
+/// The longest journal if nothing else is chosen, in bytes: it takes several values of 1 MiB, and
+/// is replayed in a fraction of a second.
+const JOURNAL_MOST: u64 = 4 << 20;
+
+/// The share of a device that the journal takes if nothing else is chosen.
+const JOURNAL_SHARE: u64 = 8;
 
 /// The choices when a database is made.
 ///
@@ -60,7 +71,7 @@ pub struct Options {
 
 impl Options {
     /// The tree `b-plus`, pages of 4 KiB, 1 MiB of memory in all, durability batch, room for
-    /// 64 GiB, keys and values of any bytes.
+    /// 4 GiB, keys and values of any bytes.
     ///
     /// ```
     /// let options = flashtree::Options::new();
@@ -135,7 +146,8 @@ impl Options {
         self
     }
 
-    /// Bytes of the journal: they bound the time that opening takes, and the longest batch.
+    /// Bytes of the journal: they bound the time that opening takes, and the longest batch and
+    /// value. An eighth of the device, if nothing else is chosen, and at most 4 MiB.
     ///
     /// ```
     /// let options = flashtree::Options::new().journal_bytes(1 << 20);
@@ -145,8 +157,9 @@ impl Options {
         self
     }
 
-    /// How many bytes the file can grow to. The file has that length from the start, but takes
-    /// room on the disk only for what is in it.
+    /// How many bytes the file can grow to: 4096 times the memory, if nothing else is chosen, and
+    /// at most 64 GiB. The file has that length from the start, but takes room on the disk only
+    /// for what is in it. A [copy](crate::Database::copy_to) can have another capacity.
     ///
     /// ```
     /// let options = flashtree::Options::new().capacity(1 << 30);
@@ -221,6 +234,18 @@ impl Options {
     pub fn ftl(mut self, spec: impl Into<String>) -> Self {
         self.ftl = Some(spec.into());
         self
+    }
+
+    /// How far a file can grow.
+    pub(crate) fn file_capacity(&self) -> u64 {
+        let (MemoryLimit::Total(memory) | MemoryLimit::CachesAndBuffers(memory)) = self.memory;
+        let usual = memory.saturating_mul(CAPACITY_TIMES).min(CAPACITY_MOST);
+        self.capacity.unwrap_or(usual)
+    }
+
+    /// Bytes of the journal on a device of so many bytes.
+    pub(crate) fn journal_for(&self, device_bytes: u64) -> u64 {
+        self.journal_bytes.unwrap_or_else(|| (device_bytes / JOURNAL_SHARE).min(JOURNAL_MOST))
     }
 
     /// The shape of the entries, which may follow from the types.

@@ -47,6 +47,7 @@ pub struct Entry<'r> {
 ///     keys.push(entry.key.to_vec());
 /// }
 /// assert_eq!(keys, [b"pear"]);
+/// drop(range);
 ///
 /// let owned: Vec<_> = fruit.all_descending()?.into_iter().collect::<Result<_, _>>()?;
 /// assert_eq!(owned[1], (b"apple".to_vec(), b"red".to_vec()));

@@ -64,13 +64,9 @@ impl TreeChoice {
     }
 
     /// The tree of a database that exists.
-    pub(crate) fn of(name: &str, fill_percent: u8) -> Result<Self> {
-        let entry = tree(name)?;
-        let fill = fill_percent.to_string();
-        let takes_fill = fill_percent > 0 && has_parameter(entry, "fill");
-        let given = takes_fill.then_some(("fill", fill.as_str()));
-        let settings = settings(entry, given)?;
-        Ok(TreeChoice { entry, settings, over_ftl: false })
+    pub(crate) fn of(name: &str, page_bytes: u32, fill_percent: u8) -> Result<Self> {
+        let has_node = tree(name)?.parameters.iter().any(|parameter| parameter.name == "node");
+        TreeChoice::read(name, has_node.then_some(page_bytes), fill_percent)
     }
 
     /// How full nodes are loaded; 0 where that is left to the tree.
@@ -161,7 +157,7 @@ mod tests {
         let tree = TreeChoice::read("b-plus:node=1024", Some(512), 0).unwrap();
         assert_eq!(tree.settings.number("node"), Some(1024));
         assert_eq!(TreeChoice::read("", None, 0).unwrap().entry.name, "b-plus");
-        assert_eq!(TreeChoice::of("b-plus", 80).unwrap().fill_percent(), 80);
+        assert_eq!(TreeChoice::of("b-plus", 512, 80).unwrap().fill_percent(), 80);
         let layer = LayerChoice::read("dac:regions=2").unwrap();
         assert_eq!((layer.entry.name, layer.options.regions()), ("dac", 2));
     }

@@ -58,9 +58,9 @@ impl Stats {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// let options = Options::new().memory_total(200_000);
+    /// let options = Options::new().memory_total(256_000);
     /// let fruit = Database::create(folder.path().join("fruit.db"), &options)?;
-    /// assert!(fruit.stats()?.memory_bytes() <= 200_000);
+    /// assert!(fruit.stats()?.memory_bytes() <= 256_000);
     /// # Ok(()) }
     /// ```
     #[must_use]

@@ -134,12 +134,12 @@ fn the_two_kinds_of_files_do_not_replace_each_other() {
     assert!(matches!(create_nand(&chip, Existing::ReplaceOurs), Err(Error::NotOurs { .. })));
 }
 
-/// Makes a page file with one anchor.
+/// Makes an empty page file.
 fn page_file(path: &Path, sector_bytes: u32) {
     let options = DiskOptions { sector_bytes, ..DiskOptions::default() };
     let disk = FileDisk::create(path, 256 * u64::from(sector_bytes), &options).unwrap();
-    let options = PageFileOptions { page_bytes: sector_bytes.min(4096), memory_bytes: 16 << 20 };
-    drop(PageFile::create(Box::new(disk), options).unwrap());
+    let options = PageFileOptions::new(sector_bytes.min(4096), 16 << 20);
+    drop(PageFile::create(Box::new(disk), &options).unwrap());
 }
 
 #[test]

@@ -45,31 +45,54 @@ pub(super) struct Actor<'c> {
     names: u32,
     deletes_percent: u32,
     batches_percent: u32,
+    /// How many puts have a long value, where values can be long.
+    long_percent: u32,
+    /// How many actions have to do with named checkpoints.
+    names_percent: u32,
 }
 
 impl<'c> Actor<'c> {
     pub(super) fn new(cell: &'c Cell, session: u32, mut random: ChaCha8Rng) -> Self {
         let deletes_percent = [10, 30, 80][random.random_range(0..3)];
         let batches_percent = [5, 40, 90][random.random_range(0..3)];
-        Actor { cell, random, session, names: 0, deletes_percent, batches_percent }
+        let long_percent = [2, 10, 50][random.random_range(0..3)];
+        let names_percent = [0, 8, 30][random.random_range(0..3)];
+        Actor {
+            cell,
+            random,
+            session,
+            names: 0,
+            deletes_percent,
+            batches_percent,
+            long_percent,
+            names_percent,
+        }
     }
 
     /// What comes next, where the index holds `world`.
     pub(super) fn next(&mut self, world: &World) -> Action {
-        let kept = &world.kept;
+        if self.random.random_range(0..100) < self.names_percent {
+            return self.about_names(world);
+        }
         match self.random.random_range(0..100) {
             0..7 => Action::Sync,
             7..11 => Action::Checkpoint,
             11..13 => Action::Close,
             13..18 => Action::Get(self.key()),
-            18..22 if kept.len() < NAMES_MOST => {
+            _ => Action::Update(self.batch()),
+        }
+    }
+
+    fn about_names(&mut self, world: &World) -> Action {
+        let kept = &world.kept;
+        match self.random.random_range(0..8) {
+            0..4 if kept.len() < NAMES_MOST => {
                 self.names += 1;
                 Action::Keep(format!("{}-{}", self.session, self.names).into())
             }
-            22..25 if !kept.is_empty() => Action::RollBack(self.name(world)),
-            25..28 if !kept.is_empty() => Action::Forget(self.name(world)),
-            18..28 => Action::Sync,
-            _ => Action::Update(self.batch()),
+            0..6 if !kept.is_empty() => Action::RollBack(self.name(world)),
+            _ if !kept.is_empty() => Action::Forget(self.name(world)),
+            _ => Action::Sync,
         }
     }
 
@@ -101,7 +124,7 @@ impl<'c> Actor<'c> {
         }
         // Keys side by side: leaves fill up and are emptied.
         let first = self.random.random_range(0..self.cell.keys());
-        let most = (self.cell.node_bytes() / self.cell.entry_bytes() / 2).clamp(4, 48);
+        let most = (self.cell.node_bytes() / self.cell.entry_bytes() * 3 / 2).clamp(4, 96);
         let end = (first + self.random.random_range(2..=most)).min(self.cell.keys());
         let delete = self.random.random_range(0..100) < self.deletes_percent;
         let change = |number| {
@@ -129,18 +152,13 @@ impl<'c> Actor<'c> {
             Width::Fixed(4) => (number << 12 | 7).to_be_bytes().into(),
             Width::Fixed(_) => (u64::from(number) << 20).to_be_bytes().into(),
             Width::Variable => {
-                let stems = ["", "a", "flights/", "flights/ewr/", "w"];
+                // Short enough for the smallest nodes.
+                let stems = ["", "a", "flights/", "flights/e", "w"];
                 let stem = stems[number as usize * stems.len() / self.cell.keys() as usize];
-                let mut key = stem.as_bytes().to_vec();
-                if number > 0 {
-                    key.extend_from_slice(format!("{number:04}").as_bytes());
+                match number {
+                    0 => [].into(),
+                    _ => format!("{stem}{number:04}").into_bytes().into(),
                 }
-                key.truncate(self.entry_most().max(4));
-                if stem.len() + 4 > key.len() && number > 0 {
-                    // Cut off by a small node; the number alone tells keys apart as well.
-                    key = format!("{number:04}").into_bytes();
-                }
-                key.into()
             }
         }
     }
@@ -153,8 +171,8 @@ impl<'c> Actor<'c> {
 
     fn value(&mut self, key: &[u8]) -> Bytes {
         let is_long = self.cell.shape.shape.value == Width::Variable
-            && self.random.random_ratio(1, 12)
-            && key.last().is_some_and(|byte| byte.is_multiple_of(5));
+            && key.last().is_some_and(|byte| byte.is_multiple_of(3))
+            && self.random.random_range(0..100) < self.long_percent;
         if !is_long {
             return self.short_value(key);
         }

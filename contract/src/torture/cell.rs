@@ -116,6 +116,9 @@ pub struct Cell {
     pub shape: Shape,
     /// How much lasts.
     pub durability: Durability,
+    /// A deliberate mistake, which has to be found. No part of the cell's name.
+    #[cfg(feature = "canaries")]
+    pub canary: Option<store::Canary>,
 }
 
 /// The sizes of pages that cells have.
@@ -137,6 +140,8 @@ pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
                             page_bytes,
                             shape,
                             durability: *durability,
+                            #[cfg(feature = "canaries")]
+                            canary: None,
                         });
                     }
                 }
@@ -162,7 +167,7 @@ pub fn find_cell(name: &str) -> Option<Cell> {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cell { entry, parameters, stand, page_bytes, shape, durability } = self;
+        let Cell { entry, parameters, stand, page_bytes, shape, durability, .. } = self;
         f.write_str(entry.name)?;
         for (place, (name, value)) in parameters.iter().enumerate() {
             write!(f, "{}{name}={value}", if place == 0 { ':' } else { ',' })?;
@@ -199,6 +204,10 @@ impl Cell {
         let mut options = Options::new(self.shape.shape, 0, settings);
         options.durability = Some(self.durability);
         options.journal_bytes = Some(u64::from(self.page_bytes) * 6);
+        #[cfg(feature = "canaries")]
+        {
+            options.canary = self.canary;
+        }
         Ok(options)
     }
 }

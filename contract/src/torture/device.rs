@@ -45,12 +45,22 @@ pub(super) enum How {
     Open,
 }
 
-const BLOCKS: u32 = 44;
+/// Units of writing (nodes, or pages where nodes are smaller) on a device: room for the images that
+/// recovery may come to need, and some more.
+const UNITS: u32 = 330;
+
+/// Pages in a block.
+const PAGES_PER_BLOCK: u32 = 16;
+
+/// Pages, or sectors, that `cell` needs.
+fn sectors(cell: &Cell) -> u32 {
+    UNITS * (cell.node_bytes() / cell.page_bytes).max(1)
+}
 
 impl Device {
     /// A new device for `cell`.
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self, Failure> {
-        let sectors = SectorGeometry::new(cell.page_bytes, 512)?;
+        let sectors = SectorGeometry::new(cell.page_bytes, sectors(cell).into())?;
         Ok(match cell.stand {
             Stand::Nand { spare } | Stand::Ftl { spare, .. } => {
                 let chip = SimulatedNand::new(chip(cell, spare)?, NandCosts::default());
@@ -205,10 +215,11 @@ impl Device {
 
 /// A small chip, so that its blocks are soon used again.
 fn chip(cell: &Cell, spare: bool) -> device::Result<Geometry> {
-    let pages_per_block = if cell.page_bytes == 512 { 16 } else { 8 };
+    // Four in ten pages are the layer's own.
+    let blocks = (sectors(cell) * 10 / 6).div_ceil(PAGES_PER_BLOCK) + 8;
     let spare_bytes = if spare { cell.page_bytes / 32 } else { 0 };
     let order = if spare { ProgramOrder::Any } else { ProgramOrder::Ascending };
-    Ok(Geometry::new(cell.page_bytes, pages_per_block, BLOCKS)?
+    Ok(Geometry::new(cell.page_bytes, PAGES_PER_BLOCK, blocks)?
         .with_spare(spare_bytes)?
         .with_order(order))
 }

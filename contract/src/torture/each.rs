@@ -17,7 +17,7 @@ use super::truth::Truth;
 const NUMBER: u32 = 1 << 20;
 
 /// One in so many cuts is followed by cuts at every operation of the recovery.
-const AGAIN: u64 = 3;
+const AGAIN: u64 = 4;
 
 /// Which cut of a history is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

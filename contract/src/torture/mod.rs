@@ -4,7 +4,7 @@
 //! and the shape of entries; [`cells`] makes them all from the registries. [`torture`] plays two
 //! kinds of histories on each:
 //!
-//! - **short ones**, cut at every operation in turn ([`each`]), and after one in three of these
+//! - **short ones**, cut at every operation in turn ([`each`]), and after one in four of these
 //!   cuts at every operation of the recovery; what a cut tears is decided by the seed;
 //! - **lives** ([`life`]): many sessions on one device, each cut at a random operation, be it in
 //!   the middle of a recovery, while blocks of the chip go bad.

@@ -289,10 +289,8 @@ impl Usage<'_> {
         // Where a value is long, pages come and go without splits and merges.
         if !changes.iter().any(|change| self.is_long(change)) {
             let (more, fewer) = (puts > 0, puts < changes.len());
-            self.witness.splits +=
-                u64::from(more && after.0.live_pages > before.0.live_pages);
-            self.witness.merges +=
-                u64::from(fewer && after.0.live_pages < before.0.live_pages);
+            self.witness.splits += u64::from(more && after.0.live_pages > before.0.live_pages);
+            self.witness.merges += u64::from(fewer && after.0.live_pages < before.0.live_pages);
         }
         Ok(())
     }
@@ -348,8 +346,7 @@ impl Usage<'_> {
 
     fn get(&mut self, key: &[u8]) -> Result<(), Stop> {
         let mut into = [0; 64];
-        let found =
-            self.index.get(key, 0, &mut into).map_err(|error| Stop::of("a get", error))?;
+        let found = self.index.get(key, 0, &mut into).map_err(|error| Stop::of("a get", error))?;
         let expected = self.truth.latest().entries.get(key);
         let is_right = match (found, expected) {
             (None, None) => true,

@@ -35,6 +35,9 @@ pub struct Kept {
     pub name: Rc<str>,
     /// What a rollback goes back to.
     pub entries: Rc<Entries>,
+    /// The checkpoints that were kept when it was made: a rollback brings these back too, be they
+    /// forgotten since or not.
+    pub older: Rc<[Kept]>,
 }
 
 /// What changes the world.
@@ -44,7 +47,7 @@ pub enum Event {
     Batch(Vec<Change>),
     /// A checkpoint with this name.
     Keep(Rc<str>),
-    /// Back to the checkpoint with this name; later ones are gone.
+    /// Back to the checkpoint with this name: its entries, and the checkpoints of its time.
     RollBack(Rc<str>),
     /// The checkpoint with this name is kept no longer.
     Forget(Rc<str>),
@@ -78,25 +81,31 @@ impl World {
             }
             Event::Keep(name) => {
                 let entries = Rc::new(self.entries.clone());
-                self.kept.push(Kept { name: name.clone(), entries });
+                keep(&mut self.kept, name, entries);
             }
             Event::RollBack(name) => {
-                if let Some(place) = self.place(name) {
-                    self.kept.truncate(place + 1);
-                    self.entries = (*self.kept[place].entries).clone();
+                if let Some(entries) = roll_back(&mut self.kept, name) {
+                    self.entries = (*entries).clone();
                 }
             }
-            Event::Forget(name) => {
-                if let Some(place) = self.place(name) {
-                    self.kept.remove(place);
-                }
-            }
+            Event::Forget(name) => self.kept.retain(|kept| kept.name != *name),
         }
     }
+}
 
-    fn place(&self, name: &str) -> Option<usize> {
-        self.kept.iter().position(|kept| *kept.name == *name)
-    }
+/// Adds a checkpoint with this name to those that are kept.
+fn keep(kept: &mut Vec<Kept>, name: &Rc<str>, entries: Rc<Entries>) {
+    let older = kept.as_slice().into();
+    kept.push(Kept { name: name.clone(), entries, older });
+}
+
+/// Brings back the checkpoints of the time of this one; returns its entries.
+fn roll_back(kept: &mut Vec<Kept>, name: &str) -> Option<Rc<Entries>> {
+    let target = kept.iter().find(|kept| *kept.name == *name)?.clone();
+    *kept = target.older.to_vec();
+    let entries = target.entries.clone();
+    kept.push(target);
+    Some(entries)
 }
 
 /// What was found in an index.
@@ -298,12 +307,10 @@ impl<'s> Search<'s> {
             Event::Batch(changes) => changes.iter().for_each(|change| self.change(change)),
             Event::Keep(name) => {
                 let entries = Rc::new(self.entries.all());
-                self.kept.push(Kept { name: name.clone(), entries });
+                keep(&mut self.kept, name, entries);
             }
             Event::RollBack(name) => {
-                if let Some(place) = self.kept.iter().position(|kept| kept.name == *name) {
-                    self.kept.truncate(place + 1);
-                    let entries = self.kept[place].entries.clone();
+                if let Some(entries) = roll_back(&mut self.kept, name) {
                     self.differing = self.found.differing(&entries);
                     self.entries.rolled_back = Some(entries);
                     self.entries.changes.clear();
@@ -430,7 +437,11 @@ impl fmt::Display for Difference {
         let shown = |bytes: &[u8]| {
             let most = bytes.len().min(8);
             let digits: String = bytes[..most].iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{digits}{} ({} bytes)", if most < bytes.len() { ".." } else { "" }, bytes.len())
+            format!(
+                "{digits}{} ({} bytes)",
+                if most < bytes.len() { ".." } else { "" },
+                bytes.len()
+            )
         };
         let value = |value: &Option<Vec<u8>>| value.as_deref().map_or("nothing".into(), shown);
         let key = shown(&self.key);

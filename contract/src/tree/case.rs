@@ -3,7 +3,7 @@
 use device::{Geometry, NandCosts, SectorGeometry, Sectors};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options, TREES};
-use index::{EntryShape, Index};
+use index::{Durability, EntryShape, Index};
 use sim::SimulatedNand;
 
 use crate::ram_disk::RamDisk;
@@ -105,6 +105,8 @@ pub struct Case {
     pub memory: MemoryLevel,
     /// What the tree stands on.
     pub stand: Stand,
+    /// How much of the tree lasts; each case of a tree has another than the one before.
+    pub durability: Durability,
     /// The seed of the history.
     pub seed: u64,
 }
@@ -127,6 +129,7 @@ pub fn cases(entry: &'static Entry) -> Vec<Case> {
                             shape,
                             memory,
                             stand,
+                            durability: Durability::ALL[cases.len() % 4],
                             seed,
                         });
                     }
@@ -162,12 +165,13 @@ impl Case {
         let parameters: String =
             self.parameters.iter().map(|(name, value)| format!(":{name}={value}")).collect();
         format!(
-            "{}{parameters}/{}/{}/{}/{}/seed-{}",
+            "{}{parameters}/{}/{}/{}/{}/{}/seed-{}",
             self.entry.name,
             self.stand.name(),
             self.page_bytes,
             self.shape.name,
             memory.map_or("", |(_, name)| name),
+            self.durability,
             self.seed
         )
     }
@@ -184,6 +188,8 @@ impl Case {
     /// The device under the case, empty.
     #[must_use]
     pub fn ground(&self, bytes: u64) -> Ground {
+        // Room for the journal, and for the images of pages, of which a small device keeps many.
+        let bytes = if self.durability == Durability::None { bytes } else { 2 * bytes };
         let pages_per_block = 16;
         let blocks = (bytes / u64::from(self.page_bytes * pages_per_block)) as u32 + 12;
         let geometry = Geometry::new(self.page_bytes, pages_per_block, blocks)
@@ -208,7 +214,10 @@ impl Case {
         let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
         let settings = Settings::parse(self.entry.name, self.entry.parameters, given)
             .expect("the case's parameters are the tree's");
-        let mut options = Options::new(self.shape.shape, 0, settings);
+        let mut options = Options {
+            durability: Some(self.durability),
+            ..Options::new(self.shape.shape, 0, settings)
+        };
         let least = (self.entry.least_memory)(&options, medium).expect("the case fits the tree");
         options.memory_bytes = self.memory.bytes(least).max(least);
         options

@@ -138,9 +138,11 @@ impl Cursor for Entries<'_> {
         let entry = self.entries.next();
         self.last = entry.map(|(_, value)| value.as_slice());
         Ok(entry.map(|(key, value)| {
-            let is_whole = value.len() <= self.whole_most;
-            let value = if is_whole { Value::Whole(value) } else { Value::Long(value.len() as u32) };
-            (key.as_slice(), value)
+            if value.len() <= self.whole_most {
+                (key.as_slice(), Value::Whole(value))
+            } else {
+                (key.as_slice(), Value::Long(value.len() as u32))
+            }
         }))
     }
 

@@ -199,6 +199,15 @@ impl PageFile<'_> {
         self.write_record(&bytes[..length]).map(Some)
     }
 
+    /// Pages in use that hold long root records and the directory, and nothing of a tree's.
+    #[must_use]
+    pub fn record_pages(&self) -> u32 {
+        let last = &self.anchor.checkpoint;
+        let roots = self.checkpoints.kept.iter().chain([last]).filter_map(|state| state.root);
+        let records = roots.chain(last.directory);
+        records.map(|record| self.pages_for_long(record.bytes)).sum()
+    }
+
     /// Lets go of the last checkpoint, which is kept if it has a name.
     fn supersede(&mut self) -> Result<()> {
         let last = self.anchor.checkpoint.clone();

@@ -269,10 +269,10 @@ impl<'d> PageFile<'d> {
         self.layout.pages
     }
 
-    /// Pages in use, and pages that are or were: those not in use among them are on the free list.
+    /// Pages in use, and pages that are or were: those not in use among them are on a free list.
     #[must_use]
     pub fn pages_used(&self) -> (u32, u32) {
-        (self.high_water - self.free.pages, self.high_water)
+        (self.high_water - self.free.pages - self.freed.pages, self.high_water)
     }
 
     /// Sectors that the pages in use take.

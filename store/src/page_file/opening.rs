@@ -212,7 +212,7 @@ impl<'d> PageFile<'d> {
             free: FreeList::EMPTY,
             freed: FreeList::EMPTY,
             freed_tail: None,
-            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes)),
+            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes, frames)),
             journal: durability.has_journal().then(journal),
             anchor,
             checkpoints: Checkpoints::default(),

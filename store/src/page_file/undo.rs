@@ -41,8 +41,8 @@ const HEADER_UNITS: u32 = 2;
 /// Checksums of headers are those of addresses that no page has.
 const ADDRESS: u64 = 1 << 62;
 
-/// Units that an image takes in the worst case, when every group has only one.
-const UNITS_PER_IMAGE: u32 = 1 + HEADER_UNITS;
+/// Pages that are touched for each that is changed, at most.
+const TOUCHES_PER_IMAGE: u32 = 4;
 
 /// Images beside the limit that there is always room for: those of one small batch.
 const SPARE_IMAGES: u32 = 32;
@@ -54,6 +54,8 @@ pub(super) struct Undo {
     free_to_change: Box<[u8]>,
     /// Units in use at the checkpoint; those beyond may be overwritten.
     units_at_checkpoint: u32,
+    /// Frames of the page cache.
+    frames: u32,
     /// Units in a chunk.
     chunk: u32,
     /// Images at which a checkpoint is due.
@@ -89,12 +91,13 @@ impl Undo {
         u64::from(sector_bytes)
     }
 
-    pub(super) fn new(layout: Layout, sector_bytes: u32) -> Self {
+    pub(super) fn new(layout: Layout, sector_bytes: u32, frames: u32) -> Self {
         let units = layout.units();
         Undo {
             layout,
             free_to_change: vec![0; units.div_ceil(8) as usize].into_boxed_slice(),
             units_at_checkpoint: 0,
+            frames,
             chunk: (units / 64).clamp(1, 256),
             limit: Self::limit_for(units),
             epoch: 0,
@@ -158,7 +161,7 @@ impl Undo {
 
     /// Pages that trees can have beside what the run takes and may come to need.
     pub(super) fn pages_beside(&self) -> u32 {
-        let reserve = (self.limit + SPARE_IMAGES) * UNITS_PER_IMAGE;
+        let reserve = self.positions_for(self.limit + SPARE_IMAGES);
         let positions = self.start.saturating_add(reserve).max(self.next);
         let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
@@ -168,6 +171,15 @@ impl Undo {
     pub(super) fn pages_left(&self) -> u32 {
         let units = self.next.div_ceil(self.chunk).saturating_mul(self.chunk);
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
+    }
+
+    /// The most positions that `images` images and their headers take. A group is closed when a
+    /// page that was changed since the last one leaves the cache, so after as many other pages were
+    /// touched as the cache has frames; or when its header is full.
+    fn positions_for(&self, images: u32) -> u32 {
+        let left = images.saturating_mul(TOUCHES_PER_IMAGE) / self.frames.max(1);
+        let groups = left + images / self.images_most() + 2;
+        images.saturating_add(groups.min(images) * HEADER_UNITS)
     }
 
     /// The most images that changing `pages` pages makes.
@@ -182,7 +194,7 @@ impl Undo {
 
     /// True if there is room for the images of `pages` changed pages, if `in_use` pages are in use.
     pub(super) fn has_room_for(&self, pages: u32, in_use: u32) -> bool {
-        let positions = self.images_for(pages).saturating_mul(UNITS_PER_IMAGE);
+        let positions = self.positions_for(self.images_for(pages));
         self.next.saturating_add(positions) <= self.positions_beside(in_use)
     }
 

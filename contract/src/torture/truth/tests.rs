@@ -169,6 +169,17 @@ fn a_rollback_to_a_checkpoint_made_since_the_acknowledged_state_is_found() {
 }
 
 #[test]
+fn a_rollback_brings_back_checkpoints_that_were_forgotten_since() {
+    let mut truth = two_names();
+    truth.begin(Event::Forget("a".into()));
+    truth.acknowledge();
+    assert_eq!(find(&truth, &[(1, 1), (2, 1), (3, 1)], &["b"]), Some(0));
+    truth.begin(Event::RollBack("b".into()));
+    assert_eq!(find(&truth, &[(1, 1), (2, 1)], &["a", "b"]), Some(1));
+    assert_eq!(find(&truth, &[(1, 1), (2, 1)], &["b"]), None);
+}
+
+#[test]
 fn without_a_cut_only_the_latest_world_is_right() {
     let truth = three_batches();
     assert_eq!(truth.compare(&found(&[(2, 2), (3, 1), (4, 1)], &[])), Ok(()));

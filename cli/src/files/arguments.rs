@@ -1,0 +1,287 @@
+//! What the file commands understand.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use db::Durability;
+use db::encoding::Type;
+
+use super::place::Place;
+use crate::arguments::{DurabilityWord, ListFormat};
+use crate::numbers;
+
+/// The file commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a database in a file
+    #[command(after_help = TYPES)]
+    Create(Create),
+    /// Let a key have a value
+    #[command(after_help = TYPES)]
+    Put(Put),
+    /// Print the value of a key; if it is absent, nothing, with exit code 1
+    Get(Get),
+    /// Let a key be absent
+    Delete(Delete),
+    /// Print entries in the order of their keys
+    Scan(Scan),
+    /// Put the rows of a file, CSV or JSON lines, into a database
+    #[command(after_help = IMPORT)]
+    Import(Import),
+    /// Write all entries to a file, CSV or JSON lines
+    Export(Export),
+    /// Show how a database stands: its size, its recovery, the health of its chip
+    Stat(Stat),
+    /// Verify every page and invariant, and say what is wrong and where
+    Check(Report),
+    /// Rewrite a database without gaps
+    Compact(Bare),
+    /// Keep the present state under a name, to go back to
+    Checkpoint(Named),
+    /// List the checkpoints that are kept
+    Checkpoints(Report),
+    /// Go back to a checkpoint; what came after it is gone
+    Rollback(Named),
+    /// Keep a checkpoint no longer
+    Forget(Named),
+}
+
+const TYPES: &str = "TYPE is one of\n  \
+    bytes  any bytes; \\xHH stands for the byte HH, \\\\ for a backslash\n  \
+    hex    any bytes, as two hexadecimal digits each\n  \
+    text   UTF-8\n  \
+    i64, u64, f64  numbers, in the order of numbers\n  \
+    time   such as 2013-01-01T10:00:00Z\n  \
+    tuple(TYPE,...)  several of them, written as a JSON array: [\"LGA\",7]";
+
+const IMPORT: &str = "A row is put under its key, whatever was there before. Rows are sorted in \
+    memory and put in batches; the position up to which all rows are safe is kept in FILE.import. \
+    After Ctrl-C, a bad row or a power cut, the same command with --resume goes on there. It makes \
+    sure that the rows before are those that were imported. To begin anew does no harm.";
+
+/// A database.
+#[derive(Args, Debug)]
+pub(crate) struct Home {
+    /// The database: PATH, file:PATH, or nand-file:PATH for a chip imitated in a file
+    #[arg(value_name = "FILE", value_parser = Place::parser())]
+    pub(crate) file: Place,
+    /// Memory for everything [default: 1MiB, or what the database needs]
+    #[arg(long, value_name = "SIZE")]
+    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    pub(crate) memory_total: Option<u64>,
+}
+
+/// What `create` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The tree, such as b-plus or b-plus:fill=90 [default: b-plus]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) tree: Option<String>,
+    /// What the keys are [default: bytes]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) key: Option<Type>,
+    /// What the values are [default: bytes]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) value: Option<Type>,
+    /// Bytes in a page of the tree [default: 4KiB; on a chip, its page]
+    #[arg(long, value_name = "SIZE")]
+    #[arg(value_parser = parse_page, allow_negative_numbers = true)]
+    pub(crate) page: Option<u32>,
+    /// What has to survive a power cut
+    #[arg(long, value_enum, default_value_t = DurabilityWord::Batch)]
+    pub(crate) durability: DurabilityWord,
+    /// How far the file can grow; of a chip, use at most so much [default: 4096 times the memory;
+    /// all of the chip]
+    #[arg(long, value_name = "SIZE")]
+    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    pub(crate) size: Option<u64>,
+    /// The chip that nand-file: imitates [default: winbond-w25n01gv]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) chip: Option<String>,
+    /// The translation layer on the chip [default: page-map]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) ftl: Option<String>,
+    /// Replace what exists under that name, whatever it is
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+impl Create {
+    /// The durability in the library's words.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability.into()
+    }
+}
+
+/// What `put` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Put {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The key
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: String,
+    /// The value
+    #[arg(allow_negative_numbers = true, required_unless_present = "input")]
+    pub(crate) value: Option<String>,
+    /// Take the value from this file, "-" for standard input; bytes and texts are taken as they
+    /// are
+    #[arg(long, value_name = "PATH", conflicts_with = "value")]
+    pub(crate) input: Option<PathBuf>,
+}
+
+/// What `get` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The key
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: String,
+    /// Print the bytes of the value as they are stored
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+/// What `delete` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The key
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: String,
+}
+
+/// What `scan` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The lowest key; of a tuple, the first components are enough
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    pub(crate) from: Option<String>,
+    /// The key before which it ends
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    pub(crate) to: Option<String>,
+    /// Only keys that begin so; of a tuple, its first components
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<String>,
+    /// From the highest key to the lowest
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// At most N entries
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = numbers::parse_count)]
+    pub(crate) limit: Option<u64>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}
+
+/// How rows stand in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowFormat {
+    /// Comma-separated values
+    Csv,
+    /// A JSON object a line
+    Jsonl,
+}
+
+/// What `import` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Import {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The rows: a file, which may be compressed with zstd, or "-" for standard input
+    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) rows: RowOptions,
+    /// The file has no heading: COL are numbers from 1
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// Go on with an import that was broken off
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Memory in which rows are sorted before they are put
+    #[arg(long, value_name = "SIZE", default_value = "32MiB")]
+    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    pub(crate) buffer: u64,
+}
+
+/// What `export` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The file to write, or "-" for standard output
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) rows: RowOptions,
+}
+
+/// What rows look like, in `import` and `export`.
+#[derive(Args, Debug)]
+pub(crate) struct RowOptions {
+    /// How the rows stand there [default: by the name's ending; csv]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<RowFormat>,
+    /// The column of the keys; of tuples, one a component: a,b,@row. @row is the row's number,
+    /// from 0, in an import [default: key; in an import, else the first]
+    #[arg(long, value_name = "COL")]
+    pub(crate) key: Option<String>,
+    /// The column of the values [default: value; in an import, else the second of two]
+    #[arg(long, value_name = "COL")]
+    pub(crate) value: Option<String>,
+}
+
+/// What `stat` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Stat {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// Don't count the entries, which reads them all
+    #[arg(long)]
+    pub(crate) no_count: bool,
+    /// The chip, for the life that is left of it
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) chip: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}
+
+/// What `check` and `checkpoints` understand.
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}
+
+/// What `compact` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Bare {
+    #[command(flatten)]
+    pub(crate) home: Home,
+}
+
+/// What `checkpoint`, `rollback` and `forget` understand.
+#[derive(Args, Debug)]
+pub(crate) struct Named {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The checkpoint, 1 to 64 bytes
+    pub(crate) name: String,
+}
+
+/// Reads the size of a page.
+fn parse_page(text: &str) -> Result<u32, String> {
+    let bytes = numbers::parse_size(text)?;
+    u32::try_from(bytes).map_err(|_| "expected a size in bytes, such as 4096 or 4KiB".to_owned())
+}

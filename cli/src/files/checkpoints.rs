@@ -1,0 +1,97 @@
+//! `flashtree checkpoint`, `checkpoints`, `rollback` and `forget`.
+
+use db::{Database, Error};
+use serde::Serialize;
+
+use super::arguments::{Named, Report};
+use super::{FileFailure, import, opening};
+use crate::arguments::ListFormat;
+use crate::failure::{self, Failure};
+use crate::output::{self, Sheet};
+
+/// Keeps the present state under a name.
+///
+/// # Errors
+/// The name is taken or impossible, or the database can't be written.
+pub(super) fn keep(arguments: &Named, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let mut database = opening::to_write(&arguments.home, quiet)?;
+    database.checkpoint(&arguments.name).map_err(FileFailure::of(path))?;
+    opening::close(database, path)
+}
+
+/// A checkpoint as JSON has it.
+#[derive(Serialize)]
+pub(super) struct Row {
+    name: String,
+    id: u64,
+}
+
+/// The checkpoints that `database` keeps.
+pub(super) fn rows(database: &Database<'_>) -> Vec<Row> {
+    let kept = database.checkpoints().iter();
+    kept.map(|kept| Row { name: kept.name.clone(), id: kept.id.0 }).collect()
+}
+
+/// Lists the checkpoints, the oldest first.
+///
+/// # Errors
+/// The database can't be read.
+pub(super) fn list(arguments: &Report, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let database = opening::to_read(&arguments.home, quiet)?;
+    let rows = rows(&database);
+    let text = match arguments.format {
+        ListFormat::Json => output::json(&rows)?,
+        ListFormat::Table if rows.is_empty() => String::new(),
+        ListFormat::Table => {
+            let mut sheet = Sheet { text_columns: vec![0], ..Sheet::of_text(&["name", "number"]) };
+            sheet.rows = rows.into_iter().map(|row| vec![row.name, row.id.to_string()]).collect();
+            sheet.to_text()
+        }
+    };
+    output::print(&text)?;
+    opening::close(database, path)
+}
+
+/// Goes back to a checkpoint.
+///
+/// # Errors
+/// There is no such checkpoint, or the database can't be written.
+pub(super) fn roll_back(arguments: &Named, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let mut database = opening::to_write(&arguments.home, quiet)?;
+    check_name(&database, arguments)?;
+    // What was imported since then is gone, so no import can go on.
+    import::forget(path);
+    database.rollback(&arguments.name).map_err(FileFailure::of(path))?;
+    opening::close(database, path)
+}
+
+/// Keeps a checkpoint no longer.
+///
+/// # Errors
+/// There is no such checkpoint, or the database can't be written.
+pub(super) fn forget(arguments: &Named, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let mut database = opening::to_write(&arguments.home, quiet)?;
+    check_name(&database, arguments)?;
+    let forgotten: Result<(), Error> = database.forget(&arguments.name);
+    forgotten.map_err(FileFailure::of(path))?;
+    opening::close(database, path)
+}
+
+/// Refuses a name that no checkpoint has, and suggests one that is like it.
+fn check_name(database: &Database<'_>, arguments: &Named) -> Result<(), FileFailure> {
+    let kept = database.checkpoints();
+    let name = &arguments.name;
+    if kept.iter().any(|kept| kept.name == *name) {
+        return Ok(());
+    }
+    Err(FileFailure::NoCheckpoint {
+        path: arguments.home.file.path().to_owned(),
+        name: name.clone(),
+        near: failure::near(name, kept.iter().map(|kept| kept.name.as_str())),
+        all: kept.len(),
+    })
+}

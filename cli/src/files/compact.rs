@@ -1,0 +1,33 @@
+//! `flashtree compact`.
+
+use db::Database;
+
+use super::arguments::Bare;
+use super::{FileFailure, opening};
+use crate::failure::Failure;
+use crate::numbers::{rounded_size, thousands};
+use crate::output;
+use crate::progress::Counter;
+
+/// Rewrites a database without gaps.
+///
+/// # Errors
+/// It is in use or can't be read, keeps checkpoints, or there is no room.
+pub(super) fn run(arguments: &Bare, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let bar = Counter::new(quiet, "compacting", None);
+    let compacted =
+        opening::with_memory(&arguments.home, |options| Database::compact(path, options));
+    bar.finish();
+    let done = compacted.map_err(FileFailure::of(path))?;
+    if !quiet {
+        output::remark(&format!(
+            "{}: {} entries, {} before, {} now",
+            path.display(),
+            thousands(done.entries),
+            rounded_size(done.bytes_before),
+            rounded_size(done.bytes_after)
+        ));
+    }
+    Ok(())
+}

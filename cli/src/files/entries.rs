@@ -1,0 +1,118 @@
+//! `flashtree put`, `get` and `delete`.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use db::Database;
+use db::encoding::Type;
+
+use super::arguments::{Delete, Get, Put};
+use super::{FileFailure, opening};
+use crate::failure::Failure;
+use crate::output;
+
+/// Bytes of a long value that are printed at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Lets a key have a value.
+///
+/// # Errors
+/// Key or value are not of their types or too long, or the database can't be written.
+pub(super) fn put(arguments: &Put, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
+    let value = match (&arguments.value, &arguments.input) {
+        (Some(text), _) => bytes_of("VALUE", database.value_type(), text)?,
+        (None, Some(input)) => read_value(database.value_type(), input)?,
+        (None, None) => Vec::new(),
+    };
+    database.put(key, value).map_err(FileFailure::of(path))?;
+    opening::close(database, path)
+}
+
+/// Prints the value of a key.
+///
+/// # Errors
+/// The key is absent or not of its type, or the database can't be read.
+pub(super) fn get(arguments: &Get, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let mut database = opening::to_read(&arguments.home, quiet)?;
+    let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
+    if arguments.raw {
+        print_raw(&mut database, &key, path)?;
+    } else {
+        let value = database.get(&key).map_err(FileFailure::of(path))?;
+        let value = value.ok_or(FileFailure::Absent)?;
+        let kind = database.value_type();
+        let text = kind.to_text(&value).map_err(|source| FileFailure::Stored {
+            path: path.to_owned(),
+            what: "value",
+            kind: kind.to_string(),
+            source,
+        })?;
+        output::print(&(text + "\n"))?;
+    }
+    opening::close(database, path)
+}
+
+/// Lets a key be absent.
+///
+/// # Errors
+/// The key is not of its type, or the database can't be written.
+pub(super) fn delete(arguments: &Delete, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
+    database.delete(key).map_err(FileFailure::of(path))?;
+    opening::close(database, path)
+}
+
+/// The bytes of an argument of the command line.
+///
+/// # Errors
+/// [`FileFailure::Argument`].
+pub(super) fn bytes_of(
+    argument: &'static str,
+    kind: &Type,
+    text: &str,
+) -> Result<Vec<u8>, FileFailure> {
+    let bad = |source| FileFailure::Argument { argument, kind: kind.to_string(), source };
+    kind.to_bytes(text).map_err(bad)
+}
+
+/// Reads a value from a file. Bytes and texts are what is in it, of others it is the text form.
+fn read_value(kind: &Type, input: &Path) -> Result<Vec<u8>, FileFailure> {
+    let unread = |source| FileFailure::Read { path: PathBuf::from(input), source };
+    let mut bytes = Vec::new();
+    match input == Path::new("-") {
+        true => io::stdin().lock().read_to_end(&mut bytes),
+        false => File::open(input).and_then(|mut file| file.read_to_end(&mut bytes)),
+    }
+    .map_err(unread)?;
+    if matches!(kind, Type::Bytes | Type::Hex) {
+        return Ok(bytes);
+    }
+    let bad = |source| FileFailure::Argument { argument: "VALUE", kind: kind.to_string(), source };
+    let text = Type::Text.to_text(&bytes).map_err(bad)?;
+    match kind {
+        Type::Text => Ok(bytes),
+        _ => kind.to_bytes(text.trim()).map_err(bad),
+    }
+}
+
+/// Prints a value as it is stored, in pieces.
+fn print_raw(database: &mut Database<'_>, key: &[u8], path: &Path) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let mut piece = vec![0; PIECE_BYTES];
+    let (mut offset, mut length) = (0, 1);
+    while offset < length {
+        let whole = database.get_into(key, offset, &mut piece).map_err(FileFailure::of(path))?;
+        length = whole.ok_or(FileFailure::Absent)?;
+        let read = (length - offset.min(length)).min(PIECE_BYTES as u32);
+        out.write_all(&piece[..read as usize]).map_err(Failure::Print)?;
+        offset += read;
+    }
+    out.flush().map_err(Failure::Print)
+}

@@ -1,0 +1,194 @@
+//! What can end a file command.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use db::{Error, encoding};
+
+/// Why a file command ends before or after its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileFailure {
+    /// The database refused or failed.
+    #[error("{}", line(.path, .source))]
+    Database { path: PathBuf, source: Error },
+    /// A database that must be recovered, and can't be written.
+    #[error(
+        "{}: it was not closed and has to be recovered, but can't be opened for writing: {source}",
+        path.display()
+    )]
+    Unrecoverable { path: PathBuf, source: Error },
+    /// A key or a value on the command line that is none.
+    #[error("{argument}: {source}; {argument} is of type {kind}")]
+    Argument { argument: &'static str, kind: String, source: encoding::Error },
+    /// Keys that have no beginnings.
+    #[error("--prefix means nothing for keys of type {kind}; give --from and --to")]
+    NoPrefix { kind: String },
+    /// An option that does not go with the rest.
+    #[error("{0}")]
+    Option(&'static str),
+    /// The chip to imitate can't be used.
+    #[error("--chip: {0}")]
+    Chip(String),
+    /// What stands in a database is not of the type that it says.
+    #[error("{}: a {what} is not of type {kind}: {source}; see flashtree check", path.display())]
+    Stored { path: PathBuf, what: &'static str, kind: String, source: encoding::Error },
+    /// A get of a key that is absent; nothing is said.
+    #[error("the key is absent")]
+    Absent,
+    /// A checkpoint that does not exist.
+    #[error("{}: no checkpoint \"{name}\" is kept{}", path.display(), kept(.near, *.all))]
+    NoCheckpoint { path: PathBuf, name: String, near: Vec<String>, all: usize },
+    /// A check that found something.
+    #[error(
+        "{}: {findings}; what can still be read can be exported, the rest has to come from a copy",
+        path.display()
+    )]
+    Findings { path: PathBuf, findings: String },
+    /// The rows can't be read.
+    #[error("can't read {}: {source}; name a file that can be read, or - for standard input", shown(.path))]
+    Read { path: PathBuf, source: io::Error },
+    /// A column that the input does not have.
+    #[error("{}: there is no column \"{column}\"{}", shown(.path), columns(.near, .found))]
+    NoColumn { path: PathBuf, column: String, near: Vec<String>, found: Vec<String> },
+    /// Nothing says which columns are meant.
+    #[error("{}: which column holds the {what}? Give --{what}; there are {}", shown(.path), list(.found))]
+    WhichColumn { path: PathBuf, what: &'static str, found: Vec<String> },
+    /// Columns that do not fit a type.
+    #[error("--{what} names {given} columns, and the {what}s are of type {kind}: name {wanted}")]
+    Columns { what: &'static str, given: usize, kind: String, wanted: String },
+    /// A row that can't be put.
+    #[error("{}, line {line}: {fault}; {}", shown(.path), imported(*.safe))]
+    Row { path: PathBuf, line: u64, fault: String, safe: u64 },
+    /// An input that is not the one that was begun with.
+    #[error(
+        "{}: its first {rows} rows are not those that were imported; give the same rows, or begin \
+         anew without --resume",
+        shown(.path)
+    )]
+    OtherRows { path: PathBuf, rows: u64 },
+    /// A database that does not hold what its bookmark says.
+    #[error(
+        "{}: it does not hold the rows that were imported; begin anew without --resume",
+        path.display()
+    )]
+    OtherState { path: PathBuf },
+    /// A file without rows and heading.
+    #[error("{}: it is empty; a file of CSV begins with the names of its columns", shown(.path))]
+    Empty { path: PathBuf },
+    /// The rows would come from or go to the database itself.
+    #[error("{}: this is a database; name another file for the rows", path.display())]
+    Itself { path: PathBuf },
+    /// Ctrl-C in an import.
+    #[error("ended by Ctrl-C; {}", goes_on(*.safe))]
+    ImportInterrupted { safe: u64 },
+    /// Ctrl-C in something that leaves no trace.
+    #[error("ended by Ctrl-C; run it again")]
+    Interrupted,
+}
+
+impl FileFailure {
+    /// Says which database `source` is about.
+    pub(crate) fn of(path: &Path) -> impl FnOnce(Error) -> FileFailure + '_ {
+        move |source| FileFailure::Database { path: path.to_owned(), source }
+    }
+
+    /// True for wrong usage.
+    pub(crate) fn is_usage(&self) -> bool {
+        match self {
+            FileFailure::Database { source, .. } => is_choice(source),
+            FileFailure::Argument { .. }
+            | FileFailure::NoPrefix { .. }
+            | FileFailure::Option(_)
+            | FileFailure::Chip(_)
+            | FileFailure::NoColumn { .. }
+            | FileFailure::WhichColumn { .. }
+            | FileFailure::Columns { .. }
+            | FileFailure::Itself { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// True if an option of the user is what is wrong.
+fn is_choice(error: &Error) -> bool {
+    use index::Error as Index;
+    match error {
+        Error::Unknown { .. }
+        | Error::BadOption { .. }
+        | Error::LittleMemory { .. }
+        | Error::Encoding(_) => true,
+        Error::Index(inner) => matches!(
+            inner,
+            Index::UnknownParameter { .. } | Index::BadParameter { .. } | Index::WrongMedium { .. }
+                | Index::Store(store::Error::NodeSize { .. } | store::Error::Anchor { .. })
+        ),
+        _ => false,
+    }
+}
+
+/// What is said of a database's error: the words of the library, where the program has none of its
+/// own.
+fn line(path: &Path, error: &Error) -> String {
+    let path = path.display();
+    match error {
+        Error::Missing { .. } => {
+            format!("{path}: there is no such file; make it with flashtree create {path}")
+        }
+        Error::Exists { .. } => {
+            format!("{path}: it exists already; name another file, or give --overwrite")
+        }
+        Error::InUse { .. } => {
+            format!("{path}: it is in use by another process; end that first, and try again")
+        }
+        Error::LittleMemory { have, need } => format!(
+            "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
+        ),
+        Error::NotAPlainFile => format!(
+            "{path}: only a database in a plain file can be compacted; export it, and import it \
+             into a new one"
+        ),
+        Error::CheckpointsKept { count } => format!(
+            "{path}: {count} named checkpoints are kept, which compacting would lose; see \
+             flashtree checkpoints {path}, and forget them"
+        ),
+        Error::Io { .. } | Error::File(_) => error.to_string(),
+        _ => format!("{path}: {error}"),
+    }
+}
+
+fn kept(near: &[String], all: usize) -> String {
+    match (near, all) {
+        ([near, ..], _) => format!("; did you mean {near}?"),
+        ([], 0) => "; there is none at all".to_owned(),
+        ([], _) => "; see flashtree checkpoints".to_owned(),
+    }
+}
+
+fn columns(near: &[String], found: &[String]) -> String {
+    match near {
+        [near, ..] => format!("; did you mean {near}?"),
+        [] => format!("; there are {}", list(found)),
+    }
+}
+
+/// Some names, or the first of many.
+fn list(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > MOST { format!("{shown} and others") } else { shown }
+}
+
+/// What an input is called.
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn imported(rows: u64) -> String {
+    let rows = crate::numbers::thousands(rows);
+    format!("the {rows} rows before it are imported, --resume goes on behind them")
+}
+
+fn goes_on(rows: u64) -> String {
+    let rows = crate::numbers::thousands(rows);
+    format!("{rows} rows are imported for good, and the same command with --resume goes on")
+}

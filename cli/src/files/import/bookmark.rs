@@ -1,0 +1,94 @@
+//! How far an import came: the file `FILE.import` beside the database.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// So many rows are safe in the database, and this is the checksum of their keys and values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Bookmark {
+    /// Rows.
+    pub(super) rows: u64,
+    /// CRC-32C of the lengths, keys and values, one behind the other.
+    pub(super) checksum: u32,
+}
+
+impl Bookmark {
+    /// The file of the database at `path`.
+    pub(super) fn path(path: &Path) -> PathBuf {
+        let mut name = OsString::from(path);
+        name.push(".import");
+        PathBuf::from(name)
+    }
+
+    /// The bookmark of the database at `path`. One that is damaged is none: to begin anew is
+    /// always right.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(Self::path(path)).ok()?).ok()
+    }
+
+    /// Replaces the bookmark.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let path = Self::path(path);
+        let mut temporary = OsString::from(&path);
+        temporary.push(".new");
+        fs::write(&temporary, serde_json::to_vec(self)?)?;
+        fs::rename(&temporary, path)
+    }
+
+    /// Takes the bookmark away, if there is one.
+    pub(super) fn remove(path: &Path) {
+        // Where there is none, none is to be removed; one that stays only says less than is true.
+        drop(fs::remove_file(Self::path(path)));
+    }
+
+    /// Moves on behind a row.
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.rows += 1;
+        let mut lengths = [0; 16];
+        lengths[..8].copy_from_slice(&(key.len() as u64).to_le_bytes());
+        lengths[8..].copy_from_slice(&(value.len() as u64).to_le_bytes());
+        for part in [&lengths[..], key, value] {
+            self.checksum = crc32c::crc32c_append(self.checksum, part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bookmark;
+
+    #[test]
+    fn a_bookmark_is_read_as_it_was_written_and_damage_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        assert_eq!(Bookmark::read(&path), None);
+        let mut bookmark = Bookmark::default();
+        bookmark.add(b"key", b"value");
+        bookmark.write(&path).unwrap();
+        assert_eq!(Bookmark::read(&path), Some(bookmark));
+        std::fs::write(Bookmark::path(&path), "{\"rows\":").unwrap();
+        assert_eq!(Bookmark::read(&path), None);
+        Bookmark::remove(&path);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn other_rows_have_another_checksum() {
+        let after = |rows: &[(&str, &str)]| {
+            let mut bookmark = Bookmark::default();
+            rows.iter().for_each(|(key, value)| bookmark.add(key.as_bytes(), value.as_bytes()));
+            bookmark
+        };
+        let one = after(&[("a", "bc"), ("d", "e")]);
+        assert_ne!(one, after(&[("ab", "c"), ("d", "e")]));
+        assert_ne!(one, after(&[("d", "e"), ("a", "bc")]));
+        assert_eq!(one, after(&[("a", "bc"), ("d", "e")]));
+    }
+}

@@ -1,0 +1,104 @@
+//! Rows of comma-separated values.
+
+use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
+use db::encoding::{Error, Type};
+
+use super::source::{Meter, Source};
+use super::{Entry, RowFault, fields};
+use crate::files::FileFailure;
+use crate::files::arguments::Import;
+use crate::files::columns::{Column, Columns, Heading};
+
+/// What may stand before the first heading.
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
+/// A table, with keys and values in some of its columns.
+pub(super) struct CsvRows {
+    reader: Reader<Source>,
+    meter: Meter,
+    columns: Columns,
+    types: (Type, Type),
+    record: ByteRecord,
+    /// The first row where there is no heading, which was read to count the columns.
+    first: bool,
+}
+
+impl CsvRows {
+    /// Reads the heading, and finds the columns.
+    ///
+    /// # Errors
+    /// There is nothing to read, or a column is not there.
+    pub(super) fn open(
+        source: Source,
+        arguments: &Import,
+        types: (Type, Type),
+    ) -> Result<Self, FileFailure> {
+        let meter = source.meter();
+        let mut reader = ReaderBuilder::new().has_headers(false).from_reader(source);
+        let mut record = ByteRecord::new();
+        let path = &arguments.input;
+        let is_there = reader.read_byte_record(&mut record).map_err(|error| match fault(error) {
+            RowFault::Unreadable(source) => FileFailure::Read { path: path.clone(), source },
+            RowFault::Bad { line, what: fault } => {
+                FileFailure::Row { path: path.clone(), line, fault, safe: 0 }
+            }
+        })?;
+        if !is_there {
+            return Err(FileFailure::Empty { path: path.clone() });
+        }
+        let names: Vec<String> = match arguments.no_header {
+            true => (1..=record.len()).map(|number| number.to_string()).collect(),
+            false => record.iter().map(heading).collect(),
+        };
+        let options = (arguments.rows.key.as_deref(), arguments.rows.value.as_deref());
+        let columns = Heading { path, names: &names }.find(options, (&types.0, &types.1))?;
+        Ok(CsvRows { reader, meter, columns, types, record, first: arguments.no_header })
+    }
+
+    /// Reads row `number`; false at the end.
+    pub(super) fn next(&mut self, number: u64, into: &mut Entry) -> Result<bool, RowFault> {
+        if !std::mem::take(&mut self.first)
+            && !self.reader.read_byte_record(&mut self.record).map_err(fault)?
+        {
+            return Ok(false);
+        }
+        self.meter.end_row();
+        into.line = self.record.position().map_or(0, csv::Position::line);
+        let number = number.to_string();
+        let column = |column: &Column| match column {
+            Column::Field(place) => self.record.get(*place).unwrap_or_default(),
+            Column::Row => number.as_bytes(),
+        };
+        let bad = |what: &str, error: Error| RowFault::Bad {
+            line: into.line,
+            what: format!("the {what}: {error}"),
+        };
+        let key = self.columns.key.iter().map(column);
+        fields::encode(&self.types.0, key, &mut into.key).map_err(|error| bad("key", error))?;
+        let value = self.columns.value.iter().map(column);
+        fields::encode(&self.types.1, value, &mut into.value)
+            .map_err(|error| bad("value", error))?;
+        Ok(true)
+    }
+
+    /// How much was read.
+    pub(super) const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+fn heading(field: &[u8]) -> String {
+    String::from_utf8_lossy(field).trim_start_matches(BYTE_ORDER_MARK).trim().to_owned()
+}
+
+fn fault(error: csv::Error) -> RowFault {
+    let line = error.position().map_or(1, csv::Position::line);
+    match error.into_kind() {
+        ErrorKind::Io(error) => RowFault::Unreadable(error),
+        ErrorKind::UnequalLengths { expected_len, len, .. } => RowFault::Bad {
+            line,
+            what: format!("{len} fields where the first line has {expected_len}"),
+        },
+        _ => RowFault::Bad { line, what: "this is no row of CSV".to_owned() },
+    }
+}

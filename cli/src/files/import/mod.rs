@@ -1,0 +1,381 @@
+//! `flashtree import`.
+//!
+//! Rows are read into a chunk, sorted by key, and put in batches: so pages that many keys share
+//! are written once a chunk, and not once a row. After each chunk the database is synced, and only
+//! then the [`Bookmark`] moves behind its rows. A put replaces what is there, so rows that are put
+//! once more, because the process ended between a batch and the bookmark, do no harm.
+
+mod bookmark;
+mod chunk;
+mod csv_rows;
+mod fields;
+mod json_rows;
+mod source;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use db::{Batch, Database, Durability, Error};
+
+use super::arguments::{Import, RowFormat};
+use super::{FileFailure, opening};
+use crate::failure::Failure;
+use crate::numbers::{seconds, thousands, three_digits};
+use crate::output;
+use crate::progress::{self, Counter};
+use bookmark::Bookmark;
+use chunk::Chunk;
+use csv_rows::CsvRows;
+use json_rows::JsonRows;
+use source::Source;
+
+/// The most entries in a batch.
+const BATCH_ENTRIES: usize = 4096;
+
+/// The most bytes in a batch of several entries, if the journal takes that.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// The most memory for sorting: places in it have 32 bits.
+const BUFFER_BYTES_MOST: u64 = 1 << 30;
+
+/// Rows between two looks at the progress.
+const STEP: u64 = 1 << 10;
+
+/// Puts the rows of a file into a database.
+///
+/// # Errors
+/// The rows can't be read or do not fit, the database can't be written, or Ctrl-C.
+pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
+    let path = arguments.home.file.path();
+    check_foreign(path, &arguments.input)?;
+    if arguments.buffer > BUFFER_BYTES_MOST {
+        return Err(FileFailure::Option("--buffer takes at most 1GiB").into());
+    }
+    let database = opening::to_write(&arguments.home, quiet)?;
+    let durability = database.stats().map_err(FileFailure::of(path))?.recovery.durability;
+    let begun = Bookmark::read(path);
+    let begun = match begun {
+        Some(begun) if !arguments.resume => {
+            if !quiet {
+                output::remark(&format!(
+                    "an import was broken off after {} rows, and --resume would go on there; this \
+                     one begins anew",
+                    thousands(begun.rows)
+                ));
+            }
+            None
+        }
+        other => other,
+    };
+    progress::catch_interrupts();
+    let rows = Rows::open(arguments, &database)?;
+    let bar = Counter::new(quiet, "importing", rows.source().bytes());
+    let job = Job {
+        path,
+        input: &arguments.input,
+        durability,
+        done: Bookmark::default(),
+        read: Bookmark::default(),
+        batch_bytes: batch_bytes(&database),
+        database,
+        bar,
+    };
+    job.run(rows, begun, arguments.buffer as usize, quiet)
+}
+
+fn batch_bytes(database: &Database<'_>) -> usize {
+    let journal = database.stats().map_or(0, |stats| stats.recovery.journal_bytes_most);
+    match usize::try_from(journal / 4) {
+        Ok(0) | Err(_) => BATCH_BYTES,
+        Ok(bytes) => bytes.min(BATCH_BYTES),
+    }
+}
+
+/// Takes the bookmark of an import that was broken off away.
+pub(super) fn forget(path: &Path) {
+    Bookmark::remove(path);
+}
+
+/// How the rows in a file stand, if the user does not say: as its name ends.
+pub(super) fn format_of(given: Option<RowFormat>, path: &Path) -> RowFormat {
+    let name = path.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".zst").unwrap_or(&name);
+    let is_json = [".jsonl", ".ndjson", ".json"].iter().any(|ending| name.ends_with(ending));
+    given.unwrap_or(if is_json { RowFormat::Jsonl } else { RowFormat::Csv })
+}
+
+/// Refuses rows that come from, or go to, a database.
+///
+/// # Errors
+/// [`FileFailure::Itself`].
+pub(super) fn check_foreign(database: &Path, rows: &Path) -> Result<(), FileFailure> {
+    let is_same = match (database.canonicalize(), rows.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    };
+    if is_same {
+        return Err(FileFailure::Itself { path: rows.to_owned() });
+    }
+    Ok(())
+}
+
+/// Tells how many rows went, and how fast.
+pub(super) fn tell_rows(done: &str, rows: u64, time: Duration) {
+    let rate = rows as f64 / time.as_secs_f64().max(1e-9);
+    output::remark(&format!(
+        "{} rows {done} in {}, {} a second",
+        thousands(rows),
+        seconds(time.as_secs_f64()),
+        three_digits(rate)
+    ));
+}
+
+/// Why a row could not be read.
+enum RowFault {
+    /// The system refused.
+    Unreadable(std::io::Error),
+    /// What stands in this line is no row.
+    Bad { line: u64, what: String },
+}
+
+/// Rows of either kind.
+enum Rows {
+    Csv(CsvRows),
+    Json(JsonRows),
+}
+
+impl Rows {
+    fn open(arguments: &Import, database: &Database<'_>) -> Result<Self, FileFailure> {
+        let source = Source::open(&arguments.input)?;
+        let types = (database.key_type().clone(), database.value_type().clone());
+        match format_of(arguments.rows.format, &arguments.input) {
+            RowFormat::Csv => CsvRows::open(source, arguments, types).map(Rows::Csv),
+            RowFormat::Jsonl => JsonRows::open(source, arguments, types).map(Rows::Json),
+        }
+    }
+
+    /// Reads key and value of row `number`; false at the end.
+    fn next(&mut self, number: u64, into: &mut Entry) -> Result<bool, RowFault> {
+        match self {
+            Rows::Csv(rows) => rows.next(number, into),
+            Rows::Json(rows) => rows.next(number, into),
+        }
+    }
+
+    const fn source(&self) -> &source::Meter {
+        match self {
+            Rows::Csv(rows) => rows.meter(),
+            Rows::Json(rows) => rows.meter(),
+        }
+    }
+}
+
+/// A key and a value as they are stored, and the line that they come from.
+#[derive(Debug, Default)]
+struct Entry {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    line: u64,
+}
+
+/// An import at work.
+struct Job<'j> {
+    database: Database<'static>,
+    path: &'j Path,
+    input: &'j Path,
+    durability: Durability,
+    /// Rows that are put and safe.
+    done: Bookmark,
+    /// Rows that are read.
+    read: Bookmark,
+    batch_bytes: usize,
+    bar: Counter,
+}
+
+impl Job<'_> {
+    fn run(
+        mut self,
+        mut rows: Rows,
+        begun: Option<Bookmark>,
+        buffer: usize,
+        quiet: bool,
+    ) -> Result<(), Failure> {
+        let start = Instant::now();
+        if let Some(begun) = begun {
+            self.skip(&mut rows, &begun)?;
+            if !quiet {
+                output::remark(&format!("going on behind row {}", thousands(begun.rows)));
+            }
+        }
+        let skipped = self.done.rows;
+        self.put_all(&mut rows, buffer)?;
+        self.bar.finish();
+        let (path, rows) = (self.path, self.done.rows - skipped);
+        opening::close(self.database, path)?;
+        Bookmark::remove(path);
+        if !quiet {
+            tell_rows("imported", rows, start.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Reads the rows that are in the database already, and makes sure that they are the same.
+    fn skip(&mut self, rows: &mut Rows, begun: &Bookmark) -> Result<(), Failure> {
+        let other = FileFailure::OtherRows { path: self.input.to_owned(), rows: begun.rows };
+        let mut entry = Entry::default();
+        while self.read.rows < begun.rows {
+            match rows.next(self.read.rows, &mut entry) {
+                Ok(true) => self.read.add(&entry.key, &entry.value),
+                Ok(false) | Err(RowFault::Bad { .. }) => return Err(other.into()),
+                Err(RowFault::Unreadable(source)) => {
+                    return Err(FileFailure::Read { path: self.input.to_owned(), source }.into());
+                }
+            }
+            self.step(rows)?;
+        }
+        if self.read != *begun {
+            return Err(other.into());
+        }
+        let held = begun.rows == 0 || self.database.contains(&entry.key).map_err(self.failed())?;
+        if !held {
+            return Err(FileFailure::OtherState { path: self.path.to_owned() }.into());
+        }
+        self.done = self.read;
+        Ok(())
+    }
+
+    fn put_all(&mut self, rows: &mut Rows, buffer: usize) -> Result<(), Failure> {
+        let mut chunk = Chunk::new(buffer);
+        let mut entry = Entry::default();
+        loop {
+            let fault = loop {
+                match rows.next(self.read.rows, &mut entry) {
+                    Ok(true) => {}
+                    Ok(false) => break Some(None),
+                    Err(fault) => break Some(Some(fault)),
+                }
+                self.read.add(&entry.key, &entry.value);
+                chunk.add(&entry);
+                self.step(rows)?;
+                if chunk.is_full() {
+                    break None;
+                }
+            };
+            self.put_chunk(&mut chunk)?;
+            match fault {
+                None => {}
+                // Ctrl-C ends the program that fills a pipe as well: this is no end of the rows.
+                Some(None) if progress::interrupted() => return Err(self.interrupted()),
+                Some(None) => return Ok(()),
+                Some(Some(fault)) => return Err(self.broken_off(fault)),
+            }
+        }
+    }
+
+    /// Shows the progress, and minds Ctrl-C.
+    fn step(&self, rows: &Rows) -> Result<(), Failure> {
+        if !self.read.rows.is_multiple_of(STEP) {
+            return Ok(());
+        }
+        match rows.source().bytes() {
+            Some(_) => self.bar.set(rows.source().read()),
+            None => self.bar.set(self.read.rows),
+        }
+        if progress::interrupted() {
+            return Err(self.interrupted());
+        }
+        Ok(())
+    }
+
+    /// Puts all entries of `chunk`, and makes them safe.
+    fn put_chunk(&mut self, chunk: &mut Chunk) -> Result<(), Failure> {
+        chunk.sort();
+        let mut batch = Batch::new();
+        let mut first = 0;
+        while first < chunk.len() {
+            if progress::interrupted() {
+                return Err(self.interrupted());
+            }
+            let end = chunk.fill(first, (BATCH_ENTRIES, self.batch_bytes), &mut batch);
+            match self.database.write(&batch) {
+                Ok(()) => first = end,
+                Err(Error::Index(index::Error::Store(store::Error::LongBatch { .. })))
+                    if end > first + 1 =>
+                {
+                    self.batch_bytes /= 2;
+                }
+                Err(error) => return Err(self.refused(error, chunk, first, end)),
+            }
+        }
+        chunk.clear();
+        self.keep_place()
+    }
+
+    /// Makes all that was put safe, and moves the bookmark.
+    fn keep_place(&mut self) -> Result<(), Failure> {
+        // Without durability nothing is safe before the end.
+        if self.durability == Durability::None {
+            return Ok(());
+        }
+        self.database.sync().map_err(self.failed())?;
+        self.done = self.read;
+        self.done.write(self.path).map_err(|source| Failure::Write {
+            path: Bookmark::path(self.path),
+            source,
+        })
+    }
+
+    /// What is said of a batch that was refused: which row it is, where one is to blame.
+    fn refused(&mut self, error: Error, chunk: &Chunk, first: usize, end: usize) -> Failure {
+        if !is_about_entry(&error) {
+            return self.failed()(error).into();
+        }
+        for place in first..end {
+            let (key, value, line) = chunk.entry(place);
+            match self.database.put(key, value) {
+                Err(error) if is_about_entry(&error) => {
+                    let what = error.to_string();
+                    return self.broken_off(RowFault::Bad { line, what });
+                }
+                Err(error) => return self.failed()(error).into(),
+                Ok(()) => {}
+            }
+        }
+        self.failed()(error).into()
+    }
+
+    fn failed(&self) -> impl FnOnce(Error) -> FileFailure + use<> {
+        let path = self.path.to_owned();
+        move |source| FileFailure::Database { path, source }
+    }
+
+    fn broken_off(&self, fault: RowFault) -> Failure {
+        let path = self.input.to_owned();
+        match fault {
+            RowFault::Unreadable(source) => FileFailure::Read { path, source },
+            RowFault::Bad { line, what: fault } => {
+                FileFailure::Row { path, line, fault, safe: self.done.rows }
+            }
+        }
+        .into()
+    }
+
+    fn interrupted(&self) -> Failure {
+        FileFailure::ImportInterrupted { safe: self.done.rows }.into()
+    }
+}
+
+/// True if the entry itself is what can't be put.
+fn is_about_entry(error: &Error) -> bool {
+    use index::Error as Index;
+    matches!(
+        error,
+        Error::Index(
+            Index::KeyLength { .. }
+                | Index::ValueLength { .. }
+                | Index::EntryTooLong { .. }
+                | Index::KeyTooLong { .. }
+                | Index::ValueTooLong { .. }
+        )
+    )
+}

@@ -1,0 +1,56 @@
+//! The commands on databases in files: `create`, `put`, `scan`, `import`, `check` and the others.
+
+mod arguments;
+mod check;
+mod checkpoints;
+mod chip;
+mod columns;
+mod compact;
+mod create;
+mod entries;
+mod export;
+mod failure;
+mod import;
+mod opening;
+mod part_file;
+mod place;
+mod scan;
+mod stat;
+
+pub(crate) use arguments::Command;
+pub(crate) use failure::FileFailure;
+
+use crate::failure::Failure;
+
+/// A file command, and how it is done.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// What the user wants.
+    pub(crate) command: Command,
+    /// True if only results and errors are wanted.
+    pub(crate) quiet: bool,
+}
+
+/// Does what the command says.
+///
+/// # Errors
+/// What the command needs is not there or can't be done, something is damaged, or Ctrl-C.
+pub(crate) fn run(request: &Request) -> Result<(), Failure> {
+    let quiet = request.quiet;
+    match &request.command {
+        Command::Create(arguments) => create::run(arguments, quiet),
+        Command::Put(arguments) => entries::put(arguments, quiet),
+        Command::Get(arguments) => entries::get(arguments, quiet),
+        Command::Delete(arguments) => entries::delete(arguments, quiet),
+        Command::Scan(arguments) => scan::run(arguments, quiet),
+        Command::Import(arguments) => import::run(arguments, quiet),
+        Command::Export(arguments) => export::run(arguments, quiet),
+        Command::Stat(arguments) => stat::run(arguments, quiet),
+        Command::Check(arguments) => check::run(arguments, quiet),
+        Command::Compact(arguments) => compact::run(arguments, quiet),
+        Command::Checkpoint(arguments) => checkpoints::keep(arguments, quiet),
+        Command::Checkpoints(arguments) => checkpoints::list(arguments, quiet),
+        Command::Rollback(arguments) => checkpoints::roll_back(arguments, quiet),
+        Command::Forget(arguments) => checkpoints::forget(arguments, quiet),
+    }
+}

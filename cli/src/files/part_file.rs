@@ -1,0 +1,121 @@
+//! A file that has its name only when it is whole.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are gathered before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Where rows go: standard output, or a file that has another name until it is whole. What is not
+/// a regular file, such as a pipe, is written as it is.
+pub(super) enum Output {
+    Standard(BufWriter<io::Stdout>),
+    Special(BufWriter<File>),
+    Part(Part),
+}
+
+/// A file that is not whole yet. Invariant: unless it gets its name, it is removed.
+pub(super) struct Part {
+    file: BufWriter<File>,
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Output {
+    /// Opens `path`, or standard output for `-`.
+    ///
+    /// # Errors
+    /// The file can't be made.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Output::Standard(BufWriter::with_capacity(BUFFER_BYTES, io::stdout())));
+        }
+        // Links are followed, so that what is replaced is the file itself.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if fs::metadata(&path).is_ok_and(|about| !about.is_file()) {
+            let file = File::options().write(true).open(&path)?;
+            return Ok(Output::Special(BufWriter::with_capacity(BUFFER_BYTES, file)));
+        }
+        let Some(name) = path.file_name() else {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+        };
+        let mut temporary = OsString::from(name);
+        temporary.push(format!(".{}.part", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(&temporary)?);
+        Ok(Output::Part(Part { file, temporary, path }))
+    }
+
+    /// True for standard output, whose reader may go away.
+    pub(super) const fn is_standard(&self) -> bool {
+        matches!(self, Output::Standard(_))
+    }
+
+    /// Ends the file, which has its name from now on.
+    ///
+    /// # Errors
+    /// What is left can't be written.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        match self {
+            Output::Standard(_) | Output::Special(_) => Ok(()),
+            Output::Part(part) => {
+                part.file.get_ref().sync_all()?;
+                fs::rename(&part.temporary, &part.path)
+            }
+        }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Output::Standard(out) => out,
+            Output::Special(file) => file,
+            Output::Part(part) => &mut part.file,
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer().flush()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // After the renaming there is none under that name.
+        drop(fs::remove_file(&self.temporary));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::Output;
+
+    #[test]
+    fn a_file_is_replaced_only_when_the_new_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.csv");
+        fs::write(&path, "old").unwrap();
+        let mut broken = Output::open(&path).unwrap();
+        broken.write_all(b"half").unwrap();
+        drop(broken);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        let mut whole = Output::open(&path).unwrap();
+        whole.write_all(b"new").unwrap();
+        whole.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(Output::open(folder.path()).is_err());
+        assert!(Output::open(&folder.path().join("no/rows.csv")).is_err());
+    }
+}

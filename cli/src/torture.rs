@@ -1,0 +1,203 @@
+//! `flashtree torture`: cuts the power, and shows that nothing is lost.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use clap::Args;
+use contract::torture::{self, Cell, Plan, ReplayId, Row, Watcher, Witness};
+use index::registry::TREES;
+use serde::Serialize;
+use sim::FaultLog;
+
+use crate::arguments::ListFormat;
+use crate::failure::Failure;
+use crate::numbers::{self, thousands};
+use crate::output::{self, Sheet};
+use crate::progress::{self, CutBar};
+
+/// What `torture` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// List the cells: what is tortured
+    #[arg(long, conflicts_with = "replay")]
+    list: bool,
+    /// Torture the cells of this tree only, with or without its parameters
+    #[arg(long, value_name = "SPEC", conflicts_with = "replay")]
+    tree: Option<String>,
+    /// Cuts in all cells together
+    #[arg(long, value_name = "N", default_value = "10000", conflicts_with = "replay")]
+    #[arg(value_parser = numbers::parse_positive, allow_negative_numbers = true)]
+    cuts: std::num::NonZeroU64,
+    /// The seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "replay")]
+    #[arg(value_parser = numbers::parse_count, allow_negative_numbers = true)]
+    seed: u64,
+    /// Play a failure again, as its message says
+    #[arg(long, value_name = "ID")]
+    replay: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: ListFormat,
+}
+
+/// What to do, and how.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// What the user wants.
+    pub(crate) arguments: Arguments,
+    /// Cells at the same time.
+    pub(crate) jobs: usize,
+    /// True if only results and errors are wanted.
+    pub(crate) quiet: bool,
+}
+
+/// Lists the cells, tortures them, or plays a failure again.
+///
+/// # Errors
+/// There is no such tree or failure, something was lost, or Ctrl-C.
+pub(crate) fn run(request: &Request) -> Result<(), Failure> {
+    let arguments = &request.arguments;
+    if let Some(text) = &arguments.replay {
+        let id = ReplayId::parse(text).ok_or_else(|| Failure::Replay { id: text.clone() })?;
+        return show(vec![torture::replay(&id)], arguments.format, 1);
+    }
+    let cells = cells(arguments.tree.as_deref())?;
+    if arguments.list {
+        return list(&cells, arguments.format);
+    }
+    progress::catch_interrupts();
+    let cuts = arguments.cuts.get();
+    let bar = CutBar::new(request.quiet, cuts);
+    let plan = Plan { cells, cuts, seed: arguments.seed, jobs: request.jobs };
+    let rows = torture::torture(&plan, &bar);
+    bar.finish();
+    let is_cut_short = bar.cancelled();
+    let made = rows.iter().map(|row| row.witness.cuts).sum();
+    show(rows, arguments.format, plan.cells.len())?;
+    if is_cut_short {
+        return Err(Failure::TortureInterrupted { made, wanted: cuts });
+    }
+    Ok(())
+}
+
+/// The cells of `tree`, or all.
+fn cells(tree: Option<&str>) -> Result<Vec<Cell>, Failure> {
+    let mut cells = torture::cells();
+    let Some(spec) = tree else { return Ok(cells) };
+    cells.retain(|cell| {
+        let name = cell.to_string();
+        cell.entry.name == spec || name.split_once('/').is_some_and(|(tree, _)| tree == spec)
+    });
+    if cells.is_empty() {
+        let known = TREES.iter().map(|entry| entry.name);
+        let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
+        if known.clone().any(|known| known == name) {
+            let parameters = parameters.to_owned();
+            return Err(Failure::NoCell { tree: name.to_owned(), parameters });
+        }
+        return Err(Failure::unknown("tree", name, known));
+    }
+    Ok(cells)
+}
+
+fn list(cells: &[Cell], format: ListFormat) -> Result<(), Failure> {
+    let names: Vec<String> = cells.iter().map(ToString::to_string).collect();
+    let text = match format {
+        ListFormat::Table => names.join("\n") + "\n",
+        ListFormat::Json => output::json(&names)?,
+    };
+    output::print(&text)
+}
+
+/// A row as JSON has it.
+#[derive(Serialize)]
+struct JsonRow<'r> {
+    cell: &'r str,
+    cuts: u64,
+    recoveries: u64,
+    recovery_cuts: u64,
+    failures: u64,
+    replay: Option<String>,
+}
+
+fn show(rows: Vec<Row>, format: ListFormat, cells: usize) -> Result<(), Failure> {
+    let text = match format {
+        ListFormat::Json => json(&rows)?,
+        ListFormat::Table => table(&rows),
+    };
+    output::print(&text)?;
+    let failed: Vec<_> = rows.into_iter().filter_map(|row| row.first).collect();
+    for (id, failure) in &failed {
+        output::remark(&format!("{}\n  {failure}", id.command()));
+    }
+    match failed.first() {
+        None => Ok(()),
+        Some((id, _)) => {
+            Err(Failure::Torture { failed: failed.len(), cells, command: id.command() })
+        }
+    }
+}
+
+fn json(rows: &[Row]) -> Result<String, Failure> {
+    output::json(&rows.iter().map(JsonRow::of).collect::<Vec<_>>())
+}
+
+impl<'r> JsonRow<'r> {
+    fn of(row: &'r Row) -> Self {
+        JsonRow {
+            cell: &row.cell,
+            cuts: row.witness.cuts,
+            recoveries: row.witness.recoveries,
+            recovery_cuts: row.witness.recovery_cuts,
+            failures: row.failures,
+            replay: row.first.as_ref().map(|(id, _)| id.command()),
+        }
+    }
+}
+
+/// What happened to cells of one kind.
+#[derive(Default)]
+struct Sum {
+    cells: u64,
+    failures: u64,
+    witness: Witness,
+}
+
+impl Sum {
+    fn add(&mut self, row: &Row) {
+        self.cells += 1;
+        self.failures += row.failures;
+        self.witness += row.witness;
+    }
+
+    fn cells(&self, name: &str) -> Vec<String> {
+        let Witness { cuts, recoveries, recovery_cuts, .. } = self.witness;
+        let counts = [self.cells, cuts, recoveries, recovery_cuts, self.failures];
+        std::iter::once(name.to_owned()).chain(counts.map(thousands)).collect()
+    }
+}
+
+/// A line for each tree on each thing that it stands on, and what happened in all.
+fn table(rows: &[Row]) -> String {
+    let (mut kinds, mut all) = (BTreeMap::<_, Sum>::new(), Sum::default());
+    let mut faults = FaultLog::default();
+    for row in rows {
+        let mut parts = row.cell.split('/');
+        let tree = parts.next().unwrap_or_default().split(':').next().unwrap_or_default();
+        let kind = format!("{tree} on {}", parts.next().unwrap_or_default());
+        kinds.entry(kind).or_default().add(row);
+        all.add(row);
+        faults += row.faults;
+    }
+    let heading = ["cells of", "cells", "cuts", "recoveries", "cuts during\nrecovery", "failures"];
+    let mut sheet = Sheet { text_columns: vec![0], ..Sheet::of_text(&heading) };
+    sheet.rows = kinds.iter().map(|(kind, sum)| sum.cells(kind)).collect();
+    sheet.rows.push(all.cells("all"));
+    let mut text = sheet.to_text() + "\nWhat happened:\n";
+    let faults = faults.iter().map(|(kind, count)| (kind.name(), count));
+    for (words, count) in all.witness.counts().into_iter().chain(faults) {
+        // Writing to a text can't fail.
+        let _ = writeln!(text, "{:>12}  {words}", thousands(count));
+    }
+    text
+}

@@ -1,0 +1,175 @@
+//! What a commit costs the device: a put that is durable when it returns.
+//!
+//! `cargo run --release -p flashtree --example commit_cost -- FOLDER [COMMITS]`
+//!
+//! In FOLDER it makes a database as `Options::new()` does, with durability every, puts entries of
+//! 8 + 8 bytes one by one, and counts what reaches the file. Of the flushes only every hundredth
+//! is carried out: they are counted, and take long. It prints JSON and takes its file away.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use device::{Cause, Meter, Request, Sector, SectorGeometry, Sectors};
+use file::{DiskOptions, FileDisk};
+use flashtree::{Database, Durability, Medium, OpenOptions, Options};
+use serde_json::{Value, json};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Flushes of which one is carried out.
+const FLUSHES: u64 = 100;
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args_os().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or("usage: commit_cost FOLDER [COMMITS]")?);
+    let commits = match arguments.next() {
+        Some(text) => text.to_str().ok_or("COMMITS is a number")?.parse()?,
+        None => 300_000_u64,
+    };
+    let folder = tempfile::tempdir_in(folder)?;
+    let order = |name: &str, keys: fn(u64) -> u64| run(folder.path(), name, commits, keys);
+    let ascending = order("ascending", |number| number)?;
+    // Spread by an odd multiplier, a bijection, over a set of keys.
+    let some = order("random among 10,000 keys", |number| number * 7919 % 10_000)?;
+    let all = order("random, each once", |number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15))?;
+    let worst = ["bytes_per_commit", "flushes_per_commit", "flushes_most_without_checkpoint"]
+        .map(|name| {
+            let of = |row: &Value| row.get(name).and_then(Value::as_f64).unwrap_or(f64::MAX);
+            of(&ascending).max(of(&some))
+        });
+    println!(
+        "{:#}",
+        json!({
+            "commits": commits,
+            "bytes_per_commit": worst[0],
+            "flushes_per_commit": worst[1],
+            "flushes_most_without_checkpoint": worst[2],
+            "rows": [ascending, some],
+            // Here each update has its own page, which is written as well, and its image before.
+            "beyond_the_cache": all,
+        })
+    );
+    Ok(())
+}
+
+/// What reached the device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    writes: u64,
+    bytes: u64,
+    journal_bytes: u64,
+    flushes: u64,
+    checkpoints: u64,
+}
+
+/// A disk that counts.
+struct Counting {
+    disk: FileDisk,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Counting {
+    fn count(&self, add: impl FnOnce(&mut Counts)) {
+        add(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Sectors for Counting {
+    fn geometry(&self) -> SectorGeometry {
+        self.disk.geometry()
+    }
+
+    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
+        self.disk.read(requests, cause)
+    }
+
+    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
+        let bytes = from.len() as u64;
+        self.count(|counts| {
+            counts.writes += 1;
+            counts.bytes += bytes;
+            // The anchor's first copy stands in sector 0.
+            counts.checkpoints += u64::from(first.0 == 0);
+            if cause == Cause::Journal {
+                counts.journal_bytes += bytes;
+            }
+        });
+        self.disk.write(first, from, cause)
+    }
+
+    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> device::Result<()> {
+        self.disk.trim(first, count, cause)
+    }
+
+    fn flush(&mut self, cause: Cause) -> device::Result<()> {
+        let mut flushes = 0;
+        self.count(|counts| {
+            counts.flushes += 1;
+            flushes = counts.flushes;
+        });
+        if flushes.is_multiple_of(FLUSHES) { self.disk.flush(cause) } else { Ok(()) }
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.disk.meter()
+    }
+}
+
+/// Commits without a checkpoint, by what they cost.
+#[derive(Default)]
+struct Ordinary {
+    commits: u64,
+    with_one_write: u64,
+    flushes_most: u64,
+    bytes_most: u64,
+}
+
+impl Ordinary {
+    fn note(&mut self, before: Counts, after: Counts) {
+        if after.checkpoints > before.checkpoints {
+            return;
+        }
+        let (writes, bytes) = (after.writes - before.writes, after.bytes - before.bytes);
+        self.commits += 1;
+        self.with_one_write += u64::from(writes == 1 && bytes == 4096);
+        self.flushes_most = self.flushes_most.max(after.flushes - before.flushes);
+        self.bytes_most = self.bytes_most.max(bytes);
+    }
+}
+
+/// Puts entries of 8 + 8 bytes, whose keys `key` makes of their numbers.
+fn run(folder: &Path, name: &str, commits: u64, key: fn(u64) -> u64) -> Outcome<Value> {
+    let path = folder.join("commits.db");
+    let options = Options::new().durability(Durability::Every).overwrite(true);
+    Database::create(&path, &options)?.close()?;
+    let length = std::fs::metadata(&path)?.len();
+    let counts = Arc::new(Mutex::new(Counts::default()));
+    let disk = FileDisk::open(&path, &DiskOptions { sector_bytes: 4096, ..Default::default() })?;
+    let disk = Counting { disk, counts: Arc::clone(&counts) };
+    let medium = Medium::Sectors(Box::new(disk));
+    let mut database = Database::open_on(medium, &OpenOptions::new())?;
+    let now = || *counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = now();
+    let mut ordinary = Ordinary::default();
+    for number in 0..commits {
+        let before = now();
+        database.put(key(number).to_be_bytes(), number.to_be_bytes())?;
+        ordinary.note(before, now());
+    }
+    let end = now();
+    drop(database);
+    let average = |of: fn(&Counts) -> u64| (of(&end) - of(&start)) as f64 / commits as f64;
+    Ok(json!({
+        "keys": name,
+        "bytes_per_commit": average(|counts| counts.bytes),
+        "journal_bytes_per_commit": average(|counts| counts.journal_bytes),
+        "flushes_per_commit": average(|counts| counts.flushes),
+        "checkpoints": end.checkpoints - start.checkpoints,
+        "commits_without_checkpoint": ordinary.commits,
+        "commits_with_one_write_of_4096_bytes": ordinary.with_one_write,
+        "flushes_most_without_checkpoint": ordinary.flushes_most,
+        "bytes_most_without_checkpoint": ordinary.bytes_most,
+        "file_length_changed": std::fs::metadata(&path)?.len() != length,
+    }))
+}
