@@ -53,14 +53,14 @@ impl<T: Tree> Durable<T> {
     pub fn open(mut tree: T) -> Result<Self> {
         let durability = tree.recovery().durability();
         let mut buffer = vec![0; tree.entry_bytes_most()];
-        let mut replayed = false;
         while let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? {
             tree.apply(&update)?;
-            replayed = true;
         }
         drop(buffer);
+        // Even if only half a record stands in the journal, nothing may be written behind it.
+        let has_journal = tree.recovery().statistics().journal_bytes > 0;
         let mut index = Durable { tree, durability, state: State::Closed };
-        if replayed {
+        if has_journal {
             index.make_checkpoint(None)?;
         }
         Ok(index)
