@@ -129,6 +129,14 @@ pub(crate) struct Channel {
     bounce_bytes: usize,
 }
 
+// Closing alone gives the lock back late if another thread is just starting a process, which holds
+// a copy of every open file until it runs its own program: the disk could not be opened again.
+impl Drop for Channel {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl Channel {
     /// Memory for a piece that is not aligned.
     const BOUNCE_BYTES: u32 = 32 << 10;
