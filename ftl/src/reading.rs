@@ -33,6 +33,11 @@ pub(crate) fn readable(read: Result<u16>) -> Result<bool> {
     }
 }
 
+/// Reads the first bytes of `page` to open a disk; false if it cannot be read.
+pub(crate) fn can_read<N: Nand>(nand: &mut N, page: Page, into: &mut [u8]) -> Result<bool> {
+    readable(read_patiently(nand, page, 0, (into, &mut []), Cause::Recovery))
+}
+
 /// The metadata in the spare area of `page`, read to open a disk.
 pub(crate) fn read_spare<N: Nand>(nand: &mut N, page: Page) -> Result<Found> {
     let mut bytes = [0; spare::BYTES];
@@ -50,6 +55,5 @@ pub(crate) fn intact<N: Nand>(
     metadata: Metadata,
     buffer: &mut [u8],
 ) -> Result<bool> {
-    let read = read_patiently(nand, page, 0, (buffer, &mut []), Cause::Recovery);
-    Ok(readable(read)? && DataCheck::of(buffer) == metadata.data)
+    Ok(can_read(nand, page, buffer)? && DataCheck::of(buffer) == metadata.data)
 }

@@ -8,8 +8,8 @@ use device::{Block, Nand, Page, Result};
 use super::fill::{Filling, Merge, Role};
 use super::log::LogBlock;
 use super::own::{self, Head};
-use super::survey::{Begun, CAUSE, Scan, Seen};
-use crate::reading::{intact, read_spare, readable};
+use super::survey::{Begun, Scan, Seen};
+use crate::reading::{can_read, intact, read_spare};
 use crate::spare::{self, Found, Metadata};
 
 /// A sector in the log.
@@ -206,7 +206,7 @@ impl<N: Nand> Scan<N> {
             let mark = self.shape.kind.mark;
             let own = &mut self.page[..4];
             // Blank pages and data are told by a few bytes.
-            let marked = readable(self.nand.read(page, 0, own, &mut [], CAUSE))? && *own == mark;
+            let marked = can_read(&mut self.nand, page, own)? && *own == mark;
             let head = if marked { self.own_page(page)? } else { None };
             let head = head.filter(|head| head.sequence == log.sequence);
             if let Some(head) = head {

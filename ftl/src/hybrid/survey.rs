@@ -2,16 +2,14 @@
 
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Error, Nand, Page, Result};
+use device::{Block, Error, Nand, Page, Result};
 
 use super::fill::Role;
 use super::own::{self, Head};
 use super::shape::Shape;
 use crate::bytes::word;
-use crate::reading::{intact, read_patiently, read_spare, readable};
+use crate::reading::{can_read, intact, read_spare};
 use crate::spare::{self, Found, Metadata};
-
-pub(super) const CAUSE: Cause = Cause::Recovery;
 
 /// What the first and the last page of a block say.
 #[derive(Clone, Copy)]
@@ -97,7 +95,7 @@ impl<N: Nand> Scan<N> {
             let (expected, found) = (u32::from(own::VERSION), u32::from(found));
             return Error::NotFormatted { expected, found };
         }
-        match readable(self.nand.read(Page(0), 0, &mut self.page, &mut [], CAUSE)) {
+        match self.read_page(Page(0)) {
             Ok(_) => Error::NotFormatted { expected, found: word(&self.page, 0) },
             Err(error) => error,
         }
@@ -105,8 +103,7 @@ impl<N: Nand> Scan<N> {
 
     /// Reads `page` in full; false if it cannot be read.
     fn read_page(&mut self, page: Page) -> Result<bool> {
-        let buffers = (&mut self.page[..], &mut [][..]);
-        readable(read_patiently(&mut self.nand, page, 0, buffers, CAUSE))
+        can_read(&mut self.nand, page, &mut self.page)
     }
 
     /// The page of metadata on `page`, if it is one.

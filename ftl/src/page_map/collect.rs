@@ -133,8 +133,8 @@ impl<N: Nand> PageMap<N> {
                 continue;
             }
             let mut spare = [0; spare::BYTES];
-            let read = self.nand.read(page, 0, data, &mut spare, CAUSE);
-            if !readable(self.count_bits(read))? {
+            if !readable(self.read_page(page, 0, (data, &mut spare), CAUSE))? {
+                self.statistics.pages_lost += 1;
                 continue;
             }
             if let Found::Page(Metadata { sector, data: check, .. }) =
@@ -158,7 +158,7 @@ impl<N: Nand> PageMap<N> {
         while seal > 0 && moved.is_ok() {
             members.clear();
             let page = Page(first + seal);
-            match readable(self.nand.read(page, 0, data, &mut [], CAUSE)) {
+            match readable(self.read_page(page, 0, (data, &mut []), CAUSE)) {
                 Ok(true) => {
                     let group = closing::decode(data, page, note.sequence);
                     members.extend(group.into_iter().flat_map(|(_, members)| members));
@@ -191,9 +191,10 @@ impl<N: Nand> PageMap<N> {
             if self.map.page_of(sector) != Some(page) {
                 continue;
             }
-            let read = self.nand.read(page, 0, data, &mut [], CAUSE);
-            if readable(self.count_bits(read))? {
+            if readable(self.read_page(page, 0, (data, &mut []), CAUSE))? {
                 self.move_page(stream, Write { sector, data, check: None })?;
+            } else {
+                self.statistics.pages_lost += 1;
             }
         }
         Ok(())

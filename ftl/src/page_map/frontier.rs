@@ -437,7 +437,7 @@ impl<N: Nand> PageMap<N> {
         let mut data = vec![0; self.shape.geometry.page_bytes() as usize];
         for (page, member) in (first.0..).map(Page).zip(members) {
             if self.map.page_of(member.sector) == Some(page) {
-                self.nand.read(page, 0, &mut data, &mut [], Cause::Reclamation)?;
+                self.read_page(page, 0, (&mut data, &mut []), Cause::Reclamation)?;
                 let write = Write { sector: member.sector, data: &data, check: None };
                 let copy = self.append(stream, write, Cause::Reclamation)?;
                 if let Some(died) = self.map.place(member.sector, copy) {

@@ -213,11 +213,8 @@ impl<N: Nand> PageMap<N> {
             let (piece, rest) = into.split_at_mut(into.len().min(sector_bytes - offset));
             match self.map.page_of(sector) {
                 Some(page) => {
-                    let bits = self.nand.read(page, offset as u32, piece, &mut [], cause)?;
-                    if bits > 0 {
-                        self.statistics.bits_corrected += u64::from(bits);
-                        self.suspect(sector, bits);
-                    }
+                    let bits = self.read_page(page, offset as u32, (piece, &mut []), cause)?;
+                    self.suspect(sector, bits);
                 }
                 None => piece.fill(0),
             }

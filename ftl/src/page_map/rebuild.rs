@@ -25,7 +25,7 @@ use super::spare::{self, Kind, Metadata};
 use super::wear::Wear;
 use super::{Note, PageMap, Plan, closing};
 use crate::Options;
-use crate::reading::{intact, read_spare, readable};
+use crate::reading::{can_read, intact, read_patiently, read_spare};
 
 const CAUSE: Cause = Cause::Recovery;
 
@@ -142,9 +142,8 @@ impl<N: Nand> PageMap<N> {
             let page = Page(first + place);
             let own = &mut self.buffers.own;
             // Blank pages and data are told by a few bytes.
-            let mark = readable(self.nand.read(page, 0, &mut own[..4], &mut [], CAUSE))?
-                && own[..4] == closing::MAGIC;
-            let whole = mark && readable(self.nand.read(page, 0, own, &mut [], CAUSE))?;
+            let mark = can_read(&mut self.nand, page, &mut own[..4])? && own[..4] == closing::MAGIC;
+            let whole = mark && can_read(&mut self.nand, page, own)?;
             let group = closing::decode(own, page, header).filter(|_| whole);
             let Some((base, members)) = group.filter(|(_, members)| members.len() < place as usize)
             else {
@@ -308,7 +307,8 @@ impl<N: Nand> Scan<N> {
             let (have, need) = (u64::from(geometry.pages()), u64::from(header.sectors));
             return Err(Error::TooSmall { have, need });
         }
-        self.nand.read(geometry.first_page(header_block), 0, &mut self.page, &mut [], CAUSE)?;
+        let page = geometry.first_page(header_block);
+        read_patiently(&mut self.nand, page, 0, (&mut self.page, &mut []), CAUSE)?;
         let listed: Vec<Block> =
             Header::list(&self.page).filter(|block| block.0 < geometry.blocks()).collect();
         let mut erases = self.erases()?;
@@ -361,7 +361,7 @@ impl<N: Nand> Scan<N> {
                 _ => return Ok(header::Found::Nothing),
             }
         }
-        if !readable(self.nand.read(page, 0, &mut self.page, &mut [], CAUSE))? {
+        if !can_read(&mut self.nand, page, &mut self.page)? {
             return Ok(header::Found::Nothing);
         }
         Ok(Header::decode(&self.page, page, self.kind.mark()))

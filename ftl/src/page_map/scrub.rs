@@ -1,12 +1,12 @@
 //! Scrubbing: pages in which bits flip are moved before more bits flip than can be corrected.
 
-use device::{Error, Nand, Result};
+use device::{Cause, Error, Nand, Page, Result};
 
 use super::PageMap;
 use super::collect::CAUSE;
 use super::frontier::Write;
 use super::spare::{self, Found, Metadata};
-use crate::reading::readable;
+use crate::reading::{read_patiently, readable};
 
 /// Sectors that should be moved. One that finds no room is met again when it is read again.
 #[derive(Default)]
@@ -30,10 +30,17 @@ impl Suspects {
 }
 
 impl<N: Nand> PageMap<N> {
-    /// Counts the bits that a read corrected.
-    pub(super) fn count_bits(&mut self, read: Result<u16>) -> Result<u16> {
-        self.statistics.bits_corrected += u64::from(*read.as_ref().unwrap_or(&0));
-        read
+    /// Reads a page; counts the bits that were corrected, and returns how many.
+    pub(super) fn read_page(
+        &mut self,
+        page: Page,
+        offset: u32,
+        (into, spare): (&mut [u8], &mut [u8]),
+        cause: Cause,
+    ) -> Result<u16> {
+        let bits = read_patiently(&mut self.nand, page, offset, (into, spare), cause)?;
+        self.statistics.bits_corrected += u64::from(bits);
+        Ok(bits)
     }
 
     /// Remembers that so many bits had flipped on the page of `sector`.
@@ -69,7 +76,7 @@ impl<N: Nand> PageMap<N> {
         let mut data = core::mem::take(&mut self.buffers.moved);
         let mut spare = [0; spare::BYTES];
         let spare_read = if self.shape.has_groups() { &mut [][..] } else { &mut spare[..] };
-        let read = readable(self.nand.read(page, 0, &mut data, spare_read, CAUSE));
+        let read = readable(self.read_page(page, 0, (&mut data, spare_read), CAUSE));
         let check = match Metadata::decode(&spare, page) {
             Found::Page(metadata) => Some(metadata.data),
             _ => None,
