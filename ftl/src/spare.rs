@@ -20,6 +20,15 @@ use crate::checksum::checksum;
 /// Bytes of metadata.
 pub(crate) const BYTES: usize = 16;
 
+/// The sequence of the header that stands on a chip while it is being formatted.
+pub(crate) const FORMATTING: u64 = (1 << 48) - 1;
+
+/// True for the sequences that a disk may have. No chip lives long enough to come near the end of
+/// them, so that sums of sequences fit 48 bits; a higher one was made up.
+pub(crate) const fn is_sequence(sequence: u64) -> bool {
+    sequence < 1 << 47
+}
+
 /// What a page holds. Page mapping has the first two, layers that map blocks the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -111,9 +120,14 @@ impl Metadata {
         if check(&bytes[..13], kind as u32, page) != last & 0x000F_FFFF {
             return Found::Damaged;
         }
+        let sequence = number(&bytes[4..10]);
+        let is_guard = sequence == FORMATTING && matches!(kind, Kind::Header | Kind::LogHeader);
+        if !is_sequence(sequence) && !is_guard {
+            return Found::Damaged;
+        }
         Found::Page(Metadata {
             sector: number(&bytes[..4]) as u32,
-            sequence: number(&bytes[4..10]),
+            sequence,
             kind,
             data: DataCheck(number(&bytes[10..13]) as u32),
         })
@@ -138,11 +152,11 @@ fn number(bytes: &[u8]) -> u64 {
 mod tests {
     use device::Page;
 
-    use super::{DataCheck, Found, Kind, Metadata};
+    use super::{DataCheck, FORMATTING, Found, Kind, Metadata};
 
     const METADATA: Metadata = Metadata {
         sector: 0x0102_0304,
-        sequence: 0xFEDC_BA98_7654,
+        sequence: 0x7EDC_BA98_7654,
         kind: Kind::Data,
         data: DataCheck(0x00AB_CDEF),
     };
@@ -154,6 +168,17 @@ mod tests {
         assert_eq!(Metadata::decode(&bytes, Page(78)), Found::Damaged);
         assert_eq!(Metadata::decode(&[0xFF; 16], Page(77)), Found::Blank);
         assert_eq!(Metadata::decode(&[0; 16], Page(77)), Found::Damaged);
+    }
+
+    #[test]
+    fn a_sequence_that_no_disk_reaches_is_damage() {
+        let found = |sequence, kind| {
+            Metadata::decode(&Metadata { sequence, kind, ..METADATA }.encode(Page(7)), Page(7))
+        };
+        assert!(matches!(found((1 << 47) - 1, Kind::Data), Found::Page(_)));
+        assert_eq!(found(1 << 47, Kind::Data), Found::Damaged);
+        assert_eq!(found(FORMATTING, Kind::Log), Found::Damaged);
+        assert!(matches!(found(FORMATTING, Kind::LogHeader), Found::Page(_)));
     }
 
     #[test]

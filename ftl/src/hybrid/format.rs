@@ -9,7 +9,7 @@ use super::own::{self, Head};
 use super::shape::{Kind, Place, Shape};
 use crate::Options;
 use crate::erase::erase_all;
-use crate::spare::{self, DataCheck, Metadata};
+use crate::spare::{self, DataCheck, FORMATTING, Metadata};
 
 impl<N: Nand> Core<N> {
     /// Makes an empty disk; see [`super::Hybrid::format`].
@@ -27,7 +27,7 @@ impl<N: Nand> Core<N> {
 fn program_guard<N: Nand>(nand: &mut N, shape: &Shape, block: Block) -> Result<()> {
     let mut buffer = vec![0; shape.geometry.page_bytes() as usize];
     let page = shape.geometry.first_page(block);
-    let sequence = own::FORMATTING;
+    let sequence = FORMATTING;
     let head = Head { kind: own::Kind::Log, sequence, base: sequence, number: 0, flags: 0 };
     own::encode(shape.kind.mark, head, (core::iter::empty(), &[]), page, &mut buffer);
     let data = DataCheck::of(&buffer);

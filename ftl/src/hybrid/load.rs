@@ -10,7 +10,7 @@ use super::log::LogBlock;
 use super::own::{self, Head};
 use super::survey::{Begun, Scan, Seen};
 use crate::reading::{can_read, intact, read_spare};
-use crate::spare::{self, Found, Metadata};
+use crate::spare::{self, Found, Metadata, is_sequence};
 
 /// A sector in the log.
 pub(super) struct Entry {
@@ -150,6 +150,8 @@ impl<N: Nand> Scan<N> {
         for Unfinished { filling, flawed } in named {
             if let Some(Seen::Block(begun)) = survey.get(filling.block.0 as usize)
                 && begun.sequence == filling.sequence
+                // A logical block is named once: what names it twice was made up.
+                && found.fillings.iter().all(|other| other.filling.logical != begun.logical)
                 && begun.counts_beside(full)
             {
                 let next = filling.next.min(self.shape.sectors_per_block());
@@ -228,7 +230,7 @@ impl<N: Nand> Scan<N> {
     /// Notes the blocks that the page just read says are being filled.
     fn name_fillings(&self, found: &mut Loaded) {
         found.fillings.clear();
-        for state in own::states(&self.page) {
+        for state in own::states(&self.page).filter(|state| is_sequence(state.sequence)) {
             let begun = Begun {
                 logical: 0,
                 sequence: state.sequence,
@@ -250,7 +252,8 @@ impl<N: Nand> Scan<N> {
         found: &mut Loaded,
     ) -> u32 {
         let members = own::members(&self.page);
-        if head.kind != own::Kind::State || members.len() >= place as usize {
+        let possible = self.shape.kind.sectors_in_log && members.len() < place as usize;
+        if head.kind != own::Kind::State || !possible {
             return place;
         }
         let start = place - members.len() as u32;

@@ -28,15 +28,13 @@ use device::{Block, Page};
 
 use crate::bytes::{long, word};
 use crate::checksum::checksum_of;
+use crate::spare::{FORMATTING, is_sequence};
 
 pub(crate) const VERSION: u8 = 1;
 const HEAD: usize = 36;
 const STATE: usize = 16;
 const MEMBER: usize = 8;
 const FLAWED: u32 = 1 << 31;
-
-/// The sequence of the header that stands on a chip while it is being formatted.
-pub(crate) const FORMATTING: u64 = (1 << 48) - 1;
 
 /// What a page of metadata is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,10 +162,16 @@ pub(crate) fn decode(mark: [u8; 4], page: Page, bytes: &[u8]) -> Found {
     let Some(kind) = Kind::of(bytes[29]) else {
         return Found::Nothing;
     };
+    let (sequence, base) = (long(bytes, 8), long(bytes, 16));
+    let is_guard = (kind, sequence, base) == (Kind::Log, FORMATTING, FORMATTING);
+    let possible = is_guard || (is_sequence(sequence) && is_sequence(base));
+    if !possible {
+        return Found::Nothing;
+    }
     Found::Page(Head {
         kind,
-        sequence: long(bytes, 8),
-        base: long(bytes, 16),
+        sequence,
+        base,
         number: word(bytes, 24),
         flags: count(bytes, 30) as u16,
     })

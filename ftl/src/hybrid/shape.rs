@@ -47,7 +47,7 @@ impl Shape {
         if pages < least {
             return Err(Error::TooSmall { have: u64::from(pages), need: u64::from(least) });
         }
-        Ok(Shape { geometry, place, kind, logs: logs.max(1) })
+        Ok(Shape { geometry, place, kind, logs: logs.clamp(1, Options::LOGS_MOST) })
     }
 
     /// True if metadata goes to pages of its own.

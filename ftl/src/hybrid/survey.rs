@@ -9,7 +9,7 @@ use super::own::{self, Head};
 use super::shape::Shape;
 use crate::bytes::word;
 use crate::reading::{can_read, intact, read_spare};
-use crate::spare::{self, Found, Metadata};
+use crate::spare::{self, FORMATTING, Found, Metadata};
 
 /// What the first and the last page of a block say.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl<N: Nand> Scan<N> {
         });
         let expected = u32::from_le_bytes(self.shape.kind.mark);
         match headers.max_by_key(|(head, _)| head.sequence) {
-            Some((head, _)) if head.sequence == own::FORMATTING => {
+            Some((head, _)) if head.sequence == FORMATTING => {
                 Err(Error::NotFormatted { expected, found: 0 })
             }
             Some((head, block)) => Ok((head, block)),

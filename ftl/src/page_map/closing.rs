@@ -18,6 +18,7 @@ use device::Page;
 
 use crate::bytes::{long, word};
 use crate::checksum::checksum_of;
+use crate::spare::is_sequence;
 
 /// The first bytes.
 pub(crate) const MAGIC: [u8; 4] = *b"FTCL";
@@ -73,8 +74,8 @@ pub(crate) fn decode(
     if bytes[..4] != MAGIC || long(bytes, 16) != header {
         return None;
     }
-    let members = word(bytes, 4);
-    if members == 0 || members > capacity(bytes.len() as u32) {
+    let (members, base) = (word(bytes, 4), long(bytes, 8));
+    if members == 0 || !is_sequence(base) || members > capacity(bytes.len() as u32) {
         return None;
     }
     let end = HEAD + members as usize * ENTRY;
@@ -84,7 +85,7 @@ pub(crate) fn decode(
     }
     let entries = bytes[HEAD..end].chunks_exact(ENTRY);
     let members = entries.map(|entry| Member { sector: word(entry, 0), delta: word(entry, 4) });
-    Some((long(bytes, 8), members))
+    Some((base, members))
 }
 
 #[cfg(test)]

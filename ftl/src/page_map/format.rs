@@ -5,9 +5,10 @@ use alloc::vec;
 use device::{Block, Nand, Result};
 
 use super::frontier::program_header;
-use super::header::{FORMATTING, Header};
+use super::header::Header;
 use super::placement::Kind;
 use super::shape::Shape;
+use super::spare::FORMATTING;
 use super::wear::Wear;
 use super::{PageMap, Plan};
 use crate::Options;

@@ -24,14 +24,13 @@
 use device::{Block, Page};
 
 use super::wear::{Scale, Wear};
+use crate::Options;
 use crate::bytes::{long, word};
 use crate::checksum::checksum_of;
+use crate::spare::{FORMATTING, is_sequence};
 
 pub(crate) const VERSION: u32 = 1;
 const HEAD: usize = 32;
-
-/// The sequence of the header that stands on a chip while it is being formatted.
-pub(crate) const FORMATTING: u64 = (1 << 48) - 1;
 
 /// Blocks that the list of a header of `page_bytes` bytes has room for.
 pub(crate) const fn capacity(page_bytes: usize) -> usize {
@@ -96,13 +95,13 @@ impl Header {
         if bytes[..4] != mark || check(bytes, page) != word(bytes, 28) {
             return Found::Nothing;
         }
+        let (sequence, frontiers) = (long(bytes, 8), bytes[24]);
+        let possible = (1..=Options::REGIONS_MOST).contains(&frontiers)
+            && (is_sequence(sequence) || sequence == FORMATTING);
         match word(bytes, 4) {
-            VERSION if bytes[24] > 0 => Found::Header(Header {
-                mark,
-                sequence: long(bytes, 8),
-                sectors: word(bytes, 16),
-                frontiers: bytes[24],
-            }),
+            VERSION if possible => {
+                Found::Header(Header { mark, sequence, sectors: word(bytes, 16), frontiers })
+            }
             VERSION => Found::Nothing,
             version => Found::OtherVersion(version),
         }
@@ -132,10 +131,24 @@ mod tests {
 
     use device::{Block, Page};
 
-    use super::{Found, Header, capacity};
+    use super::{FORMATTING, Found, Header, capacity};
     use crate::page_map::wear::Wear;
 
     const MARK: [u8; 4] = *b"FTPM";
+
+    #[test]
+    fn a_header_with_numbers_that_no_disk_has_is_none() {
+        let wear = Wear::of(20, |_| Some(7));
+        let found = |sequence, frontiers| {
+            let header = Header { mark: MARK, sequence, sectors: 1000, frontiers };
+            let mut bytes = [0; 512];
+            header.encode(Page(3), core::iter::empty(), &wear, &mut bytes);
+            Header::decode(&bytes, Page(3), MARK) == Found::Header(header)
+        };
+        assert!(found((1 << 47) - 1, 8) && found(FORMATTING, 1));
+        assert!(!found(1 << 47, 8) && !found(u64::MAX, 8));
+        assert!(!found(1, 0) && !found(1, 9));
+    }
 
     #[test]
     fn a_header_comes_back_as_it_was_and_only_on_its_own_page() {

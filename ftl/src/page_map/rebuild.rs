@@ -18,10 +18,10 @@ use core::cmp::Reverse;
 use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
 
 use super::blocks::{Blocks, Role};
-use super::header::{self, FORMATTING, Header};
+use super::header::{self, Header};
 use super::placement::Kind as DiskKind;
 use super::shape::Shape;
-use super::spare::{self, Kind, Metadata};
+use super::spare::{self, FORMATTING, Kind, Metadata};
 use super::wear::Wear;
 use super::{Note, PageMap, Plan, closing};
 use crate::Options;
@@ -57,8 +57,10 @@ impl<N: Nand> PageMap<N> {
         let order = survey.order();
         let last = disk.merge(&order)?;
         disk.sort_blocks(&survey, &order)?;
-        // One sequence is left out: a torn page may have had it.
-        disk.sequence = last.max(survey.header.sequence) + 2;
+        // One sequence is left out: a torn page may have had it. A first page may be newer than all
+        // that was mapped, if nothing behind it counts.
+        let begun = order.last().map_or(0, |(first, _)| *first);
+        disk.sequence = last.max(begun).max(survey.header.sequence) + 2;
         Ok(disk)
     }
 
