@@ -96,7 +96,7 @@ pub enum TornProgram {
     Complete,
     /// The first bytes of what was to be written; the seed decides how many.
     Prefix,
-    /// Each byte erased, written or neither.
+    /// Each byte erased, written or neither; or each of the data, or each of the spare area.
     Scrambled,
     /// The same, and the chip's code calls the page uncorrectable.
     Unreadable,

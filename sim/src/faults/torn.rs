@@ -65,12 +65,12 @@ impl TornErase {
 }
 
 /// What a torn program of the bytes `range` leaves of a page that held `old` and was to hold
-/// `new`.
+/// `new`, `page_bytes` bytes of which are data and not spare area.
 pub(crate) fn page_after_program(
     torn: TornProgram,
-    old: Box<[u8]>,
-    new: Box<[u8]>,
+    (old, new): (Box<[u8]>, Box<[u8]>),
     range: Range<usize>,
+    page_bytes: usize,
     random: &mut ChaCha8Rng,
 ) -> PageImage {
     match torn {
@@ -83,10 +83,10 @@ pub(crate) fn page_after_program(
             PageImage::new(bytes, Reading::Stable)
         }
         TornProgram::Scrambled | TornProgram::Unreadable => {
-            // The parts of the page that stood there before may suffer too.
-            let hit = if random.random() { 0..new.len() } else { range };
             let mut bytes = old;
-            bytes[hit.clone()].copy_from_slice(&new[hit.clone()]);
+            bytes[range.clone()].copy_from_slice(&new[range.clone()]);
+            // The parts of the page that stood there before may suffer too; so may only some.
+            let hit = if random.random() { part(&bytes, page_bytes, random) } else { range };
             scramble(&mut bytes[hit], random);
             let unreadable = torn == TornProgram::Unreadable;
             PageImage::new(bytes, if unreadable { Reading::Unreadable } else { Reading::Stable })
@@ -94,11 +94,12 @@ pub(crate) fn page_after_program(
     }
 }
 
-/// What a torn erase leaves of a page of `stride` bytes that held `old` and takes no program.
+/// What a torn erase leaves of a page of `stride` bytes, `page_bytes` of which are data and not
+/// spare area, that held `old` and takes no program.
 pub(crate) fn page_after_erase(
     torn: TornErase,
     old: PageImage,
-    stride: usize,
+    (stride, page_bytes): (usize, usize),
     random: &mut ChaCha8Rng,
 ) -> PageImage {
     let stable_or_not = |random: &mut ChaCha8Rng| match random.random() {
@@ -119,10 +120,20 @@ pub(crate) fn page_after_erase(
             1 => PageImage::blank(Reading::Stable),
             _ => {
                 let mut bytes = old.bytes(stride);
-                scramble(&mut bytes, random);
+                let hit = part(&bytes, page_bytes, random);
+                scramble(&mut bytes[hit], random);
                 PageImage::new(bytes, stable_or_not(random))
             }
         },
+    }
+}
+
+/// All of a page, its data or its spare area.
+fn part(page: &[u8], page_bytes: usize, random: &mut ChaCha8Rng) -> Range<usize> {
+    match random.random_range(0..3) {
+        0 => 0..page.len(),
+        1 => 0..page_bytes,
+        _ => page_bytes..page.len(),
     }
 }
 

@@ -167,7 +167,7 @@ impl SimulatedNand {
         let torn = torn.settle(random);
         let image = match torn {
             TornProgram::Untouched => before,
-            _ => torn::page_after_program(torn, old, new, start..end, random),
+            _ => torn::page_after_program(torn, (old, new), start..end, page_bytes, random),
         };
         self.put_image(at, image);
         torn
@@ -219,9 +219,9 @@ impl SimulatedNand {
     /// Leaves of an erase what `torn` says; returns what that was.
     fn tear_erase(&mut self, block: Block, torn: TornErase) -> TornErase {
         let torn = torn.settle(&mut self.faulty.get_or_insert_default().injector.random);
-        let stride = self.stride();
+        let bytes = (self.stride(), self.geometry.page_bytes() as usize);
         self.replace_pages(block, |old, faulty| {
-            torn::page_after_erase(torn, old, stride, &mut faulty.injector.random)
+            torn::page_after_erase(torn, old, bytes, &mut faulty.injector.random)
         });
         torn
     }
