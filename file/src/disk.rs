@@ -243,10 +243,7 @@ fn geometry(bytes: u64, options: &DiskOptions) -> Result<SectorGeometry> {
 /// Gives a new disk its length and zeros.
 fn prepare(path: &Path, opened: &Opened, bytes: u64) -> Result<()> {
     match opened.kind {
-        Kind::Regular => {
-            opened.file.set_len(0).map_err(Error::io("empty", path))?;
-            system::preallocate(&opened.file, bytes).map_err(Error::io("reserve room for", path))
-        }
+        Kind::Regular => opening::fill_with_zeros(path, opened, bytes),
         Kind::BlockDevice => match system::zero(&opened.file, bytes) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::io("fill with zeros", path)(Errno::OPNOTSUPP)),

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::{Error, Existing, Result};
+use crate::{Error, Existing, Result, system};
 
 /// How many bytes from the start of a file tell whose it is: the second sector of the largest
 /// sectors is among them.
@@ -68,7 +68,11 @@ fn replace(path: &Path, existing: Existing, ours: fn(&[u8]) -> bool) -> Result<O
     if existing == Existing::Keep {
         return Err(Error::Exists { path: path.to_owned() });
     }
-    let opened = open(path)?;
+    // What exists and leads nowhere is a link.
+    let opened = open(path).map_err(|error| match error {
+        Error::Missing { path } => Error::NotAFile { path },
+        other => other,
+    })?;
     if existing == Existing::ReplaceOurs {
         let head = head(&opened.file).map_err(Error::io("read", path))?;
         if !ours(&head) {
@@ -88,7 +92,7 @@ pub(crate) fn filled(
     let done = fill().and_then(|()| {
         opened.file.sync_all().map_err(Error::io("flush", path))?;
         match opened.new {
-            true => crate::system::flush_folder_of(path).map_err(Error::io("flush", path)),
+            true => system::flush_folder_of(path).map_err(Error::io("flush", path)),
             false => Ok(()),
         }
     });
@@ -97,6 +101,24 @@ pub(crate) fn filled(
         let _ = fs::remove_file(path);
     }
     done
+}
+
+/// Gives a regular file the length `bytes` and zeros, with room for all of them where that can be
+/// reserved. If there is no room, what it held before is still there.
+pub(crate) fn fill_with_zeros(path: &Path, opened: &Opened, bytes: u64) -> Result<()> {
+    let file = &opened.file;
+    if let Err(error) = system::preallocate(file, bytes) {
+        if !opened.new {
+            // What is reported is why there is no room; a longer file would be refused later.
+            let _ = file.set_len(opened.bytes);
+        }
+        return Err(Error::io("reserve room for", path)(error));
+    }
+    if !opened.new {
+        file.set_len(0).map_err(Error::io("empty", path))?;
+        system::preallocate(file, bytes).map_err(Error::io("reserve room for", path))?;
+    }
+    Ok(())
 }
 
 fn refused(path: &Path, error: io::Error) -> Error {

@@ -45,8 +45,8 @@ pub(crate) fn flush_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Gives an empty regular file its length, with room on the disk for all of it where the file
-/// system can reserve room.
+/// Makes a regular file at least so long, with room on the disk for all of it where the file system
+/// can reserve room.
 pub(crate) fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -57,7 +57,7 @@ pub(crate) fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
             other => return Ok(other?),
         }
     }
-    file.set_len(bytes)
+    file.set_len(bytes.max(file.metadata()?.len()))
 }
 
 /// Gives room back; the bytes read as zeros after that. False if that is not possible here.

@@ -227,6 +227,32 @@ fn a_file_for_which_there_is_no_room_is_not_left_behind() {
 }
 
 #[test]
+fn a_file_that_can_not_be_replaced_for_want_of_room_keeps_what_it_holds() {
+    let scratch = Scratch::new();
+    let path = scratch.path("disk");
+    page_file(&path, 4096);
+    let before = fs::read(&path).unwrap();
+    for existing in [Existing::ReplaceOurs, Existing::Overwrite] {
+        let options = DiskOptions { existing, ..DiskOptions::default() };
+        let refused = FileDisk::create(&path, 1 << 62, &options);
+        assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+        assert!(fs::read(&path).unwrap() == before, "the file was changed");
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_no_file() {
+    let scratch = Scratch::new();
+    let link = scratch.path("link");
+    std::os::unix::fs::symlink(scratch.path("absent"), &link).unwrap();
+    for existing in [Existing::ReplaceOurs, Existing::Overwrite] {
+        assert!(matches!(create(&link, existing), Err(Error::NotAFile { .. })));
+        assert!(matches!(create_nand(&link, existing), Err(Error::NotAFile { .. })));
+    }
+    assert!(!scratch.path("absent").exists());
+}
+
+#[test]
 fn a_file_that_is_no_whole_number_of_sectors_is_refused() {
     let scratch = Scratch::new();
     let path = scratch.path("disk");

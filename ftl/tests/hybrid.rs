@@ -277,8 +277,17 @@ fn a_chip_that_holds_no_disk_or_another_layers_is_refused() {
 #[test]
 fn a_chip_whose_formatting_was_cut_off_holds_no_disk() {
     for (entry, spare) in layers().into_iter().flat_map(|entry| [(entry, 0), (entry, 16)]) {
+        // The newest header stands in another block than the first.
         let mut old = chip(spare);
-        fill(&mut *make(entry, &mut old));
+        let mut disk = make(entry, &mut old);
+        fill(&mut *disk);
+        let sectors = disk.geometry().sectors();
+        for number in 0..2 * sectors {
+            let sector = Sector(number * 37 % sectors);
+            disk.write(sector, &[2; 512], Cause::Update).unwrap();
+            disk.flush(Cause::Flush).unwrap();
+        }
+        drop(disk);
         let mut refused = 0;
         for change in 3..=u64::from(BLOCKS) {
             let mut chip = old.clone();

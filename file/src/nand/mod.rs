@@ -23,7 +23,7 @@ use state::{PageState, Spare, States};
 use crate::disk::nanoseconds_since;
 use crate::flusher::Flusher;
 use crate::opening::{self, Kind, Opened};
-use crate::{Durability, Error, HeaderFault, NandOptions, Result, system};
+use crate::{Durability, Error, HeaderFault, NandOptions, Result};
 
 /// A NAND chip in a regular file, with the rules of a real one.
 ///
@@ -70,7 +70,7 @@ impl NandFile {
         let layout = Layout::new(&geometry).map_err(in_header(path))?;
         let opened = opening::make(path, options.existing, options.recognises)?;
         check_regular(path, &opened)?;
-        opening::filled(path, &opened, || prepare(path, &opened.file, &geometry, &layout))?;
+        opening::filled(path, &opened, || prepare(path, &opened, &geometry, &layout))?;
         Self::load(path, opened.file, geometry, layout, options)
     }
 
@@ -347,9 +347,9 @@ fn check_regular(path: &Path, opened: &Opened) -> Result<()> {
 }
 
 /// Makes a file of zeros, and then a chip of it by its header.
-fn prepare(path: &Path, file: &File, geometry: &Geometry, layout: &Layout) -> Result<()> {
-    file.set_len(0).map_err(Error::io("empty", path))?;
-    system::preallocate(file, layout.bytes).map_err(Error::io("reserve room for", path))?;
+fn prepare(path: &Path, opened: &Opened, geometry: &Geometry, layout: &Layout) -> Result<()> {
+    opening::fill_with_zeros(path, opened, layout.bytes)?;
+    let file = &opened.file;
     file.sync_all().map_err(Error::io("flush", path))?;
     file.write_all_at(&layout::encode(geometry), 0).map_err(Error::io("write", path))
 }

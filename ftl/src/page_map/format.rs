@@ -19,7 +19,9 @@ impl<N: Nand> PageMap<N> {
     /// Makes an empty disk on `nand`; whatever the chip holds is erased. Every good block is
     /// erased once (the first one twice), under [`Cause::Recovery`](device::Cause::Recovery).
     ///
-    /// If the power is cut before this returns, the chip holds no disk, and opening it says so.
+    /// If the power is cut before this returns, the chip holds no disk, and opening it says so;
+    /// unless it was cut before the second operation was done: then an old disk may be there still,
+    /// without its first good block.
     ///
     /// # Errors
     /// The chip is too small, or it failed.
