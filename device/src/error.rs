@@ -110,12 +110,26 @@ pub enum Error {
         /// What stands there.
         found: u32,
     },
-    /// The device is too small for what is asked of it.
+    /// The disk is too small for what is asked of it.
     TooSmall {
-        /// Blocks or sectors that there are.
+        /// Sectors that there are.
         have: u64,
-        /// Blocks or sectors that are needed.
+        /// Sectors that are needed.
         need: u64,
+    },
+    /// The chip has too few good blocks for what is asked of it.
+    TooFewBlocks {
+        /// Blocks that there are.
+        have: u32,
+        /// Blocks that are needed.
+        need: u32,
+    },
+    /// The blocks of the chip have too few pages for what is asked of it.
+    TooFewPages {
+        /// Pages that a block has.
+        have: u32,
+        /// Pages that are needed.
+        need: u32,
     },
     /// The power went away; nothing works until the device is opened again.
     PowerCut,
@@ -216,13 +230,19 @@ impl fmt::Display for Error {
             }
             Error::Full { blocks_free, blocks_needed } => write!(
                 f,
-                "the device is full: {blocks_free} blocks are free, {blocks_needed} are needed"
+                "the device is full or worn out: {blocks_free} blocks are free, {blocks_needed} are needed"
             ),
             Error::NotFormatted { expected, found } => {
                 write!(f, "not formatted by this layer: found {found:#010x}, not {expected:#010x}")
             }
             Error::TooSmall { have, need } => {
-                write!(f, "the device is too small: it has {have} units, {need} are needed")
+                write!(f, "the device is too small: it has {have} sectors, {need} are needed")
+            }
+            Error::TooFewBlocks { have, need } => {
+                write!(f, "the chip is too small: it has {have} good blocks, {need} are needed")
+            }
+            Error::TooFewPages { have, need } => {
+                write!(f, "the chip's blocks have {have} pages, {need} are needed")
             }
             Error::PowerCut => f.write_str("the power was cut"),
             Error::Driver { code } => write!(f, "the driver reports error {code}"),

@@ -25,6 +25,7 @@ mod reading;
 mod registry;
 mod spare;
 mod statistics;
+mod wear;
 
 pub use block_map::BlockMap;
 pub use fast::Fast;

@@ -33,7 +33,8 @@ pub struct Statistics {
     pub blocks_erased: u64,
     /// Blocks that refused to work and were retired.
     pub blocks_retired: u64,
-    /// How erases are spread over the blocks, if the layer keeps count.
+    /// How erases are spread over the blocks: page mapping and DAC know it since the disk was made,
+    /// layers that map blocks since it was made or opened.
     pub erases: Option<Erases>,
 }
 

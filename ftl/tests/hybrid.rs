@@ -70,7 +70,7 @@ fn the_tables_take_what_they_say_and_nothing_is_allocated_after_opening() {
         // The tables, and the disk itself in its box.
         let (stated, taken) = (disk.table_bytes(), counted.bytes_current as u64);
         assert!((stated..stated + 1024).contains(&taken), "{taken} taken, {stated} stated");
-        let own = u64::from(4 * BLOCKS + 9 * BLOCKS + 8 * BLOCKS.div_ceil(64) + 2 * 512);
+        let own = u64::from(4 * BLOCKS + 13 * BLOCKS + 8 * BLOCKS.div_ceil(64) + 2 * 512);
         let logs = 8 * (48 + u64::from(PAGES) * (4 + 32 + 8)) + 8 * 64;
         assert!(stated <= own + logs, "{}: {stated} bytes", entry.name);
 
@@ -107,6 +107,12 @@ fn users_writes_are_booked_under_their_cause_and_merges_as_reclamation() {
         assert_eq!((update.page_reads, update.block_erases), (0, 0));
         assert!((5000..=5000 + did.pages_of_metadata).contains(&update.page_programs));
         assert_eq!(merges.block_erases, did.blocks_erased);
+        // Each block was erased once to make the disk.
+        let (erases, known) = (disk.meter().unwrap().erases(), did.erases.unwrap());
+        assert_eq!(known.total, did.blocks_erased + u64::from(BLOCKS));
+        assert_eq!((known.least, known.blocks), (*erases.iter().min().unwrap(), BLOCKS));
+        // The first one was erased once more.
+        assert!((known.most..=known.most + 1).contains(erases.iter().max().unwrap()));
         assert!(merges.page_reads > 5000 && merges.page_programs > 10_000, "{merges:?}");
         let programmed = 5000 + did.pages_moved + did.pages_of_metadata;
         assert_eq!(did.pages_programmed, programmed);
@@ -323,8 +329,61 @@ fn a_chip_that_is_too_small_is_refused() {
             let geometry = Geometry::new(512, pages, blocks).unwrap().with_spare(spare).unwrap();
             let chip = SimulatedNand::new(geometry, NandCosts::default());
             let made = (entry.create)(Box::new(chip), &Options::default()).map(|_| ());
-            let small = matches!(made, Err(Error::TooSmall { .. }));
+            let small = matches!(made, Err(Error::TooFewBlocks { .. } | Error::TooFewPages { .. }));
             assert_eq!((made.is_ok(), small), (fits, !fits), "{made:?}");
         }
     }
+}
+
+#[test]
+fn a_newest_header_that_cannot_be_read_costs_nothing_that_was_flushed() {
+    let entry = find("fast").unwrap();
+    let mut chip = chip(16);
+    let mut disk = make(entry, &mut chip);
+    fill(&mut *disk);
+    let sectors = disk.geometry().sectors();
+    let mut versions = vec![1; sectors as usize];
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    for _ in 0..1000 {
+        let sector = random.random_range(0..sectors);
+        versions[sector as usize] += 1;
+        let content = content(sector, versions[sector as usize]);
+        disk.write(Sector(sector), &content, Cause::Update).unwrap();
+    }
+    drop(disk);
+    let mut page = [0; 512];
+    let sequence = |page: &[u8]| u64::from_le_bytes(page[8..16].try_into().unwrap());
+    let is_header = |page: &[u8]| page[..4] == *b"FTFA" && page[29] == 1;
+    let mut newest = 0;
+    for number in 0..PAGES * BLOCKS {
+        chip.read(Page(number), 0, &mut page, &mut [], Cause::Lookup).unwrap();
+        newest = newest.max(if is_header(&page) { sequence(&page) } else { 0 });
+    }
+    let mut chip = Spoiled::new(chip);
+    chip.spoil(|page| is_header(page) && sequence(page) == newest);
+    let mut disk = open(entry, &mut chip).unwrap();
+    for (sector, version) in (0..).zip(versions) {
+        assert_eq!(read(&mut *disk, sector), Ok(content(sector, version)), "sector {sector}");
+    }
+    fill(&mut *disk);
+}
+
+#[test]
+fn the_replacement_block_that_was_written_longest_ago_is_merged_first() {
+    let mut chip = chip(16);
+    let entry = find("block-map").unwrap();
+    let options = Options::default().with_logs(2).unwrap();
+    let mut disk = (entry.create)(Box::new(&mut chip), &options).unwrap();
+    fill(&mut *disk);
+    let mut write = |sector: u64| {
+        let before = disk.statistics().pages_programmed;
+        disk.write(Sector(sector), &content(sector, 2), Cause::Update).unwrap();
+        disk.statistics().pages_programmed - before
+    };
+    let length = u64::from(PAGES);
+    let (one, other, third) = (0, length, 2 * length);
+    assert_eq!([write(one), write(other), write(one + 1)], [1; 3]);
+    // The other one was written once, so the rest of its places is copied.
+    assert_eq!(write(third), length);
+    assert_eq!([write(one + 2), write(third + 1)], [1; 2]);
 }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use device::{Block, Cause, Error, Geometry, Nand, NandCosts, Page, Request, Sector, Sectors};
 use flashtree_ftl::{Dac, Levelling, Options, PageMap, Victim};
 use rand::{RngExt, SeedableRng};
@@ -243,10 +246,10 @@ fn a_chip_that_is_too_small_is_refused() {
         let chip = SimulatedNand::new(shape.unwrap(), NandCosts::default());
         PageMap::format(chip, Options::default()).map(|disk| disk.geometry().sectors())
     };
-    assert_eq!(format(16, 11, 16), Err(Error::TooSmall { have: 11, need: 12 }));
+    assert_eq!(format(16, 11, 16), Err(Error::TooFewBlocks { have: 11, need: 12 }));
     assert_eq!(format(16, 12, 16), Ok(15));
-    assert_eq!(format(4, 64, 0), Err(Error::TooSmall { have: 4, need: 8 }));
-    assert_eq!(format(2, 64, 16), Err(Error::TooSmall { have: 2, need: 4 }));
+    assert_eq!(format(4, 64, 0), Err(Error::TooFewPages { have: 4, need: 8 }));
+    assert_eq!(format(2, 64, 16), Err(Error::TooFewPages { have: 2, need: 4 }));
 }
 
 #[test]
@@ -275,4 +278,76 @@ fn a_disk_whose_blocks_went_bad_is_full_and_keeps_its_contents() {
         disk.read(requests, Cause::Lookup).unwrap();
         assert_eq!(found, [sector as u8; 512]);
     }
+}
+
+/// A chip that refuses every program, and whose driver fails at every read, while that is wanted.
+struct Failing {
+    chip: SimulatedNand,
+    fails: Arc<AtomicBool>,
+}
+
+impl Failing {
+    fn or(&self, error: Error) -> Result<(), Error> {
+        if self.fails.load(Ordering::Relaxed) { Err(error) } else { Ok(()) }
+    }
+}
+
+impl Nand for Failing {
+    fn geometry(&self) -> Geometry {
+        self.chip.geometry()
+    }
+
+    fn read(
+        &mut self,
+        page: Page,
+        offset: u32,
+        into: &mut [u8],
+        spare: &mut [u8],
+        cause: Cause,
+    ) -> Result<u16, Error> {
+        self.or(Error::Driver { code: 5 })?;
+        self.chip.read(page, offset, into, spare, cause)
+    }
+
+    fn program(
+        &mut self,
+        page: Page,
+        offset: u32,
+        data: &[u8],
+        spare: &[u8],
+        cause: Cause,
+    ) -> Result<(), Error> {
+        self.or(Error::ProgramRefused { page })?;
+        self.chip.program(page, offset, data, spare, cause)
+    }
+
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<(), Error> {
+        self.chip.erase(block, cause)
+    }
+
+    fn is_bad(&mut self, block: Block) -> Result<bool, Error> {
+        self.chip.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: Block) -> Result<(), Error> {
+        self.chip.mark_bad(block)
+    }
+}
+
+#[test]
+fn after_a_flush_that_lost_what_users_wrote_the_disk_can_only_be_read() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let chip = Failing { chip: chip(0), fails: Arc::clone(&fails) };
+    let mut disk = PageMap::format(chip, Options::default()).unwrap();
+    disk.write(Sector(0), &[7; 512 * 3], Cause::Update).unwrap();
+    fails.store(true, Ordering::Relaxed);
+    let failure = Err(Error::Driver { code: 5 });
+    assert_eq!(disk.flush(Cause::Flush), failure);
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(disk.flush(Cause::Flush), failure, "what was lost was called durable");
+    assert_eq!(disk.write(Sector(9), &[8; 512], Cause::Update), failure);
+    let mut found = [0; 512];
+    let request = Request { first: Sector(1), offset: 0, into: &mut found };
+    assert_eq!(disk.read(&mut [request], Cause::Lookup), Ok(()));
+    assert_eq!(found, [7; 512]);
 }

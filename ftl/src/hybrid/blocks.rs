@@ -26,6 +26,8 @@ impl<N: Nand> Core<N> {
         match self.nand.erase(block, Cause::Reclamation) {
             Ok(()) => {
                 self.statistics.blocks_erased += 1;
+                self.wear.erased(block);
+                self.statistics.erases = Some(self.wear.summary());
                 Ok(true)
             }
             Err(Error::EraseRefused { .. }) => Ok(false),
@@ -44,6 +46,8 @@ impl<N: Nand> Core<N> {
 
     fn retire(&mut self, block: Block) -> Result<()> {
         self.blocks.set(block, Role::Bad);
+        self.wear.retire(block);
+        self.statistics.erases = Some(self.wear.summary());
         self.statistics.blocks_retired += 1;
         self.nand.mark_bad(block)
     }

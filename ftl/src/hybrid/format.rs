@@ -18,6 +18,7 @@ impl<N: Nand> Core<N> {
         let blocks = erase_all(&mut nand, |nand, block| program_guard(nand, &shape, block))?;
         let disk = shape.disk(blocks.free_count(), options)?;
         let mut core = Self::assemble(nand, shape, disk, blocks);
+        core.count_erases(1);
         core.rotate()?;
         Ok(core)
     }

@@ -71,9 +71,10 @@ use alloc::vec::Vec;
 use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
 
 use crate::Statistics;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Role};
 use crate::reading::read_patiently;
 use crate::spare::{DataCheck, Metadata};
+use crate::wear::Wear;
 pub(crate) use disk::{Hybrid, Scheme};
 pub(crate) use fill::Content;
 use fill::Filling;
@@ -86,7 +87,7 @@ const NONE: u32 = u32::MAX;
 
 /// The state of a disk, and what all schemes do with it.
 ///
-/// Memory: 4 bytes a logical block; 9 bytes and a bit a block; 40 bytes for each block that may
+/// Memory: 4 bytes a logical block; 13 bytes and a bit a block; 40 bytes for each block that may
 /// be filled; 24 for each of the log; for each page of the log that may hold a sector 4 bytes and
 /// 16 to 32 of the index; two pages; without a spare area 8 bytes for each page of a group.
 pub struct Core<N> {
@@ -98,6 +99,7 @@ pub struct Core<N> {
     data: Box<[u32]>,
     /// A bit a block: whether one of its pages was lost.
     flawed: Box<[u64]>,
+    wear: Wear,
     fillings: Vec<Filling>,
     log: Log,
     /// The sequence of what is begun next.
@@ -130,6 +132,7 @@ impl<N: Nand> Core<N> {
             blocks,
             data: vec![NONE; logical as usize].into_boxed_slice(),
             flawed: vec![0; words].into_boxed_slice(),
+            wear: Wear::new(shape.geometry.blocks()),
             fillings: Vec::with_capacity(shape.fillings() as usize),
             log: Log::new(&shape),
             sequence: 1,
@@ -137,6 +140,14 @@ impl<N: Nand> Core<N> {
             statistics: Statistics::default(),
             broken: None,
         }
+    }
+
+    /// Counts erases from now on; every good block had so many.
+    fn count_erases(&mut self, before: u32) {
+        let is_good = |block| self.blocks.role(block) != Role::Bad;
+        let blocks = self.shape.geometry.blocks();
+        self.wear = Wear::of(blocks, |block| is_good(block).then_some(before));
+        self.statistics.erases = Some(self.wear.summary());
     }
 
     /// Where `sector` is, if it has content.
@@ -217,6 +228,9 @@ impl<N: Nand> Core<N> {
         let tables = size_of_val(&*self.data) + size_of_val(&*self.flawed);
         let buffers = size_of_val(&*self.buffers.copy) + size_of_val(&*self.buffers.own);
         let fillings = self.fillings.capacity() * size_of::<Filling>();
-        (tables + buffers + fillings) as u64 + self.blocks.memory() + self.log.memory()
+        (tables + buffers + fillings) as u64
+            + self.blocks.memory()
+            + self.wear.memory()
+            + self.log.memory()
     }
 }

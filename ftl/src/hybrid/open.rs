@@ -49,6 +49,7 @@ impl<N: Nand> Core<N> {
         let mut core = Self::assemble(nand, shape, disk, blocks);
         core.take_over(&survey, &full, queue, found);
         core.sort_blocks(&survey, newest);
+        core.count_erases(0);
         Ok(core)
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// # Errors
-    /// [`Error::TooSmall`] if blocks have too few pages.
+    /// [`Error::TooFewPages`] if blocks have too few pages.
     pub(crate) fn new(geometry: Geometry, kind: Kind, logs: u32) -> Result<Self> {
         let pages = geometry.pages_per_block();
         let (place, least) = if geometry.spare_bytes() as usize >= spare::BYTES {
@@ -45,7 +45,7 @@ impl Shape {
             (Place::Own, 4)
         };
         if pages < least {
-            return Err(Error::TooSmall { have: u64::from(pages), need: u64::from(least) });
+            return Err(Error::TooFewPages { have: pages, need: least });
         }
         Ok(Shape { geometry, place, kind, logs: logs.clamp(1, Options::LOGS_MOST) })
     }
@@ -116,11 +116,11 @@ impl Shape {
     /// is to be kept of the others.
     ///
     /// # Errors
-    /// [`Error::TooSmall`] if they are too few.
+    /// [`Error::TooFewBlocks`] if they are too few.
     pub(crate) fn disk(&self, good: u32, options: &Options) -> Result<SectorGeometry> {
         let working = self.working_blocks();
         let Some(filled @ 1..) = good.checked_sub(working) else {
-            return Err(Error::TooSmall { have: u64::from(good), need: u64::from(working) + 1 });
+            return Err(Error::TooFewBlocks { have: good, need: working + 1 });
         };
         let kept = (f64::from(filled) * options.over_provision()) as u32;
         self.disk_of(filled.saturating_sub(kept).max(1))
@@ -129,12 +129,12 @@ impl Shape {
     /// The disk of `logical` logical blocks.
     ///
     /// # Errors
-    /// [`Error::TooSmall`] if the chip has not so many blocks.
+    /// [`Error::TooFewBlocks`] if the chip has not so many.
     pub(crate) fn disk_of(&self, logical: u32) -> Result<SectorGeometry> {
-        let needed = u64::from(logical) + u64::from(self.log_blocks());
-        let blocks = self.geometry.blocks();
-        if u64::from(blocks) < needed {
-            return Err(Error::TooSmall { have: u64::from(blocks), need: needed });
+        let need = logical.saturating_add(self.log_blocks());
+        let have = self.geometry.blocks();
+        if have < need {
+            return Err(Error::TooFewBlocks { have, need });
         }
         let sectors = u64::from(logical) * u64::from(self.sectors_per_block());
         SectorGeometry::new(self.geometry.page_bytes(), sectors)
@@ -184,6 +184,6 @@ mod tests {
         assert_eq!(sectors(1000, 0.0), Ok(1000 - 11));
         assert_eq!(sectors(1000, 0.1), Ok(989 - 98));
         assert_eq!(sectors(12, 0.9), Ok(1));
-        assert_eq!(sectors(11, 0.0), Err(Error::TooSmall { have: 11, need: 12 }));
+        assert_eq!(sectors(11, 0.0), Err(Error::TooFewBlocks { have: 11, need: 12 }));
     }
 }

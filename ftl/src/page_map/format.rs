@@ -9,11 +9,11 @@ use super::header::Header;
 use super::placement::Kind;
 use super::shape::Shape;
 use super::spare::FORMATTING;
-use super::wear::Wear;
 use super::{PageMap, Plan};
 use crate::Options;
 use crate::blocks::Role;
 use crate::erase::erase_all;
+use crate::wear::Wear;
 
 impl<N: Nand> PageMap<N> {
     /// Makes an empty disk on `nand`; whatever the chip holds is erased. Every good block is

@@ -12,9 +12,9 @@ use super::header::Header;
 use super::placement::{Stream, Warmth};
 use super::shape::Shape;
 use super::spare::{DataCheck, Kind, Metadata};
-use super::wear::Wear;
 use super::{Note, PageMap};
 use crate::Levelling;
+use crate::wear::Wear;
 
 /// A block that is being filled.
 ///

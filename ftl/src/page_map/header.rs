@@ -23,11 +23,11 @@
 
 use device::{Block, Page};
 
-use super::wear::{Scale, Wear};
 use crate::Options;
 use crate::bytes::{long, word};
 use crate::checksum::checksum_of;
 use crate::spare::{FORMATTING, is_sequence};
+use crate::wear::{Scale, Wear};
 
 pub(crate) const VERSION: u32 = 1;
 const HEAD: usize = 32;
@@ -132,7 +132,7 @@ mod tests {
     use device::{Block, Page};
 
     use super::{FORMATTING, Found, Header, capacity};
-    use crate::page_map::wear::Wear;
+    use crate::wear::Wear;
 
     const MARK: [u8; 4] = *b"FTPM";
 

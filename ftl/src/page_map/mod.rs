@@ -14,7 +14,7 @@
 //! | `placement` | which frontier a page goes to; DAC's regions |
 //! | `victim` | which block to collect |
 //! | `collect` | moving live pages away |
-//! | `wear`, `level` | erases of each block, and how they are spread |
+//! | `wear`, `level` | erases of each block (shared by all layers), and how they are spread |
 //! | `scrub` | moving pages in which bits flip |
 //! | `format`, `rebuild` | a new disk, and one that is there |
 //! | `spare`, `closing`, `header` | bytes on flash |
@@ -39,7 +39,7 @@
 //! of one block, two pages, and without a spare area 8 bytes for each page of a group, once for
 //! each frontier and once more.
 //! [`PageMap::table_bytes`](device::Sectors::table_bytes) adds it up. Nothing is allocated after
-//! opening.
+//! opening, but a page and a group where the chip refuses a page that closes a group.
 
 mod closing;
 mod collect;
@@ -54,7 +54,6 @@ mod rebuild;
 mod scrub;
 mod shape;
 mod victim;
-mod wear;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -62,7 +61,7 @@ use alloc::vec::Vec;
 
 use device::{Block, Cause, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors};
 
-use crate::{Layer, Levelling, Options, Statistics, Victim, blocks, spare};
+use crate::{Layer, Levelling, Options, Statistics, Victim, blocks, spare, wear};
 use blocks::{Blocks, Role};
 use closing::Member;
 pub use dac::Dac;

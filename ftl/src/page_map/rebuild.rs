@@ -22,10 +22,10 @@ use super::header::{self, Header};
 use super::placement::Kind as DiskKind;
 use super::shape::Shape;
 use super::spare::{self, FORMATTING, Kind, Metadata};
-use super::wear::Wear;
 use super::{Note, PageMap, Plan, closing};
 use crate::Options;
 use crate::reading::{can_read, intact, read_patiently, read_spare};
+use crate::wear::Wear;
 
 const CAUSE: Cause = Cause::Recovery;
 

@@ -28,7 +28,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// # Errors
-    /// [`Error::TooSmall`] if blocks have too few pages.
+    /// [`Error::TooFewPages`] if blocks have too few pages.
     pub(crate) fn new(geometry: Geometry, frontiers: u8) -> Result<Self> {
         let pages = geometry.pages_per_block();
         let (place, least) = if geometry.spare_bytes() as usize >= spare::BYTES {
@@ -38,7 +38,7 @@ impl Shape {
             (Place::Closing { group }, 5 + u32::from(frontiers))
         };
         if pages < least {
-            return Err(Error::TooSmall { have: u64::from(pages), need: u64::from(least) });
+            return Err(Error::TooFewPages { have: pages, need: least });
         }
         Ok(Shape { geometry, place, frontiers })
     }
@@ -106,11 +106,11 @@ impl Shape {
     /// one, in proportion, and collection costs as much.
     ///
     /// # Errors
-    /// [`Error::TooSmall`] if they are too few.
+    /// [`Error::TooFewBlocks`] if they are too few.
     pub(crate) fn disk(&self, good: u32, options: &Options) -> Result<SectorGeometry> {
         let spare = self.spare_blocks();
         let Some(filled @ 1..) = good.checked_sub(spare) else {
-            return Err(Error::TooSmall { have: u64::from(good), need: u64::from(spare) + 1 });
+            return Err(Error::TooFewBlocks { have: good, need: spare + 1 });
         };
         let most = u64::from(filled) * u64::from(self.data_pages() - self.slack());
         let pages = u64::from(filled) * u64::from(self.most_data_pages());
@@ -150,6 +150,6 @@ mod tests {
         assert_eq!(sectors(1000, 0.07), Ok(58_747));
         assert_eq!(sectors(1000, 0.0), Ok((1000 - 13) * 63));
         assert_eq!(sectors(14, 0.07), Ok(60));
-        assert_eq!(sectors(13, 0.07), Err(Error::TooSmall { have: 13, need: 14 }));
+        assert_eq!(sectors(13, 0.07), Err(Error::TooFewBlocks { have: 13, need: 14 }));
     }
 }

@@ -1,6 +1,7 @@
 //! How often each block was erased.
 //!
-//! The counts survive a restart: every header has a table with one byte for each block, which
+//! Layers that map blocks count from the opening of a disk on. In page mapping the counts survive
+//! a restart: every header has a table with one byte for each block, which
 //! counts from the erases that all blocks have at least. Only blocks that the newest header names
 //! can have been erased since; if one was begun again it had one erase more. So nothing is lost
 //! but the erase that a power cut interrupted, what exceeds a byte, and, on a chip with more
