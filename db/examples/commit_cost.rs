@@ -33,8 +33,8 @@ fn main() -> Outcome<()> {
     // Spread by an odd multiplier, a bijection, over a set of keys.
     let some = order("random among 10,000 keys", |number| number * 7919 % 10_000)?;
     let all = order("random, each once", |number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15))?;
-    let worst = ["bytes_per_commit", "flushes_per_commit", "flushes_most_without_checkpoint"]
-        .map(|name| {
+    let worst =
+        ["bytes_per_commit", "flushes_per_commit", "flushes_most_without_checkpoint"].map(|name| {
             let of = |row: &Value| row.get(name).and_then(Value::as_f64).unwrap_or(f64::MAX);
             of(&ascending).max(of(&some))
         });

@@ -359,8 +359,7 @@ fn a_newest_header_that_cannot_be_read_costs_nothing_that_was_flushed() {
         chip.read(Page(number), 0, &mut page, &mut [], Cause::Lookup).unwrap();
         newest = newest.max(if is_header(&page) { sequence(&page) } else { 0 });
     }
-    let mut chip = Spoiled::new(chip);
-    chip.spoil(|page| is_header(page) && sequence(page) == newest);
+    let mut chip = Spoiled::pages(chip, |page| is_header(page) && sequence(page) == newest);
     let mut disk = open(entry, &mut chip).unwrap();
     for (sector, version) in (0..).zip(versions) {
         assert_eq!(read(&mut *disk, sector), Ok(content(sector, version)), "sector {sector}");

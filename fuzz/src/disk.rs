@@ -2,6 +2,8 @@
 //! where it is used without end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use device::{Cause, Error, Request, Result, Sector, SectorGeometry, Sectors};
 use rand::{Rng, RngExt, SeedableRng};
@@ -15,14 +17,24 @@ const ENDLESS: i32 = -77;
 /// Bytes in a piece of a torn sector.
 const PIECE_BYTES: usize = 64;
 
+/// Counts the operations of a disk.
+pub struct Counter(Arc<AtomicU64>);
+
+impl Counter {
+    /// Operations since the power came back.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The disk.
-#[derive(Clone)]
 pub struct ImageDisk {
     geometry: SectorGeometry,
     bytes: Vec<u8>,
     /// What sectors that were written since the last flush held before.
     before: BTreeMap<u64, Box<[u8]>>,
-    operations: u64,
+    operations: Arc<AtomicU64>,
     /// The operation at which the power goes.
     cut: Option<u64>,
     has_power: bool,
@@ -37,7 +49,7 @@ impl ImageDisk {
             geometry,
             bytes,
             before: BTreeMap::new(),
-            operations: 0,
+            operations: Arc::default(),
             cut: None,
             has_power: true,
         }
@@ -54,16 +66,16 @@ impl ImageDisk {
         &mut self.bytes
     }
 
-    /// Operations since the power came back.
+    /// Operations since the power came back, also for whoever lent the disk away.
     #[must_use]
-    pub const fn operations(&self) -> u64 {
-        self.operations
+    pub fn counter(&self) -> Counter {
+        Counter(self.operations.clone())
     }
 
     /// True if it gave up.
     #[must_use]
-    pub const fn is_endless(&self) -> bool {
-        self.operations > OPERATIONS_MOST
+    pub fn is_endless(&self) -> bool {
+        self.counter().get() > OPERATIONS_MOST
     }
 
     /// True if the power was cut.
@@ -75,7 +87,7 @@ impl ImageDisk {
     /// Gives the power back, and cuts it again at operation `cut`, counted from 1.
     pub fn start(&mut self, cut: Option<u64>) {
         self.has_power = true;
-        self.operations = 0;
+        self.operations.store(0, Ordering::Relaxed);
         self.cut = cut;
     }
 
@@ -103,8 +115,8 @@ impl ImageDisk {
         if !self.has_power {
             return Err(Error::PowerCut);
         }
-        self.operations += 1;
-        if self.cut == Some(self.operations) {
+        let operation = self.operations.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.cut == Some(operation) {
             self.has_power = false;
             return Err(Error::PowerCut);
         }
@@ -154,10 +166,10 @@ impl Sectors for ImageDisk {
     fn write(&mut self, first: Sector, from: &[u8], _cause: Cause) -> Result<()> {
         self.geometry.check_run(first, from.len())?;
         // What is written when the power goes is torn, or not there at all.
+        let had_power = self.has_power;
         let counted = self.count();
-        if counted.is_ok() || self.cut == Some(self.operations) {
+        if had_power {
             self.changing(first, from.len()).copy_from_slice(from);
-            self.cut = self.cut.filter(|_| counted.is_ok());
         }
         counted
     }

@@ -25,7 +25,11 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzzer fails by panicking")]
 
+pub mod cell;
 pub mod disk;
+pub mod history;
+pub mod play;
+pub mod reading;
 pub mod runner;
 
 /// Operations of a device after which a use of it counts as endless.

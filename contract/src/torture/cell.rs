@@ -203,7 +203,7 @@ impl Cell {
         let settings = Settings::parse(self.entry.name, self.entry.parameters, given)?;
         let mut options = Options::new(self.shape.shape, 0, settings);
         options.durability = Some(self.durability);
-        options.journal_bytes = Some(u64::from(self.page_bytes) * 6);
+        options.journal_bytes = Some(u64::from(self.page_bytes).max(1024) * 8);
         #[cfg(feature = "canaries")]
         {
             options.canary = self.canary;

@@ -45,16 +45,16 @@ pub(super) enum How {
     Open,
 }
 
-/// Units of writing (nodes, or pages where nodes are smaller) on a device: room for the images that
-/// recovery may come to need, and some more.
-const UNITS: u32 = 330;
-
 /// Pages in a block.
 const PAGES_PER_BLOCK: u32 = 16;
 
 /// Pages, or sectors, that `cell` needs.
 fn sectors(cell: &Cell) -> u32 {
-    UNITS * (cell.node_bytes() / cell.page_bytes).max(1)
+    // Units of writing: nodes, or pages where nodes are smaller. There must be room for the images
+    // that recovery may come to need. On a large disk more happens between two checkpoints; a
+    // small one is full at times.
+    let units = if let Stand::Disk(_) = cell.stand { 1200 } else { 330 };
+    units * (cell.node_bytes() / cell.page_bytes).max(1)
 }
 
 impl Device {

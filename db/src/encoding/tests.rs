@@ -1,6 +1,7 @@
 //! Byte order is value order, what was encoded is decoded, and nothing panics.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::{Datum, Decode, Encode, Time, Type, decode, encode};
 
@@ -42,7 +43,19 @@ fn data(of: &Type) -> BoxedStrategy<Datum> {
     }
 }
 
+/// The same cases in every run: what fails once fails again.
+fn cases() -> ProptestConfig {
+    ProptestConfig {
+        cases: 2000,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
+    #![proptest_config(cases())]
+
     #[test]
     fn the_order_of_bytes_is_the_order_of_values(
         (one, two) in types().prop_flat_map(|of| (data(&of), data(&of)))
