@@ -61,7 +61,8 @@ fn keys() -> impl Strategy<Value = Vec<u8>> {
     let letter = prop_oneof![4 => 0..3u8, 1 => any::<u8>()];
     prop_oneof![
         prop::collection::vec(letter.clone(), 0..8),
-        prop::collection::vec(letter, 0..3).prop_map(|end| [&b"a long beginning"[..], &end].concat()),
+        prop::collection::vec(letter, 0..3)
+            .prop_map(|end| [&b"a long beginning"[..], &end].concat()),
     ]
 }
 

@@ -41,8 +41,8 @@ fn set(overrides: &mut Overrides, name: &str, value: &str) -> Result<(), String>
         });
         return Ok(());
     }
-    let number = parse_count(value)
-        .ok_or_else(|| format!("{name}={value}: expected a whole number"))?;
+    let number =
+        parse_count(value).ok_or_else(|| format!("{name}={value}: expected a whole number"))?;
     match name {
         "blocks" => overrides.blocks = Some(number),
         "programs" => overrides.programs = Some(number),

@@ -41,7 +41,9 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     bar.finish();
     let rows = match written {
         // What the system says is about the output.
-        Err(Failure::Print(source)) => return Err(unwritten(&arguments.output, is_standard)(source)),
+        Err(Failure::Print(source)) => {
+            return Err(unwritten(&arguments.output, is_standard)(source));
+        }
         other => other?,
     };
     opening::close(database, path)?;

@@ -119,7 +119,9 @@ fn is_choice(error: &Error) -> bool {
         | Error::Encoding(_) => true,
         Error::Index(inner) => matches!(
             inner,
-            Index::UnknownParameter { .. } | Index::BadParameter { .. } | Index::WrongMedium { .. }
+            Index::UnknownParameter { .. }
+                | Index::BadParameter { .. }
+                | Index::WrongMedium { .. }
                 | Index::Store(store::Error::NodeSize { .. } | store::Error::Anchor { .. })
         ),
         _ => false,

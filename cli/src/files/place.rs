@@ -19,8 +19,7 @@ pub(crate) struct Place {
 impl Place {
     /// What clap calls to read one.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Place> {
-        OsStringValueParser::new()
-            .try_map(|text: OsString| Ok::<_, Infallible>(Place::of(&text)))
+        OsStringValueParser::new().try_map(|text: OsString| Ok::<_, Infallible>(Place::of(&text)))
     }
 
     fn of(text: &OsStr) -> Self {

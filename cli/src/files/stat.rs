@@ -216,9 +216,7 @@ fn health_rows(health: &ChipHealth) -> Vec<(&'static str, String)> {
     let spread = health.erases_least.zip(health.erases_mean).zip(health.erases_most);
     let spread = spread.map_or_else(
         || "-".to_owned(),
-        |((least, mean), most)| {
-            format!("least {least}, mean {}, most {most}", three_digits(mean))
-        },
+        |((least, mean), most)| format!("least {least}, mean {}, most {most}", three_digits(mean)),
     );
     let life = health.life_left_percent.zip(health.endurance).map_or_else(
         || "unknown; name the chip with --chip".to_owned(),

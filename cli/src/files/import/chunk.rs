@@ -50,8 +50,7 @@ impl Chunk {
         let bytes = &self.bytes;
         let key = |place: &Place| &bytes[place.start..place.start + place.key as usize];
         // The last one comes first, and is what stays.
-        self.places
-            .sort_unstable_by(|a, b| key(a).cmp(key(b)).then_with(|| b.start.cmp(&a.start)));
+        self.places.sort_unstable_by(|a, b| key(a).cmp(key(b)).then_with(|| b.start.cmp(&a.start)));
         self.places.dedup_by(|a, b| key(a) == key(b));
     }
 

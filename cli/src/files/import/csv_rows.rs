@@ -37,12 +37,13 @@ impl CsvRows {
         let mut reader = ReaderBuilder::new().has_headers(false).from_reader(source);
         let mut record = ByteRecord::new();
         let path = &arguments.input;
-        let is_there = reader.read_byte_record(&mut record).map_err(|error| match fault(error) {
-            RowFault::Unreadable(source) => FileFailure::Read { path: path.clone(), source },
-            RowFault::Bad { line, what: fault } => {
-                FileFailure::Row { path: path.clone(), line, fault, safe: 0 }
-            }
-        })?;
+        let is_there =
+            reader.read_byte_record(&mut record).map_err(|error| match fault(error) {
+                RowFault::Unreadable(source) => FileFailure::Read { path: path.clone(), source },
+                RowFault::Bad { line, what: fault } => {
+                    FileFailure::Row { path: path.clone(), line, fault, safe: 0 }
+                }
+            })?;
         if !is_there {
             return Err(FileFailure::Empty { path: path.clone() });
         }

@@ -319,10 +319,9 @@ impl Job<'_> {
         }
         self.database.sync().map_err(self.failed())?;
         self.done = self.read;
-        self.done.write(self.path).map_err(|source| Failure::Write {
-            path: Bookmark::path(self.path),
-            source,
-        })
+        self.done
+            .write(self.path)
+            .map_err(|source| Failure::Write { path: Bookmark::path(self.path), source })
     }
 
     /// What is said of a batch that was refused: which row it is, where one is to blame.

@@ -59,8 +59,7 @@ impl Source {
     /// # Errors
     /// [`FileFailure::Read`].
     pub(super) fn open(path: &Path) -> Result<Self, FileFailure> {
-        Source::try_open(path)
-            .map_err(|source| FileFailure::Read { path: path.to_owned(), source })
+        Source::try_open(path).map_err(|source| FileFailure::Read { path: path.to_owned(), source })
     }
 
     fn try_open(path: &Path) -> io::Result<Self> {

@@ -1,0 +1,239 @@
+//! How long it takes to open a database of 1 GB: after it was closed, and after its process was
+//! killed with a full journal and undo run.
+//!
+//! `cargo run --release -p flashtree --example opening -- FOLDER [MEGABYTES]`
+//!
+//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does and loads
+//! it with MEGABYTES (1000) of entries. A second process, which is this program again, overwrites
+//! entries at random until the journal or the undo run is full, and is killed. Opening then is timed
+//! as a whole, and once more by what it does: the time from the first page that the replay touches
+//! to the last is the replay's. It prints JSON and takes its file away.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use device::{Cause, Meter, Request, Sector, SectorGeometry, Sectors};
+use file::{DiskOptions, FileDisk};
+use flashtree::{Database, Medium, OpenOptions, Options, RecoveryStatistics};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Bytes of a value.
+const VALUE: usize = 480;
+/// Bytes of an entry.
+const ENTRY: u64 = 20 + VALUE as u64;
+/// Bytes of a value that overwrites one, so that the journal and the undo run get full together.
+const NEW_VALUE: usize = 900;
+/// How full the journal or the undo run is when the writer is killed.
+const FULL: f64 = 0.97;
+/// What the writer says when it is.
+const READY: &str = "ready to be killed";
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--write", path, entries, seed] => write(Path::new(path), entries.parse()?, seed.parse()?),
+        [folder] => measure(Path::new(folder), 1000),
+        [folder, megabytes] => measure(Path::new(folder), megabytes.parse()?),
+        _ => Err("usage: opening FOLDER [MEGABYTES]".into()),
+    }
+}
+
+/// An entry's key, of 20 bytes, in the order of their numbers.
+fn key(number: u64) -> String {
+    format!("key {number:016}")
+}
+
+fn value(random: &mut ChaCha8Rng, bytes: usize) -> Vec<u8> {
+    let mut value = vec![0; bytes];
+    random.fill(&mut value[..]);
+    value
+}
+
+fn measure(folder: &Path, megabytes: u64) -> Outcome<()> {
+    let folder = tempfile::tempdir_in(folder)?;
+    let path = folder.path().join("opening.db");
+    let entries = (megabytes * 1_000_000).div_ceil(ENTRY);
+    let mut database = Database::create(&path, &Options::new())?;
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    database.load((0..entries).map(|number| (key(number), value(&mut random, VALUE))))?;
+    let bytes = database.stats()?.file.map_or(0, |file| file.taken);
+    database.close()?;
+
+    let (clean, _) = timed(&path)?;
+    let writer = Writer { path: &path, entries };
+    writer.write_and_kill(1)?;
+    let (killed, recovery) = timed(&path)?;
+    writer.write_and_kill(2)?;
+    let parts = timed_in_parts(&path)?;
+    let beyond = (parts.whole - parts.replay).max(clean).as_secs_f64();
+    println!(
+        "{:#}",
+        json!({
+            "file_bytes": bytes,
+            "is_whole_gigabyte": bytes >= megabytes * 1_000_000,
+            "entries": entries,
+            "closed": { "seconds": clean.as_secs_f64() },
+            "killed": told(killed, &recovery),
+            "killed_in_parts": {
+                "whole": told(parts.whole, &parts.recovery),
+                "seconds_to_replay": parts.replay.as_secs_f64(),
+            },
+            "seconds_beyond_replay": beyond,
+        })
+    );
+    Ok(())
+}
+
+fn told(time: Duration, recovery: &RecoveryStatistics) -> Value {
+    json!({
+        "seconds": time.as_secs_f64(),
+        "pages_put_back": recovery.restored,
+        "updates_replayed": recovery.replayed,
+    })
+}
+
+/// Opens the database and reads an entry; closes it.
+fn timed(path: &Path) -> Outcome<(Duration, RecoveryStatistics)> {
+    let start = Instant::now();
+    let mut database = open(path)?;
+    if database.get(key(0))?.is_none() {
+        return Err("the first entry is gone".into());
+    }
+    let time = start.elapsed();
+    let recovery = database.stats()?.recovery;
+    database.close()?;
+    Ok((time, recovery))
+}
+
+/// Opens a database that a process had open which was killed: the system closes what that had
+/// open when it finds the time.
+fn open(path: &Path) -> Outcome<Database<'static>> {
+    Ok(Database::open(path, &OpenOptions::new())?)
+}
+
+/// The process that is killed.
+struct Writer<'w> {
+    path: &'w Path,
+    entries: u64,
+}
+
+impl Writer<'_> {
+    fn write_and_kill(&self, seed: u64) -> Outcome<()> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("--write")
+            .arg(self.path)
+            .args([self.entries.to_string(), seed.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let said = child.stdout.take().map(BufReader::new).ok_or("the writer has no output")?;
+        for line in said.lines() {
+            if line? == READY {
+                child.kill()?;
+            }
+        }
+        if child.wait()?.success() {
+            return Err("the writer was not killed".into());
+        }
+        Ok(())
+    }
+}
+
+/// Overwrites entries until there is much to recover, makes that durable, and waits to be killed.
+fn write(path: &Path, entries: u64, seed: u64) -> Outcome<()> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut database = open(path)?;
+    loop {
+        let number = random.random_range(0..entries);
+        database.put(key(number), value(&mut random, NEW_VALUE))?;
+        let now = database.stats()?.recovery;
+        let journal = now.journal_bytes as f64 / now.journal_bytes_most as f64;
+        let undo = now.undo_bytes as f64 / now.undo_bytes_most as f64;
+        if journal.max(undo) >= FULL {
+            break;
+        }
+    }
+    database.sync()?;
+    println!("{READY}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// An opening in parts.
+struct Parts {
+    whole: Duration,
+    replay: Duration,
+    recovery: RecoveryStatistics,
+}
+
+/// When the replay touched its first page and its last.
+#[derive(Clone, Copy, Default)]
+struct Moments {
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+fn timed_in_parts(path: &Path) -> Outcome<Parts> {
+    let moments = Arc::new(Mutex::new(Moments::default()));
+    let start = Instant::now();
+    let disk = FileDisk::open(path, &DiskOptions { sector_bytes: 4096, ..Default::default() })?;
+    let disk = Watched { disk, moments: Arc::clone(&moments) };
+    let mut database = Database::open_on(Medium::Sectors(Box::new(disk)), &OpenOptions::new())?;
+    let whole = start.elapsed();
+    let recovery = database.stats()?.recovery;
+    let Moments { first, last } = *moments.lock().unwrap_or_else(PoisonError::into_inner);
+    if database.get(key(0))?.is_none() {
+        return Err("the first entry is gone".into());
+    }
+    database.close()?;
+    let replay = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
+    Ok(Parts { whole, replay, recovery })
+}
+
+/// A disk that notes when pages are read for updates.
+struct Watched {
+    disk: FileDisk,
+    moments: Arc<Mutex<Moments>>,
+}
+
+impl Sectors for Watched {
+    fn geometry(&self) -> SectorGeometry {
+        self.disk.geometry()
+    }
+
+    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
+        let start = Instant::now();
+        let read = self.disk.read(requests, cause);
+        if cause == Cause::Update {
+            let mut moments = self.moments.lock().unwrap_or_else(PoisonError::into_inner);
+            moments.first.get_or_insert(start);
+            moments.last = Some(Instant::now());
+        }
+        read
+    }
+
+    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
+        self.disk.write(first, from, cause)
+    }
+
+    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> device::Result<()> {
+        self.disk.trim(first, count, cause)
+    }
+
+    fn flush(&mut self, cause: Cause) -> device::Result<()> {
+        self.disk.flush(cause)
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.disk.meter()
+    }
+}
