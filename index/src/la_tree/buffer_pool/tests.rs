@@ -1,0 +1,143 @@
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use store::EntryShape;
+
+use super::{BufferId, BufferPool};
+use crate::la_tree::stream::{Form, Pending};
+
+const FORM: Form = Form::new(EntryShape::fixed(4, 4));
+
+/// What the pool must hold: for each buffer keys and values, oldest first.
+type Model = BTreeMap<u32, Vec<([u8; 4], Option<[u8; 4]>)>>;
+
+fn stream(form: Form, bytes: &[u8]) -> Vec<([u8; 4], Option<[u8; 4]>)> {
+    let mut reader = form.reader(bytes);
+    let mut entries = Vec::new();
+    while let Some((entry, _)) = reader.next().unwrap() {
+        let value = entry.value.map(|value| value.try_into().unwrap());
+        entries.push((entry.key.try_into().unwrap(), value));
+    }
+    entries
+}
+
+fn held(pool: &BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
+    let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
+    pool.copy(BufferId(buffer), &mut bytes);
+    stream(FORM, &bytes)
+}
+
+#[test]
+fn the_buffer_with_the_most_entries_leaves_first() {
+    let mut pool = BufferPool::new(4096, FORM, 60);
+    assert_eq!(pool.fullest(), None);
+    for (buffer, entries) in [(3, 5), (6, 9), (0, 2)] {
+        for _ in 0..entries {
+            assert!(pool.append(BufferId(buffer), &Pending { key: b"key1", value: None }));
+        }
+    }
+    let mut bytes = [0; 512];
+    for (buffer, entries) in [(6, 9), (3, 5), (0, 2)] {
+        assert_eq!(pool.fullest(), Some(BufferId(buffer)));
+        let taken = pool.take(BufferId(buffer), &mut bytes, &mut []).unwrap();
+        assert_eq!(taken.entries, entries);
+    }
+    assert_eq!(pool.fullest(), None);
+}
+
+#[test]
+fn the_oldest_entries_leave_and_the_others_stay_in_order() {
+    let mut pool = BufferPool::new(8192, FORM, 60);
+    for number in 0..200_u32 {
+        let value = number.to_le_bytes();
+        let value = (number % 3 != 0).then_some(&value[..]);
+        assert!(pool.append(BufferId(1), &Pending { key: &number.to_be_bytes(), value }));
+    }
+    let before = held(&pool, 1);
+    let (mut page, mut scratch) = ([0; 100], vec![0; 8192]);
+    let taken = pool.take(BufferId(1), &mut page, &mut scratch).unwrap();
+    assert!(taken.bytes <= 100 && taken.bytes > 100 - 9, "{taken:?}");
+    let left = taken.entries as usize;
+    assert_eq!(stream(FORM, &page[..taken.bytes]), before[..left]);
+    assert_eq!(held(&pool, 1), before[left..]);
+    assert!(pool.take(BufferId(1), &mut page, &mut [0; 8]).is_err());
+    assert_eq!(held(&pool, 1), before[left..], "a refusal changes nothing");
+}
+
+/// Plays random appends, evictions and emptyings and compares all contents with the model; returns
+/// the appends that found no room.
+fn play(seed: u64, memory_bytes: u64) -> u32 {
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) % bound
+    };
+    let mut pool = BufferPool::new(memory_bytes, FORM, 10);
+    let mut model = Model::new();
+    let mut full = 0;
+    let mut scratch = vec![0; memory_bytes as usize];
+    for _ in 0..3000 {
+        let buffer = below(20) as u32;
+        if below(40) == 0 {
+            pool.clear(BufferId(buffer));
+            model.remove(&buffer);
+        }
+        let (key, value) = ((below(1 << 20) as u32).to_be_bytes(), [buffer as u8; 4]);
+        let value = (below(3) > 0).then_some(value);
+        let entry = Pending { key: &key, value: value.as_ref().map(|value| &value[..]) };
+        if pool.append(BufferId(buffer), &entry) {
+            model.entry(buffer).or_default().push((key, value));
+            continue;
+        }
+        full += 1;
+        let fullest = pool.fullest().expect("a full pool holds something").0;
+        let most = model.values().map(Vec::len).max().unwrap();
+        let entries = model[&fullest].len();
+        assert!(entries == most || entries >= 10, "seed {seed}: {entries} of {most}");
+        let mut page = vec![0; 20 + below(100) as usize];
+        let taken = pool.take(BufferId(fullest), &mut page, &mut scratch).unwrap();
+        let left = model.get_mut(&fullest).unwrap();
+        let gone: Vec<_> = left.drain(..taken.entries as usize).collect();
+        assert_eq!(stream(FORM, &page[..taken.bytes]), gone, "seed {seed}");
+    }
+    for buffer in 0..20 {
+        let expected = model.get(&buffer).cloned().unwrap_or_default();
+        assert_eq!(held(&pool, buffer), expected, "seed {seed}, buffer {buffer}");
+        pool.clear(BufferId(buffer));
+    }
+    assert_eq!(pool.free, pool.next.len(), "seed {seed}: every cell is free again");
+    full
+}
+
+#[test]
+fn the_pool_holds_what_was_appended_less_what_was_taken() {
+    let full: u32 = (0..50).map(|seed| play(seed, 300 + 40 * seed)).sum();
+    assert!(full > 1000, "the pool was full only {full} times");
+}
+
+#[test]
+fn a_pool_keeps_to_its_memory_and_uses_it() {
+    for memory in [100, 1000, 96 << 10, 1 << 20, 5 << 20] {
+        let pool = BufferPool::new(memory, FORM, 60);
+        assert!(pool.memory_bytes() <= memory.max(4 * 61));
+        if memory > 500 {
+            assert!(pool.memory_bytes() > memory - 300, "{memory}");
+        }
+    }
+}
+
+#[test]
+fn small_fragments_of_many_buffers_waste_little() {
+    // Seven entries a buffer, as 96 KiB hold for the leaf subtrees of 200,000 keys.
+    let mut pool = BufferPool::new(96 << 10, FORM, 60);
+    let mut entries = 0_u32;
+    while pool.append(BufferId(entries / 7), &Pending { key: b"key1", value: Some(b"four") }) {
+        entries += 1;
+    }
+    let memory = pool.memory_bytes();
+    std::println!("{entries} entries of 8 bytes in {memory} bytes");
+    assert!(u64::from(entries) * 8 * 4 > memory * 3);
+    let buffers = u64::from(entries / 7);
+    assert!(pool.table_bytes() < 32 * buffers, "{} bytes of tables", pool.table_bytes());
+}

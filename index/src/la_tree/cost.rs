@@ -1,0 +1,267 @@
+//! What scanning and emptying a buffer cost (section 3), in nanoseconds: ADAPT decides by it.
+//!
+//! For a subtree of S nodes, L of them leaves, and a buffer of B entries, which take `w` bytes:
+//!
+//! ```text
+//! scan            b_r B                              b_r = R_b + f
+//! empty, inner    a_r S + (b_r + b_w) B
+//! empty, leaves   a_r S + a_w (L + H + 8 B / F) + b_r B
+//! ```
+//!
+//! `a_r`, `a_w` are reading and writing a node, `b_r`, `b_w` an entry of a buffer, H the height and
+//! F the fanout. The fragmentation overhead f is what the fragments' fixed access costs add to
+//! each entry: here it is not estimated but known, for every buffer's fragments are counted, and
+//! entries in the pool cost nothing. So `b_r B` is the fixed cost of the fragments and that of
+//! their bytes.
+//!
+//! The rest is an upper bound: a node may be in the cache, a leaf may get no entry, and rebalancing
+//! at `8 B / F` is the worst case of all a-b trees. [`Rates`] measures, as buffers are emptied, by
+//! how much the bound is missed, and [`Basis::Measured`] applies that; [`Basis::Printed`] gives the
+//! equations as they stand.
+
+use device::{DiskCosts, Linear, NandCosts};
+
+use super::layout::PageShape;
+use super::policy::Estimate;
+
+pub(super) mod predict;
+
+/// Observations after which older ones count half.
+const WINDOW: u64 = 1 << 16;
+
+/// Picoseconds in a nanosecond.
+const PICO: u64 = 1000;
+
+/// What the accesses of section 3 cost on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UnitCosts {
+    /// Reading a node, in nanoseconds: `a_r`.
+    pub(super) node_read: u64,
+    /// Writing a node, in nanoseconds: `a_w`, its share of a page of nodes.
+    pub(super) node_write: u64,
+    /// The fixed part of reading a fragment, in nanoseconds.
+    pub(super) fragment_read: u64,
+    /// Reading a byte of a fragment, in picoseconds.
+    pub(super) byte_read: u64,
+    /// Writing a byte of a fragment, in picoseconds: its share of a full page.
+    pub(super) byte_write: u64,
+}
+
+impl UnitCosts {
+    /// Costs on raw flash (table 2 and the text below it).
+    pub(super) fn on_nand(costs: &NandCosts, shape: &PageShape) -> Self {
+        let page = costs.program.time.at(u64::from(shape.program_bytes()), 1);
+        let read: Linear = costs.read.time;
+        UnitCosts {
+            node_read: read.at(u64::from(shape.node_bytes()), 1),
+            node_write: page / u64::from(shape.nodes_per_page()),
+            fragment_read: read.fixed + read.per_page,
+            byte_read: read.per_byte_thousandths,
+            byte_write: page * PICO / u64::from(shape.room()),
+        }
+    }
+
+    /// Costs on a disk, whose nodes have the size of a page (section 6.4): nodes are read and
+    /// written at random, pages of fragments are written in sequence and read at random.
+    pub(super) fn on_disk(costs: &DiskCosts, page_bytes: u32) -> Self {
+        let bytes = u64::from(page_bytes);
+        let read = costs.read.random.time.at(bytes, 1);
+        UnitCosts {
+            node_read: read,
+            node_write: costs.write.random.time.at(bytes, 1),
+            fragment_read: read,
+            byte_read: 0,
+            byte_write: costs.write.sequential.time.at(bytes, 1) * PICO / bytes,
+        }
+    }
+}
+
+/// The statistics of a buffer and the subtree below it (section 3, online statistics).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Subtree {
+    /// S.
+    pub(super) nodes: u32,
+    /// L; 0 where the lowest nodes are no leaves.
+    pub(super) leaves: u32,
+    /// B, entries in the pool included.
+    pub(super) entries: u32,
+    /// Bytes of these entries.
+    pub(super) bytes: u32,
+    /// Fragments on flash.
+    pub(super) fragments: u32,
+    /// Bytes of the fragments, headers included.
+    pub(super) stored_bytes: u32,
+}
+
+/// What equations and bounds need to know of the whole tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TreeShape {
+    /// H.
+    pub(super) height: u32,
+    /// F: entries that a node holds.
+    pub(super) fanout: u32,
+}
+
+/// Which estimate of emptying is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// The equations as printed.
+    Printed,
+    /// What was measured since the tree was opened, in the form of the equations.
+    #[default]
+    Measured,
+}
+
+/// What emptying a buffer did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Emptied {
+    /// The subtree as it was before.
+    pub(super) before: Subtree,
+    /// Nodes that were read from flash, not from the cache.
+    pub(super) nodes_read: u32,
+    /// Leaves of those before that were changed.
+    pub(super) leaves_changed: u32,
+    /// Further nodes that were changed or made: by splits, merges and redistributions.
+    pub(super) rebalanced: u32,
+}
+
+/// A ratio that is measured online; what is long ago counts less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ratio {
+    sum: u64,
+    of: u64,
+}
+
+impl Ratio {
+    /// Adds `sum` among `of` to what was measured.
+    pub(super) fn add(&mut self, sum: u64, of: u64) {
+        self.sum = self.sum.saturating_add(sum);
+        self.of = self.of.saturating_add(of);
+        while self.of > WINDOW {
+            self.sum = self.sum.div_ceil(2);
+            self.of /= 2;
+        }
+    }
+
+    /// `number` times the ratio; `number` itself if nothing was measured yet.
+    pub(super) fn times(&self, number: u64) -> u64 {
+        self.measured(number).unwrap_or(number)
+    }
+
+    fn measured(&self, number: u64) -> Option<u64> {
+        let product = u128::from(number) * u128::from(self.sum);
+        u64::try_from(product.checked_div(u128::from(self.of))?).ok()
+    }
+}
+
+/// How far emptying stays below the equations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rates {
+    /// Nodes read from flash, of the S of inner subtrees.
+    inner_reads: Ratio,
+    /// Nodes read from flash, of the S of leaf subtrees.
+    leaf_reads: Ratio,
+    /// Leaves changed, of the L.
+    leaves_changed: Ratio,
+    /// Nodes rebalanced, of the entries B: the printed bound is 8 / F, and H besides.
+    rebalanced: Ratio,
+    /// Nodes written, of those changed: several changes may meet in the cache.
+    pub(super) written: Ratio,
+    /// Bytes of fragments, of the bytes of entries in them.
+    pub(super) packed: Ratio,
+}
+
+impl Rates {
+    /// Learns from a buffer that was emptied.
+    pub(super) fn observe(&mut self, emptied: &Emptied) {
+        let before = &emptied.before;
+        let reads = if before.leaves > 0 { &mut self.leaf_reads } else { &mut self.inner_reads };
+        reads.add(u64::from(emptied.nodes_read), u64::from(before.nodes));
+        if before.leaves > 0 {
+            self.leaves_changed.add(u64::from(emptied.leaves_changed), u64::from(before.leaves));
+            self.rebalanced.add(u64::from(emptied.rebalanced), u64::from(before.entries));
+        }
+    }
+
+    /// Rebalanced nodes for `entries` entries: as measured, or the printed bound before that.
+    fn rebalanced(&self, entries: u32, tree: TreeShape) -> u64 {
+        let bound = rebalanced_most(entries, tree);
+        self.rebalanced.measured(u64::from(entries)).unwrap_or(bound)
+    }
+}
+
+/// The printed bound on node rebalancing operations: `H + 8 B / F`.
+pub(super) fn rebalanced_most(entries: u32, tree: TreeShape) -> u64 {
+    let each = (8 * u64::from(entries)).div_ceil(u64::from(tree.fanout.max(1)));
+    u64::from(tree.height) + each
+}
+
+/// Scanning the buffer: `b_r B`. Nothing else is estimated, so this is exact.
+pub(super) fn scan(units: &UnitCosts, subtree: &Subtree) -> u64 {
+    let fixed = u64::from(subtree.fragments) * units.fragment_read;
+    fixed + u64::from(subtree.stored_bytes) * units.byte_read / PICO
+}
+
+/// What the fragments' fixed costs add to each entry of the buffer, in nanoseconds: f.
+pub(super) fn fragmentation_overhead(units: &UnitCosts, subtree: &Subtree) -> u64 {
+    u64::from(subtree.fragments) * units.fragment_read / u64::from(subtree.entries.max(1))
+}
+
+/// The estimator of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Estimator {
+    pub(super) units: UnitCosts,
+    pub(super) basis: Basis,
+    pub(super) rates: Rates,
+}
+
+impl Estimator {
+    pub(super) fn new(units: UnitCosts, basis: Basis) -> Self {
+        Estimator { units, basis, rates: Rates::default() }
+    }
+
+    /// Both costs of a buffer, for ADAPT.
+    pub(super) fn estimate(&self, subtree: &Subtree, tree: TreeShape) -> Estimate {
+        let scan = scan(&self.units, subtree);
+        Estimate { scan, emptying: scan + self.below(subtree, tree) }
+    }
+
+    /// What emptying costs besides the scan.
+    fn below(&self, subtree: &Subtree, tree: TreeShape) -> u64 {
+        let leaf = subtree.leaves > 0;
+        let nodes = u64::from(subtree.nodes);
+        let reads = match (self.basis, leaf) {
+            (Basis::Printed, _) => nodes,
+            (Basis::Measured, true) => self.rates.leaf_reads.times(nodes),
+            (Basis::Measured, false) => self.rates.inner_reads.times(nodes),
+        };
+        let writes =
+            if leaf { self.leaf_writes(subtree, tree) } else { self.entry_writes(subtree) };
+        reads * self.units.node_read + writes
+    }
+
+    /// `a_w (L + H + 8 B / F)`.
+    fn leaf_writes(&self, subtree: &Subtree, tree: TreeShape) -> u64 {
+        let leaves = u64::from(subtree.leaves);
+        let nodes = match self.basis {
+            Basis::Printed => leaves + rebalanced_most(subtree.entries, tree),
+            Basis::Measured => {
+                let changed = self.rates.leaves_changed.times(leaves);
+                self.rates.written.times(changed + self.rates.rebalanced(subtree.entries, tree))
+            }
+        };
+        nodes * self.units.node_write
+    }
+
+    /// `b_w B`.
+    fn entry_writes(&self, subtree: &Subtree) -> u64 {
+        let bytes = match self.basis {
+            Basis::Printed => u64::from(subtree.bytes),
+            Basis::Measured => self.rates.packed.times(u64::from(subtree.bytes)),
+        };
+        bytes * self.units.byte_write / PICO
+    }
+}
+
+#[cfg(test)]
+mod tests;

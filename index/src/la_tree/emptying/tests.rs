@@ -1,0 +1,136 @@
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use store::EntryShape;
+
+use super::{Next, Order, Sorter, next};
+use crate::la_tree::stream::{Form, Pending, Writer};
+
+type Entry = (Vec<u8>, Option<Vec<u8>>);
+
+fn encode(form: Form, entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = vec![0; 64 * entries.len() + 64];
+    let mut writer = Writer::new(form, &mut bytes);
+    for (key, value) in entries {
+        assert!(writer.push(&Pending { key, value: value.as_deref() }));
+    }
+    let end = writer.bytes();
+    bytes.truncate(end);
+    bytes
+}
+
+fn load(sorter: &mut Sorter, stream: &[u8], skip: usize) -> Result<usize, &'static str> {
+    sorter.room(stream.len()).unwrap().copy_from_slice(stream);
+    sorter.load(stream.len(), skip)
+}
+
+/// `count` updates of keys below `keys`, oldest first.
+fn updates(seed: u64, count: usize, keys: u64) -> Vec<Entry> {
+    let mut state = seed;
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) % bound
+    };
+    (0..count)
+        .map(|number| {
+            let key = (below(keys) as u32).to_be_bytes().to_vec();
+            let value = (number as u32).to_be_bytes().to_vec();
+            (key, (below(3) > 0).then_some(value))
+        })
+        .collect()
+}
+
+/// The newest of each key, in this order.
+fn expected(updates: &[Entry], order: Order) -> Vec<Entry> {
+    let newest: BTreeMap<_, _> = updates.iter().cloned().collect();
+    let mut entries: Vec<_> = newest.into_iter().collect();
+    if order == Order::Descending {
+        entries.reverse();
+    }
+    entries
+}
+
+fn sorted(sorter: &Sorter) -> Vec<Entry> {
+    let owned = |entry: Pending<'_>| (entry.key.to_vec(), entry.value.map(<[u8]>::to_vec));
+    (0..sorter.len()).filter_map(|place| sorter.get(place).map(owned)).collect()
+}
+
+#[test]
+fn a_buffer_is_sorted_with_the_newest_entry_of_each_key() {
+    for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
+        for (seed, order) in (0..40).zip([Order::Ascending, Order::Descending].iter().cycle()) {
+            let form = Form::new(shape);
+            let updates = updates(seed, 300, 100);
+            let mut sorter = Sorter::new(form, 8192, 400);
+            let memory = sorter.memory_bytes();
+            for fragment in updates.chunks(37).rev() {
+                load(&mut sorter, &encode(form, fragment), 0).unwrap();
+            }
+            assert_eq!(sorter.len(), 300);
+            sorter.sort(*order);
+            assert_eq!(sorter.memory_bytes(), memory, "nothing was taken besides");
+            assert_eq!(sorted(&sorter), expected(&updates, *order), "seed {seed}");
+            sorter.clear();
+            assert_eq!(sorter.len(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_buffer_beyond_memory_is_merged_with_the_batch_that_came_last() {
+    for seed in 0..40 {
+        let form = Form::new(EntryShape::fixed(4, 4));
+        let x = updates(seed, 200, 150);
+        let came = if seed % 2 == 0 { Order::Ascending } else { Order::Descending };
+        let y = expected(&updates(seed + 1000, 500, 300), came);
+        // The last entries of X and the first of Y share a fragment.
+        let (shared_x, shared_y) = (&x[190..], &y[..10]);
+        let shared = [shared_x, shared_y].concat();
+        let mut sorter = Sorter::new(form, 4096, 200);
+        assert_eq!(load(&mut sorter, &encode(form, &shared), 10), Ok(10));
+        for fragment in x[..190].chunks(50).rev() {
+            load(&mut sorter, &encode(form, fragment), 0).unwrap();
+        }
+        let order = came.reversed();
+        sorter.sort(order);
+        // Y is read backwards, from its newest fragment on.
+        let mut backwards = y.iter().rev().peekable();
+        let mut place = 0;
+        let mut merged = Vec::new();
+        loop {
+            let newer = backwards.peek().map(|entry| entry.0.as_slice());
+            let older = sorter.get(place);
+            match next(older.map(|entry| entry.key), newer, order) {
+                None => break,
+                Some(Next::Older) => {
+                    let entry = older.unwrap();
+                    merged.push((entry.key.to_vec(), entry.value.map(<[u8]>::to_vec)));
+                    place += 1;
+                }
+                Some(both) => {
+                    merged.push(backwards.next().unwrap().clone());
+                    place += usize::from(both == Next::NewerForBoth);
+                }
+            }
+        }
+        assert_eq!(merged, expected(&[x, y].concat(), order), "seed {seed}");
+    }
+}
+
+#[test]
+fn streams_that_are_damaged_or_too_many_change_nothing() {
+    let form = Form::new(EntryShape::fixed(4, 4));
+    let updates = updates(1, 20, 100);
+    let stream = encode(form, &updates);
+    let mut sorter = Sorter::new(form, 512, 30);
+    assert_eq!(load(&mut sorter, &stream, 0), Ok(20));
+    for _ in 0..2 {
+        assert!(load(&mut sorter, &stream[..stream.len() - 1], 0).is_err(), "cut off");
+        assert!(load(&mut sorter, &stream, 0).is_err(), "more entries than it has room for");
+        assert!(load(&mut sorter, &stream[..9], 3).is_err(), "more of Y than there are");
+    }
+    assert!(sorter.room(512).is_none());
+    sorter.sort(Order::Ascending);
+    assert_eq!(sorted(&sorter), expected(&updates, Order::Ascending));
+}

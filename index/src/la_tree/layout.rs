@@ -1,0 +1,329 @@
+//! Bytes on flash: pages of nodes, pages of fragments (section 4.3).
+//!
+//! A page holds nodes or fragments, never both. Its header stands in the spare area, or, where the
+//! chip has none for it, in the page's first 16 bytes: a page of 512 bytes then holds three nodes
+//! of 128 bytes instead of four.
+//!
+//! ```text
+//!  header   0        4      5      6      8                16
+//!           +--------+------+------+------+-----------------+
+//!           | check- | kind | 0    | parts| sequence        |
+//!           | sum u32| u8   |      | u16  | u64             |
+//!           +--------+------+------+------+-----------------+
+//!
+//!  nodes    | node | node | node | node |      each as `store::node` writes it, 8 bytes of header
+//!
+//!  fragment 0        4        8        10       12
+//!           +--------+--------+--------+--------+-----------------------
+//!           | check- | page   | offset | bytes  | entries, a stream
+//!           | sum u32| u32    | u16    | u16    | (`stream.rs`)
+//!           +--------+--------+--------+--------+-----------------------
+//!                    '-- the fragment before --'
+//! ```
+//!
+//! Numbers are little-endian. Nodes and fragments are read alone, so each has a checksum of its
+//! own, over its bytes, the address where it stands, and whose it is: a node's number, or the owner
+//! of the buffer. A copy of something else, or one in another place, is caught.
+//!
+//! Invariant: everything here takes any bytes; what makes no sense is an error, never a panic.
+
+use device::{Geometry, Page};
+use store::node::{HEADER_BYTES, NODE_BYTES_LEAST, NODE_BYTES_MOST};
+use store::{EntryShape, Width};
+
+use super::stream::Damage;
+
+/// Bytes of a page's header.
+pub(super) const PAGE_HEADER_BYTES: u32 = 16;
+
+/// Bytes of a fragment in front of its entries.
+pub(super) const FRAGMENT_HEADER_BYTES: usize = 12;
+
+const NO_PAGE: u32 = u32::MAX;
+
+/// Bytes that an entry of variable length is taken to have, where a node's size follows from its
+/// fanout.
+const VARIABLE_ENTRY_BYTES: u32 = 32;
+
+/// How pages of a chip are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageShape {
+    page_bytes: u32,
+    first: u32,
+    node_bytes: u32,
+}
+
+impl PageShape {
+    /// Pages of `geometry` with nodes of `node_bytes` bytes; `None` if not one node fits a page, or
+    /// nodes can't have that size.
+    pub(super) fn new(geometry: &Geometry, node_bytes: u32) -> Option<Self> {
+        let has_spare = geometry.spare_bytes() >= PAGE_HEADER_BYTES;
+        let first = if has_spare { 0 } else { PAGE_HEADER_BYTES };
+        let shape = PageShape { page_bytes: geometry.page_bytes(), first, node_bytes };
+        let possible = (NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&node_bytes);
+        (possible && node_bytes <= shape.room()).then_some(shape)
+    }
+
+    /// Where the header does not fit the spare area, it takes the page's first bytes.
+    pub(super) const fn header_in_page(&self) -> bool {
+        self.first > 0
+    }
+
+    /// Bytes of a page that nodes or fragments may fill.
+    pub(super) const fn room(&self) -> u32 {
+        self.page_bytes - self.first
+    }
+
+    /// The byte of a page at which its nodes or fragments begin.
+    pub(super) const fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Bytes in a node.
+    pub(super) const fn node_bytes(&self) -> u32 {
+        self.node_bytes
+    }
+
+    /// Nodes that a page holds.
+    pub(super) const fn nodes_per_page(&self) -> u32 {
+        self.room() / self.node_bytes
+    }
+
+    /// Bytes that programming a page moves, its spare area included.
+    pub(super) const fn program_bytes(&self) -> u32 {
+        self.room() + PAGE_HEADER_BYTES
+    }
+
+    /// The most bytes that a fragment has, its header included.
+    pub(super) fn fragment_bytes_most(&self) -> usize {
+        (self.room() as usize).min(usize::from(u16::MAX))
+    }
+
+    /// The place of the node in slot `slot` of `page`; `None` if there is no such slot, or the
+    /// place has no number.
+    pub(super) fn place(&self, page: Page, slot: u32) -> Option<Place> {
+        if slot >= self.nodes_per_page() {
+            return None;
+        }
+        let number = page.0.checked_mul(self.nodes_per_page())?.checked_add(slot)?;
+        (number < Place::MOST).then_some(Place(number))
+    }
+
+    /// The page that `place` is in, and the byte of the page at which its node begins.
+    pub(super) const fn locate(&self, place: Place) -> (Page, u32) {
+        let nodes = self.nodes_per_page();
+        (Page(place.0 / nodes), self.first + place.0 % nodes * self.node_bytes)
+    }
+
+    /// How many places a chip of `pages` pages has; `None` if they are too many to be numbered.
+    pub(super) fn places(&self, pages: u32) -> Option<u32> {
+        pages.checked_mul(self.nodes_per_page()).filter(|places| *places <= Place::MOST)
+    }
+
+    /// Refuses a link to bytes that are not inside a page of a chip with `pages` pages.
+    pub(super) fn check_link(&self, link: Link, pages: u32) -> Result<(), Damage> {
+        let (offset, bytes) = (u32::from(link.offset), usize::from(link.bytes));
+        let end = offset + u32::from(link.bytes);
+        let is_inside = link.page.0 < pages && offset >= self.first && end <= self.page_bytes;
+        if !is_inside || bytes <= FRAGMENT_HEADER_BYTES {
+            return Err("a buffer is linked to a place where no fragment can be");
+        }
+        Ok(())
+    }
+}
+
+/// The size of nodes that hold about `fanout` entries, header included: 128 bytes for 16 entries of
+/// 4 + 4 bytes. Where that does not fit a page's `room`, a node takes all of it.
+pub(super) fn node_bytes(fanout: u32, shape: EntryShape, room: u32) -> u32 {
+    let entry = match (shape.key, shape.value) {
+        (Width::Fixed(key), Width::Fixed(value)) => {
+            // Inner nodes name their children in four bytes.
+            u32::from(key) + u32::from(value).max(4)
+        }
+        _ => VARIABLE_ENTRY_BYTES,
+    };
+    let four_entries = HEADER_BYTES as u32 + entry.saturating_mul(4);
+    let least = NODE_BYTES_LEAST.max(four_entries);
+    fanout.saturating_mul(entry).max(least).min(room.min(NODE_BYTES_MOST))
+}
+
+/// Where a node stands: page and slot in one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(pub(super) u32);
+
+impl Place {
+    /// Places have lower numbers than this.
+    pub(super) const MOST: u32 = 0x7FFF_FFFF;
+}
+
+/// The number of a node, which stays when the node moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct NodeId(pub(super) u32);
+
+/// Whose a fragment is: a number that a buffer gets when it is made, or emptied, and that no other
+/// buffer ever had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner(pub(super) u32);
+
+/// Writes the checksum of a node that is to stand at `place` into its first bytes.
+pub(super) fn seal_node(id: NodeId, place: Place, node: &mut [u8]) {
+    if let Some((head, rest)) = node.split_first_chunk_mut::<4>() {
+        *head = node_checksum(id, place, rest).to_le_bytes();
+    }
+}
+
+/// Refuses bytes that are not node `id` at `place`.
+///
+/// # Errors
+/// They are something else, or damaged.
+pub(super) fn verify_node(id: NodeId, place: Place, node: &[u8]) -> Result<(), Damage> {
+    match node.split_first_chunk::<4>() {
+        Some((head, rest)) if u32::from_le_bytes(*head) == node_checksum(id, place, rest) => Ok(()),
+        _ => Err("a node has another checksum than its bytes, its number and its place give"),
+    }
+}
+
+fn node_checksum(id: NodeId, place: Place, rest: &[u8]) -> u32 {
+    device::checksum(&[&id.0.to_le_bytes(), &place.0.to_le_bytes(), rest])
+}
+
+/// The way to a fragment: all that is needed to read it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) page: Page,
+    /// The byte of the page at which the fragment begins.
+    pub(super) offset: u16,
+    /// Bytes of the fragment, header included.
+    pub(super) bytes: u16,
+}
+
+impl Link {
+    /// Bytes of a link in what is stored.
+    pub(super) const BYTES: usize = 8;
+
+    /// Appends `link`, or that there is none, to `into`.
+    pub(super) fn encode(link: Option<Link>) -> [u8; Self::BYTES] {
+        let link = link.unwrap_or(Link { page: Page(NO_PAGE), offset: 0, bytes: 0 });
+        let [p0, p1, p2, p3] = link.page.0.to_le_bytes();
+        let [o0, o1] = link.offset.to_le_bytes();
+        let [b0, b1] = link.bytes.to_le_bytes();
+        [p0, p1, p2, p3, o0, o1, b0, b1]
+    }
+
+    /// Reads a link; [`PageShape::check_link`] tells whether it leads anywhere.
+    ///
+    /// # Errors
+    /// It says that there is none, and where that is.
+    pub(super) fn decode(bytes: [u8; Self::BYTES]) -> Result<Option<Link>, Damage> {
+        let [p0, p1, p2, p3, o0, o1, b0, b1] = bytes;
+        let link = Link {
+            page: Page(u32::from_le_bytes([p0, p1, p2, p3])),
+            offset: u16::from_le_bytes([o0, o1]),
+            bytes: u16::from_le_bytes([b0, b1]),
+        };
+        match link {
+            Link { page: Page(NO_PAGE), offset: 0, bytes: 0 } => Ok(None),
+            Link { page: Page(NO_PAGE), .. } => Err("a link to no page names bytes of it"),
+            link => Ok(Some(link)),
+        }
+    }
+}
+
+/// Completes a fragment that is to stand at `offset` of `page`: its entries are in `bytes` behind
+/// the header already. Returns the link to it, or `None` if it is longer than fragments can be.
+pub(super) fn seal_fragment(
+    owner: Owner,
+    at: (Page, u16),
+    before: Option<Link>,
+    bytes: &mut [u8],
+) -> Option<Link> {
+    let link = Link { page: at.0, offset: at.1, bytes: u16::try_from(bytes.len()).ok()? };
+    let (head, _) = bytes.split_first_chunk_mut::<FRAGMENT_HEADER_BYTES>()?;
+    head[4..].copy_from_slice(&Link::encode(before));
+    let checksum = fragment_checksum(owner, link, &bytes[4..]);
+    bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+    Some(link)
+}
+
+/// Reads the fragment at `link`: the link to the one before it, and its entries.
+///
+/// # Errors
+/// The bytes are something else, or damaged.
+pub(super) fn open_fragment(
+    owner: Owner,
+    link: Link,
+    bytes: &[u8],
+) -> Result<(Option<Link>, &[u8]), Damage> {
+    const OTHER: Damage = "a fragment has another checksum than its bytes, owner and place give";
+    let (head, entries) = bytes
+        .split_first_chunk::<FRAGMENT_HEADER_BYTES>()
+        .filter(|_| bytes.len() == usize::from(link.bytes))
+        .ok_or("a fragment is shorter than the link to it says")?;
+    let [c0, c1, c2, c3, before @ ..] = *head;
+    if u32::from_le_bytes([c0, c1, c2, c3]) != fragment_checksum(owner, link, &bytes[4..]) {
+        return Err(OTHER);
+    }
+    Ok((Link::decode(before)?, entries))
+}
+
+fn fragment_checksum(owner: Owner, link: Link, rest: &[u8]) -> u32 {
+    device::checksum(&[&owner.0.to_le_bytes(), &Link::encode(Some(link)), rest])
+}
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageKind {
+    Nodes,
+    Fragments,
+}
+
+/// The header of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageHeader {
+    pub(super) kind: PageKind,
+    /// Nodes or fragments in the page.
+    pub(super) parts: u16,
+    /// The page's number in the order of writing.
+    pub(super) sequence: u64,
+}
+
+impl PageHeader {
+    /// Its bytes for `page`.
+    pub(super) fn encode(&self, page: Page) -> [u8; PAGE_HEADER_BYTES as usize] {
+        let mut bytes = [0; PAGE_HEADER_BYTES as usize];
+        bytes[4] = match self.kind {
+            PageKind::Nodes => 1,
+            PageKind::Fragments => 2,
+        };
+        bytes[6..8].copy_from_slice(&self.parts.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.sequence.to_le_bytes());
+        let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[4..]]);
+        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the header of `page`.
+    ///
+    /// # Errors
+    /// It is none, or that of another page.
+    pub(super) fn decode(
+        page: Page,
+        bytes: [u8; PAGE_HEADER_BYTES as usize],
+    ) -> Result<Self, Damage> {
+        let [c0, c1, c2, c3, kind, zero, p0, p1, sequence @ ..] = bytes;
+        let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[4..]]);
+        if u32::from_le_bytes([c0, c1, c2, c3]) != checksum {
+            return Err("a page's header has another checksum than its bytes and address give");
+        }
+        let kind = match (kind, zero) {
+            (1, 0) => PageKind::Nodes,
+            (2, 0) => PageKind::Fragments,
+            _ => return Err("a page is neither one of nodes nor one of fragments"),
+        };
+        let parts = u16::from_le_bytes([p0, p1]);
+        Ok(PageHeader { kind, parts, sequence: u64::from_le_bytes(sequence) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! Entries of buffers as a stream of bytes, the same in the pool and in fragments on flash.
+//!
+//! ```text
+//!  +-------+----+----+-- --+----+-------+----+----+--
+//!  | kinds | e0 | e1 | ... | e7 | kinds | e8 | e9 | ...
+//!  +-------+----+----+-- --+----+-------+----+----+--
+//! ```
+//!
+//! Before each eight entries stands a byte of their kinds: bit `i` is set if entry `i` of the eight
+//! is a delete. An entry is its key, and its value unless it is a delete; where keys (or values)
+//! vary in length, that length comes first: one byte below 128, else two, the first of which has
+//! its top bit set and the high bits. Entries are in the order in which they came: later ones are
+//! newer.
+//!
+//! Invariant: any bytes can be read; what makes no sense is an error, never a panic.
+
+use store::{EntryShape, Width};
+
+/// Entries that share a byte of kinds.
+pub(super) const GROUP: u32 = 8;
+
+/// The longest key or value.
+pub(super) const LENGTH_MOST: usize = 0x7FFF;
+
+/// What is wrong with a stream.
+pub(super) type Damage = &'static str;
+
+/// An update that waits in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pending<'b> {
+    pub(super) key: &'b [u8],
+    /// The key's value, or `None` if it is deleted.
+    pub(super) value: Option<&'b [u8]>,
+}
+
+/// How entries of one shape are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    shape: EntryShape,
+}
+
+impl Form {
+    pub(super) const fn new(shape: EntryShape) -> Self {
+        Form { shape }
+    }
+
+    /// Bytes of an entry, its share of the kinds aside.
+    pub(super) fn bytes(&self, entry: &Pending<'_>) -> usize {
+        let value = entry.value.map_or(0, |value| field_bytes(self.shape.value, value.len()));
+        field_bytes(self.shape.key, entry.key.len()) + value
+    }
+
+    /// Hands the bytes of an entry to `put`, piece by piece.
+    pub(super) fn write(&self, entry: &Pending<'_>, put: &mut impl FnMut(&[u8])) {
+        write_field(self.shape.key, entry.key, put);
+        if let Some(value) = entry.value {
+            write_field(self.shape.value, value, put);
+        }
+    }
+
+    /// Reads the entry at the start of `bytes`; also returns how long it is.
+    ///
+    /// # Errors
+    /// The entry goes beyond the bytes.
+    pub(super) fn read<'b>(
+        &self,
+        bytes: &'b [u8],
+        is_delete: bool,
+    ) -> Result<(Pending<'b>, usize), Damage> {
+        let (key, rest) = read_field(self.shape.key, bytes)?;
+        if is_delete {
+            return Ok((Pending { key, value: None }, bytes.len() - rest.len()));
+        }
+        let (value, rest) = read_field(self.shape.value, rest)?;
+        Ok((Pending { key, value: Some(value) }, bytes.len() - rest.len()))
+    }
+
+    /// Reads the entries of `bytes`, oldest first.
+    pub(super) const fn reader<'b>(&self, bytes: &'b [u8]) -> Reader<'b> {
+        Reader { form: *self, bytes, at: 0, kinds: 0, in_group: GROUP }
+    }
+}
+
+fn field_bytes(width: Width, length: usize) -> usize {
+    match width {
+        Width::Fixed(_) => length,
+        Width::Variable => length + if length < 0x80 { 1 } else { 2 },
+    }
+}
+
+fn write_field(width: Width, field: &[u8], put: &mut impl FnMut(&[u8])) {
+    debug_assert!(field.len() <= LENGTH_MOST, "admission refuses longer ones");
+    if matches!(width, Width::Variable) {
+        let length = field.len().min(LENGTH_MOST) as u16;
+        match length {
+            0..0x80 => put(&[length as u8]),
+            _ => put(&[0x80 | (length >> 8) as u8, length as u8]),
+        }
+    }
+    put(field);
+}
+
+fn read_field(width: Width, bytes: &[u8]) -> Result<(&[u8], &[u8]), Damage> {
+    const SHORT: Damage = "an entry of a buffer is cut off";
+    let (length, rest) = match width {
+        Width::Fixed(length) => (usize::from(length), bytes),
+        Width::Variable => {
+            let (first, rest) = bytes.split_first().ok_or(SHORT)?;
+            if *first < 0x80 {
+                (usize::from(*first), rest)
+            } else {
+                let (second, rest) = rest.split_first().ok_or(SHORT)?;
+                (usize::from(*first & 0x7F) << 8 | usize::from(*second), rest)
+            }
+        }
+    };
+    rest.split_at_checked(length).ok_or(SHORT)
+}
+
+/// Reads a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Reader<'b> {
+    form: Form,
+    bytes: &'b [u8],
+    at: usize,
+    kinds: u8,
+    in_group: u32,
+}
+
+impl<'b> Reader<'b> {
+    /// The next entry, with the place of its first byte; `None` after the last.
+    ///
+    /// # Errors
+    /// The stream is damaged.
+    pub(super) fn next(&mut self) -> Result<Option<(Pending<'b>, usize)>, Damage> {
+        if self.at == self.bytes.len() {
+            return self.finish();
+        }
+        if self.in_group == GROUP {
+            self.kinds = self.bytes[self.at];
+            self.at += 1;
+            self.in_group = 0;
+        }
+        let at = self.at;
+        let is_delete = self.kinds >> self.in_group & 1 == 1;
+        let (entry, length) = self.form.read(&self.bytes[at..], is_delete)?;
+        if length == 0 {
+            return Err("an entry of a buffer has no bytes");
+        }
+        self.at += length;
+        self.in_group += 1;
+        Ok(Some((entry, at)))
+    }
+
+    fn finish(&self) -> Result<Option<(Pending<'b>, usize)>, Damage> {
+        if self.in_group < GROUP && self.kinds >> self.in_group != 0 {
+            return Err("a buffer names kinds of entries that it does not have");
+        }
+        Ok(None)
+    }
+}
+
+/// Writes a stream into bytes.
+#[derive(Debug)]
+pub(super) struct Writer<'b> {
+    form: Form,
+    into: &'b mut [u8],
+    at: usize,
+    kinds_at: usize,
+    entries: u32,
+}
+
+impl<'b> Writer<'b> {
+    pub(super) fn new(form: Form, into: &'b mut [u8]) -> Self {
+        Writer { form, into, at: 0, kinds_at: 0, entries: 0 }
+    }
+
+    /// Bytes written.
+    pub(super) const fn bytes(&self) -> usize {
+        self.at
+    }
+
+    /// Entries written.
+    pub(super) const fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Writes `entry` behind the others; false, and nothing written, if there is no room.
+    #[must_use]
+    pub(super) fn push(&mut self, entry: &Pending<'_>) -> bool {
+        let starts_group = self.entries.is_multiple_of(GROUP);
+        let bytes = usize::from(starts_group) + self.form.bytes(entry);
+        if self.into.len() - self.at < bytes {
+            return false;
+        }
+        if starts_group {
+            self.kinds_at = self.at;
+            self.into[self.at] = 0;
+            self.at += 1;
+        }
+        if entry.value.is_none() {
+            self.into[self.kinds_at] |= 1 << (self.entries % GROUP);
+        }
+        let (into, at) = (&mut *self.into, &mut self.at);
+        self.form.write(entry, &mut |piece| {
+            into[*at..*at + piece.len()].copy_from_slice(piece);
+            *at += piece.len();
+        });
+        self.entries += 1;
+        true
+    }
+}
+
+/// The newest entry for `key` in a stream.
+///
+/// # Errors
+/// The stream is damaged.
+pub(super) fn find<'b>(
+    form: Form,
+    stream: &'b [u8],
+    key: &[u8],
+) -> Result<Option<Pending<'b>>, Damage> {
+    let mut reader = form.reader(stream);
+    let mut found = None;
+    while let Some((entry, _)) = reader.next()? {
+        if entry.key == key {
+            found = Some(entry);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use store::{EntryShape, Width};
+
+    use super::{Form, Pending, Writer, find};
+
+    fn keys(count: u32) -> Vec<[u8; 4]> {
+        (0..count).map(|number| number.wrapping_mul(0x9E37_79B9).to_be_bytes()).collect()
+    }
+
+    #[test]
+    fn eight_entries_of_4_and_4_bytes_take_one_byte_more_than_their_bytes() {
+        let form = Form::new(EntryShape::fixed(4, 4));
+        let mut bytes = [0; 100];
+        let mut writer = Writer::new(form, &mut bytes);
+        for key in keys(8) {
+            assert!(writer.push(&Pending { key: &key, value: Some(b"four") }));
+        }
+        assert_eq!((writer.bytes(), writer.entries()), (65, 8));
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_order_puts_and_deletes_of_every_shape() {
+        let variable = EntryShape { key: Width::Fixed(4), value: Width::Variable };
+        for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE, variable] {
+            let form = Form::new(shape);
+            let mut bytes = vec![0; 8000];
+            let keys = keys(40);
+            let long = [7; 300];
+            let value = |place: usize| match (shape.value, place % 3) {
+                (_, 0) => None,
+                (Width::Variable, 1) => Some(&long[..place * 5]),
+                _ => Some(&b"four"[..]),
+            };
+            let mut writer = Writer::new(form, &mut bytes);
+            for (place, key) in keys.iter().enumerate() {
+                assert!(writer.push(&Pending { key, value: value(place) }));
+            }
+            let end = writer.bytes();
+            let mut reader = form.reader(&bytes[..end]);
+            for (place, key) in keys.iter().enumerate() {
+                let (entry, _) = reader.next().unwrap().unwrap();
+                assert_eq!(entry, Pending { key, value: value(place) }, "{shape}, {place}");
+            }
+            assert_eq!(reader.next(), Ok(None));
+        }
+    }
+
+    #[test]
+    fn an_entry_without_room_is_not_written() {
+        let form = Form::new(EntryShape::fixed(4, 4));
+        let mut bytes = [0; 16];
+        let mut writer = Writer::new(form, &mut bytes);
+        assert!(writer.push(&Pending { key: b"key1", value: Some(b"four") }));
+        assert!(!writer.push(&Pending { key: b"key2", value: Some(b"four") }));
+        assert!(writer.push(&Pending { key: b"key2", value: None }));
+        assert_eq!(writer.bytes(), 13);
+    }
+
+    #[test]
+    fn the_newest_entry_for_a_key_is_found() {
+        let form = Form::new(EntryShape::fixed(4, 4));
+        let mut bytes = [0; 64];
+        let mut writer = Writer::new(form, &mut bytes);
+        for value in [Some(&b"old "[..]), Some(b"new "), None, Some(b"last")] {
+            assert!(writer.push(&Pending { key: b"key1", value }));
+        }
+        assert!(writer.push(&Pending { key: b"key2", value: None }));
+        let end = writer.bytes();
+        let newest = |key| find(form, &bytes[..end], key).unwrap().map(|entry| entry.value);
+        assert_eq!(newest(b"key1"), Some(Some(&b"last"[..])));
+        assert_eq!(newest(b"key2"), Some(None));
+        assert_eq!(newest(b"key3"), None);
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic() {
+        for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE, EntryShape::fixed(0, 0)] {
+            let form = Form::new(shape);
+            for seed in 0..2000_u32 {
+                let length = seed % 70;
+                let bytes: Vec<u8> = (0..length)
+                    .map(|place| (seed.wrapping_mul(0x9E37_79B9) >> (place % 25)) as u8)
+                    .collect();
+                let mut reader = form.reader(&bytes);
+                let mut entries = 0;
+                while let Ok(Some(_)) = reader.next() {
+                    entries += 1;
+                }
+                assert!(entries <= bytes.len(), "{shape}, seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn streams_that_are_cut_or_name_other_kinds_are_refused() {
+        let form = Form::new(EntryShape::fixed(4, 4));
+        let mut bytes = [0; 17];
+        let mut writer = Writer::new(form, &mut bytes);
+        assert!(writer.push(&Pending { key: b"key1", value: Some(b"four") }));
+        assert!(find(form, &bytes[..8], b"key1").is_err());
+        bytes[0] |= 2;
+        assert!(find(form, &bytes[..9], b"key1").is_err());
+        assert!(find(form, &bytes[..1], b"key1").is_err(), "kinds without an entry");
+    }
+}

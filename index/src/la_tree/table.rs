@@ -1,0 +1,292 @@
+//! The node table (section 4.3): where each node stands, for nodes never stay where they were.
+//! Beside it the records of the buffers.
+//!
+//! Both are in memory and go into the root record at a checkpoint. A node without a buffer takes
+//! four bytes; the table grows by [`CHUNK`] numbers at a time, so it never exists twice. Nodes with
+//! buffers have a table of their own, whose numbers are those of their [`BufferRecord`]s.
+//!
+//! Invariant: a number that was released is handed out again before a new one is.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::layout::{Link, NodeId, Owner, Place};
+use super::policy::Registers;
+use super::stream::Damage;
+
+/// Numbers that the table grows by.
+pub(super) const CHUNK: usize = 1024;
+
+/// A node that is in memory only so far.
+const UNWRITTEN: u32 = Place::MOST;
+
+/// Marks a number that no node has; the other bits are the next such number.
+const FREE: u32 = 0x8000_0000;
+
+const NO_NUMBER: u32 = 0x7FFF_FFFF;
+
+/// Where nodes stand.
+#[derive(Clone, Debug)]
+pub(super) struct NodeTable {
+    chunks: Vec<Box<[u32]>>,
+    /// Numbers that were ever handed out.
+    high_water: u32,
+    first_free: u32,
+    free: u32,
+}
+
+impl NodeTable {
+    pub(super) const fn new() -> Self {
+        NodeTable { chunks: Vec::new(), high_water: 0, first_free: NO_NUMBER, free: 0 }
+    }
+
+    /// Nodes in the table.
+    pub(super) const fn nodes(&self) -> u32 {
+        self.high_water - self.free
+    }
+
+    /// Numbers that were ever handed out: all are below.
+    pub(super) const fn high_water(&self) -> u32 {
+        self.high_water
+    }
+
+    /// Bytes of memory that the table takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.chunks.len() * CHUNK * 4 + self.chunks.capacity() * size_of::<Box<[u32]>>()) as u64
+    }
+
+    /// A number for a new node; `None` if there is none left.
+    pub(super) fn allocate(&mut self) -> Option<NodeId> {
+        let number = self.first_free;
+        if number != NO_NUMBER {
+            self.first_free = *self.entry(number)? & !FREE;
+            self.free -= 1;
+            *self.entry(number)? = UNWRITTEN;
+            return Some(NodeId(number));
+        }
+        let number = self.high_water;
+        if number >= NO_NUMBER {
+            return None;
+        }
+        if number as usize == self.chunks.len() * CHUNK {
+            self.chunks.push(vec![FREE | NO_NUMBER; CHUNK].into_boxed_slice());
+        }
+        self.high_water += 1;
+        *self.entry(number)? = UNWRITTEN;
+        Some(NodeId(number))
+    }
+
+    /// Takes the number of a node that is no more; false if no node has it.
+    #[must_use]
+    pub(super) fn release(&mut self, id: NodeId) -> bool {
+        let next = self.first_free;
+        match self.entry(id.0) {
+            Some(entry) if *entry & FREE == 0 => *entry = FREE | next,
+            _ => return false,
+        }
+        self.first_free = id.0;
+        self.free += 1;
+        true
+    }
+
+    /// True if a node has this number.
+    pub(super) fn contains(&self, id: NodeId) -> bool {
+        self.value(id.0).is_some_and(|value| value & FREE == 0)
+    }
+
+    /// Where node `id` stands; `None` if it was not written yet, or there is no such node.
+    pub(super) fn place(&self, id: NodeId) -> Option<Place> {
+        self.value(id.0).filter(|value| *value < Place::MOST).map(Place)
+    }
+
+    /// Notes that node `id` stands at `place` now; false if there is no such node.
+    #[must_use]
+    pub(super) fn move_to(&mut self, id: NodeId, place: Place) -> bool {
+        debug_assert!(place < Place(Place::MOST), "places are numbered below that");
+        match self.entry(id.0) {
+            Some(entry) if *entry & FREE == 0 => {
+                *entry = place.0;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Appends the table to `into`: the high water, then a place, or a mark, for each number.
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.high_water.to_le_bytes());
+        for number in 0..self.high_water {
+            let value = self.value(number).unwrap_or(FREE);
+            let stored = if value & FREE == 0 { value } else { FREE };
+            into.extend_from_slice(&stored.to_le_bytes());
+        }
+    }
+
+    /// Reads a table whose places are below `places`; also returns what follows it.
+    ///
+    /// # Errors
+    /// It is cut off, or names a place that does not exist, or a node that was never written: a
+    /// checkpoint writes all of them.
+    pub(super) fn decode(bytes: &[u8], places: u32) -> Result<(Self, &[u8]), Damage> {
+        const SHORT: Damage = "the node table is cut off";
+        let (high_water, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
+        let high_water = u32::from_le_bytes(*high_water);
+        let length = (high_water as usize).checked_mul(4).ok_or(SHORT)?;
+        let (stored, rest) = rest.split_at_checked(length).ok_or(SHORT)?;
+        if high_water >= NO_NUMBER {
+            return Err("the node table has more nodes than there can be");
+        }
+        let mut table = NodeTable::new();
+        for (number, value) in stored.chunks_exact(4).enumerate() {
+            let value = value.first_chunk().map_or(FREE, |value| u32::from_le_bytes(*value));
+            let id = table.allocate().ok_or(SHORT)?;
+            debug_assert_eq!(id.0 as usize, number, "nothing was released yet");
+            let is_known = value < places && table.move_to(id, Place(value));
+            if !is_known && value != FREE {
+                return Err("the node table names a place that does not exist");
+            }
+        }
+        table.release_unwritten();
+        Ok((table, rest))
+    }
+
+    /// Releases the numbers that no place was noted for, so that the lowest is handed out first.
+    fn release_unwritten(&mut self) {
+        for number in (0..self.high_water).rev() {
+            let id = NodeId(number);
+            if self.place(id).is_none() {
+                let released = self.release(id);
+                debug_assert!(released, "node {number} was in the table");
+            }
+        }
+    }
+
+    fn value(&self, number: u32) -> Option<u32> {
+        let number = number as usize;
+        self.chunks.get(number / CHUNK)?.get(number % CHUNK).copied()
+    }
+
+    fn entry(&mut self, number: u32) -> Option<&mut u32> {
+        let number = number as usize;
+        self.chunks.get_mut(number / CHUNK)?.get_mut(number % CHUNK)
+    }
+}
+
+/// What is known of a buffer and of the subtree below it, without reading flash: the statistics of
+/// section 3, the chain of fragments, and ADAPT's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BufferRecord {
+    /// Whose its fragments are.
+    pub(super) owner: Owner,
+    /// The newest fragment on flash.
+    pub(super) newest: Option<Link>,
+    /// The newest fragment when the last batch began to come: what is below is X, the rest Y.
+    pub(super) below_batch: Option<Link>,
+    /// Fragments on flash.
+    pub(super) fragments: u32,
+    /// Bytes of them, headers included.
+    pub(super) stored_bytes: u32,
+    /// B: entries in the buffer, those in the pool included.
+    pub(super) entries: u32,
+    /// Bytes of them.
+    pub(super) bytes: u32,
+    /// Entries of the last batch from above: Y.
+    pub(super) batch: u32,
+    /// True if Y came with its lowest key first.
+    pub(super) batch_ascends: bool,
+    /// S: nodes of the subtree.
+    pub(super) nodes: u32,
+    /// L: leaves among them.
+    pub(super) leaves: u32,
+    /// What ADAPT remembers; not stored, for a checkpoint may begin anew.
+    pub(super) registers: Registers,
+}
+
+impl BufferRecord {
+    /// Bytes of a record in what is stored.
+    pub(super) const BYTES: usize = 4 * 8 + 2 * Link::BYTES + 1;
+
+    /// The record of an empty buffer above a subtree of `nodes` nodes, `leaves` of them leaves.
+    pub(super) const fn new(owner: Owner, nodes: u32, leaves: u32) -> Self {
+        BufferRecord {
+            owner,
+            newest: None,
+            below_batch: None,
+            fragments: 0,
+            stored_bytes: 0,
+            entries: 0,
+            bytes: 0,
+            batch: 0,
+            batch_ascends: true,
+            nodes,
+            leaves,
+            registers: Registers::new(),
+        }
+    }
+
+    /// Appends the record to `into`.
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        for link in [self.newest, self.below_batch] {
+            into.extend_from_slice(&Link::encode(link));
+        }
+        for number in [
+            self.owner.0,
+            self.fragments,
+            self.stored_bytes,
+            self.entries,
+            self.bytes,
+            self.batch,
+            self.nodes,
+            self.leaves,
+        ] {
+            into.extend_from_slice(&number.to_le_bytes());
+        }
+        into.push(u8::from(self.batch_ascends));
+    }
+
+    /// Reads a record; also returns what follows it. Where its links lead is not checked.
+    ///
+    /// # Errors
+    /// It is cut off, or its numbers contradict each other.
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), Damage> {
+        const SHORT: Damage = "the record of a buffer is cut off";
+        let (newest, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
+        let (below, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+        let mut numbers = [0; 8];
+        let (stored, rest) = rest.split_at_checked(4 * numbers.len()).ok_or(SHORT)?;
+        for (number, stored) in numbers.iter_mut().zip(stored.chunks_exact(4)) {
+            *number = stored.first_chunk().map_or(0, |stored| u32::from_le_bytes(*stored));
+        }
+        let (ascends, rest) = rest.split_first().ok_or(SHORT)?;
+        let [owner, fragments, stored_bytes, entries, bytes, batch, nodes, leaves] = numbers;
+        let record = BufferRecord {
+            newest: Link::decode(*newest)?,
+            below_batch: Link::decode(*below)?,
+            fragments,
+            stored_bytes,
+            entries,
+            bytes,
+            batch,
+            batch_ascends: *ascends == 1,
+            ..BufferRecord::new(Owner(owner), nodes, leaves)
+        };
+        if *ascends > 1 || !record.is_consistent() {
+            return Err("the record of a buffer contradicts itself");
+        }
+        Ok((record, rest))
+    }
+
+    fn is_consistent(&self) -> bool {
+        self.newest.is_some() == (self.fragments > 0)
+            && (self.fragments == 0) == (self.stored_bytes == 0)
+            && (self.newest.is_some() || self.below_batch.is_none())
+            && self.batch <= self.entries
+            && self.entries <= self.bytes
+            && self.nodes > 0
+            && self.leaves <= self.nodes
+    }
+}
+
+#[cfg(test)]
+mod tests;

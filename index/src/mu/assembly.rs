@@ -1,0 +1,198 @@
+//! The bytes of what a [`Plan`] says: one page after the other, into one buffer.
+
+use device::Page;
+use store::node;
+
+use super::layout::CHILD_BYTES;
+use super::page::{self, Header};
+use super::plan::{Edit, Plan, Rewrite, Scratch, Source};
+use super::policy::{Change, Policy, RootUse, State};
+
+/// What the pages of a change say beside their nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp<'s> {
+    /// The pages that the change goes to, in order.
+    pub(super) addresses: &'s [Page],
+    /// The sequence of the first of them.
+    pub(super) sequence: u64,
+    /// Live pages before the change.
+    pub(super) live_pages: u32,
+    /// True if a batch ends with this change.
+    pub(super) closes_batch: bool,
+    /// The policy's memory before the change.
+    pub(super) state: State,
+    pub(super) change: Change,
+}
+
+/// Writes page `number` of `plan` into `into`, as long as a page; returns its header.
+///
+/// # Errors
+/// What does not fit: `plan` is not one of `change`, or `change` was not checked.
+pub(super) fn write_page(
+    policy: &Policy,
+    (plan, change): (&Plan, &Rewrite<'_>),
+    number: u32,
+    stamp: &Stamp<'_>,
+    (into, scratch): (&mut [u8], &mut Scratch),
+) -> Result<Header, &'static str> {
+    let address = *stamp.addresses.get(number as usize).ok_or("a page has no address")?;
+    let sequence = stamp.sequence + u64::from(number);
+    let pages = policy.pages();
+    into.fill(0xFF);
+    let (mut lowest, mut highest) = (None, 0);
+    let mut root = None;
+    for level in 0..plan.layout.height {
+        let Some(part) = part_in(plan, level, number) else {
+            continue;
+        };
+        lowest = lowest.or(Some(level));
+        highest = level;
+        let range = pages.bytes_of(&plan.layout, level).ok_or("a page has no room for a level")?;
+        let node = &mut into[range];
+        write_node(policy, (plan, change), (level, part), stamp.addresses, (node, scratch))?;
+        if level + 1 == plan.layout.height {
+            root = Some(use_of_root(policy, plan, node));
+        }
+        page::seal_node(address, sequence, node);
+    }
+    let splits = stamp.state.splits.plus(plan.splits);
+    let written = State { layout: plan.layout, splits };
+    let next = root.map_or(plan.layout, |root| policy.next(&written, stamp.change, root));
+    let header = Header {
+        sequence,
+        live_pages: (stamp.live_pages + plan.pages).saturating_sub(change.pages_given_up()),
+        layout: plan.layout,
+        lowest: lowest.ok_or("a page has no node")?,
+        highest,
+        has_root: root.is_some(),
+        closes_batch: root.is_some() && stamp.closes_batch,
+        next: State { layout: next, splits },
+    };
+    header.encode(address, into);
+    Ok(header)
+}
+
+fn part_in(plan: &Plan, level: u8, number: u32) -> Option<usize> {
+    if plan.is_empty { (level == 0).then_some(0) } else { plan.part_in(level, number) }
+}
+
+fn use_of_root(policy: &Policy, plan: &Plan, root: &[u8]) -> RootUse {
+    let pages = policy.pages();
+    let Some(codec) = pages.codec(&plan.layout, plan.layout.height - 1) else {
+        return RootUse { entries: 0, is_full: true, is_below_half: false };
+    };
+    RootUse {
+        entries: node::count(root),
+        is_full: codec.used_bytes(root) + policy.child_bytes_most() > codec.node_bytes(),
+        is_below_half: codec.is_underfull(root),
+    }
+}
+
+/// Writes one node.
+fn write_node(
+    policy: &Policy,
+    (plan, change): (&Plan, &Rewrite<'_>),
+    (level, part): (u8, usize),
+    addresses: &[Page],
+    (into, scratch): (&mut [u8], &mut Scratch),
+) -> Result<(), &'static str> {
+    let codec = policy.pages().codec(&plan.layout, level).ok_or("a node is too small")?;
+    codec.initialise(into, level);
+    if plan.is_empty {
+        return Ok(());
+    }
+    let planned = plan.level(level).ok_or("a level was not planned")?;
+    if planned.is_copied {
+        return copy_node((plan, change), level, addresses, (into, scratch));
+    }
+    let other = scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
+    let mut key = core::mem::take(&mut scratch.key);
+    let mut outcome = Ok(());
+    for place in plan.part(level, part) {
+        plan.key(change, level, place).copy_to(&mut key);
+        let child;
+        let value = match value(plan, change, level, place) {
+            Value::Bytes(bytes) => bytes,
+            Value::Part(part) => {
+                child = address_of(plan, level - 1, part, addresses)?;
+                &child
+            }
+        };
+        let at = node::count(into);
+        if !codec.insert(into, at, &key, value, other) {
+            outcome = Err("a node has no room for what was planned for it");
+            break;
+        }
+    }
+    scratch.key = key;
+    outcome
+}
+
+/// Copies a node that keeps its size, and makes its one edit.
+fn copy_node(
+    (plan, change): (&Plan, &Rewrite<'_>),
+    level: u8,
+    addresses: &[Page],
+    (into, scratch): (&mut [u8], &mut Scratch),
+) -> Result<(), &'static str> {
+    let step = change.step(level).ok_or("a copied node is not on the way")?;
+    let codec = step.codec;
+    let other = scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
+    into.copy_from_slice(step.node);
+    let place = step.place;
+    let is_done = match change.edit {
+        Edit::Keep if level == change.base => true,
+        Edit::Insert { key, value } if level == change.base => {
+            codec.insert(into, place, key, value, other)
+        }
+        Edit::Replace { value } if level == change.base => codec.replace(into, place, value, other),
+        Edit::Remove if level == change.base => {
+            codec.remove(into, place);
+            true
+        }
+        _ if plan.level(level - 1).is_some_and(|below| below.parts == 0) => {
+            codec.remove(into, place);
+            true
+        }
+        _ => {
+            let child = address_of(plan, level - 1, 0, addresses)?;
+            codec.replace(into, place, &child, other)
+        }
+    };
+    if is_done { Ok(()) } else { Err("a copied node has no room for its edit") }
+}
+
+enum Value<'v> {
+    Bytes(&'v [u8]),
+    /// The page of this part of the level below.
+    Part(usize),
+}
+
+fn value<'v>(plan: &Plan, change: &Rewrite<'v>, level: u8, place: usize) -> Value<'v> {
+    let run = plan.level(level).map(|planned| planned.run).unwrap_or_default();
+    let Some(step) = change.step(level) else {
+        return Value::Part(place);
+    };
+    match (run.source(place), change.edit) {
+        (Source::Old(place), _) => Value::Bytes(step.codec.value(step.node, place)),
+        (Source::New(_), Edit::Insert { value, .. } | Edit::Replace { value })
+            if level == change.base =>
+        {
+            Value::Bytes(value)
+        }
+        (Source::New(part), _) => Value::Part(part),
+    }
+}
+
+fn address_of(
+    plan: &Plan,
+    level: u8,
+    part: usize,
+    addresses: &[Page],
+) -> Result<[u8; CHILD_BYTES as usize], &'static str> {
+    let page = addresses.get(plan.page_of(level, part) as usize);
+    Ok(page.ok_or("a page has no address")?.0.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use std::println;
+use std::vec;
+
+use device::Geometry;
+use store::EntryShape;
+
+use super::{live, predict_mu, predict_mu_star};
+use crate::mu::layout::Division;
+use crate::mu::model::Dice;
+use crate::mu::{MU_PARAMETERS, MU_STAR_PARAMETERS, name};
+use crate::parameters::Settings;
+use crate::registry::{MediumShape, Options, Prediction, Profile};
+
+fn chip(blocks: u32) -> MediumShape {
+    MediumShape::Nand(Geometry::new(4096, 128, blocks).unwrap())
+}
+
+fn options(memory_bytes: u64) -> Options {
+    let tree = name(Division::Even);
+    let settings = Settings::parse(tree, MU_STAR_PARAMETERS, []).unwrap();
+    Options::new(EntryShape::fixed(4, 4), memory_bytes, settings)
+}
+
+fn profile(entries: u64, lookups: f64) -> Profile {
+    Profile { entries, lookups, inserts: 0.0, overwrites: 1.0 - lookups, deletes: 0.0 }
+}
+
+fn mu_star(entries: u64, lookups: f64, memory_bytes: u64) -> Prediction {
+    predict_mu_star(&profile(entries, lookups), &options(memory_bytes), chip(128)).unwrap()
+}
+
+/// Leaves that are updated at random, in a log whose oldest pages are reclaimed first.
+fn moved_per_update(pages: usize, leaves: usize) -> f64 {
+    let mut log = std::collections::VecDeque::new();
+    let mut newest = vec![0usize; leaves];
+    let mut written = 0;
+    let mut dice = Dice(1);
+    let (mut updates, mut moved) = (0, 0);
+    while written < 60 * pages {
+        if log.len() >= pages {
+            let (leaf, version) = log.pop_front().unwrap();
+            if newest[leaf] != version {
+                continue;
+            }
+            written += 1;
+            newest[leaf] = written;
+            log.push_back((leaf, written));
+            moved += usize::from(written > 20 * pages);
+            continue;
+        }
+        let leaf = dice.roll(leaves as u64) as usize;
+        written += 1;
+        newest[leaf] = written;
+        log.push_back((leaf, written));
+        updates += usize::from(written > 20 * pages);
+    }
+    moved as f64 / updates as f64
+}
+
+#[test]
+fn pages_that_live_when_their_turn_comes_are_as_many_as_a_log_has() {
+    for (pages, leaves) in [(2_000, 400), (2_000, 1_000), (2_000, 1_500)] {
+        let chance = live(pages as f64, leaves as f64);
+        let (predicted, measured) = (chance / (1.0 - chance), moved_per_update(pages, leaves));
+        println!("{leaves} of {pages}: {predicted:.3} moved an update, a log moves {measured:.3}");
+        println!("   equation 8: {:.3}", leaves as f64 / pages as f64);
+        assert!((predicted - measured).abs() < 0.03 * measured.max(0.1), "{predicted} {measured}");
+    }
+}
+
+#[test]
+fn an_update_without_a_cache_reads_the_height_and_writes_one_page_on_a_large_chip() {
+    let prediction = predict_mu_star(&profile(100_000, 0.0), &options(0), chip(4096)).unwrap();
+    assert_eq!(prediction.height, 3);
+    assert!((prediction.page_reads - 3.0).abs() < 0.01, "{prediction:?}");
+    assert!((prediction.page_writes - 1.0).abs() < 0.01, "{prediction:?}");
+}
+
+#[test]
+fn more_memory_reads_less_and_a_fuller_chip_writes_more() {
+    let few = mu_star(400_000, 0.5, 32 << 10);
+    let more = mu_star(400_000, 0.5, 256 << 10);
+    assert!(more.page_reads < few.page_reads, "{more:?} {few:?}");
+    let all = mu_star(400_000, 1.0, 1 << 30);
+    assert!(all.page_reads < 1e-9 && all.page_writes < 1e-9, "{all:?}");
+    let small = mu_star(100_000, 0.0, 32 << 10);
+    let large = mu_star(800_000, 0.0, 32 << 10);
+    assert!(large.page_writes > small.page_writes, "{large:?} {small:?}");
+}
+
+/// Figure 13 in the model: a smaller leaf fills the chip earlier, and moves more.
+#[test]
+fn mu_star_writes_less_than_mu_the_more_records_there_are() {
+    let mut before = 0.0;
+    for entries in [100_000, 200_000, 300_000, 400_000] {
+        let cost = |it: Prediction| it.page_reads * 165.6 + it.page_writes * 905.8;
+        let settings = Settings::parse(name(Division::Halves), MU_PARAMETERS, []).unwrap();
+        let halves = Options { settings, ..options(0) };
+        let options = options(0);
+        let chip = MediumShape::Nand(Geometry::new(4096, 128, 32).unwrap());
+        let mu = cost(predict_mu(&profile(entries, 0.0), &halves, chip).unwrap());
+        let star = cost(predict_mu_star(&profile(entries, 0.0), &options, chip).unwrap());
+        let ahead = mu / star - 1.0;
+        println!("{entries} records in 16 MiB: mu {mu:.0} us, mu* {star:.0} us, {ahead:.2} ahead");
+        assert!(ahead > before, "{ahead}");
+        before = ahead;
+    }
+}
+
+#[test]
+fn what_the_tree_cannot_hold_or_stand_on_is_refused() {
+    let disk = MediumShape::Sectors(device::SectorGeometry::new(4096, 1024).unwrap());
+    assert!(predict_mu(&profile(100, 0.5), &options(0), disk).is_err());
+    let tiny = MediumShape::Nand(Geometry::new(512, 32, 64).unwrap());
+    assert!(predict_mu_star(&profile(10_000_000, 0.5), &options(0), tiny).is_err());
+}

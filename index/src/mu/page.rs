@@ -1,0 +1,395 @@
+//! A page on flash: the header, and what seals the nodes behind it.
+//!
+//! ```text
+//!  0        4          12         16        20        24       26
+//!  +--------+----------+----------+---------+---------+--------+--------+--
+//!  | check- | sequence | live     | splits, | splits, | leaf   | height |
+//!  | sum    | u64      | pages u32| inner   | leaf u32| share  | u8     |
+//!  |        |          |          | u32     |         | u16    |        |
+//!  +--------+----------+----------+---------+---------+--------+--------+--
+//!   27       28        29      30           32       33     36
+//!  -+--------+---------+-------+------------+--------+------+-------------
+//!   | lowest | highest | flags | next leaf  | next   | 0    | nodes
+//!   | level  | level   | u8    | share u16  | height |      |
+//!  -+--------+---------+-------+------------+--------+------+-------------
+//! ```
+//!
+//! Numbers are little-endian. `leaf share` and `height` say how this page is divided; `next` says
+//! how what is written after it is, so that the adaptive layout goes on after a power cut where it
+//! was. The page holds the nodes from the lowest to the highest level: more than one page is
+//! written where a node is split, and only the last has a root. Live pages and splits count in
+//! pages with a root.
+//!
+//! The header's checksum covers the page's address and the header; a node's, in its first four
+//! bytes, covers the page's address, its sequence and the node. So a node is read and checked
+//! without the rest of its page, and a page is whole if its header and all its nodes are.
+//!
+//! [`Header::decode`] takes any bytes.
+
+use device::Page;
+
+use super::layout::{Division, HEIGHT_MOST, Layout, Pages, Share};
+use super::policy::{Splits, State};
+
+/// Bytes of a page in front of its nodes.
+pub(super) const HEADER_BYTES: usize = 36;
+
+const CHECKSUM_BYTES: usize = 4;
+
+const ROOT: u8 = 1;
+const CLOSES: u8 = 2;
+const HALVES: u8 = 4;
+
+/// What a page says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Of pages with a root, the newest is the tree: the one with the highest sequence.
+    pub(super) sequence: u64,
+    /// Pages that hold a live node.
+    pub(super) live_pages: u32,
+    /// How the page is divided.
+    pub(super) layout: Layout,
+    /// The lowest level of a node in this page.
+    pub(super) lowest: u8,
+    /// The highest level of a node in this page.
+    pub(super) highest: u8,
+    /// True if the highest node is the root of a tree.
+    pub(super) has_root: bool,
+    /// True if that tree is one to come back to: the batch it belongs to ends with it.
+    pub(super) closes_batch: bool,
+    /// How pages after this one are to be divided, and the counts that decide it.
+    pub(super) next: State,
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// It was not programmed since its block was erased.
+    Erased,
+    /// A checksum does not fit: the page was torn, or never of this tree.
+    Checksum {
+        /// The checksum stored in the page.
+        expected: u32,
+        /// The checksum of what was read.
+        found: u32,
+    },
+    /// The checksum fits, but what the page says makes no sense.
+    Nonsense(&'static str),
+}
+
+impl Header {
+    /// Writes the header into the first bytes of `page`, which is to stand at `address`.
+    pub(super) fn encode(&self, address: Page, page: &mut [u8]) {
+        let mut bytes = [0; HEADER_BYTES];
+        let mut at = CHECKSUM_BYTES;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&self.sequence.to_le_bytes());
+        put(&self.live_pages.to_le_bytes());
+        put(&self.next.splits.inner.to_le_bytes());
+        put(&self.next.splits.leaf.to_le_bytes());
+        put(&self.layout.leaf.bits().to_le_bytes());
+        put(&[self.layout.height, self.lowest, self.highest, self.flags()]);
+        put(&self.next.layout.leaf.bits().to_le_bytes());
+        put(&[self.next.layout.height]);
+        let checksum = header_checksum(address, &bytes);
+        bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        page[..HEADER_BYTES].copy_from_slice(&bytes);
+    }
+
+    fn flags(&self) -> u8 {
+        let halves = self.layout.division == Division::Halves;
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        flag(self.has_root, ROOT) | flag(self.closes_batch, CLOSES) | flag(halves, HALVES)
+    }
+
+    /// Reads the header of the page at `address`, of which `bytes` are the first.
+    ///
+    /// # Errors
+    /// What is wrong with the page.
+    pub(super) fn decode(
+        pages: &Pages,
+        address: Page,
+        bytes: &[u8],
+    ) -> core::result::Result<Self, Damage> {
+        let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Err(Damage::Nonsense("it is shorter than its header"));
+        };
+        if bytes.iter().all(|byte| *byte == 0xFF) {
+            return Err(Damage::Erased);
+        }
+        let expected = u32::from_le_bytes(field(bytes, 0));
+        let found = header_checksum(address, bytes);
+        if expected != found {
+            return Err(Damage::Checksum { expected, found });
+        }
+        Header::read(bytes).and_then(|header| header.check(pages)).map_err(Damage::Nonsense)
+    }
+
+    fn read(bytes: &[u8; HEADER_BYTES]) -> core::result::Result<Self, &'static str> {
+        let flags = bytes[29];
+        if flags & !(ROOT | CLOSES | HALVES) != 0 || bytes[33..] != [0; 3] {
+            return Err("it has flags that mean nothing");
+        }
+        let division = if flags & HALVES != 0 { Division::Halves } else { Division::Even };
+        let layout = |leaf: [u8; 2], height| {
+            let leaf = Share::from_bits(u16::from_le_bytes(leaf)).ok_or("its leaf has no share")?;
+            Ok(Layout { division, leaf, height })
+        };
+        let splits = Splits {
+            inner: u32::from_le_bytes(field(bytes, 16)),
+            leaf: u32::from_le_bytes(field(bytes, 20)),
+        };
+        Ok(Header {
+            sequence: u64::from_le_bytes(field(bytes, 4)),
+            live_pages: u32::from_le_bytes(field(bytes, 12)),
+            layout: layout(field(bytes, 24), bytes[26])?,
+            lowest: bytes[27],
+            highest: bytes[28],
+            has_root: flags & ROOT != 0,
+            closes_batch: flags & CLOSES != 0,
+            next: State { layout: layout(field(bytes, 30), bytes[32])?, splits },
+        })
+    }
+
+    /// Refuses what no page of a tree with these `pages` can say.
+    fn check(self, pages: &Pages) -> core::result::Result<Self, &'static str> {
+        if self.layout.division != pages.division {
+            return Err("it is divided by the rule of another tree");
+        }
+        for layout in [self.layout, self.next.layout] {
+            if !(1..=HEIGHT_MOST).contains(&layout.height) || !pages.is_feasible(&layout) {
+                return Err("no page is divided so");
+            }
+        }
+        if self.lowest > self.highest || self.highest >= self.layout.height {
+            return Err("its levels are none of its tree");
+        }
+        if self.has_root != (self.highest + 1 == self.layout.height) {
+            return Err("its root is not at the root's level");
+        }
+        if self.closes_batch && !self.has_root {
+            return Err("it ends a batch without a root");
+        }
+        Ok(self)
+    }
+
+    /// True if the page holds a node of `level`.
+    pub(super) fn holds(&self, level: u8) -> bool {
+        (self.lowest..=self.highest).contains(&level)
+    }
+}
+
+fn field<const N: usize>(bytes: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
+    bytes[at..].first_chunk().copied().unwrap_or([0; N])
+}
+
+fn header_checksum(address: Page, bytes: &[u8; HEADER_BYTES]) -> u32 {
+    device::checksum(&[&address.0.to_le_bytes(), &bytes[CHECKSUM_BYTES..]])
+}
+
+fn node_checksum(address: Page, sequence: u64, node: &[u8]) -> u32 {
+    let rest = node.get(CHECKSUM_BYTES..).unwrap_or_default();
+    device::checksum(&[&address.0.to_le_bytes(), &sequence.to_le_bytes(), rest])
+}
+
+/// Writes the checksum of `node`, which is to stand in the page at `address` with this `sequence`.
+pub(super) fn seal_node(address: Page, sequence: u64, node: &mut [u8]) {
+    let checksum = node_checksum(address, sequence, node);
+    if let Some(head) = node.first_chunk_mut::<CHECKSUM_BYTES>() {
+        *head = checksum.to_le_bytes();
+    }
+}
+
+/// Refuses `node`, read from the page at `address`, if it is not the node of `level` that `header`
+/// was written with.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_node(
+    pages: &Pages,
+    address: Page,
+    header: &Header,
+    (level, node): (u8, &[u8]),
+) -> core::result::Result<(), Damage> {
+    let codec = pages.codec(&header.layout, level).filter(|_| header.holds(level));
+    let codec = codec.ok_or(Damage::Nonsense("it has no node of this level"))?;
+    let Some(head) = node.first_chunk::<CHECKSUM_BYTES>() else {
+        return Err(Damage::Nonsense("it has no room for a node"));
+    };
+    let expected = u32::from_le_bytes(*head);
+    let found = node_checksum(address, header.sequence, node);
+    if expected != found {
+        return Err(Damage::Checksum { expected, found });
+    }
+    codec.validate(node).map_err(Damage::Nonsense)?;
+    if store::node::level(node) != level {
+        return Err(Damage::Nonsense("its node is of another level"));
+    }
+    if level > 0 && store::node::count(node) == 0 {
+        return Err(Damage::Nonsense("its node has no children"));
+    }
+    Ok(())
+}
+
+/// Reads the header of a whole page and checks every node in it: what recovery asks of the page
+/// from which it opens.
+///
+/// # Errors
+/// What is wrong with the page.
+pub(super) fn check_page(
+    pages: &Pages,
+    address: Page,
+    page: &[u8],
+) -> core::result::Result<Header, Damage> {
+    let header = Header::decode(pages, address, page)?;
+    for level in header.lowest..=header.highest {
+        let node = pages.bytes_of(&header.layout, level).and_then(|range| page.get(range));
+        let node = node.ok_or(Damage::Nonsense("it is shorter than a page"))?;
+        check_node(pages, address, &header, (level, node))?;
+    }
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use device::Page;
+    use store::EntryShape;
+
+    use super::{Damage, HEADER_BYTES, Header, check_page, header_checksum, seal_node};
+    use crate::mu::layout::{Division, Pages, Share};
+    use crate::mu::policy::{Splits, State};
+
+    const ADDRESS: Page = Page(77);
+
+    fn pages() -> Pages {
+        Pages::new(2048, EntryShape::fixed(4, 4), Division::Even).unwrap()
+    }
+
+    fn header(pages: &Pages) -> Header {
+        let layout = pages.layout(Share::from_ratio(0.75).unwrap(), 3);
+        let next = pages.layout(Share::from_ratio(0.746).unwrap(), 3);
+        Header {
+            sequence: 0x0123_4567_89AB,
+            live_pages: 321,
+            layout,
+            lowest: 0,
+            highest: 2,
+            has_root: true,
+            closes_batch: true,
+            next: State { layout: next, splits: Splits { inner: 7, leaf: 99 } },
+        }
+    }
+
+    fn page(pages: &Pages, header: &Header) -> Vec<u8> {
+        let mut page = vec![0xFF; pages.page_bytes() as usize];
+        for level in header.lowest..=header.highest {
+            let node = &mut page[pages.bytes_of(&header.layout, level).unwrap()];
+            let codec = pages.codec(&header.layout, level).unwrap();
+            codec.initialise(node, level);
+            assert!(codec.insert(node, 0, b"key.", b"1234", &mut []));
+            seal_node(ADDRESS, header.sequence, node);
+        }
+        header.encode(ADDRESS, &mut page);
+        page
+    }
+
+    #[test]
+    fn a_header_says_what_was_written_into_it() {
+        let pages = pages();
+        for (lowest, highest, has_root, closes_batch) in
+            [(0, 2, true, true), (1, 2, true, false), (0, 1, false, false), (1, 1, false, false)]
+        {
+            let header = Header { lowest, highest, has_root, closes_batch, ..header(&pages) };
+            let page = page(&pages, &header);
+            assert_eq!(Header::decode(&pages, ADDRESS, &page), Ok(header));
+            assert_eq!(check_page(&pages, ADDRESS, &page), Ok(header));
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_of_a_header_or_node_is_found() {
+        let pages = pages();
+        let header = header(&pages);
+        let mut page = page(&pages, &header);
+        for byte in 0..page.len() {
+            for bit in [0x01, 0x80] {
+                page[byte] ^= bit;
+                let found = check_page(&pages, ADDRESS, &page);
+                assert!(matches!(found, Err(Damage::Checksum { .. })), "byte {byte}: {found:?}");
+                page[byte] ^= bit;
+            }
+        }
+        assert_eq!(check_page(&pages, ADDRESS, &page), Ok(header));
+    }
+
+    #[test]
+    fn a_torn_program_never_passes_for_a_page() {
+        let pages = pages();
+        let whole = page(&pages, &header(&pages));
+        for end in 0..whole.len() {
+            let mut torn = whole.clone();
+            torn[end..].fill(0xFF);
+            if torn == whole {
+                continue;
+            }
+            assert!(check_page(&pages, ADDRESS, &torn).is_err(), "torn at {end}");
+        }
+        let erased = vec![0xFF; whole.len()];
+        assert_eq!(check_page(&pages, ADDRESS, &erased), Err(Damage::Erased));
+    }
+
+    #[test]
+    fn a_page_in_the_wrong_place_is_refused() {
+        let pages = pages();
+        let page = page(&pages, &header(&pages));
+        let moved = Header::decode(&pages, Page(78), &page);
+        assert!(matches!(moved, Err(Damage::Checksum { .. })));
+    }
+
+    /// Bytes with a good checksum but any content: what they lead to must be inside the page.
+    #[test]
+    fn no_header_with_a_good_checksum_leads_outside_of_its_page() {
+        let pages = pages();
+        let mut state = 1u64;
+        let mut accepted = 0;
+        for round in 0..200_000 {
+            let mut bytes = [0; HEADER_BYTES];
+            header(&pages).encode(ADDRESS, &mut bytes);
+            for _ in 0..=round % 4 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = 24 + (state >> 33) as usize % (HEADER_BYTES - 24);
+                bytes[at] = (state >> 48) as u8;
+            }
+            let checksum = header_checksum(ADDRESS, &bytes);
+            bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+            let Ok(read) = Header::decode(&pages, ADDRESS, &bytes) else {
+                continue;
+            };
+            accepted += 1;
+            for level in 0..=u8::MAX {
+                let Some(range) = pages.bytes_of(&read.layout, level) else {
+                    assert!(!read.holds(level), "{read:?}");
+                    continue;
+                };
+                assert!(range.start >= HEADER_BYTES && range.end <= 2048, "{read:?}");
+                assert!(pages.codec(&read.layout, level).is_some(), "{read:?}");
+            }
+        }
+        assert!(accepted > 1000, "{accepted}");
+    }
+
+    #[test]
+    fn short_pages_are_refused() {
+        let pages = pages();
+        let page = page(&pages, &header(&pages));
+        for length in [0, 1, HEADER_BYTES - 1, HEADER_BYTES, 100, 2047] {
+            assert!(check_page(&pages, ADDRESS, &page[..length]).is_err(), "{length}");
+        }
+    }
+}

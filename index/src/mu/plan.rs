@@ -1,0 +1,475 @@
+//! What an update writes, decided before anything is written.
+//!
+//! An update takes the nodes on the way from a leaf to the root, changes the leaf, fits each node
+//! to the present layout, and writes them as one page. A node that does not fit falls into k parts
+//! in k pages. Only numbers are decided here; [`super::assembly`] makes the bytes.
+//!
+//! Which page holds what, for a leaf that falls into three and a parent that falls into two:
+//!
+//! ```text
+//!  page 0            page 1            page 2                 page 3
+//!  +----------+      +----------+      +----------+-------+   +-------+------+
+//!  | leaf a   |      | leaf b   |      | leaf c   | P,    |   | P,    | root |
+//!  |          |      |          |      |          | c's   |   | other |      |
+//!  +----------+      +----------+      +----------+-------+   +-------+------+
+//! ```
+//!
+//! Two nodes of one level never share a page. The parents stand in the last page with the last
+//! part (4.3.2); where a parent falls into parts too, the one that points to the last part stands
+//! with it, and the others take pages of their own behind it.
+//!
+//! # Invariants
+//! - A page points only to itself and to pages before it: whatever was cut, nothing that is on
+//!   flash points to something that is not.
+//! - In a page, every node but the highest is a child of the one above it. So a page is live if
+//!   and only if its lowest node is, which makes it one question for collection, and makes the
+//!   number of live pages something that can be counted.
+//! - The last page has the root.
+//! - In an inner node that is written, the first key is the separator that its parent has for it.
+//!   Where the first child of a node went, the node after it may begin above its separator, until
+//!   it is written again.
+
+mod keys;
+pub(super) mod worst;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use store::Width;
+use store::node::{self, Codec};
+
+use super::layout::{Layout, Pages};
+use super::policy::{Policy, Splits};
+
+/// A node on the way, as it stands on flash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'p> {
+    pub(super) codec: Codec,
+    pub(super) node: &'p [u8],
+    /// The child that the way goes on with; in the lowest node, where the edit is made.
+    pub(super) place: usize,
+    /// True if no node below it is in its page.
+    pub(super) is_lowest_of_page: bool,
+}
+
+/// What happens to the lowest node of the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Edit<'e> {
+    /// Nothing: its page is moved.
+    Keep,
+    /// A new entry before the step's place.
+    Insert {
+        /// Its key.
+        key: &'e [u8],
+        /// Its value.
+        value: &'e [u8],
+    },
+    /// A new value for the entry at the step's place.
+    Replace {
+        /// The value.
+        value: &'e [u8],
+    },
+    /// The entry at the step's place goes.
+    Remove,
+}
+
+/// A change of the tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rewrite<'r> {
+    /// The way, from the lowest node that is rewritten up to the root.
+    pub(super) steps: &'r [Step<'r>],
+    /// The level of the first step.
+    pub(super) base: u8,
+    pub(super) edit: Edit<'r>,
+}
+
+impl<'r> Rewrite<'r> {
+    /// Levels of the tree as it stands.
+    pub(super) fn height(&self) -> u8 {
+        self.base + self.steps.len() as u8
+    }
+
+    /// The node of `level`, unless that is above the root as it stands.
+    pub(super) fn step(&self, level: u8) -> Option<&Step<'r>> {
+        self.steps.get(usize::from(level.checked_sub(self.base)?))
+    }
+
+    /// Pages that hold nothing live when this is written.
+    pub(super) fn pages_given_up(&self) -> u32 {
+        self.steps.iter().filter(|step| step.is_lowest_of_page).count() as u32
+    }
+}
+
+/// The entries that a node is to have: those of the old node, of which `removed` from `from` on are
+/// replaced by `added` new ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    old: usize,
+    from: usize,
+    removed: usize,
+    added: usize,
+}
+
+/// Where an entry of a run comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The old node, at this place.
+    Old(usize),
+    /// The new ones, in their order.
+    New(usize),
+}
+
+impl Run {
+    pub(super) fn len(&self) -> usize {
+        self.old + self.added - self.removed
+    }
+
+    pub(super) fn source(&self, place: usize) -> Source {
+        if place < self.from {
+            Source::Old(place)
+        } else if place < self.from + self.added {
+            Source::New(place - self.from)
+        } else {
+            Source::Old(place + self.removed - self.added)
+        }
+    }
+}
+
+/// One level of a plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Level {
+    pub(super) run: Run,
+    /// Nodes that the level falls into; 0 if its node has no entries left.
+    pub(super) parts: usize,
+    /// True if the node keeps its size and takes one edit: its bytes are copied.
+    pub(super) is_copied: bool,
+    /// Where the first entries of its parts begin in the list of cuts.
+    cuts: usize,
+    /// The page of the part that stands with the last part of the level below.
+    first_page: u32,
+    /// That part.
+    with_child: usize,
+}
+
+impl Level {
+    /// The number of the page that `part` stands in.
+    fn page(&self, part: usize) -> u32 {
+        match part.cmp(&self.with_child) {
+            core::cmp::Ordering::Equal => self.first_page,
+            core::cmp::Ordering::Less => self.first_page + 1 + part as u32,
+            core::cmp::Ordering::Greater => self.first_page + part as u32,
+        }
+    }
+
+    fn last_page(&self) -> u32 {
+        self.first_page + (self.parts as u32).saturating_sub(1)
+    }
+
+    /// The part in the last page.
+    fn last_part(&self) -> usize {
+        (0..self.parts).rev().find(|part| self.page(*part) == self.last_page()).unwrap_or(0)
+    }
+}
+
+/// Room for a key, and, where lengths vary, for trying out nodes.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    /// A node that is filled to see what it holds; empty if lengths are fixed.
+    node: Vec<u8>,
+    /// What the node codec works in; empty if lengths are fixed.
+    pub(super) other: Vec<u8>,
+    pub(super) key: Vec<u8>,
+}
+
+impl Scratch {
+    /// Room for trees that `policy` shapes.
+    pub(super) fn new(policy: &Policy) -> Self {
+        let bytes = if policy.pages().is_variable() { policy.pages().area() as usize } else { 0 };
+        let key = Vec::with_capacity(policy.limits().key);
+        Scratch { node: vec![0; bytes], other: vec![0; bytes], key }
+    }
+
+    fn is_fixed(&self) -> bool {
+        self.node.is_empty()
+    }
+}
+
+/// What a change writes.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) layout: Layout,
+    base: u8,
+    /// From the base up to the new root.
+    levels: Vec<Level>,
+    /// The first entries of all parts but the first of each level, level by level.
+    cuts: Vec<usize>,
+    pub(super) pages: u32,
+    /// Nodes that are split.
+    pub(super) splits: Splits,
+    /// True if no entry is left: an empty leaf is written.
+    pub(super) is_empty: bool,
+    /// The lowest key there is.
+    pub(super) lowest_key: Vec<u8>,
+}
+
+impl Plan {
+    /// Room for plans of trees that `policy` shapes.
+    pub(super) fn new(policy: &Policy) -> Self {
+        let pages = policy.pages();
+        let lowest_key = match pages.shape.key {
+            Width::Fixed(bytes) => vec![0; usize::from(bytes)],
+            Width::Variable => Vec::new(),
+        };
+        Plan {
+            layout: pages.lone_leaf(),
+            base: 0,
+            levels: Vec::with_capacity(usize::from(policy.height_most())),
+            cuts: Vec::new(),
+            pages: 0,
+            splits: Splits::default(),
+            is_empty: false,
+            lowest_key,
+        }
+    }
+
+    /// Plans `change` in pages of `layout`, or of the first that has room after it. False if the
+    /// tree can't be as high as it would have to be; nothing is planned then.
+    pub(super) fn make(
+        &mut self,
+        policy: &Policy,
+        change: &Rewrite<'_>,
+        layout: Layout,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let mut layouts = Some(layout);
+        while let Some(layout) = layouts {
+            if self.try_layout(policy.pages(), change, layout, scratch) {
+                return true;
+            }
+            layouts = policy.after_overflow(layout, change.height());
+        }
+        false
+    }
+
+    /// Plans `change` in pages of `layout`; false if the root would have to be split.
+    fn try_layout(
+        &mut self,
+        pages: &Pages,
+        change: &Rewrite<'_>,
+        layout: Layout,
+        scratch: &mut Scratch,
+    ) -> bool {
+        self.layout = layout;
+        self.base = change.base;
+        self.levels.clear();
+        self.cuts.clear();
+        self.pages = 1;
+        self.splits = Splits::default();
+        self.is_empty = false;
+        for level in change.base..layout.height {
+            let Some(codec) = pages.codec(&layout, level) else {
+                return false;
+            };
+            if !self.add_level(change, level, &codec, scratch) {
+                return false;
+            }
+        }
+        self.finish(pages, change)
+    }
+
+    fn add_level(
+        &mut self,
+        change: &Rewrite<'_>,
+        level: u8,
+        codec: &Codec,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let run = self.run(change, level);
+        let cuts = self.cuts.len();
+        let is_copied = self.is_copied(change, level, codec, &run);
+        self.levels.push(Level { run, is_copied, cuts, ..Level::default() });
+        let parts = match run.len() {
+            0 => 0,
+            _ if is_copied => 1,
+            // With fixed lengths a node's capacity does not depend on its entries.
+            entries if scratch.is_fixed() => self.cut_evenly(entries, codec.capacity(0, 0)),
+            _ => match self.cut_by_trial(change, level, codec, scratch) {
+                Some(parts) => parts,
+                None => return false,
+            },
+        };
+        self.place(level, parts);
+        if parts > 1 && level == 0 {
+            self.splits.leaf += 1;
+        } else if parts > 1 {
+            self.splits.inner += 1;
+        }
+        true
+    }
+
+    /// True if the new root is one node and nothing is above it; then the plan is complete.
+    fn finish(&mut self, pages: &Pages, change: &Rewrite<'_>) -> bool {
+        let Some(top) = self.levels.last().copied() else {
+            return false;
+        };
+        let above = change.steps.get(self.levels.len()..).unwrap_or_default();
+        if above.iter().any(|step| node::count(step.node) != 1) {
+            return false;
+        }
+        if top.parts == 0 {
+            self.is_empty = true;
+            self.base = 0;
+            self.pages = 1;
+            self.layout = pages.lone_leaf();
+        } else {
+            self.pages = top.last_page() + 1;
+        }
+        top.parts <= 1
+    }
+
+    /// The entries that the node of `level` is to have.
+    fn run(&self, change: &Rewrite<'_>, level: u8) -> Run {
+        let below = self.levels.last().map(|below| below.parts);
+        let Some(step) = change.step(level) else {
+            return Run { added: below.unwrap_or(0), ..Run::default() };
+        };
+        let old = node::count(step.node);
+        let (from, removed, added) = match (below, change.edit) {
+            (Some(parts), _) => (step.place, 1, parts),
+            (None, Edit::Keep) => (0, 0, 0),
+            (None, Edit::Insert { .. }) => (step.place, 0, 1),
+            (None, Edit::Replace { .. }) => (step.place, 1, 1),
+            (None, Edit::Remove) => (step.place, 1, 0),
+        };
+        Run { old, from: from.min(old), removed: removed.min(old), added }
+    }
+
+    /// True if the node can be copied as it is and then edited once.
+    fn is_copied(&self, change: &Rewrite<'_>, level: u8, codec: &Codec, run: &Run) -> bool {
+        let Some(step) = change.step(level).filter(|step| step.codec == *codec) else {
+            return false;
+        };
+        if run.len() == 0 || run.added > 1 {
+            return false;
+        }
+        if level > 0 {
+            let keeps_first = step.place > 0 || run.added == run.removed;
+            let first = codec.key(step.node, 0);
+            return keeps_first && keys::are_equal(first, self.bound(change, level));
+        }
+        match change.edit {
+            Edit::Insert { key, value } => codec.has_room(step.node, key, value.len()),
+            Edit::Replace { value } => value.len() <= codec.value(step.node, step.place).len(),
+            Edit::Keep | Edit::Remove => true,
+        }
+    }
+
+    /// Cuts so many entries into the fewest parts of at most `most`, all alike in size.
+    fn cut_evenly(&mut self, entries: usize, most: usize) -> usize {
+        let parts = entries.div_ceil(most.max(1));
+        self.cuts.extend((1..parts).map(|part| (part * entries).div_ceil(parts)));
+        parts
+    }
+
+    /// Cuts entries of variable length into the fewest parts, by filling one node after the other;
+    /// then, if as many suffice, into parts alike in bytes. `None` if an entry fits no node.
+    fn cut_by_trial(
+        &mut self,
+        change: &Rewrite<'_>,
+        level: u8,
+        codec: &Codec,
+        scratch: &mut Scratch,
+    ) -> Option<usize> {
+        let start = self.cuts.len();
+        let (parts, bytes) = self.fill_nodes(change, level, codec, scratch, usize::MAX)?;
+        if parts > 1 {
+            let middle = self.cuts.len();
+            let even = self.fill_nodes(change, level, codec, scratch, bytes.div_ceil(parts))?;
+            if even.0 == parts {
+                self.cuts.drain(start..middle);
+            } else {
+                self.cuts.truncate(middle);
+            }
+        }
+        Some(parts)
+    }
+
+    /// Fills nodes with the entries of `level`, each up to `bytes` bytes or until it is full, and
+    /// notes where each begins; returns how many there are and the bytes they use.
+    fn fill_nodes(
+        &mut self,
+        change: &Rewrite<'_>,
+        level: u8,
+        codec: &Codec,
+        scratch: &mut Scratch,
+        bytes: usize,
+    ) -> Option<(usize, usize)> {
+        let node_bytes = codec.node_bytes();
+        let (node, other) = (&mut scratch.node[..node_bytes], &mut scratch.other[..node_bytes]);
+        codec.initialise(node, level);
+        let key = &mut scratch.key;
+        let (mut parts, mut used) = (1, 0);
+        for place in 0..self.level(level)?.run.len() {
+            self.key(change, level, place).copy_to(key);
+            let value = self.old_value(change, level, place);
+            let is_enough = codec.used_bytes(node) >= bytes;
+            let at = node::count(node);
+            if is_enough || !codec.insert(node, at, key, value, other) {
+                used += codec.used_bytes(node);
+                self.cuts.push(place);
+                parts += 1;
+                codec.initialise(node, level);
+                if !codec.insert(node, 0, key, value, other) {
+                    return None;
+                }
+            }
+        }
+        Some((parts, used + codec.used_bytes(node)))
+    }
+
+    /// Says in which pages the parts of `level`, the last that was added, stand.
+    fn place(&mut self, level: u8, parts: usize) {
+        let mut first_page = 0;
+        let mut with_child = 0;
+        let below = level.checked_sub(1).and_then(|below| self.level(below)).copied();
+        if let Some(below) = below.filter(|below| below.parts > 0) {
+            first_page = below.last_page();
+            let above = self.levels.last().copied().unwrap_or_default();
+            let pointer = above.run.from + below.last_part();
+            with_child = self.cuts[above.cuts..].iter().filter(|cut| **cut <= pointer).count();
+        }
+        if let Some(level) = self.levels.last_mut() {
+            *level = Level { parts, first_page, with_child, ..*level };
+        }
+    }
+
+    /// The plan of `level`, if anything is written of it.
+    pub(super) fn level(&self, level: u8) -> Option<&Level> {
+        self.levels.get(usize::from(level.checked_sub(self.base)?))
+    }
+
+    /// The entries of a part.
+    pub(super) fn part(&self, level: u8, part: usize) -> core::ops::Range<usize> {
+        let Some(planned) = self.level(level) else {
+            return 0..0;
+        };
+        let cuts = self.cuts.get(planned.cuts..).unwrap_or_default();
+        let cut = |part: usize| if part == 0 { 0 } else { cuts[part - 1] };
+        let end = if part + 1 < planned.parts { cut(part + 1) } else { planned.run.len() };
+        cut(part)..end
+    }
+
+    /// The part of `level` in the page of this number.
+    pub(super) fn part_in(&self, level: u8, page: u32) -> Option<usize> {
+        let planned = self.level(level)?;
+        (0..planned.parts).find(|part| planned.page(*part) == page)
+    }
+
+    /// The number of the page in which a part stands.
+    pub(super) fn page_of(&self, level: u8, part: usize) -> u32 {
+        self.level(level).map_or(0, |level| level.page(part))
+    }
+}
+
+#[cfg(test)]
+mod tests;

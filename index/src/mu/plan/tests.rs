@@ -1,0 +1,56 @@
+use store::EntryShape;
+
+use super::worst::{pages_most, way_bytes};
+use super::{Level, Run, Source};
+use crate::mu::model::{mu, star};
+
+#[test]
+fn a_run_is_the_old_entries_with_new_ones_in_their_place() {
+    let run = Run { old: 5, from: 2, removed: 1, added: 3 };
+    assert_eq!(run.len(), 7);
+    let sources: std::vec::Vec<Source> = (0..7).map(|place| run.source(place)).collect();
+    let [old, new] = [Source::Old as fn(usize) -> Source, Source::New];
+    assert_eq!(sources, [old(0), old(1), new(0), new(1), new(2), old(3), old(4)]);
+    let gone = Run { old: 3, from: 1, removed: 1, added: 0 };
+    assert_eq!((gone.len(), gone.source(1)), (2, Source::Old(2)));
+}
+
+#[test]
+fn parts_take_pages_one_after_the_other_and_the_one_above_stands_with_the_last() {
+    let leaf = Level { parts: 3, ..Level::default() };
+    assert_eq!([0, 1, 2].map(|part| leaf.page(part)), [0, 1, 2]);
+    assert_eq!((leaf.last_page(), leaf.last_part()), (2, 2));
+    for with_child in 0..3 {
+        let parent = Level { parts: 3, first_page: 2, with_child, ..Level::default() };
+        assert_eq!(parent.page(with_child), 2);
+        let mut pages = [0, 1, 2].map(|part| parent.page(part));
+        pages.sort_unstable();
+        assert_eq!(pages, [2, 3, 4]);
+        assert_eq!(parent.page(parent.last_part()), parent.last_page());
+    }
+}
+
+#[test]
+fn the_worst_update_is_bounded_by_a_few_pages_a_level() {
+    let shape = EntryShape::fixed(4, 4);
+    // A leaf in two, and each level above from half a page shared by few to a tenth shared by more.
+    let worst = [1, 2, 3, 4].map(|height| pages_most(&star(4096, shape), height));
+    std::println!("mu-star: {worst:?}");
+    assert_eq!(worst[0], 2);
+    assert!(worst[1..].iter().all(|pages| (2..100).contains(pages)), "{worst:?}");
+    let worst = [1, 2, 3, 4].map(|height| pages_most(&mu(4096, shape), height));
+    std::println!("mu: {worst:?}");
+    assert!(worst.iter().all(|pages| *pages <= 16), "{worst:?}");
+}
+
+#[test]
+fn a_way_has_less_than_two_pages_with_the_papers_settings() {
+    for page_bytes in [512, 2048, 4096] {
+        for policy in [mu, star].map(|tree| tree(page_bytes, EntryShape::fixed(8, 4))) {
+            let bytes = way_bytes(&policy);
+            let pages = bytes as f64 / f64::from(page_bytes);
+            std::println!("{page_bytes} B, height {}: {pages:.2} pages", policy.height_most());
+            assert!((0.9..2.0).contains(&pages), "{pages}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The adaptive page layout: what share of a page its leaf has, and how high the tree is.
+//!
+//! A pure state machine. At the end of each update, [`Policy::next`] is told what the root looks
+//! like and how often nodes were split, and says how the pages after this one are divided.
+//!
+//! Algorithm 1 as it is printed contradicts the two sections that explain it, and it thrashes: it
+//! enlarges the leaf after *every* update that leaves the root half empty, and raises the height
+//! whenever the leaf can't shrink. Right after the height was raised the root is half empty and the
+//! leaf at its largest, so the next update lowers the height, which fills the root, and so on. What
+//! is built here is the algorithm as sections 4.2.2 and 4.2.3 say it:
+//!
+//! - after a put, if the root is full or `Split(I) / Split(L) > (1 - p1) / p1`, the leaf shrinks by
+//!   delta; where that would take it below beta, the height is raised, and the leaf starts from
+//!   alpha again, **only if the root is full**;
+//! - **only after a delete**, if less than half of the root is used, the leaf grows by delta; where
+//!   that would take it above alpha, the height is lowered, and the leaf starts from beta, **only
+//!   if the root has one entry**.
+//!
+//! A test plays both readings. With alpha = beta the layout is static.
+//!
+//! # What the paper leaves open
+//! - A put counts as an insertion also where the key was there: resizing splits nodes either way.
+//! - A node that is split counts once, in however many parts.
+//! - Alpha is bounded by the height ("alpha cannot be increased beyond a certain value since the
+//!   fanout of index nodes should be able to accommodate new entries", 5.3.2): to the share at
+//!   which a root of the height below, full at beta, falls into fewer parts than a root holds.
+//! - With both counts 0 the second condition does not hold.
+
+use alloc::vec::Vec;
+
+use store::Width;
+
+use super::layout::{
+    CHILD_BYTES, Division, EntryLimits, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST, Share,
+};
+use crate::{Error, Result};
+
+/// What an update was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A key was put.
+    Put,
+    /// A key was deleted.
+    Delete,
+    /// A page was rewritten because its block is reclaimed: the layout stays.
+    Move,
+}
+
+/// How often nodes were split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Splits {
+    /// `Split(I)`: inner nodes.
+    pub(super) inner: u32,
+    /// `Split(L)`: leaves.
+    pub(super) leaf: u32,
+}
+
+impl Splits {
+    /// Both counts with those of an update added. Where one would overflow, both are halved, which
+    /// keeps their ratio.
+    pub(super) fn plus(self, more: Splits) -> Splits {
+        let add = |count: Splits| {
+            Some(Splits {
+                inner: count.inner.checked_add(more.inner)?,
+                leaf: count.leaf.checked_add(more.leaf)?,
+            })
+        };
+        let half = Splits { inner: self.inner / 2, leaf: self.leaf / 2 };
+        add(self).or_else(|| add(half)).unwrap_or(half)
+    }
+
+    /// The second condition of 4.2.2: `Split(I) / Split(L) > (1 - p1) / p1`.
+    fn exceed(self, leaf: Share) -> bool {
+        let (inner, leaves) = (u64::from(self.inner), u64::from(self.leaf));
+        inner * u64::from(leaf.bits()) > leaves * u64::from(leaf.rest().bits())
+    }
+}
+
+/// What the policy remembers; every page with a root keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    /// How the next page is divided.
+    pub(super) layout: Layout,
+    /// Splits since the tree was made.
+    pub(super) splits: Splits,
+}
+
+/// The root as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RootUse {
+    pub(super) entries: usize,
+    /// `R.entry = R.max`: it has no room for one more child.
+    pub(super) is_full: bool,
+    /// `R.entry < R.max / 2`.
+    pub(super) is_below_half: bool,
+}
+
+/// How pages are divided as the tree grows and shrinks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Policy {
+    pages: Pages,
+    /// The largest leaf share by height, the first for a height of 1; as many as heights are
+    /// possible.
+    most: Vec<Share>,
+    /// Beta.
+    least: Share,
+    /// Delta.
+    step: Share,
+    key_bytes_most: usize,
+}
+
+/// Alpha, beta and delta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub(super) alpha: Share,
+    pub(super) beta: Share,
+    pub(super) delta: Share,
+}
+
+impl Policy {
+    /// The policy of mu-Tree, which has no choice but the height.
+    pub(super) fn halves(pages: Pages) -> Self {
+        let most = heights(|height| {
+            let layout = pages.layout(Share::HALF, height);
+            pages.is_feasible(&layout).then_some(Share::HALF)
+        });
+        Policy::new(pages, most, Share::HALF, Share::HALF)
+    }
+
+    /// The policy of mu*-Tree.
+    ///
+    /// # Errors
+    /// Beta is above alpha.
+    pub(super) fn adaptive(pages: Pages, bounds: Bounds) -> Result<Self> {
+        if bounds.beta > bounds.alpha {
+            let expected = "it must be at most alpha";
+            let value = alloc::format!("{}", bounds.beta);
+            return Err(Error::BadParameter { name: "beta", value, expected });
+        }
+        let most = heights(|height| largest_leaf(&pages, bounds, height));
+        Ok(Policy::new(pages, most, bounds.beta, bounds.delta))
+    }
+
+    fn new(pages: Pages, most: Vec<Share>, least: Share, step: Share) -> Self {
+        let mut policy = Policy { pages, most, least, step, key_bytes_most: 0 };
+        policy.key_bytes_most = match pages.shape.key {
+            Width::Fixed(bytes) => usize::from(bytes),
+            Width::Variable => policy.limits().key,
+        };
+        policy
+    }
+
+    pub(super) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// The most levels that the tree can have.
+    pub(super) fn height_most(&self) -> u8 {
+        self.most.len() as u8
+    }
+
+    /// The leaf shares of this height, the largest first.
+    pub(super) fn leaves(&self, height: u8) -> impl Iterator<Item = Share> + '_ {
+        let most = self.most.get(usize::from(height).wrapping_sub(1)).copied();
+        let smaller = core::iter::successors(most, |leaf| leaf.minus(self.step));
+        let above = smaller.take_while(|leaf| *leaf > self.least);
+        above.chain(most.map(|_| self.least))
+    }
+
+    /// Every height with the largest and with the smallest leaf.
+    pub(super) fn extremes(&self) -> impl Iterator<Item = Layout> + '_ {
+        (1..).zip(&self.most).flat_map(|(height, most)| {
+            [*most, self.least].map(|leaf| self.pages.layout(leaf, height))
+        })
+    }
+
+    /// How long keys and values can be: as long as every node that the policy makes can take.
+    pub(super) fn limits(&self) -> EntryLimits {
+        self.pages.entry_limits(self.extremes())
+    }
+
+    /// The most bytes that one more child takes in an inner node.
+    pub(super) fn child_bytes_most(&self) -> usize {
+        let slot = if self.pages.is_variable() { SLOT_BYTES_MOST } else { 0 };
+        self.key_bytes_most + usize::from(CHILD_BYTES) + slot
+    }
+
+    /// Entries that the tree holds where every node of its best layout is full.
+    pub(super) fn entries_most(&self) -> u64 {
+        self.extremes().map(|layout| self.pages.entries_most(&layout)).max().unwrap_or(0)
+    }
+
+    /// How the tree is divided before its first update.
+    pub(super) fn first(&self) -> State {
+        let leaf = self.most.first().copied().unwrap_or(Share::HALF);
+        State { layout: self.pages.layout(leaf, 1), splits: Splits::default() }
+    }
+
+    /// How the pages after an update are divided, which was written in pages of `state`'s layout.
+    pub(super) fn next(&self, state: &State, change: Change, root: RootUse) -> Layout {
+        let now = state.layout;
+        if now.height == 1 {
+            return now;
+        }
+        match (self.pages.division, change) {
+            (_, Change::Move) => now,
+            (Division::Halves, _) if root.entries == 1 => Layout { height: now.height - 1, ..now },
+            (Division::Halves, _) => now,
+            (Division::Even, Change::Put) => self.after_put(state, root),
+            (Division::Even, Change::Delete) => self.after_delete(now, root),
+        }
+    }
+
+    fn after_put(&self, state: &State, root: RootUse) -> Layout {
+        let now = state.layout;
+        if !root.is_full && !state.splits.exceed(now.leaf) {
+            return now;
+        }
+        match now.leaf.minus(self.step).filter(|leaf| *leaf >= self.least) {
+            Some(leaf) => Layout { leaf, ..now },
+            None if root.is_full => self.raised(now).unwrap_or(now),
+            None => now,
+        }
+    }
+
+    fn after_delete(&self, now: Layout, root: RootUse) -> Layout {
+        if !root.is_below_half {
+            return now;
+        }
+        match now.leaf.plus(self.step).filter(|leaf| *leaf <= self.largest(now.height)) {
+            Some(leaf) => Layout { leaf, ..now },
+            None if root.entries == 1 => Layout { leaf: self.least, height: now.height - 1, ..now },
+            None => now,
+        }
+    }
+
+    fn largest(&self, height: u8) -> Share {
+        self.most.get(usize::from(height) - 1).copied().unwrap_or(self.least)
+    }
+
+    /// One level more, with the largest leaf; `None` if the tree can't be higher.
+    pub(super) fn raised(&self, layout: Layout) -> Option<Layout> {
+        let leaf = *self.most.get(usize::from(layout.height))?;
+        Some(Layout { leaf, height: layout.height + 1, ..layout })
+    }
+
+    /// The next layout to try for a change of a tree of `height` levels that `layout` has no room
+    /// for, because its root would be split: a higher one, and, if even that has no room, the
+    /// smallest leaf at that height; `None` if none is left.
+    pub(super) fn after_overflow(&self, layout: Layout, height: u8) -> Option<Layout> {
+        if layout.height > height && layout.leaf > self.least {
+            return Some(Layout { leaf: self.least, ..layout });
+        }
+        self.raised(layout)
+    }
+}
+
+/// The largest leaf of each height, from 1 on, up to the first height that has none.
+fn heights(largest: impl Fn(u8) -> Option<Share>) -> Vec<Share> {
+    (1..=HEIGHT_MOST).map_while(largest).collect()
+}
+
+/// The largest leaf share up to alpha, by steps of delta, that leaves inner nodes of this height
+/// enough room.
+fn largest_leaf(pages: &Pages, bounds: Bounds, height: u8) -> Option<Share> {
+    let leaf_shares = core::iter::successors(Some(bounds.alpha), |leaf| leaf.minus(bounds.delta));
+    let at_least = leaf_shares.take_while(|leaf| *leaf > bounds.beta);
+    at_least.chain([bounds.beta]).find(|leaf| {
+        let layout = pages.layout(*leaf, height);
+        // Raising the height must have succeeded with some leaf, or smallest one will have to do.
+        let is_roomy = *leaf == bounds.beta || takes_old_root(pages, bounds.beta, &layout);
+        pages.is_feasible(&layout) && is_roomy
+    })
+}
+
+/// True if the parts into which the root of the height below falls, full with the smallest leaf,
+/// leave room in the root of `layout`.
+fn takes_old_root(pages: &Pages, beta: Share, layout: &Layout) -> bool {
+    if layout.height < 3 {
+        return true;
+    }
+    let (old_top, top) = (layout.height - 2, layout.height - 1);
+    let old = pages.capacity(&pages.layout(beta, layout.height - 1), old_top);
+    let part = pages.capacity(layout, old_top);
+    part > 0 && (old + 1).div_ceil(part) < pages.capacity(layout, top)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! A sorted map of bounded size that knows which of its entries was used longest ago: what the
+//! operation buffer and the node cache of 4.3.3 both are.
+//!
+//! - The **operation buffer** maps keys to puts and deletes that the tree has not seen. Every
+//!   operation passes it; one whose key is there changes the entry, or is answered by it. When it
+//!   is full, the oldest goes to the tree.
+//! - The **node cache** maps a page and a level to a node. When it is full, the oldest is dropped.
+//!
+//! ```text
+//!  arena:  | slot u16, bytes u16, key, value | ... dead ... | ... | free
+//!  slots:  where the entry begins, lengths, and the neighbours in the order of use
+//!  order:  the slots in the order of their keys
+//! ```
+//!
+//! Invariant: all memory is taken when it is made. An entry that does not fit is refused, with
+//! nothing changed: the caller makes room by [`Recent::remove_oldest`].
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// No slot.
+const NONE: u16 = u16::MAX;
+
+/// The length of the value of an entry that has none.
+const NO_VALUE: u16 = u16::MAX;
+
+const HEAD_BYTES: usize = 4;
+
+/// Bytes that an entry takes beside its key and value.
+pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + size_of::<Slot>() + size_of::<u16>();
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    start: u32,
+    key: u16,
+    value: u16,
+    /// The entry used before this one; in a free slot, the next free slot.
+    older: u16,
+    newer: u16,
+}
+
+impl Slot {
+    fn value_bytes(&self) -> usize {
+        if self.value == NO_VALUE { 0 } else { usize::from(self.value) }
+    }
+
+    fn bytes(&self) -> usize {
+        HEAD_BYTES + usize::from(self.key) + self.value_bytes()
+    }
+}
+
+/// An entry: its key, and its value if it has one.
+pub(super) type Entry<'e> = (&'e [u8], Option<&'e [u8]>);
+
+/// The map.
+#[derive(Debug)]
+pub(super) struct Recent {
+    arena: Vec<u8>,
+    /// Bytes of the arena in use, dead ones included.
+    end: usize,
+    dead: usize,
+    slots: Vec<Slot>,
+    free: u16,
+    order: Vec<u16>,
+    oldest: u16,
+    newest: u16,
+}
+
+impl Recent {
+    /// A map that takes at most `bytes` bytes of memory, for entries of about `entry` bytes.
+    pub(super) fn new(bytes: usize, entry: usize) -> Self {
+        let count = (bytes / (ENTRY_BYTES + entry.max(1))).min(usize::from(NONE));
+        let tables = count * (size_of::<Slot>() + size_of::<u16>());
+        let slots = (0..count)
+            .map(|slot| {
+                let next = if slot + 1 < count { slot as u16 + 1 } else { NONE };
+                Slot { start: 0, key: 0, value: 0, older: next, newer: NONE }
+            })
+            .collect();
+        Recent {
+            arena: vec![0; bytes.saturating_sub(tables).min(u32::MAX as usize)],
+            end: 0,
+            dead: 0,
+            slots,
+            free: if count > 0 { 0 } else { NONE },
+            order: Vec::with_capacity(count),
+            oldest: NONE,
+            newest: NONE,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.arena.len() + self.slots.len() * (size_of::<Slot>() + size_of::<u16>())
+    }
+
+    /// Where `key` stands in the order of keys, or belongs.
+    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.order.binary_search_by(|slot| self.entry(*slot).0.cmp(key))
+    }
+
+    /// The entry at `place` in the order of keys.
+    pub(super) fn at(&self, place: usize) -> Option<Entry<'_>> {
+        self.order.get(place).map(|slot| self.entry(*slot))
+    }
+
+    /// The entry of `key`, which becomes the newest.
+    pub(super) fn get(&mut self, key: &[u8]) -> Option<Entry<'_>> {
+        let slot = self.order[self.search(key).ok()?];
+        self.unlink(slot);
+        self.link_newest(slot);
+        Some(self.entry(slot))
+    }
+
+    /// The entry that was used longest ago.
+    pub(super) fn oldest(&self) -> Option<Entry<'_>> {
+        (self.oldest != NONE).then(|| self.entry(self.oldest))
+    }
+
+    /// Makes `value` the value of `key`, and it the newest; false, and nothing changed, if there is
+    /// no room.
+    #[must_use]
+    pub(super) fn insert(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
+        let value_bytes = value.map_or(0, <[u8]>::len);
+        if key.len() >= usize::from(NONE) || value_bytes >= usize::from(NO_VALUE) {
+            return false;
+        }
+        let bytes = HEAD_BYTES + key.len() + value_bytes;
+        if bytes > usize::from(u16::MAX) {
+            return false;
+        }
+        let found = self.search(key);
+        let given_up = found.map_or(0, |place| self.slots[usize::from(self.order[place])].bytes());
+        let live = self.end - self.dead - given_up;
+        let needs_slot = found.is_err();
+        if bytes > self.arena.len() - live || needs_slot && self.free == NONE {
+            return false;
+        }
+        if let Ok(place) = found {
+            self.drop_at(place);
+        }
+        let place = found.unwrap_or_else(|place| place);
+        let slot = self.free;
+        self.free = self.slots[usize::from(slot)].older;
+        if bytes > self.arena.len() - self.end {
+            self.compact();
+        }
+        self.write(slot, key, value);
+        self.order.insert(place, slot);
+        self.link_newest(slot);
+        true
+    }
+
+    /// Takes the entry of `key` away; false if there is none.
+    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
+        let found = self.search(key);
+        if let Ok(place) = found {
+            self.drop_at(place);
+        }
+        found.is_ok()
+    }
+
+    /// Takes the entry away that was used longest ago; false if there is none.
+    pub(super) fn remove_oldest(&mut self) -> bool {
+        let Some((key, _)) = self.oldest() else {
+            return false;
+        };
+        if let Ok(place) = self.search(key) {
+            self.drop_at(place);
+        }
+        true
+    }
+
+    fn entry(&self, slot: u16) -> Entry<'_> {
+        let slot = &self.slots[usize::from(slot)];
+        let entry = &self.arena[slot.start as usize..][..slot.bytes()][HEAD_BYTES..];
+        let (key, value) = entry.split_at(usize::from(slot.key));
+        (key, (slot.value != NO_VALUE).then_some(value))
+    }
+
+    fn write(&mut self, slot: u16, key: &[u8], value: Option<&[u8]>) {
+        let entry = &mut self.slots[usize::from(slot)];
+        entry.start = self.end as u32;
+        entry.key = key.len() as u16;
+        entry.value = value.map_or(NO_VALUE, |value| value.len() as u16);
+        let bytes = (entry.bytes() as u16).to_le_bytes();
+        for part in [&slot.to_le_bytes()[..], &bytes, key, value.unwrap_or_default()] {
+            self.arena[self.end..self.end + part.len()].copy_from_slice(part);
+            self.end += part.len();
+        }
+    }
+
+    fn drop_at(&mut self, place: usize) {
+        let slot = self.order.remove(place);
+        self.unlink(slot);
+        let entry = &mut self.slots[usize::from(slot)];
+        self.dead += entry.bytes();
+        entry.start = u32::MAX;
+        entry.older = self.free;
+        self.free = slot;
+    }
+
+    /// Moves the live entries together.
+    fn compact(&mut self) {
+        let (mut from, mut to) = (0, 0);
+        while from < self.end {
+            let field = |at: usize| u16::from_le_bytes([self.arena[at], self.arena[at + 1]]);
+            let (slot, bytes) = (usize::from(field(from)), usize::from(field(from + 2)));
+            if self.slots[slot].start as usize == from {
+                self.arena.copy_within(from..from + bytes, to);
+                self.slots[slot].start = to as u32;
+                to += bytes;
+            }
+            from += bytes;
+        }
+        self.end = to;
+        self.dead = 0;
+    }
+
+    fn unlink(&mut self, slot: u16) {
+        let Slot { older, newer, .. } = self.slots[usize::from(slot)];
+        match self.slots.get_mut(usize::from(older)) {
+            Some(older) => older.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.slots.get_mut(usize::from(newer)) {
+            Some(newer) => newer.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn link_newest(&mut self, slot: u16) {
+        let older = self.newest;
+        let entry = &mut self.slots[usize::from(slot)];
+        (entry.older, entry.newer) = (older, NONE);
+        match self.slots.get_mut(usize::from(older)) {
+            Some(older) => older.newer = slot,
+            None => self.oldest = slot,
+        }
+        self.newest = slot;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::{ENTRY_BYTES, Recent};
+    use crate::mu::model::Dice;
+
+    /// The same, slow and plain: entries with the time of their last use.
+    #[derive(Default)]
+    struct Plain {
+        entries: BTreeMap<Vec<u8>, (Option<Vec<u8>>, u64)>,
+        now: u64,
+    }
+
+    impl Plain {
+        fn oldest(&self) -> Option<(&[u8], Option<&[u8]>)> {
+            let oldest = self.entries.iter().min_by_key(|(_, (_, used))| *used);
+            oldest.map(|(key, (value, _))| (key.as_slice(), value.as_deref()))
+        }
+
+        fn insert(&mut self, key: &[u8], value: Option<&[u8]>) {
+            self.now += 1;
+            self.entries.insert(key.to_vec(), (value.map(<[u8]>::to_vec), self.now));
+        }
+
+        fn get(&mut self, key: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+            self.now += 1;
+            let entry = self.entries.get_mut(key)?;
+            entry.1 = self.now;
+            Some((key.to_vec(), entry.0.clone()))
+        }
+    }
+
+    fn compare(recent: &Recent, plain: &Plain) {
+        let entries: Vec<_> = (0..recent.len()).map(|place| recent.at(place).unwrap()).collect();
+        let expected = plain.entries.iter().map(|(key, it)| (key.as_slice(), it.0.as_deref()));
+        assert_eq!(entries, expected.collect::<Vec<_>>());
+        assert_eq!(recent.oldest(), plain.oldest());
+        assert_eq!(recent.at(recent.len()), None);
+    }
+
+    #[test]
+    fn it_holds_what_a_plain_map_with_times_of_use_holds() {
+        for (seed, bytes) in [(1, 600), (2, 2_000), (3, 9_000)] {
+            let mut dice = Dice(seed);
+            let mut recent = Recent::new(bytes, 24);
+            let mut plain = Plain::default();
+            let mut refused = 0;
+            for _ in 0..20_000 {
+                let key = vec![b'k'; 1 + dice.roll(5) as usize];
+                let key = [&key[..], &dice.roll(60).to_be_bytes()[6..]].concat();
+                match dice.roll(4) {
+                    0 => {
+                        let found = recent
+                            .get(&key)
+                            .map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec)));
+                        assert_eq!(found, plain.get(&key));
+                    }
+                    1 if dice.roll(3) == 0 => {
+                        assert_eq!(recent.remove(&key), plain.entries.remove(&key).is_some());
+                    }
+                    _ => {
+                        let value = vec![dice.roll(256) as u8; dice.roll(40) as usize];
+                        let value = (dice.roll(5) > 0).then_some(value.as_slice());
+                        while !recent.insert(&key, value) {
+                            compare(&recent, &plain);
+                            let oldest = plain.oldest().unwrap().0.to_vec();
+                            plain.entries.remove(&oldest);
+                            assert!(recent.remove_oldest());
+                            refused += 1;
+                        }
+                        plain.insert(&key, value);
+                    }
+                }
+            }
+            compare(&recent, &plain);
+            assert!(refused > 100, "{refused}");
+        }
+    }
+
+    #[test]
+    fn entries_of_the_expected_size_fill_the_memory() {
+        for bytes in [500, 4_096, 65_536] {
+            let mut recent = Recent::new(bytes, 12);
+            assert!(recent.memory_bytes() <= bytes);
+            let mut held = 0u64;
+            while recent.insert(&held.to_be_bytes(), Some(b"four")) {
+                held += 1;
+            }
+            assert_eq!(held as usize, bytes / (ENTRY_BYTES + 12));
+        }
+    }
+
+    #[test]
+    fn an_entry_that_never_fits_is_refused_and_changes_nothing() {
+        let mut recent = Recent::new(400, 20);
+        assert!(recent.insert(b"key", Some(b"value")));
+        assert!(!recent.insert(b"key", Some(&[0; 500])));
+        assert!(!recent.insert(b"other", Some(&[0; 70_000])));
+        assert_eq!(recent.get(b"key"), Some((&b"key"[..], Some(&b"value"[..]))));
+        let mut none = Recent::new(0, 20);
+        assert!(!none.insert(b"key", None));
+        assert!(!none.remove_oldest());
+        assert_eq!(none.get(b"key"), None);
+    }
+}
