@@ -57,6 +57,9 @@ impl<T: Tree> Durable<T> {
             tree.apply(&update)?;
         }
         drop(buffer);
+        if !tree.recovery().checkpoints().is_empty() {
+            tree.keep_named()?;
+        }
         // Even if only half a record stands in the journal, nothing may be written behind it.
         let has_journal = tree.recovery().statistics().journal_bytes > 0;
         let mut index = Durable { tree, durability, state: State::Closed };
@@ -129,12 +132,18 @@ impl<T: Tree> Durable<T> {
 
     /// Makes a checkpoint; after an error the index is read-only.
     fn make_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
-        let made = self
-            .tree
-            .settle()
-            .and_then(|root| self.tree.recovery_mut().checkpoint(&root, name).map_err(Error::from));
+        let made = self.settle_as_checkpoint(name);
         self.state = if made.is_ok() { State::Closed } else { State::Failed };
         made
+    }
+
+    fn settle_as_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
+        let root = self.tree.settle()?;
+        let id = self.tree.recovery_mut().checkpoint(&root, name)?;
+        if name.is_some() {
+            self.tree.keep_named()?;
+        }
+        Ok(id)
     }
 
     /// Refuses what only a durable index can do.
@@ -246,6 +255,7 @@ impl<T: Tree> Index for Durable<T> {
         self.state = State::Failed;
         let root = self.tree.recovery_mut().roll_back(name)?;
         self.tree.restore(&root)?;
+        self.tree.keep_named()?;
         self.state = State::Closed;
         Ok(())
     }
@@ -253,7 +263,8 @@ impl<T: Tree> Index for Durable<T> {
     fn forget(&mut self, name: &str) -> Result<()> {
         self.check_durable()?;
         self.tree.recovery_mut().forget(name)?;
-        self.make_checkpoint(None).map(|_| ())
+        self.make_checkpoint(None)?;
+        self.tree.keep_named()
     }
 
     fn recovery(&self) -> RecoveryStatistics {

@@ -4,8 +4,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use device::{Geometry, Medium, SectorGeometry, Sectors};
-use store::{Durability, EntryShape, PageFile, PageFileOptions};
+use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
+use store::{
+    Durability, EntryShape, PageFile, PageFileOptions, PageLog, PageLogDescription, PageLogOptions,
+};
 
 use crate::parameters::{Parameter, Settings};
 use crate::{Index, Result, b_plus, root_record};
@@ -66,6 +68,18 @@ impl Options {
     }
 }
 
+impl Options {
+    /// What these options say of a page log; `recovers_itself` if the tree does.
+    pub(crate) fn page_log(&self, recovers_itself: bool) -> PageLogOptions {
+        PageLogOptions {
+            durability: self.durability.unwrap_or_default(),
+            recovers_itself,
+            journal_bytes: self.journal_bytes,
+            label: self.label.clone(),
+        }
+    }
+}
+
 /// What is known of the index on a disk before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -95,6 +109,18 @@ pub fn describe(disk: &mut dyn Sectors) -> Result<Description> {
         durability: found.durability,
         label: found.label,
     })
+}
+
+/// Reads what the index on the raw flash of `chip` says of itself; changes nothing.
+///
+/// # Errors
+/// There is none, or the chip failed.
+pub fn describe_chip(chip: &mut dyn Nand) -> Result<Description> {
+    let page_bytes = chip.geometry().page_bytes();
+    let found = PageLog::describe(Box::new(chip))?;
+    let (tree, shape) = root_record::describe(&found.root)?;
+    let PageLogDescription { durability, label, .. } = found;
+    Ok(Description { tree, shape, page_bytes, durability, label })
 }
 
 /// The shape of the medium that a tree is to stand on.

@@ -202,6 +202,16 @@ pub trait Tree: Lookup {
     /// The record is damaged.
     fn restore(&mut self, root: &[u8]) -> Result<()>;
 
+    /// Protects from reclamation what the named checkpoints reach: called after an opening, after
+    /// one was made, and after one was forgotten. Where the medium keeps the way back by itself,
+    /// there is nothing to do.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn keep_named(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// The most bytes that a key and its value have together in a node; longer values stand
     /// outside of it.
     fn entry_bytes_most(&self) -> usize;

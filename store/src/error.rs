@@ -142,6 +142,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// True if a chip refused to program a page, whose block is used no more.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self, Error::Device(device::Error::ProgramRefused { .. }))
+    }
+
     /// True if what stands on the device is damaged, in one place: what stands elsewhere can still
     /// be read.
     #[must_use]

@@ -2,6 +2,7 @@
 //!
 //! - A [`PageFile`] is a growing set of pages over [`device::Sectors`], each found by its
 //!   [`LogicalPage`], read and written through a cache of bounded size, each with a checksum.
+//! - A [`PageLog`] is pages of raw flash, programmed one after the other and found by address.
 //! - A [`node::Codec`] keeps a sorted run of entries in such a page.
 //!
 //! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
@@ -12,13 +13,16 @@
 
 extern crate alloc;
 
+mod bytes;
 mod cache;
 mod canary;
 mod checksum;
 mod error;
+mod journal_record;
 mod memory;
 pub mod node;
 mod page_file;
+mod page_log;
 mod recovery;
 mod shape;
 mod update;
@@ -29,6 +33,9 @@ pub use error::{Error, Result};
 pub use memory::Memory;
 pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
+};
+pub use page_log::{
+    LOG_BLOCKS, PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear,
 };
 pub use recovery::{
     CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, check_checkpoint_name,

@@ -119,7 +119,7 @@ pub struct RecoveryStatistics {
 }
 
 /// What a tree's pages stand on keeps the tree's root record, the way back to it, and a journal of
-/// what came after it. The page file implements it, and the page log will.
+/// what came after it. The page file and the page log implement it.
 ///
 /// [`Durable`](../index/struct.Durable.html) is its only caller; trees are restored and replayed
 /// by it and have no part in it.

@@ -24,8 +24,8 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
-use super::bytes::{Reader, Writer};
 use super::state::CheckpointState;
+use crate::bytes::{Reader, Writer};
 use crate::{Durability, Error, Result, checksum};
 
 /// Sectors that anchors take.

@@ -16,10 +16,10 @@ use device::Cause;
 
 use super::PageFile;
 use super::anchor::State;
-use super::bytes::{Reader, Writer};
 use super::journal::Journal;
 use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
 use super::undo::End;
+use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
 use crate::recovery::NAMES_MOST;
 use crate::{

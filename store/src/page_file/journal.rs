@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
-use super::bytes::{Reader, Writer};
+use crate::bytes::{Reader, Writer};
 use crate::canary::{Canary, Mistake};
 use crate::{Error, Result, Update, checksum};
 

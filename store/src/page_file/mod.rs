@@ -14,7 +14,6 @@
 //! pages. What the last checkpoint needs is on the disk, or in a flushed part of the undo run.
 
 mod anchor;
-mod bytes;
 mod checkpoint;
 mod free_list;
 mod journal;

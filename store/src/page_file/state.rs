@@ -13,8 +13,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::bytes::{Reader, Writer};
 use super::free_list::{self, FreeList};
+use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
 use crate::{CheckpointId, LogicalPage, LongValue};
 

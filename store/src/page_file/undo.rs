@@ -23,8 +23,8 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sectors};
 
-use super::bytes::{Reader, Writer};
 use super::layout::Layout;
+use crate::bytes::{Reader, Writer};
 use crate::{Error, LogicalPage, Result, checksum};
 
 const MAGIC: [u8; 4] = *b"UNDO";

@@ -1,0 +1,73 @@
+//! The records of a journal: one a batch, whatever medium it stands on.
+//!
+//! ```text
+//!  record  bytes u32 | updates, each: kind u8 (0 put, 1 delete), key bytes u16, value bytes u32,
+//!                      key, value
+//! ```
+//!
+//! Numbers are little-endian; `bytes` counts what follows it.
+
+use crate::{Error, Result, Update};
+
+/// Bytes before a record's updates.
+pub(crate) const RECORD_HEADER: usize = 4;
+
+/// Bytes of an update before its key.
+pub(crate) const UPDATE_HEADER: usize = 7;
+
+const PUT: u8 = 0;
+const DELETE: u8 = 1;
+
+/// Bytes of the record of `batch`.
+pub(crate) fn bytes(batch: &[Update<'_>]) -> u64 {
+    let bytes = |update: &Update<'_>| match update {
+        Update::Put { key, value } => UPDATE_HEADER + key.len() + value.len(),
+        Update::Adopt { key, .. } | Update::Delete { key } => UPDATE_HEADER + key.len(),
+    };
+    RECORD_HEADER as u64 + batch.iter().map(|update| bytes(update) as u64).sum::<u64>()
+}
+
+/// Hands the record of `batch` to `put`, piece by piece.
+pub(crate) fn write(batch: &[Update<'_>], put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let length = bytes(batch) - RECORD_HEADER as u64;
+    put(&(length as u32).to_le_bytes())?;
+    for update in batch {
+        let (kind, value) = match update {
+            Update::Put { value, .. } => (PUT, *value),
+            Update::Delete { .. } => (DELETE, &[][..]),
+            Update::Adopt { .. } => return Err(Error::AdoptedTwice),
+        };
+        let key = update.key();
+        let mut head = [0; UPDATE_HEADER];
+        head[0] = kind;
+        head[1..3].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        head[3..].copy_from_slice(&(value.len() as u32).to_le_bytes());
+        put(&head)?;
+        put(key)?;
+        put(value)?;
+    }
+    Ok(())
+}
+
+/// What stands before the key of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UpdateHead {
+    pub(crate) is_put: bool,
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: u32,
+}
+
+impl UpdateHead {
+    /// `None` if these bytes are no head of an update.
+    pub(crate) fn decode(head: [u8; UPDATE_HEADER]) -> Option<Self> {
+        let [kind, key_low, key_high, value @ ..] = head;
+        let value_bytes = u32::from_le_bytes(value);
+        let is_put = match kind {
+            PUT => true,
+            DELETE if value_bytes == 0 => false,
+            _ => return None,
+        };
+        let key_bytes = usize::from(u16::from_le_bytes([key_low, key_high]));
+        Some(UpdateHead { is_put, key_bytes, value_bytes })
+    }
+}

@@ -1,0 +1,139 @@
+//! Checkpoints of a page log, and those that are kept by a name.
+
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+
+use super::PageLog;
+use super::record::Record;
+use crate::{CheckpointId, Error, NamedCheckpoint, Result};
+
+/// The checkpoints that an opening would find.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checkpoints {
+    id: CheckpointId,
+    /// The last page of the last checkpoint's record.
+    page: Option<Page>,
+    names: Vec<NamedCheckpoint>,
+    /// The last pages of the records of `names`.
+    pages: Vec<Page>,
+}
+
+impl Checkpoints {
+    pub(super) fn of(record: &Record, page: Page) -> Self {
+        let (names, pages) = record.names.iter().cloned().unzip();
+        Checkpoints { id: record.id, page: Some(page), names, pages }
+    }
+
+    pub(super) const fn id(&self) -> CheckpointId {
+        self.id
+    }
+
+    pub(super) const fn page(&self) -> Option<Page> {
+        self.page
+    }
+
+    pub(super) fn names(&self) -> &[NamedCheckpoint] {
+        &self.names
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        self.names.iter().position(|kept| kept.name == name).ok_or(Error::NoCheckpoint)
+    }
+}
+
+impl PageLog<'_> {
+    /// Writes the record of a checkpoint, whose root record is `root`.
+    pub(super) fn make_checkpoint(
+        &mut self,
+        root: &[u8],
+        name: Option<&str>,
+        is_closed: bool,
+    ) -> Result<CheckpointId> {
+        if let Some(name) = name {
+            crate::check_checkpoint_name(name, &self.checkpoints.names)?;
+        }
+        let id = CheckpointId(self.checkpoints.id.0 + 1);
+        let names = self.checkpoints.names.iter().cloned();
+        let record = Record {
+            id,
+            durability: self.options.durability,
+            recovers_itself: self.options.recovers_itself,
+            is_closed,
+            journal_pages: self.journal.pages_most(),
+            label: self.options.label.clone(),
+            names: names.zip(self.checkpoints.pages.iter().copied()).collect(),
+            root: root.to_vec(),
+        };
+        let page = self.write_record(id, &record.encode())?;
+        self.checkpoints.id = id;
+        self.checkpoints.page = Some(page);
+        if let Some(name) = name {
+            self.checkpoints.names.push(NamedCheckpoint { name: name.into(), id });
+            self.checkpoints.pages.push(page);
+            self.pin_record(page)?;
+            // The name is in the next record only: so that is made at once.
+            return self.make_checkpoint(root, None, is_closed).map(|_| id);
+        }
+        self.journal.begin();
+        self.erase_released(Cause::Checkpoint)?;
+        Ok(id)
+    }
+
+    /// Pins the blocks of all records of named checkpoints.
+    pub(super) fn pin_records(&mut self) -> Result<()> {
+        for place in 0..self.checkpoints.pages.len() {
+            self.pin_record(self.checkpoints.pages[place])?;
+        }
+        Ok(())
+    }
+
+    fn pin_record(&mut self, last: Page) -> Result<()> {
+        let mut page = Some(last);
+        let mut pages_left = self.geometry.pages();
+        while let Some(piece) = page {
+            self.pin(piece);
+            pages_left = pages_left.checked_sub(1).ok_or(Error::NoCheckpoint)?;
+            page = self.piece_before(piece)?;
+        }
+        Ok(())
+    }
+
+    /// The root record of the checkpoint called `name`; the log's own page is overwritten, so no
+    /// journal may be open.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, its record is damaged, or the chip failed.
+    pub fn kept_root(&mut self, name: &str) -> Result<Vec<u8>> {
+        let place = self.checkpoints.find(name)?;
+        let record = self.read_record(self.checkpoints.pages[place], Cause::Recovery)?;
+        Ok(record.root)
+    }
+
+    /// Goes back to a named checkpoint: its state becomes that of a new checkpoint.
+    pub(super) fn go_back(&mut self, name: &str) -> Result<Vec<u8>> {
+        let place = self.checkpoints.find(name)?;
+        let page = self.checkpoints.pages[place];
+        let record = self.read_record(page, Cause::Recovery)?;
+        // The checkpoints that were kept then, and the one that is gone back to.
+        let id = self.checkpoints.id;
+        let here = (self.checkpoints.names[place].clone(), page);
+        let mut back = Checkpoints::of(&record, page);
+        back.names.push(here.0);
+        back.pages.push(here.1);
+        back.id = id;
+        back.page = self.checkpoints.page;
+        self.checkpoints = back;
+        // What lived then lives again.
+        self.blocks.take_back_pinned();
+        self.make_checkpoint(&record.root, None, true)?;
+        Ok(record.root)
+    }
+
+    pub(super) fn forget_name(&mut self, name: &str) -> Result<()> {
+        let place = self.checkpoints.find(name)?;
+        self.checkpoints.names.remove(place);
+        self.checkpoints.pages.remove(place);
+        Ok(())
+    }
+}

@@ -1,0 +1,252 @@
+//! The journal: every batch since the last checkpoint, as a stream of atomic records in pages.
+//!
+//! ```text
+//!  page    0          4        12      16      20
+//!          +----------+--------+-------+-------+--------
+//!          | checksum | epoch  | index | used  | stream
+//!          | u32      | u64    | u32   | u32   |
+//!          +----------+--------+-------+-------+--------
+//! ```
+//!
+//! The epoch is the number of the checkpoint before. A page that is written before it is full stays
+//! as it is, and the stream goes on in the next one. Records are those of
+//! [`journal_record`](crate::journal_record).
+
+use alloc::vec::Vec;
+
+use device::{Cause, Geometry, Page};
+
+use super::{PageKind, PageLog, PageLogOptions};
+use crate::bytes::{Reader, Writer};
+use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
+use crate::{Error, Result, Update};
+
+const HEADER: usize = 20;
+const CHECKSUM_BYTES: usize = 4;
+
+/// What a journal takes at most where nothing is said.
+const PAGES_USUAL: u32 = 64;
+
+/// The fewest pages with which a journal works.
+pub(super) const PAGES_LEAST: u32 = 4;
+
+/// The journal at its end, or, after an opening, where it is read.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    pages_most: u32,
+    /// Pages that were written since the checkpoint.
+    written: u32,
+    /// Bytes of the stream in the log's own page that are in no page yet.
+    used: usize,
+    /// True if pages of the tree, or half of a record, stand behind the checkpoint.
+    pub(super) has_rest: bool,
+    /// After an opening: the pages to replay, how many of them were read, and how much of the
+    /// present one.
+    found: Vec<Page>,
+    next: usize,
+    read: usize,
+    /// Bytes of the stream that were found and not read.
+    left: u64,
+    /// Bytes of the present record that were not read.
+    record: u32,
+    pub(super) replayed: u64,
+}
+
+impl Journal {
+    pub(super) fn new(pages_most: u32) -> Self {
+        Journal { pages_most, found: Vec::with_capacity(pages_most as usize), ..Self::default() }
+    }
+
+    /// The pages that `options` give a journal on `chip`.
+    pub(super) fn pages_for(chip: Geometry, options: &PageLogOptions) -> u32 {
+        if !options.has_journal() {
+            return 0;
+        }
+        let usual = (chip.pages() / 16).min(PAGES_USUAL);
+        let page = u64::from(chip.page_bytes());
+        let wanted = options.journal_bytes.map_or(u64::from(usual), |bytes| bytes.div_ceil(page));
+        u32::try_from(wanted).unwrap_or(u32::MAX).clamp(PAGES_LEAST, chip.pages() / 4 + PAGES_LEAST)
+    }
+
+    pub(super) fn memory_bytes_most(chip: Geometry, options: &PageLogOptions) -> u64 {
+        u64::from(Self::pages_for(chip, options)) * size_of::<Page>() as u64
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.found.capacity() * size_of::<Page>()) as u64
+    }
+
+    pub(super) const fn pages_most(&self) -> u32 {
+        self.pages_most
+    }
+
+    /// Pages that an opening would replay now.
+    pub(super) fn pages(&self) -> u32 {
+        self.written + u32::from(self.used > 0) + self.found.len() as u32
+    }
+
+    /// An empty journal begins.
+    pub(super) fn begin(&mut self) {
+        self.found.clear();
+        let found = core::mem::take(&mut self.found);
+        *self = Journal {
+            pages_most: self.pages_most,
+            found,
+            replayed: self.replayed,
+            ..Self::default()
+        };
+    }
+}
+
+impl PageLog<'_> {
+    fn journal_room(&self) -> usize {
+        self.content_bytes() - HEADER
+    }
+
+    /// True if the record of `batch` has to wait for a checkpoint.
+    pub(super) fn journal_is_full_for(&self, batch: &[Update<'_>]) -> Result<bool> {
+        let bytes = journal_record::bytes(batch);
+        let room = self.journal_room() as u64;
+        let pages = (self.journal.used as u64 + bytes).div_ceil(room);
+        let most = u64::from(self.journal.pages_most);
+        if bytes.div_ceil(room) > most {
+            return Err(Error::LongBatch { bytes, limit: most * room });
+        }
+        Ok(u64::from(self.journal.written) + pages > most)
+    }
+
+    /// Writes the record of `batch`; pages are programmed as they get full.
+    pub(super) fn append_record(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        journal_record::write(batch, &mut |bytes| self.append_bytes(bytes))
+    }
+
+    fn append_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.journal.used == self.journal_room() {
+                self.write_journal_page()?;
+            }
+            let at = self.content_start() + HEADER + self.journal.used;
+            let length = bytes.len().min(self.page.len() - at);
+            let (now, rest) = bytes.split_at(length);
+            self.page[at..at + length].copy_from_slice(now);
+            self.journal.used += length;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Programs what of the stream is in no page yet.
+    pub(super) fn write_journal_page(&mut self) -> Result<()> {
+        if self.journal.used == 0 {
+            return Ok(());
+        }
+        let start = self.content_start();
+        let (epoch, index) = (self.checkpoints.id().0, self.journal.written);
+        let used = self.journal.used;
+        self.page[start + HEADER + used..].fill(0xFF);
+        let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
+        to.u64(epoch);
+        to.u32(index);
+        to.u32(used as u32);
+        self.append(PageKind::Journal, Cause::Journal)?;
+        self.journal.written += 1;
+        self.journal.used = 0;
+        Ok(())
+    }
+
+    /// Takes the pages of the journal of the last checkpoint, in their order, for the replay:
+    /// `pages` are all that have the kind.
+    pub(super) fn find_journal(&mut self, pages: &[Page]) -> Result<()> {
+        self.journal.begin();
+        for page in pages {
+            let index = self.journal.found.len() as u32;
+            let Some((found, used)) = self.read_journal_page(*page)? else {
+                // Torn by a cut, or refused and written again behind.
+                continue;
+            };
+            let is_too_long = index == self.journal.pages_most;
+            if found != index || is_too_long {
+                return Err(Error::DamagedJournal { page: index });
+            }
+            self.journal.found.push(*page);
+            self.journal.left += used as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads a page of this epoch's journal: its index, and bytes of the stream in it.
+    fn read_journal_page(&mut self, page: Page) -> Result<Option<(u32, usize)>> {
+        if !self.read_own(page, Cause::Recovery)? {
+            return Ok(None);
+        }
+        let mut from = Reader::new(&self.page[self.content_start() + CHECKSUM_BYTES..]);
+        let (Some(epoch), Some(index), Some(used)) = (from.u64(), from.u32(), from.u32()) else {
+            return Ok(None);
+        };
+        let used = used as usize;
+        let is_whole = epoch == self.checkpoints.id().0 && used <= self.journal_room();
+        Ok(is_whole.then_some((index, used)))
+    }
+
+    /// The next update to replay; only those of whole records are.
+    pub(super) fn next_in_journal<'b>(
+        &mut self,
+        buffer: &'b mut [u8],
+    ) -> Result<Option<Update<'b>>> {
+        let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
+        while self.journal.record == 0 {
+            let mut head = [0; RECORD_HEADER];
+            if self.journal.left < RECORD_HEADER as u64 {
+                return Ok(None);
+            }
+            self.take_bytes(&mut head)?;
+            self.journal.record = u32::from_le_bytes(head);
+            if self.journal.left < u64::from(self.journal.record) {
+                // Half a record: its batch was never acknowledged.
+                self.journal.left = 0;
+                self.journal.record = 0;
+                return Ok(None);
+            }
+        }
+        let mut head = [0; UPDATE_HEADER];
+        if (self.journal.record as usize) < UPDATE_HEADER {
+            return Err(damaged);
+        }
+        self.take_bytes(&mut head)?;
+        let head = UpdateHead::decode(head).ok_or(damaged)?;
+        let all = (UPDATE_HEADER + head.key_bytes) as u64 + u64::from(head.value_bytes);
+        let left = u64::from(self.journal.record).checked_sub(all).ok_or(damaged)?;
+        self.journal.record = left as u32;
+        let bytes = head.key_bytes + head.value_bytes as usize;
+        let buffer = buffer.get_mut(..bytes).ok_or(damaged)?;
+        self.take_bytes(buffer)?;
+        self.journal.replayed += 1;
+        let (key, value) = buffer.split_at(head.key_bytes);
+        Ok(Some(if head.is_put { Update::Put { key, value } } else { Update::Delete { key } }))
+    }
+
+    /// Reads the next bytes of the stream.
+    ///
+    /// The tree may have used the log between two updates, but not its own page, for nothing is
+    /// recorded while a journal is replayed.
+    fn take_bytes(&mut self, mut into: &mut [u8]) -> Result<()> {
+        let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
+        self.journal.left = self.journal.left.checked_sub(into.len() as u64).ok_or(damaged)?;
+        while !into.is_empty() {
+            if self.journal.read == self.journal.used {
+                let page = *self.journal.found.get(self.journal.next).ok_or(damaged)?;
+                let (_, used) = self.read_journal_page(page)?.ok_or(damaged)?;
+                self.journal.next += 1;
+                (self.journal.used, self.journal.read) = (used, 0);
+                continue;
+            }
+            let at = self.content_start() + HEADER + self.journal.read;
+            let length = into.len().min(self.journal.used - self.journal.read);
+            let (now, rest) = into.split_at_mut(length);
+            now.copy_from_slice(&self.page[at..at + length]);
+            self.journal.read += length;
+            into = rest;
+        }
+        Ok(())
+    }
+}

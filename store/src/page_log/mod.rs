@@ -1,0 +1,428 @@
+//! The page log: pages of raw flash, programmed one after the other.
+//!
+//! A tree reserves the addresses of the pages that it is going to write, programs them in that
+//! order, and reads any bytes of them. Every page has a [tag](tag::Tag), by which opening finds its
+//! way without a fixed place on the chip. The log never calls the tree: when blocks get rare, the
+//! tree asks for a [victim](PageLog::victim), moves what lives in it, and releases it.
+//!
+//! # Recovery
+//! - A **checkpoint** is a record in the log (`record.rs`): the tree's root record, and the names of
+//!   the checkpoints that are kept. What was released is erased after the next checkpoint only, so
+//!   what the last one reaches stays as it is; pages of the tree that are newer are ignored.
+//! - The **journal** (`journal.rs`) is pages in the same log, newer than the checkpoint.
+//! - A tree whose pages recover by themselves says so ([`PageLogOptions::recovers_itself`]): then
+//!   there is no journal, opening looks for its newest page ([`PageLog::find_newest`]), and released
+//!   blocks are erased as soon as the tree says that a newer state stands.
+//!
+//! # Wear
+//! The next block is the free one that was erased least often; that is dynamic levelling. Victims
+//! come in the order of their numbers whatever they hold, or a whole generation at a time: so data
+//! that never change move as well, and no further static levelling is needed.
+//!
+//! # Invariants
+//! - Pages are programmed in the order of their sequences, and sequences never come again.
+//! - A block is erased before its first page is programmed, unless this log erased it.
+//! - After opening, no block that was begun before is continued: its last program may be torn.
+
+mod blocks;
+mod checkpoint;
+mod journal;
+mod opening;
+mod record;
+mod recovery;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use device::{Block, Cause, Geometry, Meter, Nand, Page};
+
+use crate::{Error, Result};
+use blocks::Blocks;
+use checkpoint::Checkpoints;
+use journal::Journal;
+pub use opening::{PageLogDescription, PageLogOptions};
+pub use tag::{PageKind, TREE_KINDS, Tag};
+
+/// Blocks that the log needs for itself beside those of a tree: one that is being filled, and one
+/// for a checkpoint.
+pub const LOG_BLOCKS: u32 = 2;
+
+/// Pages of raw flash in the order in which they were programmed.
+pub struct PageLog<'d> {
+    nand: Box<dyn Nand + 'd>,
+    geometry: Geometry,
+    options: PageLogOptions,
+    blocks: Blocks,
+    /// The blocks that are being filled, one after the other.
+    ahead: VecDeque<Block>,
+    /// The next page of the first of them.
+    place: u32,
+    /// The sequence of the next page.
+    sequence: u64,
+    /// One page: of the journal, or of a checkpoint's record.
+    page: Vec<u8>,
+    journal: Journal,
+    checkpoints: Checkpoints,
+}
+
+/// How worn the chip is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wear {
+    /// Erases of the least worn block.
+    pub least: u32,
+    /// Erases of the most worn block.
+    pub most: u32,
+    /// Erases of all blocks.
+    pub all: u64,
+    /// Blocks that are bad.
+    pub bad_blocks: u32,
+}
+
+impl<'d> PageLog<'d> {
+    /// The shape of the chip.
+    #[must_use]
+    pub const fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The chip's books, if it keeps any.
+    #[must_use]
+    pub fn meter(&self) -> Option<&Meter> {
+        self.nand.meter()
+    }
+
+    /// Where the content of a page begins: behind the tag, unless that stands in the spare area.
+    #[must_use]
+    pub fn content_start(&self) -> usize {
+        content_start(self.geometry)
+    }
+
+    /// Bytes of a page that are its content.
+    #[must_use]
+    pub fn content_bytes(&self) -> usize {
+        self.geometry.page_bytes() as usize - self.content_start()
+    }
+
+    /// Bytes of memory that the log takes beside its table: see [`PageLog::least_memory`].
+    #[must_use]
+    pub fn buffer_bytes(&self) -> u64 {
+        self.page.len() as u64 + self.journal.memory_bytes()
+    }
+
+    /// Bytes of the table of blocks.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        Blocks::memory_bytes(self.blocks.count())
+    }
+
+    /// Bytes of memory that a log on such a chip takes beside its table of four bytes a block.
+    #[must_use]
+    pub fn least_memory(chip: Geometry, options: &PageLogOptions) -> u64 {
+        u64::from(chip.page_bytes()) + Journal::memory_bytes_most(chip, options)
+    }
+
+    /// The addresses of the next `pages` pages, in their order, into `into`; returns the sequence of
+    /// the first. They stay the next until one is programmed.
+    ///
+    /// # Errors
+    /// No block is free, or the chip failed.
+    pub fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<u64> {
+        into.clear();
+        let (mut block, mut place) = (0, self.place);
+        for _ in 0..pages {
+            if place == self.geometry.pages_per_block() {
+                (block, place) = (block + 1, 0);
+            }
+            if block == self.ahead.len() {
+                let taken = self.take_block(cause)?;
+                self.ahead.push_back(taken);
+            }
+            into.push(self.page_at(self.ahead[block], place));
+            place += 1;
+        }
+        Ok(self.sequence)
+    }
+
+    /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at `page`,
+    /// the next of those that were reserved.
+    ///
+    /// # Errors
+    /// If the chip refused ([`Error::is_refusal`]), the page's block is used no more, and pages have
+    /// to be reserved again. Or the chip failed.
+    pub fn program(
+        &mut self,
+        page: Page,
+        bytes: &mut [u8],
+        kind: PageKind,
+        cause: Cause,
+    ) -> Result<()> {
+        let lowest = self.next_page();
+        let Some(block) = self.ahead.front().copied().filter(|_| lowest == Some(page)) else {
+            let lowest = lowest.unwrap_or(Page(self.geometry.pages()));
+            return Err(device::Error::OutOfOrder { page, lowest }.into());
+        };
+        let tag = Tag {
+            sequence: self.sequence,
+            kind,
+            erases: self.blocks.erases(block),
+            checkpoint: self.checkpoints.page(),
+        };
+        let tag = tag.encode(page).ok_or(Error::Full { pages: u64::from(self.usable_pages()) })?;
+        let mut spare = &tag[..];
+        if self.content_start() > 0 {
+            spare = &[];
+            bytes[..tag::BYTES].copy_from_slice(&tag);
+        }
+        let programmed = self.nand.program(page, 0, bytes, spare, cause);
+        if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
+            self.blocks.set_refused(block);
+            self.ahead.pop_front();
+            self.place = 0;
+        }
+        programmed?;
+        self.sequence += 1;
+        self.place += 1;
+        if self.place == self.geometry.pages_per_block() {
+            self.ahead.pop_front();
+            self.place = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of the content of `page` from byte `offset` on.
+    ///
+    /// # Errors
+    /// The bytes don't exist, more of them flipped than can be corrected, or the chip failed.
+    pub fn read(&mut self, page: Page, offset: u32, into: &mut [u8], cause: Cause) -> Result<()> {
+        let offset = offset + self.content_start() as u32;
+        self.nand.read(page, offset, into, &mut [], cause)?;
+        Ok(())
+    }
+
+    /// The tag of `page`; `None` if it has none that is whole.
+    ///
+    /// # Errors
+    /// There is no such page, or the chip failed.
+    pub fn tag(&mut self, page: Page, cause: Cause) -> Result<Option<Tag>> {
+        match self.find_tag(page, cause)? {
+            tag::Found::Tag(tag) => Ok(Some(tag)),
+            tag::Found::Blank | tag::Found::Damaged => Ok(None),
+        }
+    }
+
+    fn find_tag(&mut self, page: Page, cause: Cause) -> Result<tag::Found> {
+        let mut bytes = [0; tag::BYTES];
+        let read = if self.content_start() > 0 {
+            self.nand.read(page, 0, &mut bytes, &mut [], cause)
+        } else {
+            self.nand.read(page, 0, &mut [], &mut bytes, cause)
+        };
+        match read {
+            Ok(_) => Ok(Tag::decode(page, &bytes)),
+            Err(device::Error::Uncorrectable { .. }) => Ok(tag::Found::Damaged),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The next block whose live pages the tree is to move, in the order of their numbers; one that
+    /// refused a program comes first.
+    pub fn victim(&mut self) -> Option<Block> {
+        let ahead = &self.ahead;
+        self.blocks.victim(|block| ahead.contains(&block))
+    }
+
+    /// Nothing in `block` is needed by what the tree is now.
+    pub fn release(&mut self, block: Block) {
+        self.blocks.set_released(block);
+    }
+
+    /// True if what was released may be erased without a checkpoint, as soon as a newer state of the
+    /// tree stands.
+    #[must_use]
+    pub fn erases_at_once(&self) -> bool {
+        self.options.recovers_itself || !self.options.is_durable()
+    }
+
+    /// Erases what was released; nothing of it may be needed by the state that an opening would
+    /// find. Returns how many blocks there were.
+    ///
+    /// # Errors
+    /// The chip failed.
+    pub fn erase_released(&mut self, cause: Cause) -> Result<u32> {
+        let (mut from, mut erased) = (0, 0);
+        while let Some(block) = self.blocks.next_released(from) {
+            from = block.0 + 1;
+            if self.blocks.is_refused(block) {
+                self.retire(block)?;
+            } else {
+                self.erase(block, cause)?;
+                erased += 1;
+            }
+        }
+        Ok(erased)
+    }
+
+    /// Keeps the block of `page` from becoming a victim and from being erased, until
+    /// [`PageLog::unpin_all`].
+    pub fn pin(&mut self, page: Page) {
+        self.blocks.set_pinned(self.geometry.block_of(page));
+    }
+
+    /// No block is pinned any more but those of the records of named checkpoints.
+    ///
+    /// # Errors
+    /// The chip failed.
+    pub fn unpin_all(&mut self) -> Result<()> {
+        self.blocks.unpin_all();
+        self.pin_records()
+    }
+
+    /// A new generation begins: every block that is used now is old, and no page that is still to
+    /// be written will be in one.
+    pub fn begin_generation(&mut self) {
+        self.ahead.clear();
+        self.place = 0;
+        self.blocks.set_all_old();
+    }
+
+    /// True if `page` is in an old block.
+    #[must_use]
+    pub fn is_old(&self, page: Page) -> bool {
+        self.blocks.is_old(self.geometry.block_of(page))
+    }
+
+    /// Releases every old block.
+    pub fn release_old(&mut self) {
+        for block in (0..self.blocks.count()).map(Block) {
+            if self.blocks.is_old(block) {
+                self.blocks.set_released(block);
+            }
+        }
+    }
+
+    /// Makes every used block old whose first page was programmed before the page of `sequence`:
+    /// what [`PageLog::begin_generation`] did at that time.
+    ///
+    /// # Errors
+    /// The chip failed.
+    pub fn mark_old(&mut self, sequence: u64) -> Result<()> {
+        for block in (0..self.blocks.count()).map(Block) {
+            if self.blocks.is_free(block) || self.blocks.is_bad(block) {
+                continue;
+            }
+            if self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence) {
+                self.blocks.set_old(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// The pages of `block`, in the order in which they were programmed.
+    #[must_use]
+    pub fn pages_of(&self, block: Block) -> Range<u32> {
+        let first = self.geometry.first_page(block).0;
+        first..first + self.geometry.pages_per_block()
+    }
+
+    /// The sequence of the next page.
+    #[must_use]
+    pub const fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Blocks that hold nothing.
+    #[must_use]
+    pub fn free_blocks(&self) -> u32 {
+        self.blocks.free()
+    }
+
+    /// Blocks that hold nothing as soon as a newer state stands.
+    #[must_use]
+    pub fn released_blocks(&self) -> u32 {
+        self.blocks.released()
+    }
+
+    /// Blocks that named checkpoints keep.
+    #[must_use]
+    pub fn pinned_blocks(&self) -> u32 {
+        self.blocks.pinned()
+    }
+
+    /// Blocks that are not bad.
+    #[must_use]
+    pub fn good_blocks(&self) -> u32 {
+        self.blocks.good()
+    }
+
+    /// Pages of all blocks that are not bad.
+    #[must_use]
+    pub fn usable_pages(&self) -> u32 {
+        self.blocks.good() * self.geometry.pages_per_block()
+    }
+
+    /// Pages that can be programmed before a block has to be made free.
+    #[must_use]
+    pub fn free_pages(&self) -> u32 {
+        let blocks = self.blocks.free() + self.ahead.len() as u32;
+        blocks * self.geometry.pages_per_block() - self.place
+    }
+
+    /// How worn the chip is.
+    #[must_use]
+    pub fn wear(&self) -> Wear {
+        let (least, most, all) = self.blocks.erase_spread();
+        Wear { least, most, all, bad_blocks: self.blocks.bad() }
+    }
+
+    fn page_at(&self, block: Block, place: u32) -> Page {
+        Page(self.geometry.first_page(block).0 + place)
+    }
+
+    fn next_page(&self) -> Option<Page> {
+        self.ahead.front().map(|block| self.page_at(*block, self.place))
+    }
+
+    /// Takes a free block, erased.
+    fn take_block(&mut self, cause: Cause) -> Result<Block> {
+        loop {
+            let Some(block) = self.blocks.least_worn_free() else {
+                return Err(Error::Full { pages: u64::from(self.usable_pages()) });
+            };
+            if self.blocks.is_blank(block) || self.erase(block, cause)? {
+                self.blocks.set_used(block);
+                return Ok(block);
+            }
+        }
+    }
+
+    /// Erases a block; false if it is bad from now on.
+    fn erase(&mut self, block: Block, cause: Cause) -> Result<bool> {
+        match self.nand.erase(block, cause) {
+            Ok(()) => {
+                self.blocks.set_erased(block);
+                Ok(true)
+            }
+            Err(device::Error::EraseRefused { .. } | device::Error::BadBlock { .. }) => {
+                self.retire(block)?;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn retire(&mut self, block: Block) -> Result<()> {
+        self.nand.mark_bad(block)?;
+        self.blocks.set_bad(block);
+        Ok(())
+    }
+}
+
+/// Where the content of a page begins.
+pub(crate) fn content_start(chip: Geometry) -> usize {
+    if chip.spare_bytes() as usize >= tag::BYTES { 0 } else { tag::BYTES }
+}

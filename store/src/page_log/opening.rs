@@ -1,0 +1,331 @@
+//! Making and opening a page log.
+//!
+//! Opening reads the first tag of each block, the tags of the newest block's pages, the record of
+//! the last checkpoint, which every page names, and, where there is a journal, the tags of the
+//! pages behind that checkpoint.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Block, Cause, Nand, Page};
+
+use super::blocks::Blocks;
+use super::checkpoint::Checkpoints;
+use super::journal::Journal;
+use super::record::{LABEL_BYTES_MOST, Record};
+use super::{PageKind, PageLog, Tag, tag};
+use crate::{Durability, Error, Result};
+
+/// What is chosen when a page log is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageLogOptions {
+    /// How much lasts through a power cut.
+    pub durability: Durability,
+    /// True if the tree finds its last state in its own pages, so that it needs no journal, and
+    /// none of its pages waits for a checkpoint.
+    pub recovers_itself: bool,
+    /// Bytes of the journal; `None` for one that suits the chip.
+    pub journal_bytes: Option<u64>,
+    /// Bytes of the user's own, at most 64.
+    pub label: Vec<u8>,
+}
+
+impl PageLogOptions {
+    pub(super) fn is_durable(&self) -> bool {
+        self.durability != Durability::None
+    }
+
+    pub(super) fn has_journal(&self) -> bool {
+        self.durability.has_journal() && !self.recovers_itself
+    }
+}
+
+/// What a page log says of itself before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageLogDescription {
+    /// How much lasts through a power cut.
+    pub durability: Durability,
+    /// Bytes of the user's own.
+    pub label: Vec<u8>,
+    /// The root record.
+    pub root: Vec<u8>,
+}
+
+/// The newest page of a log, and the page of its block that nothing was programmed after.
+struct Newest {
+    page: Page,
+    tag: Tag,
+    /// True if something that is no whole page stands behind it.
+    is_torn: bool,
+}
+
+impl<'d> PageLog<'d> {
+    /// A log without any page. What stands on the chip is forgotten with its first checkpoint.
+    ///
+    /// # Errors
+    /// The label is too long, the chip has too few good blocks, or it failed.
+    pub fn create(nand: Box<dyn Nand + 'd>, options: &PageLogOptions) -> Result<Self> {
+        let limit = LABEL_BYTES_MOST as u64;
+        if options.label.len() as u64 > limit {
+            return Err(Error::Label { bytes: options.label.len() as u64, limit });
+        }
+        let pages_most = Journal::pages_for(nand.geometry(), options);
+        let mut log = PageLog::bare(nand, options.clone(), pages_most);
+        let newest = log.survey()?;
+        log.sequence = newest.map_or(0, |newest| newest.tag.sequence + 1);
+        for block in (0..log.blocks.count()).map(Block) {
+            if !log.blocks.is_bad(block) {
+                log.blocks.set_free(block);
+            }
+        }
+        if log.blocks.good() <= super::LOG_BLOCKS {
+            let (have, need) = (log.blocks.good(), super::LOG_BLOCKS + 1);
+            return Err(device::Error::TooFewBlocks { have, need }.into());
+        }
+        Ok(log)
+    }
+
+    /// The log on a chip as its last checkpoint left it, and the root record of that. What the
+    /// journal holds is to be replayed. Of `options` only a journal's length is not taken from
+    /// the chip.
+    ///
+    /// # Errors
+    /// There is none, it is of another version, it was not closed where nothing else lasts, it is
+    /// damaged, or the chip failed.
+    pub fn open(nand: Box<dyn Nand + 'd>) -> Result<(Self, Vec<u8>)> {
+        let (mut log, record, newest) = PageLog::find(nand)?;
+        log.sequence = newest.tag.sequence + 1;
+        let checkpoint = log.checkpoints.page().unwrap_or(newest.page);
+        let is_last = checkpoint == newest.page && !newest.is_torn;
+        if !log.options.is_durable() && !(is_last && record.is_closed) {
+            return Err(Error::NotClosed);
+        }
+        if log.options.is_durable() && !log.options.recovers_itself && !is_last {
+            log.find_rest(checkpoint)?;
+        }
+        log.pin_records()?;
+        Ok((log, record.root))
+    }
+
+    /// Reads what the log on a chip says of itself; changes nothing.
+    ///
+    /// # Errors
+    /// There is none, or the chip failed.
+    pub fn describe(nand: Box<dyn Nand + 'd>) -> Result<PageLogDescription> {
+        let (_, record, _) = PageLog::find(nand)?;
+        Ok(PageLogDescription {
+            durability: record.durability,
+            label: record.label,
+            root: record.root,
+        })
+    }
+
+    fn bare(nand: Box<dyn Nand + 'd>, options: PageLogOptions, journal_pages: u32) -> Self {
+        let geometry = nand.geometry();
+        PageLog {
+            nand,
+            geometry,
+            blocks: Blocks::new(geometry.blocks()),
+            ahead: VecDeque::with_capacity(2),
+            place: 0,
+            sequence: 0,
+            page: vec![0xFF; geometry.page_bytes() as usize],
+            journal: Journal::new(journal_pages),
+            checkpoints: Checkpoints::default(),
+            options,
+        }
+    }
+
+    /// Finds the last checkpoint.
+    fn find(nand: Box<dyn Nand + 'd>) -> Result<(Self, Record, Newest)> {
+        let mut log = PageLog::bare(nand, PageLogOptions::default(), 0);
+        let what = "no page of it has a tag";
+        let newest = log.survey()?.ok_or(Error::NotAnIndex { what })?;
+        let (record, page) = log.last_checkpoint(&newest)?;
+        let pages_most = log.geometry.pages() / 4 + super::journal::PAGES_LEAST;
+        if record.journal_pages > pages_most {
+            return Err(Error::NotAnIndex { what: "its journal is longer than the chip" });
+        }
+        log.journal = Journal::new(record.journal_pages);
+        log.checkpoints = Checkpoints::of(&record, page);
+        log.options = PageLogOptions {
+            durability: record.durability,
+            recovers_itself: record.recovers_itself,
+            journal_bytes: None,
+            label: record.label.clone(),
+        };
+        Ok((log, record, newest))
+    }
+
+    fn last_checkpoint(&mut self, newest: &Newest) -> Result<(Record, Page)> {
+        if newest.tag.kind == PageKind::Checkpoint {
+            match self.read_record(newest.page, Cause::Recovery) {
+                Ok(record) => return Ok((record, newest.page)),
+                // It was torn, and the one before stands.
+                Err(Error::NotAnIndex { .. }) if newest.tag.checkpoint.is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Without any checkpoint it was made without durability, and never closed.
+        let page = newest.tag.checkpoint.ok_or(Error::NotClosed)?;
+        match self.read_record(page, Cause::Recovery) {
+            Ok(record) => Ok((record, page)),
+            // Where nothing lasts, its block may have been erased since.
+            Err(Error::NotAnIndex { .. }) if self.is_gone(page)? => Err(Error::NotClosed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// True if no checkpoint stands in `page` any more.
+    fn is_gone(&mut self, page: Page) -> Result<bool> {
+        self.geometry.check_page(page)?;
+        let found = self.find_tag(page, Cause::Recovery)?;
+        Ok(!matches!(found, tag::Found::Tag(Tag { kind: PageKind::Checkpoint, .. })))
+    }
+
+    /// Finds out which blocks hold pages, and the newest page of all.
+    fn survey(&mut self) -> Result<Option<Newest>> {
+        let mut newest: Option<(Block, u64)> = None;
+        let (mut known, mut erases) = (0u64, 0u64);
+        for block in (0..self.blocks.count()).map(Block) {
+            if self.nand.is_bad(block)? {
+                self.blocks.set_bad(block);
+                continue;
+            }
+            let Some(tag) = self.first_tag(block)? else {
+                self.blocks.set_free(block);
+                continue;
+            };
+            self.blocks.set_erases(block, tag.erases);
+            known += 1;
+            erases += u64::from(tag.erases);
+            if newest.is_none_or(|(_, sequence)| sequence < tag.sequence) {
+                newest = Some((block, tag.sequence));
+            }
+        }
+        // How often a blank block was erased is nowhere told; the mean does it no wrong.
+        let mean =
+            u32::try_from(erases.checked_div(known).unwrap_or(0)).unwrap_or(tag::ERASES_MOST);
+        for block in (0..self.blocks.count()).map(Block) {
+            if self.blocks.is_free(block) {
+                self.blocks.set_erases(block, mean);
+            }
+        }
+        newest.map(|(block, _)| self.newest_of(block)).transpose().map(Option::flatten)
+    }
+
+    /// The first tag in `block` that can be read; `None` if the block is blank from its first page
+    /// on, or no page of it is whole.
+    pub(super) fn first_tag(&mut self, block: Block) -> Result<Option<Tag>> {
+        for page in self.pages_of(block).map(Page) {
+            match self.find_tag(page, Cause::Recovery)? {
+                tag::Found::Tag(tag) => return Ok(Some(tag)),
+                tag::Found::Blank => return Ok(None),
+                tag::Found::Damaged => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn newest_of(&mut self, block: Block) -> Result<Option<Newest>> {
+        let mut newest = None;
+        let mut is_torn = false;
+        for page in self.pages_of(block).map(Page) {
+            match self.find_tag(page, Cause::Recovery)? {
+                tag::Found::Tag(tag) => {
+                    newest = Some((page, tag));
+                    is_torn = false;
+                }
+                tag::Found::Damaged => is_torn = true,
+                tag::Found::Blank => break,
+            }
+        }
+        Ok(newest.map(|(page, tag)| Newest { page, tag, is_torn }))
+    }
+
+    /// Finds the journal behind the last checkpoint, and frees the blocks behind it that hold
+    /// nothing of it: no state needs them.
+    fn find_rest(&mut self, checkpoint: Page) -> Result<()> {
+        let Some(since) = self.tag(checkpoint, Cause::Recovery)?.map(|tag| tag.sequence) else {
+            return Err(Error::NotAnIndex { what: "its checkpoint is damaged" });
+        };
+        let mut blocks = vec![(0, self.geometry.block_of(checkpoint))];
+        for block in (0..self.blocks.count()).map(Block) {
+            if self.blocks.is_free(block) || self.blocks.is_bad(block) {
+                continue;
+            }
+            if let Some(tag) = self.first_tag(block)?.filter(|tag| tag.sequence > since) {
+                blocks.push((tag.sequence, block));
+            }
+        }
+        blocks.sort_unstable();
+        let mut pages = Vec::new();
+        for (first, block) in blocks {
+            let found = pages.len();
+            self.find_journal_pages(block, since, &mut pages)?;
+            if pages.len() == found && first > since {
+                self.blocks.set_free(block);
+            }
+        }
+        self.find_journal(&pages)?;
+        self.journal.has_rest = true;
+        Ok(())
+    }
+
+    fn find_journal_pages(&mut self, block: Block, since: u64, to: &mut Vec<Page>) -> Result<()> {
+        for page in self.pages_of(block).map(Page) {
+            match self.find_tag(page, Cause::Recovery)? {
+                tag::Found::Tag(tag) if tag.sequence > since && tag.kind == PageKind::Journal => {
+                    to.push(page);
+                }
+                tag::Found::Tag(_) | tag::Found::Damaged => {}
+                tag::Found::Blank => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest page behind the last checkpoint that `is_it` takes, which is asked about one page
+    /// after the other, from the newest on.
+    ///
+    /// # Errors
+    /// `is_it` or the chip failed.
+    pub fn find_newest(
+        &mut self,
+        is_it: &mut dyn FnMut(&mut Self, Page, Tag) -> Result<bool>,
+    ) -> Result<Option<Page>> {
+        let Some(checkpoint) = self.checkpoints.page() else {
+            return Ok(None);
+        };
+        let since = self.tag(checkpoint, Cause::Recovery)?.map_or(0, |tag| tag.sequence);
+        let mut below = u64::MAX;
+        loop {
+            let mut last: Option<(u64, Block)> = None;
+            for block in (0..self.blocks.count()).map(Block) {
+                if self.blocks.is_free(block) || self.blocks.is_bad(block) {
+                    continue;
+                }
+                let first = self.first_tag(block)?.map(|tag| tag.sequence);
+                let first = first.filter(|sequence| *sequence < below);
+                last = last.max(first.map(|sequence| (sequence, block)));
+            }
+            let Some((first, block)) = last else {
+                return Ok(None);
+            };
+            for page in self.pages_of(block).rev().map(Page) {
+                let Some(tag) = self.tag(page, Cause::Recovery)? else {
+                    continue;
+                };
+                if tag.sequence <= since {
+                    return Ok(None);
+                }
+                if is_it(self, page, tag)? {
+                    return Ok(Some(page));
+                }
+            }
+            below = first;
+        }
+    }
+}

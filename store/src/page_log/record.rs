@@ -1,0 +1,286 @@
+//! The record of a checkpoint, and how it stands in the log.
+//!
+//! ```text
+//!  record   FLOG | version u32 | id u64 | durability u8 | flags u8 | journal pages u32
+//!           | label bytes u8 | label | names u8 | each: id u64, page u32, bytes u8, name
+//!           | root bytes u32 | root record of the tree
+//!
+//!  piece    0          4        12              16            20
+//!           +----------+--------+---------------+-------------+----------
+//!           | checksum | id     | bytes, this   | page of the | bytes of
+//!           | u32      | u64    | piece and all | piece before| the record
+//!           |          |        | before it u32 | u32         |
+//!           +----------+--------+---------------+-------------+----------
+//! ```
+//!
+//! A record is cut into pieces of a page each. The last one is a page of another kind: with it the
+//! checkpoint is made, and from it the pieces are found, each from the one behind it. Numbers are
+//! little-endian. The checksum covers the page's address and the rest of the page's content.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+
+use super::{PageKind, PageLog};
+use crate::bytes::{Reader, Writer};
+use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST};
+use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
+
+const MAGIC: [u8; 4] = *b"FLOG";
+
+/// The version of everything that the page log writes.
+pub(super) const VERSION: u32 = 1;
+
+/// The most bytes of a label.
+pub(super) const LABEL_BYTES_MOST: usize = 64;
+
+const CLOSED: u8 = 1;
+const RECOVERS_ITSELF: u8 = 2;
+
+const PIECE_HEADER: usize = 20;
+
+const NO_PAGE: u32 = u32::MAX;
+
+const CHECKSUM_BYTES: usize = 4;
+
+/// What a checkpoint says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) id: CheckpointId,
+    pub(super) durability: Durability,
+    pub(super) recovers_itself: bool,
+    /// True if nothing was in memory only.
+    pub(super) is_closed: bool,
+    pub(super) journal_pages: u32,
+    pub(super) label: Vec<u8>,
+    /// The checkpoints that are kept, and the last pages of their records.
+    pub(super) names: Vec<(NamedCheckpoint, Page)>,
+    pub(super) root: Vec<u8>,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64 + self.label.len() + self.root.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.id.0.to_le_bytes());
+        let durability = Durability::ALL.iter().position(|known| *known == self.durability);
+        bytes.push(durability.unwrap_or_default() as u8);
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        bytes.push(flag(self.is_closed, CLOSED) | flag(self.recovers_itself, RECOVERS_ITSELF));
+        bytes.extend_from_slice(&self.journal_pages.to_le_bytes());
+        bytes.push(self.label.len() as u8);
+        bytes.extend_from_slice(&self.label);
+        bytes.push(self.names.len() as u8);
+        for (kept, page) in &self.names {
+            bytes.extend_from_slice(&kept.id.0.to_le_bytes());
+            bytes.extend_from_slice(&page.0.to_le_bytes());
+            bytes.push(kept.name.len() as u8);
+            bytes.extend_from_slice(kept.name.as_bytes());
+        }
+        bytes.extend_from_slice(&(self.root.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.root);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let damaged = Error::NotAnIndex { what: "its checkpoint makes no sense" };
+        let mut from = Reader::new(bytes);
+        if from.array() != Some(MAGIC) {
+            return Err(damaged);
+        }
+        match from.u32() {
+            Some(VERSION) => {}
+            Some(found) => return Err(Error::OtherVersion { expected: VERSION, found }),
+            None => return Err(damaged),
+        }
+        Self::decode_fields(&mut from).ok_or(damaged)
+    }
+
+    fn decode_fields(from: &mut Reader<'_>) -> Option<Self> {
+        let id = CheckpointId(from.u64()?);
+        let [durability, flags] = from.array()?;
+        let durability = *Durability::ALL.get(usize::from(durability))?;
+        let journal_pages = from.u32()?;
+        let [label_bytes] = from.array()?;
+        let label = from.bytes(usize::from(label_bytes))?.to_vec();
+        let [count] = from.array()?;
+        let mut names = Vec::new();
+        for _ in 0..count {
+            names.push(decode_name(from)?);
+        }
+        let root_bytes = from.u32()? as usize;
+        let root = from.bytes(root_bytes)?.to_vec();
+        let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
+        let is_all = from.is_empty() && flags & !(CLOSED | RECOVERS_ITSELF) == 0;
+        (is_plausible && is_all).then_some(Record {
+            id,
+            durability,
+            recovers_itself: flags & RECOVERS_ITSELF != 0,
+            is_closed: flags & CLOSED != 0,
+            journal_pages,
+            label,
+            names,
+            root,
+        })
+    }
+}
+
+fn decode_name(from: &mut Reader<'_>) -> Option<(NamedCheckpoint, Page)> {
+    let id = CheckpointId(from.u64()?);
+    let page = Page(from.u32()?);
+    let [bytes] = from.array()?;
+    let name = core::str::from_utf8(from.bytes(usize::from(bytes))?).ok()?;
+    let is_plausible = !name.is_empty() && name.len() <= NAME_BYTES_MOST;
+    is_plausible.then(|| (NamedCheckpoint { name: String::from(name), id }, page))
+}
+
+/// Writes the checksum of the content of `page` into its first bytes.
+pub(super) fn seal(page: Page, content: &mut [u8]) {
+    if let Some((head, rest)) = content.split_first_chunk_mut::<CHECKSUM_BYTES>() {
+        *head = device::checksum(&[&page.0.to_le_bytes(), rest]).to_le_bytes();
+    }
+}
+
+/// True if the first bytes of the content of `page` are its checksum.
+pub(super) fn is_sealed(page: Page, content: &[u8]) -> bool {
+    content.split_first_chunk::<CHECKSUM_BYTES>().is_some_and(|(head, rest)| {
+        u32::from_le_bytes(*head) == device::checksum(&[&page.0.to_le_bytes(), rest])
+    })
+}
+
+/// What a piece says beside its bytes of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    id: u64,
+    /// Bytes of this piece and all before it.
+    bytes: u32,
+    before: Option<Page>,
+}
+
+impl PageLog<'_> {
+    /// Writes `record` behind what there is; returns its last page.
+    pub(super) fn write_record(&mut self, id: CheckpointId, record: &[u8]) -> Result<Page> {
+        let room = self.content_bytes() - PIECE_HEADER;
+        let start = self.content_start();
+        let (mut before, mut bytes) = (NO_PAGE, 0);
+        loop {
+            let piece = &record[bytes..record.len().min(bytes + room)];
+            bytes += piece.len();
+            self.page.fill(0xFF);
+            let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
+            to.u64(id.0);
+            to.u32(bytes as u32);
+            to.u32(before);
+            to.bytes(piece);
+            if bytes == record.len() {
+                return self.append(PageKind::Checkpoint, Cause::Checkpoint);
+            }
+            before = self.append(PageKind::Piece, Cause::Checkpoint)?.0;
+        }
+    }
+
+    /// Seals the content of the log's own page and programs it; where the chip refuses, elsewhere.
+    pub(super) fn append(&mut self, kind: PageKind, cause: Cause) -> Result<Page> {
+        let mut next = Vec::new();
+        let mut bytes = core::mem::take(&mut self.page);
+        let appended = loop {
+            if let Err(error) = self.reserve(1, &mut next, cause) {
+                break Err(error);
+            }
+            let page = next[0];
+            seal(page, &mut bytes[self.content_start()..]);
+            match self.program(page, &mut bytes, kind, cause) {
+                Err(error) if error.is_refusal() => {}
+                programmed => break programmed.map(|()| page),
+            }
+        };
+        self.page = bytes;
+        appended
+    }
+
+    /// Reads the record whose last piece stands in `last`; the log's own page is overwritten.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, or the chip failed.
+    pub(super) fn read_record(&mut self, last: Page, cause: Cause) -> Result<Record> {
+        let damaged = Error::NotAnIndex { what: "its checkpoint is damaged" };
+        // Once to see that all of it is there, and only then for its bytes.
+        let first = self.read_piece(last, cause)?.ok_or(damaged)?;
+        let mut piece = first;
+        while let Some(page) = piece.before {
+            piece = self.read_piece_before(page, &piece, cause)?.ok_or(damaged)?;
+        }
+        let mut record = alloc::vec![0; first.bytes as usize];
+        let start = self.content_start() + PIECE_HEADER;
+        let (mut page, mut end) = (last, record.len());
+        loop {
+            let piece = self.read_piece(page, cause)?.ok_or(damaged)?;
+            let before = match piece.before {
+                Some(_) => self.bytes_before(end),
+                None => 0,
+            };
+            let into = record.get_mut(before..end).ok_or(damaged)?;
+            into.copy_from_slice(self.page.get(start..start + into.len()).ok_or(damaged)?);
+            end = before;
+            let Some(next) = piece.before else {
+                return Record::decode(&record);
+            };
+            page = next;
+        }
+    }
+
+    /// Bytes of a record before the piece that ends at byte `end` of it.
+    fn bytes_before(&self, end: usize) -> usize {
+        let room = self.content_bytes() - PIECE_HEADER;
+        end.saturating_sub(1) / room * room
+    }
+
+    /// Reads the piece in `page` that must be followed by `after`.
+    fn read_piece_before(
+        &mut self,
+        page: Page,
+        after: &Piece,
+        cause: Cause,
+    ) -> Result<Option<Piece>> {
+        let before = self.bytes_before(after.bytes as usize);
+        let piece = self.read_piece(page, cause)?;
+        Ok(piece
+            .filter(|piece| piece.id == after.id && piece.bytes as usize == before && before > 0))
+    }
+
+    /// Reads the piece in `page`; `None` if there is none that is whole.
+    fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
+        if self.geometry.check_page(page).is_err() || !self.read_own(page, cause)? {
+            return Ok(None);
+        }
+        let mut from = Reader::new(&self.page[self.content_start() + CHECKSUM_BYTES..]);
+        let fields = (from.u64(), from.u32(), from.u32());
+        let (Some(id), Some(bytes), Some(before)) = fields else {
+            return Ok(None);
+        };
+        let before = (before != NO_PAGE).then_some(Page(before));
+        // The first piece has no other before it, and no other piece has.
+        let room = self.content_bytes() - PIECE_HEADER;
+        let is_plausible = bytes > 0 && before.is_none() == (bytes as usize <= room);
+        Ok(is_plausible.then_some(Piece { id, bytes, before }))
+    }
+
+    /// The page of the piece before the one in `page`.
+    pub(super) fn piece_before(&mut self, page: Page) -> Result<Option<Page>> {
+        let damaged = Error::NotAnIndex { what: "the record of a named checkpoint is damaged" };
+        Ok(self.read_piece(page, Cause::Recovery)?.ok_or(damaged)?.before)
+    }
+
+    /// Reads `page` into the log's own page; false if its content is not sealed.
+    pub(super) fn read_own(&mut self, page: Page, cause: Cause) -> Result<bool> {
+        let start = self.content_start();
+        let read = self.nand.read(page, 0, &mut self.page, &mut [], cause);
+        match read {
+            Ok(_) => Ok(is_sealed(page, &self.page[start..])),
+            Err(device::Error::Uncorrectable { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

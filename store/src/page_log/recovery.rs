@@ -1,0 +1,84 @@
+//! The page log as what an index recovers by.
+
+use alloc::vec::Vec;
+
+use super::PageLog;
+use crate::{
+    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, Result, Update,
+};
+
+impl Recovery for PageLog<'_> {
+    fn durability(&self) -> Durability {
+        self.options.durability
+    }
+
+    fn needs_checkpoint(&self, batch: &[Update<'_>], pages: u32) -> Result<bool> {
+        if self.erases_at_once() {
+            return Ok(false);
+        }
+        let is_full = self.options.has_journal() && self.journal_is_full_for(batch)?;
+        // Blocks that only wait for a checkpoint are made free before they are missed.
+        let is_short = self.released_blocks() > 0 && self.free_pages() < pages;
+        Ok(is_full || is_short)
+    }
+
+    fn record(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        if !self.options.has_journal() {
+            return Ok(());
+        }
+        self.append_record(batch)?;
+        if self.options.durability == Durability::Every {
+            self.write_journal_page()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if self.options.has_journal() {
+            self.write_journal_page()?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId> {
+        self.make_checkpoint(root, name, true)
+    }
+
+    fn close(&mut self, root: &[u8]) -> Result<()> {
+        self.make_checkpoint(root, None, true).map(|_| ())
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        // Any page that is newer than the checkpoint tells that it is not the last state.
+        Ok(())
+    }
+
+    fn roll_back(&mut self, name: &str) -> Result<Vec<u8>> {
+        self.go_back(name)
+    }
+
+    fn forget(&mut self, name: &str) -> Result<()> {
+        self.forget_name(name)
+    }
+
+    fn checkpoints(&self) -> &[NamedCheckpoint] {
+        self.checkpoints.names()
+    }
+
+    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>> {
+        if self.options.has_journal() { self.next_in_journal(buffer) } else { Ok(None) }
+    }
+
+    fn statistics(&self) -> RecoveryStatistics {
+        let page = self.content_bytes() as u64;
+        let rest = u64::from(self.journal.has_rest);
+        RecoveryStatistics {
+            durability: self.options.durability,
+            checkpoint: self.checkpoints.id(),
+            journal_bytes: (u64::from(self.journal.pages()) * page).max(rest),
+            journal_bytes_most: u64::from(self.journal.pages_most()) * page,
+            replayed: self.journal.replayed,
+            ..RecoveryStatistics::default()
+        }
+    }
+}
