@@ -202,7 +202,9 @@ impl Run<'_> {
             let Update::Put { key, value } = update else { panic!("{update:?}") };
             replayed.push((number(key), number(value)));
         }
-        let (recorded, synced) = if is_last {
+        // Going back to the last checkpoint of all makes another one with the same root record.
+        let went_back = self.model.next.as_ref().is_some_and(|(next, _)| *next == id);
+        let (recorded, synced) = if is_last && !(went_back && replayed.is_empty()) {
             (self.model.recorded.clone(), self.model.synced)
         } else {
             (Vec::new(), 0)
