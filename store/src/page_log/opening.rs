@@ -127,7 +127,8 @@ impl<'d> PageLog<'d> {
         log.sequence = ends.next_sequence();
         let is_torn = ends.own.is_some_and(|newest| newest.is_torn);
         let is_last = since + 1 == log.sequence && !is_torn;
-        if !log.options.is_durable() && !(is_last && record.is_closed) {
+        let is_closed = is_last && record.is_closed;
+        if !log.options.is_durable() && !is_closed {
             return Err(Error::NotClosed);
         }
         if record.root.is_empty() {
