@@ -30,9 +30,7 @@ pub use memory::Memory;
 pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
 };
-pub use recovery::{
-    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, check_checkpoint_name,
-};
+pub use recovery::{CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics};
 pub use shape::{EntryShape, Width};
 pub use update::{LongValue, Update};
 

@@ -16,8 +16,9 @@ impl<'b> Reader<'b> {
         Some(bytes)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
+    /// Bytes that were not read yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
     }
 
     pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {

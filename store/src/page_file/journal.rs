@@ -356,24 +356,24 @@ impl Journal {
         key: &mut [u8],
     ) -> Result<Option<ReplayedUpdate>> {
         while *record == 0 {
-            if self.found - self.read < RECORD_HEADER {
+            if self.left() < RECORD_HEADER {
                 return Ok(None);
             }
             let mut bytes = [0; 4];
             self.take(disk, &mut bytes)?;
             *record = u32::from_le_bytes(bytes);
-            let is_half = self.found - self.read < u64::from(*record);
+            let is_half = self.left() < u64::from(*record);
             if is_half && !self.mistake.is(Canary::HalfBatchReplayed) {
                 *record = 0;
                 self.read = self.found;
                 return Ok(None);
             }
         }
-        let mut head = [0; UPDATE_HEADER];
-        let damaged = Error::DamagedJournal { page: self.header.index };
-        if self.found - self.read < u64::from(*record) && self.found - self.read < 64 {
+        if self.mistake.is(Canary::HalfBatchReplayed) && self.left() < u64::from(*record).min(64) {
             return Ok(None);
         }
+        let mut head = [0; UPDATE_HEADER];
+        let damaged = Error::DamagedJournal { page: self.header.index };
         *record = record.checked_sub(UPDATE_HEADER as u32).ok_or(damaged)?;
         self.take(disk, &mut head)?;
         let [kind, key_low, key_high, value @ ..] = head;
@@ -392,7 +392,15 @@ impl Journal {
         }
     }
 
-    /// Reads the next bytes of the stream, all of which were found.
+    /// Bytes that were found and not read yet.
+    fn left(&self) -> u64 {
+        self.found.saturating_sub(self.read)
+    }
+
+    /// Reads the next bytes of the stream.
+    ///
+    /// # Errors
+    /// So many were not found, or the device failed.
     pub(super) fn take(&mut self, disk: &mut dyn Sectors, mut into: &mut [u8]) -> Result<()> {
         while !into.is_empty() {
             let piece = self.piece(disk, into.len())?;
@@ -403,18 +411,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Up to `most` of the next bytes of the stream, all of which were found.
-    pub(super) fn piece(&mut self, disk: &mut dyn Sectors, most: usize) -> Result<&[u8]> {
-        let mut at = (self.read - self.bytes_before) as usize;
-        if at == self.header.used as usize {
+    /// At least one and up to `most` of the next bytes of the stream.
+    fn piece(&mut self, disk: &mut dyn Sectors, most: usize) -> Result<&[u8]> {
+        let most = self.left().min(most as u64) as usize;
+        let mut at = self.read.saturating_sub(self.bytes_before) as usize;
+        if at == self.header.used as usize && most > 0 {
             self.next_page();
             let index = self.header.index;
-            if !self.read_page(disk, index)? || self.header.used == 0 {
+            if !self.read_page(disk, index)? {
                 return Err(Error::DamagedJournal { page: index });
             }
             at = 0;
         }
         let end = (at + most).min(self.header.used as usize);
+        // A page may not be again what it was when the journal was looked through.
+        if end <= at {
+            return Err(Error::DamagedJournal { page: self.header.index });
+        }
         self.read += (end - at) as u64;
         Ok(&self.page[HEADER + at..HEADER + end])
     }
