@@ -44,6 +44,8 @@ pub struct Promise {
     pub figure: Figure,
     /// What the figure must be.
     pub bound: Bound,
+    /// What it must be in the short form, where that counts fewer.
+    pub short_bound: Option<Bound>,
     /// The unit of figure and bound, printed behind them.
     pub unit: Option<String>,
     /// How often a timed command may run until its figure holds.
@@ -94,7 +96,19 @@ impl Promise {
         if promise.repeat.0 > 1 && promise.bound.is_text() {
             return Err("'repeat' is for figures that are numbers".to_owned());
         }
+        if promise.short_bound.is_some() && promise.short_command.is_none() {
+            return Err("a 'short_bound' is for a 'short_command'".to_owned());
+        }
         Ok(promise)
+    }
+
+    /// The promise with the bound that holds in this form.
+    #[must_use]
+    pub fn bounded_for(mut self, form: Form) -> Self {
+        if let (Form::Short, Some(short)) = (form, self.short_bound.take()) {
+            self.bound = short;
+        }
+        self
     }
 
     /// The command of this form.
@@ -168,6 +182,15 @@ mod tests {
         assert_eq!(promise.command_line(Form::Short), "echo 6");
         assert_eq!(promise.command_line(Form::Full), "echo 12");
         assert_eq!(promise.repeat.0, 3);
+    }
+
+    #[test]
+    fn the_short_form_may_have_a_bound_of_its_own() {
+        let text = format!("{GOOD}short_command = ['echo', '4']\nshort_bound = '>= 4'");
+        let promise = Promise::parse("quick", &text).unwrap();
+        assert!(promise.clone().bounded_for(Form::Short).bound.holds("4"));
+        assert!(!promise.bounded_for(Form::Full).bound.holds("4"));
+        assert!(Promise::parse("quick", &format!("{GOOD}short_bound = '>= 4'")).is_err());
     }
 
     #[test]

@@ -88,6 +88,14 @@ pub(crate) fn optional_count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), thousands)
 }
 
+/// So many things, each called `thing`.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{} {thing}s", thousands(number)),
+    }
+}
+
 /// Seconds as people say them.
 pub(crate) fn seconds(seconds: f64) -> String {
     if seconds < 60.0 {

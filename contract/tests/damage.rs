@@ -18,6 +18,9 @@ use rand_chacha::ChaCha8Rng;
 
 const PAGE_BYTES: usize = 512;
 
+/// Where the root record begins in an anchor without a label.
+const ROOT: usize = 97;
+
 /// Sectors before logical page 0.
 const BASE: usize = 2;
 
@@ -168,13 +171,13 @@ fn damaged_anchors_with_good_checksums_are_refused() {
             (case.entry.open)(device::Medium::Sectors(Box::new(disk)), &options).err()
         };
         assert_eq!(open(&mut ground), None);
-        // Bytes in a page, high water, bytes of the root record, the tree's name, its root page and
-        // its height.
-        for at in [25, 34, 45, 50, 53 + name + 2, 53 + name + 4] {
+        // Bytes in a page, pages that there is room for, high water, bytes of the root record, the
+        // tree's name, its root page and its height.
+        for at in [25, 49, 62, 85, ROOT + 2, ROOT + 5 + name + 2, ROOT + 5 + name + 4] {
             for slot in 0..BASE {
                 let sector = &mut bytes(&mut ground)[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
                 sector[at] ^= 0x7F;
-                if at == 53 + name + 4 {
+                if at == ROOT + 5 + name + 4 {
                     sector[at] = 0;
                 }
                 seal(u64::MAX, sector);

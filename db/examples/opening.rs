@@ -5,11 +5,12 @@
 //!
 //! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does and loads
 //! it with MEGABYTES (1000) of entries. A second process, which is this program again, overwrites
-//! entries at random until the journal or the undo run is full, and is killed. Opening then is timed
-//! as a whole, and once more by what it does: the time from the first page that the replay touches
-//! to the last is the replay's. It prints JSON and takes its file away.
+//! entries at random places until the journal is full, and the undo run nearly so, and is killed.
+//! Opening then is timed as a whole, and once more by what it does: the time from the first page
+//! that the replay touches to the last is the replay's. It prints JSON and takes its file away.
 
 use std::error::Error;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,10 +30,14 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const VALUE: usize = 480;
 /// Bytes of an entry.
 const ENTRY: u64 = 20 + VALUE as u64;
-/// Bytes of a value that overwrites one, so that the journal and the undo run get full together.
+/// Bytes of a value that overwrites one.
 const NEW_VALUE: usize = 900;
-/// How full the journal or the undo run is when the writer is killed.
-const FULL: f64 = 0.97;
+/// Places at which entries are overwritten, so many that the journal and the undo run get full
+/// together.
+const PLACES: u64 = 1700;
+/// How full the journal is when the writer is killed, and how full the undo run has to be.
+const FULL: f64 = 0.95;
+const UNDO_FULL: f64 = 0.8;
 /// What the writer says when it is.
 const READY: &str = "ready to be killed";
 
@@ -67,6 +72,9 @@ fn measure(folder: &Path, megabytes: u64) -> Outcome<()> {
     database.load((0..entries).map(|number| (key(number), value(&mut random, VALUE))))?;
     let bytes = database.stats()?.file.map_or(0, |file| file.taken);
     database.close()?;
+    if bytes < megabytes * 1_000_000 {
+        return Err(format!("the file takes {bytes} bytes only").into());
+    }
 
     let (clean, _) = timed(&path)?;
     let writer = Writer { path: &path, entries };
@@ -79,7 +87,6 @@ fn measure(folder: &Path, megabytes: u64) -> Outcome<()> {
         "{:#}",
         json!({
             "file_bytes": bytes,
-            "is_whole_gigabyte": bytes >= megabytes * 1_000_000,
             "entries": entries,
             "closed": { "seconds": clean.as_secs_f64() },
             "killed": told(killed, &recovery),
@@ -114,10 +121,16 @@ fn timed(path: &Path) -> Outcome<(Duration, RecoveryStatistics)> {
     Ok((time, recovery))
 }
 
-/// Opens a database that a process had open which was killed: the system closes what that had
-/// open when it finds the time.
 fn open(path: &Path) -> Outcome<Database<'static>> {
     Ok(Database::open(path, &OpenOptions::new())?)
+}
+
+/// Waits until the system closed what a killed process had open, and wrote back what is not this
+/// program's to wait for.
+fn settle(path: &Path) -> Outcome<()> {
+    let file = File::open(path)?;
+    file.lock()?;
+    Ok(file.sync_all()?)
 }
 
 /// The process that is killed.
@@ -140,10 +153,10 @@ impl Writer<'_> {
                 child.kill()?;
             }
         }
-        if child.wait()?.success() {
+        if child.wait()?.code().is_some() {
             return Err("the writer was not killed".into());
         }
-        Ok(())
+        settle(self.path)
     }
 }
 
@@ -151,15 +164,16 @@ impl Writer<'_> {
 fn write(path: &Path, entries: u64, seed: u64) -> Outcome<()> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut database = open(path)?;
-    loop {
-        let number = random.random_range(0..entries);
+    let undo = loop {
+        let number = random.random_range(0..PLACES) * (entries / PLACES);
         database.put(key(number), value(&mut random, NEW_VALUE))?;
         let now = database.stats()?.recovery;
-        let journal = now.journal_bytes as f64 / now.journal_bytes_most as f64;
-        let undo = now.undo_bytes as f64 / now.undo_bytes_most as f64;
-        if journal.max(undo) >= FULL {
-            break;
+        if now.journal_bytes as f64 / now.journal_bytes_most as f64 >= FULL {
+            break now.undo_bytes as f64 / now.undo_bytes_most as f64;
         }
+    };
+    if undo < UNDO_FULL {
+        return Err(format!("the undo run is full to {undo} only").into());
     }
     database.sync()?;
     println!("{READY}");

@@ -62,6 +62,18 @@ pub enum Error {
         /// The version of the database.
         found: u32,
     },
+    /// The file or device is not as long as when the database was made.
+    #[error(
+        "the database was made with room for {expected} pages, and there is room for {found} now: \
+         the file was cut off, lengthened or copied in part; give it its length again, or take a \
+         whole copy"
+    )]
+    OtherLength {
+        /// Pages that there was room for.
+        expected: u64,
+        /// Pages that there is room for now.
+        found: u64,
+    },
     /// The database was made with durability none and was not closed.
     #[error(
         "the database was made with durability none and was not closed, so its content can't be \
@@ -70,8 +82,9 @@ pub enum Error {
     NotClosed,
     /// The database must be recovered, which a handle that only reads can't do.
     #[error(
-        "the database was not closed and has to be recovered, which needs to write: open it for \
-         writing once and close it, then it can be opened for reading only"
+        "the database has to be recovered, which needs to write (it was not closed, or one of its \
+         two anchors is damaged): open it for writing once and close it, then it can be opened \
+         for reading only"
     )]
     NeedsRecovery,
     /// A handle that only reads was asked to change something.
@@ -132,12 +145,24 @@ pub enum Error {
     /// Something that only a database in a plain file can do.
     #[error("this database is not in a plain file: copy it to another device instead")]
     NotAPlainFile,
+    /// The device, or the system below it, failed with a code of its own. What was acknowledged
+    /// under the durability is there when the database is opened again.
+    #[error(
+        "the device fails with error {code}{}: put that right, then open the database again",
+        in_words(*code)
+    )]
+    Driver {
+        /// The driver's code; that of the system for files and block devices.
+        code: i32,
+        /// What the index says.
+        source: index::Error,
+    },
     /// The index refused or failed in another way.
-    #[error(transparent)]
-    Index(index::Error),
+    #[error("{0}{advice}", advice = advice(.0))]
+    Index(#[source] index::Error),
     /// A device file could not be made or opened.
-    #[error(transparent)]
-    File(file::Error),
+    #[error("{0}{because}", because = because(.0))]
+    File(#[source] file::Error),
     /// The operating system refused.
     #[error("{}: can't {action} it: {source}", path.display())]
     Io {
@@ -200,6 +225,55 @@ fn suggestion(near: Option<&str>, known: &[String]) -> String {
     }
 }
 
+/// The system's words for `code`, where it has any.
+fn in_words(code: i32) -> String {
+    let text = io::Error::from_raw_os_error(code).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    match words {
+        "" => String::new(),
+        words if code <= 0 || words.starts_with("Unknown") => String::new(),
+        words => format!(" (for the system that is: {words})"),
+    }
+}
+
+/// The system's reason, if there is one, or what can be done.
+fn because(error: &file::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!(": {source}"),
+        None if matches!(error, file::Error::NotAFile { .. }) => ": name a file".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// What can be done about a refusal that does not say it itself.
+fn advice(error: &index::Error) -> &'static str {
+    use device::Error as Device;
+    use index::Error as Index;
+    use store::Error as Store;
+    match error {
+        Index::KeyLength { .. } | Index::ValueLength { .. } => {
+            ": give it that length, or copy the database to one of variable lengths"
+        }
+        Index::EntryTooLong { .. } | Index::KeyTooLong { .. } => {
+            ": shorten it, or copy the database to one with larger pages"
+        }
+        Index::NotSorted { .. } => ": sort the entries, or put them one by one",
+        Index::NotEmpty => ": make a new database, or put the entries one by one",
+        Index::Store(Store::LongBatch { .. }) => {
+            ": split the batch, or copy the database to one with a longer journal"
+        }
+        Index::Store(Store::NoCheckpoint) => ": choose one of those that are listed",
+        Index::Store(Store::Durability { .. }) => {
+            ": copy the database to one that is made with the other durability"
+        }
+        Index::Store(Store::Device(
+            Device::TooSmall { .. } | Device::TooFewBlocks { .. } | Device::TooFewPages { .. },
+        )) => ": give the database a larger device or capacity",
+        Index::Store(Store::Device(Device::PowerCut)) => ": open the database again",
+        _ => "",
+    }
+}
+
 impl From<index::Error> for Error {
     fn from(error: index::Error) -> Self {
         use device::Error as Device;
@@ -209,6 +283,7 @@ impl From<index::Error> for Error {
         };
         match *inner {
             Store::Device(refused) if refused == WRITE_REFUSED => Error::NeedsRecovery,
+            Store::Device(Device::Driver { code }) => Error::Driver { code, source: error },
             Store::CorruptPage { .. }
             | Store::DamagedPage { .. }
             | Store::DamagedJournal { .. }
@@ -218,6 +293,7 @@ impl From<index::Error> for Error {
             }
             Store::NotAnIndex { what } => Error::NotADatabase { what: what.to_owned() },
             Store::OtherVersion { expected, found } => Error::OtherVersion { expected, found },
+            Store::OtherLength { expected, found } => Error::OtherLength { expected, found },
             Store::NotClosed => Error::NotClosed,
             Store::LittleMemory { have, need } => Error::LittleMemory { have, need },
             Store::Full { .. } | Store::Device(Device::Full { .. }) => {
@@ -241,6 +317,13 @@ impl From<file::Error> for Error {
             File::Missing { path } => Error::Missing { path },
             File::InUse { path } => Error::InUse { path },
             File::Exists { path } | File::NotOurs { path } => Error::Exists { path },
+            File::Header { fault: file::HeaderFault::Version { expected, found }, .. } => {
+                Error::OtherVersion { expected, found }
+            }
+            File::Header { fault, .. } => {
+                Error::NotADatabase { what: format!("as an imitated chip, {fault}") }
+            }
+            File::Device(error) => error.into(),
             File::Length { bytes, unit } => Error::NotADatabase {
                 what: format!("its length, {bytes} bytes, is no multiple of {unit}"),
             },

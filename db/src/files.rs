@@ -42,13 +42,19 @@ impl Temporary {
     /// A name beside `path` that nobody uses.
     pub(crate) fn beside(path: &Path) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let Some(name) = path.file_name() else {
             return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
         };
-        let mut temporary = OsString::from(name);
-        temporary.push(format!(".{}-{number}.new", process::id()));
-        Ok(Temporary { path: path.with_file_name(temporary), kept: false })
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut temporary = OsString::from(name);
+            temporary.push(format!(".{}-{number}.new", process::id()));
+            let temporary = path.with_file_name(temporary);
+            // A process of the same number may have been killed and have left one.
+            if fs::symlink_metadata(&temporary).is_err() {
+                return Ok(Temporary { path: temporary, kept: false });
+            }
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -125,7 +131,11 @@ impl Site {
     /// Looks at `path`.
     pub(crate) fn look(path: &Path, overwrite: bool) -> Result<Self> {
         let about = match fs::metadata(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Site::Free),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let folder = path.parent().unwrap_or(path);
+                fs::metadata(folder).map_err(Error::io("find the folder of", path))?;
+                return Ok(Site::Free);
+            }
             other => other.map_err(Error::io("look at", path))?,
         };
         if !overwrite {
@@ -168,7 +178,7 @@ fn in_flight(memory: MemoryLimit) -> u32 {
 
 fn disk_options(memory: MemoryLimit) -> DiskOptions {
     let in_flight = in_flight(memory);
-    DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, ..DiskOptions::default() }
+    DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, gathers: true, ..DiskOptions::default() }
 }
 
 fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
@@ -311,6 +321,12 @@ fn head(path: &Path) -> Result<Vec<u8>> {
     let mut read = || File::open(path)?.take(u64::from(SECTOR_BYTES)).read_to_end(&mut head);
     read().map_err(Error::io("read", path))?;
     Ok(head)
+}
+
+/// Makes what was written to the file durable.
+pub(crate) fn flush(path: &Path) -> Result<()> {
+    let flush = || File::open(path)?.sync_all();
+    flush().map_err(Error::io("flush", path))
 }
 
 /// Bytes that the file takes on its disk, and its length.

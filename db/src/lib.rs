@@ -2,7 +2,7 @@
 //! the keys; what is acknowledged survives a power cut; memory stays inside a budget.
 //!
 //! ```
-//! use flashtree::{Batch, Database, OpenOptions, Options};
+//! use flashtree::{Database, OpenOptions, Options};
 //!
 //! # fn main() -> flashtree::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
@@ -10,39 +10,55 @@
 //! let mut fruit = Database::create(&path, &Options::new())?;
 //! fruit.put("apple", "red")?;
 //! fruit.put("banana", "yellow")?;
-//! fruit.write(Batch::new().put("cherry", "red").delete("apple"))?;
-//! fruit.sync()?; // From here on it survives a power cut.
-//!
-//! assert_eq!(fruit.get("banana")?.as_deref(), Some(&b"yellow"[..]));
+//! fruit.sync()?; // From here on both survive a power cut.
 //! for entry in fruit.range("a".."c")? {
 //!     let (key, value) = entry?;
 //!     println!("{}: {}", key.escape_ascii(), value.escape_ascii());
 //! }
 //! fruit.close()?;
-//!
 //! let mut fruit = Database::open(&path, &OpenOptions::new())?;
-//! assert!(!fruit.contains("apple")?);
+//! assert_eq!(fruit.get("apple")?, Some(b"red".to_vec()));
 //! # Ok(()) }
 //! ```
 //!
 //! # What it stands on
 //! A database is usually in a [file](Database::create), which may imitate a
 //! [chip](Options::chip); it can stand on [any device](Database::create_on) that has the trait
-//! [`Nand`] or [`Sectors`] as well. Under it is one of the trees of [`index`], by its name.
+//! [`Nand`] or [`Sectors`] as well. Under it is one of the trees of [`index`], by its name;
+//! [`copy_to`](Database::copy_to) converts it to another.
 //!
 //! # What lasts
 //! [`Durability`] says what survives a power cut; the default, batch, is all that came before the
 //! last [`sync`](Database::sync), and beyond that a beginning of the rest. A [`Batch`] is never
-//! half there. A [named checkpoint](Database::checkpoint) can be gone back to.
+//! half there. A [named checkpoint](Database::checkpoint) can be gone back to. Dropping a database
+//! closes it.
 //!
-//! # What it does not have
-//! One handle at a time has a database open for writing, and there are no transactions that read:
-//! a batch is decided before it is written.
+//! What is damaged is never taken for data: every page has a checksum, and what can't be read is an
+//! [`Error`] that says where. [`check`](Database::check) verifies every page. After a device failed
+//! in the middle of an update, nothing more is taken until the database is opened again, and then
+//! all is there that was acknowledged under its durability.
+//!
+//! # Limits
+//! - One handle at a time has a database open for writing; the file is locked. Several may read it
+//!   while nobody writes, see [`open_read_only`](Database::open_read_only).
+//! - There are no transactions that read: a batch is decided before it is written.
+//! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
+//!   usual 4 KiB, 1006 bytes.
+//! - A value has less than 4 GiB. Where there is a journal, a batch with all its keys and values
+//!   has to fit: [`Options::journal_bytes`], 4 MiB in a file of 32 MiB or more.
+//! - A value is put out of the caller's memory and read into it, by [pieces](Database::get_into)
+//!   of any size; beside that, everything stays inside the [budget](Options::memory_total).
+//! - How far a file can grow is chosen when it is made: [`Options::capacity`]. A file of another
+//!   length than that is refused.
+//! - At most 64 checkpoints are kept by name, in little memory fewer. What was changed since takes
+//!   room twice, and the check does not look at it: going back verifies all of it before anything
+//!   is changed.
+//! - It needs Unix. Until version 1.0 each release reads the format of its own files only, and
+//!   refuses others with an error that names both versions.
 
 #![forbid(unsafe_code)]
 
 mod batch;
-mod copying;
 mod database;
 pub mod encoding;
 mod error;
@@ -58,8 +74,7 @@ mod stand_in;
 mod statistics;
 
 pub use batch::Batch;
-pub use copying::Compaction;
-pub use database::Database;
+pub use database::{Compaction, Database};
 pub use error::{Error, Result};
 pub use health::Health;
 pub use options::{MEMORY_TOTAL, OpenOptions, Options};

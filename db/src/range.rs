@@ -150,7 +150,7 @@ impl<'c> IntoIterator for Range<'c> {
     type IntoIter = Entries<'c>;
 
     fn into_iter(self) -> Entries<'c> {
-        Entries { range: self }
+        Entries { range: self, is_over: false }
     }
 }
 
@@ -173,13 +173,22 @@ impl<'c> IntoIterator for Range<'c> {
 #[must_use]
 pub struct Entries<'c> {
     range: Range<'c>,
+    /// An error ends it: what came behind would follow a gap that nobody sees.
+    is_over: bool,
 }
+
+impl std::iter::FusedIterator for Entries<'_> {}
 
 impl Iterator for Entries<'_> {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.range.next_owned().transpose()
+        if self.is_over {
+            return None;
+        }
+        let next = self.range.next_owned().transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        next
     }
 }
 

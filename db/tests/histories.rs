@@ -13,9 +13,10 @@ use std::ops::Bound;
 use std::path::PathBuf;
 
 use flashtree::{
-    Batch, Database, Direction, Durability, Geometry, KeyRange, Medium, OpenOptions, Options,
+    Batch, Database, Direction, Durability, Error, Geometry, KeyRange, Medium, OpenOptions, Options,
 };
 use ground::{Model, SharedDisk, compare};
+use index::parameters::Kind;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -220,7 +221,12 @@ fn seeds(usual: std::ops::Range<u64>) -> std::ops::Range<u64> {
 fn play(place: &Place, durability: Durability, steps: u32, seed: u64) {
     println!("to play it again: FLASHTREE_SEED={seed} cargo test -p flashtree --test histories");
     let options = Options::new().durability(durability).capacity(32 << 20);
-    let mut database = place.create(&options);
+    play_with(place, &options, steps, seed);
+}
+
+fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
+    let mut database = place.create(options);
+    let durability = database.stats().unwrap().recovery.durability;
     let mut history = History {
         random: ChaCha8Rng::seed_from_u64(seed),
         model: Model::new(),
@@ -239,6 +245,50 @@ fn play(place: &Place, durability: Durability, steps: u32, seed: u64) {
         }
     }
     compare(&mut database, &history.model, &format!("seed {seed}, at the end"));
+}
+
+/// Each tree of the registry as it is, and with each end of what its parameters can be.
+fn specs() -> Vec<String> {
+    let mut specs = Vec::new();
+    for entry in index::registry::TREES {
+        specs.push(entry.name.to_owned());
+        for parameter in entry.parameters {
+            let values = match parameter.kind {
+                Kind::Bytes if parameter.name == "node" => vec!["512".into(), "8192".into()],
+                Kind::Percent(least) => vec![least.to_string(), "100".into()],
+                Kind::Word(words) => words.iter().map(ToString::to_string).collect(),
+                _ => Vec::new(),
+            };
+            let spec = |value| format!("{}:{}={value}", entry.name, parameter.name);
+            specs.extend(values.into_iter().map(spec));
+        }
+    }
+    specs
+}
+
+/// In the least memory, so that pages come and go.
+#[test]
+fn histories_of_every_tree_under_every_durability_are_those_of_an_ordered_map() {
+    let specs = specs();
+    assert!(specs.len() >= 5, "{specs:?}");
+    let count = specs.len() as u64 * 4;
+    for seed in seeds(1000..1000 + count) {
+        let (spec, durability) = (seed as usize % specs.len(), seed as usize / specs.len() % 4);
+        let options = Options::new()
+            .tree(specs[spec].as_str())
+            .durability(Durability::ALL[durability])
+            .memory(0);
+        let disk = SharedDisk::new(4096, 2048);
+        let needed = Database::create_on(disk.medium(), &options);
+        let Err(Error::LittleMemory { need, .. }) = needed else {
+            panic!("no memory is too little");
+        };
+        println!("{}, {}", specs[spec], Durability::ALL[durability]);
+        println!(
+            "to play it again: FLASHTREE_SEED={seed} cargo test -p flashtree --test histories"
+        );
+        play_with(&Place::Disk(disk), &options.memory(need), 1500, seed);
+    }
 }
 
 #[test]

@@ -56,3 +56,60 @@ fn everything_together_stays_inside_the_total() {
         }
     }
 }
+
+/// What it takes is the caller's: the value to put, and the piece to read into.
+#[test]
+fn values_of_a_mebibyte_are_written_and_read_in_pieces_inside_the_total() {
+    let value: Vec<u8> = (0..1_u32 << 20).map(|place| ((place * 31) >> 4) as u8).collect();
+    let mut piece = vec![0; 10_000];
+    for durability in Durability::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, left] = ["long.db", "left.db"].map(|name| folder.path().join(name));
+        let options = Options::new().capacity(16 << 20).durability(durability);
+        let Err(Error::LittleMemory { need, .. }) =
+            Database::create(&path, &options.clone().memory_total(0))
+        else {
+            panic!("no memory is too little");
+        };
+        assert!(need < 128 << 10, "{need}");
+        let writing = peak(|| {
+            let mut database = Database::create(&path, &options.memory_total(need)).unwrap();
+            database.put("long", &value).unwrap();
+            database.put("longer", &value).unwrap();
+            database.put("long", &value[1..]).unwrap();
+            database.delete("longer").unwrap();
+            if durability != Durability::None {
+                database.sync().unwrap();
+                // What a killed process leaves, to be replayed.
+                std::fs::copy(&path, &left).unwrap();
+            }
+            database.close().unwrap();
+        });
+        assert!(writing <= need + BESIDE, "{durability}: {writing} of {need} bytes");
+        for path in [&path, &left].into_iter().filter(|path| path.exists()) {
+            let reading = peak(|| {
+                let options = OpenOptions::new().memory_total(need);
+                let mut database = Database::open(path, &options).unwrap();
+                read_in_pieces(&mut database, &mut piece, &value[1..]);
+            });
+            assert!(reading <= need + BESIDE, "{durability}: {reading} of {need} bytes");
+        }
+    }
+}
+
+/// Reads the only entry by its key and by its place.
+fn read_in_pieces(database: &mut Database<'_>, piece: &mut [u8], expected: &[u8]) {
+    for (number, wanted) in expected.chunks(piece.len()).enumerate() {
+        let offset = (number * piece.len()) as u32;
+        let length = database.get_into("long", offset, piece).unwrap();
+        assert_eq!(length, Some(expected.len() as u32));
+        assert!(piece[..wanted.len()] == *wanted);
+    }
+    let mut range = database.all_descending().unwrap();
+    assert_eq!(range.next().unwrap().unwrap().value.len(), expected.len() as u32);
+    for (number, wanted) in expected.chunks(piece.len()).enumerate() {
+        range.read_value((number * piece.len()) as u32, piece).unwrap();
+        assert!(piece[..wanted.len()] == *wanted);
+    }
+    assert_eq!(range.next().unwrap(), None);
+}

@@ -29,6 +29,7 @@ const PAGE_FILE_MAGIC: &[u8] = b"flshtree";
 ///   [`SectorGeometry::alignment`] then needs no copy; other memory is copied through a buffer.
 /// - The requests of one [`read`](Sectors::read), and the parts of a long read or write, are in
 ///   flight **at once**: [`engine`](FileDisk::engine) tells by which means.
+/// - Small writes can be **gathered**: [`DiskOptions::gathers`].
 /// - [`trim`](Sectors::trim) gives room back to the file system or block device, where these can
 ///   take it. Writing there again needs room again.
 /// - The **meter** holds wall-clock time: each call is booked once, with the sectors that it
@@ -99,7 +100,13 @@ impl FileDisk {
             }
             Transfer::Buffered(_) => (1, 1),
         };
-        let shape = Shape { engine: options.engine, in_flight: options.in_flight, unit, memory };
+        let shape = Shape {
+            engine: options.engine,
+            in_flight: options.in_flight,
+            unit,
+            memory,
+            gathers: options.gathers,
+        };
         Ok(FileDisk {
             geometry: geometry.with_alignment(memory)?,
             channel: Channel::new(opened.file, shape).map_err(Error::NoRing)?,
@@ -150,6 +157,10 @@ impl Sectors for FileDisk {
             moved.sectors += sectors_touched(&geometry, request);
             moved.bytes += request.into.len() as u64;
         }
+        for request in requests.iter() {
+            let offset = position(&geometry, request.first, request.offset);
+            self.channel.make_readable(offset, request.into.len()).map_err(system::driver)?;
+        }
         let cutter = self.channel.cutter();
         let pieces = requests.iter_mut().flat_map(|request| {
             cutter.read(position(&geometry, request.first, request.offset), &mut *request.into)
@@ -163,8 +174,7 @@ impl Sectors for FileDisk {
         let start = Instant::now();
         self.geometry.check_run(first, from.len())?;
         self.flusher.check()?;
-        let pieces = self.channel.cutter().write(position(&self.geometry, first, 0), from);
-        self.channel.transfer(pieces).map_err(system::driver)?;
+        self.channel.write(position(&self.geometry, first, 0), from).map_err(system::driver)?;
         let bytes = from.len() as u64;
         let sectors = bytes / u64::from(self.geometry.sector_bytes());
         self.book(Operation::Program, cause, Moved { sectors, bytes }, start);
@@ -180,6 +190,7 @@ impl Sectors for FileDisk {
         if count > sectors - first.0 {
             return Err(DeviceError::NoSuchSector { sector: Sector(sectors), sectors });
         }
+        self.channel.write_gathered().map_err(system::driver)?;
         if count > 0 && self.can_trim {
             let bytes = count * u64::from(self.geometry.sector_bytes());
             let offset = position(&self.geometry, first, 0);
@@ -192,6 +203,8 @@ impl Sectors for FileDisk {
 
     fn flush(&mut self, cause: Cause) -> DeviceResult<()> {
         let start = Instant::now();
+        self.flusher.check()?;
+        self.channel.write_gathered().map_err(system::driver)?;
         self.flusher.flush(self.channel.file())?;
         self.book(Operation::Program, cause, Moved::default(), start);
         Ok(())

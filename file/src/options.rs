@@ -56,6 +56,11 @@ pub struct DiskOptions {
     pub direct: Direct,
     /// What keeps several transfers in flight.
     pub engine: EngineChoice,
+    /// Whether writes of small runs that follow each other on the disk are gathered in the memory
+    /// of one transfer, and written as one; with a single transfer in flight none are. What is
+    /// gathered is written before a flush, a trim and what it does not fit, and read as if it had
+    /// been; an error of the system comes then. The end of the process loses it.
+    pub gathers: bool,
     /// What happens to a file that exists, when one is made.
     pub existing: Existing,
     /// Tells from the first bytes of a file or block device (1 MiB and 4 KiB, or all if it is
@@ -71,6 +76,7 @@ impl Default for DiskOptions {
             in_flight: 32,
             direct: Direct::default(),
             engine: EngineChoice::default(),
+            gathers: false,
             existing: Existing::default(),
             recognises: crate::is_page_file,
         }

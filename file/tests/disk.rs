@@ -32,8 +32,9 @@ impl Ground for InFile {
 }
 
 fn name(options: &DiskOptions) -> String {
-    let DiskOptions { sector_bytes, engine, direct, .. } = options;
-    format!("{engine:?}/{direct:?}/{sector_bytes}")
+    let DiskOptions { sector_bytes, engine, direct, gathers, .. } = options;
+    let gathered = if *gathers { "/gathered" } else { "" };
+    format!("{engine:?}/{direct:?}/{sector_bytes}{gathered}")
 }
 
 #[test]

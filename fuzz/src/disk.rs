@@ -32,8 +32,9 @@ impl Counter {
 pub struct ImageDisk {
     geometry: SectorGeometry,
     bytes: Vec<u8>,
-    /// What sectors that were written since the last flush held before.
-    before: BTreeMap<u64, Box<[u8]>>,
+    /// What sectors that were written since the last flush held before; not kept where nothing will
+    /// be cut, so that a disk takes no memory while it is used.
+    before: Option<BTreeMap<u64, Box<[u8]>>>,
     operations: Arc<AtomicU64>,
     /// The operation at which the power goes.
     cut: Option<u64>,
@@ -44,11 +45,17 @@ impl ImageDisk {
     /// A disk of zeros.
     #[must_use]
     pub fn new(geometry: SectorGeometry) -> Self {
-        let bytes = vec![0; geometry.bytes() as usize];
+        let before = Some(BTreeMap::new());
+        ImageDisk { before, ..Self::of(geometry, vec![0; geometry.bytes() as usize]) }
+    }
+
+    /// A disk of these bytes, whose power is never cut.
+    #[must_use]
+    pub fn of(geometry: SectorGeometry, bytes: Vec<u8>) -> Self {
         ImageDisk {
             geometry,
             bytes,
-            before: BTreeMap::new(),
+            before: None,
             operations: Arc::default(),
             cut: None,
             has_power: true,
@@ -61,9 +68,10 @@ impl ImageDisk {
         &self.bytes
     }
 
-    /// All its bytes, to be damaged.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+    /// All its bytes, which are its no more.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Operations since the power came back, also for whoever lent the disk away.
@@ -95,7 +103,7 @@ impl ImageDisk {
     /// what they hold now, or a mixture. With fate 0 all is as it is now.
     pub fn settle(&mut self, fate: u64) {
         let mut random = ChaCha8Rng::seed_from_u64(fate);
-        for (sector, old) in std::mem::take(&mut self.before) {
+        for (sector, old) in self.before.replace(BTreeMap::new()).unwrap_or_default() {
             let start = self.start_of(sector);
             let now = &mut self.bytes[start..start + old.len()];
             match random.random_range(0..3) {
@@ -131,8 +139,10 @@ impl ImageDisk {
         let start = self.start_of(first.0);
         let sector_bytes = self.geometry.sector_bytes() as usize;
         let sectors = self.bytes[start..start + bytes].chunks_exact(sector_bytes);
-        for (sector, now) in (first.0..).zip(sectors) {
-            self.before.entry(sector).or_insert_with(|| now.into());
+        if let Some(before) = &mut self.before {
+            for (sector, now) in (first.0..).zip(sectors) {
+                before.entry(sector).or_insert_with(|| now.into());
+            }
         }
         &mut self.bytes[start..start + bytes]
     }
@@ -184,7 +194,9 @@ impl Sectors for ImageDisk {
 
     fn flush(&mut self, _cause: Cause) -> Result<()> {
         self.count()?;
-        self.before.clear();
+        if let Some(before) = &mut self.before {
+            before.clear();
+        }
         Ok(())
     }
 }

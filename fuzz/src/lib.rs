@@ -26,11 +26,20 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzzer fails by panicking")]
 
 pub mod cell;
+pub mod chip;
+pub mod damage;
 pub mod disk;
 pub mod history;
+pub mod image;
+mod made;
+pub mod memory;
+pub mod outcome;
 pub mod play;
+pub mod reach;
 pub mod reading;
 pub mod runner;
+pub mod structure;
+pub mod targets;
 
 /// Operations of a device after which a use of it counts as endless.
 pub const OPERATIONS_MOST: u64 = 400_000;

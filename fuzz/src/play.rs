@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::rc::Rc;
 
 use contract::torture::truth::{Bytes, Change, Event, Found, Truth, World};
+use device::{SectorGeometry, Sectors};
 use index::{Direction, Durability, Index, KeyRange, Update};
 
 use crate::cell::{Cell, KEYS};
@@ -20,6 +21,8 @@ pub struct Player {
     truth: Truth,
     /// Every world that a power cut may lead to.
     pub worlds: Vec<World>,
+    /// Every world before those.
+    pub earlier: Vec<World>,
     /// Operations of the device at the end of each action of the last session.
     pub spans: Vec<u64>,
     is_made: bool,
@@ -38,11 +41,18 @@ impl Player {
     /// An index to be made on an empty disk.
     #[must_use]
     pub fn new(cell: Cell) -> Self {
+        Self::on(cell, cell.disk())
+    }
+
+    /// An index to be made on an empty disk of this shape.
+    #[must_use]
+    pub fn on(cell: Cell, geometry: SectorGeometry) -> Self {
         Player {
             cell,
-            disk: ImageDisk::new(cell.disk()),
+            disk: ImageDisk::new(geometry),
             truth: Truth::default(),
             worlds: vec![World::default()],
+            earlier: Vec::new(),
             spans: Vec::new(),
             is_made: false,
             marks: 0,
@@ -69,7 +79,8 @@ impl Player {
             End::Cut(at, fate) => (Some(u64::from(at)), fate),
             End::Close | End::Drop => (None, 0),
         };
-        let mut disk = std::mem::replace(&mut self.disk, ImageDisk::new(self.cell.disk()));
+        let geometry = self.disk.geometry();
+        let mut disk = std::mem::replace(&mut self.disk, ImageDisk::new(geometry));
         disk.start(cut);
         let outcome = self.use_index(&mut disk, session);
         assert!(!disk.is_endless(), "it uses the disk without end");
@@ -100,7 +111,7 @@ impl Player {
         if self.is_made {
             let found = self.read(&mut *index)?;
             self.truth.learn(&found).unwrap_or_else(|mismatch| panic!("after opening: {mismatch}"));
-            self.worlds = vec![self.truth.latest().clone()];
+            self.forget_worlds();
         }
         self.is_made = true;
         self.spans.clear();
@@ -155,7 +166,13 @@ impl Player {
 
     fn acknowledge(&mut self) {
         self.truth.acknowledge();
-        self.worlds = vec![self.truth.latest().clone()];
+        self.forget_worlds();
+    }
+
+    /// Nothing but the latest world is possible from now on.
+    fn forget_worlds(&mut self) {
+        self.earlier.append(&mut self.worlds);
+        self.worlds.push(self.truth.latest().clone());
     }
 
     fn begin(&mut self, event: Event) {
@@ -324,12 +341,12 @@ impl Player {
 #[must_use]
 pub fn is_refusal(error: &index::Error) -> bool {
     use index::Error::{EntryTooLong, KeyTooLong, Store, ValueTooLong};
-    use store::Error::{Full, Kept, LongBatch};
+    use store::Error::{CheckpointName, Full, Kept, LongBatch};
     matches!(
         error,
         EntryTooLong { .. }
             | KeyTooLong { .. }
             | ValueTooLong { .. }
-            | Store(Full { .. } | LongBatch { .. } | Kept { .. })
+            | Store(Full { .. } | LongBatch { .. } | Kept { .. } | CheckpointName { .. })
     )
 }

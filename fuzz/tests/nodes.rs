@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use flashtree_fuzz::runner::fuzz;
+use flashtree_fuzz::runner::Target;
 use proptest::prelude::*;
 use store::node::{self, Codec, Shift, Stored};
 use store::{LongValue, Width};
@@ -275,7 +275,7 @@ fn apply_to_model(pair: &mut Pair, model: &mut Model, operation: &Operation) {
 #[test]
 fn nodes_are_ordered_maps() {
     let strategy = (forms(), prop::collection::vec(operations(), 0..80));
-    fuzz("nodes_are_ordered_maps", 800, strategy, |(form, operations)| {
+    Target { name: "nodes_are_ordered_maps", inputs: 800 }.fuzz(strategy, |(form, operations)| {
         let mut pair = Pair::new(form);
         let mut model = Model::new();
         for operation in &operations {
@@ -319,32 +319,35 @@ fn accepted_bytes_never_panic() {
         prop::collection::vec(damages(), 0..5),
         prop::collection::vec(operations(), 1..20),
     );
-    fuzz("accepted_bytes_never_panic", 6000, strategy, |((form, raw, mixed), made, hits, used)| {
-        let codec = form.codec();
-        let mut pair = Pair::new(form);
-        made.iter().for_each(|operation| pair.apply(operation));
-        if mixed {
-            let length = raw.len().min(pair.left.len() - 8);
-            pair.left[8..8 + length].copy_from_slice(&raw[..length]);
-        }
-        for hit in hits {
-            damage(&mut pair.left, hit);
-        }
-        if codec.validate(&pair.left).is_err() {
-            return;
-        }
-        for operation in &used {
-            // Neighbours keep their order in a tree; where damage made them overlap, a tree tells
-            // by the parent's separator, and the two are never joined.
-            let fresh = Pair::new(form).right;
-            pair = Pair::of(form, pair.left, fresh);
-            pair.apply(operation);
-            if node::count(&pair.right) > 0 {
-                pair.shift();
-                pair.join();
+    Target { name: "accepted_bytes_never_panic", inputs: 6000 }.fuzz(
+        strategy,
+        |((form, raw, mixed), made, hits, used)| {
+            let codec = form.codec();
+            let mut pair = Pair::new(form);
+            made.iter().for_each(|operation| pair.apply(operation));
+            if mixed {
+                let length = raw.len().min(pair.left.len() - 8);
+                pair.left[8..8 + length].copy_from_slice(&raw[..length]);
             }
-            assert!(codec.used_bytes(&pair.left) <= codec.node_bytes());
-            let _ = pair.entries();
-        }
-    });
+            for hit in hits {
+                damage(&mut pair.left, hit);
+            }
+            if codec.validate(&pair.left).is_err() {
+                return;
+            }
+            for operation in &used {
+                // Neighbours keep their order in a tree; where damage made them overlap, a tree tells
+                // by the parent's separator, and the two are never joined.
+                let fresh = Pair::new(form).right;
+                pair = Pair::of(form, pair.left, fresh);
+                pair.apply(operation);
+                if node::count(&pair.right) > 0 {
+                    pair.shift();
+                    pair.join();
+                }
+                assert!(codec.used_bytes(&pair.left) <= codec.node_bytes());
+                let _ = pair.entries();
+            }
+        },
+    );
 }

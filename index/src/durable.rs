@@ -21,8 +21,10 @@ enum State {
     Closed,
     /// Something came after the last checkpoint.
     Open,
-    /// A change was broken off by an error, so no more are taken.
+    /// Something failed, so no more changes are taken; what is read is right.
     Failed,
+    /// A change was broken off in the middle: what was read would be half of it.
+    Broken,
 }
 
 /// A tree with batches and durability.
@@ -54,7 +56,7 @@ impl<T: Tree> Durable<T> {
         let durability = tree.recovery().durability();
         let mut buffer = vec![0; tree.entry_bytes_most()];
         while let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? {
-            tree.apply(&update)?;
+            tree.apply(&update).map_err(in_journal)?;
         }
         drop(buffer);
         if !tree.recovery().checkpoints().is_empty() {
@@ -73,11 +75,22 @@ impl<T: Tree> Durable<T> {
     fn check_whole(&self) -> Result<()> {
         match self.state {
             State::Open | State::Closed => Ok(()),
-            State::Failed => Err(Error::Unsupported {
+            State::Failed | State::Broken => Err(Error::Unsupported {
                 what: "an earlier update was broken off by an error: \
                        the index is read-only until it is opened again",
             }),
         }
+    }
+
+    /// Refuses to read half a change; without durability there is nothing else to be had.
+    #[inline]
+    fn check_readable(&self) -> Result<()> {
+        if self.state == State::Broken && self.durability != Durability::None {
+            let what = "an earlier update was broken off halfway by an error: \
+                        open the index again, and what was acknowledged is there";
+            return Err(Error::Unsupported { what });
+        }
+        Ok(())
     }
 
     /// Prepares for a change.
@@ -121,7 +134,9 @@ impl<T: Tree> Durable<T> {
                 // Half a change, or half a batch, must not be added to, nor closed as if it were
                 // whole; nor must what the journal holds be left out. Without a journal, an update
                 // that changed nothing is merely refused.
-                if place > 0 || !self.tree.is_whole() || self.durability.has_journal() {
+                if place > 0 || !self.tree.is_whole() {
+                    self.state = State::Broken;
+                } else if self.durability.has_journal() {
                     self.state = State::Failed;
                 }
                 return Err(error);
@@ -156,16 +171,35 @@ impl<T: Tree> Durable<T> {
     }
 }
 
+/// What a replay ends with if the journal, checksums and all, holds what was never admitted.
+fn in_journal(error: Error) -> Error {
+    use Error::{EntryTooLong, KeyLength, KeyTooLong, ValueLength, ValueTooLong};
+    match error {
+        KeyLength { .. }
+        | ValueLength { .. }
+        | EntryTooLong { .. }
+        | KeyTooLong { .. }
+        | ValueTooLong { .. } => {
+            let what = "its journal holds an entry that it can't hold";
+            store::Error::NotAnIndex { what }.into()
+        }
+        other => other,
+    }
+}
+
 impl<T: Tree> Lookup for Durable<T> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.check_readable()?;
         self.tree.get(key, offset, into)
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        self.check_readable()?;
         self.tree.range(range)
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        self.check_readable()?;
         self.tree.check(finding)
     }
 
@@ -215,7 +249,7 @@ impl<T: Tree> Index for Durable<T> {
                 }
             }
             Err(Error::NotEmpty) => {}
-            Err(_) => self.state = State::Failed,
+            Err(_) => self.state = State::Broken,
         }
         loaded
     }
@@ -237,8 +271,11 @@ impl<T: Tree> Index for Durable<T> {
         if self.state == State::Closed && name.is_none() {
             return Ok(self.tree.recovery().statistics().checkpoint);
         }
-        if let Some(name) = name {
-            store::check_checkpoint_name(name, self.tree.recovery().checkpoints())?;
+        if let Some(name) = name
+            && self.tree.recovery().needs_checkpoint_before(name)?
+        {
+            self.make_checkpoint(None)?;
+            self.tree.recovery().needs_checkpoint_before(name)?;
         }
         self.make_checkpoint(name)
     }
@@ -252,7 +289,7 @@ impl<T: Tree> Index for Durable<T> {
         if !self.checkpoints().iter().any(|kept| kept.name == name) {
             return Err(store::Error::NoCheckpoint.into());
         }
-        self.state = State::Failed;
+        self.state = State::Broken;
         let root = self.tree.recovery_mut().roll_back(name)?;
         self.tree.restore(&root)?;
         self.tree.keep_named()?;

@@ -16,8 +16,9 @@ impl<'b> Reader<'b> {
         Some(bytes)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
+    /// Bytes that were not read yet.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {

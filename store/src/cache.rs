@@ -217,10 +217,10 @@ impl Cache {
         self.order.clear();
     }
 
-    /// The bytes of a frame that no page has yet: those of an empty cache.
-    pub(crate) fn spare_frame(&mut self) -> &mut [u8] {
-        debug_assert_eq!(self.used, 0, "only an empty cache has a spare frame for certain");
-        self.bytes_mut(0)
+    /// The bytes of all frames, one behind the other, of an empty cache.
+    pub(crate) fn spare_frames(&mut self) -> &mut [u8] {
+        debug_assert_eq!(self.used, 0, "only an empty cache has spare frames for certain");
+        &mut self.slab[self.start..self.start + self.frames.len() * self.page_bytes]
     }
 
     /// True if the page in `frame` has to be written back.

@@ -44,6 +44,16 @@ pub enum Error {
         /// The version found.
         found: u32,
     },
+    /// The device is not as long as when the index was made.
+    #[error(
+        "the index was made with room for {expected} pages, and its device has room for {found}"
+    )]
+    OtherLength {
+        /// Pages that there was room for.
+        expected: u64,
+        /// Pages that the device has room for.
+        found: u64,
+    },
     /// An index without durability was not closed, so its contents can't be trusted.
     #[error("the index was not closed, and it was made with durability none: make it anew")]
     NotClosed,

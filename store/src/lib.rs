@@ -35,9 +35,7 @@ pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
 };
 pub use page_log::{PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear};
-pub use recovery::{
-    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, check_checkpoint_name,
-};
+pub use recovery::{CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics};
 pub use shape::{EntryShape, Width};
 pub use update::{LongValue, Update};
 

@@ -78,17 +78,21 @@ pub(crate) const NAME_BYTES_MOST: usize = 64;
 /// The most checkpoints that are kept at a time.
 pub(crate) const NAMES_MOST: usize = 64;
 
-/// Refuses a name that no further checkpoint can have beside those of `kept`.
-///
-/// # Errors
-/// [`Error::CheckpointName`].
-pub fn check_checkpoint_name(name: &str, kept: &[NamedCheckpoint]) -> Result<()> {
+/// Refuses a name that no further checkpoint can have beside those of `kept`, where there is memory
+/// for `most`.
+pub(crate) fn check_checkpoint_name(
+    name: &str,
+    kept: &[NamedCheckpoint],
+    most: usize,
+) -> Result<()> {
     let what = if name.is_empty() || name.len() > NAME_BYTES_MOST {
         "it must have 1 to 64 bytes"
     } else if kept.iter().any(|other| other.name == name) {
         "it is taken: forget the other checkpoint first, or choose another name"
     } else if kept.len() >= NAMES_MOST {
         "64 checkpoints are kept already: forget one first"
+    } else if kept.len() >= most {
+        "the memory has no room for another checkpoint: forget one first, or give more memory"
     } else {
         return Ok(());
     };
@@ -133,6 +137,13 @@ pub trait Recovery: Send {
     /// # Errors
     /// [`Error::LongBatch`](crate::Error::LongBatch) if not even an empty journal could.
     fn needs_checkpoint(&self, batch: &[Update<'_>], pages: u32) -> Result<bool>;
+
+    /// True if a checkpoint without a name has to be made before one called `name`: there would be
+    /// no room to forget all that is kept then.
+    ///
+    /// # Errors
+    /// The name is taken or of no possible length, or there is no room with nothing changed.
+    fn needs_checkpoint_before(&self, name: &str) -> Result<bool>;
 
     /// Writes `batch` to the journal as one atomic record; does nothing where there is no journal.
     /// Under [`Durability::Every`] it is durable when this returns.

@@ -34,6 +34,7 @@ impl Outcome {
 #[must_use]
 pub fn run(root: &Path, promise: Promise, form: Form) -> Outcome {
     let none = Err("not run".to_owned());
+    let promise = promise.bounded_for(form);
     let mut outcome = Outcome { promise, form, figure: none, seconds: 0.0, runs: 0 };
     while outcome.runs < outcome.promise.repeat.0 && !outcome.holds() {
         let start = Instant::now();

@@ -119,7 +119,7 @@ fn wrong_usage_is_refused_in_one_line() {
     for line in [
         "",
         "compar",
-        "create x",
+        "create",
         "compare b-plus",
         "compare --ops 0",
         "compare --ops -5",

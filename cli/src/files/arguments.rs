@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use db::Durability;
 use db::encoding::Type;
 
 use super::place::Place;
@@ -36,6 +35,8 @@ pub(crate) enum Command {
     Check(Report),
     /// Rewrite a database without gaps
     Compact(Bare),
+    /// Copy a database into a new one, of another tree or on another device
+    Convert(Convert),
     /// Keep the present state under a name, to go back to
     Checkpoint(Named),
     /// List the checkpoints that are kept
@@ -76,15 +77,34 @@ pub(crate) struct Home {
 pub(crate) struct Create {
     #[command(flatten)]
     pub(crate) home: Home,
-    /// The tree, such as b-plus or b-plus:fill=90 [default: b-plus]
-    #[arg(long, value_name = "SPEC")]
-    pub(crate) tree: Option<String>,
     /// What the keys are [default: bytes]
     #[arg(long, value_name = "TYPE")]
     pub(crate) key: Option<Type>,
     /// What the values are [default: bytes]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value: Option<Type>,
+    #[command(flatten)]
+    pub(crate) making: Making,
+}
+
+/// What `convert` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Convert {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The new database: PATH, file:PATH, or nand-file:PATH for a chip imitated in a file
+    #[arg(value_name = "NEW", value_parser = Place::parser())]
+    pub(crate) new: Place,
+    #[command(flatten)]
+    pub(crate) making: Making,
+}
+
+/// How a database is made.
+#[derive(Args, Debug)]
+pub(crate) struct Making {
+    /// The tree, such as b-plus or b-plus:fill=90 [default: b-plus]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) tree: Option<String>,
     /// Bytes in a page of the tree [default: 4KiB; on a chip, its page]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = parse_page, allow_negative_numbers = true)]
@@ -106,13 +126,6 @@ pub(crate) struct Create {
     /// Replace what exists under that name, whatever it is
     #[arg(long)]
     pub(crate) overwrite: bool,
-}
-
-impl Create {
-    /// The durability in the library's words.
-    pub(crate) fn durability(&self) -> Durability {
-        self.durability.into()
-    }
 }
 
 /// What `put` understands.
@@ -221,6 +234,9 @@ pub(crate) struct Export {
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) rows: RowOptions,
+    /// Write what can still be read of a damaged database, and tell what is lost
+    #[arg(long)]
+    pub(crate) skip_damaged: bool,
 }
 
 /// What rows look like, in `import` and `export`.

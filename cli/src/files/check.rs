@@ -10,7 +10,7 @@ use super::arguments::Report;
 use super::{FileFailure, opening};
 use crate::arguments::ListFormat;
 use crate::failure::Failure;
-use crate::numbers::thousands;
+use crate::numbers::count as counted;
 use crate::output;
 use crate::progress::Counter;
 
@@ -106,18 +106,15 @@ impl Found {
                 findings: self.kept,
             })?)?,
             ListFormat::Table if count == 0 => {
-                let pages = thousands(live_pages.unwrap_or(0));
-                output::print(&format!(
-                    "{}: all is well: {pages} pages verified\n",
-                    path.display()
-                ))?;
+                let pages = counted(live_pages.unwrap_or(0), "page");
+                let path = path.display();
+                output::print(&format!("{path}: all is well: {pages} verified\n"))?;
             }
             ListFormat::Table => {}
         }
         match count {
             0 => Ok(()),
-            1 => Err(findings(path, "1 finding".to_owned())),
-            _ => Err(findings(path, format!("{} findings", thousands(count)))),
+            _ => Err(findings(path, counted(count, "finding"))),
         }
     }
 }

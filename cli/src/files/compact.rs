@@ -22,9 +22,13 @@ pub(super) fn run(arguments: &Bare, quiet: bool) -> Result<(), Failure> {
     let done = compacted.map_err(FileFailure::of(path))?;
     if !quiet {
         output::remark(&format!(
-            "{}: {} entries, {} before, {} now",
+            "{}: {}, {} before, {} now",
             path.display(),
-            thousands(done.entries),
+            if done.entries == 1 {
+                "1 entry".to_owned()
+            } else {
+                format!("{} entries", thousands(done.entries))
+            },
             rounded_size(done.bytes_before),
             rounded_size(done.bytes_after)
         ));

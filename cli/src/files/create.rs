@@ -2,59 +2,63 @@
 
 use db::{Database, MEMORY_TOTAL, Options};
 
-use super::arguments::Create;
-use super::{FileFailure, chip, import};
+use super::arguments::{Create, Making};
+use super::place::Place;
+use super::{FileFailure, chip, import, opening};
 use crate::failure::Failure;
 
 /// Makes a database.
 ///
 /// # Errors
 /// Something exists there, the options can't be used, or the system refuses.
-pub(super) fn run(arguments: &Create, _quiet: bool) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Create) -> Result<(), Failure> {
     let place = &arguments.home.file;
-    let options = options(arguments)?;
-    let made = Database::create(place.path(), &options).map_err(FileFailure::of(place.path()))?;
-    // What was begun belonged to a database that is gone.
-    import::forget(place.path());
-    super::opening::close(made, place.path())
-}
-
-fn options(arguments: &Create) -> Result<Options, FileFailure> {
-    let mut options = Options::new()
-        .memory_total(arguments.home.memory_total.unwrap_or(MEMORY_TOTAL))
-        .durability(arguments.durability())
-        .overwrite(arguments.overwrite);
-    if let Some(tree) = &arguments.tree {
-        options = options.tree(tree);
-    }
-    if let Some(page) = arguments.page {
-        options = options.page_bytes(page);
-    }
+    let memory = arguments.home.memory_total.unwrap_or(MEMORY_TOTAL);
+    let mut options = options(place, &arguments.making)?.memory_total(memory);
     if let Some(key) = &arguments.key {
         options = options.key(key.clone());
     }
     if let Some(value) = &arguments.value {
         options = options.value(value.clone());
     }
-    if arguments.home.file.is_chip() {
-        return on_chip(arguments, options);
+    let made = Database::create(place.path(), &options).map_err(FileFailure::of(place.path()))?;
+    // What was begun belonged to a database that is gone.
+    import::forget(place.path());
+    opening::close(made, place.path())
+}
+
+/// The library's options for a new database at `place`.
+///
+/// # Errors
+/// There is no such chip, or an option is for chips and this is none.
+pub(super) fn options(place: &Place, making: &Making) -> Result<Options, FileFailure> {
+    let mut options =
+        Options::new().durability(making.durability.into()).overwrite(making.overwrite);
+    if let Some(tree) = &making.tree {
+        options = options.tree(tree);
     }
-    if arguments.chip.is_some() {
+    if let Some(page) = making.page {
+        options = options.page_bytes(page);
+    }
+    if place.is_chip() {
+        return on_chip(making, options);
+    }
+    if making.chip.is_some() {
         return Err(FileFailure::Option("--chip needs a chip: name the file nand-file:PATH"));
     }
-    if arguments.ftl.is_some() {
+    if making.ftl.is_some() {
         return Err(FileFailure::Option("--ftl needs a chip: name the file nand-file:PATH"));
     }
-    Ok(match arguments.size {
+    Ok(match making.size {
         Some(bytes) => options.capacity(bytes),
         None => options,
     })
 }
 
-fn on_chip(arguments: &Create, options: Options) -> Result<Options, FileFailure> {
-    let chip = chip::find(arguments.chip.as_deref(), arguments.size)?;
+fn on_chip(making: &Making, options: Options) -> Result<Options, FileFailure> {
+    let chip = chip::find(making.chip.as_deref(), making.size)?;
     let options = options.chip(chip.geometry);
-    Ok(match &arguments.ftl {
+    Ok(match &making.ftl {
         Some(ftl) => options.ftl(ftl),
         None => options,
     })

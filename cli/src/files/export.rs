@@ -11,9 +11,11 @@ use serde_json::{Map, Value as Json};
 use super::arguments::{Export, RowFormat, RowOptions};
 use super::columns::{check_count, names};
 use super::part_file::Output;
+use super::salvage::{self, Lost};
 use super::scan::{Typed, scan};
 use super::{FileFailure, import, opening};
 use crate::failure::Failure;
+use crate::numbers::count;
 use crate::progress::{self, Counter};
 
 /// Entries between two looks at the progress.
@@ -32,25 +34,52 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     progress::catch_interrupts();
     let output = Output::open(&arguments.output).map_err(unwritten(&arguments.output, false))?;
     let is_standard = output.is_standard();
-    let bar = Counter::new(quiet, "exporting", None);
     let start = Instant::now();
+    let mut read = Reading {
+        database: &mut database,
+        path,
+        bar: Counter::new(quiet, "exporting", None),
+        skips_damaged: arguments.skip_damaged,
+        rows: 0,
+        lost: Lost::default(),
+    };
     let written = match format {
-        RowFormat::Csv => write_csv(&mut database, output, &heads, path, &bar),
-        RowFormat::Jsonl => write_jsonl(&mut database, output, &heads, path, &bar),
+        RowFormat::Csv => write_csv(&mut read, output, &heads),
+        RowFormat::Jsonl => write_jsonl(&mut read, output, &heads),
     };
-    bar.finish();
-    let rows = match written {
+    read.bar.finish();
+    let (rows, lost) = (read.rows, read.lost);
+    written.map_err(|failure| match failure {
         // What the system says is about the output.
-        Err(Failure::Print(source)) => {
-            return Err(unwritten(&arguments.output, is_standard)(source));
-        }
-        other => other?,
-    };
+        Failure::Print(source) => unwritten(&arguments.output, is_standard)(source),
+        other => other,
+    })?;
+    tell_lost(lost, rows, &database, path)?;
     opening::close(database, path)?;
     if !quiet {
         import::tell_rows("exported", rows, start.elapsed());
     }
     Ok(())
+}
+
+/// Fails if something was lost, and says what.
+fn tell_lost(
+    lost: Lost,
+    rows: u64,
+    database: &Database<'_>,
+    path: &Path,
+) -> Result<(), FileFailure> {
+    let Some(source) = lost.first else { return Ok(()) };
+    let text = |key: &Vec<u8>| database.key_type().to_text(key).unwrap_or_else(|_| "?".to_owned());
+    let gap = lost.gap.map(|gap| match (gap.0.as_ref().map(text), gap.1.as_ref().map(text)) {
+        (Some(before), Some(behind)) => format!("the keys between {before} and {behind}"),
+        (Some(before), None) => format!("the keys behind {before}"),
+        (None, Some(behind)) => format!("the keys before {behind}"),
+        (None, None) => "all keys".to_owned(),
+    });
+    let values = (lost.values > 0).then(|| count(lost.values, "long value"));
+    let lost = [gap, values].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+    Err(FileFailure::Lost { path: path.to_owned(), rows: count(rows, "row"), lost, source })
 }
 
 fn unwritten(output: &Path, is_standard: bool) -> impl FnOnce(io::Error) -> Failure {
@@ -84,39 +113,49 @@ impl Heads {
     }
 }
 
-/// Calls `each` with every entry, and returns how many there were.
-fn every(
-    database: &mut Database<'_>,
-    path: &Path,
-    bar: &Counter,
-    mut each: impl FnMut(&Typed<'_>) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
-    let mut rows = 0_u64;
-    scan(database, KeyRange::ALL, u64::MAX, path, |entry| {
-        each(entry)?;
-        rows += 1;
-        if rows.is_multiple_of(STEP) {
-            bar.set(rows);
-            if progress::interrupted() {
-                return Err(FileFailure::Interrupted.into());
-            }
-        }
-        Ok(())
-    })?;
-    Ok(rows)
+/// A database that is read to be written to a file.
+struct Reading<'r, 'd> {
+    database: &'r mut Database<'d>,
+    path: &'r Path,
+    bar: Counter,
+    /// True if damage is passed over.
+    skips_damaged: bool,
+    /// Entries that were read.
+    rows: u64,
+    lost: Lost,
 }
 
-fn write_csv(
-    database: &mut Database<'_>,
-    output: Output,
-    heads: &Heads,
-    path: &Path,
-    bar: &Counter,
-) -> Result<u64, Failure> {
+impl Reading<'_, '_> {
+    /// Calls `each` with every entry.
+    fn every(
+        &mut self,
+        mut each: impl FnMut(&Typed<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (rows, bar) = (&mut self.rows, &self.bar);
+        let each = |entry: &Typed<'_>| {
+            each(entry)?;
+            *rows += 1;
+            if rows.is_multiple_of(STEP) {
+                bar.set(*rows);
+                if progress::interrupted() {
+                    return Err(FileFailure::Interrupted.into());
+                }
+            }
+            Ok(())
+        };
+        if self.skips_damaged {
+            self.lost = salvage::scan(self.database, self.path, each)?;
+            return Ok(());
+        }
+        scan(self.database, KeyRange::ALL, u64::MAX, self.path, each)
+    }
+}
+
+fn write_csv(read: &mut Reading<'_, '_>, output: Output, heads: &Heads) -> Result<(), Failure> {
     let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(output);
     writer.write_record(heads.key.iter().chain(&heads.value)).map_err(unprinted)?;
     let mut record = csv::ByteRecord::new();
-    let rows = every(database, path, bar, |entry| {
+    read.every(|entry| {
         record.clear();
         let fields = fields(entry.key, heads.key.len(), &mut record);
         entry.checked("key", fields)?;
@@ -125,8 +164,7 @@ fn write_csv(
         writer.write_byte_record(&record).map_err(unprinted)
     })?;
     let output = writer.into_inner().map_err(|error| Failure::Print(error.into_error()))?;
-    output.finish().map_err(Failure::Print)?;
-    Ok(rows)
+    output.finish().map_err(Failure::Print)
 }
 
 fn unprinted(error: csv::Error) -> Failure {
@@ -158,20 +196,17 @@ fn fields(
 }
 
 fn write_jsonl(
-    database: &mut Database<'_>,
+    read: &mut Reading<'_, '_>,
     mut output: Output,
     heads: &Heads,
-    path: &Path,
-    bar: &Counter,
-) -> Result<u64, Failure> {
-    let rows = every(database, path, bar, |entry| {
+) -> Result<(), Failure> {
+    read.every(|entry| {
         let mut object = Map::new();
         members(entry.key()?, &heads.key, &mut object);
         members(entry.value()?, &heads.value, &mut object);
         writeln!(output, "{}", Json::Object(object)).map_err(Failure::Print)
     })?;
-    output.finish().map_err(Failure::Print)?;
-    Ok(rows)
+    output.finish().map_err(Failure::Print)
 }
 
 fn members(json: Json, heads: &[String], object: &mut Map<String, Json>) {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use db::{Error, encoding};
 
+use crate::numbers::count;
+
 /// Why a file command ends before or after its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileFailure {
@@ -40,10 +42,14 @@ pub(crate) enum FileFailure {
     NoCheckpoint { path: PathBuf, name: String, near: Vec<String>, all: usize },
     /// A check that found something.
     #[error(
-        "{}: {findings}; what can still be read can be exported, the rest has to come from a copy",
+        "{}: {findings}; flashtree export --skip-damaged saves what can still be read, the rest \
+         has to come from a copy",
         path.display()
     )]
     Findings { path: PathBuf, findings: String },
+    /// Rows were exported, and some could not be read.
+    #[error("{}: {rows} exported; {lost} can't be read: {source}", path.display())]
+    Lost { path: PathBuf, rows: String, lost: String, source: Error },
     /// The rows can't be read.
     #[error("can't read {}: {source}; name a file that can be read, or - for standard input", shown(.path))]
     Read { path: PathBuf, source: io::Error },
@@ -75,8 +81,8 @@ pub(crate) enum FileFailure {
     /// A file without rows and heading.
     #[error("{}: it is empty; a file of CSV begins with the names of its columns", shown(.path))]
     Empty { path: PathBuf },
-    /// The rows would come from or go to the database itself.
-    #[error("{}: this is a database; name another file for the rows", path.display())]
+    /// What is read or written would be the database itself.
+    #[error("{}: this is the database itself; name another file", path.display())]
     Itself { path: PathBuf },
     /// Ctrl-C in an import.
     #[error("ended by Ctrl-C; {}", goes_on(*.safe))]
@@ -145,13 +151,20 @@ fn line(path: &Path, error: &Error) -> String {
         Error::LittleMemory { have, need } => format!(
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
         ),
+        // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
+        Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(
+            "{path}: full: there is no room for that within its {}; delete something, or give it \
+             more room with flashtree convert {path} NEW --size SIZE",
+            count(*pages, "page")
+        ),
         Error::NotAPlainFile => format!(
             "{path}: only a database in a plain file can be compacted; export it, and import it \
              into a new one"
         ),
-        Error::CheckpointsKept { count } => format!(
-            "{path}: {count} named checkpoints are kept, which compacting would lose; see \
-             flashtree checkpoints {path}, and forget them"
+        Error::CheckpointsKept { count: kept } => format!(
+            "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {path}, \
+             and forget them",
+            count(*kept as u64, "named checkpoint")
         ),
         Error::Io { .. } | Error::File(_) => error.to_string(),
         _ => format!("{path}: {error}"),
@@ -186,11 +199,26 @@ fn shown(path: &Path) -> String {
 }
 
 fn imported(rows: u64) -> String {
-    let rows = crate::numbers::thousands(rows);
-    format!("the {rows} rows before it are imported, --resume goes on behind them")
+    match rows {
+        0 => "mend it, and import again".to_owned(),
+        _ => format!(
+            "the first {} imported for good; mend it, and --resume goes on behind them",
+            are(rows)
+        ),
+    }
 }
 
 fn goes_on(rows: u64) -> String {
-    let rows = crate::numbers::thousands(rows);
-    format!("{rows} rows are imported for good, and the same command with --resume goes on")
+    match rows {
+        0 => "import again".to_owned(),
+        _ => format!(
+            "the first {} imported for good, and the same command with --resume goes on",
+            are(rows)
+        ),
+    }
+}
+
+fn are(rows: u64) -> String {
+    let rows_are = if rows == 1 { "is" } else { "are" };
+    format!("{} {rows_are}", count(rows, "row"))
 }

@@ -6,6 +6,7 @@ mod checkpoints;
 mod chip;
 mod columns;
 mod compact;
+mod convert;
 mod create;
 mod entries;
 mod export;
@@ -14,6 +15,7 @@ mod import;
 mod opening;
 mod part_file;
 mod place;
+mod salvage;
 mod scan;
 mod stat;
 
@@ -38,7 +40,7 @@ pub(crate) struct Request {
 pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     let quiet = request.quiet;
     match &request.command {
-        Command::Create(arguments) => create::run(arguments, quiet),
+        Command::Create(arguments) => create::run(arguments),
         Command::Put(arguments) => entries::put(arguments, quiet),
         Command::Get(arguments) => entries::get(arguments, quiet),
         Command::Delete(arguments) => entries::delete(arguments, quiet),
@@ -48,6 +50,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
         Command::Stat(arguments) => stat::run(arguments, quiet),
         Command::Check(arguments) => check::run(arguments, quiet),
         Command::Compact(arguments) => compact::run(arguments, quiet),
+        Command::Convert(arguments) => convert::run(arguments, quiet),
         Command::Checkpoint(arguments) => checkpoints::keep(arguments, quiet),
         Command::Checkpoints(arguments) => checkpoints::list(arguments, quiet),
         Command::Rollback(arguments) => checkpoints::roll_back(arguments, quiet),

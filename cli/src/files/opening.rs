@@ -7,6 +7,7 @@ use db::{Database, Error, MEMORY_TOTAL, OpenOptions};
 use super::FileFailure;
 use super::arguments::Home;
 use crate::failure::Failure;
+use crate::numbers::count;
 use crate::output;
 
 /// Opens `home` for reading. A database that was not closed is recovered first, which needs to
@@ -79,9 +80,10 @@ fn tell_recovery(database: &Database<'_>, path: &Path, quiet: bool) {
     let (restored, replayed) = (stats.recovery.restored, stats.recovery.replayed);
     if !quiet && restored + replayed > 0 {
         output::remark(&format!(
-            "{} was not closed; it was recovered: {restored} pages put back, {replayed} updates \
-             replayed",
-            path.display()
+            "{} was not closed; it was recovered: {} put back, {} replayed",
+            path.display(),
+            count(restored, "page"),
+            count(replayed, "update")
         ));
     }
 }

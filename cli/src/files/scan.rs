@@ -52,7 +52,8 @@ pub(super) struct Typed<'e> {
     pub(super) key: (&'e [u8], &'e Type),
     /// The value, and what it is.
     pub(super) value: (&'e [u8], &'e Type),
-    path: &'e Path,
+    /// The database.
+    pub(super) path: &'e Path,
 }
 
 impl Typed<'_> {

@@ -10,7 +10,7 @@ use super::checkpoints::{self, Row};
 use super::{FileFailure, chip, opening};
 use crate::arguments::ListFormat;
 use crate::failure::Failure;
-use crate::numbers::{rounded_size, thousands, three_digits};
+use crate::numbers::{count as counted, rounded_size, thousands, three_digits};
 use crate::output;
 use crate::progress::{self, Counter};
 
@@ -196,20 +196,15 @@ fn table(standing: &Standing) -> String {
         ("journal", of(s.journal_bytes, s.journal_bytes_most)),
         ("undo", of(s.undo_bytes, s.undo_bytes_most)),
         ("opening reads", format!("at most {}", rounded_size(s.opening_bytes_most))),
-        ("kept by names", format!("{} of {}", rounded_size(s.kept_bytes), names(s))),
+        ("kept by names", {
+            let names = counted(s.checkpoints.len() as u64, "checkpoint");
+            format!("{} of {names}", rounded_size(s.kept_bytes))
+        }),
     ];
     if let Some(health) = &s.health {
         rows.extend(health_rows(health));
     }
     rows.into_iter().map(|(name, text)| format!("{name:16} {text}\n")).collect()
-}
-
-fn names(standing: &Standing) -> String {
-    match standing.checkpoints.len() {
-        0 => "no checkpoints".to_owned(),
-        1 => "1 checkpoint".to_owned(),
-        count => format!("{count} checkpoints"),
-    }
 }
 
 fn health_rows(health: &ChipHealth) -> Vec<(&'static str, String)> {

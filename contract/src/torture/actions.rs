@@ -1,5 +1,6 @@
 //! What the histories do, decided by a seed and by what the index holds.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use index::Width;
@@ -47,16 +48,26 @@ pub(super) struct Actor<'c> {
     batches_percent: u32,
     /// How many puts have a long value, where values can be long.
     long_percent: u32,
+    /// How many changes hit a key that has a long value already: its pages are given back.
+    rewrites_percent: u32,
     /// How many actions have to do with named checkpoints.
     names_percent: u32,
+    /// Keys that there are.
+    keys: u32,
+    /// Keys side by side that were deleted: the pages that this gave back are soon used again.
+    deleted: Option<Range<u32>>,
 }
 
+/// One batch in so many is longer than the journal, and one in so many can't be taken.
+const RARE: u32 = 80;
+
 impl<'c> Actor<'c> {
-    pub(super) fn new(cell: &'c Cell, session: u32, mut random: ChaCha8Rng) -> Self {
+    pub(super) fn new(cell: &'c Cell, keys: u32, session: u32, mut random: ChaCha8Rng) -> Self {
         let deletes_percent = [10, 30, 80][random.random_range(0..3)];
         let batches_percent = [5, 40, 90][random.random_range(0..3)];
         let long_percent = [2, 10, 50][random.random_range(0..3)];
         let names_percent = [0, 8, 30][random.random_range(0..3)];
+        let rewrites_percent = [0, 10, 60][random.random_range(0..3)];
         Actor {
             cell,
             random,
@@ -65,7 +76,10 @@ impl<'c> Actor<'c> {
             deletes_percent,
             batches_percent,
             long_percent,
+            rewrites_percent,
             names_percent,
+            keys,
+            deleted: None,
         }
     }
 
@@ -79,7 +93,7 @@ impl<'c> Actor<'c> {
             7..11 => Action::Checkpoint,
             11..13 => Action::Close,
             13..18 => Action::Get(self.key()),
-            _ => Action::Update(self.batch()),
+            _ => Action::Update(self.batch(world)),
         }
     }
 
@@ -115,35 +129,80 @@ impl<'c> Actor<'c> {
         world.kept[self.random.random_range(0..world.kept.len())].name.clone()
     }
 
-    fn batch(&mut self) -> Vec<Change> {
+    fn batch(&mut self, world: &World) -> Vec<Change> {
+        match self.random.random_range(0..RARE) {
+            0 => return self.long_batch(world),
+            1 => return self.impossible_batch(world),
+            _ => {}
+        }
         if self.random.random_range(0..100) >= self.batches_percent {
-            return vec![self.change()];
+            return vec![self.change(world)];
         }
         if self.random.random_ratio(1, 3) {
-            return (0..self.random.random_range(2..8)).map(|_| self.change()).collect();
+            let changes = self.random.random_range(2..8);
+            return (0..changes).map(|_| self.change(world)).collect();
+        }
+        if let Some(deleted) = self.deleted.take()
+            && self.random.random_ratio(1, 2)
+        {
+            return self.side_by_side(deleted, false);
         }
         // Keys side by side: leaves fill up and are emptied.
-        let first = self.random.random_range(0..self.cell.keys());
-        let most = (self.cell.node_bytes() / self.cell.entry_bytes() * 3 / 2).clamp(4, 96);
-        let end = (first + self.random.random_range(2..=most)).min(self.cell.keys());
+        let first = self.random.random_range(0..self.keys);
+        let most = self.cell.neighbours_most();
+        let end = (first + self.random.random_range(2..=most)).min(self.keys);
         let delete = self.random.random_range(0..100) < self.deletes_percent;
+        self.deleted = delete.then_some(first..end);
+        self.side_by_side(first..end, delete)
+    }
+
+    /// Puts, or deletes, of keys side by side.
+    pub(super) fn side_by_side(&mut self, keys: Range<u32>, delete: bool) -> Vec<Change> {
         let change = |number| {
             let key = self.key_of(number);
             let value = (!delete).then(|| self.short_value(&key));
             Change { key, value }
         };
-        (first..end).map(change).collect()
+        keys.map(change).collect()
     }
 
-    fn change(&mut self) -> Change {
-        let key = self.key();
+    /// A batch that the journal can't take as a whole, however empty it is.
+    fn long_batch(&mut self, world: &World) -> Vec<Change> {
+        let (mut changes, mut bytes) = (Vec::new(), 0);
+        while bytes <= self.cell.journal_bytes() {
+            let change = self.change(world);
+            bytes += change.key.len() as u64;
+            bytes += change.value.as_ref().map_or(0, |value| value.len() as u64);
+            changes.push(change);
+        }
+        changes
+    }
+
+    /// A batch whose last change no tree takes.
+    fn impossible_batch(&mut self, world: &World) -> Vec<Change> {
+        let possible = self.random.random_range(1..4);
+        let mut changes: Vec<_> = (0..possible).map(|_| self.change(world)).collect();
+        let key = self.bytes(self.cell.page_bytes.max(self.cell.node_bytes()) as usize);
+        let value = self.random.random_bool(0.5).then(|| self.short_value(&[]));
+        changes.push(Change { key, value });
+        changes
+    }
+
+    fn change(&mut self, world: &World) -> Change {
         let delete = self.random.random_range(0..100) < self.deletes_percent;
+        if self.random.random_range(0..100) < self.rewrites_percent
+            && let Some(key) = self.key_with_long_value(world)
+        {
+            let value = (!delete).then(|| self.long_value());
+            return Change { key, value };
+        }
+        let key = self.key();
         let value = (!delete).then(|| self.value(&key));
         Change { key, value }
     }
 
     fn key(&mut self) -> Bytes {
-        let number = self.random.random_range(0..self.cell.keys());
+        let number = self.random.random_range(0..self.keys);
         self.key_of(number)
     }
 
@@ -154,7 +213,8 @@ impl<'c> Actor<'c> {
             Width::Variable => {
                 // Short enough for the smallest nodes.
                 let stems = ["", "a", "flights/", "flights/e", "w"];
-                let stem = stems[number as usize * stems.len() / self.cell.keys() as usize];
+                let stem = stems[(number as usize * stems.len() / self.cell.keys() as usize)
+                    .min(stems.len() - 1)];
                 match number {
                     0 => [].into(),
                     _ => format!("{stem}{number:04}").into_bytes().into(),
@@ -173,10 +233,24 @@ impl<'c> Actor<'c> {
         let is_long = self.cell.shape.shape.value == Width::Variable
             && key.last().is_some_and(|byte| byte.is_multiple_of(3))
             && self.random.random_range(0..100) < self.long_percent;
-        if !is_long {
-            return self.short_value(key);
+        if is_long { self.long_value() } else { self.short_value(key) }
+    }
+
+    /// A key of `world` that has a long value, if there are any.
+    fn key_with_long_value(&mut self, world: &World) -> Option<Bytes> {
+        if self.cell.shape.shape.value != Width::Variable {
+            return None;
         }
-        let most = self.cell.node_bytes() * LONG_VALUE_NODES;
+        let from = self.key();
+        let is_long = |(_, value): &(&Bytes, &Bytes)| value.len() > self.entry_most();
+        world.entries.range(from..).find(is_long).map(|(key, _)| key.clone())
+    }
+
+    fn long_value(&mut self) -> Bytes {
+        let mut most = self.cell.node_bytes() * LONG_VALUE_NODES;
+        if self.random.random_ratio(1, 3) {
+            most = most.max(self.cell.longest_value());
+        }
         let length = self.random.random_range(self.entry_most() as u32..=most);
         self.bytes(length as usize)
     }

@@ -86,6 +86,11 @@ impl Stand {
             _ => entry.sectors,
         }
     }
+
+    /// True if blocks are erased below.
+    pub(super) const fn is_chip(&self) -> bool {
+        matches!(self, Stand::Nand { .. } | Stand::Ftl { .. })
+    }
 }
 
 impl fmt::Display for Stand {
@@ -197,13 +202,44 @@ impl Cell {
         (self.node_bytes() / self.entry_bytes() * 3).clamp(120, 1500)
     }
 
+    /// Keys side by side that a batch changes at most.
+    pub(super) fn neighbours_most(&self) -> u32 {
+        (self.node_bytes() / self.entry_bytes() * 3 / 2).clamp(4, 96)
+    }
+
+    /// Bytes of a value for which a tree needs more than one page that names others, where nodes
+    /// are so small that such a value fits into the journal.
+    pub(super) fn longest_value(&self) -> u32 {
+        let bytes = u64::from(self.node_bytes());
+        let names = bytes / 4;
+        (names * bytes * 5 / 4).min(self.journal_bytes() * 3 / 4) as u32
+    }
+
+    /// Bytes of the journal.
+    pub(super) fn journal_bytes(&self) -> u64 {
+        u64::from(self.page_bytes).max(1024) * 8
+    }
+
+    /// What histories of this cell can't contain: see [`Witness::lacks`](super::Witness::lacks).
+    pub(super) fn impossible(&self) -> Vec<&'static str> {
+        let mut impossible = match self.entry.name {
+            // They never merge nodes.
+            "list" | "mu" | "mu-star" | "ipl" => vec!["merges"],
+            _ => Vec::new(),
+        };
+        if !self.stand.is_chip() {
+            impossible.push("blocks reclaimed");
+        }
+        impossible
+    }
+
     /// The options of an index, without its memory.
     pub(super) fn options(&self) -> index::Result<Options> {
         let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
         let settings = Settings::parse(self.entry.name, self.entry.parameters, given)?;
         let mut options = Options::new(self.shape.shape, 0, settings);
         options.durability = Some(self.durability);
-        options.journal_bytes = Some(u64::from(self.page_bytes).max(1024) * 8);
+        options.journal_bytes = Some(self.journal_bytes());
         #[cfg(feature = "canaries")]
         {
             options.canary = self.canary;

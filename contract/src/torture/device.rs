@@ -12,6 +12,7 @@ use sim::{SimulatedNand, Trimmed};
 use super::cell::{Cell, Loss, Stand};
 use super::failure::Failure;
 use super::held_back::HeldBack;
+use super::seeds::chance;
 
 /// A device.
 pub(super) enum Device {
@@ -34,8 +35,42 @@ pub(super) struct Fate {
     pub(super) seed: u64,
     /// When the power is cut.
     pub(super) cut: Option<Cut>,
-    /// How often programs and erases of a chip are refused; 0 for never.
+    /// How often programs and erases of a chip are refused, and requests of a disk fail; 0 for
+    /// never.
     pub(super) refusals: f64,
+}
+
+/// The choice of a size.
+const SIZE: u64 = u64::MAX;
+
+/// How much room there is, and how many keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// A few leaves, on a device with room for all that recovery may come to need.
+    Usual,
+    /// Many keys, and room for them.
+    Large,
+    /// Many keys, and room for some of them: the device is full at times.
+    Tight,
+}
+
+impl Size {
+    /// The size of the device on which the history with this seed is played.
+    pub(super) fn of(cell: &Cell, seed: u64) -> Self {
+        match chance(cell, seed, SIZE) % 5 {
+            0 => Size::Large,
+            1 => Size::Tight,
+            _ => Size::Usual,
+        }
+    }
+
+    /// Keys of the histories of `cell`.
+    pub(super) fn keys(self, cell: &Cell) -> u32 {
+        match self {
+            Size::Usual => cell.keys(),
+            Size::Large | Size::Tight => (cell.keys() * 6).min(3000),
+        }
+    }
 }
 
 /// Whether an index is made or opened.
@@ -48,22 +83,28 @@ pub(super) enum How {
 /// Pages in a block.
 const PAGES_PER_BLOCK: u32 = 16;
 
-/// Pages, or sectors, that `cell` needs.
-fn sectors(cell: &Cell) -> u32 {
+/// Pages, or sectors, that `cell` gets.
+fn sectors(cell: &Cell, size: Size) -> u32 {
     // Units of writing: nodes, or pages where nodes are smaller. There must be room for the images
-    // that recovery may come to need. On a large disk more happens between two checkpoints; a
-    // small one is full at times.
-    let units = if let Stand::Disk(_) = cell.stand { 1200 } else { 330 };
+    // that recovery may come to need. On a large disk more happens between two checkpoints.
+    let units = match (size, cell.stand) {
+        (Size::Tight, _) => 220,
+        (_, Stand::Disk(_)) => 1200,
+        (Size::Usual, _) => 450,
+        (Size::Large, _) => 700,
+    };
     units * (cell.node_bytes() / cell.page_bytes).max(1)
 }
 
 impl Device {
     /// A new device for `cell`.
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self, Failure> {
-        let sectors = SectorGeometry::new(cell.page_bytes, sectors(cell).into())?;
+        let pages = sectors(cell, Size::of(cell, seed));
+        let sectors = SectorGeometry::new(cell.page_bytes, pages.into())?;
         Ok(match cell.stand {
             Stand::Nand { spare } | Stand::Ftl { spare, .. } => {
-                let chip = SimulatedNand::new(chip(cell, spare)?, NandCosts::default());
+                let chip =
+                    SimulatedNand::new(chip(cell.page_bytes, pages, spare)?, NandCosts::default());
                 Device::Chip(Box::new(chip.with_random_bad_blocks(seed, 2)))
             }
             Stand::Disk(loss) => {
@@ -116,6 +157,8 @@ impl Device {
                     unflushed,
                     atomic_sectors,
                     trimmed: Trimmed::Any,
+                    failed_read_rate: refusals,
+                    failed_write_rate: refusals * 2.0,
                     ..DiskFaultPlan::seeded(seed)
                 });
             }
@@ -214,12 +257,12 @@ impl Device {
 }
 
 /// A small chip, so that its blocks are soon used again.
-fn chip(cell: &Cell, spare: bool) -> device::Result<Geometry> {
+fn chip(page_bytes: u32, pages: u32, spare: bool) -> device::Result<Geometry> {
     // Four in ten pages are the layer's own.
-    let blocks = (sectors(cell) * 10 / 6).div_ceil(PAGES_PER_BLOCK) + 8;
-    let spare_bytes = if spare { cell.page_bytes / 32 } else { 0 };
+    let blocks = (pages * 10 / 6).div_ceil(PAGES_PER_BLOCK) + 8;
+    let spare_bytes = if spare { page_bytes / 32 } else { 0 };
     let order = if spare { ProgramOrder::Any } else { ProgramOrder::Ascending };
-    Ok(Geometry::new(cell.page_bytes, PAGES_PER_BLOCK, blocks)?
+    Ok(Geometry::new(page_bytes, PAGES_PER_BLOCK, blocks)?
         .with_spare(spare_bytes)?
         .with_order(order))
 }

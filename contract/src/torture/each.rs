@@ -5,19 +5,28 @@ use rand::seq::SliceRandom;
 use sim::Cut;
 
 use super::cell::Cell;
-use super::device::{Fate, Saved};
+use super::device::{Fate, Saved, Size};
 use super::failure::Failure;
 use super::life::begin_with;
 use super::run::Run;
-use super::seeds::{mix, random};
-use super::session::{Ground, Part};
+use super::seeds::{chance, mix, random};
+use super::session::{Ground, Part, Play};
 use super::truth::Truth;
 
 /// The number of the session that is cut: no other has it.
 const NUMBER: u32 = 1 << 20;
 
+/// The first choice that a short history depends on: beyond the numbers of sessions.
+const CHOICES: u64 = 1 << 32;
+
 /// One in so many cuts is followed by cuts at every operation of the recovery.
 const AGAIN: u64 = 4;
+
+/// Actions within which a history must be complete.
+const COMPLETE_WITHIN: u32 = 1500;
+
+/// Actions within which a chip must come to reclaim blocks.
+const AGED_WITHIN: u32 = 8000;
 
 /// Which cut of a history is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +67,29 @@ pub(super) fn play(
 
 impl<'c> Short<'c> {
     fn begin(cell: &'c Cell, seed: u64) -> Result<Self, Failure> {
-        let mut ground = begin_with(cell, seed, (seed % 3) as u32)?;
+        let choice = |number| chance(cell, seed, CHOICES + number);
+        let mut ground = begin_with(cell, seed, (choice(0) % 3) as u32)?;
+        let is_complete = choice(1).is_multiple_of(3) && Size::of(cell, seed) != Size::Tight;
+        let actions = 1 + (choice(2) % 5) as u32;
+        let mut part =
+            Part { seed, number: NUMBER, actions, play: Play::Random, fate: Fate::default() };
+        if is_complete {
+            part.play = Play::Script;
+            age(&mut ground, &part)?;
+        }
         let saved = ground.device.save()?;
         let truth = ground.truth.clone();
-        let actions = 1 + (mix(seed, 7) % 5) as u32;
-        let part = Part { seed, number: NUMBER, actions, fate: Fate::default() };
-        Ok(Short { ground, saved, truth, seed, reads: mix(seed, 8).is_multiple_of(5), part })
+        if is_complete {
+            part.actions = complete(&mut ground, &part)?;
+            ground.truth = truth.clone();
+            ground.device.go_back(&saved)?;
+        }
+        Ok(Short { ground, saved, truth, seed, reads: choice(3).is_multiple_of(5), part })
     }
 
     fn cut_each(&mut self, run: &mut Run<'_>) -> Result<(), Failure> {
         let operations = self.operations()?;
+        self.ground.witness.complete += u64::from(self.part.play == Play::Script);
         let mut cuts: Vec<u64> = (1..=operations + 1).collect();
         // Where the number of cuts is limited, those that are made lie anywhere.
         cuts.shuffle(&mut random(self.ground.cell, self.seed, NUMBER));
@@ -104,12 +126,16 @@ impl<'c> Short<'c> {
         self.ground.session(&Part { fate, ..self.part }).map(|_| ())
     }
 
-    /// Compares what a cut left, and uses it a little.
+    /// Compares what a cut left, and uses it a little; at times the power goes once more before.
     fn compare(&mut self, seed: u64) -> Result<(), Failure> {
+        let random = Part { seed, number: NUMBER + 1, play: Play::Random, ..self.part };
+        let chance = mix(self.seed, mix(seed, 3));
+        if chance.is_multiple_of(4) {
+            let fate = self.fate(chance, 1 + chance / 4 % 24);
+            self.ground.session(&Part { actions: 0, fate, ..random })?;
+        }
         let fate = Fate { seed, ..Fate::default() };
-        let actions = (seed % 3) as u32;
-        let number = NUMBER + 1;
-        self.ground.session(&Part { seed, number, actions, fate }).map(|_| ())
+        self.ground.session(&Part { actions: (seed % 3) as u32, fate, ..random }).map(|_| ())
     }
 
     fn cut_at(&mut self, cut: u64, run: &mut Run<'_>) -> Result<(), Failure> {
@@ -148,5 +174,42 @@ impl<'c> Short<'c> {
         };
         self.cut(which.cut)?;
         self.cut_again(which.cut, again, run)
+    }
+}
+
+/// Uses a chip until it has no fresh blocks left.
+fn age(ground: &mut Ground<'_>, part: &Part) -> Result<(), Failure> {
+    let (mut number, mut actions) = (NUMBER + 2, 0);
+    while ground.cell.stand.is_chip() && ground.device.reclaimed() == 0 {
+        if actions >= AGED_WITHIN {
+            return Err(Failure::Tame { actions, lacks: vec!["blocks reclaimed"] });
+        }
+        ground.session(&Part { number, actions: 200, play: Play::Random, ..*part })?;
+        number += 1;
+        actions += 200;
+    }
+    Ok(())
+}
+
+/// Plays the script on until it contains everything; returns how many actions that takes. Twice as
+/// many are tried as the last time, each time from the start.
+fn complete(ground: &mut Ground<'_>, part: &Part) -> Result<u32, Failure> {
+    let saved = ground.device.save()?;
+    let truth = ground.truth.clone();
+    let impossible = ground.cell.impossible();
+    let mut actions = 8;
+    loop {
+        let before = ground.witness;
+        ground.session(&Part { actions, ..*part })?;
+        let lacks = (ground.witness - before).lacks(&impossible);
+        if lacks.is_empty() {
+            return Ok(actions);
+        }
+        if actions >= COMPLETE_WITHIN {
+            return Err(Failure::Tame { actions, lacks });
+        }
+        actions = actions * 3 / 2;
+        ground.truth = truth.clone();
+        ground.device.go_back(&saved)?;
     }
 }

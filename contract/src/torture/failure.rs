@@ -58,6 +58,17 @@ pub(super) enum Failure {
         /// All blocks.
         blocks: u32,
     },
+    /// An update was taken after one that the device broke off.
+    #[error("an update was taken, though an earlier one was broken off: {0:?}")]
+    TakenAfterFailure(index::Result<()>),
+    /// The history is too tame: it does not come to what it has to contain.
+    #[error("after {actions} actions the history has none of: {}", .lacks.join(", "))]
+    Tame {
+        /// How long it got.
+        actions: u32,
+        /// What it has none of.
+        lacks: Vec<&'static str>,
+    },
     /// The code panicked.
     #[error("panicked: {0}")]
     Panic(String),

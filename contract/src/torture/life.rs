@@ -11,8 +11,8 @@ use super::device::{Fate, How};
 use super::failure::Failure;
 use super::found::read_all;
 use super::run::Run;
-use super::seeds::random;
-use super::session::{Ended, Ground, Part, Stop};
+use super::seeds::{chance, mix, random};
+use super::session::{Ended, Ground, Part, Play, Stop};
 use super::truth::Truth;
 
 /// Sessions on one device.
@@ -20,6 +20,9 @@ pub(super) const SESSIONS_MOST: u32 = 40;
 
 /// Actions of a session, unless a cut ends it.
 const ACTIONS_MOST: u32 = 150;
+
+/// The choice of how often devices fail.
+const REFUSALS: u64 = u64::MAX - 2;
 
 /// Numbers that decide how an index is made: those of no session.
 const MAKING: u32 = u32::MAX;
@@ -40,6 +43,8 @@ fn sessions(ground: &mut Ground<'_>, seed: u64, run: &mut Run<'_>) -> Result<(),
         }
         run.at_session(seed, number);
         let part = part(ground.cell, seed, number);
+        // It need not be opened with the memory that it had before.
+        ground.memory = [1, 2, 4, 16][(mix(seed, number.into()) % 4) as usize];
         if ground.session(&part)? == Ended::Worn {
             return Ok(());
         }
@@ -63,17 +68,18 @@ pub(super) fn begin_with(cell: &Cell, seed: u64, count: u32) -> Result<Ground<'_
 fn part(cell: &Cell, seed: u64, number: u32) -> Part {
     // The actor takes its numbers from another row.
     let mut random = random(cell, !seed, number);
-    Part { seed, number, actions: ACTIONS_MOST, fate: fate(seed, &mut random) }
+    let fate = fate(chance(cell, seed, REFUSALS), &mut random);
+    Part { seed, number, actions: ACTIONS_MOST, play: Play::Random, fate }
 }
 
-fn fate(seed: u64, random: &mut ChaCha8Rng) -> Fate {
+fn fate(chance: u64, random: &mut ChaCha8Rng) -> Fate {
     let most = [3, 12, 60, 250][random.random_range(0..4)];
     let at = random.random_range(1..=most);
     let cut = match random.random_range(0..8) {
         0 => Cut::Operation(at * 2),
         _ => Cut::Change(at),
     };
-    let refusals = [1e-3, 2e-4, 0.0, 0.0][(seed % 4) as usize];
+    let refusals = [1e-3, 2e-4, 0.0, 0.0][(chance % 4) as usize];
     Fate { seed: random.random(), cut: Some(cut), refusals }
 }
 
@@ -107,14 +113,17 @@ fn made(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Failure>
         Ok(()) => Ok(()),
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Cut) => Err(Failure::Make(device::Error::PowerCut.into())),
-        Err(Stop::Worn) => Err(Failure::Full { bad: 0, blocks: 0 }),
+        Err(Stop::Worn | Stop::Refused) => Err(Failure::Full { bad: 0, blocks: 0 }),
     }
 }
 
 fn make(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Stop> {
     let cell = ground.cell;
-    let mut actor = Actor::new(cell, MAKING, super::seeds::random(cell, random.random(), MAKING));
-    let sorted = if random.random_ratio(2, 3) { actor.sorted() } else { Vec::new() };
+    let mut actor =
+        Actor::new(cell, ground.keys, MAKING, super::seeds::random(cell, random.random(), MAKING));
+    // Where there is hardly room it is not known how much of it a load finds.
+    let is_loaded = random.random_ratio(2, 3) && !ground.is_tight();
+    let sorted = if is_loaded { actor.sorted() } else { Vec::new() };
     ground.make(sorted)
 }
 
@@ -132,16 +141,16 @@ fn make_and_cut(
         }
         Err(Stop::Failed(Failure::Findings(_))) if ground.device.is_without_power() => {}
         Err(Stop::Cut) => {}
-        Err(Stop::Worn) => return Ok(false),
+        Err(Stop::Worn | Stop::Refused) => return Ok(false),
         Err(Stop::Failed(failure)) => return Err(failure),
     }
     ground.witness.cuts += 1;
     ground.witness.cuts_while_making += 1;
     ground.device.start(&Fate::default());
-    let (cell, memory) = (ground.cell, ground.memory);
+    let (cell, memory, most) = (ground.cell, ground.memory, ground.most());
     let was_made = ground.truth.open_events() > 0 || !ground.truth.latest().entries.is_empty();
     let found = match ground.device.index(cell, How::Open, memory) {
-        Ok(mut index) => read_all(&mut *index, cell.keys() as usize + 1),
+        Ok(mut index) => read_all(&mut *index, most),
         // Before it was made there is nothing to open, or what stood there before.
         Err(_) if !was_made => return Ok(false),
         Err(error) => return Err(Failure::Open(error)),
@@ -159,6 +168,6 @@ fn make_and_cut(
         }
         Err(Stop::Failed(_)) if !was_made => Ok(false),
         Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Cut | Stop::Worn) => Ok(false),
+        Err(Stop::Cut | Stop::Worn | Stop::Refused) => Ok(false),
     }
 }

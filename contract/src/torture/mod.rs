@@ -5,9 +5,12 @@
 //! kinds of histories on each:
 //!
 //! - **short ones**, cut at every operation in turn ([`each`]), and after one in four of these
-//!   cuts at every operation of the recovery; what a cut tears is decided by the seed;
+//!   cuts at every operation of the recovery, and some of these recoveries' recoveries too; what
+//!   a cut tears is decided by the seed. Some of these histories are complete: they contain a
+//!   split, a merge, a reclamation, a checkpoint, a delete and a batch;
 //! - **lives** ([`life`]): many sessions on one device, each cut at a random operation, be it in
-//!   the middle of a recovery, while blocks of the chip go bad.
+//!   the middle of a recovery, while blocks of the chip go bad, requests of a disk fail, memory
+//!   is now more and now less, and on some devices there is hardly room.
 //!
 //! After each cut the index is opened and compared with every state that it may have: [`truth`].
 //! A failure has a [`ReplayId`], which plays it again.
@@ -22,6 +25,7 @@ mod held_back;
 mod id;
 mod life;
 mod run;
+mod script;
 mod seeds;
 mod session;
 pub mod truth;

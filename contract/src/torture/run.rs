@@ -62,6 +62,8 @@ pub struct Row {
     pub failures: u64,
     /// The first failure: what plays it again, and what it was.
     pub first: Option<(ReplayId, String)>,
+    /// How many cuts there were when the first failure was found.
+    pub first_after: Option<u64>,
 }
 
 /// A cell in work.
@@ -84,6 +86,7 @@ impl<'r> Run<'r> {
             faults: FaultLog::default(),
             failures: 0,
             first: None,
+            first_after: None,
         };
         let nowhere = Play::Life { seed: 0, session: 0 };
         let (told, at) = (Shared::new(0), Shared::new(nowhere));
@@ -126,8 +129,10 @@ impl<'r> Run<'r> {
             Ok(Err(failure)) => failure,
             Err(panic) => Failure::Panic(words(&*panic)),
         };
-        self.told.set(0);
+        // What a history that panicked did is not added, but for its cuts.
+        self.row.witness.cuts += self.told.replace(0);
         self.row.failures += 1;
+        self.row.first_after.get_or_insert(self.row.witness.cuts);
         let id = ReplayId { cell: cell.clone(), play: self.at.get() };
         self.row.first.get_or_insert((id, failure.to_string()));
     }

@@ -14,11 +14,17 @@ pub(super) fn mix(seed: u64, number: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// The random numbers of session `number` of the history with this seed; another cell gets others.
-pub(super) fn random(cell: &Cell, seed: u64, number: u32) -> ChaCha8Rng {
+/// A number for one choice among those that the history with this seed depends on; another cell
+/// gets another.
+pub(super) fn chance(cell: &Cell, seed: u64, choice: u64) -> u64 {
     let name = cell.to_string();
     let name = name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     });
-    ChaCha8Rng::seed_from_u64(mix(mix(seed, name), u64::from(number)))
+    mix(mix(seed, name), choice)
+}
+
+/// The random numbers of session `number` of the history with this seed; another cell gets others.
+pub(super) fn random(cell: &Cell, seed: u64, number: u32) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(chance(cell, seed, u64::from(number)))
 }

@@ -7,13 +7,17 @@ use index::{Durability, Index, Update};
 
 use super::actions::{Action, Actor};
 use super::cell::Cell;
-use super::device::{Device, Fate, How};
+use super::device::{Device, Fate, How, Size};
 use super::failure::Failure;
 use super::found::read_all;
-use super::seeds::random;
+use super::script::{self, Script};
+use super::seeds::{chance, random};
 use super::truth::{Change, Event, Truth};
 use super::witness::Witness;
 use crate::tree::Model;
+
+/// The choice of how much memory there is.
+const MEMORY: u64 = u64::MAX - 1;
 
 /// Why a session ended before its time.
 pub(super) enum Stop {
@@ -21,6 +25,8 @@ pub(super) enum Stop {
     Cut,
     /// Too many blocks of the chip went bad.
     Worn,
+    /// The device failed a request.
+    Refused,
     /// Something is wrong.
     Failed(Failure),
 }
@@ -37,6 +43,7 @@ impl Stop {
         match lower(&error) {
             Some(device::Error::PowerCut) => Stop::Cut,
             Some(device::Error::Full { .. }) => Stop::Worn,
+            Some(device::Error::Driver { .. }) => Stop::Refused,
             _ => Failure::Broken { action, error }.into(),
         }
     }
@@ -50,17 +57,50 @@ fn lower(error: &index::Error) -> Option<device::Error> {
     }
 }
 
-/// True if what was asked for was refused with nothing changed.
-fn is_refusal(error: &index::Error) -> bool {
-    use index::Error::{EntryTooLong, KeyTooLong, Store, ValueTooLong};
-    use store::Error::{Full, Kept, LongBatch};
-    matches!(
-        error,
-        EntryTooLong { .. }
+/// Why something was refused with nothing changed.
+enum Refusal {
+    /// There is no room for it.
+    Room,
+    /// The journal is shorter.
+    Journal,
+    /// No tree takes such a key or value.
+    Impossible,
+}
+
+impl Refusal {
+    /// What `error` means, if it is a refusal.
+    fn of(error: &index::Error) -> Option<Self> {
+        use index::Error::{EntryTooLong, KeyLength, KeyTooLong, Store, ValueLength, ValueTooLong};
+        use store::Error::{Full, Kept, LongBatch};
+        match error {
+            Store(Full { .. } | Kept { .. }) => Some(Refusal::Room),
+            Store(LongBatch { .. }) => Some(Refusal::Journal),
+            EntryTooLong { .. }
             | KeyTooLong { .. }
             | ValueTooLong { .. }
-            | Store(Full { .. } | LongBatch { .. } | Kept { .. })
-    )
+            | KeyLength { .. }
+            | ValueLength { .. } => Some(Refusal::Impossible),
+            _ => None,
+        }
+    }
+
+    /// Counts it.
+    fn count(self, witness: &mut Witness) {
+        match self {
+            Refusal::Room => witness.refused += 1,
+            Refusal::Journal => witness.longer_than_journal += 1,
+            Refusal::Impossible => witness.impossible += 1,
+        }
+    }
+}
+
+/// Who decides what is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Play {
+    /// Chance.
+    Random,
+    /// A script, until the history is complete or, if it is known how long that takes, as long.
+    Script,
 }
 
 /// What happens in a session.
@@ -72,6 +112,8 @@ pub(super) struct Part {
     pub(super) number: u32,
     /// How much is done, at most.
     pub(super) actions: u32,
+    /// Who decides what is done.
+    pub(super) play: Play,
     /// What goes wrong.
     pub(super) fate: Fate,
 }
@@ -87,6 +129,8 @@ pub(super) enum Ended {
     Done,
     /// Too many blocks went bad.
     Worn,
+    /// The device failed a request.
+    Refused,
 }
 
 /// A device and what the index on it may hold.
@@ -99,23 +143,37 @@ pub(super) struct Ground<'c> {
     pub(super) memory: u64,
     /// Operations of the last opening, and changes among them.
     pub(super) opening: (u64, u64),
+    /// Keys that histories use.
+    pub(super) keys: u32,
+    size: Size,
+    /// Actions of the last session.
+    pub(super) actions: u32,
 }
 
 impl<'c> Ground<'c> {
     pub(super) fn new(cell: &'c Cell, seed: u64) -> Result<Self, Failure> {
+        let size = Size::of(cell, seed);
         Ok(Ground {
             cell,
             device: Device::new(cell, seed)?,
             truth: Truth::default(),
             witness: Witness { devices: 1, ..Witness::default() },
-            memory: [1, 2, 4][(seed % 3) as usize],
+            memory: [1, 2, 4][(chance(cell, seed, MEMORY) % 3) as usize],
             opening: (0, 0),
+            keys: size.keys(cell),
+            size,
+            actions: 0,
         })
     }
 
+    /// True if there is hardly room.
+    pub(super) fn is_tight(&self) -> bool {
+        self.size == Size::Tight
+    }
+
     /// The most entries that the index can have.
-    fn most(&self) -> usize {
-        self.cell.keys() as usize + 1
+    pub(super) fn most(&self) -> usize {
+        (self.keys + script::FRESH_KEYS) as usize + 1
     }
 
     /// Plays a session. The power is cut when it has ended, if it was not before.
@@ -142,6 +200,10 @@ impl<'c> Ground<'c> {
                 Ok(Ended::Cut)
             }
             Err(Stop::Worn) => self.worn(),
+            Err(Stop::Refused) => {
+                self.witness.failed_requests += 1;
+                Ok(Ended::Refused)
+            }
             Err(Stop::Failed(failure)) => Err(failure),
         }
     }
@@ -173,7 +235,10 @@ impl<'c> Ground<'c> {
         self.witness.replayed += u64::from(recovery.replayed > 0);
         self.witness.beyond += u64::from(beyond > 0);
         self.witness.events_lost += open_events - beyond;
-        let mut actor = Actor::new(cell, part.number, random(cell, part.seed, part.number));
+        let before = self.witness;
+        let random = random(cell, part.seed, part.number);
+        let mut actor = Actor::new(cell, self.keys, part.number, random);
+        let mut script = Script::new(cell, self.keys);
         let mut usage = Usage {
             cell,
             index: &mut *index,
@@ -181,9 +246,17 @@ impl<'c> Ground<'c> {
             witness: &mut self.witness,
             most,
         };
+        self.actions = 0;
         for _ in 0..part.actions {
-            let action = actor.next(usage.truth.latest());
+            let action = match part.play {
+                Play::Random => actor.next(usage.truth.latest()),
+                Play::Script => {
+                    let world = usage.truth.latest();
+                    script.next(&mut actor, world, &(*usage.witness - before))
+                }
+            };
             usage.perform(action)?;
+            self.actions += 1;
         }
         Ok(())
     }
@@ -271,12 +344,7 @@ impl Usage<'_> {
         self.truth.begin(Event::Batch(changes.clone()));
         match self.index.update(&batch) {
             Ok(()) => {}
-            Err(error) if is_refusal(&error) => {
-                self.truth.refuse();
-                self.witness.refused += 1;
-                return Ok(());
-            }
-            Err(error) => return Err(Stop::of("an update", error)),
+            Err(error) => return self.not_updated(error),
         }
         if self.cell.durability == Durability::Every {
             self.truth.acknowledge();
@@ -295,6 +363,24 @@ impl Usage<'_> {
         Ok(())
     }
 
+    /// What it means that an update failed.
+    fn not_updated(&mut self, error: index::Error) -> Result<(), Stop> {
+        if let Some(refusal) = Refusal::of(&error) {
+            self.truth.refuse();
+            refusal.count(self.witness);
+            return Ok(());
+        }
+        let stop = Stop::of("an update", error);
+        // The journal may have it and the tree may not: so nothing more must be taken.
+        if matches!(stop, Stop::Refused) && self.cell.durability.has_journal() {
+            let again = self.index.update(&[]);
+            if !matches!(again, Err(index::Error::Unsupported { .. })) {
+                return Err(Failure::TakenAfterFailure(again).into());
+            }
+        }
+        Err(stop)
+    }
+
     fn is_long(&self, change: &Change) -> bool {
         let most = self.cell.node_bytes() as usize / 4;
         change.value.as_ref().is_some_and(|value| value.len() > most)
@@ -307,6 +393,10 @@ impl Usage<'_> {
         self.witness.deletes += deletes as u64;
         let long = changes.iter().filter(|change| self.is_long(change)).count();
         self.witness.long_values += long as u64;
+        let names = self.cell.node_bytes() / 4 * self.cell.node_bytes();
+        let is_longest = |value: &super::truth::Bytes| value.len() as u32 >= names;
+        let longest = changes.iter().filter(|change| change.value.as_ref().is_some_and(is_longest));
+        self.witness.longest_values += longest.count() as u64;
     }
 
     fn keep(&mut self, name: Rc<str>) -> Result<(), Stop> {
@@ -317,12 +407,14 @@ impl Usage<'_> {
                 self.witness.named += 1;
                 Ok(())
             }
-            Err(error) if is_refusal(&error) => {
-                self.truth.refuse();
-                self.witness.refused += 1;
-                Ok(())
-            }
-            Err(error) => Err(Stop::of("a named checkpoint", error)),
+            Err(error) => match Refusal::of(&error) {
+                Some(refusal) => {
+                    self.truth.refuse();
+                    refusal.count(self.witness);
+                    Ok(())
+                }
+                None => Err(Stop::of("a named checkpoint", error)),
+            },
         }
     }
 

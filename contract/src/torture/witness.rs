@@ -1,7 +1,7 @@
 //! What happened in the histories, so that a test can see that they were no child's play.
 
 use std::fmt;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 macro_rules! witness {
     ($($(#[$about:meta])* $name:ident: $words:literal,)*) => {
@@ -22,6 +22,14 @@ macro_rules! witness {
         impl AddAssign for Witness {
             fn add_assign(&mut self, other: Witness) {
                 $(self.$name += other.$name;)*
+            }
+        }
+
+        impl Sub for Witness {
+            type Output = Witness;
+
+            fn sub(self, earlier: Witness) -> Witness {
+                Witness { $($name: self.$name - earlier.$name,)* }
             }
         }
     };
@@ -52,8 +60,16 @@ witness! {
     deletes: "deletes",
     /// Values too long for a node.
     long_values: "long values",
-    /// Batches that were refused.
-    refused: "refused",
+    /// Values too long for one page that names their pages.
+    longest_values: "values too long for one index page",
+    /// Batches and checkpoints that were refused for want of room.
+    refused: "refused for want of room",
+    /// Batches that were refused since one change of them is impossible.
+    impossible: "refused since impossible",
+    /// Batches that were refused since the journal is shorter.
+    longer_than_journal: "refused since longer than the journal",
+    /// Sessions after which nothing more was taken, since the device failed a request.
+    failed_requests: "sessions broken off by a failed request",
     /// Batches after which the tree had more pages.
     splits: "splits",
     /// Batches after which the tree had fewer pages.
@@ -82,6 +98,28 @@ witness! {
     worn_out: "devices worn out",
     /// Short histories that were cut at every operation.
     histories: "histories cut at every operation",
+    /// Short histories that were cut and contain, each of them, everything that [`Witness::lacks`]
+    /// names.
+    complete: "histories with all of these in them",
+}
+
+/// What a complete history contains; reclamations are wanted on chips only.
+const WANTED: [&str; 6] =
+    ["splits", "merges", "blocks reclaimed", "checkpoints asked for", "deletes", "batches"];
+
+impl Witness {
+    /// What a history would have to contain as well to be complete: a split, a merge, a
+    /// reclamation, a checkpoint, a delete and a batch, without those that are `impossible` for its
+    /// tree or device.
+    #[must_use]
+    pub fn lacks(&self, impossible: &[&str]) -> Vec<&'static str> {
+        let count =
+            |wanted: &str| self.counts().iter().find(|(words, _)| *words == wanted).copied();
+        let is_lacking = |wanted: &&str| {
+            !impossible.contains(wanted) && count(wanted).is_none_or(|(_, count)| count == 0)
+        };
+        WANTED.into_iter().filter(is_lacking).collect()
+    }
 }
 
 impl fmt::Display for Witness {

@@ -8,9 +8,12 @@
 //! |---|---|
 //! | `u64` | 8, big-endian |
 //! | `i64`, time | 8, big-endian, the sign bit turned over |
-//! | `f64` | 8, big-endian; the sign bit turned over, and if it was set all others too: the total order of IEEE 754, in which -NaN < -inf < ... < -0 < 0 < ... < inf < NaN |
-//! | text, bytes | as they are; in a tuple each zero byte becomes `00 FF`, and `00 00` follows the last |
+//! | `f64` | 8, big-endian; the sign bit turned over, and if it was set all others too |
+//! | text, bytes | as they are; in a tuple `00` becomes `00 FF`, and `00 00` follows the last |
 //! | tuple | its components, one behind the other |
+//!
+//! The order of floats is the total order of IEEE 754, in which -NaN < -inf < ... < -0 < 0 < ... <
+//! inf < NaN.
 //!
 //! ```
 //! use flashtree::encoding::{decode, encode};

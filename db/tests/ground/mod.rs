@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
+pub mod flipped;
+pub mod outcomes;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

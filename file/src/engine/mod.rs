@@ -10,6 +10,7 @@
 #![allow(unsafe_code, reason = "the kernel works on the caller's memory while a call waits")]
 
 mod flight;
+mod gathering;
 mod piece;
 mod pool;
 #[cfg(target_os = "linux")]
@@ -25,6 +26,7 @@ pub(crate) use piece::{Piece, Way};
 
 use crate::aligned::AlignedBuffer;
 use crate::{EngineChoice, EngineKind};
+use gathering::Run;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +120,8 @@ pub(crate) struct Shape {
     pub(crate) unit: u32,
     /// What addresses in memory are multiples of.
     pub(crate) memory: u32,
+    /// Whether the memory of one transfer gathers small writes.
+    pub(crate) gathers: bool,
 }
 
 /// A file with what it takes to move pieces of it.
@@ -127,12 +131,16 @@ pub(crate) struct Channel {
     shape: Shape,
     bounce: AlignedBuffer,
     bounce_bytes: usize,
+    /// What is gathered in the last bounce buffer.
+    gathered: Run,
 }
 
 // Closing alone gives the lock back late if another thread is just starting a process, which holds
 // a copy of every open file until it runs its own program: the disk could not be opened again.
 impl Drop for Channel {
     fn drop(&mut self) {
+        // Who wants to know flushes.
+        let _ = self.write_gathered();
         let _ = self.file.unlock();
     }
 }
@@ -147,7 +155,8 @@ impl Channel {
         let bounce_bytes = Self::BOUNCE_BYTES.max(shape.unit).max(shape.memory) as usize;
         let whole = bounce_bytes * shape.in_flight as usize;
         let bounce = AlignedBuffer::new(whole, shape.memory as usize);
-        Ok(Channel { file, engine, shape, bounce, bounce_bytes })
+        let gathered = Run::default();
+        Ok(Channel { file, engine, shape, bounce, bounce_bytes, gathered })
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -176,7 +185,8 @@ impl Channel {
         let Some(first) = pieces.next() else {
             return Ok(());
         };
-        let bounces = self.bounce.as_mut().chunks_exact_mut(self.bounce_bytes);
+        let usable = self.shape.in_flight as usize - usize::from(self.is_gathering());
+        let bounces = self.bounce.as_mut().chunks_exact_mut(self.bounce_bytes).take(usable);
         match pieces.next() {
             None => {
                 let bounce = bounces.into_iter().next().unwrap_or_default();
@@ -204,7 +214,8 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let content: Vec<u8> = (0..CONTENT).map(|place| (place / 4096) as u8).collect();
         file.write_all(&content).unwrap();
-        Channel::new(file, Shape { engine, in_flight: 8, unit: 1, memory: 1 }).unwrap()
+        Channel::new(file, Shape { engine, in_flight: 8, unit: 1, memory: 1, gathers: false })
+            .unwrap()
     }
 
     /// Reads all in 64 pieces; gives up with a panic before the last `left_out` of them.

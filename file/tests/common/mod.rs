@@ -26,14 +26,16 @@ impl Scratch {
     }
 }
 
-/// Both engines, with direct I/O and without.
-pub(crate) fn ways() -> [DiskOptions; 4] {
+/// Both engines, with direct I/O and without, and one of them with writes gathered.
+pub(crate) fn ways() -> [DiskOptions; 6] {
     let way = |engine, direct| DiskOptions { engine, direct, ..DiskOptions::default() };
     [
         way(first_engine(), Direct::IfPossible),
         way(first_engine(), Direct::Never),
         way(EngineChoice::Threads, Direct::IfPossible),
         way(EngineChoice::Threads, Direct::Never),
+        DiskOptions { gathers: true, ..way(first_engine(), Direct::IfPossible) },
+        DiskOptions { gathers: true, ..way(EngineChoice::Threads, Direct::Never) },
     ]
 }
 

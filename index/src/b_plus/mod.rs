@@ -230,7 +230,7 @@ impl<'d> BPlus<'d> {
                 if !codec.insert(node, place, key, value, &mut self.scratch) {
                     return Ok(Put::Full { last: place == node::count(node) });
                 }
-                self.entries += 1;
+                self.entries = self.entries.saturating_add(1);
             }
         }
         Ok(Put::Done)
@@ -245,9 +245,11 @@ impl<'d> BPlus<'d> {
         };
         let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
         let before = codec.value(node, place).as_long();
+        let what = "the root counts fewer entries than there are";
+        let damaged = store::Error::DamagedPage { page: leaf, what };
+        self.entries = self.entries.checked_sub(1).ok_or(damaged)?;
         codec.remove(node, place);
         let underfull = codec.is_underfull(node);
-        self.entries -= 1;
         self.drop_value(before)?;
         if underfull {
             self.whole = false;
@@ -311,11 +313,7 @@ impl Tree for BPlus<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         let mut puts = 0;
         for update in batch {
-            match update {
-                Update::Put { key, value } => self.nodes.check_entry(key, value.len())?,
-                Update::Adopt { key, .. } => self.nodes.check_entry(key, 0)?,
-                Update::Delete { key } => self.nodes.check_key(key)?,
-            }
+            self.nodes.check_update(update)?;
             puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
         let pages = self.pages_needed(puts) + self.pages_for_values(batch);
@@ -326,6 +324,8 @@ impl Tree for BPlus<'_> {
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        // Nobody admitted what a damaged journal holds.
+        self.nodes.check_update(update)?;
         match update {
             Update::Put { key, value } => self.put(key, value),
             Update::Adopt { key, value } => self.adopt_value(key, *value),

@@ -36,6 +36,15 @@ impl BPlus<'_> {
                 return Err(Error::DamagedPage { page, what: "it is at another level" }.into());
             }
         }
+        if let Some(last) = node::count(left).checked_sub(1)
+            && node::count(right) > 0
+        {
+            codec.key(left, last).copy_to(&mut self.separator);
+            if codec.key(right, 0).compare(&self.separator).is_le() {
+                let what = "its keys are not above those of its left neighbour";
+                return Err(Error::DamagedPage { page: pair.right, what }.into());
+            }
+        }
         if codec.joint_bytes(left, right) <= codec.node_bytes() {
             codec.join(left, right, &mut self.scratch);
             return self.drop_right(pair);

@@ -6,7 +6,7 @@
 
 use device::Cause;
 use store::node::Stored;
-use store::{LongValue, Update};
+use store::{LongValue, Update, Width};
 
 use super::BPlus;
 use super::layout::Nodes;
@@ -23,6 +23,22 @@ impl Nodes {
         self.leaf.entry_bytes_most() as u64
     }
 
+    /// Refuses an update that the tree can't make.
+    #[inline]
+    pub(super) fn check_update(&self, update: &Update<'_>) -> Result<()> {
+        match update {
+            Update::Put { key, value } => self.check_entry(key, value.len()),
+            Update::Adopt { key, value } if self.has_long_values() => {
+                self.check_entry(key, value.bytes() as usize)
+            }
+            Update::Adopt { key, value } => {
+                self.check_key(key)?;
+                self.check_value(value.bytes() as usize)
+            }
+            Update::Delete { key } => self.check_stored_key(key),
+        }
+    }
+
     /// Refuses an entry that the tree can't hold.
     #[inline]
     pub(super) fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
@@ -31,13 +47,25 @@ impl Nodes {
         if !self.has_long_values() {
             return entry_size(key.len() + value_bytes, self.leaf.entry_bytes_most());
         }
-        let limit = self.leaf.entry_bytes_most() - LongValue::ENCODED_BYTES;
-        if key.len() > limit {
-            return Err(Error::KeyTooLong { found: key.len() as u64, limit: limit as u64 });
-        }
+        self.check_stored_key(key)?;
         if u32::try_from(value_bytes).is_err() {
             let (found, limit) = (value_bytes as u64, u64::from(u32::MAX));
             return Err(Error::ValueTooLong { found, limit });
+        }
+        Ok(())
+    }
+
+    /// Refuses a key that no entry can have: there is nothing to delete, and a replay of the
+    /// journal has no room for it.
+    pub(super) fn check_stored_key(&self, key: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        let beside = match self.shape.value {
+            Width::Fixed(bytes) => usize::from(bytes),
+            Width::Variable => LongValue::ENCODED_BYTES,
+        };
+        let limit = self.leaf.entry_bytes_most().saturating_sub(beside);
+        if key.len() > limit {
+            return Err(Error::KeyTooLong { found: key.len() as u64, limit: limit as u64 });
         }
         Ok(())
     }

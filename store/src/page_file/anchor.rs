@@ -10,11 +10,11 @@
 //!  | check- | magic | format | sequence | page  | state | dura- | 0    | label |
 //!  | sum    |       | u32    | u64      | bytes | u8    | bility|      | bytes |
 //!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
-//!  32        36     40        48
-//!  +---------+------+---------+-------+------------
-//!  | journal | undo | journal | label | checkpoint
-//!  | sectors | end  | epoch   |       |
-//!  +---------+------+---------+-------+------------
+//!  32        36     40        48      52
+//!  +---------+------+---------+-------+-------+------------
+//!  | journal | undo | journal | pages | label | checkpoint
+//!  | sectors | end  | epoch   |       |       |
+//!  +---------+------+---------+-------+-------+------------
 //! ```
 //!
 //! What a checkpoint says stands in `state.rs`.
@@ -22,8 +22,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Cause, Request, Sector, Sectors};
+use device::{Cause, Request, Sector, SectorGeometry, Sectors};
 
+use super::layout::Layout;
 use super::state::CheckpointState;
 use crate::bytes::{Reader, Writer};
 use crate::{Durability, Error, Result, checksum};
@@ -32,10 +33,13 @@ use crate::{Durability, Error, Result, checksum};
 pub(super) const SLOTS: u64 = 2;
 
 /// The version of the bytes on the device.
-pub(super) const FORMAT_VERSION: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 3;
 
 /// The most bytes in a label.
 pub(crate) const LABEL_BYTES_MOST: usize = 64;
+
+/// The highest sequence: no device lives so long.
+const SEQUENCE_MOST: u64 = 1 << 62;
 
 const MAGIC: [u8; 8] = *b"flshtree";
 const FORMAT: usize = 12;
@@ -69,21 +73,25 @@ pub(super) struct Anchor {
     /// The sequence with which the journal's pages are marked: that of the anchor that made the
     /// checkpoint.
     pub(super) journal_epoch: u64,
+    /// Pages that there is room for: the undo run is counted from the device's end, so on a device
+    /// of another length it would not be found.
+    pub(super) pages: u32,
     pub(super) label: Vec<u8>,
     pub(super) checkpoint: CheckpointState,
 }
 
 impl Anchor {
-    /// Makes all that was written before durable, and then the anchor; `sector` is as long as a
-    /// sector.
+    /// Makes all that was written before durable, and then both copies of the anchor; `sector` is as
+    /// long as a sector.
     pub(super) fn write(&self, disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<()> {
         self.encode(sector)?;
-        // The second copy of the anchor before this one is among what must last first.
         disk.flush(Cause::Checkpoint)?;
         disk.write(Sector(0), sector, Cause::Checkpoint)?;
         disk.flush(Cause::Checkpoint)?;
-        // The next flush, which comes before anything is overwritten, makes the second copy last.
-        Ok(disk.write(Sector(1), sector, Cause::Checkpoint)?)
+        disk.write(Sector(1), sector, Cause::Checkpoint)?;
+        // Journal, undo run and pages of the anchor before are overwritten from now on. As long as
+        // that stands in the second sector, damage of the first would bring it back.
+        Ok(disk.flush(Cause::Checkpoint)?)
     }
 
     fn encode(&self, sector: &mut [u8]) -> Result<()> {
@@ -103,6 +111,7 @@ impl Anchor {
         to.u32(self.journal_sectors);
         to.u32(undo_end);
         to.u64(self.journal_epoch);
+        to.u32(self.pages);
         to.bytes(&self.label);
         self.checkpoint.encode(&mut to);
         let need = to.written();
@@ -129,6 +138,31 @@ impl Anchor {
         Ok(Self::find(disk, &mut sector)?.0)
     }
 
+    /// Refuses an anchor that tells of no state to come back to.
+    pub(super) fn check_settled(&self) -> Result<()> {
+        match (self.durability, self.state) {
+            (Durability::None, State::Open | State::RollingBack { .. }) => Err(Error::NotClosed),
+            (_, State::Open) => {
+                Err(Error::NotAnIndex { what: "its making was broken off: make it anew" })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a device that is not as long as when the page file was made.
+    pub(super) fn check_length(&self, disk: SectorGeometry) -> Result<()> {
+        let found = match Layout::new(disk, self.page_bytes, self.journal_sectors) {
+            Ok(layout) => layout.pages,
+            Err(Error::Device(device::Error::TooSmall { .. })) => 0,
+            Err(other) => return Err(other),
+        };
+        if found == self.pages {
+            return Ok(());
+        }
+        let (expected, found) = (u64::from(self.pages), u64::from(found));
+        Err(Error::OtherLength { expected, found })
+    }
+
     /// Reads the anchor that counts, and sees to it that it does not stand in the first sector
     /// alone, which the next anchor overwrites.
     pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Anchor> {
@@ -137,6 +171,7 @@ impl Anchor {
         if is_alone {
             anchor.encode(&mut sector)?;
             disk.write(Sector(1), &sector, Cause::Recovery)?;
+            disk.flush(Cause::Recovery)?;
         }
         Ok(anchor)
     }
@@ -145,7 +180,8 @@ impl Anchor {
     fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<(Anchor, bool)> {
         let mut copies = [None, None];
         let mut reason = NO_ANCHOR;
-        for (slot, copy) in copies.iter_mut().enumerate() {
+        let slots = disk.geometry().sectors().min(SLOTS) as usize;
+        for (slot, copy) in copies.iter_mut().enumerate().take(slots) {
             let (first, into) = (Sector(slot as u64), &mut *sector);
             disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
             match decode(sector) {
@@ -185,12 +221,13 @@ fn decode(sector: &[u8]) -> Result<Anchor> {
 }
 
 fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
-    let sequence = from.u64()?;
+    let sequence = from.u64().filter(|sequence| *sequence <= SEQUENCE_MOST)?;
     let page_bytes = from.u32()?;
     let [state, durability, _, label_bytes] = from.array()?;
     let journal_sectors = from.u32()?;
     let undo_end = from.u32()?;
     let journal_epoch = from.u64()?;
+    let pages = from.u32()?;
     let state = match state {
         0 => State::Open,
         1 => State::Whole,
@@ -204,6 +241,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
         durability: *Durability::ALL.get(usize::from(durability))?,
         journal_sectors,
         journal_epoch,
+        pages,
         label: from.bytes(usize::from(label_bytes))?.to_vec(),
         checkpoint: CheckpointState::decode(from)?,
     })

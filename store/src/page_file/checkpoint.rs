@@ -18,13 +18,14 @@ use super::PageFile;
 use super::anchor::State;
 use super::journal::Journal;
 use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
-use super::undo::End;
+use super::undo::{End, Undo};
 use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
-use crate::recovery::NAMES_MOST;
+use crate::journal_record;
+use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST, check_checkpoint_name};
 use crate::{
     CheckpointId, Durability, Error, LongValue, NamedCheckpoint, Recovery, RecoveryStatistics,
-    Result, Update, check_checkpoint_name,
+    Result, Update,
 };
 
 /// Bytes of the journal that go to a long value's pages at a time.
@@ -33,9 +34,22 @@ const PIECE_BYTES: usize = 64;
 /// Images that a checkpoint makes beside those of its own pages: of pages of the free lists.
 const CHECKPOINT_IMAGES: u32 = 8;
 
+/// Checkpoints that can be kept in any memory: theirs is not counted.
+const NAMES_LEAST: usize = 4;
+
+/// The share of the memory beyond the least that checkpoints that are kept may take.
+const NAMES_SHARE: u64 = 8;
+
+/// Bytes of memory that a checkpoint takes that is kept, at most.
+const KEPT_BYTES: usize = size_of::<CheckpointState>()
+    + size_of::<NamedCheckpoint>()
+    + 2 * NAME_BYTES_MOST
+    + ROOT_INLINE_MOST;
+
 /// What a page file knows of its checkpoints.
-#[derive(Default)]
 pub(super) struct Checkpoints {
+    /// Checkpoints that there is memory for.
+    names_most: usize,
     /// Those that are kept, but for the last checkpoint itself, oldest first.
     kept: Vec<CheckpointState>,
     /// The names of all that are kept.
@@ -52,6 +66,40 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
+    /// Takes the memory that checkpoints may take where there are so many bytes beyond the least.
+    pub(super) fn new(bytes_beyond_least: u64) -> Self {
+        let names_most = NAMES_LEAST + Self::names_beyond_least(bytes_beyond_least);
+        Checkpoints {
+            names_most,
+            kept: Vec::with_capacity(names_most),
+            names: Vec::with_capacity(names_most),
+            is_keeping: false,
+            is_directory_old: false,
+            record_left: 0,
+            restored: 0,
+            replayed: 0,
+        }
+    }
+
+    fn names_beyond_least(bytes: u64) -> usize {
+        let names = bytes / NAMES_SHARE / KEPT_BYTES as u64;
+        names.min((NAMES_MOST - NAMES_LEAST) as u64) as usize
+    }
+
+    /// Bytes of memory that checkpoints may take where there are so many bytes beyond the least.
+    pub(super) fn bytes_for(bytes_beyond_least: u64) -> u64 {
+        (Self::names_beyond_least(bytes_beyond_least) * KEPT_BYTES) as u64
+    }
+
+    /// Bytes of memory that checkpoints may take.
+    pub(super) fn memory(&self) -> u64 {
+        ((self.names_most - NAMES_LEAST) * KEPT_BYTES) as u64
+    }
+
+    fn check_name(&self, name: &str) -> Result<()> {
+        check_checkpoint_name(name, &self.names, self.names_most)
+    }
+
     /// True if a page that is free may be one that a checkpoint with a name needs.
     pub(super) fn are_kept(&self) -> bool {
         self.is_keeping
@@ -104,18 +152,17 @@ impl PageFile<'_> {
         Ok(())
     }
 
-    /// Puts images back, through the memory of a frame or, where pages share sectors, of a sector;
-    /// false if there were none.
+    /// Puts images back, through the memory of the cache or, where that is shorter than a sector,
+    /// of a sector; false if there were none.
     fn put_back(&mut self, start: u32, end: End) -> Result<bool> {
         let Some(undo) = &mut self.undo else {
             return Ok(false);
         };
         self.cache.forget_all();
-        let buffer = if self.layout.pages_per_sector > 1 {
-            &mut self.sector[..]
-        } else {
-            self.cache.spare_frame()
-        };
+        let mut buffer = self.cache.spare_frames();
+        if buffer.len() < self.layout.unit_bytes() {
+            buffer = &mut self.sector;
+        }
         let restored = undo.put_back(&mut *self.disk, start, end, buffer)?;
         self.checkpoints.restored += restored.unwrap_or(0);
         Ok(restored.is_some())
@@ -164,17 +211,35 @@ impl PageFile<'_> {
         self.checkpoints.kept.clear();
         self.checkpoints.is_directory_old = false;
         if let Some(directory) = self.anchor.checkpoint.directory {
-            let most = (NAMES_MOST * STATE_BYTES_MOST).div_ceil(self.layout.page_bytes as usize);
-            let bytes = self.read_record(directory, most as u64 + 1)?;
-            let mut from = Reader::new(&bytes);
-            while !from.is_empty() {
-                let damaged = Error::NotAnIndex { what: "its directory of checkpoints is damaged" };
-                self.checkpoints.kept.push(CheckpointState::decode(&mut from).ok_or(damaged)?);
+            let mut at = 0;
+            while at < directory.bytes {
+                at += self.read_kept(directory, at)?;
             }
         }
         self.checkpoints.list_names(&self.anchor.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
         Ok(())
+    }
+
+    /// Reads the checkpoint that stands at byte `at` of the directory; the bytes that it takes.
+    fn read_kept(&mut self, directory: LongValue, at: u32) -> Result<u32> {
+        let mut bytes = [0; STATE_BYTES_MOST];
+        let most = (directory.bytes - at).min(STATE_BYTES_MOST as u32);
+        let bytes = &mut bytes[..most as usize];
+        self.read_long(directory, at, bytes, Cause::Recovery)?;
+        let mut from = Reader::new(bytes);
+        let state = CheckpointState::decode(&mut from)
+            .filter(|state| state.is_possible(&self.layout))
+            .filter(|_| self.checkpoints.kept.len() < NAMES_MOST)
+            .ok_or(Error::NotAnIndex { what: "its directory of checkpoints is damaged" })?;
+        // The last checkpoint may have a name, too.
+        let last = usize::from(self.anchor.checkpoint.name.is_some());
+        if self.checkpoints.kept.len() + last >= self.checkpoints.names_most {
+            let have = self.memory().cache + self.memory().buffers;
+            return Err(Error::LittleMemory { have, need: have + KEPT_BYTES as u64 * NAMES_SHARE });
+        }
+        self.checkpoints.kept.push(state);
+        Ok(most - from.left() as u32)
     }
 
     /// The directory of what is kept now, written if it changed.
@@ -190,13 +255,16 @@ impl PageFile<'_> {
         if self.checkpoints.kept.is_empty() {
             return Ok(None);
         }
-        let mut bytes = vec![0; self.checkpoints.kept.len() * STATE_BYTES_MOST];
-        let mut to = Writer::new(&mut bytes);
-        for state in &self.checkpoints.kept {
-            state.encode(&mut to);
+        let bytes: usize = self.checkpoints.kept.iter().map(CheckpointState::encoded_bytes).sum();
+        let mut writer = self.start_long(bytes as u32, Cause::Checkpoint)?;
+        for place in 0..self.checkpoints.kept.len() {
+            let mut bytes = [0; STATE_BYTES_MOST];
+            let state = &self.checkpoints.kept[place];
+            state.encode(&mut Writer::new(&mut bytes));
+            let bytes = &bytes[..state.encoded_bytes()];
+            self.append_long(&mut writer, bytes, Cause::Checkpoint)?;
         }
-        let length = to.written().unwrap_or(bytes.len());
-        self.write_record(&bytes[..length]).map(Some)
+        self.finish_long(writer).map(Some)
     }
 
     /// Pages in use that hold long root records and the directory, and nothing of a tree's.
@@ -248,8 +316,10 @@ impl PageFile<'_> {
         }
         self.write_back_all()?;
         if !self.checkpoints.kept.is_empty()
-            && let Some(undo) = &self.undo
+            && let Some(undo) = &mut self.undo
         {
+            // What is kept ends with a whole group.
+            undo.flush(&mut *self.disk)?;
             next.checkpoint.undo_start = undo.next();
         }
         next.write(&mut *self.disk, &mut self.sector)?;
@@ -267,6 +337,23 @@ impl PageFile<'_> {
         self.begin_next_epoch()
     }
 
+    /// Verifies every image that going back to `target` needs. Once the anchor says that pages are
+    /// on their way back, an opening can only go on with it: a damaged image would cost everything.
+    fn rehearse_roll_back(&mut self, target: &CheckpointState, undo_end: u32) -> Result<()> {
+        // The frames of the cache are needed.
+        self.write_back_all()?;
+        self.cache.forget_all();
+        let Some(undo) = &mut self.undo else {
+            return Ok(());
+        };
+        let mut buffer = self.cache.spare_frames();
+        if buffer.len() < self.layout.unit_bytes() {
+            buffer = &mut self.sector;
+        }
+        undo.begin(self.anchor.sequence, target.high_water, target.undo_start);
+        undo.rehearse(&mut *self.disk, target.undo_start, End::At(undo_end), buffer)
+    }
+
     /// Copies the next `bytes` bytes of the journal to pages of their own.
     fn adopt(&mut self, mut bytes: u32) -> Result<LongValue> {
         let mut writer = self.start_long(bytes, Cause::Recovery)?;
@@ -282,12 +369,30 @@ impl PageFile<'_> {
         self.finish_long(writer)
     }
 
+    /// True if a checkpoint has to be made before `pages` pages are changed and `names`
+    /// checkpoints are kept: the undo run must have room for the images of these pages, of the
+    /// checkpoint after them, and of those that forget, one by one, all that is kept then. So
+    /// forgetting is never refused.
+    fn needs_room(&self, undo: &Undo, pages: u32, names: usize) -> Result<bool> {
+        let own = self.checkpoint_pages(names);
+        let each = own + CHECKPOINT_IMAGES;
+        let in_use = self.high_water.saturating_add(own);
+        if undo.has_room_for(pages.saturating_add(each), (names as u32, each), in_use) {
+            return Ok(false);
+        }
+        match self.checkpoints.are_kept() {
+            true => Err(Error::Kept { kept: undo.bytes().2 }),
+            false if undo.bytes().0 > 0 => Ok(true),
+            false => Err(Error::Full { pages: u64::from(self.layout.pages) }),
+        }
+    }
+
     /// Refuses a batch that could not be taken even right after a checkpoint.
     fn check_batch(&self, journal: Option<&Journal>, batch: &[Update<'_>]) -> Result<()> {
         let Some(journal) = journal else {
             return Ok(());
         };
-        let (bytes, limit) = (Journal::record_bytes(batch), journal.record_bytes_most());
+        let (bytes, limit) = (journal_record::bytes(batch), journal.record_bytes_most());
         if bytes > limit {
             return Err(Error::LongBatch { bytes, limit });
         }
@@ -309,24 +414,18 @@ impl Recovery for PageFile<'_> {
         };
         let journal = self.journal.as_ref();
         self.check_batch(journal, batch)?;
-        let bytes = Journal::record_bytes(batch);
+        let bytes = journal_record::bytes(batch);
         if undo.is_full_for(pages) || journal.is_some_and(|journal| !journal.has_room(bytes)) {
             return Ok(true);
         }
-        // The checkpoint after it must have room, too: it takes pages, and changes free lists. So
-        // must those that forget, one by one, what is kept.
-        let own = self.checkpoint_pages();
-        let checkpoints = self.checkpoints.count() as u32 + 1;
-        let pages = pages.saturating_add((own + CHECKPOINT_IMAGES) * checkpoints);
-        if undo.has_room_for(pages, self.high_water.saturating_add(own)) {
-            return Ok(false);
-        }
-        if undo.bytes().0 > 0 && !self.checkpoints.are_kept() {
-            return Ok(true);
-        }
-        match self.checkpoints.are_kept() {
-            true => Err(Error::Kept { kept: undo.bytes().2 }),
-            false => Err(Error::Full { pages: u64::from(self.layout.pages) }),
+        self.needs_room(undo, pages, self.checkpoints.count())
+    }
+
+    fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
+        self.checkpoints.check_name(name)?;
+        match &self.undo {
+            Some(undo) => self.needs_room(undo, 0, self.checkpoints.count() + 1),
+            None => Ok(false),
         }
     }
 
@@ -347,15 +446,13 @@ impl Recovery for PageFile<'_> {
 
     fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId> {
         if let Some(name) = name {
-            check_checkpoint_name(name, &self.checkpoints.names)?;
+            self.checkpoints.check_name(name)?;
         }
         self.make_checkpoint(root, name)
     }
 
     fn close(&mut self, root: &[u8]) -> Result<()> {
-        self.make_checkpoint(root, None)?;
-        // The anchor's second copy.
-        Ok(self.disk.flush(Cause::Checkpoint)?)
+        self.make_checkpoint(root, None).map(drop)
     }
 
     fn reopen(&mut self) -> Result<()> {
@@ -379,14 +476,13 @@ impl Recovery for PageFile<'_> {
         };
         undo.flush(&mut *self.disk)?;
         let undo_end = undo.next();
+        self.rehearse_roll_back(&target, undo_end)?;
         let mut next = self.anchor.clone();
         next.sequence += 1;
         next.journal_epoch = next.sequence;
         next.state = State::RollingBack { undo_end };
         next.checkpoint = target;
         next.write(&mut *self.disk, &mut self.sector)?;
-        // Both copies must stand before the first page is overwritten.
-        self.disk.flush(Cause::Checkpoint)?;
         self.anchor = next;
         self.finish_roll_back(undo_end)?;
         self.read_directory()?;
@@ -438,7 +534,7 @@ impl Recovery for PageFile<'_> {
     }
 
     fn statistics(&self) -> RecoveryStatistics {
-        let undo = self.undo.as_ref().map_or((0, 0, 0), super::Undo::bytes);
+        let undo = self.undo.as_ref().map_or((0, 0, 0), Undo::bytes);
         let journal = self.journal.as_ref().map_or((0, 0), Journal::bytes);
         RecoveryStatistics {
             durability: self.anchor.durability,

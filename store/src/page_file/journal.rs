@@ -7,16 +7,14 @@
 //!         | sum    |      | u64   | u32   | u32     | u32  | u32     | sum of  |
 //!         |        |      |       |       |         |      |         | previous|
 //!         +--------+------+-------+-------+---------+------+---------+---------+--------
-//!
-//!  record  bytes u32 | updates, each: kind u8 (0 put, 1 delete), key bytes u16, value bytes u32,
-//!                      key, value
 //! ```
 //!
 //! A page that is flushed before it is full is written again, with what came meanwhile, into the
 //! other of two sectors: so the version that was acknowledged stands until the next is durable.
-//! The page after it takes the sector behind those that the page took. Every page names the checksum of the one before, so
-//! that a page that an earlier life of the same epoch left can't follow; and it says how many pages
-//! before it were durable, so that a damaged one among these is an error and not the end.
+//! The page after it takes the sector behind those that the page took. Every page names the checksum
+//! of the one before, so that a page that an earlier life of the same epoch left can't follow; and it
+//! says how many pages before it were durable, so that a damaged one among these is an error and not
+//! the end. Records are those of [`journal_record`](crate::journal_record).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,19 +23,11 @@ use device::{Cause, Request, Sector, Sectors};
 
 use crate::bytes::{Reader, Writer};
 use crate::canary::{Canary, Mistake};
+use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
 use crate::{Error, Result, Update, checksum};
 
 const MAGIC: [u8; 4] = *b"JRNL";
 const HEADER: usize = 36;
-
-/// Bytes before a record's updates.
-const RECORD_HEADER: u64 = 4;
-
-/// Bytes of an update before its key.
-const UPDATE_HEADER: usize = 7;
-
-const PUT: u8 = 0;
-const DELETE: u8 = 1;
 
 /// Sectors that must be looked at to know that nothing follows a page.
 const SECTORS_AHEAD: u32 = 4;
@@ -76,13 +66,6 @@ struct PageHeader {
     flushed: u32,
     /// The checksum of the page before.
     previous: u32,
-}
-
-/// The next step of a replay.
-pub(super) struct ReplayedUpdate {
-    pub(super) is_put: bool,
-    pub(super) key_bytes: usize,
-    pub(super) value_bytes: u32,
 }
 
 impl Journal {
@@ -139,15 +122,6 @@ impl Journal {
         self.page.len() - HEADER
     }
 
-    /// Bytes of the record of `batch`.
-    pub(super) fn record_bytes(batch: &[Update<'_>]) -> u64 {
-        let bytes = |update: &Update<'_>| match update {
-            Update::Put { key, value } => UPDATE_HEADER + key.len() + value.len(),
-            Update::Adopt { key, .. } | Update::Delete { key } => UPDATE_HEADER + key.len(),
-        };
-        RECORD_HEADER + batch.iter().map(|update| bytes(update) as u64).sum::<u64>()
-    }
-
     /// The longest record that an empty journal takes.
     pub(super) fn record_bytes_most(&self) -> u64 {
         u64::from(self.sectors.saturating_sub(2)) * self.capacity() as u64
@@ -168,24 +142,7 @@ impl Journal {
 
     /// Writes the record of `batch`; pages go to the disk as they get full.
     pub(super) fn append(&mut self, disk: &mut dyn Sectors, batch: &[Update<'_>]) -> Result<()> {
-        let bytes = Self::record_bytes(batch) - RECORD_HEADER;
-        self.put(disk, &(bytes as u32).to_le_bytes())?;
-        for update in batch {
-            let (kind, value) = match update {
-                Update::Put { value, .. } => (PUT, *value),
-                Update::Delete { .. } => (DELETE, &[][..]),
-                Update::Adopt { .. } => return Err(Error::AdoptedTwice),
-            };
-            let key = update.key();
-            let mut head = [0; UPDATE_HEADER];
-            head[0] = kind;
-            head[1..3].copy_from_slice(&(key.len() as u16).to_le_bytes());
-            head[3..].copy_from_slice(&(value.len() as u32).to_le_bytes());
-            self.put(disk, &head)?;
-            self.put(disk, key)?;
-            self.put(disk, value)?;
-        }
-        Ok(())
+        journal_record::write(batch, &mut |bytes| self.put(disk, bytes))
     }
 
     fn put(&mut self, disk: &mut dyn Sectors, mut bytes: &[u8]) -> Result<()> {
@@ -354,45 +311,45 @@ impl Journal {
         disk: &mut dyn Sectors,
         record: &mut u32,
         key: &mut [u8],
-    ) -> Result<Option<ReplayedUpdate>> {
+    ) -> Result<Option<UpdateHead>> {
         while *record == 0 {
-            if self.found - self.read < RECORD_HEADER {
+            if self.left() < RECORD_HEADER as u64 {
                 return Ok(None);
             }
-            let mut bytes = [0; 4];
+            let mut bytes = [0; RECORD_HEADER];
             self.take(disk, &mut bytes)?;
             *record = u32::from_le_bytes(bytes);
-            let is_half = self.found - self.read < u64::from(*record);
+            let is_half = self.left() < u64::from(*record);
             if is_half && !self.mistake.is(Canary::HalfBatchReplayed) {
                 *record = 0;
                 self.read = self.found;
                 return Ok(None);
             }
         }
-        let mut head = [0; UPDATE_HEADER];
-        let damaged = Error::DamagedJournal { page: self.header.index };
-        if self.found - self.read < u64::from(*record) && self.found - self.read < 64 {
+        if self.mistake.is(Canary::HalfBatchReplayed) && self.left() < u64::from(*record).min(64) {
             return Ok(None);
         }
+        let mut head = [0; UPDATE_HEADER];
+        let damaged = Error::DamagedJournal { page: self.header.index };
         *record = record.checked_sub(UPDATE_HEADER as u32).ok_or(damaged)?;
         self.take(disk, &mut head)?;
-        let [kind, key_low, key_high, value @ ..] = head;
-        let key_bytes = usize::from(u16::from_le_bytes([key_low, key_high]));
-        let value_bytes = u32::from_le_bytes(value);
-        let rest = (key_bytes as u32).checked_add(value_bytes);
+        let head = UpdateHead::decode(head).ok_or(damaged)?;
+        let rest = (head.key_bytes as u32).checked_add(head.value_bytes);
         *record = rest.and_then(|rest| record.checked_sub(rest)).ok_or(damaged)?;
-        let key = key.get_mut(..key_bytes).ok_or(damaged)?;
+        let key = key.get_mut(..head.key_bytes).ok_or(damaged)?;
         self.take(disk, key)?;
-        match kind {
-            PUT => Ok(Some(ReplayedUpdate { is_put: true, key_bytes, value_bytes })),
-            DELETE if value_bytes == 0 => {
-                Ok(Some(ReplayedUpdate { is_put: false, key_bytes, value_bytes }))
-            }
-            _ => Err(damaged),
-        }
+        Ok(Some(head))
     }
 
-    /// Reads the next bytes of the stream, all of which were found.
+    /// Bytes that were found and not read yet.
+    fn left(&self) -> u64 {
+        self.found.saturating_sub(self.read)
+    }
+
+    /// Reads the next bytes of the stream.
+    ///
+    /// # Errors
+    /// So many were not found, or the device failed.
     pub(super) fn take(&mut self, disk: &mut dyn Sectors, mut into: &mut [u8]) -> Result<()> {
         while !into.is_empty() {
             let piece = self.piece(disk, into.len())?;
@@ -403,18 +360,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Up to `most` of the next bytes of the stream, all of which were found.
-    pub(super) fn piece(&mut self, disk: &mut dyn Sectors, most: usize) -> Result<&[u8]> {
-        let mut at = (self.read - self.bytes_before) as usize;
-        if at == self.header.used as usize {
+    /// At least one and up to `most` of the next bytes of the stream.
+    fn piece(&mut self, disk: &mut dyn Sectors, most: usize) -> Result<&[u8]> {
+        let most = self.left().min(most as u64) as usize;
+        let mut at = self.read.saturating_sub(self.bytes_before) as usize;
+        if at == self.header.used as usize && most > 0 {
             self.next_page();
             let index = self.header.index;
-            if !self.read_page(disk, index)? || self.header.used == 0 {
+            if !self.read_page(disk, index)? {
                 return Err(Error::DamagedJournal { page: index });
             }
             at = 0;
         }
         let end = (at + most).min(self.header.used as usize);
+        // A page may not be again what it was when the journal was looked through.
+        if end <= at {
+            return Err(Error::DamagedJournal { page: self.header.index });
+        }
         self.read += (end - at) as u64;
         Ok(&self.page[HEADER + at..HEADER + end])
     }

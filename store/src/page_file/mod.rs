@@ -247,19 +247,21 @@ impl<'d> PageFile<'d> {
     #[must_use]
     pub fn pages_free(&self) -> u32 {
         let Some(undo) = &self.undo else {
-            return self.layout.pages - self.high_water + self.free.pages;
+            let beside = self.layout.pages.saturating_sub(self.high_water);
+            return beside.saturating_add(self.free.pages);
         };
         let beside = undo.pages_beside().saturating_sub(self.high_water);
-        (beside + self.free.pages).saturating_sub(self.checkpoint_pages())
+        let own = self.checkpoint_pages(self.checkpoints.count());
+        beside.saturating_add(self.free.pages).saturating_sub(own)
     }
 
-    /// Pages that the next checkpoint may need for itself.
-    pub(super) fn checkpoint_pages(&self) -> u32 {
-        let names = NAMES_MOST.min(self.checkpoints.count() + 2);
-        let root = self.anchor.checkpoint.root.map_or(0, |root| root.bytes as usize);
-        let bytes = names * STATE_BYTES_MOST + root;
+    /// Pages that the next checkpoint may need for itself, where `names` are kept.
+    pub(super) fn checkpoint_pages(&self, names: usize) -> u32 {
+        let names = NAMES_MOST.min(names + 2);
+        let root = self.anchor.checkpoint.root.map_or(0, |root| u64::from(root.bytes));
+        let bytes = (names * STATE_BYTES_MOST) as u64 + root;
         // One for each page that names others, of which two are enough in sensible sizes.
-        3 + (bytes / (self.layout.page_bytes as usize - 64)) as u32
+        3 + (bytes / (u64::from(self.layout.page_bytes) - 64)) as u32
     }
 
     /// Pages that can be in use in all.
@@ -271,7 +273,8 @@ impl<'d> PageFile<'d> {
     /// Pages in use, and pages that are or were: those not in use among them are on a free list.
     #[must_use]
     pub fn pages_used(&self) -> (u32, u32) {
-        (self.high_water - self.free.pages - self.freed.pages, self.high_water)
+        let unused = self.free.pages.saturating_add(self.freed.pages);
+        (self.high_water.saturating_sub(unused), self.high_water)
     }
 
     /// Sectors that the pages in use take.
@@ -293,7 +296,8 @@ impl<'d> PageFile<'d> {
     pub fn memory(&self) -> Memory {
         Memory {
             cache: self.cache.memory(),
-            buffers: Self::buffer_bytes(self.disk.geometry(), self.anchor.durability),
+            buffers: Self::buffer_bytes(self.disk.geometry(), self.anchor.durability)
+                + self.checkpoints.memory(),
             tables: self.undo.as_ref().map_or(0, Undo::table_bytes),
             ftl: self.disk.table_bytes(),
         }

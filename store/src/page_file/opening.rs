@@ -101,6 +101,14 @@ impl<'d> PageFile<'d> {
         bytes
     }
 
+    /// Bytes for checkpoints that are kept, of `beyond` bytes beyond the least.
+    fn kept_bytes(beyond: u64, durability: Durability) -> u64 {
+        match durability {
+            Durability::None => 0,
+            _ => Checkpoints::bytes_for(beyond),
+        }
+    }
+
     /// How many pages of the memory `memory_bytes` are cached at once.
     ///
     /// # Errors
@@ -111,6 +119,7 @@ impl<'d> PageFile<'d> {
             return Err(Error::LittleMemory { have: options.memory_bytes, need });
         }
         let cache = options.memory_bytes - Self::buffer_bytes(disk, options.durability);
+        let cache = cache - Self::kept_bytes(options.memory_bytes - need, options.durability);
         let frames = Cache::frames_in(cache, options.page_bytes, disk.alignment());
         // More frames than pages would be memory for nothing.
         let pages = Layout::new(disk, options.page_bytes, 0)?.pages;
@@ -131,6 +140,7 @@ impl<'d> PageFile<'d> {
             true => Journal::sectors_for(options.journal_bytes, geometry),
             false => 0,
         };
+        let layout = Layout::new(geometry, options.page_bytes, journal_sectors)?;
         let anchor = Anchor {
             // What an index that was here before left must not be taken for this one's.
             sequence: Anchor::next_sequence(&mut *disk)?,
@@ -139,6 +149,7 @@ impl<'d> PageFile<'d> {
             durability: options.durability,
             journal_sectors,
             journal_epoch: 0,
+            pages: layout.pages,
             label: options.label.clone(),
             checkpoint: CheckpointState::NEW,
         };
@@ -151,9 +162,11 @@ impl<'d> PageFile<'d> {
     /// What the page file on `disk` says of itself.
     ///
     /// # Errors
-    /// There is none, or the disk failed.
+    /// There is none, it was not closed, the disk has another length, or it failed.
     pub fn describe(disk: &mut dyn Sectors) -> Result<PageFileDescription> {
         let anchor = Anchor::read(disk)?;
+        anchor.check_settled()?;
+        anchor.check_length(disk.geometry())?;
         Ok(PageFileDescription {
             page_bytes: anchor.page_bytes,
             durability: anchor.durability,
@@ -167,23 +180,20 @@ impl<'d> PageFile<'d> {
     /// its root record.
     ///
     /// # Errors
-    /// There is none, it was not closed, the memory is too small, or the disk failed.
+    /// There is none, it was not closed, the memory is too small, the disk has another length than
+    /// when it was made, or it failed.
     pub fn open(
         mut disk: Box<dyn Sectors + 'd>,
         options: &PageFileOptions,
     ) -> Result<(Self, Vec<u8>)> {
         let anchor = Anchor::secure(&mut *disk)?;
-        if anchor.durability == Durability::None && anchor.state != State::Whole {
-            return Err(Error::NotClosed);
-        }
-        if anchor.state == State::Open && anchor.durability != Durability::None {
-            return Err(Error::NotAnIndex { what: "its making was broken off: make it anew" });
-        }
+        anchor.check_settled()?;
+        anchor.check_length(disk.geometry())?;
         let mut options = options.clone();
         options.page_bytes = anchor.page_bytes;
         options.durability = anchor.durability;
         let mut file = Self::over(disk, anchor, &options)?;
-        if file.anchor.checkpoint.high_water > file.layout.pages {
+        if !file.anchor.checkpoint.is_possible(&file.layout) {
             return Err(Error::NotAnIndex { what: "it counts more pages than the device has" });
         }
         let root = file.recover()?;
@@ -200,6 +210,7 @@ impl<'d> PageFile<'d> {
         let frames = Self::frames(geometry, options)?;
         let sector_bytes = geometry.sector_bytes();
         let durability = anchor.durability;
+        let least = Self::least_memory(geometry, options.page_bytes, durability)?;
         let mistake = options.mistake();
         let journal =
             || Journal::new(layout.journal(), anchor.journal_sectors, sector_bytes, mistake);
@@ -212,10 +223,13 @@ impl<'d> PageFile<'d> {
             free: FreeList::EMPTY,
             freed: FreeList::EMPTY,
             freed_tail: None,
-            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes, frames)),
+            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes)),
             journal: durability.has_journal().then(journal),
             anchor,
-            checkpoints: Checkpoints::default(),
+            checkpoints: Checkpoints::new(match durability {
+                Durability::None => 0,
+                _ => options.memory_bytes - least,
+            }),
             mistake,
         })
     }

@@ -14,6 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::free_list::{self, FreeList};
+use super::layout::Layout;
 use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
 use crate::{CheckpointId, LogicalPage, LongValue};
@@ -56,6 +57,13 @@ impl CheckpointState {
         name: None,
     };
 
+    /// Bytes that the state takes.
+    pub(super) fn encoded_bytes(&self) -> usize {
+        STATE_BYTES_MOST - NAME_BYTES_MOST - ROOT_INLINE_MOST
+            + self.name.as_deref().map_or(0, str::len)
+            + self.root_head.len()
+    }
+
     pub(super) fn encode(&self, to: &mut Writer<'_>) {
         to.u64(self.id.0);
         to.u32(self.high_water);
@@ -85,6 +93,13 @@ impl CheckpointState {
         let root_head = from.bytes(head_bytes)?.to_vec();
         let name = (!name.is_empty()).then(|| name.into());
         Some(CheckpointState { id, high_water, free, undo_start, directory, root, root_head, name })
+    }
+
+    /// False if its numbers can't be those of a page file with this layout.
+    pub(super) fn is_possible(&self, layout: &Layout) -> bool {
+        self.high_water <= layout.pages
+            && self.free.pages <= self.high_water
+            && self.undo_start <= layout.units()
     }
 }
 

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sectors};
 
+use super::FRAMES_LEAST;
 use super::layout::Layout;
 use crate::bytes::{Reader, Writer};
 use crate::{Error, LogicalPage, Result, checksum};
@@ -54,8 +55,6 @@ pub(super) struct Undo {
     free_to_change: Box<[u8]>,
     /// Units in use at the checkpoint; those beyond may be overwritten.
     units_at_checkpoint: u32,
-    /// Frames of the page cache.
-    frames: u32,
     /// Units in a chunk.
     chunk: u32,
     /// Images at which a checkpoint is due.
@@ -69,6 +68,8 @@ pub(super) struct Undo {
     group_images: u32,
     header: Vec<u8>,
     is_unflushed: bool,
+    /// True while images are only verified.
+    is_rehearsal: bool,
 }
 
 /// Where a pass over the run ends.
@@ -81,9 +82,10 @@ pub(super) enum End {
 }
 
 impl Undo {
-    /// Images at which a checkpoint is due, on a disk of so many units.
+    /// Images at which a checkpoint is due, on a disk of so many units. Putting them back takes most
+    /// of the time of an opening, beside the replay: that is to stay below a second on an SSD.
     fn limit_for(units: u32) -> u32 {
-        (units / 32).clamp(8, 4096)
+        (units / 32).clamp(8, 2048)
     }
 
     /// Bytes of memory that the run's buffer takes.
@@ -91,13 +93,12 @@ impl Undo {
         u64::from(sector_bytes)
     }
 
-    pub(super) fn new(layout: Layout, sector_bytes: u32, frames: u32) -> Self {
+    pub(super) fn new(layout: Layout, sector_bytes: u32) -> Self {
         let units = layout.units();
         Undo {
             layout,
             free_to_change: vec![0; units.div_ceil(8) as usize].into_boxed_slice(),
             units_at_checkpoint: 0,
-            frames,
             chunk: (units / 64).clamp(1, 256),
             limit: Self::limit_for(units),
             epoch: 0,
@@ -108,6 +109,7 @@ impl Undo {
             group_images: 0,
             header: vec![0; sector_bytes as usize],
             is_unflushed: false,
+            is_rehearsal: false,
         }
     }
 
@@ -140,9 +142,14 @@ impl Undo {
         }
     }
 
-    /// True if `unit` must not be overwritten before a flush.
+    /// True if `unit` must not be overwritten before a flush: its image is in the open group.
     pub(super) fn is_waiting(&self, unit: u32) -> bool {
-        self.is_unflushed && unit < self.units_at_checkpoint
+        let images = self.group_images as usize;
+        let mut entries = self.header[HEADER..].chunks_exact(ENTRY).take(images);
+        // A group that was closed and could not be flushed has no entries here any more.
+        let is_closed = images == 0;
+        self.is_unflushed
+            && (is_closed || entries.any(|entry| entry.starts_with(&unit.to_le_bytes())))
     }
 
     /// The unit that stands at `position`, if the run can go so far.
@@ -175,11 +182,12 @@ impl Undo {
 
     /// The most positions that `images` images and their headers take. A group is closed when a
     /// page that was changed since the last one leaves the cache, so after as many other pages were
-    /// touched as the cache has frames; or when its header is full.
+    /// touched as the cache has frames; or when its header is full. The cache counts as if it had
+    /// the fewest frames: what was changed in much memory may be replayed in little.
     fn positions_for(&self, images: u32) -> u32 {
-        let left = images.saturating_mul(TOUCHES_PER_IMAGE) / self.frames.max(1);
-        let groups = left + images / self.images_most() + 2;
-        images.saturating_add(groups.min(images) * HEADER_UNITS)
+        let left = images.saturating_mul(TOUCHES_PER_IMAGE) / FRAMES_LEAST;
+        let groups = left.saturating_add(images / self.images_most() + 2);
+        images.saturating_add(groups.min(images).saturating_mul(HEADER_UNITS))
     }
 
     /// The most images that changing `pages` pages makes.
@@ -192,9 +200,14 @@ impl Undo {
         self.images > 0 && self.images.saturating_add(self.images_for(pages)) > self.limit
     }
 
-    /// True if there is room for the images of `pages` changed pages, if `in_use` pages are in use.
-    pub(super) fn has_room_for(&self, pages: u32, in_use: u32) -> bool {
+    /// True if there is room for the images of `pages` changed pages and then, in as many epochs as
+    /// `later` says, of so many each, if `in_use` pages are in use in the end.
+    pub(super) fn has_room_for(&self, pages: u32, later: (u32, u32), in_use: u32) -> bool {
+        let (epochs, pages_each) = later;
+        // A unit has one image in an epoch, and another in the next.
+        let each = pages_each.min(self.layout.units_of(in_use));
         let positions = self.positions_for(self.images_for(pages));
+        let positions = positions.saturating_add(self.positions_for(each).saturating_mul(epochs));
         self.next.saturating_add(positions) <= self.positions_beside(in_use)
     }
 
@@ -211,7 +224,7 @@ impl Undo {
         in_use: u32,
     ) -> Result<()> {
         if self.group_images == self.images_most() {
-            self.seal(disk)?;
+            self.flush(disk)?;
         }
         if self.group_images == 0 {
             self.group = self.next;
@@ -270,8 +283,9 @@ impl Undo {
     }
 
     /// Puts back every image from position `from` on, each unit's first; `buffer` is as long as a
-    /// unit. Returns how many were put back, or `None` if there is no group at all. Units hold then
-    /// what they held at the checkpoint, for good, and a new epoch has to begin.
+    /// unit or longer, and as many images as it takes are read at once. Returns how many were put
+    /// back, or `None` if there is no group at all. Units hold then what they held at the
+    /// checkpoint, for good, and a new epoch has to begin.
     pub(super) fn put_back(
         &mut self,
         disk: &mut dyn Sectors,
@@ -292,15 +306,27 @@ impl Undo {
                 }
                 break;
             };
-            for image in 0..images {
-                restored += u64::from(self.put_back_one(disk, position, image, buffer)?);
-            }
+            restored += self.put_back_group(disk, position, images, buffer)?;
             position = position.saturating_add(HEADER_UNITS + images);
         }
         if restored > 0 {
             disk.flush(Cause::Recovery)?;
         }
         Ok((position > from).then_some(restored))
+    }
+
+    /// Verifies all that [`put_back`](Undo::put_back) would need, and changes nothing on the disk.
+    pub(super) fn rehearse(
+        &mut self,
+        disk: &mut dyn Sectors,
+        from: u32,
+        end: End,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        self.is_rehearsal = true;
+        let outcome = self.put_back(disk, from, end, buffer);
+        self.is_rehearsal = false;
+        outcome.map(drop)
     }
 
     /// Reads the header at `position`, or its second copy; the images of its group, if it stands.
@@ -320,42 +346,106 @@ impl Undo {
         Ok(None)
     }
 
-    /// Puts one image of the group whose header was read last back; false if its unit holds that
-    /// already.
-    fn put_back_one(
+    /// Puts the images of the group at position `group` back, whose header was read last; returns
+    /// how many.
+    fn put_back_group(
+        &mut self,
+        disk: &mut dyn Sectors,
+        group: u32,
+        images: u32,
+        buffer: &mut [u8],
+    ) -> Result<u64> {
+        let damaged = Error::DamagedUndo { position: group };
+        let unit_bytes = self.layout.unit_bytes();
+        let at_once = (buffer.len() / unit_bytes) as u32;
+        let (mut image, mut restored) = (0, 0);
+        while image < images {
+            let position = group.saturating_add(HEADER_UNITS + image);
+            // Positions stand one behind the other in a chunk only.
+            let count = (images - image).min(at_once).min(self.chunk - position % self.chunk);
+            let from = self.unit_at(position).filter(|_| count > 0).ok_or(damaged)?;
+            let buffer = &mut buffer[..count as usize * unit_bytes];
+            self.read_units(disk, from, buffer)?;
+            restored += self.put_back_run(disk, group, image, buffer)?;
+            image += count;
+        }
+        Ok(restored)
+    }
+
+    /// Puts back those images in `buffer` that are needed, of which the first is image `first` of
+    /// the group. Those of units one behind the other are written at once.
+    fn put_back_run(
+        &mut self,
+        disk: &mut dyn Sectors,
+        group: u32,
+        first: u32,
+        buffer: &mut [u8],
+    ) -> Result<u64> {
+        let unit_bytes = self.layout.unit_bytes();
+        // What is to be written: the unit of the first image, and the images' bytes in the buffer.
+        let (mut to, mut run, mut restored) = (0, 0..0, 0);
+        for (place, image) in (0..buffer.len()).step_by(unit_bytes).zip(first..) {
+            let bytes = &mut buffer[place..place + unit_bytes];
+            let Some(unit) = self.needed_unit(disk, group, image, bytes)? else {
+                continue;
+            };
+            restored += 1;
+            let units = (run.len() / unit_bytes) as u32;
+            if run.end == place && unit == to + units {
+                run.end += unit_bytes;
+                continue;
+            }
+            self.write_back(disk, to, &buffer[run])?;
+            (to, run) = (unit, place..place + unit_bytes);
+        }
+        self.write_back(disk, to, &buffer[run])?;
+        Ok(restored)
+    }
+
+    fn write_back(&self, disk: &mut dyn Sectors, unit: u32, images: &[u8]) -> Result<()> {
+        match images {
+            [] => Ok(()),
+            _ if self.is_rehearsal => Ok(()),
+            images => Ok(disk.write(self.layout.sector_of(unit), images, Cause::Recovery)?),
+        }
+    }
+
+    /// The unit to which image `image` of the group whose header was read last has to be put back;
+    /// `None` if it holds that already. `bytes` are the image's, and may be changed.
+    fn needed_unit(
         &mut self,
         disk: &mut dyn Sectors,
         group: u32,
         image: u32,
-        buffer: &mut [u8],
-    ) -> Result<bool> {
+        bytes: &mut [u8],
+    ) -> Result<Option<u32>> {
         let damaged = Error::DamagedUndo { position: group };
         let mut entry = Reader::new(&self.header[HEADER + image as usize * ENTRY..]);
         let (unit, expected) = entry.u32().zip(entry.u32()).ok_or(damaged)?;
-        let from = self.unit_at(group + HEADER_UNITS + image).ok_or(damaged)?;
         if unit >= self.layout.units() {
             return Err(damaged);
         }
         if self.may_change(unit) {
             // An earlier image of the same unit counts.
-            return Ok(false);
+            return Ok(None);
         }
-        self.read_unit(disk, from, buffer)?;
-        if checksum::of(u64::from(unit), buffer) == expected {
-            disk.write(self.layout.sector_of(unit), buffer, Cause::Recovery)?;
+        if checksum::of(u64::from(unit), bytes) == expected {
             self.let_change(unit);
-            return Ok(true);
+            return Ok(Some(unit));
         }
         // Either the group was torn; then the unit was not overwritten. Or the image was damaged.
-        self.read_unit(disk, unit, buffer)?;
-        if checksum::of(u64::from(unit), buffer) == expected {
-            return Ok(false);
+        self.read_units(disk, unit, bytes)?;
+        if checksum::of(u64::from(unit), bytes) == expected {
+            // A later image of it must not be put back.
+            self.let_change(unit);
+            return Ok(None);
         }
         let page = LogicalPage(unit * self.layout.pages_per_sector);
         Err(Error::DamagedPage { page, what: "the image of it in the undo run is damaged" })
     }
 
-    fn read_unit(&self, disk: &mut dyn Sectors, unit: u32, into: &mut [u8]) -> Result<()> {
+    /// Reads the units from `unit` on.
+    fn read_units(&self, disk: &mut dyn Sectors, unit: u32, into: &mut [u8]) -> Result<()> {
         let first = self.layout.sector_of(unit);
         Ok(disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?)
     }

@@ -6,7 +6,11 @@ use device::{Cause, Page};
 
 use super::PageLog;
 use super::record::Record;
+use crate::recovery::check_checkpoint_name;
 use crate::{CheckpointId, Error, NamedCheckpoint, Result};
+
+/// The most checkpoints that are kept at a time: their memory is bounded, and so is what they pin.
+pub(super) const NAMES_MOST: usize = 8;
 
 /// The checkpoints that an opening would find.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +55,7 @@ impl PageLog<'_> {
         is_closed: bool,
     ) -> Result<CheckpointId> {
         if let Some(name) = name {
-            crate::check_checkpoint_name(name, &self.checkpoints.names)?;
+            check_checkpoint_name(name, &self.checkpoints.names, NAMES_MOST)?;
         }
         let id = CheckpointId(self.checkpoints.id.0 + 1);
         // Own pages are needed from the block on in which the record begins. Nothing is erased

@@ -23,9 +23,10 @@ use alloc::vec::Vec;
 
 use device::{Block, Cause, Page};
 
+use super::checkpoint::NAMES_MOST;
 use super::{PageKind, PageLog, StreamOf};
 use crate::bytes::{Reader, Writer};
-use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST};
+use crate::recovery::NAME_BYTES_MOST;
 use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
 
 const MAGIC: [u8; 4] = *b"FLOG";
@@ -129,7 +130,7 @@ impl Record {
         let root_bytes = from.u32()? as usize;
         let root = from.bytes(root_bytes)?.to_vec();
         let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
-        let is_all = from.is_empty() && flags & !(CLOSED | RECOVERS_ITSELF) == 0;
+        let is_all = from.left() == 0 && flags & !(CLOSED | RECOVERS_ITSELF) == 0;
         (is_plausible && is_all).then_some(Record {
             id,
             durability,

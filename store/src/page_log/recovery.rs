@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use super::PageLog;
+use super::checkpoint::NAMES_MOST;
+use crate::recovery::check_checkpoint_name;
 use crate::{
     CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, Result, Update,
 };
@@ -20,6 +22,12 @@ impl Recovery for PageLog<'_> {
         // Blocks that only wait for a checkpoint are made free before they are missed.
         let is_short = self.released_blocks() > 0 && self.free_pages() < pages;
         Ok(is_full || is_short)
+    }
+
+    fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
+        // What a name keeps was counted when it was admitted: forgetting it takes no room.
+        check_checkpoint_name(name, self.checkpoints.names(), NAMES_MOST)?;
+        Ok(false)
     }
 
     fn record(&mut self, batch: &[Update<'_>]) -> Result<()> {

@@ -20,7 +20,7 @@ use db::{Batch, Database, Durability, Error};
 use super::arguments::{Import, RowFormat};
 use super::{FileFailure, opening};
 use crate::failure::Failure;
-use crate::numbers::{seconds, thousands, three_digits};
+use crate::numbers::{count, seconds, thousands};
 use crate::output;
 use crate::progress::{self, Counter};
 use bookmark::Bookmark;
@@ -32,7 +32,9 @@ use source::Source;
 /// The most entries in a batch.
 const BATCH_ENTRIES: usize = 4096;
 
-/// The most bytes in a batch of several entries, if the journal takes that.
+/// The most bytes in a batch of several entries, if the journal takes that. Batches become shorter
+/// where the journal is short, or where there is not room for the worst that so many entries could
+/// take.
 const BATCH_BYTES: usize = 256 << 10;
 
 /// The most memory for sorting: places in it have 32 bits.
@@ -58,9 +60,9 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
         Some(begun) if !arguments.resume => {
             if !quiet {
                 output::remark(&format!(
-                    "an import was broken off after {} rows, and --resume would go on there; this \
+                    "an import was broken off after {}, and --resume would go on there; this \
                      one begins anew",
-                    thousands(begun.rows)
+                    count(begun.rows, "row")
                 ));
             }
             None
@@ -76,7 +78,7 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
         durability,
         done: Bookmark::default(),
         read: Bookmark::default(),
-        batch_bytes: batch_bytes(&database),
+        batch_most: (BATCH_ENTRIES, batch_bytes(&database)),
         database,
         bar,
     };
@@ -121,13 +123,13 @@ pub(super) fn check_foreign(database: &Path, rows: &Path) -> Result<(), FileFail
 
 /// Tells how many rows went, and how fast.
 pub(super) fn tell_rows(done: &str, rows: u64, time: Duration) {
-    let rate = rows as f64 / time.as_secs_f64().max(1e-9);
-    output::remark(&format!(
-        "{} rows {done} in {}, {} a second",
-        thousands(rows),
-        seconds(time.as_secs_f64()),
-        three_digits(rate)
-    ));
+    let (text, time) = (count(rows, "row"), time.as_secs_f64());
+    // A rate over a moment says nothing.
+    if time < 0.1 {
+        return output::remark(&format!("{text} {done}"));
+    }
+    let rate = thousands((rows as f64 / time) as u64);
+    output::remark(&format!("{text} {done} in {}, {rate} a second", seconds(time)));
 }
 
 /// Why a row could not be read.
@@ -188,7 +190,8 @@ struct Job<'j> {
     done: Bookmark,
     /// Rows that are read.
     read: Bookmark,
-    batch_bytes: usize,
+    /// The most entries and bytes in a batch.
+    batch_most: (usize, usize),
     bar: Counter,
 }
 
@@ -296,13 +299,11 @@ impl Job<'_> {
             if progress::interrupted() {
                 return Err(self.interrupted());
             }
-            let end = chunk.fill(first, (BATCH_ENTRIES, self.batch_bytes), &mut batch);
+            let end = chunk.fill(first, self.batch_most, &mut batch);
             match self.database.write(&batch) {
                 Ok(()) => first = end,
-                Err(Error::Index(index::Error::Store(store::Error::LongBatch { .. })))
-                    if end > first + 1 =>
-                {
-                    self.batch_bytes /= 2;
+                Err(error) if end > first + 1 && is_about_length(&error) => {
+                    self.batch_most = ((end - first) / 2, self.batch_most.1 / 2);
                 }
                 Err(error) => return Err(self.refused(error, chunk, first, end)),
             }
@@ -362,6 +363,12 @@ impl Job<'_> {
     fn interrupted(&self) -> Failure {
         FileFailure::ImportInterrupted { safe: self.done.rows }.into()
     }
+}
+
+/// True if less at a time may be possible.
+fn is_about_length(error: &Error) -> bool {
+    use index::Error as Index;
+    matches!(error, Error::Full { .. } | Error::Index(Index::Store(store::Error::LongBatch { .. })))
 }
 
 /// True if the entry itself is what can't be put.

@@ -409,7 +409,10 @@ impl Slotted {
     }
 
     pub(super) fn is_filled(&self, node: &[u8], percent: usize) -> bool {
-        (self.used_bytes(node) - SLOTS) * 100 >= (self.bytes - SLOTS) * percent
+        // What counts is what would be in use with the prefix that the next rebuilding takes.
+        let prefix = self.longest_prefix(node, None);
+        let used = count(node) * SLOT_BYTES + self.rebuilt_bytes(node, prefix);
+        used * 100 >= (self.bytes - SLOTS) * percent
     }
 
     pub(super) fn middle(&self, node: &[u8]) -> usize {

@@ -10,6 +10,10 @@ use rand_chacha::ChaCha8Rng;
 /// Keys that there can be.
 const KEYS: u32 = 1500;
 
+/// Bytes that a file can grow to: enough for the images that checkpoints with names keep, and few
+/// enough to be copied after every kill.
+const CAPACITY: u64 = 64 << 20;
+
 /// What a database holds.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -37,6 +41,14 @@ impl History {
         ChaCha8Rng::seed_from_u64(self.seed ^ purpose.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
+    /// The command that kills writers of this history.
+    pub(crate) fn command(self) -> String {
+        format!(
+            "FLASHTREE_SEED={} cargo test -p flashtree --test killed after_sixty_kills",
+            self.seed
+        )
+    }
+
     /// What is acknowledged as lasting.
     pub(crate) fn durability(self) -> Durability {
         use Durability::{Batch, Checkpoint, Every};
@@ -51,7 +63,7 @@ impl History {
             .tree("b-plus")
             .page_bytes(4096 << random.random_range(0..3) >> random.random_range(0..3))
             .memory_total(self.memory_total())
-            .capacity(32 << 20)
+            .capacity(CAPACITY)
             .journal_bytes(256 << 10 << random.random_range(0..3))
             .durability(self.durability())
     }

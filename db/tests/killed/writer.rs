@@ -1,7 +1,7 @@
 //! The process that is killed, and how another one starts it, listens to it and kills it.
 
-use std::fmt::Display;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +12,8 @@ use crate::history::{Beside, History};
 
 /// The environment variable by which the process is told what to do.
 const ORDERS: &str = "FLASHTREE_TEST_WRITER";
+
+const SIGKILL: i32 = 9;
 
 /// How long a killed process may hold the file: the system closes what it had open when it finds
 /// the time.
@@ -141,6 +143,8 @@ pub(crate) struct Writer {
     child: Child,
     lines: BufReader<ChildStdout>,
     started: Instant,
+    /// False if it only opens the database.
+    pub(crate) writes: bool,
     pub(crate) opened_after: Option<Duration>,
     pub(crate) acknowledged: u64,
     pub(crate) synced: u64,
@@ -157,7 +161,8 @@ impl Writer {
         let lines = BufReader::new(child.stdout.take().unwrap());
         let (acknowledged, synced) = (orders.from, orders.from);
         let started = Instant::now();
-        Writer { child, lines, started, opened_after: None, acknowledged, synced }
+        let writes = orders.writes;
+        Writer { child, lines, started, writes, opened_after: None, acknowledged, synced }
     }
 
     /// Waits for the next thing that the process says; false once there is no more to come.
@@ -179,12 +184,10 @@ impl Writer {
     }
 
     /// Kills the process, and hears what it had said before.
-    pub(crate) fn kill(&mut self, what: &dyn Display) {
-        let ended = self.child.try_wait().unwrap();
-        assert_eq!(ended, None, "{what}: the process ended by itself");
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         while self.listen() {}
         let status = self.child.wait().unwrap();
-        assert_eq!(status.code(), None, "{what}: the process ended before it was killed");
+        assert_eq!(status.signal(), Some(SIGKILL), "the process ended by itself: {status}");
     }
 }

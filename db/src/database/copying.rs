@@ -35,10 +35,12 @@ pub struct Compaction {
 
 impl Database<'_> {
     /// Fills the empty database with entries that come in ascending order of their keys, which is
-    /// faster than putting them; returns how many there were.
+    /// faster than putting them; returns how many there were. It does not go through the journal:
+    /// a power cut leaves the database empty, or with all of them when it returned.
     ///
     /// # Errors
-    /// The database is not empty, an entry is not in order or too long, or the device failed.
+    /// The database is not empty; an entry is not in order or too long, or there is no room, and
+    /// the entries before it stay; the device failed.
     ///
     /// ```
     /// # use flashtree::{Database, Options};

@@ -1,0 +1,56 @@
+//! `flashtree convert`.
+
+use db::{Database, Error, MEMORY_TOTAL, Options};
+
+use super::arguments::Convert;
+use super::{FileFailure, create, import, opening};
+use crate::failure::Failure;
+use crate::numbers::rounded_size;
+use crate::output;
+use crate::progress::Counter;
+
+/// Copies all entries of a database into a new one, which may have another tree, other pages or
+/// stand on a chip. Named checkpoints stay behind.
+///
+/// # Errors
+/// The old one can't be read, the new one can't be made, or the entries do not fit there.
+pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
+    let (path, new) = (arguments.home.file.path(), arguments.new.path());
+    import::check_foreign(path, new)?;
+    let options = create::options(&arguments.new, &arguments.making)?;
+    let mut old = opening::to_read(&arguments.home, quiet)?;
+    let bar = Counter::new(quiet, "copying", None);
+    let memory = arguments.home.memory_total;
+    let made = copy(&mut old, new, &options, memory).map_err(|source| match source {
+        // Damage is in what is read; all else is about what is written.
+        Error::Damaged { .. } => FileFailure::of(path)(source),
+        source => FileFailure::of(new)(source),
+    })?;
+    bar.finish();
+    import::forget(new);
+    let stats = made.stats().map_err(FileFailure::of(new))?;
+    opening::close(made, new)?;
+    opening::close(old, path)?;
+    if !quiet {
+        let size = stats.file.map_or(0, |file| file.taken);
+        output::remark(&format!("{}: {}", new.display(), rounded_size(size)));
+    }
+    Ok(())
+}
+
+/// Copies with the memory that the user gave, or else with what the new database needs.
+fn copy(
+    old: &mut Database<'_>,
+    new: &std::path::Path,
+    options: &Options,
+    memory: Option<u64>,
+) -> Result<Database<'static>, Error> {
+    let options = |bytes| options.clone().memory_total(bytes);
+    let bytes = memory.unwrap_or(MEMORY_TOTAL);
+    match old.copy_to(new, &options(bytes)) {
+        Err(Error::LittleMemory { need, .. }) if memory.is_none() && need > bytes => {
+            old.copy_to(new, &options(need))
+        }
+        other => other,
+    }
+}

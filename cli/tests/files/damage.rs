@@ -1,0 +1,131 @@
+//! Databases that are damaged: `check`, and what the others say.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use crate::bench::{Bench, complaint, rows, text};
+
+const PAGE: usize = 4096;
+
+/// A database of 2,000 rows, closed, and the places of its pages of the tree: all behind the
+/// journal.
+fn full() -> (Bench, Vec<u64>) {
+    let bench = Bench::with_database("--key text --value text --size 8MiB");
+    bench.write("rows.csv", rows(2000));
+    bench.done("import a.db rows.csv");
+    let bytes = fs::read(bench.path("a.db")).unwrap();
+    let journal = bench.json("stat a.db")["journal_bytes_most"].as_u64().unwrap() as usize;
+    let is_page = |page: &[u8]| page.windows(9).any(|word| word == b"value of ");
+    let pages: Vec<u64> = (journal.div_ceil(PAGE)..bytes.len() / PAGE)
+        .filter(|page| is_page(&bytes[page * PAGE..(page + 1) * PAGE]))
+        .map(|page| (page * PAGE) as u64)
+        .collect();
+    (bench, pages)
+}
+
+/// Flips one bit of the file.
+fn flip(bench: &Bench, place: u64) {
+    let file = fs::File::options().read(true).write(true).open(bench.path("a.db")).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, place).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], place).unwrap();
+}
+
+#[test]
+fn check_says_which_page_is_damaged_and_how() {
+    let (bench, pages) = full();
+    assert!(pages.len() > 10, "{}", pages.len());
+    assert!(bench.done("check a.db").contains("all is well"));
+    assert_eq!(bench.json("check a.db")["ok"], true);
+    flip(&bench, pages[3] + 2000);
+    flip(&bench, pages[7] + 5);
+    let output = bench.command(&["check", "a.db"]).output().unwrap();
+    let error = complaint(&output, 1);
+    assert!(error.contains("3 findings") && error.contains("--skip-damaged"), "{error}");
+    let findings = text(&output.stdout);
+    let lines: Vec<&str> = findings.lines().collect();
+    let names_page = |line: &&&str| line.contains("page") && line.contains("checksum");
+    assert_eq!(lines.iter().filter(names_page).count(), 2, "{findings}");
+    assert!(lines[2].contains("entries"), "{findings}");
+    let output = bench.command(&["check", "a.db", "--format", "json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let verdict: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&verdict["ok"], &verdict["finding_count"]), (&false.into(), &3.into()));
+    assert_eq!(verdict["findings"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_is_not_damaged_can_be_read_and_nothing_wrong_is_ever_printed() {
+    let (bench, pages) = full();
+    flip(&bench, pages[pages.len() / 2] + 100);
+    let all = rows(2000);
+    let right: Vec<&str> = all.lines().skip(1).collect();
+    let scan = bench.command(&["scan", "a.db"]).output().unwrap();
+    let error = complaint(&scan, 1);
+    assert!(error.contains("page"), "{error}");
+    let printed = text(&scan.stdout).replace('\t', ",");
+    assert!(!printed.is_empty() && all.contains(&printed));
+    assert_eq!(bench.done("get a.db key000000"), "value of 0\n");
+    assert_eq!(bench.done("get a.db key001999"), "value of 1999\n");
+    bench.failed("export a.db out.csv");
+    assert!(!bench.path("out.csv").exists());
+
+    let error = bench.failed("export a.db out.csv --skip-damaged");
+    assert!(error.contains("the keys between key"), "{error}");
+    let saved = bench.read("out.csv");
+    let saved: Vec<&str> = saved.lines().skip(1).collect();
+    assert!(saved.iter().all(|row| right.contains(row)));
+    assert!(saved.is_sorted() && saved.len() > 1800 && saved.len() < 2000, "{}", saved.len());
+    assert_eq!((saved[0], saved[saved.len() - 1]), (right[0], right[1999]));
+    let stat = bench.command(&["stat", "a.db", "--format", "json"]).output().unwrap();
+    assert!(text(&stat.stderr).contains("can't be counted"));
+    let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).unwrap();
+    assert!(stat["entries"].is_null());
+}
+
+#[test]
+fn nothing_is_left_out_of_a_database_that_is_well() {
+    let (bench, _) = full();
+    bench.done("export a.db out.csv --skip-damaged");
+    assert_eq!(bench.read("out.csv"), rows(2000));
+}
+
+#[test]
+fn a_damaged_long_value_is_left_out_alone() {
+    let bench = Bench::with_database("--key text --value text --size 8MiB");
+    bench.write("rows.csv", format!("key,value\na,1\nb,{}\nc,3\n", "long ".repeat(20_000)));
+    bench.done("import a.db rows.csv");
+    let bytes = fs::read(bench.path("a.db")).unwrap();
+    let last = bytes.windows(PAGE).rposition(|page| page.starts_with(b"long long ")).unwrap();
+    flip(&bench, last as u64 + 1000);
+    assert!(complaint(&bench.command(&["check", "a.db"]).output().unwrap(), 1).contains("a.db"));
+    let error = bench.failed("export a.db out.csv --skip-damaged");
+    assert!(error.contains("1 long value can't be read"), "{error}");
+    assert_eq!(bench.read("out.csv"), "key,value\na,1\nc,3\n");
+}
+
+#[test]
+fn a_damaged_beginning_is_told_or_repaired() {
+    for place in [0, 9, 40, 100, 4096, 4140] {
+        let (bench, _) = full();
+        flip(&bench, place);
+        let output = bench.command(&["check", "a.db"]).output().unwrap();
+        match output.status.code() {
+            Some(0) => assert_eq!(bench.done("export a.db - --quiet"), rows(2000), "{place}"),
+            _ => assert!(complaint(&output, 1).contains("a.db"), "{place}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_short_is_refused() {
+    let (bench, pages) = full();
+    for bytes in [0, 1, 4096, 4097, pages[2]] {
+        let file = fs::File::options().write(true).open(bench.path("a.db")).unwrap();
+        file.set_len(bytes).unwrap();
+        for line in ["get a.db key000000", "check a.db", "scan a.db", "put a.db a b"] {
+            let error = bench.failed(line);
+            assert!(error.contains("a.db"), "{line} of {bytes} bytes: {error}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `import`.
+
+use std::io::Write;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use crate::bench::{Bench, complaint, rows, text};
+
+const TEXTS: &str = "--key text --value text";
+
+/// Exports `a.db` as CSV.
+fn exported(bench: &Bench) -> String {
+    bench.done("export a.db - --quiet")
+}
+
+#[test]
+fn rows_go_in_and_come_out_in_order() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("rows.csv", "key,value\nb,2\na,1\nc,\"3, and \"\"more\"\"\nin two lines\"\n");
+    bench.done("import a.db rows.csv");
+    let expected = "key,value\na,1\nb,2\nc,\"3, and \"\"more\"\"\nin two lines\"\n";
+    assert_eq!(exported(&bench), expected);
+    assert_eq!(bench.names(), ["a.db", "rows.csv"]);
+}
+
+#[test]
+fn of_several_rows_with_one_key_the_last_counts_whatever_the_buffer() {
+    let bench = Bench::with_database(TEXTS);
+    let row = |number: usize| format!("k{},{number}\n", number * 7 % 500);
+    let all: String = (0..5000).map(row).collect();
+    bench.write("rows.csv", format!("key,value\n{all}"));
+    bench.done("import a.db rows.csv --buffer 1KiB");
+    let mut expected = std::collections::BTreeMap::new();
+    for line in all.lines() {
+        let (key, value) = line.split_once(',').unwrap();
+        expected.insert(key, value);
+    }
+    let expected: String =
+        expected.into_iter().map(|(key, value)| format!("{key},{value}\n")).collect();
+    assert_eq!(exported(&bench), format!("key,value\n{expected}"));
+}
+
+#[test]
+fn standard_input_is_read_to_its_end() {
+    let bench = Bench::with_database(TEXTS);
+    let output = bench.fed(&["import", "a.db", "-"], rows(3000).as_bytes());
+    assert!(output.status.success());
+    assert!(text(&output.stderr).contains("3,000 rows imported"));
+    assert_eq!(exported(&bench), rows(3000));
+    let lines = "{\"key\":\"x\",\"value\":\"y\"}\n\n{\"value\":1,\"key\":2}\n";
+    let json =
+        bench.fed(&["import", "a.db", "-", "--format", "jsonl", "--quiet"], lines.as_bytes());
+    assert!(json.status.success() && json.stderr.is_empty());
+    assert_eq!(bench.done("get a.db x"), "y\n");
+    assert_eq!(bench.done("get a.db 2"), "1\n");
+}
+
+#[test]
+fn columns_are_chosen_by_name_and_number() {
+    let bench = Bench::new();
+    bench.output(&["create", "a.db", "--key", "tuple(text,u64)", "--value", "tuple(i64,f64)"]);
+    bench.write("rows.csv", "\u{FEFF}delay,tail,speed\n-3,N1,1.5\n7,N2,2\n");
+    bench.done("import a.db rows.csv --key tail,@row --value delay,speed");
+    let json = bench.json("scan a.db");
+    assert_eq!(json[1], serde_json::json!({ "key": ["N2", 1], "value": [7, 2.0] }));
+    bench.write("bare.csv", "9,N3,8,0.5\n");
+    bench.done("import a.db bare.csv --no-header --key 2,3 --value 1,4");
+    let found = bench.output(&["get", "a.db", r#"["N3",8]"#]);
+    assert_eq!(found, "[9,0.5]\n");
+    bench.write("arrays.csv", "k,v\n\"[\"\"N4\"\",1]\",\"[1,2]\"\n");
+    bench.done("import a.db arrays.csv");
+    assert_eq!(bench.output(&["get", "a.db", r#"["N4",1]"#]), "[1,2.0]\n");
+}
+
+#[test]
+fn the_shipped_departures_are_read_compressed() {
+    let bench = Bench::with_database("--key tuple(text,time,u64) --value text");
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/nyc_weather_2013.csv.zst");
+    bench.done(&format!("import a.db {data} --key origin,time_hour,@row --value temp"));
+    assert_eq!(bench.json("stat a.db")["entries"], 26_115);
+    assert!(bench.done("check a.db").contains("all is well"));
+}
+
+#[test]
+fn a_bad_row_is_named_and_the_rows_before_it_are_in() {
+    for (kind, bad, word) in [
+        ("u64", "seven,x\n", "seven"),
+        ("u64", "7\n", "1 fields where the first line has 2"),
+        ("u64", "-7,x\n", "-7"),
+        ("time", "2013-02-30T00:00:00Z,x\n", "2013-02-30"),
+        ("text", "\u{0}", "1 fields"),
+    ] {
+        let bench = Bench::with_database(&format!("--key {kind} --value text"));
+        let good = if kind == "time" { "2013-01-01T00:00:00Z" } else { "5" };
+        bench.write("rows.csv", format!("key,value\n{good},first\n{bad}\n{good},last\n"));
+        let error = bench.failed("import a.db rows.csv");
+        assert!(error.contains("rows.csv, line 3") && error.contains(word), "{kind}: {error}");
+        assert!(error.contains("the first 1 row is imported for good"), "{error}");
+        assert_eq!(bench.done(&format!("get a.db {good}")), "first\n");
+        // Mended, it goes on where it stopped.
+        bench.write("rows.csv", format!("key,value\n{good},first\n{good},last\n"));
+        let resumed = bench.command(&["import", "a.db", "rows.csv", "--resume"]).output().unwrap();
+        assert!(text(&resumed.stderr).contains("behind row 1"), "{}", text(&resumed.stderr));
+        assert_eq!(bench.done(&format!("get a.db {good}")), "last\n");
+        assert_eq!(bench.names(), ["a.db", "rows.csv"]);
+    }
+}
+
+#[test]
+fn rows_of_bytes_that_are_no_text_go_in_unless_text_is_wanted() {
+    let bench = Bench::with_database("");
+    bench.write("rows.csv", b"key,value\n\xFF\x80,\x01\x00\n");
+    bench.done("import a.db rows.csv");
+    assert_eq!(bench.output(&["get", "a.db", r"\xff\x80"]), "\\x01\\x00\n");
+    let texts = Bench::with_database(TEXTS);
+    texts.write("rows.csv", b"key,value\n\xFF\x80,x\n");
+    assert!(texts.failed("import a.db rows.csv").contains("line 2"));
+}
+
+#[test]
+fn an_input_that_is_none_is_refused() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("empty.csv", "");
+    assert!(bench.failed("import a.db empty.csv").contains("empty"));
+    bench.write("three.csv", "station,time,temp\na,b,c\n");
+    assert!(bench.wrong("import a.db three.csv").contains("station, time, temp"));
+    let near = bench.wrong("import a.db three.csv --key statoin --value temp");
+    assert!(near.contains("did you mean station?"), "{near}");
+    let count = bench.wrong("import a.db three.csv --key station,time --value temp");
+    assert!(count.contains("2 columns") && count.contains("text"), "{count}");
+    assert!(bench.failed("import a.db no.csv").contains("no.csv"));
+    assert!(bench.failed("import a.db .").contains("folder"));
+    assert!(bench.wrong("import a.db a.db").contains("the database itself"));
+    assert!(bench.wrong("import a.db three.csv --buffer 2GiB").contains("1GiB"));
+    assert!(bench.wrong("import a.db three.csv --format xml").contains("jsonl"));
+    bench.write("bad.jsonl", "{\"key\":\"a\",\"value\":\"b\"}\n[1]\n");
+    assert!(bench.failed("import a.db bad.jsonl").contains("line 2: this is no JSON object"));
+    bench.write("torn.jsonl", "{\"key\":");
+    assert!(bench.failed("import a.db torn.jsonl --quiet").contains("line 1: this is no JSON"));
+    bench.write("less.jsonl", "{\"key\":\"a\"}\n");
+    assert!(bench.failed("import a.db less.jsonl --quiet").contains("value"));
+    bench.write("torn.zst", b"\x28\xB5\x2F\xFD\x00\x00");
+    bench.failed("import a.db torn.zst --quiet");
+    assert!(bench.done("check a.db").contains("all is well"));
+}
+
+#[test]
+fn a_file_without_lines_does_not_fill_the_memory() {
+    let bench = Bench::with_database(TEXTS);
+    let error = bench.failed("import a.db /dev/zero");
+    assert!(error.contains("64 MiB"), "{error}");
+}
+
+#[test]
+fn a_row_that_the_database_cannot_take_is_named() {
+    let bench = Bench::with_database(TEXTS);
+    let long = "k".repeat(5000);
+    bench.write("rows.csv", format!("key,value\na,1\nb,2\n{long},3\nc,4\n"));
+    let error = bench.failed("import a.db rows.csv");
+    assert!(error.contains("line 4") && error.contains("import again"), "{error}");
+    bench.write("rows.csv", format!("key,value\na,1\nb,{}\n", "v".repeat(2_000_000)));
+    bench.done("import a.db rows.csv");
+    assert_eq!(bench.json("stat a.db")["entries"], 3);
+    assert_eq!(bench.done("get a.db c"), "4\n");
+}
+
+/// Waits until the import in `child` has called rows safe.
+fn wait_for_bookmark(bench: &Bench, child: &mut Child) {
+    for _ in 0..6000 {
+        if bench.path("a.db.import").exists() {
+            return;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "the import ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("no row was ever safe");
+}
+
+/// An import out of a pipe that has got `input`, and calls some of it safe.
+fn begun(bench: &Bench, input: &str) -> Child {
+    let line = ["import", "a.db", "-", "--buffer", "64KiB"];
+    let mut child = bench.start(&line);
+    child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
+    wait_for_bookmark(bench, &mut child);
+    child
+}
+
+#[test]
+fn a_killed_import_goes_on_where_it_was() {
+    let bench = Bench::with_database(TEXTS);
+    let all = rows(20_000);
+    let mut child = begun(&bench, &all[..all.len() / 2]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(bench.done("check a.db").contains("all is well"));
+    let safe: serde_json::Value = serde_json::from_str(&bench.read("a.db.import")).unwrap();
+    let safe = safe["rows"].as_u64().unwrap() as usize;
+    assert!(safe > 0 && exported(&bench).starts_with(&rows(safe)), "{safe}");
+
+    bench.write("other.csv", all.replace("value of 7\n", "value of 8\n"));
+    let other = bench.failed("import a.db other.csv --resume");
+    assert!(other.contains("not those that were imported"), "{other}");
+    bench.write("rows.csv", &all);
+    bench.done("import a.db rows.csv --resume");
+    assert_eq!(exported(&bench), all);
+    assert!(!bench.path("a.db.import").exists());
+}
+
+#[test]
+fn ctrl_c_ends_an_import_and_says_how_it_goes_on() {
+    let bench = Bench::with_database(TEXTS);
+    let all = rows(20_000);
+    let mut child = begun(&bench, &all[..all.len() / 2]);
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.unwrap().success());
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    let error = complaint(&output, 1);
+    assert!(error.contains("Ctrl-C") && error.contains("--resume"), "{error}");
+    bench.write("rows.csv", &all);
+    // Without --resume it begins anew, which comes to the same.
+    let anew = bench.command(&["import", "a.db", "rows.csv"]).output().unwrap();
+    assert!(text(&anew.stderr).contains("begins anew"), "{}", text(&anew.stderr));
+    assert_eq!(exported(&bench), all);
+}
+
+#[test]
+fn a_rollback_is_nothing_that_an_import_goes_on_from() {
+    let bench = Bench::with_database(TEXTS);
+    bench.done("checkpoint a.db empty");
+    bench.write("rows.csv", "key,value\na,1\nb\n");
+    bench.failed("import a.db rows.csv");
+    assert!(bench.path("a.db.import").exists());
+    bench.done("rollback a.db empty");
+    assert!(!bench.path("a.db.import").exists());
+    bench.write("rows.csv", "key,value\na,1\nb,2\n");
+    bench.done("import a.db rows.csv --resume");
+    assert_eq!(exported(&bench), "key,value\na,1\nb,2\n");
+}
+
+#[test]
+fn a_full_database_keeps_what_it_has_and_can_be_emptied() {
+    let bench = Bench::with_database("--key text --value text --size 2MiB");
+    bench.write("rows.csv", rows(100_000));
+    let error = bench.failed("import a.db rows.csv --buffer 256KiB");
+    assert!(error.contains("room") || error.contains("full"), "{error}");
+    let safe: serde_json::Value = serde_json::from_str(&bench.read("a.db.import")).unwrap();
+    let safe = safe["rows"].as_u64().unwrap() as usize;
+    assert!(safe > 1000 && exported(&bench).starts_with(&rows(safe)), "{safe}");
+    assert!(bench.done("check a.db").contains("all is well"));
+    bench.failed("put a.db x --input rows.csv");
+    for key in ["key000000", "key000001", "key000002"] {
+        bench.done(&format!("delete a.db {key}"));
+        assert_eq!(bench.command(&["get", "a.db", key]).output().unwrap().status.code(), Some(1));
+    }
+    assert!(bench.done("check a.db").contains("all is well"));
+}

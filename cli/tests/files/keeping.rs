@@ -1,0 +1,141 @@
+//! `checkpoint`, `checkpoints`, `rollback`, `forget`, `compact`, `convert` and `stat`.
+
+use crate::bench::{Bench, rows, text};
+
+const TEXTS: &str = "--key text --value text";
+
+#[test]
+fn a_database_goes_back_to_what_a_checkpoint_kept() {
+    let bench = Bench::with_database(TEXTS);
+    assert_eq!(bench.done("checkpoints a.db"), "");
+    bench.done("put a.db apple red");
+    bench.done("checkpoint a.db one");
+    bench.done("put a.db apple green");
+    bench.done("put a.db pear yellow");
+    bench.done("checkpoint a.db two");
+    bench.done("delete a.db apple");
+    let listed = bench.json("checkpoints a.db");
+    assert_eq!((&listed[0]["name"], &listed[1]["name"]), (&"one".into(), &"two".into()));
+    assert!(listed[0]["id"].as_u64() < listed[1]["id"].as_u64());
+    bench.done("rollback a.db two");
+    assert_eq!(bench.done("scan a.db"), "apple\tgreen\npear\tyellow\n");
+    bench.done("rollback a.db one");
+    assert_eq!(bench.done("scan a.db"), "apple\tred\n");
+    let gone = bench.failed("rollback a.db two");
+    assert!(gone.contains("no checkpoint \"two\""), "{gone}");
+    assert!(bench.failed("forget a.db on").contains("did you mean one?"));
+    let taken = bench.failed("checkpoint a.db one");
+    assert!(taken.contains("name"), "{taken}");
+    bench.done("forget a.db one");
+    assert_eq!(bench.json("checkpoints a.db"), serde_json::json!([]));
+    assert!(bench.failed("rollback a.db one").contains("none at all"));
+    assert!(bench.done("check a.db").contains("all is well"));
+}
+
+#[test]
+fn names_of_checkpoints_are_1_to_64_bytes() {
+    let bench = Bench::with_database("");
+    let long = "x".repeat(65);
+    for name in ["", &long] {
+        let output = bench.command(&["checkpoint", "a.db", name]).output().unwrap();
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{name}");
+        assert!(text(&output.stderr).starts_with("error: a.db"), "{}", text(&output.stderr));
+    }
+    bench.done(&format!("checkpoint a.db {}", "x".repeat(64)));
+    bench.output(&["checkpoint", "a.db", "two words"]);
+    assert_eq!(bench.json("checkpoints a.db").as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn compacting_gives_room_back_and_keeps_the_entries() {
+    let bench = Bench::with_database(TEXTS);
+    // In another order than that of the keys, which leaves pages half full.
+    let all = rows(30_000);
+    let lines: Vec<&str> = all.lines().skip(1).collect();
+    let mixed = |place: usize| lines[place * 7919 % lines.len()].to_owned() + "\n";
+    let mixed: String = (0..lines.len()).map(mixed).collect();
+    bench.write("rows.csv", format!("key,value\n{mixed}"));
+    bench.done("import a.db rows.csv --buffer 256KiB");
+    bench.done("checkpoint a.db one");
+    let kept = bench.failed("compact a.db");
+    assert!(kept.contains("1 named checkpoint") && kept.contains("forget"), "{kept}");
+    bench.done("forget a.db one");
+    let before = bench.json("stat a.db");
+    bench.done("compact a.db");
+    let after = bench.json("stat a.db");
+    let pages = |stat: &serde_json::Value| stat["live_pages"].as_u64().unwrap();
+    assert!(pages(&after) < pages(&before), "{before} {after}");
+    assert_eq!(after["entries"], 30_000);
+    assert_eq!((&after["key"], &after["durability"]), (&"text".into(), &"batch".into()));
+    assert_eq!(bench.done("export a.db - --quiet"), rows(30_000));
+    assert_eq!(bench.names(), ["a.db", "rows.csv"]);
+}
+
+#[test]
+fn a_database_is_converted_to_another_tree_and_onto_a_chip() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("rows.csv", rows(3000));
+    bench.done("import a.db rows.csv");
+    bench.done("convert a.db b.db --tree b-plus:fill=70 --page 1KiB --durability every");
+    let stat = bench.json("stat b.db");
+    assert_eq!((&stat["page_bytes"], &stat["durability"]), (&1024.into(), &"every".into()));
+    assert_eq!((&stat["key"], &stat["value"]), (&"text".into(), &"text".into()));
+    bench.done("convert b.db nand-file:c.db --chip winbond-w25n01gv:blocks=128");
+    assert_eq!(bench.json("stat c.db")["health"]["blocks"], 128);
+    for name in ["b.db", "c.db"] {
+        assert!(bench.done(&format!("check {name}")).contains("all is well"));
+        assert_eq!(bench.done(&format!("export {name} - --quiet")), rows(3000));
+    }
+    assert!(bench.failed("convert a.db b.db").contains("--overwrite"));
+    bench.done("convert a.db b.db --overwrite");
+    assert!(bench.wrong("convert a.db ./a.db --overwrite").contains("the database itself"));
+    assert!(bench.failed("convert a.db d.db --size 64KiB").contains("d.db"));
+    assert!(bench.wrong("convert a.db d.db --tree b-pls").contains("b-plus"));
+    assert_eq!(bench.names(), ["a.db", "b.db", "c.db", "rows.csv"]);
+}
+
+#[test]
+fn stat_tells_of_recovery_and_size() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("rows.csv", rows(5000));
+    bench.done("import a.db rows.csv");
+    let stat = bench.json("stat a.db");
+    assert_eq!(stat["entries"], 5000);
+    assert!(stat["health"].is_null());
+    for field in ["journal_bytes_most", "undo_bytes_most", "file_bytes", "live_pages", "height"] {
+        assert!(stat[field].as_u64().unwrap() > 0, "{field}: {stat}");
+    }
+    let most = |field: &str| stat[field].as_u64().unwrap();
+    assert!(most("journal_bytes") <= most("journal_bytes_most"));
+    assert!(most("memory_bytes") <= 1 << 20);
+    let parts = stat["memory"].as_object().unwrap().values();
+    assert_eq!(parts.map(|part| part.as_u64().unwrap()).sum::<u64>(), most("memory_bytes"));
+    assert!(bench.json("stat a.db --no-count")["entries"].is_null());
+    let table = bench.done("stat a.db");
+    assert!(table.contains("entries          5,000\n"), "{table}");
+    assert!(!table.contains("bad blocks"), "{table}");
+}
+
+#[test]
+fn stat_shows_the_health_of_a_chip() {
+    let bench = Bench::new();
+    let chip = "winbond-w25n01gv:blocks=64,endurance=1000";
+    bench.done(&format!("create nand-file:a.db --chip {chip} {TEXTS}"));
+    bench.write("rows.csv", rows(20_000));
+    bench.done("import a.db rows.csv --buffer 32KiB");
+    let health = bench.json(&format!("stat a.db --chip {chip}"))["health"].clone();
+    assert_eq!((&health["blocks"], &health["bad_blocks"]), (&64.into(), &0.into()));
+    assert_eq!((&health["bits_corrected"], &health["endurance"]), (&0.into(), &1000.into()));
+    let erases = |field: &str| health[field].as_f64().unwrap();
+    assert!(erases("erases_least") <= erases("erases_mean"), "{health}");
+    assert!(erases("erases_mean") <= erases("erases_most"), "{health}");
+    let life = 100.0 * (1.0 - erases("erases_most") / 1000.0);
+    assert!((erases("life_left_percent") - life).abs() < 1e-9 && life < 100.0, "{health}");
+    let table = bench.done(&format!("stat a.db --chip {chip}"));
+    for word in ["bad blocks       0 of 64", "erases a block", "bits corrected", "expected life"] {
+        assert!(table.contains(word), "{table}");
+    }
+    assert!(bench.json("stat a.db")["health"]["life_left_percent"].is_null());
+    assert!(bench.wrong("stat a.db --chip winbond-w25n01g").contains("winbond-w25n01gv"));
+    assert!(bench.failed("compact a.db").contains("plain file"));
+}

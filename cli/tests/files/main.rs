@@ -1,0 +1,11 @@
+//! The file commands from outside, each in a process of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bench;
+mod damage;
+mod entries;
+mod export;
+mod import;
+mod keeping;
+mod refusals;

@@ -1,0 +1,134 @@
+//! What is no database, is in use, or is not in the grammar.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use db::{Database, OpenOptions};
+
+use crate::bench::{Bench, complaint, rows};
+
+/// Every command on a database, with what it needs beside the file.
+const COMMANDS: [&str; 15] = [
+    "put FILE k v",
+    "get FILE k",
+    "delete FILE k",
+    "scan FILE",
+    "import FILE rows.csv",
+    "export FILE out.csv",
+    "export FILE out.csv --skip-damaged",
+    "stat FILE",
+    "check FILE",
+    "compact FILE",
+    "convert FILE new.db",
+    "checkpoint FILE one",
+    "checkpoints FILE",
+    "rollback FILE one",
+    "forget FILE one",
+];
+
+#[test]
+fn what_is_no_database_is_never_changed() {
+    let bench = Bench::new();
+    bench.write("rows.csv", rows(3));
+    bench.write("text", "not a database\n".repeat(10_000));
+    bench.write("zeros", vec![0; 1 << 20]);
+    bench.write("empty", "");
+    fs::create_dir(bench.path("folder")).unwrap();
+    for name in ["text", "zeros", "empty", "folder", "missing", "/dev/null", "missing/a.db"] {
+        for command in COMMANDS {
+            let error = bench.failed(&command.replace("FILE", name));
+            assert!(error.contains(name), "{command} of {name}: {error}");
+        }
+    }
+    assert_eq!(bench.read("text"), "not a database\n".repeat(10_000));
+    assert_eq!(fs::read(bench.path("zeros")).unwrap(), vec![0; 1 << 20]);
+    assert_eq!(bench.names(), ["empty", "folder", "rows.csv", "text", "zeros"]);
+}
+
+#[test]
+fn nothing_is_overwritten_without_being_asked_for() {
+    let bench = Bench::with_database("");
+    bench.done("put a.db k v");
+    bench.write("text", "precious");
+    for name in ["a.db", "text"] {
+        assert!(bench.failed(&format!("create {name}")).contains("--overwrite"));
+        assert!(bench.failed(&format!("create nand-file:{name}")).contains("--overwrite"));
+    }
+    assert_eq!(bench.read("text"), "precious");
+    assert_eq!(bench.done("get a.db k"), "v\n");
+    bench.done("create text --overwrite");
+    assert_eq!(bench.done("scan text"), "");
+    fs::create_dir(bench.path("folder")).unwrap();
+    bench.failed("create folder --overwrite");
+    bench.failed("create missing/a.db");
+    assert_eq!(bench.names(), ["a.db", "folder", "text"]);
+}
+
+#[test]
+fn a_database_in_use_is_left_alone() {
+    let bench = Bench::with_database("");
+    bench.done("put a.db k v");
+    bench.write("rows.csv", rows(3));
+    let held = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    for command in COMMANDS {
+        let error = bench.failed(&command.replace("FILE", "a.db"));
+        assert!(error.contains("in use by another process"), "{command}: {error}");
+    }
+    assert!(bench.failed("create a.db --overwrite").contains("in use"));
+    held.close().unwrap();
+    assert_eq!(bench.done("get a.db k"), "v\n");
+    assert_eq!(bench.names(), ["a.db", "rows.csv"]);
+}
+
+#[test]
+fn readers_do_not_disturb_each_other() {
+    let bench = Bench::with_database("");
+    bench.done("put a.db k v");
+    let held = Database::open_read_only(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    for line in ["get a.db k", "scan a.db", "stat a.db", "check a.db", "checkpoints a.db"] {
+        bench.done(line);
+    }
+    assert!(bench.failed("put a.db k w").contains("in use"));
+    drop(held);
+}
+
+#[test]
+fn options_that_cannot_be_used_are_wrong_usage() {
+    let bench = Bench::new();
+    for (line, word) in [
+        ("create a.db --tree b-pls", "did you mean \"b-plus\"?"),
+        ("create a.db --tree b-plus:nodes=1", "node"),
+        ("create a.db --key txt", "tuple(TYPE,...)"),
+        ("create a.db --value tuple(text", "tuple(TYPE,...)"),
+        ("create a.db --page 3000", "multiple"),
+        ("create a.db --page 0", "nodes of 0 bytes"),
+        ("create a.db --page 99999999999", "--page"),
+        ("create a.db --memory-total 4KiB", "--memory-total"),
+        ("create a.db --durability always", "every"),
+        ("create a.db --chip winbond-w25n01gv", "nand-file:PATH"),
+        ("create a.db --ftl page-map", "nand-file:PATH"),
+        ("create nand-file:a.db --chip winbond-w25n01g", "winbond-w25n01gv"),
+        ("create nand-file:a.db --chip winbond-w25n01gv:block=3", "blocks"),
+        ("create nand-file:a.db --ftl page-mop", "page-map"),
+        ("create", "FILE"),
+        ("put a.db k", "VALUE"),
+        ("get a.db", "KEY"),
+        ("scan a.db --limit many", "--limit"),
+        ("rollback a.db", "NAME"),
+        ("checkpoints a.db --format csv", "table"),
+        ("puts a.db k v", "put"),
+    ] {
+        let error = bench.wrong(line);
+        assert!(error.contains(word), "{line}: {error}");
+    }
+    assert!(bench.failed("create a.db --size 4KiB").contains("too small"));
+    assert!(bench.names().is_empty());
+}
+
+#[test]
+fn arguments_that_are_no_text_are_refused() {
+    let bench = Bench::with_database("");
+    let mut command = bench.command(&["get", "a.db"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"\xFF"));
+    assert!(complaint(&command.output().unwrap(), 2).contains("UTF-8"));
+}

@@ -1,0 +1,71 @@
+//! A history that contains everything: it fills leaves until one splits, empties them until two
+//! merge, makes a checkpoint, and writes until a block is reclaimed.
+
+use super::actions::{Action, Actor};
+use super::cell::Cell;
+use super::truth::World;
+use super::witness::Witness;
+
+/// Keys that scripts use beside those of other histories.
+pub(super) const FRESH_KEYS: u32 = 4000;
+
+/// Batches that split leaves before the first that merges some: where pages share sectors, not
+/// every merge shows.
+const SPLITS: u64 = 4;
+
+/// Keys of a batch, at most: far less than what is refused for want of room.
+const STEP_MOST: u32 = 32;
+
+/// Where a script stands.
+pub(super) struct Script {
+    impossible: Vec<&'static str>,
+    /// The first key that no other history uses.
+    fresh: u32,
+    /// Keys of one batch.
+    step: u32,
+    /// Fresh keys that are in the index.
+    filled: u32,
+    /// True if enough was filled.
+    merges_are_due: bool,
+    /// Steps since nothing was missing but reclamations.
+    writes: u32,
+}
+
+impl Script {
+    pub(super) fn new(cell: &Cell, keys: u32) -> Self {
+        let impossible = cell.impossible();
+        let step = cell.neighbours_most().min(STEP_MOST);
+        Script { impossible, fresh: keys, step, filled: 0, merges_are_due: false, writes: 0 }
+    }
+
+    /// What comes next in an index that holds `world`, after what `witness` counts.
+    pub(super) fn next(
+        &mut self,
+        actor: &mut Actor<'_>,
+        world: &World,
+        witness: &Witness,
+    ) -> Action {
+        // What is kept may leave no room.
+        if let Some(kept) = world.kept.first() {
+            return Action::Forget(kept.name.clone());
+        }
+        let lacks = witness.lacks(&self.impossible);
+        if witness.splits < SPLITS && !self.merges_are_due && self.filled + self.step <= FRESH_KEYS
+        {
+            let first = self.fresh + self.filled;
+            self.filled += self.step;
+            return Action::Update(actor.side_by_side(first..first + self.step, false));
+        }
+        self.merges_are_due = true;
+        if (lacks.contains(&"merges") || lacks.contains(&"deletes")) && self.filled > 0 {
+            self.filled = self.filled.saturating_sub(self.step);
+            let first = self.fresh + self.filled;
+            return Action::Update(actor.side_by_side(first..first + self.step, true));
+        }
+        self.writes += 1;
+        match self.writes % 2 {
+            1 => Action::Update(actor.side_by_side(self.writes..self.writes + 1, false)),
+            _ => Action::Checkpoint,
+        }
+    }
+}

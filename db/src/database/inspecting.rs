@@ -1,0 +1,113 @@
+//! What a database is, how it stands, and whether it is whole.
+
+use std::fmt::Display;
+
+use crate::encoding::Type;
+use crate::ground::Standing;
+use crate::{Database, FileSizes, Result, Stats, files};
+
+/// Looking at it.
+impl Database<'_> {
+    /// What the keys are, as the database was made.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options, encoding::Type};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// let fruit = Database::create(path, &Options::new().key(Type::Text))?;
+    /// assert_eq!(fruit.key_type(), &Type::Text);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn key_type(&self) -> &Type {
+        &self.standing.label.key
+    }
+
+    /// What the values are, as the database was made.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options, encoding::Type};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// let fruit = Database::create(path, &Options::new())?;
+    /// assert_eq!(fruit.value_type(), &Type::Bytes);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn value_type(&self) -> &Type {
+        &self.standing.label.value
+    }
+
+    /// How the database stands.
+    ///
+    /// # Errors
+    /// The system can't measure the file.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Durability, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// assert_eq!(fruit.stats()?.recovery.durability, Durability::Batch);
+    /// # Ok(()) }
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        let Standing { index, tree, page_bytes, label, driver_bytes, health, .. } = &self.standing;
+        let sizes = self.path.as_deref().map(files::sizes).transpose()?;
+        let statistics = index.statistics();
+        Ok(Stats {
+            tree,
+            key: label.key.clone(),
+            value: label.value.clone(),
+            page_bytes: *page_bytes,
+            height: statistics.height,
+            live_pages: statistics.live_pages,
+            memory: statistics.memory,
+            driver_bytes: *driver_bytes,
+            memory_peak: statistics.memory_peak,
+            recovery: index.recovery(),
+            checkpoints: index.checkpoints().to_vec(),
+            file: sizes.map(|(taken, capacity)| FileSizes { taken, capacity }),
+            health: health.as_ref().map(|health| health.get()),
+        })
+    }
+
+    /// Verifies every page and every invariant; returns what is wrong, and where, one line each.
+    ///
+    /// # Errors
+    /// The device failed. Damage is a finding, not an error.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// assert!(fruit.check()?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub fn check(&mut self) -> Result<Vec<String>> {
+        let mut findings = Vec::new();
+        self.check_with(&mut |finding| findings.push(finding.to_string()))?;
+        Ok(findings)
+    }
+
+    /// Verifies every page and every invariant, and tells each finding as it comes: there can be
+    /// many.
+    ///
+    /// # Errors
+    /// As [`check`](Database::check).
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.check_with(&mut |finding| eprintln!("{finding}"))?;
+    /// # Ok(()) }
+    /// ```
+    pub fn check_with(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        Ok(self.standing.index.check(finding)?)
+    }
+}

@@ -1,0 +1,89 @@
+//! Named checkpoints.
+
+use index::{CheckpointId, NamedCheckpoint};
+
+use crate::{Database, Result};
+
+/// Named checkpoints.
+impl Database<'_> {
+    /// Keeps the present state under `name`, 1 to 64 bytes, to go back to. What is changed later
+    /// takes more room for as long as it is kept.
+    ///
+    /// # Errors
+    /// The name is taken or impossible, the durability is none, there is no room, or the device
+    /// failed.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.put("apple", "red")?;
+    /// fruit.checkpoint("harvest")?;
+    /// fruit.delete("apple")?;
+    /// fruit.rollback("harvest")?;
+    /// assert!(fruit.contains("apple")?);
+    /// fruit.forget("harvest")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn checkpoint(&mut self, name: &str) -> Result<CheckpointId> {
+        Ok(self.changing()?.checkpoint(Some(name))?)
+    }
+
+    /// The checkpoints that are kept, oldest first.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.checkpoint("harvest")?;
+    /// assert_eq!(fruit.checkpoints()[0].name, "harvest");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn checkpoints(&self) -> &[NamedCheckpoint] {
+        self.standing.index.checkpoints()
+    }
+
+    /// Goes back to the state that was kept under `name`. All that came after it is gone, later
+    /// checkpoints included; `name` stays, and so do the checkpoints that were kept with it then:
+    /// those that were forgotten since come back.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.checkpoint("empty")?;
+    /// fruit.put("apple", "red")?;
+    /// fruit.rollback("empty")?;
+    /// assert_eq!(fruit.count()?, 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn rollback(&mut self, name: &str) -> Result<()> {
+        Ok(self.changing()?.roll_back(name)?)
+    }
+
+    /// Keeps the state called `name` no longer.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.checkpoint("empty")?;
+    /// fruit.forget("empty")?;
+    /// assert!(fruit.checkpoints().is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub fn forget(&mut self, name: &str) -> Result<()> {
+        Ok(self.changing()?.forget(name)?)
+    }
+}

@@ -1,0 +1,188 @@
+//! Making and opening databases.
+
+use std::path::Path;
+
+use device::Medium;
+
+use super::Access;
+use crate::files::{self, Site, Temporary};
+use crate::ground::{Ground, Standing};
+use crate::{Database, OpenOptions, Options, Result};
+
+/// Making and opening.
+impl Database<'static> {
+    /// Makes a database in a file, or on a block device that may be overwritten, and opens it.
+    ///
+    /// A file is made under another name beside it and gets its own when it is whole.
+    ///
+    /// # Errors
+    /// Something exists there already that [`Options::overwrite`] does not give up; the options
+    /// can't be used; the system refuses.
+    ///
+    /// ```
+    /// use flashtree::{Database, Error, Options};
+    ///
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// Database::create(&path, &Options::new())?.close()?;
+    /// let again = Database::create(&path, &Options::new());
+    /// assert!(matches!(again, Err(Error::Exists { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        Self::create_filled(path.as_ref(), options, |_| Ok(()))
+    }
+
+    /// Makes a database that has its name only when `fill` is done with it.
+    pub(crate) fn create_filled(
+        path: &Path,
+        options: &Options,
+        fill: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<Self> {
+        let path = files::absolute(path)?;
+        let site = Site::look(&path, options.overwrite)?;
+        if let Site::BlockDevice(bytes) = site {
+            let ground = files::make_on_block_device(&path, bytes, options)?;
+            let mut made = Database::over(ground.create(options)?, &path);
+            fill(&mut made)?;
+            return Ok(made);
+        }
+        let temporary = Temporary::beside(&path)?;
+        let mut made = Database::make(temporary.path(), options)?;
+        fill(&mut made)?;
+        // From here on it is opened as it stands in the file.
+        made.settle()?;
+        temporary.publish(&path, matches!(site, Site::Taken(_)))?;
+        made.path = Some(path);
+        Ok(made)
+    }
+
+    /// Makes a database in a new file.
+    pub(crate) fn make(path: &Path, options: &Options) -> Result<Self> {
+        let ground = files::make(path, options)?;
+        Ok(Database::over(ground.create(options)?, path))
+    }
+
+    fn over(standing: Standing<'static>, path: &Path) -> Self {
+        Database { standing, path: Some(path.to_owned()), access: Access::Writing }
+    }
+
+    /// Opens the database in a file or on a block device. After a power cut, it comes back as its
+    /// durability says.
+    ///
+    /// # Errors
+    /// There is none, or something else; it is in use; it is damaged; the memory is too small; the
+    /// system refuses.
+    ///
+    /// ```
+    /// use flashtree::{Database, Error, OpenOptions, Options};
+    ///
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// # Database::create(&path, &Options::new())?.close()?;
+    /// let fruit = Database::open(&path, &OpenOptions::new())?;
+    /// let again = Database::open(&path, &OpenOptions::new());
+    /// assert!(matches!(again, Err(Error::InUse { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let path = files::absolute(path.as_ref())?;
+        let ground = files::open(&path, options)?;
+        Ok(Database::over(ground.open(options)?, &path))
+    }
+
+    /// Opens the database in a file for reading, beside others who read. Nothing at all is
+    /// written; so one that has to be recovered can't be opened like this.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open), or [`Error::NeedsRecovery`](crate::Error::NeedsRecovery).
+    ///
+    /// ```
+    /// use flashtree::{Database, Error, OpenOptions, Options};
+    ///
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// # Database::create(&path, &Options::new())?.close()?;
+    /// let mut fruit = Database::open_read_only(&path, &OpenOptions::new())?;
+    /// let another = Database::open_read_only(&path, &OpenOptions::new())?;
+    /// assert!(matches!(fruit.put("apple", "red"), Err(Error::ReadOnly)));
+    /// # Ok(()) }
+    /// ```
+    pub fn open_read_only(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let path = files::absolute(path.as_ref())?;
+        let standing = files::open_read_only(&path)?.open(options)?;
+        Ok(Database { standing, path: Some(path), access: Access::Reading })
+    }
+}
+
+impl<'d> Database<'d> {
+    /// Makes a database on a device, whatever that held before, and opens it. On a chip, a tree
+    /// that stands on sectors gets a translation layer: [`Options::ftl`].
+    ///
+    /// # Errors
+    /// The options can't be used, or the device failed.
+    ///
+    /// ```
+    /// use flashtree::{Database, Geometry, Medium, OpenOptions, Options};
+    /// use sim::SimulatedNand;
+    ///
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let costs = device::NandCosts::default();
+    /// let mut chip = SimulatedNand::new(Geometry::new(2048, 64, 256)?, costs);
+    /// let mut fruit = Database::create_on(Medium::Nand(Box::new(&mut chip)), &Options::new())?;
+    /// fruit.put("apple", "red")?;
+    /// fruit.close()?;
+    ///
+    /// let medium = Medium::Nand(Box::new(&mut chip));
+    /// let mut fruit = Database::open_on(medium, &OpenOptions::new())?;
+    /// assert!(fruit.contains("apple")?);
+    /// # Ok(()) }
+    /// ```
+    pub fn create_on(medium: Medium<'d>, options: &Options) -> Result<Self> {
+        let standing = Ground::new(medium, 0).create(options)?;
+        Ok(Database { standing, path: None, access: Access::Writing })
+    }
+
+    /// Opens the database on a device.
+    ///
+    /// # Errors
+    /// There is none, the memory is too small, or the device failed.
+    ///
+    /// ```
+    /// # use flashtree::{Database, Medium, OpenOptions, Options, SectorGeometry};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let costs = device::DiskCosts::default();
+    /// let mut disk = sim::SimulatedDisk::new(SectorGeometry::new(4096, 1000)?, costs);
+    /// let nothing = Database::open_on(Medium::Sectors(Box::new(disk)), &OpenOptions::new());
+    /// assert!(matches!(nothing, Err(flashtree::Error::NotADatabase { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn open_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
+        let standing = Ground::new(medium, 0).open(options)?;
+        Ok(Database { standing, path: None, access: Access::Writing })
+    }
+
+    /// Opens the database on a device for reading: nothing at all is written to it.
+    ///
+    /// # Errors
+    /// As [`open_on`](Database::open_on), or [`Error::NeedsRecovery`](crate::Error::NeedsRecovery).
+    ///
+    /// ```
+    /// # use flashtree::{Database, Medium, OpenOptions, Options, SectorGeometry};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let costs = device::DiskCosts::default();
+    /// let mut disk = sim::SimulatedDisk::new(SectorGeometry::new(4096, 1000)?, costs);
+    /// Database::create_on(Medium::Sectors(Box::new(&mut disk)), &Options::new())?.close()?;
+    /// let medium = Medium::Sectors(Box::new(disk));
+    /// let mut fruit = Database::open_read_only_on(medium, &OpenOptions::new())?;
+    /// assert!(!fruit.contains("apple")?);
+    /// # Ok(()) }
+    /// ```
+    pub fn open_read_only_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
+        let standing = Ground::new(medium, 0).read_only().open(options)?;
+        Ok(Database { standing, path: None, access: Access::Reading })
+    }
+}

@@ -1,0 +1,104 @@
+//! A process is killed while it compacts: the old file or the new one is there, whole.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod ground;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use flashtree::{Database, Error, OpenOptions, Options};
+use ground::{Model, compare};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The environment variable by which the compacting process is told its file.
+const PATH: &str = "FLASHTREE_TEST_PATH";
+
+const KILLS: u32 = 25;
+
+#[test]
+#[ignore = "the process that is killed"]
+fn compacts_again_and_again() {
+    let path = std::env::var_os(PATH).expect("the other test starts this");
+    loop {
+        Database::compact(&path, &OpenOptions::new()).unwrap();
+    }
+}
+
+/// A database with gaps, in a file.
+fn make(path: &Path) -> Model {
+    let options = Options::new().capacity(4 << 20).page_bytes(1024);
+    let mut database = Database::create(path, &options).unwrap();
+    let mut model = Model::new();
+    for number in 0..3000_u32 {
+        let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+        database.put(key, [number as u8; 40]).unwrap();
+        if number.is_multiple_of(3) {
+            database.delete(key).unwrap();
+        } else {
+            model.insert(key.to_vec(), vec![number as u8; 40]);
+        }
+    }
+    database.put("long", vec![5; 100_000]).unwrap();
+    model.insert(b"long".to_vec(), vec![5; 100_000]);
+    database.close().unwrap();
+    model
+}
+
+#[test]
+fn a_process_killed_while_it_compacts_leaves_the_old_file_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gaps.db");
+    let model = make(&path);
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let (mut replaced, mut left) = (0, 0);
+    for kill in 0..KILLS {
+        let before = fs::metadata(&path).unwrap().ino();
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "compacts_again_and_again", "--ignored", "--nocapture"])
+            .env(PATH, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(random.random_range(5_000..250_000)));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        replaced += u32::from(fs::metadata(&path).unwrap().ino() != before);
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let other = entry.unwrap().path();
+            if other != path {
+                left += 1;
+                fs::remove_file(other).unwrap();
+            }
+        }
+        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        compare(&mut database, &model, &format!("kill {kill}"));
+    }
+    println!("killed {KILLS} times: {replaced} new files, {left} half files beside the old one");
+    assert!(replaced + left > 0, "no kill came while it compacted");
+}
+
+/// The new file is made whole before it takes the name, so a folder in which nothing can be made
+/// keeps the old one.
+#[test]
+fn what_can_not_be_compacted_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gaps.db");
+    let model = make(&path);
+    let before = fs::read(&path).unwrap();
+    let little = OpenOptions::new().memory_total(70_000);
+    let refused = Database::compact(&path, &little);
+    assert!(matches!(refused, Err(Error::LittleMemory { have: 70_000, .. })), "{refused:?}");
+    assert!(fs::read(&path).unwrap() == before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    compare(&mut Database::open(&path, &OpenOptions::new()).unwrap(), &model, "as it was");
+}

@@ -1,0 +1,71 @@
+//! What is left of a database, read by whoever opens it.
+
+use contract::torture::truth::Found;
+use db::{Database, OpenOptions};
+use device::Medium;
+use proptest::sample::Index as Choice;
+
+use crate::memory::memory_of;
+
+/// What reading takes beside the memory budget, the tables of a translation layer and what is read.
+const BESIDE: u64 = 96 << 10;
+
+/// Opens a database by `open` and reads all of it, in no more memory than it may take; that
+/// is `memory` for caches and buffers, and what the device takes.
+///
+/// # Errors
+/// As the database.
+///
+/// # Panics
+/// It took more memory, or holds more than `most` entries.
+pub fn read_measured<'d>(
+    open: impl FnOnce() -> db::Result<Database<'d>>,
+    memory: u64,
+    most: usize,
+) -> db::Result<Found> {
+    let (peak, found) = memory_of(|| read(&mut open()?, most));
+    let held = found.as_ref().map_or(0, |found| {
+        found.entries.iter().map(|(key, value)| key.len() + value.len() + 64).sum::<usize>()
+    }) as u64;
+    let limit = memory + BESIDE + 4 * held;
+    assert!(peak <= limit, "{peak} bytes of memory, and {held} were read");
+    found
+}
+
+fn read(database: &mut Database<'_>, most: usize) -> db::Result<Found> {
+    let mut findings = 0_u32;
+    database.check_with(&mut |_| findings += 1)?;
+    let names = database.checkpoints().iter().map(|kept| kept.name.clone()).collect();
+    let mut entries = Vec::new();
+    for entry in database.all()? {
+        entries.push(entry?);
+        assert!(entries.len() <= most, "there are more than {most} entries");
+    }
+    for (key, _) in entries.iter().take(20) {
+        database.get(key)?;
+    }
+    Ok(Found { entries, names })
+}
+
+/// Opens what is on a medium, changes it, and closes it.
+///
+/// # Errors
+/// As the database.
+pub fn change(medium: Medium<'_>, memory: u64, after: &[Choice]) -> db::Result<()> {
+    let mut database = Database::open_on(medium, &OpenOptions::new().memory(memory))?;
+    let mut failed = Ok(());
+    for choice in after {
+        let number = choice.index(1 << 16) as u32;
+        let key = [&b"k"[..], &number.to_be_bytes()].concat();
+        let done = match number % 7 {
+            0..3 => database.put(&key, vec![7; number as usize % 3000]),
+            3 => database.delete(&key),
+            4 => database.checkpoint("fuzz").map(drop),
+            5 => database.sync(),
+            _ => database.rollback("fuzz"),
+        };
+        // A database that failed is asked on: it must refuse, not panic.
+        failed = failed.and(done);
+    }
+    failed.and(database.close())
+}

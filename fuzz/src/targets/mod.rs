@@ -1,0 +1,6 @@
+//! What is fuzzed.
+
+pub mod chips;
+pub mod databases;
+pub mod disks;
+pub mod files;
