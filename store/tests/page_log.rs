@@ -416,7 +416,7 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn nothing_is_lost_wherever_the_power_is_cut_and_whatever_is_refused() {
-    let cuts = std::env::var("CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(150);
+    let cuts = std::env::var("CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(500);
     for case in cases() {
         let witness = run(&case, cuts);
         println!(
