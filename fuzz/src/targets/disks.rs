@@ -114,11 +114,7 @@ fn read_measured(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::R
 
 fn read(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::Result<Found> {
     let mut index = image.cell.open(Box::new(disk))?;
-    let mut findings = 0_u32;
-    index.check(&mut |_| findings += 1)?;
-    if findings > 0 {
-        reach.note("finding");
-    }
+    index.check(&mut |finding| reach.note_finding(finding))?;
     let found = read_all(&mut *index, image.bytes.len() / 4)?;
     for (key, value) in &found.entries {
         let mut piece = [0; 32];
