@@ -116,10 +116,10 @@ pub const CHIPS: &[&str] = &[
 pub const FILES: &[&str] = &[
     "as an imitated chip, it is # bytes long, its chip takes #",
     "as an imitated chip, its header describes no chip: # pages in all: at most # can be addressed",
-    "as an imitated chip, its header describes no chip: a page of # bytes: it must be a power of two \
-     from # to #",
-    "as an imitated chip, its header describes no chip: a spare area of # bytes: it can't be larger \
-     than the page",
+    "as an imitated chip, its header describes no chip: a page of # bytes: it must be a power of \
+     two from # to #",
+    "as an imitated chip, its header describes no chip: a spare area of # bytes: it can't be \
+     larger than the page",
     "as an imitated chip, its header is damaged: checksum #, expected #",
     "as an imitated chip, its header says # for the order of programming",
     "db Damaged",
@@ -149,6 +149,7 @@ pub const LONG_RUNS: &[&str] = &[
     "header Version",
     // Changes of a tree whose pages were made up.
     "it is its own neighbour",
+    "it was on the free list, and it is in use",
     "it is full with one entry",
     "its keys are not above those of its left neighbour",
 ];

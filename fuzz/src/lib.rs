@@ -3,8 +3,8 @@
 //! - `tests/nodes.rs`: any bytes as a node, real ones and damaged ones, and rows of operations on
 //!   two nodes. What was accepted never makes the codec panic; two nodes are two ordered maps.
 //! - `tests/disks.rs`: disks with an index (closed, left open, cut in the middle of everything),
-//!   damaged in their anchors, journals, undo runs, nodes, or lists and long values. They give right
-//!   data or a typed error.
+//!   damaged in their anchors, journals, undo runs, nodes, or lists and long values. They give
+//!   right data or a typed error.
 //! - `tests/chips.rs`: chips with a database over every translation layer, damaged: the same.
 //! - `tests/files.rs`: plain files and imitated chips with a database, damaged: the same.
 //! - `tests/histories.rs`: batches, checkpoints, rollbacks and cuts, under every durability. What

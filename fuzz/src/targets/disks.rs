@@ -60,8 +60,8 @@ pub fn play(images: &[Image], case: &Case, kinds: &[Kind], reach: &Reach) -> Out
                 lost_anchor && image.earlier.iter().any(|world| is_world(&found, world));
             assert!(
                 is_right || is_earlier,
-                "wrong data in {image:?}: {} entries that never stood there together, names {:?}; the \
-                 worlds have {:?}; hit: {hit}",
+                "wrong data in {image:?}: {} entries that never stood there together, names {:?}; \
+                 the worlds have {:?}; hit: {hit}",
                 found.entries.len(),
                 found.names,
                 image.worlds.iter().map(|world| world.entries.len()).collect::<Vec<_>>(),
