@@ -21,7 +21,6 @@ pub const NODES: &[&str] = &[
 
 /// What damaged anchors and checkpoints lead to.
 pub const ANCHORS: &[&str] = &[
-    "store CorruptPage",
     "store DamagedJournal",
     "store DamagedPage",
     "store NodeSize",
@@ -41,7 +40,6 @@ pub const ANCHORS: &[&str] = &[
     "its root record names no page",
     "no anchor stands in its first two sectors",
     "the image of it in the undo run is damaged",
-    "the root counts fewer entries than there are",
     "they can't hold four entries",
     "they must be a multiple or a whole fraction of the device's page",
     "they must have 128 to 32768 bytes",
@@ -64,7 +62,6 @@ pub const TREES: &[&str] = &[
     "a slot points outside its cells",
     "it counts more entries than a node can hold",
     "it has no children",
-    "it is a page of another kind",
     "it is at another level",
     "it is named but was never allocated",
     "its cells do not add up",
@@ -103,12 +100,10 @@ pub const CHIPS: &[&str] = &[
     "db NotClosed",
     "db OtherLength",
     "device TooFewBlocks",
-    "device TooSmall",
     "device Uncorrectable",
     "no anchor stands in its first two sectors",
     "no translation layer stands on the chip",
     "store CorruptPage",
-    "store DamagedJournal",
     "store DamagedPage",
 ];
 
@@ -129,7 +124,6 @@ pub const FILES: &[&str] = &[
     "db NotClosed",
     "db OtherLength",
     "db OtherVersion",
-    "db Unknown",
 ];
 
 /// Every list.
@@ -142,6 +136,9 @@ pub const LONG_RUNS: &[&str] = &[
     "store Full",
     "db Full",
     "device Geometry",
+    "device TooSmall",
+    // The name of the tree in the root record.
+    "db Unknown",
     // The header of an imitated chip is as it should be, with too many pages.
     "header Pages",
     // An imitated chip that is cut off within its header.
@@ -149,6 +146,7 @@ pub const LONG_RUNS: &[&str] = &[
     "header Version",
     // Changes of a tree whose pages were made up.
     "it is its own neighbour",
+    "the root counts fewer entries than there are",
     "it was on the free list, and it is in use",
     "it is full with one entry",
     "its keys are not above those of its left neighbour",

@@ -63,7 +63,8 @@ impl Reach {
         self.note("finding");
     }
 
-    /// Fails if one of `wanted` was never seen: then the fuzzer has become blind there.
+    /// Fails if one of `wanted` was never seen: then the fuzzer has become blind there. Does
+    /// not fail where rounds were asked for by their number.
     ///
     /// # Panics
     /// One was not.
@@ -79,6 +80,10 @@ impl Reach {
             wanted.len(),
             seen.len()
         );
+        // A round that is played again, alone, need not reach all.
+        if std::env::var_os("FLASHTREE_FUZZ_SEED").is_some() {
+            return;
+        }
         assert!(missing.is_empty(), "{target} never reached {missing:?}");
     }
 }

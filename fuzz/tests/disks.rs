@@ -9,10 +9,10 @@ use flashtree_fuzz::structure::Kind;
 use flashtree_fuzz::targets::disks::{cases, play};
 
 fn fuzz(name: &'static str, kinds: &[Kind], wanted: &[&str]) {
-    let target = Target { name, inputs: 2500 };
+    let target = Target { name, inputs: 4000 };
     let (reach, outcomes) = (Reach::default(), Outcomes::default());
     target.fuzz_with(
-        |runner| images(runner, 48, kinds),
+        |runner| images(runner, 120, kinds),
         cases(3, 0.7),
         |images, case| outcomes.book(play(images, &case, kinds, &reach)),
     );
