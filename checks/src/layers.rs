@@ -50,7 +50,7 @@ pub const LAYERS: &[Layer] = &[
         &["device", "chips", "sim", "ftl", "store", "index", "file", "lab", "db", "contract"],
     ),
     Layer::new("checks", &[]),
-    Layer::new("fuzz", &["device", "ftl", "store", "index", "contract"]),
+    Layer::new("fuzz", &["device", "sim", "ftl", "store", "index", "file", "db", "contract"]),
 ];
 
 /// Checks the crates of `project` against [`LAYERS`].

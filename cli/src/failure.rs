@@ -41,8 +41,12 @@ pub(crate) enum Failure {
     #[error("ended by Ctrl-C when {finished} of {all} trees were done; run again for the others")]
     Interrupted { finished: usize, all: usize },
     /// Ctrl-C while the power was being cut.
-    #[error("ended by Ctrl-C after {made} of {wanted} cuts; run again for all of them")]
-    TortureInterrupted { made: u64, wanted: u64 },
+    #[error(
+        "ended by Ctrl-C after {made} cuts; go on with --cuts {} --seed {}",
+        .wanted.saturating_sub(*.made).max(1),
+        .seed.wrapping_add(1)
+    )]
+    TortureInterrupted { made: u64, wanted: u64, seed: u64 },
     /// Something was lost.
     #[error("{failed} of {cells} cells failed; play the first failure again with {command}")]
     Torture { failed: usize, cells: usize, command: String },

@@ -75,7 +75,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     let made = rows.iter().map(|row| row.witness.cuts).sum();
     show(rows, arguments.format, plan.cells.len())?;
     if is_cut_short {
-        return Err(Failure::TortureInterrupted { made, wanted: cuts });
+        return Err(Failure::TortureInterrupted { made, wanted: cuts, seed: plan.seed });
     }
     Ok(())
 }
@@ -200,4 +200,47 @@ fn table(rows: &[Row]) -> String {
         let _ = writeln!(text, "{:>12}  {words}", thousands(count));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use contract::torture::{ReplayId, Row, Witness};
+    use sim::FaultLog;
+
+    use super::{json, show};
+    use crate::arguments::ListFormat;
+    use crate::failure::Failure;
+
+    const ID: &str = "b-plus/file/512/4+4/every@life:1:2";
+
+    fn failed() -> Row {
+        Row {
+            cell: "b-plus/file/512/4+4/every".to_owned(),
+            witness: Witness { cuts: 5, recoveries: 4, recovery_cuts: 2, ..Witness::default() },
+            faults: FaultLog::default(),
+            failures: 1,
+            first: ReplayId::parse(ID).map(|id| (id, "something was lost".to_owned())),
+            first_after: Some(5),
+        }
+    }
+
+    #[test]
+    fn a_loss_ends_with_code_1_and_the_command_that_plays_it_again() {
+        let Err(failure) = show(vec![failed()], ListFormat::Json, 1) else {
+            unreachable!("a loss is a failure");
+        };
+        assert_eq!(failure.exit_code(), 1);
+        let command = format!("flashtree torture --replay {ID}");
+        assert!(failure.to_string().ends_with(&command), "{failure}");
+        let Ok(rows) = json(&[failed()]) else { unreachable!("rows can be printed") };
+        assert!(rows.contains(&format!("\"replay\": \"{command}\"")), "{rows}");
+        assert!(rows.contains("\"failures\": 1") && rows.contains("\"recovery_cuts\": 2"));
+    }
+
+    #[test]
+    fn ctrl_c_says_how_to_go_on() {
+        let failure = Failure::TortureInterrupted { made: 40, wanted: 100, seed: 3 };
+        assert_eq!(failure.exit_code(), 1);
+        assert!(failure.to_string().ends_with("go on with --cuts 60 --seed 4"), "{failure}");
+    }
 }

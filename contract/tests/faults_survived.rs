@@ -19,7 +19,8 @@ use index::registry::{Options, find};
 use index::{EntryShape, Index, Update};
 use sim::{Failure, FaultKind, FaultPlan, Flips, SimulatedNand, WearOut};
 
-const UPDATES: u32 = 12_000;
+/// So many that no layer runs out of blocks to spare, at the rates below.
+const UPDATES: u32 = 10_000;
 
 /// Each fault with the kind under which the chip counts it.
 fn faults(seed: u64) -> Vec<(FaultKind, FaultPlan)> {

@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p flashtree --example commit_rate -- FOLDER [COMMITS]`
 //!
-//! In FOLDER, which should be on a real disk, it makes a database with durability every, and a plain
-//! file as long as the database's journal, filled with zeros as that is, which it writes by direct
-//! I/O in the order of the journal's sectors. The two take turns, so that other work on the machine
-//! slows both. It prints JSON and takes its files away.
+//! In FOLDER, which should be on a real disk, it makes a database with durability every, and a
+//! plain file as long as the database's journal, filled with zeros as that is, which it writes by
+//! direct I/O in the order of the journal's sectors. The two take turns, so that other work on the
+//! machine slows both. It prints JSON and takes its files away.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};

@@ -3,11 +3,12 @@
 //!
 //! `cargo run --release -p flashtree --example opening -- FOLDER [MEGABYTES]`
 //!
-//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does and loads
-//! it with MEGABYTES (1000) of entries. A second process, which is this program again, overwrites
-//! entries at random places until the journal is full, and the undo run nearly so, and is killed.
-//! Opening then is timed as a whole, and once more by what it does: the time from the first page
-//! that the replay touches to the last is the replay's. It prints JSON and takes its file away.
+//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does and
+//! loads it with MEGABYTES (1000) of entries. A second process, which is this program again,
+//! overwrites entries at random places until the journal is full, and the undo run nearly so, and
+//! is killed. Opening then is timed as a whole, and once more by what it does: the time from the
+//! first page that the replay touches to the last is the replay's. It prints JSON and takes its
+//! file away.
 
 use std::error::Error;
 use std::fs::File;
@@ -34,7 +35,7 @@ const ENTRY: u64 = 20 + VALUE as u64;
 const NEW_VALUE: usize = 900;
 /// Places at which entries are overwritten, so many that the journal and the undo run get full
 /// together.
-const PLACES: u64 = 1700;
+const PLACES: u64 = 2200;
 /// How full the journal is when the writer is killed, and how full the undo run has to be.
 const FULL: f64 = 0.95;
 const UNDO_FULL: f64 = 0.8;

@@ -230,7 +230,8 @@ impl fmt::Display for Error {
             }
             Error::Full { blocks_free, blocks_needed } => write!(
                 f,
-                "the device is full or worn out: {blocks_free} blocks are free, {blocks_needed} are needed"
+                "the device is full or worn out: {blocks_free} blocks are free, {blocks_needed} \
+                 are needed"
             ),
             Error::NotFormatted { expected, found } => {
                 write!(f, "not formatted by this layer: found {found:#010x}, not {expected:#010x}")

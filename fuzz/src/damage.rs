@@ -26,13 +26,14 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number that comes to stand where `old` stood, in a disk of `pages` pages.
+    /// The number of `bytes` bytes that comes to stand where `old` stood, in a disk of `pages`
+    /// pages.
     #[must_use]
-    pub fn of(self, old: u64, pages: usize) -> u64 {
+    pub fn of(self, old: u64, bytes: usize, pages: usize) -> u64 {
         match self {
             Number::Exactly(number) => number,
             Number::BelowMost(less) => u64::MAX - u64::from(less),
-            Number::Power(power) => 1 << (power % 64),
+            Number::Power(power) => 1 << (usize::from(power) % (8 * bytes)),
             Number::Add(more) => old.wrapping_add_signed(i64::from(more)),
             Number::Page(page) => page.index(pages + 4) as u64,
         }
@@ -58,6 +59,8 @@ pub enum Change {
     Flip(u16, u8),
     /// A number becomes another.
     Number(Index, Number),
+    /// A number and the one behind it become others.
+    Two(Index, Number, Number),
     /// Bytes become others.
     Bytes(u16, Vec<u8>),
     /// All bytes become this one.
@@ -66,6 +69,8 @@ pub enum Change {
     Copy(Index),
     /// What stood here earlier stands here again.
     Older,
+    /// A node loses all its entries.
+    Empty,
     /// A whole page is made up.
     Make(Made),
 }
@@ -109,18 +114,21 @@ fn changes() -> impl Strategy<Value = Change> {
     prop_oneof![
         3 => (any::<u16>(), 0..8u8).prop_map(|(at, bit)| Change::Flip(at, bit)),
         8 => (any::<Index>(), numbers()).prop_map(|(field, number)| Change::Number(field, number)),
+        3 => (any::<Index>(), numbers(), numbers())
+            .prop_map(|(field, one, other)| Change::Two(field, one, other)),
         2 => (any::<u16>(), prop::collection::vec(any::<u8>(), 1..20))
             .prop_map(|(at, bytes)| Change::Bytes(at, bytes)),
         1 => prop_oneof![Just(0), Just(0xFF), any::<u8>()].prop_map(Change::Fill),
         2 => any::<Index>().prop_map(Change::Copy),
         2 => Just(Change::Older),
+        1 => Just(Change::Empty),
         4 => made::pages().prop_map(Change::Make),
     ]
 }
 
 /// Up to `most` hits.
 pub fn hits(most: usize) -> impl Strategy<Value = Vec<Hit>> {
-    let hit = (any::<Index>(), changes(), prop::bool::weighted(0.7))
+    let hit = (any::<Index>(), changes(), prop::bool::weighted(0.6))
         .prop_map(|(piece, change, twin)| Hit { piece, change, twin });
     prop::collection::vec(hit, 1..=most)
 }
@@ -173,11 +181,11 @@ impl Target<'_> {
             Change::Flip(at, bit) => {
                 self.disk[piece.at + usize::from(*at) % piece.length] ^= 1 << bit;
             }
-            Change::Number(field, new) => {
-                let (at, bytes) = *field.get(&fields);
-                let old = number(self.disk, piece.at + at, bytes);
-                let new = new.of(old, self.plan.high_water);
-                set_number(&mut self.disk[range], at, bytes, new);
+            Change::Number(field, new) => self.set(piece, *field.get(&fields), *new),
+            Change::Two(field, one, other) => {
+                let place = field.index(fields.len() - 1);
+                self.set(piece, fields[place], *one);
+                self.set(piece, fields[place + 1], *other);
             }
             Change::Bytes(at, bytes) => {
                 let at = usize::from(*at) % piece.length;
@@ -192,7 +200,25 @@ impl Target<'_> {
                 self.disk.copy_within(from.at..from.at + length, piece.at);
             }
             Change::Older => self.disk[range.clone()].copy_from_slice(&self.older[range]),
+            Change::Empty => empty(&mut self.disk[range]),
             Change::Make(made) => made.make(self.disk, &self.plan, piece),
+        }
+    }
+
+    fn set(&mut self, piece: &Piece, (at, bytes): (usize, usize), new: Number) {
+        let old = number(self.disk, piece.at + at, bytes);
+        let new = new.of(old, bytes, self.plan.high_water);
+        set_number(&mut self.disk[piece.at..piece.at + piece.length], at, bytes, new);
+    }
+}
+
+/// Makes a node one without entries; other pages lose their count.
+fn empty(page: &mut [u8]) {
+    set_number(page, 4, 2, 0);
+    if page[7] == 2 {
+        // Without a prefix and without cells.
+        for (at, number) in [(8, 0), (10, page.len() as u64), (12, 0)] {
+            set_number(page, at, 2, number);
         }
     }
 }

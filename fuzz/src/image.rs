@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use crate::cell::{Cell, SECTOR_BYTES, cells};
 use crate::history::{Session, sessions};
 use crate::play::Player;
-use crate::structure::Plan;
+use crate::structure::{Kind, Plan};
 
 /// A disk, and what the index on it may hold.
 #[derive(Clone)]
@@ -64,15 +64,25 @@ fn live(cell: Cell, geometry: SectorGeometry, life: &[Session]) -> Option<Image>
     Some(Image { cell, geometry, bytes, older, worlds: player.worlds, earlier, plan })
 }
 
-/// `count` disks from the random numbers of `runner`, as different as can be: cell after cell.
-pub fn images(runner: &mut TestRunner, count: usize) -> Vec<Image> {
+impl Image {
+    /// True if a piece of one of these kinds stands on it.
+    #[must_use]
+    pub fn has(&self, kinds: &[Kind]) -> bool {
+        self.plan.pieces(&self.bytes).iter().any(|piece| kinds.contains(&piece.kind))
+    }
+}
+
+/// `count` disks with pieces of these kinds, from the random numbers of `runner`, as different as
+/// can be: cell after cell.
+pub fn images(runner: &mut TestRunner, count: usize, kinds: &[Kind]) -> Vec<Image> {
     let cells = cells();
     let mut images = Vec::with_capacity(count);
     let mut place = 0;
     while images.len() < count {
         // Coprime to the number of cells, so that few images are already of many kinds.
         place = (place + 17) % cells.len();
-        images.extend(image(runner, cells[place], cells[place].disk()));
+        let image = image(runner, cells[place], cells[place].disk());
+        images.extend(image.filter(|image| image.has(kinds)));
     }
     images
 }

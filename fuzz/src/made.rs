@@ -66,7 +66,7 @@ fn updates() -> impl Strategy<Value = MadeUpdate> {
 /// Pages that make sense or nearly so.
 pub(crate) fn pages() -> impl Strategy<Value = Made> {
     let pages = prop::collection::vec(any::<Index>(), 1..40);
-    let count = prop_oneof![8 => 0..40u16, 1 => any::<u16>()];
+    let count = prop_oneof![2 => Just(0), 8 => 1..40u16, 1 => any::<u16>()];
     let page = (0..7u8, prop_oneof![6 => 0..4u8, 1 => any::<u8>()], count, pages, 0..5000u16);
     let record =
         (prop::collection::vec(updates(), 0..4), prop_oneof![10 => Just(0i8), 1 => any::<i8>()]);
@@ -127,7 +127,8 @@ fn make_page(
             for (word, name) in page[starts[1]..].chunks_exact_mut(4).zip(names.clone()) {
                 word.copy_from_slice(&name.to_le_bytes());
             }
-            let next = names.clone().next().filter(|name| name % 2 == 0).unwrap_or(u32::MAX);
+            let next =
+                names.clone().next().filter(|name| name.is_multiple_of(2)).unwrap_or(u32::MAX);
             set_number(page, starts[0], 4, u64::from(next));
             if kind == 4 {
                 set_number(page, 12, 4, u64::from(value_bytes));
@@ -143,7 +144,7 @@ fn make_slots(page: &mut [u8], count: usize, names: &mut impl Iterator<Item = u3
     let mut heap = page.len();
     for place in 0..count {
         let name = names.next().unwrap_or(place as u32);
-        let is_long = page[6] == 0 && name % 3 == 0;
+        let is_long = page[6] == 0 && name.is_multiple_of(3);
         let value: &[u8] = &if is_long { [name, 1000].concat_le() } else { [name].concat_le() };
         let is_child = page[6] > 0;
         let mut cell = vec![1, 0];

@@ -26,20 +26,14 @@ impl Outcomes {
         counter.set(counter.get() + 1);
     }
 
-    /// Prints what came of the cases.
+    /// Prints what came of the cases; any other end of one would have stopped the test.
     pub fn print(&self, target: &str) {
-        let all = [&self.right, &self.earlier, &self.refused, &self.believed];
-        let [right, earlier, refused, believed] = all.map(Cell::get);
+        let all = [&self.right, &self.refused, &self.believed, &self.earlier];
+        let [right, errors, vouched, older] = all.map(Cell::get);
         println!(
-            "fuzz {target}: {right} cases gave right data, {earlier} the data of an earlier \
-             checkpoint, {refused} a typed error, {believed} what checksums vouch for; 0 anything else"
+            "fuzz {target}: {right} right, {errors} typed errors, {vouched} vouched for, \
+             {older} older, 0 else"
         );
-    }
-
-    /// All cases.
-    #[must_use]
-    pub fn all(&self) -> u64 {
-        self.right.get() + self.earlier.get() + self.refused.get() + self.believed.get()
     }
 }
 
@@ -48,8 +42,8 @@ impl Outcomes {
 pub enum Outcome {
     /// What was found is what was there.
     Right,
-    /// What was found is what was there at an earlier checkpoint: a cut had left one anchor that
-    /// told of a later one, and damage destroyed that.
+    /// What was found is what was there earlier: see the crate's documentation for when that may
+    /// be.
     Earlier,
     /// Something was refused, with a typed error.
     Error,

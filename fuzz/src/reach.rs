@@ -1,9 +1,7 @@
 //! What the cases of a target reached: each error that reading can give, and each reason for it.
 //!
 //! A fuzzer that is refused at the first checksum finds nothing. So every target counts the errors
-//! that its cases ended with, and names those that it must have seen. [`UNREACHABLE`] names those
-//! that no reading can give, and why; `tests/reach.rs` reads the sources and fails if an error is in
-//! neither list.
+//! that its cases ended with, and must have seen those that [`crate::expected`] names.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -56,20 +54,25 @@ impl Reach {
         }
     }
 
-    /// How often everything was seen, most often first.
-    #[must_use]
-    pub fn counts(&self) -> Vec<(String, u64)> {
-        let mut counts: Vec<_> = self.seen.borrow().clone().into_iter().collect();
-        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        counts
+    /// Counts what a check of an index found: the reason behind the last colon.
+    pub fn note_finding(&self, finding: &dyn std::fmt::Display) {
+        let text = finding.to_string();
+        if let Some((_, reason)) = text.rsplit_once(": ") {
+            self.note(without_numbers(reason));
+        }
+        self.note("finding");
     }
 
-    /// Fails if one of `wanted` was never seen: then the fuzzer has become blind there.
+    /// Fails if one of `wanted` was never seen: then the fuzzer has become blind there. Does
+    /// not fail where rounds were asked for by their number.
     ///
     /// # Panics
     /// One was not.
     pub fn check(&self, target: &str, wanted: &[&str]) {
         let seen = self.seen.borrow();
+        for (name, count) in &*seen {
+            println!("{count:9} {name}");
+        }
         let missing: Vec<_> = wanted.iter().filter(|name| !seen.contains_key(**name)).collect();
         println!(
             "fuzz {target}: reached {} of {} errors and reasons that it must, {} in all",
@@ -77,7 +80,11 @@ impl Reach {
             wanted.len(),
             seen.len()
         );
-        assert!(missing.is_empty(), "{target} never reached {missing:?}; it reached {seen:#?}");
+        // A round that is played again, alone, need not reach all.
+        if std::env::var_os("FLASHTREE_FUZZ_SEED").is_some() {
+            return;
+        }
+        assert!(missing.is_empty(), "{target} never reached {missing:?}");
     }
 }
 
@@ -88,13 +95,21 @@ fn variant(error: &impl std::fmt::Debug) -> String {
     text[..end].to_owned()
 }
 
-/// The text with `#` for each number in it.
+/// The text with `#` for each number in it, and no path.
 fn without_numbers(text: &str) -> String {
     let mut words = text.split(' ').map(|word| {
         let end = word.trim_end_matches([',', ':']).len();
         let (word, rest) = word.split_at(end);
         let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        [if is_number { "#" } else { word }, rest].concat()
+        let is_path = word.starts_with('/');
+        let word = if is_number {
+            "#"
+        } else if is_path {
+            "it"
+        } else {
+            word
+        };
+        [word, rest].concat()
     });
     let first = words.next().unwrap_or_default();
     words.fold(first, |text, word| text + " " + &word)

@@ -338,16 +338,18 @@ impl Piece {
     }
 }
 
-/// The anchor's own numbers, those of its checkpoint, and those of the root record in it.
+/// The anchor's own numbers, its label's first bytes, the numbers of its checkpoint, and those of
+/// the root record in it.
 fn anchor_fields(label: usize) -> Vec<(usize, usize)> {
-    let own =
-        [(12, 4), (16, 8), (24, 4), (28, 1), (29, 1), (31, 1), (32, 4), (36, 4), (40, 8), (48, 4)];
+    let own = [(12, 4), (16, 8), (24, 4), (28, 1), (29, 1), (31, 1), (32, 4), (36, 4), (40, 8)];
+    let own = own.into_iter().chain([(48, 4)]);
+    let label_bytes = (LABEL..LABEL + label.min(4)).map(|at| (at, 1));
     let state = [(0, 8), (8, 4), (12, 4), (16, 4), (20, 4), (24, 4), (28, 4), (32, 4), (36, 4)];
     let state = state.into_iter().chain([(40, 4), (44, 1)]);
     // The name of the tree has 6 bytes; without a name of the checkpoint the record begins at 45.
-    let root = [(45, 1), (52, 2), (54, 2), (56, 4), (60, 1), (61, 8), (69, 4)];
+    let root = [(45, 1), (46, 1), (52, 2), (54, 2), (56, 4), (60, 1), (61, 8), (69, 4)];
     let behind = state.chain(root).map(|(at, bytes)| (LABEL + label + at, bytes));
-    own.into_iter().chain(behind).collect()
+    own.chain(label_bytes).chain(behind).collect()
 }
 
 /// The header, and the first record with its first update.

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use flashtree_fuzz::expected::NODES;
+use flashtree_fuzz::reach::Reach;
 use flashtree_fuzz::runner::Target;
 use proptest::prelude::*;
 use store::node::{self, Codec, Shift, Stored};
@@ -98,6 +100,9 @@ struct Pair {
     right: Vec<u8>,
     scratch: Vec<u8>,
 }
+
+/// A key, its value, and whether that is told to be long.
+type Entry = (Vec<u8>, (Vec<u8>, bool));
 
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, bool)>;
 
@@ -216,7 +221,7 @@ impl Pair {
     }
 
     /// All that both hold.
-    fn entries(&self) -> Vec<(Vec<u8>, (Vec<u8>, bool))> {
+    fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         for node in [&self.left, &self.right] {
             for place in 0..node::count(node) {
@@ -319,35 +324,35 @@ fn accepted_bytes_never_panic() {
         prop::collection::vec(damages(), 0..5),
         prop::collection::vec(operations(), 1..20),
     );
-    Target { name: "accepted_bytes_never_panic", inputs: 6000 }.fuzz(
-        strategy,
-        |((form, raw, mixed), made, hits, used)| {
-            let codec = form.codec();
-            let mut pair = Pair::new(form);
-            made.iter().for_each(|operation| pair.apply(operation));
-            if mixed {
-                let length = raw.len().min(pair.left.len() - 8);
-                pair.left[8..8 + length].copy_from_slice(&raw[..length]);
+    let reach = Reach::default();
+    let target = Target { name: "accepted_bytes_never_panic", inputs: 10000 };
+    target.fuzz(strategy, |((form, raw, mixed), made, hits, used)| {
+        let codec = form.codec();
+        let mut pair = Pair::new(form);
+        made.iter().for_each(|operation| pair.apply(operation));
+        if mixed {
+            let length = raw.len().min(pair.left.len() - 8);
+            pair.left[8..8 + length].copy_from_slice(&raw[..length]);
+        }
+        for hit in hits {
+            damage(&mut pair.left, hit);
+        }
+        match codec.validate(&pair.left) {
+            Ok(()) => reach.note("accepted"),
+            Err(reason) => return reach.note(reason),
+        }
+        for operation in &used {
+            // Neighbours keep their order in a tree, which looks before it joins them.
+            let fresh = Pair::new(form).right;
+            pair = Pair::of(form, pair.left, fresh);
+            pair.apply(operation);
+            if node::count(&pair.right) > 0 {
+                pair.shift();
+                pair.join();
             }
-            for hit in hits {
-                damage(&mut pair.left, hit);
-            }
-            if codec.validate(&pair.left).is_err() {
-                return;
-            }
-            for operation in &used {
-                // Neighbours keep their order in a tree; where damage made them overlap, a tree tells
-                // by the parent's separator, and the two are never joined.
-                let fresh = Pair::new(form).right;
-                pair = Pair::of(form, pair.left, fresh);
-                pair.apply(operation);
-                if node::count(&pair.right) > 0 {
-                    pair.shift();
-                    pair.join();
-                }
-                assert!(codec.used_bytes(&pair.left) <= codec.node_bytes());
-                let _ = pair.entries();
-            }
-        },
-    );
+            assert!(codec.used_bytes(&pair.left) <= codec.node_bytes());
+            let _ = pair.entries();
+        }
+    });
+    reach.check(target.name, NODES);
 }

@@ -135,7 +135,8 @@ pub enum Error {
     NoCheckpoint,
     /// What named checkpoints keep leaves no room.
     #[error(
-        "named checkpoints keep {kept} bytes, which leaves no room: forget one of them, or roll back"
+        "named checkpoints keep {kept} bytes, which leaves no room: forget one of them, or roll \
+         back"
     )]
     Kept {
         /// Bytes of page images that they keep.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use db::encoding::{Datum, Type};
-use db::{Database, KeyRange};
+use db::{Database, Error, KeyRange};
 use serde_json::{Map, Value as Json};
 
 use super::arguments::{Export, RowFormat, RowOptions};
@@ -71,15 +71,21 @@ fn tell_lost(
 ) -> Result<(), FileFailure> {
     let Some(source) = lost.first else { return Ok(()) };
     let text = |key: &Vec<u8>| database.key_type().to_text(key).unwrap_or_else(|_| "?".to_owned());
-    let gap = lost.gap.map(|gap| match (gap.0.as_ref().map(text), gap.1.as_ref().map(text)) {
-        (Some(before), Some(behind)) => format!("the keys between {before} and {behind}"),
-        (Some(before), None) => format!("the keys behind {before}"),
-        (None, Some(behind)) => format!("the keys before {behind}"),
-        (None, None) => "all keys".to_owned(),
-    });
+    let gap =
+        lost.gap.map(|gap| match (gap.before.as_ref().map(text), gap.behind.as_ref().map(text)) {
+            (Some(before), Some(behind)) => format!("the keys between {before} and {behind}"),
+            (Some(before), None) => format!("the keys behind {before}"),
+            (None, Some(behind)) => format!("the keys before {behind}"),
+            (None, None) => "all keys".to_owned(),
+        });
     let values = (lost.values > 0).then(|| count(lost.values, "long value"));
     let lost = [gap, values].into_iter().flatten().collect::<Vec<_>>().join(" and ");
-    Err(FileFailure::Lost { path: path.to_owned(), rows: count(rows, "row"), lost, source })
+    let reason: &dyn std::fmt::Display = match &source {
+        Error::Damaged { source } => source,
+        other => other,
+    };
+    let what = format!("{} exported; {lost} can't be read: {reason}", count(rows, "row"));
+    Err(FileFailure::Lost { path: path.to_owned(), what, source: Box::new(source) })
 }
 
 fn unwritten(output: &Path, is_standard: bool) -> impl FnOnce(io::Error) -> Failure {

@@ -48,16 +48,23 @@ pub(crate) enum FileFailure {
     )]
     Findings { path: PathBuf, findings: String },
     /// Rows were exported, and some could not be read.
-    #[error("{}: {rows} exported; {lost} can't be read: {source}", path.display())]
-    Lost { path: PathBuf, rows: String, lost: String, source: Error },
+    #[error("{}: {what}", path.display())]
+    Lost { path: PathBuf, what: String, source: Box<Error> },
     /// The rows can't be read.
-    #[error("can't read {}: {source}; name a file that can be read, or - for standard input", shown(.path))]
+    #[error(
+        "can't read {}: {source}; name a file that can be read, or - for standard input",
+        shown(.path)
+    )]
     Read { path: PathBuf, source: io::Error },
     /// A column that the input does not have.
     #[error("{}: there is no column \"{column}\"{}", shown(.path), columns(.near, .found))]
     NoColumn { path: PathBuf, column: String, near: Vec<String>, found: Vec<String> },
     /// Nothing says which columns are meant.
-    #[error("{}: which column holds the {what}? Give --{what}; there are {}", shown(.path), list(.found))]
+    #[error(
+        "{}: which column holds the {what}? Give --{what}; there are {}",
+        shown(.path),
+        list(.found)
+    )]
     WhichColumn { path: PathBuf, what: &'static str, found: Vec<String> },
     /// Columns that do not fit a type.
     #[error("--{what} names {given} columns, and the {what}s are of type {kind}: name {wanted}")]

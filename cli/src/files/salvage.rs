@@ -17,10 +17,19 @@ use crate::failure::Failure;
 pub(super) struct Lost {
     /// The damage that was met first.
     pub(super) first: Option<Error>,
-    /// The last key before a gap and the first one behind it.
-    pub(super) gap: Option<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+    /// The keys that can't be read, if there are such.
+    pub(super) gap: Option<Gap>,
     /// Entries whose keys can be read, and their values can't.
     pub(super) values: u64,
+}
+
+/// Keys that can't be read, by those around them.
+#[derive(Debug)]
+pub(super) struct Gap {
+    /// The last key before the gap.
+    pub(super) before: Option<Vec<u8>>,
+    /// The first key behind it.
+    pub(super) behind: Option<Vec<u8>>,
 }
 
 /// Where a walk ended.
@@ -56,7 +65,7 @@ pub(super) fn scan(
         // Damage that comes only now is beyond what this can do.
         walk.go(database, Bound::Included(key), &mut each)?;
     }
-    walk.lost.gap = Some((before, behind));
+    walk.lost.gap = Some(Gap { before, behind });
     Ok(walk.lost)
 }
 

@@ -1,6 +1,6 @@
 //! The file commands from outside, each in a process of its own.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bench;
 mod damage;

@@ -68,6 +68,9 @@ impl<'c> Actor<'c> {
         let long_percent = [2, 10, 50][random.random_range(0..3)];
         let names_percent = [0, 8, 30][random.random_range(0..3)];
         let rewrites_percent = [0, 10, 60][random.random_range(0..3)];
+        if cell.shape.shape.value == Width::Variable && random.random_ratio(1, 3) {
+            return Actor::of_long_values(cell, keys, session, random);
+        }
         Actor {
             cell,
             random,
@@ -78,6 +81,24 @@ impl<'c> Actor<'c> {
             long_percent,
             rewrites_percent,
             names_percent,
+            keys,
+            deleted: None,
+        }
+    }
+
+    /// One who does little else than to write long values and to replace them: so pages are given
+    /// back that nothing changed since the last checkpoint, and used again.
+    fn of_long_values(cell: &'c Cell, keys: u32, session: u32, random: ChaCha8Rng) -> Self {
+        Actor {
+            cell,
+            random,
+            session,
+            names: 0,
+            deletes_percent: 10,
+            batches_percent: 5,
+            long_percent: 90,
+            rewrites_percent: 60,
+            names_percent: 0,
             keys,
             deleted: None,
         }

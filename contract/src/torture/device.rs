@@ -58,8 +58,8 @@ impl Size {
     /// The size of the device on which the history with this seed is played.
     pub(super) fn of(cell: &Cell, seed: u64) -> Self {
         match chance(cell, seed, SIZE) % 5 {
-            0 => Size::Large,
-            1 => Size::Tight,
+            0 | 1 => Size::Large,
+            2 => Size::Tight,
             _ => Size::Usual,
         }
     }
@@ -86,9 +86,11 @@ const PAGES_PER_BLOCK: u32 = 16;
 /// Pages, or sectors, that `cell` gets.
 fn sectors(cell: &Cell, size: Size) -> u32 {
     // Units of writing: nodes, or pages where nodes are smaller. There must be room for the images
-    // that recovery may come to need. On a large disk more happens between two checkpoints.
+    // that recovery may come to need. On a large disk more happens between two checkpoints: they
+    // are due when the images of one unit in 32 were saved.
     let units = match (size, cell.stand) {
         (Size::Tight, _) => 220,
+        (Size::Large, Stand::Disk(_)) => 6000,
         (_, Stand::Disk(_)) => 1200,
         (Size::Usual, _) => 450,
         (Size::Large, _) => 700,

@@ -60,7 +60,7 @@ pub(super) enum Failure {
     },
     /// An update was taken after one that the device broke off.
     #[error("an update was taken, though an earlier one was broken off: {0:?}")]
-    TakenAfterFailure(index::Result<()>),
+    TakenThereafter(index::Result<()>),
     /// The history is too tame: it does not come to what it has to contain.
     #[error("after {actions} actions the history has none of: {}", .lacks.join(", "))]
     Tame {

@@ -3,7 +3,7 @@
 
 use super::actions::{Action, Actor};
 use super::cell::Cell;
-use super::truth::World;
+use super::truth::{Change, World};
 use super::witness::Witness;
 
 /// Keys that scripts use beside those of other histories.
@@ -27,6 +27,8 @@ pub(super) struct Script {
     filled: u32,
     /// True if enough was filled.
     merges_are_due: bool,
+    /// Updates that were refused, each of which one entry made room for.
+    refused: u64,
     /// Steps since nothing was missing but reclamations.
     writes: u32,
 }
@@ -35,7 +37,15 @@ impl Script {
     pub(super) fn new(cell: &Cell, keys: u32) -> Self {
         let impossible = cell.impossible();
         let step = cell.neighbours_most().min(STEP_MOST);
-        Script { impossible, fresh: keys, step, filled: 0, merges_are_due: false, writes: 0 }
+        Script {
+            impossible,
+            fresh: keys,
+            step,
+            filled: 0,
+            merges_are_due: false,
+            refused: 0,
+            writes: 0,
+        }
     }
 
     /// What comes next in an index that holds `world`, after what `witness` counts.
@@ -48,6 +58,13 @@ impl Script {
         // What is kept may leave no room.
         if let Some(kept) = world.kept.first() {
             return Action::Forget(kept.name.clone());
+        }
+        // Nor may what other histories left.
+        if witness.refused > self.refused
+            && let Some(key) = world.entries.keys().next()
+        {
+            self.refused = witness.refused;
+            return Action::Update(vec![Change { key: key.clone(), value: None }]);
         }
         let lacks = witness.lacks(&self.impossible);
         if witness.splits < SPLITS && !self.merges_are_due && self.filled + self.step <= FRESH_KEYS

@@ -375,7 +375,7 @@ impl Usage<'_> {
         if matches!(stop, Stop::Refused) && self.cell.durability.has_journal() {
             let again = self.index.update(&[]);
             if !matches!(again, Err(index::Error::Unsupported { .. })) {
-                return Err(Failure::TakenAfterFailure(again).into());
+                return Err(Failure::TakenThereafter(again).into());
             }
         }
         Err(stop)

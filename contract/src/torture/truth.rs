@@ -7,7 +7,8 @@
 //! such a world.
 //!
 //! The search keeps the keys in which the index differs from the world at hand, and lets each event
-//! correct only the keys that it changes: so it costs what the events cost, not worlds times events.
+//! correct only the keys that it changes: so it costs what the events cost, not worlds times
+//! events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -220,7 +221,7 @@ impl Truth {
             return Err(Mismatch::Order { place });
         }
         let differing = found.differing(&self.latest.entries);
-        let names = self.latest.kept.iter().map(|kept| kept.name.clone()).collect();
+        let names: Vec<_> = self.latest.kept.iter().map(|kept| kept.name.clone()).collect();
         if differing.is_empty() && names_agree(&names, found) {
             return Ok(());
         }
@@ -248,7 +249,7 @@ impl Truth {
     }
 }
 
-fn names_agree(names: &Vec<Rc<str>>, found: &Found) -> bool {
+fn names_agree(names: &[Rc<str>], found: &Found) -> bool {
     names.len() == found.names.len()
         && names.iter().zip(&found.names).all(|(name, found)| **name == **found)
 }

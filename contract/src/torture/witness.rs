@@ -100,7 +100,8 @@ witness! {
     histories: "histories cut at every operation",
     /// Short histories that were cut and contain, each of them, everything that [`Witness::lacks`]
     /// names.
-    complete: "histories with all of these in them",
+    complete: "histories that contain a split, a merge, a reclamation (on chips), a checkpoint, a \
+               delete and a batch",
 }
 
 /// What a complete history contains; reclamations are wanted on chips only.

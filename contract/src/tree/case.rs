@@ -189,7 +189,7 @@ impl Case {
     #[must_use]
     pub fn ground(&self, bytes: u64) -> Ground {
         // Room for the journal, and for the images of pages, of which a small device keeps many.
-        let bytes = if self.durability == Durability::None { bytes } else { 2 * bytes };
+        let bytes = if self.durability == Durability::None { bytes } else { 4 * bytes };
         let pages_per_block = 16;
         let blocks = (bytes / u64::from(self.page_bytes * pages_per_block)) as u32 + 12;
         let geometry = Geometry::new(self.page_bytes, pages_per_block, blocks)

@@ -1,11 +1,11 @@
 //! A process that writes is killed with SIGKILL at random moments. After every kill a copy of what
-//! it left is opened, checked and compared: each update that it was told is durable is there, and of
-//! what came later a beginning, batch by batch.
+//! it left is opened, checked and compared: each update that it was told is durable is there, and
+//! of what came later a beginning, batch by batch.
 //!
 //! The long form: `cargo test -p flashtree --test killed -- --ignored --nocapture
 //! in_five_hundred_kills`. `FLASHTREE_KILLS` asks for another number, and `FLASHTREE_SEED` begins
-//! with another history. The moments of the kills are the system's: so a failure keeps the file that
-//! was left, and prints the command that judges it again.
+//! with another history. The moments of the kills are the system's: so a failure keeps the file
+//! that was left, and prints the command that judges it again.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use flashtree::Durability;
+use flashtree::{Database, Durability};
 use history::History;
 use left::Left;
 use rand::RngExt;
@@ -216,6 +216,28 @@ fn what_was_left_is_judged_again() {
     let left = Left::given().expect("a failure prints what is to be given");
     let found = left.judge();
     println!("{} steps are there, of {} to {}", found.steps, left.least, left.most);
+}
+
+#[test]
+fn what_is_lost_or_half_there_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (history, path) = (History { seed: 1 }, folder.path().join("left.db"));
+    let mut database = Database::create(&path, &history.options()).unwrap();
+    let mut steps = 0..;
+    for step in steps.by_ref().take(200) {
+        writer::write(&mut database, &history.step(step));
+    }
+    database.close().unwrap();
+    let left = |least, most| Left { history, least, most, path: path.clone() };
+    let is_found_wrong = |left: Left| std::panic::catch_unwind(|| left.judge().steps).is_err();
+    assert_eq!(left(150, 250).judge().steps, 200);
+    assert!(is_found_wrong(left(201, 250)), "an update is lost");
+    assert!(is_found_wrong(left(150, 199)), "an update comes from nowhere");
+    let batch = steps.map(|step| history.step(step)).find(|changes| changes.len() > 3).unwrap();
+    let mut database = writer::open(&path, history);
+    writer::write(&mut database, &batch[..2]);
+    database.close().unwrap();
+    assert!(is_found_wrong(left(150, 250)), "half a batch is there");
 }
 
 #[test]

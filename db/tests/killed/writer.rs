@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flashtree::{Batch, Database, Error};
 
-use crate::history::{Beside, History};
+use crate::history::{Beside, Change, History};
 
 /// The environment variable by which the process is told what to do.
 const ORDERS: &str = "FLASHTREE_TEST_WRITER";
@@ -95,21 +95,7 @@ pub(crate) fn obey(orders: &Orders) {
 }
 
 fn step(database: &mut Database<'_>, history: History, number: u64) {
-    let changes = history.step(number);
-    match &changes[..] {
-        [(key, Some(value))] => database.put(key, value).unwrap(),
-        [(key, None)] => database.delete(key).unwrap(),
-        changes => {
-            let mut batch = Batch::new();
-            for (key, value) in changes {
-                match value {
-                    Some(value) => batch.put(key, value),
-                    None => batch.delete(key),
-                };
-            }
-            database.write(&batch).unwrap();
-        }
-    }
+    write(database, &history.step(number));
     println!("acknowledged {}", number + 1);
     match history.beside(number) {
         Beside::Nothing => return,
@@ -123,6 +109,24 @@ fn step(database: &mut Database<'_>, history: History, number: u64) {
         }
     }
     println!("synced {}", number + 1);
+}
+
+/// Makes the changes of a step.
+pub(crate) fn write(database: &mut Database<'_>, changes: &[Change]) {
+    match changes {
+        [(key, Some(value))] => database.put(key, value).unwrap(),
+        [(key, None)] => database.delete(key).unwrap(),
+        changes => {
+            let mut batch = Batch::new();
+            for (key, value) in changes {
+                match value {
+                    Some(value) => batch.put(key, value),
+                    None => batch.delete(key),
+                };
+            }
+            database.write(&batch).unwrap();
+        }
+    }
 }
 
 /// Opens a database that a process had open which was killed.

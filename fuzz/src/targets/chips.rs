@@ -169,7 +169,8 @@ fn is_own(chip: &ImageChip, page: u32) -> bool {
 /// erased, and for the last: damaged, it looks as if a cut had torn it.
 fn is_inside(page: u32, used: &[u32]) -> bool {
     let block = page / SHAPE.0;
-    page % SHAPE.0 != 0 && used.iter().any(|other| *other > page && other / SHAPE.0 == block)
+    !page.is_multiple_of(SHAPE.0)
+        && used.iter().any(|other| *other > page && other / SHAPE.0 == block)
 }
 
 fn hit(chip: &mut ImageChip, page: u32, change: &Change, used: &[u32], reach: &Reach) -> Trust {
@@ -213,7 +214,7 @@ fn hit(chip: &mut ImageChip, page: u32, change: &Change, used: &[u32], reach: &R
             let (at, bytes) = *field.get(metadata.fields());
             let (data, spare) = chip.page_mut(page);
             let into = if metadata == Metadata::Spare { &mut *spare } else { &mut *data };
-            let new = new.of(number(into, at, bytes), used.len());
+            let new = new.of(number(into, at, bytes), bytes, used.len());
             set_number(into, at, bytes, new);
             metadata.repair(page, data, spare);
             Trust::None

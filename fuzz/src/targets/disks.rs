@@ -60,8 +60,8 @@ pub fn play(images: &[Image], case: &Case, kinds: &[Kind], reach: &Reach) -> Out
                 lost_anchor && image.earlier.iter().any(|world| is_world(&found, world));
             assert!(
                 is_right || is_earlier,
-                "wrong data in {image:?}: {} entries that never stood there together, names {:?}; the \
-                 worlds have {:?}; hit: {hit}",
+                "wrong data in {image:?}: {} entries that never stood there together, names {:?}; \
+                 the worlds have {:?}; hit: {hit}",
                 found.entries.len(),
                 found.names,
                 image.worlds.iter().map(|world| world.entries.len()).collect::<Vec<_>>(),
@@ -114,11 +114,7 @@ fn read_measured(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::R
 
 fn read(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::Result<Found> {
     let mut index = image.cell.open(Box::new(disk))?;
-    let mut findings = 0_u32;
-    index.check(&mut |_| findings += 1)?;
-    if findings > 0 {
-        reach.note("finding");
-    }
+    index.check(&mut |finding| reach.note_finding(finding))?;
     let found = read_all(&mut *index, image.bytes.len() / 4)?;
     for (key, value) in &found.entries {
         let mut piece = [0; 32];

@@ -116,8 +116,11 @@ pub enum Change {
     Length(Choice),
 }
 
+/// What is done to a plain file: to its anchors or to anything, with checksums repaired or not.
+type Hits = (Vec<Hit>, bool, bool);
+
 /// Cases: a file, what is done to it, and whether it is opened for writing.
-pub type Case = (Choice, Vec<Hit>, Vec<Change>, bool, bool);
+pub type Case = (Choice, Hits, Vec<Change>, bool);
 
 /// Cases of this target.
 pub fn cases() -> impl Strategy<Value = Case> {
@@ -129,7 +132,8 @@ pub fn cases() -> impl Strategy<Value = Case> {
         1 => any::<Choice>().prop_map(Change::Length),
     ];
     let changes = prop::collection::vec(change, 1..3);
-    (any::<Choice>(), hits(2), changes, any::<bool>(), prop::bool::weighted(0.1))
+    let hits = (hits(2), any::<bool>(), any::<bool>());
+    (any::<Choice>(), hits, changes, prop::bool::weighted(0.1))
 }
 
 /// Where the header's numbers stand.
@@ -140,7 +144,7 @@ fn change(bytes: &mut Vec<u8>, geometry: &Geometry, change: &Change) {
     match change {
         Change::Header(field, new, repaired) => {
             let (at, length) = *field.get(&FIELDS);
-            let new = new.of(number(bytes, at, length), geometry.pages() as usize);
+            let new = new.of(number(bytes, at, length), length, geometry.pages() as usize);
             set_number(bytes, at, length, new);
             if *repaired && bytes.len() >= HEADER {
                 let sum = device::checksum(&[&bytes[..HEADER - 4]]);
@@ -160,11 +164,13 @@ fn change(bytes: &mut Vec<u8>, geometry: &Geometry, change: &Change) {
                 *place = *byte;
             }
         }
-        Change::Length(to) => {
-            let length = to.index(2 * bytes.len().max(1));
-            bytes.resize(length, 0);
-        }
+        Change::Length(to) => set_length(bytes, to),
     }
+}
+
+fn set_length(bytes: &mut Vec<u8>, to: &Choice) {
+    let length = to.index(2 * bytes.len().max(1));
+    bytes.resize(length, 0);
 }
 
 /// Damages a file, and uses what is left.
@@ -172,7 +178,7 @@ fn change(bytes: &mut Vec<u8>, geometry: &Geometry, change: &Change) {
 /// # Panics
 /// Wrong data, memory beyond the budget, or the system refuses.
 pub fn play(seeds: &[Seed], path: &Path, case: &Case, reach: &Reach) -> Outcome {
-    let (choice, hits, changes, sealed, writing) = case;
+    let (choice, (hits, only_anchors, sealed), changes, writing) = case;
     let seed = choice.get(seeds);
     let mut bytes = seed.bytes.clone();
     // What is on a chip may be taken for what it was earlier: see the chips' own target.
@@ -180,9 +186,10 @@ pub fn play(seeds: &[Seed], path: &Path, case: &Case, reach: &Reach) -> Outcome 
     if let Some(plan) = seed.plan {
         let older = seed.bytes.clone();
         let mut target = Target { disk: &mut bytes, older: &older, plan };
-        is_vouched_for = target.damage(hits, &ALL, *sealed).is_vouched_for;
-        if let Some(Change::Length(_)) = changes.first() {
-            change(&mut bytes, &Geometry::new(512, 1, 1).expect("it is a chip"), &changes[0]);
+        let kinds = if *only_anchors { &ALL[..1] } else { &ALL };
+        is_vouched_for = target.damage(hits, kinds, *sealed).is_vouched_for;
+        if let Some(Change::Length(to)) = changes.first() {
+            set_length(&mut bytes, to);
         }
     }
     if let Some(geometry) = &seed.geometry {

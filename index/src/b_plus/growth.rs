@@ -86,6 +86,11 @@ impl BPlus<'_> {
         child: LogicalPage,
     ) -> Result<()> {
         let node = self.file.page_mut(parent, Cause::Update, &self.nodes)?;
+        if place > node::count(node) {
+            // A damaged free list gave out a page that is in use.
+            let what = "it was on the free list, and it is in use";
+            return Err(Error::DamagedPage { page: parent, what }.into());
+        }
         let child = child.0.to_le_bytes();
         let child = Stored::inline(&child);
         if !self.nodes.inner.insert(node, place, &self.separator, child, &mut self.scratch) {

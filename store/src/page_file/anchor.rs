@@ -81,8 +81,8 @@ pub(super) struct Anchor {
 }
 
 impl Anchor {
-    /// Makes all that was written before durable, and then both copies of the anchor; `sector` is as
-    /// long as a sector.
+    /// Makes all that was written before durable, and then both copies of the anchor; `sector` is
+    /// as long as a sector.
     pub(super) fn write(&self, disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<()> {
         self.encode(sector)?;
         disk.flush(Cause::Checkpoint)?;

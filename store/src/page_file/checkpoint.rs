@@ -17,6 +17,7 @@ use device::Cause;
 use super::PageFile;
 use super::anchor::State;
 use super::journal::Journal;
+use super::read_ahead::ReadAhead;
 use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
 use super::undo::{End, Undo};
 use crate::bytes::{Reader, Writer};
@@ -133,7 +134,11 @@ impl PageFile<'_> {
                     self.begin_next_epoch()?;
                 }
                 if let Some(journal) = &mut self.journal {
-                    journal.scan(&mut *self.disk, self.anchor.journal_epoch)?;
+                    // Nothing is in the cache yet: its memory is free for reading ahead.
+                    let window = self.cache.spare_frames();
+                    let end = self.layout.pages_from();
+                    let mut disk = ReadAhead::new(&mut *self.disk, window, end);
+                    journal.scan(&mut disk, self.anchor.journal_epoch)?;
                 }
             }
         }

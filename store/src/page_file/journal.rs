@@ -248,7 +248,8 @@ impl Journal {
     fn read_page(&mut self, disk: &mut dyn Sectors, index: u32) -> Result<bool> {
         let previous = self.header.previous;
         let (mut best, mut held, mut last) = (None::<(u32, PageHeader)>, None, self.base);
-        for sector in [self.base, self.base.saturating_add(1)] {
+        // A full page stands in the first more often than not: that one is read last and kept.
+        for sector in [self.base.saturating_add(1), self.base] {
             held = Some(sector);
             let Some(header) = self.read_sector(disk, sector)? else {
                 continue;
@@ -259,7 +260,7 @@ impl Journal {
             if header.index != index || !is_next {
                 continue;
             }
-            last = sector;
+            last = last.max(sector);
             if best.is_none_or(|(_, best)| best.version < header.version) {
                 best = Some((sector, header));
             }

@@ -89,6 +89,11 @@ impl Layout {
         Sector(anchor::SLOTS)
     }
 
+    /// The sector behind the journal.
+    pub(super) fn pages_from(&self) -> Sector {
+        Sector(anchor::SLOTS + u64::from(self.journal_sectors))
+    }
+
     /// Units that there is room for.
     pub(super) fn units(&self) -> u32 {
         self.pages / self.pages_per_sector

@@ -20,6 +20,7 @@ mod journal;
 mod layout;
 mod long;
 mod opening;
+mod read_ahead;
 mod state;
 mod undo;
 mod write_back;

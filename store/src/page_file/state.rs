@@ -88,6 +88,10 @@ impl CheckpointState {
         let head_bytes = from.u32()? as usize;
         let root = decode_long(from)?;
         let [name_bytes] = from.array()?;
+        // Whatever was read can be written again.
+        if usize::from(name_bytes) > NAME_BYTES_MOST || head_bytes > ROOT_INLINE_MOST {
+            return None;
+        }
         let name = from.bytes(usize::from(name_bytes))?;
         let name = core::str::from_utf8(name).ok()?;
         let root_head = from.bytes(head_bytes)?.to_vec();

@@ -82,8 +82,9 @@ pub(super) enum End {
 }
 
 impl Undo {
-    /// Images at which a checkpoint is due, on a disk of so many units. Putting them back takes most
-    /// of the time of an opening, beside the replay: that is to stay below a second on an SSD.
+    /// Images at which a checkpoint is due, on a disk of so many units. Putting them back takes
+    /// most of the time of an opening, beside the replay: that is to stay below a second on an
+    /// SSD.
     fn limit_for(units: u32) -> u32 {
         (units / 32).clamp(8, 2048)
     }
