@@ -108,6 +108,12 @@ impl<'d> PageLog<'d> {
         self.geometry.page_bytes() as usize - self.content_start()
     }
 
+    /// Bytes of a page on `chip` that are its content.
+    #[must_use]
+    pub fn content_bytes_on(chip: Geometry) -> u32 {
+        chip.page_bytes() - content_start(chip) as u32
+    }
+
     /// Bytes of memory that the log takes beside its table: see [`PageLog::least_memory`].
     #[must_use]
     pub fn buffer_bytes(&self) -> u64 {
@@ -234,6 +240,22 @@ impl<'d> PageLog<'d> {
     pub fn victim(&mut self) -> Option<Block> {
         let ahead = &self.ahead;
         self.blocks.victim(|block| ahead.contains(&block))
+    }
+
+    /// True if the last checkpoint's record, or a piece of it, stands in `block`. The log's own page
+    /// is overwritten, so no journal may be open.
+    ///
+    /// # Errors
+    /// The record is damaged, or the chip failed.
+    pub fn holds_checkpoint(&mut self, block: Block) -> Result<bool> {
+        let mut page = self.checkpoints.page();
+        while let Some(piece) = page {
+            if self.geometry.block_of(piece) == block {
+                return Ok(true);
+            }
+            page = self.piece_before(piece)?;
+        }
+        Ok(false)
     }
 
     /// Nothing in `block` is needed by what the tree is now.

@@ -2,7 +2,7 @@
 //! limits. Here, as there, a page holds `f` entries without a header, nodes are full, and levels
 //! count from 1.
 
-use super::super::layout::Division;
+use crate::path_copying::layout::Division;
 
 /// `f`, `e`, `O_u`, `c_r` and `c_w` of table 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,6 +81,8 @@ pub(super) fn limit(division: Division, fanout: u32) -> (u32, f64) {
             let height = fanout.max(2).ilog2();
             (height, halved_records(f64::from(fanout), height))
         }
+        // Whole nodes have no limit of their own; nobody asks for one.
+        Division::Whole => (u32::MAX, f64::INFINITY),
         Division::Even => {
             let height = (fanout / 2).max(1);
             (height, libm::pow(f64::from(fanout) / f64::from(height), f64::from(height)))

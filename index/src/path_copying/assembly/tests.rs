@@ -4,9 +4,9 @@ use std::vec::Vec;
 
 use store::{EntryShape, Width};
 
-use crate::mu::model::{Dice, Model, bounds, mu, star};
-use crate::mu::plan::worst::pages_most;
-use crate::mu::policy::Policy;
+use crate::path_copying::model::{Dice, Model, bounds, mu, star};
+use crate::path_copying::plan::worst::pages_most;
+use crate::path_copying::policy::Policy;
 
 const SHAPES: [EntryShape; 6] = [
     EntryShape::fixed(4, 4),

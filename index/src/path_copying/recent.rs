@@ -125,7 +125,37 @@ impl Recent {
     /// no room.
     #[must_use]
     pub(super) fn insert(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
-        let value_bytes = value.map_or(0, <[u8]>::len);
+        match value {
+            Some(value) => self.insert_parts(key, Some(&[value])),
+            None => self.insert_parts(key, None),
+        }
+    }
+
+    /// Makes `parts`, one after the other, the value of `key`, for which the oldest entries go;
+    /// nothing is changed if it would not fit at all. So many go that moving those that stay
+    /// together costs little.
+    pub(super) fn insert_recent(&mut self, key: &[u8], parts: &[&[u8]]) {
+        let bytes = HEAD_BYTES + key.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        if bytes > self.arena.len() {
+            self.remove(key);
+            return;
+        }
+        self.remove(key);
+        let enough = (self.arena.len() / 8).max(bytes);
+        while self.arena.len() - self.end < bytes
+            && self.dead < enough
+            && self.remove_oldest()
+        {}
+        while !self.insert_parts(key, Some(parts)) {
+            if !self.remove_oldest() {
+                return;
+            }
+        }
+    }
+
+    fn insert_parts(&mut self, key: &[u8], value: Option<&[&[u8]]>) -> bool {
+        let parts = value.unwrap_or_default();
+        let value_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
         if key.len() >= usize::from(NONE) || value_bytes >= usize::from(NO_VALUE) {
             return false;
         }
@@ -149,7 +179,7 @@ impl Recent {
         if bytes > self.arena.len() - self.end {
             self.compact();
         }
-        self.write(slot, key, value);
+        self.write(slot, key, value.map(|_| value_bytes as u16), parts);
         self.order.insert(place, slot);
         self.link_newest(slot);
         true
@@ -182,13 +212,14 @@ impl Recent {
         (key, (slot.value != NO_VALUE).then_some(value))
     }
 
-    fn write(&mut self, slot: u16, key: &[u8], value: Option<&[u8]>) {
+    fn write(&mut self, slot: u16, key: &[u8], value: Option<u16>, parts: &[&[u8]]) {
         let entry = &mut self.slots[usize::from(slot)];
         entry.start = self.end as u32;
         entry.key = key.len() as u16;
-        entry.value = value.map_or(NO_VALUE, |value| value.len() as u16);
+        entry.value = value.unwrap_or(NO_VALUE);
         let bytes = (entry.bytes() as u16).to_le_bytes();
-        for part in [&slot.to_le_bytes()[..], &bytes, key, value.unwrap_or_default()] {
+        let head = [&slot.to_le_bytes()[..], &bytes, key];
+        for part in head.iter().chain(parts) {
             self.arena[self.end..self.end + part.len()].copy_from_slice(part);
             self.end += part.len();
         }
@@ -252,7 +283,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::{ENTRY_BYTES, Recent};
-    use crate::mu::model::Dice;
+    use crate::path_copying::model::Dice;
 
     /// The same, slow and plain: entries with the time of their last use.
     #[derive(Default)]

@@ -114,7 +114,7 @@ impl Model {
             };
             way.insert(0, Place { page, header, place });
             if level > base {
-                let child = codec.value(node, place).first_chunk::<4>().unwrap();
+                let child = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
                 page = u32::from_le_bytes(*child) as usize;
             }
         }
@@ -125,7 +125,7 @@ impl Model {
         let (way, is_found) = self.descend(key, 0);
         let leaf = &way[0];
         let codec = self.policy.pages().codec(&leaf.header.layout, 0).unwrap();
-        is_found.then(|| codec.value(self.node(leaf.page, &leaf.header, 0), leaf.place).to_vec())
+        is_found.then(|| codec.value(self.node(leaf.page, &leaf.header, 0), leaf.place).bytes().to_vec())
     }
 
     /// False if there was no room for it at any height.
@@ -246,7 +246,7 @@ impl Model {
             keys.push(key);
         }
         if level == 0 {
-            let values = (0..keys.len()).map(|place| codec.value(node, place).to_vec());
+            let values = (0..keys.len()).map(|place| codec.value(node, place).bytes().to_vec());
             walk.entries.extend(keys.into_iter().zip(values));
             return;
         }
@@ -254,7 +254,7 @@ impl Model {
             // What is below the first key of a node, but not below its separator, is in the first
             // child.
             let from = if place == 0 { from } else { key.as_slice() };
-            let child = u32::from_le_bytes(*codec.value(node, place).first_chunk().unwrap());
+            let child = u32::from_le_bytes(*codec.value(node, place).bytes().first_chunk().unwrap());
             assert!(child as usize <= page, "a page points to a later one");
             let to = keys.get(place + 1).map(Vec::as_slice).or(to);
             self.walk(walk, (child as usize, level - 1), (from, to));

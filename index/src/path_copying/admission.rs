@@ -1,0 +1,231 @@
+//! What is let in: only what has room in the worst case, with all that is buffered before it.
+//!
+//! Room is counted in pages of all blocks that are neither bad nor pinned. Of these the tree's live
+//! pages are taken; then what the updates write in the worst case, since nothing can be reclaimed
+//! while a batch is made; and a reserve: to move a whole block, for a checkpoint, for the page log,
+//! and for a block that the chip may refuse. Puts leave a second reserve, on which deletes draw.
+//!
+//! Where the journal is replayed, the pages that were written since the checkpoint are written
+//! again, and what the journal stands among is not free before the replay is over: so as many pages
+//! as were written since the checkpoint are kept free, too.
+
+use device::Cause;
+use store::{Recovery, Update};
+
+use super::layout::Division;
+use super::plan::worst::{self, Worst, worst};
+use super::{Durably, PathTree, full};
+use crate::Result;
+
+/// Bytes of a record in the journal beside keys and values, for one update.
+const RECORD_BYTES: u64 = 16;
+
+/// What is known of the worst case at the present height, so that it is not computed each time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    height: u8,
+    /// The most pages that one update writes.
+    pages_each: u64,
+    /// The most children that the root can have.
+    root_children: u64,
+    /// Whether the root's children matter: the tree can't be higher than its next height.
+    is_high: bool,
+}
+
+/// What a batch asks for.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    updates: u64,
+    puts: u64,
+    journal_pages: u64,
+}
+
+impl PathTree<'_> {
+    /// Refuses a batch that has no room; where it lasts, room is made for it.
+    pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
+        let content = self.ground.log.content_bytes() as u64;
+        let bytes = |update: &Update<'_>| match update {
+            Update::Put { key, value } => (key.len() + value.len()) as u64 + RECORD_BYTES,
+            Update::Adopt { key, .. } | Update::Delete { key } => key.len() as u64 + RECORD_BYTES,
+        };
+        let journal_pages = match self.durably {
+            Durably::ByCheckpoints => batch.iter().map(bytes).sum::<u64>().div_ceil(content) + 2,
+            Durably::Not | Durably::ByItself => 0,
+        };
+        let wish = Wish { updates: batch.len() as u64, puts: puts as u64, journal_pages };
+        self.learn_worst();
+        if wish.puts > 0 {
+            self.check_height(&wish)?;
+        }
+        if !self.has_room(&wish) {
+            if !self.has_room_unbuffered(&wish) {
+                return Err(full(u64::from(self.ground.log.usable_pages())));
+            }
+            if self.durably == Durably::ByCheckpoints {
+                self.checkpoint_now()?;
+            }
+        }
+        if self.durably != Durably::Not {
+            let pages = self.pages_for(&wish);
+            self.make_space(pages)?;
+            self.collect_lazily(pages)?;
+        }
+        Ok(())
+    }
+
+    /// Room for one change of the tree, where nothing lasts; otherwise it was made beforehand.
+    pub(super) fn make_room_for_one(&mut self) -> Result<()> {
+        if self.durably != Durably::Not {
+            return Ok(());
+        }
+        self.learn_worst();
+        let pages = self.worst.pages_each + self.reserve_pages();
+        self.make_space(pages)?;
+        self.collect_lazily(pages)
+    }
+
+    fn learn_worst(&mut self) {
+        let height = self.height();
+        if self.worst.height == height {
+            return;
+        }
+        let most = self.policy.height_most();
+        self.worst = Known {
+            height,
+            pages_each: u64::from(worst::pages_most(&self.policy, (height + 1).min(most))),
+            root_children: worst::root_children_least(&self.policy, most),
+            is_high: height + 1 >= most,
+        };
+    }
+
+    /// The worst of so many updates.
+    fn worst_of(&self, updates: u64) -> Worst {
+        worst(&self.policy, self.height(), u64::from(self.standing.live_pages), updates)
+    }
+
+    /// Pages that so many updates write at the most.
+    pub(super) fn written_most(&self, updates: u64) -> u64 {
+        let simple = updates * self.worst.pages_each;
+        if updates <= 1 { simple } else { simple.min(self.worst_of(updates).written) }
+    }
+
+    fn growth_most(&self, updates: u64) -> u64 {
+        let simple = updates * self.worst.pages_each;
+        if updates <= 1 { simple } else { simple.min(self.worst_of(updates).growth) }
+    }
+
+    /// A tree that can't become higher takes no put that could split its root.
+    fn check_height(&mut self, wish: &Wish) -> Result<()> {
+        if !self.worst.is_high {
+            return Ok(());
+        }
+        let children = self.worst_of(wish.updates + self.buffer.len() as u64).root_children;
+        let root = if self.height() == self.policy.height_most() {
+            self.count_root(Cause::Update)?
+        } else {
+            0
+        };
+        if self.policy.height_most() > 1 && root + children > self.worst.root_children {
+            return Err(full(self.policy.entries_most()));
+        }
+        Ok(())
+    }
+
+    /// Pages that are kept free beside what updates write: for moving a block, a checkpoint, the
+    /// page log, and a block that the chip refuses.
+    pub(super) fn reserve_pages(&self) -> u64 {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        self.pages_to_collect() + self.record_pages() + block
+    }
+
+    /// Pages that moving all of a block takes at the most.
+    pub(super) fn pages_to_collect(&self) -> u64 {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let each = match self.ground.pages.division {
+            Division::Whole => u64::from(self.height()),
+            Division::Even | Division::Halves => 1,
+        };
+        block * each + self.worst.pages_each
+    }
+
+    /// Pages that a checkpoint's record takes, twice: with a name it is written two times.
+    pub(super) fn record_pages(&self) -> u64 {
+        const BYTES: u64 = 256;
+        const BYTES_A_NAME: u64 = 80;
+        let names = self.ground.log.checkpoints().len() as u64 + 1;
+        let content = self.ground.log.content_bytes().saturating_sub(20).max(1) as u64;
+        2 * (BYTES + names * BYTES_A_NAME).div_ceil(content)
+    }
+
+    /// Pages of all blocks that the tree can use.
+    pub(super) fn pages_all(&self) -> u64 {
+        let log = &self.ground.log;
+        let blocks = log.good_blocks().saturating_sub(log.pinned_blocks() + store::LOG_BLOCKS);
+        u64::from(blocks) * u64::from(log.geometry().pages_per_block())
+    }
+
+    /// What live pages take, of pages that can be reclaimed at all: where every page is moved with
+    /// all above it, blocks that are too full cost more than they give.
+    pub(super) fn held_pages(&self, live: u64) -> u64 {
+        match self.ground.pages.division {
+            Division::Whole => live * u64::from(self.height()) * 9 / 8,
+            Division::Even | Division::Halves => live,
+        }
+    }
+
+    /// What puts leave free.
+    fn margin(&self, wish: &Wish) -> u64 {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let part = if self.durably == Durably::ByCheckpoints { 16 } else { 32 };
+        let put = if wish.puts > 0 { block + self.pages_all() / part } else { 0 };
+        self.reserve_pages() + put
+    }
+
+    fn has_room(&self, wish: &Wish) -> bool {
+        let updates = wish.updates + self.buffer.len() as u64;
+        let live = u64::from(self.standing.live_pages);
+        let needed = match self.durably {
+            // Blocks can be made free after each update.
+            Durably::Not => {
+                self.held_pages(live + self.growth_most(updates)) + self.worst.pages_each
+            }
+            Durably::ByItself | Durably::ByCheckpoints => {
+                self.held_pages(live) + self.written_most(updates) + wish.journal_pages
+            }
+        };
+        needed + self.margin(wish) <= self.pages_all()
+    }
+
+    /// The same after all that is buffered was written to the tree, which has room for it.
+    fn has_room_unbuffered(&self, wish: &Wish) -> bool {
+        if self.buffer.len() == 0 || self.durably != Durably::ByCheckpoints {
+            return false;
+        }
+        let live = u64::from(self.standing.live_pages);
+        let live = live + self.growth_most(self.buffer.len() as u64);
+        let needed =
+            self.held_pages(live) + self.written_most(wish.updates) + wish.journal_pages;
+        needed + self.margin(wish) <= self.pages_all()
+    }
+
+    /// Pages without which not even one put is taken.
+    pub(super) fn pages_least(&mut self) -> u64 {
+        self.learn_worst();
+        let wish = Wish { updates: 1, puts: 1, journal_pages: 3 };
+        let live = self.held_pages(u64::from(self.standing.live_pages));
+        live + self.growth_most(1) + self.worst.pages_each + wish.journal_pages + self.margin(&wish)
+    }
+
+    /// Pages that have to be free before a batch.
+    fn pages_for(&self, wish: &Wish) -> u64 {
+        let updates = wish.updates + self.buffer.len() as u64;
+        self.written_most(updates) + wish.journal_pages + self.pages_to_replay() + self.reserve_pages()
+    }
+
+    /// Pages that a replay would write again.
+    pub(super) fn pages_to_replay(&self) -> u64 {
+        let has_journal = self.durably == Durably::ByCheckpoints
+            && self.ground.log.durability().has_journal();
+        if has_journal { u64::from(self.pages_since) } else { 0 }
+    }
+}
