@@ -208,7 +208,7 @@ impl Cell {
             && self.page_bytes < 2048
             && self.shape.shape.key == Width::Variable
         {
-            return 40;
+            return 24;
         }
         (self.node_bytes() / self.entry_bytes() * 3).clamp(120, 1500)
     }

@@ -14,7 +14,7 @@ const KEYS: u32 = 3000;
 
 /// The same on raw flash with pages below 2 KiB, where a path that shares a page leads to few
 /// leaves: with keys of fixed length, and with others.
-const KEYS_OF_SMALL_PAGES: [u32; 2] = [300, 40];
+const KEYS_OF_SMALL_PAGES: [u32; 2] = [300, 20];
 
 /// Operations between two reopenings.
 const OPERATIONS: u32 = 1500;

@@ -28,7 +28,7 @@ pub(super) struct Known {
     pages_each: u64,
     /// The most children that the root can have.
     root_children: u64,
-    /// Whether the root's children matter: the tree can't be higher than its next height.
+    /// The tree can't be higher than its next height.
     is_high: bool,
 }
 
@@ -54,8 +54,8 @@ impl PathTree<'_> {
         };
         let wish = Wish { updates: batch.len() as u64, puts: puts as u64, journal_pages };
         self.learn_worst();
-        if wish.puts > 0 {
-            self.check_height(&wish)?;
+        if self.worst.is_high && self.policy.height_most() > 1 {
+            self.check_height(batch, &wish)?;
         }
         if !self.has_room(&wish) {
             if !self.has_room_unbuffered(&wish) {
@@ -114,21 +114,56 @@ impl PathTree<'_> {
         if updates <= 1 { simple } else { simple.min(self.worst_of(updates).growth) }
     }
 
-    /// A tree that can't become higher takes no put that could split its root.
-    fn check_height(&mut self, wish: &Wish) -> Result<()> {
-        if !self.worst.is_high {
+    /// True if the tree may come to its greatest height: then nothing is buffered, and what a batch
+    /// does is tried before it is taken.
+    pub(super) fn is_high(&mut self) -> bool {
+        self.learn_worst();
+        self.worst.is_high
+    }
+
+    /// Refuses a batch that would split the root of a tree that can't become higher. Where the
+    /// bound can't tell, the batch is made, and the tree stands where it stood.
+    fn check_height(&mut self, batch: &[Update<'_>], wish: &Wish) -> Result<()> {
+        let children = self.worst_of(wish.updates + self.buffer.len() as u64).root_children;
+        let is_highest = self.height() == self.policy.height_most();
+        if is_highest && self.count_root(Cause::Update)? + children <= self.worst.root_children {
             return Ok(());
         }
-        let children = self.worst_of(wish.updates + self.buffer.len() as u64).root_children;
-        let root = if self.height() == self.policy.height_most() {
-            self.count_root(Cause::Update)?
-        } else {
-            0
-        };
-        if self.policy.height_most() > 1 && root + children > self.worst.root_children {
-            return Err(full(self.policy.entries_most()));
+        if self.durably == Durably::Not {
+            // The first change that has no room is refused by itself.
+            return Ok(());
         }
-        Ok(())
+        self.write_buffer()?;
+        let pages = 2 * self.pages_for(wish);
+        self.make_space(pages)?;
+        let (root, standing) = (self.root, self.standing);
+        let mut outcome = batch.iter().try_for_each(|update| {
+            let value = match update {
+                Update::Put { value, .. } => Some(*value),
+                Update::Adopt { .. } | Update::Delete { .. } => None,
+            };
+            self.change(update.key(), value, false, Cause::Update).map(|_| ())
+        });
+        if outcome.is_ok() && wish.puts > 0 && self.is_root_nearly_full()? {
+            // Deletes may split, too.
+            outcome = Err(full(self.policy.entries_most()));
+        }
+        self.stand_on(root, standing);
+        outcome
+    }
+
+    /// True if less than a quarter of the root of a tree that can't become higher is free.
+    fn is_root_nearly_full(&mut self) -> Result<bool> {
+        if self.height() < self.policy.height_most() {
+            return Ok(false);
+        }
+        let roots = self.policy.extremes().filter(|layout| layout.height == self.height());
+        let roots = roots.filter_map(|layout| self.ground.pages.codec(&layout, layout.height - 1));
+        let most = roots.map(|codec| codec.node_bytes()).max().unwrap_or(0);
+        let root = (self.root, self.height() - 1);
+        self.ground.visit(root, Cause::Update, |_, codec, node| {
+            codec.used_bytes(node) * 4 > most * 3
+        })
     }
 
     /// Pages that are kept free beside what updates write: for moving a block, a checkpoint, the

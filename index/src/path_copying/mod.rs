@@ -153,7 +153,8 @@ impl PathTree<'_> {
 
     /// Makes one change; through the operation buffer, if there is one.
     fn update(&mut self, key: &[u8], value: Option<&[u8]>, closes: bool) -> Result<bool> {
-        if self.buffer.memory_bytes() == 0 {
+        if self.buffer.memory_bytes() == 0 || self.is_high() {
+            self.write_buffer()?;
             self.make_room_for_one()?;
             return self.change(key, value, closes, Cause::Update);
         }
