@@ -4,6 +4,7 @@
 
 use std::panic::catch_unwind;
 
+use flashtree_contract::torture::{self, cells_of};
 use flashtree_contract::tree::{Stand, cases, run};
 
 fn agrees(tree: &str) {
@@ -29,4 +30,39 @@ fn mu_star_agrees_with_an_ordered_map_on_raw_flash() {
 #[test]
 fn mu_agrees_with_an_ordered_map_on_raw_flash() {
     agrees("mu");
+}
+
+/// Tortures the cells of `tree` on raw flash with so many cuts, or as many as the environment says.
+fn survives(tree: &str, cuts: u64) {
+    let entry = index::registry::find(tree).unwrap_or_else(|| panic!("there is no {tree}"));
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+    let cuts = number("FLASHTREE_CUTS").unwrap_or(cuts);
+    let cells: Vec<_> = cells_of(entry)
+        .into_iter()
+        .filter(|cell| matches!(cell.stand, torture::Stand::Nand { .. }))
+        .collect();
+    assert_eq!(cells.len(), 72);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let seed = number("FLASHTREE_SEED").unwrap_or(1);
+    let rows = torture::torture(&torture::Plan { cells, cuts, seed, jobs }, &());
+    let mut all = torture::Witness::default();
+    rows.iter().for_each(|row| all += row.witness);
+    println!("{all}");
+    let failed: Vec<String> = rows
+        .iter()
+        .filter_map(|row| row.first.as_ref())
+        .map(|(id, failure)| format!("{failure}\n  {}", id.command()))
+        .collect();
+    assert!(failed.is_empty(), "{} cells failed\n{}", failed.len(), failed.join("\n"));
+    assert!(all.cuts >= cuts && all.reclamations > 0, "{all}");
+}
+
+#[test]
+fn mu_star_keeps_what_it_acknowledged_when_the_power_is_cut() {
+    survives("mu-star", 4_000);
+}
+
+#[test]
+fn mu_keeps_what_it_acknowledged_when_the_power_is_cut() {
+    survives("mu", 4_000);
 }

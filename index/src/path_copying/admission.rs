@@ -2,23 +2,21 @@
 //!
 //! Room is counted in pages of all blocks that are neither bad nor pinned. Of these the tree's live
 //! pages are taken; then what the updates write in the worst case, since nothing can be reclaimed
-//! while a batch is made; and a reserve: to move a whole block, for a checkpoint, for the page log,
-//! and for a block that the chip may refuse. Puts leave a second reserve, on which deletes draw.
-//!
-//! Where the journal is replayed, the pages that were written since the checkpoint are written
-//! again, and what the journal stands among is not free before the replay is over: so as many pages
-//! as were written since the checkpoint are kept free, too.
+//! while a batch is made; and a reserve: to move a whole block, and for one that the chip may refuse.
+//! Puts leave a second reserve, on which deletes draw. The page log keeps back what journal and
+//! checkpoints take, and finds as much room for a replay as there was.
 
 use device::Cause;
-use store::{Recovery, Update};
+use store::Update;
 
 use super::layout::Division;
 use super::plan::worst::{self, Worst, worst};
 use super::{Durably, PathTree, full};
 use crate::Result;
 
-/// Bytes of a record in the journal beside keys and values, for one update.
-const RECORD_BYTES: u64 = 16;
+/// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
+/// that was when the log was opened, and the page log's own.
+const BLOCKS_BEGUN: u32 = 3;
 
 /// What is known of the worst case at the present height, so that it is not computed each time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,22 +35,12 @@ pub(super) struct Known {
 struct Wish {
     updates: u64,
     puts: u64,
-    journal_pages: u64,
 }
 
 impl PathTree<'_> {
     /// Refuses a batch that has no room; where it lasts, room is made for it.
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
-        let content = self.ground.log.content_bytes() as u64;
-        let bytes = |update: &Update<'_>| match update {
-            Update::Put { key, value } => (key.len() + value.len()) as u64 + RECORD_BYTES,
-            Update::Adopt { key, .. } | Update::Delete { key } => key.len() as u64 + RECORD_BYTES,
-        };
-        let journal_pages = match self.durably {
-            Durably::ByCheckpoints => batch.iter().map(bytes).sum::<u64>().div_ceil(content) + 2,
-            Durably::Not | Durably::ByItself => 0,
-        };
-        let wish = Wish { updates: batch.len() as u64, puts: puts as u64, journal_pages };
+        let wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
         self.learn_worst();
         if self.worst.is_high && self.policy.height_most() > 1 {
             self.check_height(batch, &wish)?;
@@ -166,11 +154,11 @@ impl PathTree<'_> {
         })
     }
 
-    /// Pages that are kept free beside what updates write: for moving a block, a checkpoint, the
-    /// page log, and a block that the chip refuses.
+    /// Pages that are kept free beside what updates write: for moving a block, and for one
+    /// that the chip refuses.
     pub(super) fn reserve_pages(&self) -> u64 {
         let block = u64::from(self.ground.log.geometry().pages_per_block());
-        self.pages_to_collect() + self.record_pages() + block
+        self.pages_to_collect() + block
     }
 
     /// Pages that moving all of a block takes at the most.
@@ -183,19 +171,10 @@ impl PathTree<'_> {
         block * each + self.worst.pages_each
     }
 
-    /// Pages that a checkpoint's record takes, twice: with a name it is written two times.
-    pub(super) fn record_pages(&self) -> u64 {
-        const BYTES: u64 = 256;
-        const BYTES_A_NAME: u64 = 80;
-        let names = self.ground.log.checkpoints().len() as u64 + 1;
-        let content = self.ground.log.content_bytes().saturating_sub(20).max(1) as u64;
-        2 * (BYTES + names * BYTES_A_NAME).div_ceil(content)
-    }
-
     /// Pages of all blocks that the tree can use.
     pub(super) fn pages_all(&self) -> u64 {
         let log = &self.ground.log;
-        let blocks = log.good_blocks().saturating_sub(log.pinned_blocks() + store::LOG_BLOCKS);
+        let blocks = log.good_blocks().saturating_sub(log.pinned_blocks() + log.own_reserve() + BLOCKS_BEGUN);
         u64::from(blocks) * u64::from(log.geometry().pages_per_block())
     }
 
@@ -225,7 +204,7 @@ impl PathTree<'_> {
                 self.held_pages(live + self.growth_most(updates)) + self.worst.pages_each
             }
             Durably::ByItself | Durably::ByCheckpoints => {
-                self.held_pages(live) + self.written_most(updates) + wish.journal_pages
+                self.held_pages(live) + self.written_most(updates)
             }
         };
         needed + self.margin(wish) <= self.pages_all()
@@ -239,28 +218,21 @@ impl PathTree<'_> {
         let live = u64::from(self.standing.live_pages);
         let live = live + self.growth_most(self.buffer.len() as u64);
         let needed =
-            self.held_pages(live) + self.written_most(wish.updates) + wish.journal_pages;
+            self.held_pages(live) + self.written_most(wish.updates);
         needed + self.margin(wish) <= self.pages_all()
     }
 
     /// Pages without which not even one put is taken.
     pub(super) fn pages_least(&mut self) -> u64 {
         self.learn_worst();
-        let wish = Wish { updates: 1, puts: 1, journal_pages: 3 };
+        let wish = Wish { updates: 1, puts: 1 };
         let live = self.held_pages(u64::from(self.standing.live_pages));
-        live + self.growth_most(1) + self.worst.pages_each + wish.journal_pages + self.margin(&wish)
+        live + self.growth_most(1) + self.worst.pages_each + self.margin(&wish)
     }
 
     /// Pages that have to be free before a batch.
     fn pages_for(&self, wish: &Wish) -> u64 {
         let updates = wish.updates + self.buffer.len() as u64;
-        self.written_most(updates) + wish.journal_pages + self.pages_to_replay() + self.reserve_pages()
-    }
-
-    /// Pages that a replay would write again.
-    pub(super) fn pages_to_replay(&self) -> u64 {
-        let has_journal = self.durably == Durably::ByCheckpoints
-            && self.ground.log.durability().has_journal();
-        if has_journal { u64::from(self.pages_since) } else { 0 }
+        self.written_most(updates) + self.reserve_pages()
     }
 }

@@ -54,7 +54,7 @@ impl PathTree<'_> {
     fn can_collect(&self, free: u64) -> bool {
         let block = u64::from(self.ground.log.geometry().pages_per_block());
         let flushed = self.written_most(self.buffer.len() as u64);
-        free >= self.pages_to_collect() + self.record_pages() + flushed + block
+        free >= self.pages_to_collect() + flushed + block
     }
 
     /// Collects a little if few blocks are free.
@@ -118,11 +118,6 @@ impl PathTree<'_> {
         self.ground.log.release(block);
         match self.durably {
             Durably::ByCheckpoints => {}
-            // The record says whose pages these are, and must be found by every opening.
-            Durably::ByItself if self.ground.log.holds_checkpoint(block)? => {
-                let root = self.root_record();
-                self.ground.log.checkpoint(&root, None)?;
-            }
             Durably::ByItself | Durably::Not => {
                 self.ground.log.erase_released(Cause::Reclamation)?;
             }
@@ -171,7 +166,6 @@ impl PathTree<'_> {
         self.write_buffer()?;
         let root = self.root_record();
         self.ground.log.checkpoint(&root, None)?;
-        self.pages_since = 0;
         Ok(())
     }
 }

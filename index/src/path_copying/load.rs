@@ -4,6 +4,8 @@
 //! So the layout adapts as it does with updates. The nodes that each leaf gives up are dead at once;
 //! no page that is needed is collected meanwhile, so loading takes twice as many pages as it fills.
 
+use alloc::vec::Vec;
+
 use device::{Cause, Page};
 use store::node::{self, Codec, Stored};
 
@@ -31,18 +33,32 @@ impl PathTree<'_> {
         }
         let mut loaded = 0;
         let mut leaf = self.begin_leaf(0)?;
-        let mut outcome = Ok(());
-        loop {
-            outcome = match sorted.next() {
-                Ok(Some((key, value))) => self.load_entry(key, value, loaded, &mut leaf, fill),
-                Ok(None) => break,
-                Err(error) => Err(error),
+        // What a cursor of this tree would take: while it is loaded it has none.
+        let (mut long_key, mut long) = (Vec::new(), Vec::new());
+        let outcome = loop {
+            let entry = match sorted.next() {
+                Ok(Some((key, Value::Whole(value)))) => (key, value),
+                Ok(Some((key, Value::Long(bytes)))) => {
+                    if let Err(error) = self.check_entry(key, bytes as usize) {
+                        break Err(error);
+                    }
+                    long_key.clear();
+                    long_key.extend_from_slice(key);
+                    // Another tree's nodes are smaller than this one's.
+                    long.resize(bytes as usize, 0);
+                    if let Err(error) = sorted.read_value(0, &mut long) {
+                        break Err(error);
+                    }
+                    (long_key.as_slice(), long.as_slice())
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             };
-            if outcome.is_err() {
-                break;
+            if let Err(error) = self.load_entry(entry, loaded, &mut leaf, fill) {
+                break Err(error);
             }
             loaded += 1;
-        }
+        };
         // What came before an error stays.
         self.end_leaf(&leaf, true)?;
         outcome.map(|()| loaded)
@@ -50,17 +66,12 @@ impl PathTree<'_> {
 
     fn load_entry(
         &mut self,
-        key: &[u8],
-        value: Value<'_>,
+        (key, value): (&[u8], &[u8]),
         loaded: u64,
         leaf: &mut Leaf,
         fill: u8,
     ) -> Result<()> {
-        self.check_entry(key, value.len() as usize)?;
-        let Some(value) = value.whole() else {
-            let (found, limit) = (u64::from(value.len()), self.limits.entry as u64);
-            return Err(Error::EntryTooLong { found, limit });
-        };
+        self.check_entry(key, value.len())?;
         // The key before.
         if loaded > 0 && key <= self.key.as_slice() {
             return Err(Error::NotSorted { position: loaded });
@@ -275,10 +286,7 @@ impl PathTree<'_> {
             header.encode(page, self.ground.content());
             match self.ground.program(page, &header, Cause::Load) {
                 Err(Error::Store(error)) if error.is_refusal() => {}
-                other => {
-                    self.pages_since += 1;
-                    return other.map(|()| (page, header));
-                }
+                other => return other.map(|()| (page, header)),
             }
         }
     }

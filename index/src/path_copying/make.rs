@@ -153,8 +153,9 @@ pub(crate) fn open<'d>(
     let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
     let mut tree = over(log, policy, choice, options)?;
-    tree.restore(&record)?;
-    tree.find_newest()?;
+    if !tree.find_newest()? {
+        tree.restore(&record)?;
+    }
     if !tree.recovery().checkpoints().is_empty() {
         // Before anything is written: a replay must find what is not to be touched.
         tree.keep_named()?;
@@ -207,7 +208,6 @@ fn over<'d>(
         key: Vec::with_capacity(limits.entry),
         value: Vec::with_capacity(limits.entry),
         batch_left: 0,
-        pages_since: 0,
         victim: None,
         free_percent: choice.free_percent.min(100) as u32,
         limits,

@@ -98,8 +98,6 @@ pub(crate) struct PathTree<'d> {
     value: Vec<u8>,
     /// Updates of the batch at hand that are not made yet.
     batch_left: usize,
-    /// Pages that were written since the last checkpoint.
-    pages_since: u32,
     /// The block that is collected, and its next page.
     victim: Option<(Block, u32)>,
     /// Percent of the blocks below which free ones are made by collection.
@@ -296,7 +294,6 @@ impl Tree for PathTree<'_> {
 
     fn settle(&mut self) -> Result<Vec<u8>> {
         self.write_buffer()?;
-        self.pages_since = 0;
         Ok(self.root_record())
     }
 

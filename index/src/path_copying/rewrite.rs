@@ -107,7 +107,6 @@ impl PathTree<'_> {
                 return Err(super::damage(self.root, "a page has no address"));
             };
             self.ground.program(*address, &header, order.cause)?;
-            self.pages_since += 1;
             last = Some((*address, header));
         }
         for level in order.base..height {

@@ -62,7 +62,6 @@ impl PathTree<'_> {
         while self.buffer.remove_oldest() {}
         self.victim = None;
         self.batch_left = 0;
-        self.pages_since = 0;
         let header = self.ground.read_header(page, Cause::Recovery)?;
         let is_fit = header.has_root && header.layout.height <= self.policy.height_most();
         if !is_fit || header.next.layout.height > self.policy.height_most() {
@@ -73,14 +72,15 @@ impl PathTree<'_> {
     }
 
     /// Where the tree recovers by itself: stands on the newest page that ends a batch.
-    pub(super) fn find_newest(&mut self) -> Result<()> {
+    /// False if there is none behind the last checkpoint, whose root is the newest then.
+    pub(super) fn find_newest(&mut self) -> Result<bool> {
         if self.durably != Durably::ByItself {
-            return Ok(());
+            return Ok(false);
         }
         let newest = self.ground.find_newest()?;
         match newest {
-            Some(page) => self.restore_page(page),
-            None => Ok(()),
+            Some(page) => self.restore_page(page).map(|()| true),
+            None => Ok(false),
         }
     }
 

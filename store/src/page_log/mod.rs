@@ -198,22 +198,6 @@ impl<'d> PageLog<'d> {
         self.blocks.victim(|block| tree.holds(block))
     }
 
-    /// True if the last checkpoint's record, or a piece of it, stands in `block`. The log's own page
-    /// is overwritten, so no journal may be open.
-    ///
-    /// # Errors
-    /// The record is damaged, or the chip failed.
-    pub fn holds_checkpoint(&mut self, block: Block) -> Result<bool> {
-        let mut page = self.checkpoints.page();
-        while let Some(piece) = page {
-            if self.geometry.block_of(piece) == block {
-                return Ok(true);
-            }
-            page = self.piece_before(piece)?;
-        }
-        Ok(false)
-    }
-
     /// Nothing in `block` is needed by what the tree is now.
     pub fn release(&mut self, block: Block) {
         self.blocks.set_released(block);
