@@ -66,3 +66,13 @@ fn mu_star_keeps_what_it_acknowledged_when_the_power_is_cut() {
 fn mu_keeps_what_it_acknowledged_when_the_power_is_cut() {
     survives("mu", 4_000);
 }
+
+#[test]
+fn the_wandering_b_plus_tree_agrees_with_an_ordered_map_on_raw_flash() {
+    agrees("b-plus");
+}
+
+#[test]
+fn the_wandering_b_plus_tree_keeps_what_it_acknowledged_when_the_power_is_cut() {
+    survives("b-plus", 4_000);
+}

@@ -29,7 +29,10 @@ fn room(policy: &Policy, height: u8, level: u8, with_lone_leaf: bool) -> Room {
 
 /// The most parts into which one update cuts a node that takes `added` new entries.
 fn parts_most(policy: &Policy, room: Room, added: u64) -> u64 {
-    if policy.pages().is_variable() {
+    if policy.pages().is_variable() && room.most == room.least && added == 1 {
+        // What is before the new key stays together, and what is behind it.
+        3
+    } else if policy.pages().is_variable() {
         // A node that is full but for one entry, a quarter, may have another quarter of prefix,
         // so at least half of each part was in the old node; a new key among others that share
         // a prefix stands alone, between two parts.
@@ -85,7 +88,9 @@ pub(crate) fn worst(policy: &Policy, height: u8, live: u64, updates: u64) -> Wor
         let nodes = nodes_most(policy, height, level).min(live + growth).max(1);
         let touched = updates.min(nodes);
         let single = parts_most(policy, room, 1) - 1;
-        let parts = if policy.pages().is_variable() {
+        let parts = if policy.pages().is_variable() && room.most == room.least {
+            2 * added
+        } else if policy.pages().is_variable() {
             single * added.min(touched.saturating_mul(2)) + 2 * added
         } else {
             let resized = touched * (room.most.div_ceil(room.least) - 1);
