@@ -28,6 +28,17 @@ pub(super) struct Known {
     root_children: u64,
     /// The tree can't be higher than its next height.
     is_high: bool,
+    fitting: Fitting,
+}
+
+/// So many updates fit a tree of so many live pages, on a chip of at least so many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fitting {
+    updates: u64,
+    live: u64,
+    pages: u64,
+    /// What they write at the most.
+    written: u64,
 }
 
 /// What a batch asks for.
@@ -45,12 +56,10 @@ impl PathTree<'_> {
         if self.worst.is_high && self.policy.height_most() > 1 {
             self.check_height(batch, &wish)?;
         }
-        if !self.has_room(&wish) {
-            if !self.has_room_unbuffered(&wish) {
+        // What is buffered takes less room in the tree than it may take in the worst case.
+        while !self.has_room(&wish) {
+            if !self.write_oldest()? {
                 return Err(full(u64::from(self.ground.log.usable_pages())));
-            }
-            if self.durably == Durably::ByCheckpoints {
-                self.checkpoint_now()?;
             }
         }
         if self.durably != Durably::Not {
@@ -83,23 +92,28 @@ impl PathTree<'_> {
             pages_each: u64::from(worst::pages_most(&self.policy, (height + 1).min(most))),
             root_children: worst::root_children_least(&self.policy, most),
             is_high: height + 1 >= most,
+            fitting: Fitting::default(),
         };
     }
 
     /// The worst of so many updates.
-    fn worst_of(&self, updates: u64) -> Worst {
-        worst(&self.policy, self.height(), u64::from(self.standing.live_pages), updates)
+    fn worst_of(&self, updates: u64, live: u64) -> Worst {
+        worst(&self.policy, self.height(), live, updates)
     }
 
     /// Pages that so many updates write at the most.
     pub(super) fn written_most(&self, updates: u64) -> u64 {
-        let simple = updates * self.worst.pages_each;
-        if updates <= 1 { simple } else { simple.min(self.worst_of(updates).written) }
+        self.written_by(updates, u64::from(self.standing.live_pages))
     }
 
-    fn growth_most(&self, updates: u64) -> u64 {
+    fn written_by(&self, updates: u64, live: u64) -> u64 {
         let simple = updates * self.worst.pages_each;
-        if updates <= 1 { simple } else { simple.min(self.worst_of(updates).growth) }
+        if updates <= 1 { simple } else { simple.min(self.worst_of(updates, live).written) }
+    }
+
+    fn growth_most(&self, updates: u64, live: u64) -> u64 {
+        let simple = updates * self.worst.pages_each;
+        if updates <= 1 { simple } else { simple.min(self.worst_of(updates, live).growth) }
     }
 
     /// True if the tree may come to its greatest height: then nothing is buffered, and what a batch
@@ -109,10 +123,14 @@ impl PathTree<'_> {
         self.worst.is_high
     }
 
+    fn root_children_of(&self, updates: u64) -> u64 {
+        self.worst_of(updates, u64::from(self.standing.live_pages)).root_children
+    }
+
     /// Refuses a batch that would split the root of a tree that can't become higher. Where the
     /// bound can't tell, the batch is made, and the tree stands where it stood.
     fn check_height(&mut self, batch: &[Update<'_>], wish: &Wish) -> Result<()> {
-        let children = self.worst_of(wish.updates + self.buffer.len() as u64).root_children;
+        let children = self.root_children_of(wish.updates + self.buffer.len() as u64);
         let is_highest = self.height() == self.policy.height_most();
         if is_highest && self.count_root(Cause::Update)? + children <= self.worst.root_children {
             return Ok(());
@@ -195,30 +213,36 @@ impl PathTree<'_> {
         self.reserve_pages() + put
     }
 
-    fn has_room(&self, wish: &Wish) -> bool {
+    /// True if a batch has room, with all that is buffered before it.
+    fn has_room(&mut self, wish: &Wish) -> bool {
         let updates = wish.updates + self.buffer.len() as u64;
         let live = u64::from(self.standing.live_pages);
+        let all = self.pages_all();
+        let known = self.worst.fitting;
+        if updates <= known.updates && live <= known.live && all >= known.pages {
+            return true;
+        }
+        let (more, higher) = (updates + updates / 4, live + live / 64);
+        if wish.puts > 0 && self.fits(wish, more, higher) {
+            let written = self.written_by(more, higher);
+            self.worst.fitting = Fitting { updates: more, live: higher, pages: all, written };
+            return true;
+        }
+        self.worst.fitting = Fitting::default();
+        self.fits(wish, updates, live)
+    }
+
+    fn fits(&self, wish: &Wish, updates: u64, live: u64) -> bool {
         let needed = match self.durably {
             // Blocks can be made free after each update.
             Durably::Not => {
-                self.held_pages(live + self.growth_most(updates)) + self.worst.pages_each
+                let growth = self.growth_most(updates, live);
+                self.held_pages(live + growth) + self.worst.pages_each
             }
             Durably::ByItself | Durably::ByCheckpoints => {
-                self.held_pages(live) + self.written_most(updates)
+                self.held_pages(live) + self.written_by(updates, live)
             }
         };
-        needed + self.margin(wish) <= self.pages_all()
-    }
-
-    /// The same after all that is buffered was written to the tree, which has room for it.
-    fn has_room_unbuffered(&self, wish: &Wish) -> bool {
-        if self.buffer.len() == 0 || self.durably != Durably::ByCheckpoints {
-            return false;
-        }
-        let live = u64::from(self.standing.live_pages);
-        let live = live + self.growth_most(self.buffer.len() as u64);
-        let needed =
-            self.held_pages(live) + self.written_most(wish.updates);
         needed + self.margin(wish) <= self.pages_all()
     }
 
@@ -227,12 +251,17 @@ impl PathTree<'_> {
         self.learn_worst();
         let wish = Wish { updates: 1, puts: 1 };
         let live = self.held_pages(u64::from(self.standing.live_pages));
-        live + self.growth_most(1) + self.worst.pages_each + self.margin(&wish)
+        live + self.growth_most(1, live) + self.worst.pages_each + self.margin(&wish)
     }
 
-    /// Pages that have to be free before a batch.
+    /// Pages that have to be free before a batch that has room.
     fn pages_for(&self, wish: &Wish) -> u64 {
         let updates = wish.updates + self.buffer.len() as u64;
-        self.written_most(updates) + self.reserve_pages()
+        let known = self.worst.fitting;
+        let written = match known.updates {
+            0 => self.written_most(updates),
+            _ => known.written,
+        };
+        written + self.reserve_pages()
     }
 }

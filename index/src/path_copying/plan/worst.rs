@@ -10,11 +10,17 @@ struct Room {
     most: u64,
 }
 
-/// The nodes of `level` in trees of at most `height` levels; a lone leaf counts only if it must.
-fn room(policy: &Policy, height: u8, level: u8, with_lone_leaf: bool) -> Room {
+/// The nodes of `level` in trees of at most `height` levels; those that are no root alone if
+/// `is_below_root`, and never those of lone leaves.
+fn room(policy: &Policy, height: u8, level: u8, is_below_root: bool) -> Room {
+    let lowest = if is_below_root { level + 2 } else { (level + 1).max(2) };
+    room_of(policy, lowest..=height, level)
+}
+
+/// The nodes of `level` in trees of these heights.
+fn room_of(policy: &Policy, heights: core::ops::RangeInclusive<u8>, level: u8) -> Room {
     let pages = policy.pages();
-    let lowest = if with_lone_leaf { level + 1 } else { (level + 1).max(2) };
-    let layouts = policy.extremes().filter(|layout| (lowest..=height).contains(&layout.height));
+    let layouts = policy.extremes().filter(|layout| heights.contains(&layout.height));
     let mut room = Room { least: u64::MAX, most: 1 };
     for layout in layouts {
         let holds = if pages.is_variable() {
@@ -54,7 +60,7 @@ pub(crate) fn pages_most(policy: &Policy, height: u8) -> u32 {
     let mut below = 1;
     let mut written = pages_least(policy, height);
     for level in 0..height {
-        let parts = parts_most(policy, room(policy, height, level, true), below).max(1);
+        let parts = parts_most(policy, room_of(policy, level + 1..=height, level), below).max(1);
         written += parts - 1;
         below = parts;
     }
@@ -84,7 +90,10 @@ pub(crate) fn worst(policy: &Policy, height: u8, live: u64, updates: u64) -> Wor
     let (mut growth, mut added) = (0, updates);
     let mut root_children = 0;
     for level in 0..height {
-        let room = room(policy, height, level, false);
+        let whole = room(policy, height, level, false);
+        // Only a root has a root's room: it is rewritten when the height changes.
+        let inner = level > 0 && level + 1 < height;
+        let room = if inner { room(policy, height, level, true) } else { whole };
         let nodes = nodes_most(policy, height, level).min(live + growth).max(1);
         let touched = updates.min(nodes);
         let single = parts_most(policy, room, 1) - 1;
@@ -95,7 +104,7 @@ pub(crate) fn worst(policy: &Policy, height: u8, live: u64, updates: u64) -> Wor
         } else {
             let resized = touched * (room.most.div_ceil(room.least) - 1);
             let split = added.min(touched * room.most.div_ceil(room.least) + 2 * added / room.least);
-            resized + split
+            resized + split + if inner { whole.most.div_ceil(whole.least) } else { 0 }
         };
         // A lone leaf is larger than any other.
         added = if level == 0 { parts.min(added * single.max(1)) + 2 } else { parts };
