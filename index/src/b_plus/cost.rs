@@ -18,8 +18,8 @@ use store::{PageFile, Width};
 
 use super::layout::{CHILD_BYTES, Nodes};
 use super::{cache_memory, node_bytes};
-use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::Result;
+use crate::registry::{MediumShape, Options, Prediction, Profile};
 
 /// How full nodes are after many random inserts: the natural logarithm of 2.
 const OCCUPANCY: f64 = core::f64::consts::LN_2;

@@ -38,10 +38,7 @@ pub(super) fn create<'d>(
     make::create(nand, &choice, options)
 }
 
-pub(super) fn open<'d>(
-    nand: Box<dyn Nand + 'd>,
-    options: &Options,
-) -> Result<Box<dyn Index + 'd>> {
+pub(super) fn open<'d>(nand: Box<dyn Nand + 'd>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     // The chip knows how large its nodes are.
     let choice = Choice::new(NAME, Division::Whole, HALVES, options);
     make::open(nand, &choice, options)
@@ -53,11 +50,7 @@ pub(super) fn least_memory(options: &Options, chip: Geometry) -> Result<u64> {
 
 /// Every update writes a page a level, and moves what lives in the blocks that it uses up; reads are
 /// those of a tree without a cache.
-pub(super) fn predict(
-    profile: &Profile,
-    options: &Options,
-    chip: Geometry,
-) -> Result<Prediction> {
+pub(super) fn predict(profile: &Profile, options: &Options, chip: Geometry) -> Result<Prediction> {
     let choice = choice(chip, options)?;
     let policy = make::policy(choice.division, choice.bounds, (chip, options.shape))?;
     let layout = policy.pages().layout(choice.bounds.alpha, 2);

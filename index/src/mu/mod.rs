@@ -114,9 +114,7 @@ fn working_bytes(policy: &Policy) -> u64 {
 fn nand<'d>(division: Division, medium: Medium<'d>) -> Result<Box<dyn Nand + 'd>> {
     match medium {
         Medium::Nand(nand) => Ok(nand),
-        Medium::Sectors(_) => {
-            Err(Error::WrongMedium { tree: name(division), medium: "a disk" })
-        }
+        Medium::Sectors(_) => Err(Error::WrongMedium { tree: name(division), medium: "a disk" }),
     }
 }
 

@@ -167,9 +167,8 @@ impl PathTree<'_> {
         let roots = roots.filter_map(|layout| self.ground.pages.codec(&layout, layout.height - 1));
         let most = roots.map(|codec| codec.node_bytes()).max().unwrap_or(0);
         let root = (self.root, self.height() - 1);
-        self.ground.visit(root, Cause::Update, |_, codec, node| {
-            codec.used_bytes(node) * 4 > most * 3
-        })
+        self.ground
+            .visit(root, Cause::Update, |_, codec, node| codec.used_bytes(node) * 4 > most * 3)
     }
 
     /// Pages that are kept free beside what updates write: for moving a block, and for one
@@ -192,7 +191,9 @@ impl PathTree<'_> {
     /// Pages of all blocks that the tree can use.
     pub(super) fn pages_all(&self) -> u64 {
         let log = &self.ground.log;
-        let blocks = log.good_blocks().saturating_sub(log.pinned_blocks() + log.own_reserve() + BLOCKS_BEGUN);
+        let blocks = log
+            .good_blocks()
+            .saturating_sub(log.pinned_blocks() + log.own_reserve() + BLOCKS_BEGUN);
         u64::from(blocks) * u64::from(log.geometry().pages_per_block())
     }
 
@@ -229,7 +230,12 @@ impl PathTree<'_> {
             return true;
         }
         self.worst.fitting = Fitting::default();
-        self.fits(wish, updates, live)
+        let fits = self.fits(wish, updates, live);
+        if fits && wish.puts > 0 {
+            let written = self.written_by(updates, live);
+            self.worst.fitting = Fitting { updates, live, pages: all, written };
+        }
+        fits
     }
 
     fn fits(&self, wish: &Wish, updates: u64, live: u64) -> bool {

@@ -27,10 +27,7 @@ struct Subtree<'k> {
     upper: Option<&'k [u8]>,
 }
 
-pub(super) fn check(
-    tree: &mut PathTree<'_>,
-    finding: &mut dyn FnMut(&dyn Display),
-) -> Result<()> {
+pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     // What is checked is what stands on flash.
     tree.ground.forget_all();
     let geometry = tree.ground.log.geometry();
@@ -57,11 +54,7 @@ fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     }
 }
 
-fn walk_subtree(
-    tree: &mut PathTree<'_>,
-    subtree: &Subtree<'_>,
-    walk: &mut Walk<'_>,
-) -> Result<()> {
+fn walk_subtree(tree: &mut PathTree<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
     if walk.nodes > walk.nodes_most {
         return Ok(());

@@ -132,7 +132,12 @@ impl<'d> Ground<'d> {
         Ok((header, codec))
     }
 
-    fn read_part(&mut self, page: Page, range: core::ops::Range<usize>, cause: Cause) -> Result<()> {
+    fn read_part(
+        &mut self,
+        page: Page,
+        range: core::ops::Range<usize>,
+        cause: Cause,
+    ) -> Result<()> {
         let start = self.log.content_start();
         let into = &mut self.page[start + range.start..start + range.end];
         Ok(self.log.read(page, range.start as u32, into, cause)?)
@@ -276,9 +281,7 @@ pub(super) fn damaged(page: Page, damage: Damage) -> store::Error {
     let page = LogicalPage(page.0);
     match damage {
         Damage::Erased => store::Error::DamagedPage { page, what: "nothing stands in it" },
-        Damage::Checksum { expected, found } => {
-            store::Error::CorruptPage { page, expected, found }
-        }
+        Damage::Checksum { expected, found } => store::Error::CorruptPage { page, expected, found },
         Damage::Nonsense(what) => store::Error::DamagedPage { page, what },
     }
 }

@@ -237,7 +237,8 @@ impl PathTree<'_> {
     /// Writes an empty leaf.
     fn write_empty(&mut self) -> Result<()> {
         let pages = self.ground.pages;
-        let header = Header { closes_batch: self.durably == Durably::ByItself, ..empty(&self.policy) };
+        let header =
+            Header { closes_batch: self.durably == Durably::ByItself, ..empty(&self.policy) };
         let no_node = super::damage(self.root, "a leaf that is none");
         let codec = pages.codec(&header.layout, 0).ok_or(no_node.clone())?;
         let range = pages.bytes_of(&header.layout, 0).ok_or(no_node)?;

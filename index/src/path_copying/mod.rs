@@ -55,7 +55,6 @@ use plan::{Plan, Scratch};
 use policy::Policy;
 use recent::Recent;
 
-
 /// How the tree lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Durably {

@@ -391,7 +391,7 @@ impl Plan {
         match change.edit {
             Edit::Replace { value } => {
                 value.len() <= codec.value(step.node, step.place).bytes().len()
-            },
+            }
             Edit::Keep | Edit::Remove | Edit::Insert { .. } => true,
         }
     }

@@ -103,7 +103,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         // Ascending from a key, or descending from just below it, starts where it belongs.
         let is_before = matches!(
             (start, self.direction),
-            (Bound::Included(_), Direction::Ascending) | (Bound::Excluded(_), Direction::Descending)
+            (Bound::Included(_), Direction::Ascending)
+                | (Bound::Excluded(_), Direction::Descending)
         );
         let place = |found: core::result::Result<usize, usize>| match found {
             Ok(at) if !is_before => at + 1,

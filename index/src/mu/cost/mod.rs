@@ -30,9 +30,9 @@ mod equations;
 use device::Geometry;
 use store::Width;
 
+use super::{FREE, policy, working_bytes};
 use crate::path_copying::layout::{Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
 use crate::path_copying::policy::Policy;
-use super::{FREE, policy, working_bytes};
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
 

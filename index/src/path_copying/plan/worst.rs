@@ -103,7 +103,8 @@ pub(crate) fn worst(policy: &Policy, height: u8, live: u64, updates: u64) -> Wor
             single * added.min(touched.saturating_mul(2)) + 2 * added
         } else {
             let resized = touched * (room.most.div_ceil(room.least) - 1);
-            let split = added.min(touched * room.most.div_ceil(room.least) + 2 * added / room.least);
+            let split =
+                added.min(touched * room.most.div_ceil(room.least) + 2 * added / room.least);
             resized + split + if inner { whole.most.div_ceil(whole.least) } else { 0 }
         };
         // A lone leaf is larger than any other.
