@@ -20,7 +20,7 @@ mod error;
 #[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
 mod ipl;
 pub mod la_tree;
-mod mu;
+pub mod mu;
 pub mod parameters;
 mod path_copying;
 pub mod registry;

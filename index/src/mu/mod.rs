@@ -9,13 +9,16 @@ use alloc::boxed::Box;
 use device::{Geometry, Medium, Nand};
 
 use crate::parameters::{Kind, Parameter};
-use crate::path_copying::layout::{Division, share};
+use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES, Policy};
 use crate::registry::{Entry, MediumShape, Options};
 use crate::{Error, Index, Result};
 
 mod cost;
+
+pub use crate::path_copying::layout::Division;
+pub use cost::equations;
 
 /// The registry's line of mu-Tree.
 pub(crate) const MU: Entry = Entry {

@@ -95,7 +95,7 @@ impl fmt::Display for Share {
 
 /// The rule by which a page is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Division {
+pub enum Division {
     /// mu-Tree: a leaf has half, and each level above half of the one below.
     Halves,
     /// mu*-Tree: a leaf has its share, and the levels above divide the rest evenly.

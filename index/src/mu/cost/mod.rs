@@ -25,7 +25,7 @@
 //!
 //! - The operation buffer absorbs what hits one of its keys.
 
-mod equations;
+pub mod equations;
 
 use device::Geometry;
 use store::Width;
