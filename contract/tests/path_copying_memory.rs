@@ -113,8 +113,19 @@ fn work(index: &mut dyn Index, records: u32, (key_bytes, value): (usize, usize))
     }
     let mut cursor = index.range(KeyRange::ALL.reversed()).unwrap();
     let mut entries = 0;
-    while cursor.next().unwrap().is_some() {
+    let mut before: Option<Vec<u8>> = None;
+    while let Some((key, _)) = cursor.next().unwrap() {
         entries += 1;
+        counted(false, || {
+            assert!(
+                before.as_deref().is_none_or(|before| before > key),
+                "{key:?} after {before:?}"
+            );
+            let number = u32::from_be_bytes(*key.first_chunk().unwrap());
+            let number = number.wrapping_mul(0x144C_BC89);
+            assert!(number < records && key[4..].iter().all(|byte| *byte == 0), "{key:?} {number}");
+            before = Some(key.to_vec());
+        });
     }
     drop(cursor);
     assert_eq!(entries, records);
@@ -182,12 +193,14 @@ fn the_heap_taken_on_raw_flash_never_exceeds_the_budget_and_the_stated_tables() 
                     let chip = Geometry::new(page_bytes, 16, 256).unwrap();
                     let chip = chip.with_spare(spare).unwrap();
                     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
-                    let shape = if factor == 2 { EntryShape::VARIABLE } else { EntryShape::fixed(8, 4) };
+                    let shape =
+                        if factor == 2 { EntryShape::VARIABLE } else { EntryShape::fixed(8, 4) };
                     let mut options = Options::new(shape, 0, settings);
                     options.durability = Some(durability);
                     let medium = MediumShape::Nand(chip);
                     let least = (entry.least_memory)(&options, medium).unwrap();
                     options.memory_bytes = least * factor;
+                    println!("{tree}, {page_bytes}, {spare}, {factor}, {durability}");
                     let peaks = peaks((entry, &options), chip, 3_000, (8, 4));
                     // Tables: four bytes a block.
                     let limit = (options.memory_bytes + 4 * 256 + 4096) as i64;

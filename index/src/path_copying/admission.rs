@@ -63,7 +63,16 @@ impl PathTree<'_> {
             }
         }
         if self.durably != Durably::Not {
-            let pages = self.pages_for(&wish);
+            let mut pages = self.pages_for(&wish);
+            if self.durably == Durably::ByCheckpoints
+                && u64::from(self.ground.log.free_pages()) < pages
+                && (self.buffer.len() > 0 || self.ground.log.released_blocks() > 0)
+            {
+                // Then nothing is buffered, and what was released is free.
+                self.checkpoint_now()?;
+                self.worst.fitting = Fitting::default();
+                pages = self.pages_for(&wish);
+            }
             self.make_space(pages)?;
             self.collect_lazily(pages)?;
         }

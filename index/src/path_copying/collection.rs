@@ -36,11 +36,16 @@ impl PathTree<'_> {
                 was_checkpointed = true;
                 continue;
             }
-            was_checkpointed = false;
-            if turns_left == 0 || !self.collect(u32::MAX)? {
+            let has_victim = turns_left > 0 && self.collect(u32::MAX)?;
+            if has_victim {
+                was_checkpointed = false;
+                turns_left -= 1;
+            } else if self.durably == Durably::ByCheckpoints && !was_checkpointed {
+                self.checkpoint_now()?;
+                was_checkpointed = true;
+            } else {
                 return Err(full(usable));
             }
-            turns_left -= 1;
         }
         Ok(())
     }
@@ -127,7 +132,7 @@ impl PathTree<'_> {
 
     /// Rewrites what lives in `page`.
     fn move_page(&mut self, page: device::Page) -> Result<()> {
-        let key = &mut self.key;
+        let key = &mut self.moved_key;
         let found = self.ground.read_lowest(page, Cause::Reclamation, |header, codec, node| {
             let has_key = node::count(node) > 0;
             if has_key {
@@ -141,9 +146,9 @@ impl PathTree<'_> {
         if base >= self.height() || !has_key && page != self.root {
             return Ok(());
         }
-        let key = core::mem::take(&mut self.key);
+        let key = core::mem::take(&mut self.moved_key);
         let moved = self.move_found(page, base, &key);
-        self.key = key;
+        self.moved_key = key;
         moved
     }
 

@@ -207,6 +207,7 @@ fn over<'d>(
         buffer: Recent::new(bounded(buffer), entry),
         key: Vec::with_capacity(limits.entry),
         value: Vec::with_capacity(limits.entry),
+        moved_key: Vec::with_capacity(limits.key),
         batch_left: 0,
         victim: None,
         free_percent: choice.free_percent.min(100) as u32,

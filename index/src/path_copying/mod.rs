@@ -92,9 +92,11 @@ pub(crate) struct PathTree<'d> {
     addresses: Vec<Page>,
     /// Puts and deletes that the tree has not seen.
     buffer: Recent,
-    /// An entry on its way from the buffer to the tree; a key by which a page is looked for.
+    /// An entry on its way from the buffer to the tree; while a tree is loaded, the key before.
     key: Vec<u8>,
     value: Vec<u8>,
+    /// The key by which collection looks for a page: it runs while an entry is on its way.
+    moved_key: Vec<u8>,
     /// Updates of the batch at hand that are not made yet.
     batch_left: usize,
     /// The block that is collected, and its next page.
