@@ -40,7 +40,9 @@ fn fill(index: &mut dyn Index, model: &mut Model, from: u32) -> u32 {
 
 fn is_wanted(case: &Case) -> bool {
     let usual = case.shape.name == "4+4" && case.memory == MemoryLevel::Double;
-    usual && case.parameters.is_empty() && case.page_bytes == 512
+    // Small pages of raw flash hold few entries whatever the device's size.
+    let page_bytes = if matches!(case.stand, Stand::Nand) { 2048 } else { 512 };
+    usual && case.parameters.is_empty() && case.page_bytes == page_bytes
 }
 
 #[test]
@@ -55,7 +57,12 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
         model.compare_all(&mut *index);
         assert!(put(&mut *index, 1, 1).is_err(), "it stays full");
 
-        let keys: Vec<_> = model.entries.keys().step_by(2).cloned().collect();
+        // Trees on raw flash delete without balancing: what makes room there is an empty leaf.
+        let half = model.entries.len() / 2;
+        let keys: Vec<_> = match case.stand {
+            Stand::Nand => model.entries.keys().take(half).cloned().collect(),
+            Stand::Ram | Stand::Ftl(_) => model.entries.keys().step_by(2).cloned().collect(),
+        };
         for key in &keys {
             index.update(&[Update::Delete { key }]).expect("a delete works on a full device");
             model.entries.remove(key);

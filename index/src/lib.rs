@@ -20,12 +20,9 @@ mod error;
 #[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
 mod ipl;
 pub mod la_tree;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tree that uses it waits for what it stands on")
-)]
-mod mu;
+pub mod mu;
 pub mod parameters;
+mod path_copying;
 pub mod registry;
 mod root_record;
 mod traits;

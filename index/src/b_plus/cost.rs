@@ -17,9 +17,9 @@ use device::SectorGeometry;
 use store::{PageFile, Width};
 
 use super::layout::{CHILD_BYTES, Nodes};
-use super::{NAME, cache_memory, node_bytes};
+use super::{cache_memory, node_bytes};
+use crate::Result;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
-use crate::{Error, Result};
 
 /// How full nodes are after many random inserts: the natural logarithm of 2.
 const OCCUPANCY: f64 = core::f64::consts::LN_2;
@@ -43,8 +43,9 @@ pub(super) fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let MediumShape::Sectors(disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    let disk = match medium {
+        MediumShape::Sectors(disk) => disk,
+        MediumShape::Nand(chip) => return super::wandering::predict(profile, options, chip),
     };
     let page_bytes = node_bytes(options, disk);
     let nodes = Nodes::new(page_bytes, options.shape)?;

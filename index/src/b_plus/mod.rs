@@ -9,6 +9,8 @@
 //! entry, and where the leaf is full splits it ([`growth`]); a delete borrows or merges
 //! ([`shrinking`]).
 //!
+//! So it is on sectors. On raw flash every update rewrites its path: [`wandering`].
+//!
 //! # Choices that textbooks leave open
 //! - A full node is split in the middle. Only where keys arrive in ascending order, at the right
 //!   edge of the tree, the left node keeps `fill` percent.
@@ -32,6 +34,7 @@ mod load;
 mod scan;
 mod shrinking;
 mod values;
+mod wandering;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -43,17 +46,18 @@ use store::node::{self, Stored};
 use store::{LogicalPage, PageFile, Recovery, Update};
 
 use crate::parameters::{Kind, Parameter};
+use crate::path_copying::make;
 use crate::registry::{Entry, MediumShape, Options};
-use crate::{Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
-    about: "the standard B+-tree, one node a page, rewritten in place",
+    about: "the standard B+-tree, one node a page, rewritten in place; on raw flash it wanders",
     paper: "the baseline of all five papers",
-    nand: false,
+    nand: true,
     sectors: true,
     parameters: PARAMETERS,
     create,
@@ -80,6 +84,8 @@ const PARAMETERS: &[Parameter] = &[
         kind: Kind::Percent(FILL_LEAST),
         default: "70",
     },
+    make::FREE,
+    make::BUFFER,
 ];
 
 /// How full a put found a leaf.
@@ -114,7 +120,10 @@ pub(crate) struct BPlus<'d> {
 }
 
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let disk = sectors(medium)?;
+    let disk = match medium {
+        Medium::Sectors(disk) => disk,
+        Medium::Nand(nand) => return wandering::create(nand, options),
+    };
     let node_bytes = node_bytes(options, disk.geometry());
     let nodes = Nodes::new(node_bytes, options.shape)?;
     let memory_bytes = cache_memory(options, &nodes)?;
@@ -126,7 +135,10 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let mut disk = sectors(medium)?;
+    let mut disk = match medium {
+        Medium::Sectors(disk) => disk,
+        Medium::Nand(nand) => return wandering::open(nand, options),
+    };
     let found = PageFile::describe(&mut *disk)?;
     let nodes = Nodes::new(found.page_bytes, Root::decode(&found.root_head, NAME)?.shape)?;
     let memory_bytes = cache_memory(options, &nodes)?;
@@ -134,13 +146,6 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let mut tree = BPlus::over(file, nodes, options);
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
-}
-
-fn sectors(medium: Medium<'_>) -> Result<Box<dyn device::Sectors + '_>> {
-    match medium {
-        Medium::Sectors(disk) => Ok(disk),
-        Medium::Nand(_) => Err(Error::WrongMedium { tree: NAME, medium: "raw flash" }),
-    }
 }
 
 fn node_bytes(options: &Options, disk: device::SectorGeometry) -> u32 {
@@ -164,8 +169,9 @@ fn cache_memory(options: &Options, nodes: &Nodes) -> Result<u64> {
 }
 
 fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
-    let MediumShape::Sectors(disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    let disk = match medium {
+        MediumShape::Sectors(disk) => disk,
+        MediumShape::Nand(chip) => return wandering::least_memory(options, chip),
     };
     let node_bytes = node_bytes(options, disk);
     let nodes = Nodes::new(node_bytes, options.shape)?;

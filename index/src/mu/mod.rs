@@ -1,37 +1,59 @@
 //! `mu` and `mu-star`: the whole way from the leaf to the root in one page of raw flash.
 //!
 //! mu-Tree is mu*-Tree with another rule for dividing a page and without an adaptive layout, so
-//! both are this one tree with two values of [`layout::Division`].
-//!
-//! So far there is everything of them that needs no chip: how pages are divided ([`layout`]), what
-//! stands in them ([`page`]), the adaptive layout ([`policy`]), what an update writes ([`plan`])
-//! and its bytes ([`assembly`]), what the operation buffer and the node cache are made of
-//! ([`recent`]), and the cost model ([`cost`]).
+//! both are one engine, [`path_copying`](crate::path_copying), with two values of [`Division`].
+//! Here are their names, their parameters and their cost model.
 
-use device::Geometry;
+use alloc::boxed::Box;
 
-use crate::Result;
+use device::{Geometry, Medium, Nand};
+
 use crate::parameters::{Kind, Parameter};
-use crate::registry::Options;
-use layout::{Division, Pages, share};
-use policy::{Bounds, Policy};
+use crate::path_copying::layout::share;
+use crate::path_copying::make::{self, Choice};
+use crate::path_copying::policy::{Bounds, HALVES, Policy};
+use crate::registry::{Entry, MediumShape, Options};
+use crate::{Error, Index, Result};
 
-mod assembly;
 mod cost;
-mod layout;
-mod page;
-mod plan;
-mod policy;
-mod recent;
 
-#[cfg(test)]
-mod model;
+pub use crate::path_copying::layout::Division;
+pub use cost::equations;
+
+/// The registry's line of mu-Tree.
+pub(crate) const MU: Entry = Entry {
+    name: name(Division::Halves),
+    about: "the whole path of a B+-tree in one page, halved by level",
+    paper: "Kang, Jung, Kang, Kim: mu-Tree, EMSOFT 2007",
+    nand: true,
+    sectors: false,
+    parameters: MU_PARAMETERS,
+    create: create_mu,
+    open: open_mu,
+    least_memory: least_memory_of_mu,
+    predict: cost::predict_mu,
+};
+
+/// The registry's line of mu*-Tree.
+pub(crate) const MU_STAR: Entry = Entry {
+    name: name(Division::Even),
+    about: "the whole path of a B+-tree in one page, whose layout adapts",
+    paper: "Ahn, Kang, Jung, Kim, Maeng: mu*-Tree, IEEE TC 2013",
+    nand: true,
+    sectors: false,
+    parameters: MU_STAR_PARAMETERS,
+    create: create_mu_star,
+    open: open_mu_star,
+    least_memory: least_memory_of_mu_star,
+    predict: cost::predict_mu_star,
+};
 
 /// The name of the tree that divides its pages so.
 const fn name(division: Division) -> &'static str {
     match division {
         Division::Halves => "mu",
         Division::Even => "mu-star",
+        Division::Whole => "b-plus",
     }
 }
 
@@ -56,38 +78,92 @@ const DELTA: Parameter = Parameter {
     default: "0.00390625",
 };
 
-const FREE: Parameter = Parameter {
-    name: "free",
-    about: "percent of the blocks below which free ones are made by collection",
-    kind: Kind::Percent(1),
-    default: "10",
-};
+const FREE: Parameter = make::FREE;
 
 /// The parameters of mu-Tree.
-const MU_PARAMETERS: &[Parameter] = &[FREE];
+const MU_PARAMETERS: &[Parameter] = &[FREE, make::BUFFER];
 
 /// The parameters of mu*-Tree.
-const MU_STAR_PARAMETERS: &[Parameter] = &[ALPHA, BETA, DELTA, FREE];
+const MU_STAR_PARAMETERS: &[Parameter] = &[ALPHA, BETA, DELTA, FREE, make::BUFFER];
 
-/// The policy that `options` ask for on `chip`.
-fn policy(division: Division, options: &Options, chip: Geometry) -> Result<Policy> {
-    let pages = Pages::new(chip.page_bytes(), options.shape, division)?;
-    if division == Division::Halves {
-        return Ok(Policy::halves(pages));
-    }
+fn choice(division: Division, options: &Options) -> Result<Choice> {
+    let bounds = match division {
+        Division::Even => bounds(options)?,
+        Division::Halves | Division::Whole => HALVES,
+    };
+    Ok(Choice::new(name(division), division, bounds, options))
+}
+
+fn bounds(options: &Options) -> Result<Bounds> {
     let ratio = |parameter: &Parameter| {
         // Settings that were parsed have every parameter; those made in code may be empty.
         let default = parameter.default.parse().unwrap_or(0.5);
         share(parameter.name, options.settings.ratio(parameter.name).unwrap_or(default))
     };
-    let bounds = Bounds { alpha: ratio(&ALPHA)?, beta: ratio(&BETA)?, delta: ratio(&DELTA)? };
-    Policy::adaptive(pages, bounds)
+    Ok(Bounds { alpha: ratio(&ALPHA)?, beta: ratio(&BETA)?, delta: ratio(&DELTA)? })
 }
 
-/// Bytes of memory that an update works in: the nodes of a way, and the page that is made of them;
-/// where lengths vary, two more nodes.
+/// The policy that `options` ask for on `chip`.
+fn policy(division: Division, options: &Options, chip: Geometry) -> Result<Policy> {
+    let bounds = choice(division, options)?.bounds;
+    make::policy(division, bounds, (chip, options.shape))
+}
+
+/// Bytes of memory that an update works in.
 fn working_bytes(policy: &Policy) -> u64 {
-    let pages = if policy.pages().is_variable() { 3 } else { 1 };
-    let keys = policy.limits().key as u64;
-    plan::worst::way_bytes(policy) + pages * u64::from(policy.pages().page_bytes()) + keys
+    make::working_bytes(policy, policy.pages().page_bytes())
+}
+
+fn nand<'d>(division: Division, medium: Medium<'d>) -> Result<Box<dyn Nand + 'd>> {
+    match medium {
+        Medium::Nand(nand) => Ok(nand),
+        Medium::Sectors(_) => Err(Error::WrongMedium { tree: name(division), medium: "a disk" }),
+    }
+}
+
+fn create_mu<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    create(Division::Halves, medium, options)
+}
+
+fn create_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    create(Division::Even, medium, options)
+}
+
+fn open_mu<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    open(Division::Halves, medium, options)
+}
+
+fn open_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    open(Division::Even, medium, options)
+}
+
+fn least_memory_of_mu(options: &Options, medium: MediumShape) -> Result<u64> {
+    least_memory(Division::Halves, options, medium)
+}
+
+fn least_memory_of_mu_star(options: &Options, medium: MediumShape) -> Result<u64> {
+    least_memory(Division::Even, options, medium)
+}
+
+fn create<'d>(
+    division: Division,
+    medium: Medium<'d>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    make::create(nand(division, medium)?, &choice(division, options)?, options)
+}
+
+fn open<'d>(
+    division: Division,
+    medium: Medium<'d>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    make::open(nand(division, medium)?, &choice(division, options)?, options)
+}
+
+fn least_memory(division: Division, options: &Options, medium: MediumShape) -> Result<u64> {
+    let MediumShape::Nand(chip) = medium else {
+        return Err(Error::WrongMedium { tree: name(division), medium: "a disk" });
+    };
+    make::least_memory(&choice(division, options)?, chip, options)
 }

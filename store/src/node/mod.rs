@@ -35,6 +35,12 @@ pub const HEADER_BYTES: usize = 8;
 /// The smallest node, in bytes.
 pub const NODE_BYTES_LEAST: u32 = 128;
 
+/// The smallest node that is a part of a page, in bytes.
+const PART_BYTES_LEAST: u32 = 40;
+
+/// The fewest entries of fixed length that a node must hold.
+const ENTRIES_LEAST: usize = 4;
+
 /// The largest node, in bytes: offsets in it are 16 bits.
 pub const NODE_BYTES_MOST: u32 = 32_768;
 
@@ -169,10 +175,27 @@ impl Codec {
         if !(NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&bytes) {
             return None;
         }
+        let codec = Codec::new_part(bytes, key, value)?;
+        match codec.form {
+            Form::Packed(packed) if packed.capacity(0, 0) < ENTRIES_LEAST => None,
+            _ => Some(codec),
+        }
+    }
+
+    /// A codec for nodes of `bytes` bytes that are only a part of a page, and so may be smaller
+    /// than others where key and value have fixed lengths; `None` if such a node could not hold
+    /// three entries.
+    #[must_use]
+    pub fn new_part(bytes: u32, key: Width, value: Width) -> Option<Self> {
+        if !(PART_BYTES_LEAST..=NODE_BYTES_MOST).contains(&bytes) {
+            return None;
+        }
         let form = match (key, value) {
             (Width::Fixed(key), Width::Fixed(value)) => {
-                Form::Packed(Packed::new(bytes as usize, key as usize, value as usize)?)
+                let packed = Packed::new(bytes as usize, key as usize, value as usize)?;
+                Form::Packed(packed)
             }
+            _ if bytes < NODE_BYTES_LEAST => return None,
             _ => Form::Slotted(Slotted::new(bytes as usize, key, value)?),
         };
         Some(Codec { form })
@@ -309,6 +332,15 @@ impl Codec {
     #[must_use]
     pub fn used_bytes(&self, node: &[u8]) -> usize {
         either!(self, form => form.used_bytes(node))
+    }
+
+    /// How many bytes from the node's start on have to be kept: what is behind them means nothing.
+    #[must_use]
+    pub fn kept_bytes(&self, node: &[u8]) -> usize {
+        match &self.form {
+            Form::Packed(form) => form.used_bytes(node),
+            Form::Slotted(form) => form.node_bytes(),
+        }
     }
 
     /// Bytes that the entries of both nodes would use in one node.

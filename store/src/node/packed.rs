@@ -12,6 +12,9 @@ use super::{HEADER_BYTES, KIND, NodeKey, Shift, Stored, count, set_count};
 /// The number that marks a packed node.
 const KIND_PACKED: u8 = 1;
 
+/// The fewest entries that a node must hold, so that splitting leaves it fewer.
+const ENTRIES_LEAST: usize = 3;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     bytes: usize,
@@ -27,7 +30,7 @@ impl Packed {
             return None;
         }
         let capacity = ((bytes - HEADER_BYTES) / stride).min(usize::from(u16::MAX));
-        (capacity >= 4).then_some(Packed { bytes, key, stride, capacity })
+        (capacity >= ENTRIES_LEAST).then_some(Packed { bytes, key, stride, capacity })
     }
 
     pub(super) fn node_bytes(&self) -> usize {

@@ -30,6 +30,7 @@ pub(super) struct Blocks {
     free: u32,
     bad: u32,
     released: u32,
+    pinned: u32,
     /// Where the search for a victim goes on.
     hand: u32,
 }
@@ -42,7 +43,14 @@ impl Blocks {
 
     /// A table of `blocks` blocks, all of them used.
     pub(super) fn new(blocks: u32) -> Self {
-        Blocks { table: vec![USED; blocks as usize], free: 0, bad: 0, released: 0, hand: 0 }
+        Blocks {
+            table: vec![USED; blocks as usize],
+            free: 0,
+            bad: 0,
+            released: 0,
+            pinned: 0,
+            hand: 0,
+        }
     }
 
     fn entry(&self, block: Block) -> u32 {
@@ -62,6 +70,7 @@ impl Blocks {
         count(&mut self.free, !is(old, USED | BAD), !is(new, USED | BAD));
         count(&mut self.bad, is(old, BAD), is(new, BAD));
         count(&mut self.released, is(old, RELEASED), is(new, RELEASED));
+        count(&mut self.pinned, is(old, PINNED), is(new, PINNED));
     }
 
     pub(super) fn erases(&self, block: Block) -> u32 {
@@ -144,6 +153,7 @@ impl Blocks {
 
     pub(super) fn unpin_all(&mut self) {
         self.table.iter_mut().for_each(|entry| *entry &= !PINNED);
+        self.pinned = 0;
     }
 
     /// Every used block of the tree is old from now on.
@@ -201,7 +211,7 @@ impl Blocks {
     }
 
     pub(super) fn pinned(&self) -> u32 {
-        self.table.iter().filter(|entry| **entry & PINNED != 0).count() as u32
+        self.pinned
     }
 
     /// The free block that was erased least often: so wear is spread.

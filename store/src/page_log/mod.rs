@@ -106,6 +106,12 @@ impl<'d> PageLog<'d> {
         self.geometry.page_bytes() as usize - self.content_start()
     }
 
+    /// Bytes of a page on `chip` that are its content.
+    #[must_use]
+    pub fn content_bytes_on(chip: Geometry) -> u32 {
+        chip.page_bytes() - content_start(chip) as u32
+    }
+
     /// Bytes of memory that the log takes beside its table: see [`PageLog::least_memory`].
     #[must_use]
     pub fn buffer_bytes(&self) -> u64 {

@@ -25,14 +25,14 @@
 //!
 //! - The operation buffer absorbs what hits one of its keys.
 
-mod equations;
+pub mod equations;
 
 use device::Geometry;
 use store::Width;
 
-use super::layout::{Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
-use super::policy::Policy;
 use super::{FREE, policy, working_bytes};
+use crate::path_copying::layout::{Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
+use crate::path_copying::policy::Policy;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
 

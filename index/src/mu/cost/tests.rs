@@ -5,10 +5,10 @@ use device::Geometry;
 use store::EntryShape;
 
 use super::{live, predict_mu, predict_mu_star};
-use crate::mu::layout::Division;
-use crate::mu::model::Dice;
 use crate::mu::{MU_PARAMETERS, MU_STAR_PARAMETERS, name};
 use crate::parameters::Settings;
+use crate::path_copying::layout::Division;
+use crate::path_copying::model::Dice;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 
 fn chip(blocks: u32) -> MediumShape {

@@ -2,7 +2,7 @@ use std::println;
 use std::vec::Vec;
 
 use super::{Setting, halved_records, inner_share, least_height, limit, records, wandering_height};
-use crate::mu::layout::Division;
+use crate::path_copying::layout::Division;
 
 /// Figures 7 and 8.
 const PAPER: Setting =

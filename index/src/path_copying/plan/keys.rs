@@ -7,7 +7,7 @@ use super::{Edit, Plan, Rewrite, Run, Source};
 
 impl Plan {
     /// The key of the entry at `place` of the new run of `level`.
-    pub(in crate::mu) fn key<'k>(
+    pub(in crate::path_copying) fn key<'k>(
         &'k self,
         change: &'k Rewrite<'_>,
         level: u8,
@@ -72,7 +72,7 @@ impl Plan {
             return CHILD;
         };
         match (run.source(place), change.edit) {
-            (Source::Old(place), _) => step.codec.value(step.node, place),
+            (Source::Old(place), _) => step.codec.value(step.node, place).bytes(),
             (Source::New(_), Edit::Insert { value, .. } | Edit::Replace { value })
                 if level == change.base =>
             {

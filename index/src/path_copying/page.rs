@@ -39,6 +39,7 @@ const CHECKSUM_BYTES: usize = 4;
 const ROOT: u8 = 1;
 const CLOSES: u8 = 2;
 const HALVES: u8 = 4;
+const WHOLE: u8 = 8;
 
 /// What a page says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +101,13 @@ impl Header {
     }
 
     fn flags(&self) -> u8 {
-        let halves = self.layout.division == Division::Halves;
+        let division = match self.layout.division {
+            Division::Even => 0,
+            Division::Halves => HALVES,
+            Division::Whole => WHOLE,
+        };
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        flag(self.has_root, ROOT) | flag(self.closes_batch, CLOSES) | flag(halves, HALVES)
+        flag(self.has_root, ROOT) | flag(self.closes_batch, CLOSES) | division
     }
 
     /// Reads the header of the page at `address`, of which `bytes` are the first.
@@ -130,10 +135,16 @@ impl Header {
 
     fn read(bytes: &[u8; HEADER_BYTES]) -> core::result::Result<Self, &'static str> {
         let flags = bytes[29];
-        if flags & !(ROOT | CLOSES | HALVES) != 0 || bytes[33..] != [0; 3] {
-            return Err("it has flags that mean nothing");
+        let unknown = "it has flags that mean nothing";
+        if flags & !(ROOT | CLOSES | HALVES | WHOLE) != 0 || bytes[33..] != [0; 3] {
+            return Err(unknown);
         }
-        let division = if flags & HALVES != 0 { Division::Halves } else { Division::Even };
+        let division = match flags & (HALVES | WHOLE) {
+            0 => Division::Even,
+            HALVES => Division::Halves,
+            WHOLE => Division::Whole,
+            _ => return Err(unknown),
+        };
         let layout = |leaf: [u8; 2], height| {
             let leaf = Share::from_bits(u16::from_le_bytes(leaf)).ok_or("its leaf has no share")?;
             Ok(Layout { division, leaf, height })
@@ -166,6 +177,9 @@ impl Header {
         }
         if self.lowest > self.highest || self.highest >= self.layout.height {
             return Err("its levels are none of its tree");
+        }
+        if self.layout.division == Division::Whole && self.lowest != self.highest {
+            return Err("it holds more than one node");
         }
         if self.has_root != (self.highest + 1 == self.layout.height) {
             return Err("its root is not at the root's level");
@@ -260,10 +274,11 @@ mod tests {
 
     use device::Page;
     use store::EntryShape;
+    use store::node::Stored;
 
     use super::{Damage, HEADER_BYTES, Header, check_page, header_checksum, seal_node};
-    use crate::mu::layout::{Division, Pages, Share};
-    use crate::mu::policy::{Splits, State};
+    use crate::path_copying::layout::{Division, Pages, Share};
+    use crate::path_copying::policy::{Splits, State};
 
     const ADDRESS: Page = Page(77);
 
@@ -292,7 +307,7 @@ mod tests {
             let node = &mut page[pages.bytes_of(&header.layout, level).unwrap()];
             let codec = pages.codec(&header.layout, level).unwrap();
             codec.initialise(node, level);
-            assert!(codec.insert(node, 0, b"key.", b"1234", &mut []));
+            assert!(codec.insert(node, 0, b"key.", Stored::inline(b"1234"), &mut []));
             seal_node(ADDRESS, header.sequence, node);
         }
         header.encode(ADDRESS, &mut page);

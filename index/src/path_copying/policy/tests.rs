@@ -3,7 +3,7 @@ use std::vec::Vec;
 use store::EntryShape;
 
 use super::{Bounds, Change, Policy, RootUse, Splits, State};
-use crate::mu::layout::{Division, Layout, Pages, Share};
+use crate::path_copying::layout::{Division, Layout, Pages, Share};
 
 fn bounds(alpha: f64, beta: f64, delta: f64) -> Bounds {
     let [alpha, beta, delta] = [alpha, beta, delta].map(|ratio| Share::from_ratio(ratio).unwrap());

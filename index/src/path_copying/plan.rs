@@ -14,6 +14,9 @@
 //!  +----------+      +----------+      +----------+-------+   +-------+------+
 //! ```
 //!
+//! Where a node has a page to itself ([`Division::Whole`]), each level begins in the page behind the
+//! last of the level below.
+//!
 //! Two nodes of one level never share a page. The parents stand in the last page with the last
 //! part (4.3.2); where a parent falls into parts too, the one that points to the last part stands
 //! with it, and the others take pages of their own behind it.
@@ -36,9 +39,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use store::Width;
-use store::node::{self, Codec};
+use store::node::{self, Codec, Stored};
 
-use super::layout::{Layout, Pages};
+use super::layout::{Division, Layout, Pages};
 use super::policy::{Policy, Splits};
 
 /// A node on the way, as it stands on flash.
@@ -251,6 +254,29 @@ impl Plan {
         false
     }
 
+    /// Plans the move of nodes that stand in a page of `old` layout, so that they take no more
+    /// pages than before if there is any layout of the present height that allows it; else as
+    /// [`Plan::make`].
+    pub(super) fn make_move(
+        &mut self,
+        policy: &Policy,
+        change: &Rewrite<'_>,
+        (present, old): (Layout, Layout),
+        scratch: &mut Scratch,
+    ) -> bool {
+        let levels = u32::from(present.height - change.base.min(present.height));
+        let least = if present.division == Division::Whole { levels } else { 1 };
+        let old = Some(old.leaf).filter(|_| old.height == present.height);
+        let shares = [Some(present.leaf), old].into_iter().flatten();
+        for leaf in shares.chain(policy.leaves(present.height)) {
+            let layout = Layout { leaf, ..present };
+            if self.try_layout(policy.pages(), change, layout, scratch) && self.pages <= least {
+                return true;
+            }
+        }
+        self.make(policy, change, present, scratch)
+    }
+
     /// Plans `change` in pages of `layout`; false if the root would have to be split.
     fn try_layout(
         &mut self,
@@ -352,15 +378,21 @@ impl Plan {
         if run.len() == 0 || run.added > 1 {
             return false;
         }
+        if let (Edit::Insert { key, value }, true) = (change.edit, level == change.base)
+            && !codec.has_room(step.node, key, value.len())
+        {
+            return false;
+        }
         if level > 0 {
             let keeps_first = step.place > 0 || run.added == run.removed;
             let first = codec.key(step.node, 0);
             return keeps_first && keys::are_equal(first, self.bound(change, level));
         }
         match change.edit {
-            Edit::Insert { key, value } => codec.has_room(step.node, key, value.len()),
-            Edit::Replace { value } => value.len() <= codec.value(step.node, step.place).len(),
-            Edit::Keep | Edit::Remove => true,
+            Edit::Replace { value } => {
+                value.len() <= codec.value(step.node, step.place).bytes().len()
+            }
+            Edit::Keep | Edit::Remove | Edit::Insert { .. } => true,
         }
     }
 
@@ -414,12 +446,12 @@ impl Plan {
             let value = self.old_value(change, level, place);
             let is_enough = codec.used_bytes(node) >= bytes;
             let at = node::count(node);
-            if is_enough || !codec.insert(node, at, key, value, other) {
+            if is_enough || !codec.insert(node, at, key, Stored::inline(value), other) {
                 used += codec.used_bytes(node);
                 self.cuts.push(place);
                 parts += 1;
                 codec.initialise(node, level);
-                if !codec.insert(node, 0, key, value, other) {
+                if !codec.insert(node, 0, key, Stored::inline(value), other) {
                     return None;
                 }
             }
@@ -433,10 +465,15 @@ impl Plan {
         let mut with_child = 0;
         let below = level.checked_sub(1).and_then(|below| self.level(below)).copied();
         if let Some(below) = below.filter(|below| below.parts > 0) {
-            first_page = below.last_page();
-            let above = self.levels.last().copied().unwrap_or_default();
-            let pointer = above.run.from + below.last_part();
-            with_child = self.cuts[above.cuts..].iter().filter(|cut| **cut <= pointer).count();
+            if self.layout.division == Division::Whole {
+                first_page = below.last_page() + 1;
+            } else {
+                first_page = below.last_page();
+                let above = self.levels.last().copied().unwrap_or_default();
+                let pointer = above.run.from + below.last_part();
+                let cuts = &self.cuts[above.cuts..];
+                with_child = cuts.iter().filter(|cut| **cut <= pointer).count();
+            }
         }
         if let Some(level) = self.levels.last_mut() {
             *level = Level { parts, first_page, with_child, ..*level };

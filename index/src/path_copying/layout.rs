@@ -27,10 +27,10 @@ use crate::{Error, Result};
 
 /// The most levels of a tree: with the least inner nodes of 2 KiB pages, 11 children each, eight
 /// levels lead to 19 million leaves. What an update works in grows with the height.
-pub(super) const HEIGHT_MOST: u8 = 8;
+pub(crate) const HEIGHT_MOST: u8 = 8;
 
 /// Bytes of a child's page in an inner node.
-pub(super) const CHILD_BYTES: u16 = 4;
+pub(crate) const CHILD_BYTES: u16 = 4;
 
 /// Where lengths vary, no inner node is smaller than this part of the area: a key takes at most a
 /// quarter of the smallest inner node, so the height is given up for keys of a useful length.
@@ -38,51 +38,51 @@ const VARIABLE_INNER_PARTS: u32 = 8;
 
 /// Bytes beside key and value that an entry of variable length takes at the most: its slot and two
 /// lengths.
-pub(super) const SLOT_BYTES_MOST: usize = 6;
+pub(crate) const SLOT_BYTES_MOST: usize = 6;
 
 /// What a key, or a value, of variable length is taken to have on average, in bytes.
-pub(super) const VARIABLE_BYTES: usize = 16;
+pub(crate) const VARIABLE_BYTES: usize = 16;
 
 /// A part of a page's area, in 65,536ths; neither nothing nor the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Share(u16);
+pub(crate) struct Share(u16);
 
 impl Share {
-    pub(super) const HALF: Share = Share(1 << 15);
+    pub(crate) const HALF: Share = Share(1 << 15);
 
     /// The share nearest to `ratio`; `None` unless that is more than nothing and less than all.
-    pub(super) fn from_ratio(ratio: f64) -> Option<Self> {
+    pub(crate) fn from_ratio(ratio: f64) -> Option<Self> {
         let parts = libm::round(ratio * 65_536.0);
         (1.0..=65_535.0).contains(&parts).then_some(Share(parts as u16))
     }
 
-    pub(super) fn ratio(self) -> f64 {
+    pub(crate) fn ratio(self) -> f64 {
         f64::from(self.0) / 65_536.0
     }
 
-    pub(super) fn from_bits(bits: u16) -> Option<Self> {
+    pub(crate) fn from_bits(bits: u16) -> Option<Self> {
         (bits != 0).then_some(Share(bits))
     }
 
-    pub(super) fn bits(self) -> u16 {
+    pub(crate) fn bits(self) -> u16 {
         self.0
     }
 
-    pub(super) fn plus(self, other: Share) -> Option<Share> {
+    pub(crate) fn plus(self, other: Share) -> Option<Share> {
         self.0.checked_add(other.0).map(Share)
     }
 
-    pub(super) fn minus(self, other: Share) -> Option<Share> {
+    pub(crate) fn minus(self, other: Share) -> Option<Share> {
         self.0.checked_sub(other.0).and_then(Share::from_bits)
     }
 
     /// So much of `bytes`, rounded down.
-    pub(super) fn of(self, bytes: u32) -> u32 {
+    pub(crate) fn of(self, bytes: u32) -> u32 {
         ((u64::from(bytes) * u64::from(self.0)) >> 16) as u32
     }
 
     /// What is left of the whole.
-    pub(super) fn rest(self) -> Share {
+    pub(crate) fn rest(self) -> Share {
         Share(self.0.wrapping_neg())
     }
 }
@@ -95,37 +95,42 @@ impl fmt::Display for Share {
 
 /// The rule by which a page is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Division {
+pub enum Division {
     /// mu-Tree: a leaf has half, and each level above half of the one below.
     Halves,
     /// mu*-Tree: a leaf has its share, and the levels above divide the rest evenly.
     Even,
+    /// The B+-tree that wanders: every node has a page to itself.
+    Whole,
 }
 
 /// How one page is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) division: Division,
+pub(crate) struct Layout {
+    pub(crate) division: Division,
     /// `p1`, the leaf's share where the height is above 1; a half in mu-Tree.
-    pub(super) leaf: Share,
+    pub(crate) leaf: Share,
     /// Levels of the tree.
-    pub(super) height: u8,
+    pub(crate) height: u8,
 }
 
 /// Where a node lies in its page's area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) offset: u32,
-    pub(super) bytes: u32,
+pub(crate) struct Part {
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
 }
 
 impl Layout {
     /// The node of `level` in an area of `area` bytes; `None` above the root. This is `N_L` of
     /// equations 1 and 2.
-    pub(super) fn part(&self, area: u32, level: u8) -> Option<Part> {
+    pub(crate) fn part(&self, area: u32, level: u8) -> Option<Part> {
         let top = self.height.checked_sub(1)?;
         if level > top || top >= HEIGHT_MOST {
             return None;
+        }
+        if self.division == Division::Whole {
+            return Some(Part { offset: 0, bytes: area });
         }
         let offset = self.offset(area, level);
         let end = if level == top { area } else { self.offset(area, level + 1) };
@@ -135,6 +140,7 @@ impl Layout {
     /// Where the node of `level` begins; the root is not the leaf.
     fn offset(&self, area: u32, level: u8) -> u32 {
         match self.division {
+            Division::Whole => 0,
             Division::Halves => (1..=u32::from(level)).map(|halvings| area >> halvings).sum(),
             Division::Even if level == 0 => 0,
             Division::Even => {
@@ -147,10 +153,10 @@ impl Layout {
 
 /// What is the same in all pages of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pages {
+pub(crate) struct Pages {
     page_bytes: u32,
-    pub(super) shape: EntryShape,
-    pub(super) division: Division,
+    pub(crate) shape: EntryShape,
+    pub(crate) division: Division,
 }
 
 impl Pages {
@@ -158,43 +164,43 @@ impl Pages {
     ///
     /// # Errors
     /// A page could not hold even a lone leaf of such entries.
-    pub(super) fn new(page_bytes: u32, shape: EntryShape, division: Division) -> Result<Self> {
+    pub(crate) fn new(page_bytes: u32, shape: EntryShape, division: Division) -> Result<Self> {
         let pages = Pages { page_bytes, shape, division };
         if page_bytes <= HEADER_BYTES as u32 || pages.codec(&pages.lone_leaf(), 0).is_none() {
-            let what = "a page can't hold four entries, or is above 32 KiB";
+            let what = "a page can't hold three entries, or is above 32 KiB";
             return Err(store::Error::NodeSize { bytes: page_bytes, what }.into());
         }
         Ok(pages)
     }
 
-    pub(super) fn page_bytes(&self) -> u32 {
+    pub(crate) fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
     /// Bytes of a page without its header.
-    pub(super) fn area(&self) -> u32 {
+    pub(crate) fn area(&self) -> u32 {
         self.page_bytes - HEADER_BYTES as u32
     }
 
     /// The layout of an empty tree.
-    pub(super) fn lone_leaf(&self) -> Layout {
+    pub(crate) fn lone_leaf(&self) -> Layout {
         self.layout(Share::HALF, 1)
     }
 
-    pub(super) fn layout(&self, leaf: Share, height: u8) -> Layout {
+    pub(crate) fn layout(&self, leaf: Share, height: u8) -> Layout {
         Layout { division: self.division, leaf, height }
     }
 
     /// The codec of the node of `level` in a page of `layout`; `None` if there is no such node, or
-    /// it is too small for four entries.
-    pub(super) fn codec(&self, layout: &Layout, level: u8) -> Option<Codec> {
+    /// it is too small for three entries.
+    pub(crate) fn codec(&self, layout: &Layout, level: u8) -> Option<Codec> {
         let part = layout.part(self.area(), level)?;
         let value = if level == 0 { self.shape.value } else { Width::Fixed(CHILD_BYTES) };
-        Codec::new(part.bytes, self.shape.key, value)
+        Codec::new_part(part.bytes, self.shape.key, value)
     }
 
     /// Where the node of `level` lies in a page of `layout`, its header counted.
-    pub(super) fn bytes_of(&self, layout: &Layout, level: u8) -> Option<core::ops::Range<usize>> {
+    pub(crate) fn bytes_of(&self, layout: &Layout, level: u8) -> Option<core::ops::Range<usize>> {
         let part = layout.part(self.area(), level)?;
         let start = HEADER_BYTES + part.offset as usize;
         Some(start..start + part.bytes as usize)
@@ -202,7 +208,7 @@ impl Pages {
 
     /// Entries in a node of `level`: all that fit if lengths are fixed, those that fit on average
     /// if they vary.
-    pub(super) fn capacity(&self, layout: &Layout, level: u8) -> usize {
+    pub(crate) fn capacity(&self, layout: &Layout, level: u8) -> usize {
         let width = |width| match width {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => VARIABLE_BYTES,
@@ -212,13 +218,15 @@ impl Pages {
     }
 
     /// True if a key or a value can have any length.
-    pub(super) fn is_variable(&self) -> bool {
+    pub(crate) fn is_variable(&self) -> bool {
         !matches!((self.shape.key, self.shape.value), (Width::Fixed(_), Width::Fixed(_)))
     }
 
     /// True if every level of `layout` has a node that is large enough.
-    pub(super) fn is_feasible(&self, layout: &Layout) -> bool {
-        let least = if self.is_variable() { self.area() / VARIABLE_INNER_PARTS } else { 0 };
+    pub(crate) fn is_feasible(&self, layout: &Layout) -> bool {
+        let is_shared = self.division != Division::Whole;
+        let least =
+            if self.is_variable() && is_shared { self.area() / VARIABLE_INNER_PARTS } else { 0 };
         (0..layout.height).all(|level| {
             let is_wide =
                 level == 0 || layout.part(self.area(), level).is_some_and(|it| it.bytes >= least);
@@ -228,14 +236,14 @@ impl Pages {
 
     /// Entries that a tree of `layout` holds where every node is full: equation 4 with whole
     /// entries.
-    pub(super) fn entries_most(&self, layout: &Layout) -> u64 {
+    pub(crate) fn entries_most(&self, layout: &Layout) -> u64 {
         (0..layout.height)
             .map(|level| self.capacity(layout, level) as u64)
             .fold(1, u64::saturating_mul)
     }
 
     /// The most bytes of a key, and of a key with its value, that fit every node of `layouts`.
-    pub(super) fn entry_limits(&self, layouts: impl Iterator<Item = Layout>) -> EntryLimits {
+    pub(crate) fn entry_limits(&self, layouts: impl Iterator<Item = Layout>) -> EntryLimits {
         let mut limits = EntryLimits { key: usize::MAX, entry: usize::MAX };
         for layout in layouts {
             for level in 0..layout.height {
@@ -254,15 +262,15 @@ impl Pages {
 
 /// How long keys and values can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EntryLimits {
+pub(crate) struct EntryLimits {
     /// The most bytes of a key.
-    pub(super) key: usize,
+    pub(crate) key: usize,
     /// The most bytes of a key and its value together.
-    pub(super) entry: usize,
+    pub(crate) entry: usize,
 }
 
 /// The ratio that the parameter `name` was set to, as a share of a page.
-pub(super) fn share(name: &'static str, ratio: f64) -> Result<Share> {
+pub(crate) fn share(name: &'static str, ratio: f64) -> Result<Share> {
     Share::from_ratio(ratio).ok_or_else(|| Error::BadParameter {
         name,
         value: alloc::format!("{ratio}"),
@@ -392,7 +400,7 @@ mod tests {
 
     #[test]
     fn pages_that_hold_no_leaf_are_refused() {
-        for bytes in [0, 16, 64, 128, 65_536] {
+        for bytes in [0, 16, 64, 65_536] {
             assert!(Pages::new(bytes, EntryShape::fixed(8, 8), Division::Even).is_err(), "{bytes}");
         }
         assert!(Pages::new(512, EntryShape::fixed(8, 8), Division::Even).is_ok());

@@ -1,7 +1,7 @@
 //! The bytes of what a [`Plan`] says: one page after the other, into one buffer.
 
 use device::Page;
-use store::node;
+use store::node::{self, Stored};
 
 use super::layout::CHILD_BYTES;
 use super::page::{self, Header};
@@ -57,7 +57,14 @@ pub(super) fn write_page(
     }
     let splits = stamp.state.splits.plus(plan.splits);
     let written = State { layout: plan.layout, splits };
-    let next = root.map_or(plan.layout, |root| policy.next(&written, stamp.change, root));
+    let next = match (root, stamp.change) {
+        // A move may take another layout, which is not the one to go on with.
+        (Some(_), Change::Move) if plan.layout.height == stamp.state.layout.height => {
+            stamp.state.layout
+        }
+        (Some(root), change) => policy.next(&written, change, root),
+        (None, _) => plan.layout,
+    };
     let header = Header {
         sequence,
         live_pages: (stamp.live_pages + plan.pages).saturating_sub(change.pages_given_up()),
@@ -119,7 +126,7 @@ fn write_node(
             }
         };
         let at = node::count(into);
-        if !codec.insert(into, at, &key, value, other) {
+        if !codec.insert(into, at, &key, Stored::inline(value), other) {
             outcome = Err("a node has no room for what was planned for it");
             break;
         }
@@ -143,9 +150,11 @@ fn copy_node(
     let is_done = match change.edit {
         Edit::Keep if level == change.base => true,
         Edit::Insert { key, value } if level == change.base => {
-            codec.insert(into, place, key, value, other)
+            codec.insert(into, place, key, Stored::inline(value), other)
         }
-        Edit::Replace { value } if level == change.base => codec.replace(into, place, value, other),
+        Edit::Replace { value } if level == change.base => {
+            codec.replace(into, place, Stored::inline(value), other)
+        }
         Edit::Remove if level == change.base => {
             codec.remove(into, place);
             true
@@ -156,7 +165,7 @@ fn copy_node(
         }
         _ => {
             let child = address_of(plan, level - 1, 0, addresses)?;
-            codec.replace(into, place, &child, other)
+            codec.replace(into, place, Stored::inline(&child), other)
         }
     };
     if is_done { Ok(()) } else { Err("a copied node has no room for its edit") }
@@ -174,7 +183,7 @@ fn value<'v>(plan: &Plan, change: &Rewrite<'v>, level: u8, place: usize) -> Valu
         return Value::Part(place);
     };
     match (run.source(place), change.edit) {
-        (Source::Old(place), _) => Value::Bytes(step.codec.value(step.node, place)),
+        (Source::Old(place), _) => Value::Bytes(step.codec.value(step.node, place).bytes()),
         (Source::New(_), Edit::Insert { value, .. } | Edit::Replace { value })
             if level == change.base =>
         {

@@ -16,29 +16,29 @@ use super::plan::{Edit, Plan, Rewrite, Scratch, Step};
 use super::policy::{Bounds, Change, Policy, State};
 
 /// The paper's alpha, beta and delta.
-pub(super) fn paper_bounds() -> Bounds {
+pub(crate) fn paper_bounds() -> Bounds {
     bounds(0.9, 0.5)
 }
 
-pub(super) fn bounds(alpha: f64, beta: f64) -> Bounds {
+pub(crate) fn bounds(alpha: f64, beta: f64) -> Bounds {
     let share = |ratio| Share::from_ratio(ratio).unwrap();
     Bounds { alpha: share(alpha), beta: share(beta), delta: share(1.0 / 256.0) }
 }
 
-pub(super) fn star(page_bytes: u32, shape: EntryShape) -> Policy {
+pub(crate) fn star(page_bytes: u32, shape: EntryShape) -> Policy {
     let pages = Pages::new(page_bytes, shape, Division::Even).unwrap();
     Policy::adaptive(pages, paper_bounds()).unwrap()
 }
 
-pub(super) fn mu(page_bytes: u32, shape: EntryShape) -> Policy {
+pub(crate) fn mu(page_bytes: u32, shape: EntryShape) -> Policy {
     Policy::halves(Pages::new(page_bytes, shape, Division::Halves).unwrap())
 }
 
 /// A small generator.
-pub(super) struct Dice(pub(super) u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
@@ -46,15 +46,15 @@ impl Dice {
 }
 
 /// The tree, and what happened to it.
-pub(super) struct Model {
-    pub(super) policy: Policy,
+pub(crate) struct Model {
+    pub(crate) policy: Policy,
     /// Every page that was written; empty once nothing in it lives.
-    pub(super) pages: Vec<Vec<u8>>,
+    pub(crate) pages: Vec<Vec<u8>>,
     plan: Plan,
     scratch: Scratch,
-    pub(super) root: Header,
-    pub(super) height_changes: u32,
-    pub(super) pages_most: u32,
+    pub(crate) root: Header,
+    pub(crate) height_changes: u32,
+    pub(crate) pages_most: u32,
 }
 
 /// A place on the way down.
@@ -65,7 +65,7 @@ struct Place {
 }
 
 impl Model {
-    pub(super) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         let layout = policy.first().layout;
         let mut page = vec![0xFF; policy.pages().page_bytes() as usize];
         let node = &mut page[policy.pages().bytes_of(&layout, 0).unwrap()];
@@ -114,35 +114,37 @@ impl Model {
             };
             way.insert(0, Place { page, header, place });
             if level > base {
-                let child = codec.value(node, place).first_chunk::<4>().unwrap();
+                let child = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
                 page = u32::from_le_bytes(*child) as usize;
             }
         }
         (way, is_found)
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let (way, is_found) = self.descend(key, 0);
         let leaf = &way[0];
         let codec = self.policy.pages().codec(&leaf.header.layout, 0).unwrap();
-        is_found.then(|| codec.value(self.node(leaf.page, &leaf.header, 0), leaf.place).to_vec())
+        is_found.then(|| {
+            codec.value(self.node(leaf.page, &leaf.header, 0), leaf.place).bytes().to_vec()
+        })
     }
 
     /// False if there was no room for it at any height.
-    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> bool {
         let (way, is_found) = self.descend(key, 0);
         let edit = if is_found { Edit::Replace { value } } else { Edit::Insert { key, value } };
         self.rewrite(&way, 0, edit, Change::Put)
     }
 
-    pub(super) fn delete(&mut self, key: &[u8]) -> bool {
+    pub(crate) fn delete(&mut self, key: &[u8]) -> bool {
         let (way, is_found) = self.descend(key, 0);
         !is_found || self.rewrite(&way, 0, Edit::Remove, Change::Delete)
     }
 
     /// Moves what lives in a page, as collection would; false if there was no room, or nothing
     /// lives.
-    pub(super) fn move_page(&mut self, page: usize) -> bool {
+    pub(crate) fn move_page(&mut self, page: usize) -> bool {
         if self.pages[page].is_empty() {
             return false;
         }
@@ -220,7 +222,7 @@ impl Model {
     }
 
     /// Every entry, found by walking the whole tree; checks its invariants.
-    pub(super) fn entries(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    pub(crate) fn entries(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let mut walk = Walk::default();
         let top = self.root.layout.height - 1;
         self.walk(&mut walk, (self.pages.len() - 1, top), (&[], None));
@@ -246,7 +248,7 @@ impl Model {
             keys.push(key);
         }
         if level == 0 {
-            let values = (0..keys.len()).map(|place| codec.value(node, place).to_vec());
+            let values = (0..keys.len()).map(|place| codec.value(node, place).bytes().to_vec());
             walk.entries.extend(keys.into_iter().zip(values));
             return;
         }
@@ -254,18 +256,19 @@ impl Model {
             // What is below the first key of a node, but not below its separator, is in the first
             // child.
             let from = if place == 0 { from } else { key.as_slice() };
-            let child = u32::from_le_bytes(*codec.value(node, place).first_chunk().unwrap());
+            let child =
+                u32::from_le_bytes(*codec.value(node, place).bytes().first_chunk().unwrap());
             assert!(child as usize <= page, "a page points to a later one");
             let to = keys.get(place + 1).map(Vec::as_slice).or(to);
             self.walk(walk, (child as usize, level - 1), (from, to));
         }
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         self.root.layout
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.root.next
     }
 }

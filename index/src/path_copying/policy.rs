@@ -37,7 +37,7 @@ use crate::{Error, Result};
 
 /// What an update was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// A key was put.
     Put,
     /// A key was deleted.
@@ -48,17 +48,17 @@ pub(super) enum Change {
 
 /// How often nodes were split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Splits {
+pub(crate) struct Splits {
     /// `Split(I)`: inner nodes.
-    pub(super) inner: u32,
+    pub(crate) inner: u32,
     /// `Split(L)`: leaves.
-    pub(super) leaf: u32,
+    pub(crate) leaf: u32,
 }
 
 impl Splits {
     /// Both counts with those of an update added. Where one would overflow, both are halved, which
     /// keeps their ratio.
-    pub(super) fn plus(self, more: Splits) -> Splits {
+    pub(crate) fn plus(self, more: Splits) -> Splits {
         let add = |count: Splits| {
             Some(Splits {
                 inner: count.inner.checked_add(more.inner)?,
@@ -78,27 +78,28 @@ impl Splits {
 
 /// What the policy remembers; every page with a root keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(crate) struct State {
     /// How the next page is divided.
-    pub(super) layout: Layout,
+    pub(crate) layout: Layout,
     /// Splits since the tree was made.
-    pub(super) splits: Splits,
+    pub(crate) splits: Splits,
 }
 
 /// The root as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RootUse {
-    pub(super) entries: usize,
+pub(crate) struct RootUse {
+    pub(crate) entries: usize,
     /// `R.entry = R.max`: it has no room for one more child.
-    pub(super) is_full: bool,
+    pub(crate) is_full: bool,
     /// `R.entry < R.max / 2`.
-    pub(super) is_below_half: bool,
+    pub(crate) is_below_half: bool,
 }
 
 /// How pages are divided as the tree grows and shrinks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(crate) struct Policy {
     pages: Pages,
+    alpha: Share,
     /// The largest leaf share by height, the first for a height of 1; as many as heights are
     /// possible.
     most: Vec<Share>,
@@ -111,38 +112,49 @@ pub(super) struct Policy {
 
 /// Alpha, beta and delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
-    pub(super) alpha: Share,
-    pub(super) beta: Share,
-    pub(super) delta: Share,
+pub(crate) struct Bounds {
+    pub(crate) alpha: Share,
+    pub(crate) beta: Share,
+    pub(crate) delta: Share,
 }
+
+/// Where the leaf's share never changes.
+pub(crate) const HALVES: Bounds =
+    Bounds { alpha: Share::HALF, beta: Share::HALF, delta: Share::HALF };
 
 impl Policy {
     /// The policy of mu-Tree, which has no choice but the height.
-    pub(super) fn halves(pages: Pages) -> Self {
+    pub(crate) fn halves(pages: Pages) -> Self {
         let most = heights(|height| {
             let layout = pages.layout(Share::HALF, height);
             pages.is_feasible(&layout).then_some(Share::HALF)
         });
-        Policy::new(pages, most, Share::HALF, Share::HALF)
+        Policy::new(pages, most, HALVES)
+    }
+
+    /// The policy of the B+-tree that wanders, of at most `height` levels.
+    pub(crate) fn whole(pages: Pages, height: u8) -> Self {
+        let most = (0..height.clamp(1, HEIGHT_MOST)).map(|_| Share::HALF).collect();
+        Policy::new(pages, most, HALVES)
     }
 
     /// The policy of mu*-Tree.
     ///
     /// # Errors
     /// Beta is above alpha.
-    pub(super) fn adaptive(pages: Pages, bounds: Bounds) -> Result<Self> {
+    pub(crate) fn adaptive(pages: Pages, bounds: Bounds) -> Result<Self> {
         if bounds.beta > bounds.alpha {
             let expected = "it must be at most alpha";
             let value = alloc::format!("{}", bounds.beta);
             return Err(Error::BadParameter { name: "beta", value, expected });
         }
         let most = heights(|height| largest_leaf(&pages, bounds, height));
-        Ok(Policy::new(pages, most, bounds.beta, bounds.delta))
+        Ok(Policy::new(pages, most, bounds))
     }
 
-    fn new(pages: Pages, most: Vec<Share>, least: Share, step: Share) -> Self {
-        let mut policy = Policy { pages, most, least, step, key_bytes_most: 0 };
+    fn new(pages: Pages, most: Vec<Share>, bounds: Bounds) -> Self {
+        let Bounds { alpha, beta: least, delta: step } = bounds;
+        let mut policy = Policy { pages, alpha, most, least, step, key_bytes_most: 0 };
         policy.key_bytes_most = match pages.shape.key {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => policy.limits().key,
@@ -150,17 +162,22 @@ impl Policy {
         policy
     }
 
-    pub(super) fn pages(&self) -> &Pages {
+    pub(crate) fn pages(&self) -> &Pages {
         &self.pages
     }
 
+    /// Alpha, beta and delta.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { alpha: self.alpha, beta: self.least, delta: self.step }
+    }
+
     /// The most levels that the tree can have.
-    pub(super) fn height_most(&self) -> u8 {
+    pub(crate) fn height_most(&self) -> u8 {
         self.most.len() as u8
     }
 
     /// The leaf shares of this height, the largest first.
-    pub(super) fn leaves(&self, height: u8) -> impl Iterator<Item = Share> + '_ {
+    pub(crate) fn leaves(&self, height: u8) -> impl Iterator<Item = Share> + '_ {
         let most = self.most.get(usize::from(height).wrapping_sub(1)).copied();
         let smaller = core::iter::successors(most, |leaf| leaf.minus(self.step));
         let above = smaller.take_while(|leaf| *leaf > self.least);
@@ -168,44 +185,46 @@ impl Policy {
     }
 
     /// Every height with the largest and with the smallest leaf.
-    pub(super) fn extremes(&self) -> impl Iterator<Item = Layout> + '_ {
+    pub(crate) fn extremes(&self) -> impl Iterator<Item = Layout> + '_ {
         (1..).zip(&self.most).flat_map(|(height, most)| {
             [*most, self.least].map(|leaf| self.pages.layout(leaf, height))
         })
     }
 
     /// How long keys and values can be: as long as every node that the policy makes can take.
-    pub(super) fn limits(&self) -> EntryLimits {
+    pub(crate) fn limits(&self) -> EntryLimits {
         self.pages.entry_limits(self.extremes())
     }
 
     /// The most bytes that one more child takes in an inner node.
-    pub(super) fn child_bytes_most(&self) -> usize {
+    pub(crate) fn child_bytes_most(&self) -> usize {
         let slot = if self.pages.is_variable() { SLOT_BYTES_MOST } else { 0 };
         self.key_bytes_most + usize::from(CHILD_BYTES) + slot
     }
 
     /// Entries that the tree holds where every node of its best layout is full.
-    pub(super) fn entries_most(&self) -> u64 {
+    pub(crate) fn entries_most(&self) -> u64 {
         self.extremes().map(|layout| self.pages.entries_most(&layout)).max().unwrap_or(0)
     }
 
     /// How the tree is divided before its first update.
-    pub(super) fn first(&self) -> State {
+    pub(crate) fn first(&self) -> State {
         let leaf = self.most.first().copied().unwrap_or(Share::HALF);
         State { layout: self.pages.layout(leaf, 1), splits: Splits::default() }
     }
 
     /// How the pages after an update are divided, which was written in pages of `state`'s layout.
-    pub(super) fn next(&self, state: &State, change: Change, root: RootUse) -> Layout {
+    pub(crate) fn next(&self, state: &State, change: Change, root: RootUse) -> Layout {
         let now = state.layout;
         if now.height == 1 {
             return now;
         }
         match (self.pages.division, change) {
             (_, Change::Move) => now,
-            (Division::Halves, _) if root.entries == 1 => Layout { height: now.height - 1, ..now },
-            (Division::Halves, _) => now,
+            (Division::Halves | Division::Whole, _) if root.entries == 1 => {
+                Layout { height: now.height - 1, ..now }
+            }
+            (Division::Halves | Division::Whole, _) => now,
             (Division::Even, Change::Put) => self.after_put(state, root),
             (Division::Even, Change::Delete) => self.after_delete(now, root),
         }
@@ -239,7 +258,7 @@ impl Policy {
     }
 
     /// One level more, with the largest leaf; `None` if the tree can't be higher.
-    pub(super) fn raised(&self, layout: Layout) -> Option<Layout> {
+    pub(crate) fn raised(&self, layout: Layout) -> Option<Layout> {
         let leaf = *self.most.get(usize::from(layout.height))?;
         Some(Layout { leaf, height: layout.height + 1, ..layout })
     }
@@ -247,7 +266,7 @@ impl Policy {
     /// The next layout to try for a change of a tree of `height` levels that `layout` has no room
     /// for, because its root would be split: a higher one, and, if even that has no room, the
     /// smallest leaf at that height; `None` if none is left.
-    pub(super) fn after_overflow(&self, layout: Layout, height: u8) -> Option<Layout> {
+    pub(crate) fn after_overflow(&self, layout: Layout, height: u8) -> Option<Layout> {
         if layout.height > height && layout.leaf > self.least {
             return Some(Layout { leaf: self.least, ..layout });
         }

@@ -2,7 +2,7 @@ use store::EntryShape;
 
 use super::worst::{pages_most, way_bytes};
 use super::{Level, Run, Source};
-use crate::mu::model::{mu, star};
+use crate::path_copying::model::{mu, star};
 
 #[test]
 fn a_run_is_the_old_entries_with_new_ones_in_their_place() {

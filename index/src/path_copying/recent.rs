@@ -26,11 +26,16 @@ const NO_VALUE: u16 = u16::MAX;
 
 const HEAD_BYTES: usize = 4;
 
+/// What is moved together for an entry is at most so many times what was dropped.
+const SLACK: usize = 4;
+
 /// Bytes that an entry takes beside its key and value.
 pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + size_of::<Slot>() + size_of::<u16>();
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
+    /// The first bytes of the key, as a number in the same order: they decide most comparisons.
+    prefix: u32,
     start: u32,
     key: u16,
     value: u16,
@@ -49,6 +54,15 @@ impl Slot {
     }
 }
 
+fn prefix(key: &[u8]) -> u32 {
+    if let Some(first) = key.first_chunk() {
+        return u32::from_be_bytes(*first);
+    }
+    let mut bytes = [0; 4];
+    bytes[..key.len()].copy_from_slice(key);
+    u32::from_be_bytes(bytes)
+}
+
 /// An entry: its key, and its value if it has one.
 pub(super) type Entry<'e> = (&'e [u8], Option<&'e [u8]>);
 
@@ -59,6 +73,9 @@ pub(super) struct Recent {
     /// Bytes of the arena in use, dead ones included.
     end: usize,
     dead: usize,
+    /// Where the entry stood that was dropped last, and its bytes: the next one of that size takes
+    /// its place.
+    hole: Option<(usize, usize)>,
     slots: Vec<Slot>,
     free: u16,
     order: Vec<u16>,
@@ -74,13 +91,14 @@ impl Recent {
         let slots = (0..count)
             .map(|slot| {
                 let next = if slot + 1 < count { slot as u16 + 1 } else { NONE };
-                Slot { start: 0, key: 0, value: 0, older: next, newer: NONE }
+                Slot { prefix: 0, start: 0, key: 0, value: 0, older: next, newer: NONE }
             })
             .collect();
         Recent {
             arena: vec![0; bytes.saturating_sub(tables).min(u32::MAX as usize)],
             end: 0,
             dead: 0,
+            hole: None,
             slots,
             free: if count > 0 { 0 } else { NONE },
             order: Vec::with_capacity(count),
@@ -100,7 +118,11 @@ impl Recent {
 
     /// Where `key` stands in the order of keys, or belongs.
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        self.order.binary_search_by(|slot| self.entry(*slot).0.cmp(key))
+        let wanted = prefix(key);
+        self.order.binary_search_by(|slot| {
+            let of_slot = self.slots[usize::from(*slot)].prefix;
+            of_slot.cmp(&wanted).then_with(|| self.entry(*slot).0.cmp(key))
+        })
     }
 
     /// The entry at `place` in the order of keys.
@@ -125,7 +147,32 @@ impl Recent {
     /// no room.
     #[must_use]
     pub(super) fn insert(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
-        let value_bytes = value.map_or(0, <[u8]>::len);
+        match value {
+            Some(value) => self.insert_parts(key, Some(&[value])),
+            None => self.insert_parts(key, None),
+        }
+    }
+
+    /// Makes `parts`, one after the other, the value of `key`, for which the oldest entries go;
+    /// nothing is changed if it would not fit at all. So many go that moving those that stay
+    /// together costs little.
+    pub(super) fn insert_recent(&mut self, key: &[u8], parts: &[&[u8]]) {
+        let bytes = HEAD_BYTES + key.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        if bytes > self.arena.len() {
+            self.remove(key);
+            return;
+        }
+        self.remove(key);
+        while !self.insert_parts(key, Some(parts)) {
+            if !self.remove_oldest() {
+                return;
+            }
+        }
+    }
+
+    fn insert_parts(&mut self, key: &[u8], value: Option<&[&[u8]]>) -> bool {
+        let parts = value.unwrap_or_default();
+        let value_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
         if key.len() >= usize::from(NONE) || value_bytes >= usize::from(NO_VALUE) {
             return false;
         }
@@ -140,16 +187,31 @@ impl Recent {
         if bytes > self.arena.len() - live || needs_slot && self.free == NONE {
             return false;
         }
+        let is_tight = bytes > self.arena.len() - self.end;
+        let fits_hole = |hole: Option<(usize, usize)>| hole.is_some_and(|hole| hole.1 == bytes);
+        let is_replaced = fits_hole(Some((0, given_up))) || fits_hole(self.hole);
+        if is_tight && !is_replaced && self.dead < self.arena.len() / SLACK && live > 0 {
+            // Moving all together for so little would cost more than what else has to go.
+            return false;
+        }
         if let Ok(place) = found {
             self.drop_at(place);
         }
         let place = found.unwrap_or_else(|place| place);
         let slot = self.free;
         self.free = self.slots[usize::from(slot)].older;
-        if bytes > self.arena.len() - self.end {
-            self.compact();
+        let value = value.map(|_| value_bytes as u16);
+        if let Some((start, _)) = self.hole.filter(|hole| fits_hole(Some(*hole))) {
+            self.hole = None;
+            self.dead -= bytes;
+            self.write(start, slot, (key, value), parts);
+        } else {
+            if is_tight {
+                self.compact();
+            }
+            self.write(self.end, slot, (key, value), parts);
+            self.end += bytes;
         }
-        self.write(slot, key, value);
         self.order.insert(place, slot);
         self.link_newest(slot);
         true
@@ -182,15 +244,24 @@ impl Recent {
         (key, (slot.value != NO_VALUE).then_some(value))
     }
 
-    fn write(&mut self, slot: u16, key: &[u8], value: Option<&[u8]>) {
+    fn write(
+        &mut self,
+        start: usize,
+        slot: u16,
+        (key, value): (&[u8], Option<u16>),
+        parts: &[&[u8]],
+    ) {
         let entry = &mut self.slots[usize::from(slot)];
-        entry.start = self.end as u32;
+        entry.prefix = prefix(key);
+        entry.start = start as u32;
         entry.key = key.len() as u16;
-        entry.value = value.map_or(NO_VALUE, |value| value.len() as u16);
+        entry.value = value.unwrap_or(NO_VALUE);
         let bytes = (entry.bytes() as u16).to_le_bytes();
-        for part in [&slot.to_le_bytes()[..], &bytes, key, value.unwrap_or_default()] {
-            self.arena[self.end..self.end + part.len()].copy_from_slice(part);
-            self.end += part.len();
+        let head = [&slot.to_le_bytes()[..], &bytes, key];
+        let mut at = start;
+        for part in head.iter().chain(parts) {
+            self.arena[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
         }
     }
 
@@ -199,6 +270,7 @@ impl Recent {
         self.unlink(slot);
         let entry = &mut self.slots[usize::from(slot)];
         self.dead += entry.bytes();
+        self.hole = Some((entry.start as usize, entry.bytes()));
         entry.start = u32::MAX;
         entry.older = self.free;
         self.free = slot;
@@ -219,6 +291,7 @@ impl Recent {
         }
         self.end = to;
         self.dead = 0;
+        self.hole = None;
     }
 
     fn unlink(&mut self, slot: u16) {
@@ -252,7 +325,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::{ENTRY_BYTES, Recent};
-    use crate::mu::model::Dice;
+    use crate::path_copying::model::Dice;
 
     /// The same, slow and plain: entries with the time of their last use.
     #[derive(Default)]

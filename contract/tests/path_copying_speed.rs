@@ -1,0 +1,45 @@
+//! How fast the trees that copy their paths are, and what they fit into.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use device::{Geometry, Medium, NandCosts};
+use index::parameters::Settings;
+use index::registry::{MediumShape, Options, find};
+use index::{Durability, EntryShape, Update};
+use sim::SimulatedNand;
+
+/// Wall seconds for `updates` updates of `records` records under `durability`.
+fn seconds(tree: &str, (records, updates): (u32, u32), memory: u64, durability: Durability) -> f64 {
+    let entry = find(tree).unwrap();
+    let chip = Geometry::new(4096, 64, 1024).unwrap().with_spare(128).unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), memory, settings);
+    options.durability = Some(durability);
+    let least = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    options.memory_bytes = memory.max(least);
+    let mut nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();
+    let begin = std::time::Instant::now();
+    for number in 0..updates {
+        let key = (number % records).wrapping_mul(0x9E37_79B9).to_be_bytes();
+        let value = number.to_be_bytes();
+        index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "{tree}, {durability}, {records} records, {updates} updates: {seconds:.2} s, {:?}",
+        index.statistics()
+    );
+    seconds
+}
+
+#[test]
+#[ignore = "it measures time: cargo test --release -p flashtree-contract --test path_copying_speed -- --ignored"]
+fn a_million_updates_take_less_than_ten_seconds() {
+    for tree in ["mu-star", "mu", "b-plus"] {
+        for durability in Durability::ALL {
+            let took = seconds(tree, (1_000_000, 1_000_000), 1 << 18, durability);
+            assert!(took < 10.0, "{tree} under {durability}: {took} s");
+        }
+    }
+}

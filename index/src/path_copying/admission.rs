@@ -1,0 +1,282 @@
+//! What is let in: only what has room in the worst case, with all that is buffered before it.
+//!
+//! Room is counted in pages of all blocks that are neither bad nor pinned. Of these the tree's live
+//! pages are taken; then what the updates write in the worst case, since nothing can be reclaimed
+//! while a batch is made; and a reserve: to move a whole block, and for one that the chip may refuse.
+//! Puts leave a second reserve, on which deletes draw. The page log keeps back what journal and
+//! checkpoints take, and finds as much room for a replay as there was.
+
+use device::Cause;
+use store::Update;
+
+use super::layout::Division;
+use super::plan::worst::{self, Worst, worst};
+use super::{Durably, PathTree, full};
+use crate::Result;
+
+/// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
+/// that was when the log was opened, and the page log's own.
+const BLOCKS_BEGUN: u32 = 3;
+
+/// What is known of the worst case at the present height, so that it is not computed each time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    height: u8,
+    /// The most pages that one update writes.
+    pages_each: u64,
+    /// The most children that the root can have.
+    root_children: u64,
+    /// The tree can't be higher than its next height.
+    is_high: bool,
+    fitting: Fitting,
+}
+
+/// So many updates fit a tree of so many live pages, on a chip of at least so many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fitting {
+    updates: u64,
+    live: u64,
+    pages: u64,
+    /// What they write at the most.
+    written: u64,
+}
+
+/// What a batch asks for.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    updates: u64,
+    puts: u64,
+}
+
+impl PathTree<'_> {
+    /// Refuses a batch that has no room; where it lasts, room is made for it.
+    pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
+        let wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
+        self.learn_worst();
+        if self.worst.is_high && self.policy.height_most() > 1 {
+            self.check_height(batch, &wish)?;
+        }
+        // What is buffered takes less room in the tree than it may take in the worst case.
+        while !self.has_room(&wish) {
+            if !self.write_oldest()? {
+                return Err(full(u64::from(self.ground.log.usable_pages())));
+            }
+        }
+        if self.durably != Durably::Not {
+            let mut pages = self.pages_for(&wish);
+            if self.durably == Durably::ByCheckpoints
+                && u64::from(self.ground.log.free_pages()) < pages
+                && (self.buffer.len() > 0 || self.ground.log.released_blocks() > 0)
+            {
+                // Then nothing is buffered, and what was released is free.
+                self.checkpoint_now()?;
+                self.worst.fitting = Fitting::default();
+                pages = self.pages_for(&wish);
+            }
+            self.make_space(pages)?;
+            self.collect_lazily(pages)?;
+        }
+        Ok(())
+    }
+
+    /// Room for one change of the tree, where nothing lasts; otherwise it was made beforehand.
+    pub(super) fn make_room_for_one(&mut self) -> Result<()> {
+        if self.durably != Durably::Not {
+            return Ok(());
+        }
+        self.learn_worst();
+        let pages = self.worst.pages_each + self.reserve_pages();
+        self.make_space(pages)?;
+        self.collect_lazily(pages)
+    }
+
+    fn learn_worst(&mut self) {
+        let height = self.height();
+        if self.worst.height == height {
+            return;
+        }
+        let most = self.policy.height_most();
+        self.worst = Known {
+            height,
+            pages_each: u64::from(worst::pages_most(&self.policy, (height + 1).min(most))),
+            root_children: worst::root_children_least(&self.policy, most),
+            is_high: height + 1 >= most,
+            fitting: Fitting::default(),
+        };
+    }
+
+    /// The worst of so many updates.
+    fn worst_of(&self, updates: u64, live: u64) -> Worst {
+        worst(&self.policy, self.height(), live, updates)
+    }
+
+    /// Pages that so many updates write at the most.
+    pub(super) fn written_most(&self, updates: u64) -> u64 {
+        self.written_by(updates, u64::from(self.standing.live_pages))
+    }
+
+    fn written_by(&self, updates: u64, live: u64) -> u64 {
+        let simple = updates * self.worst.pages_each;
+        if updates <= 1 { simple } else { simple.min(self.worst_of(updates, live).written) }
+    }
+
+    fn growth_most(&self, updates: u64, live: u64) -> u64 {
+        let simple = updates * self.worst.pages_each;
+        if updates <= 1 { simple } else { simple.min(self.worst_of(updates, live).growth) }
+    }
+
+    /// True if the tree may come to its greatest height: then nothing is buffered, and what a batch
+    /// does is tried before it is taken.
+    pub(super) fn is_high(&mut self) -> bool {
+        self.learn_worst();
+        self.worst.is_high
+    }
+
+    fn root_children_of(&self, updates: u64) -> u64 {
+        self.worst_of(updates, u64::from(self.standing.live_pages)).root_children
+    }
+
+    /// Refuses a batch that would split the root of a tree that can't become higher. Where the
+    /// bound can't tell, the batch is made, and the tree stands where it stood.
+    fn check_height(&mut self, batch: &[Update<'_>], wish: &Wish) -> Result<()> {
+        let children = self.root_children_of(wish.updates + self.buffer.len() as u64);
+        let is_highest = self.height() == self.policy.height_most();
+        if is_highest && self.count_root(Cause::Update)? + children <= self.worst.root_children {
+            return Ok(());
+        }
+        if self.durably == Durably::Not {
+            // The first change that has no room is refused by itself.
+            return Ok(());
+        }
+        self.write_buffer()?;
+        let pages = 2 * self.pages_for(wish);
+        self.make_space(pages)?;
+        let (root, standing) = (self.root, self.standing);
+        let mut outcome = batch.iter().try_for_each(|update| {
+            let value = match update {
+                Update::Put { value, .. } => Some(*value),
+                Update::Adopt { .. } | Update::Delete { .. } => None,
+            };
+            self.change(update.key(), value, false, Cause::Update).map(|_| ())
+        });
+        if outcome.is_ok() && wish.puts > 0 && self.is_root_nearly_full()? {
+            // Deletes may split, too.
+            outcome = Err(full(self.policy.entries_most()));
+        }
+        self.stand_on(root, standing);
+        outcome
+    }
+
+    /// True if less than a quarter of the root of a tree that can't become higher is free.
+    fn is_root_nearly_full(&mut self) -> Result<bool> {
+        if self.height() < self.policy.height_most() {
+            return Ok(false);
+        }
+        let roots = self.policy.extremes().filter(|layout| layout.height == self.height());
+        let roots = roots.filter_map(|layout| self.ground.pages.codec(&layout, layout.height - 1));
+        let most = roots.map(|codec| codec.node_bytes()).max().unwrap_or(0);
+        let root = (self.root, self.height() - 1);
+        self.ground
+            .visit(root, Cause::Update, |_, codec, node| codec.used_bytes(node) * 4 > most * 3)
+    }
+
+    /// Pages that are kept free beside what updates write: for moving a block, and for one
+    /// that the chip refuses.
+    pub(super) fn reserve_pages(&self) -> u64 {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        self.pages_to_collect() + block
+    }
+
+    /// Pages that moving all of a block takes at the most.
+    pub(super) fn pages_to_collect(&self) -> u64 {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let each = match self.ground.pages.division {
+            Division::Whole => u64::from(self.height()),
+            Division::Even | Division::Halves => 1,
+        };
+        block * each + self.worst.pages_each
+    }
+
+    /// Pages of all blocks that the tree can use.
+    pub(super) fn pages_all(&self) -> u64 {
+        let log = &self.ground.log;
+        let blocks = log
+            .good_blocks()
+            .saturating_sub(log.pinned_blocks() + log.own_reserve() + BLOCKS_BEGUN);
+        u64::from(blocks) * u64::from(log.geometry().pages_per_block())
+    }
+
+    /// What live pages take, of pages that can be reclaimed at all: where every page is moved with
+    /// all above it, blocks that are too full cost more than they give.
+    pub(super) fn held_pages(&self, live: u64) -> u64 {
+        match self.ground.pages.division {
+            Division::Whole => live * u64::from(self.height()) * 9 / 8,
+            Division::Even | Division::Halves => live,
+        }
+    }
+
+    /// What puts leave free.
+    fn margin(&self, wish: &Wish) -> u64 {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let part = if self.durably == Durably::ByCheckpoints { 16 } else { 32 };
+        let put = if wish.puts > 0 { block + self.pages_all() / part } else { 0 };
+        self.reserve_pages() + put
+    }
+
+    /// True if a batch has room, with all that is buffered before it.
+    fn has_room(&mut self, wish: &Wish) -> bool {
+        let updates = wish.updates + self.buffer.len() as u64;
+        let live = u64::from(self.standing.live_pages);
+        let all = self.pages_all();
+        let known = self.worst.fitting;
+        if updates <= known.updates && live <= known.live && all >= known.pages {
+            return true;
+        }
+        let (more, higher) = (updates + updates / 4, live + live / 64);
+        if wish.puts > 0 && self.fits(wish, more, higher) {
+            let written = self.written_by(more, higher);
+            self.worst.fitting = Fitting { updates: more, live: higher, pages: all, written };
+            return true;
+        }
+        self.worst.fitting = Fitting::default();
+        let fits = self.fits(wish, updates, live);
+        if fits && wish.puts > 0 {
+            let written = self.written_by(updates, live);
+            self.worst.fitting = Fitting { updates, live, pages: all, written };
+        }
+        fits
+    }
+
+    fn fits(&self, wish: &Wish, updates: u64, live: u64) -> bool {
+        let needed = match self.durably {
+            // Blocks can be made free after each update.
+            Durably::Not => {
+                let growth = self.growth_most(updates, live);
+                self.held_pages(live + growth) + self.worst.pages_each
+            }
+            Durably::ByItself | Durably::ByCheckpoints => {
+                self.held_pages(live) + self.written_by(updates, live)
+            }
+        };
+        needed + self.margin(wish) <= self.pages_all()
+    }
+
+    /// Pages without which not even one put is taken.
+    pub(super) fn pages_least(&mut self) -> u64 {
+        self.learn_worst();
+        let wish = Wish { updates: 1, puts: 1 };
+        let live = self.held_pages(u64::from(self.standing.live_pages));
+        live + self.growth_most(1, live) + self.worst.pages_each + self.margin(&wish)
+    }
+
+    /// Pages that have to be free before a batch that has room.
+    fn pages_for(&self, wish: &Wish) -> u64 {
+        let updates = wish.updates + self.buffer.len() as u64;
+        let known = self.worst.fitting;
+        let written = match known.updates {
+            0 => self.written_most(updates),
+            _ => known.written,
+        };
+        written + self.reserve_pages()
+    }
+}

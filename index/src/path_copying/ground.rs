@@ -1,0 +1,287 @@
+//! What the tree stands on: the page log, with a cache of nodes and room for one page.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::node::Codec;
+use store::{LogicalPage, PageKind, PageLog};
+
+use super::layout::{CHILD_BYTES, HEIGHT_MOST, Layout, Pages, Share};
+use super::page::{Damage, HEADER_BYTES, Header, check_node, check_page};
+use super::recent::Recent;
+use crate::Result;
+
+/// What of a page's header matters to who has one of its nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Brief {
+    pub(super) layout: Layout,
+    /// The lowest level of a node in the page.
+    pub(super) lowest: u8,
+}
+
+const BRIEF_BYTES: usize = 4;
+
+/// The kind of pages that end a batch.
+const CLOSING: PageKind = PageKind::Tree(1);
+
+/// How often a page is read that looks damaged: flips come and go.
+const READS_MOST: u32 = 3;
+
+/// A page and a level: the key of a node in the cache.
+const KEY_BYTES: usize = 5;
+
+/// What a node takes in the cache on average, as a part of a page.
+const NODE_PARTS: usize = 4;
+
+impl Brief {
+    fn of(header: &Header) -> Self {
+        Brief { layout: header.layout, lowest: header.lowest }
+    }
+
+    fn encode(&self) -> [u8; BRIEF_BYTES] {
+        let [low, high] = self.layout.leaf.bits().to_le_bytes();
+        [low, high, self.layout.height, self.lowest]
+    }
+
+    fn decode(pages: &Pages, bytes: [u8; BRIEF_BYTES]) -> Self {
+        let [low, high, height, lowest] = bytes;
+        let leaf = Share::from_bits(u16::from_le_bytes([low, high])).unwrap_or(Share::HALF);
+        Brief { layout: pages.layout(leaf, height), lowest }
+    }
+}
+
+fn cache_key(page: Page, level: u8) -> [u8; KEY_BYTES] {
+    let [a, b, c, d] = page.0.to_be_bytes();
+    [a, b, c, d, level]
+}
+
+/// Pages and the nodes in them.
+pub(super) struct Ground<'d> {
+    pub(super) log: PageLog<'d>,
+    pub(super) pages: Pages,
+    cache: Recent,
+    /// A whole page: the one that was read last, or the one that is made.
+    page: Vec<u8>,
+    /// How the next page is divided: so are most that are read.
+    pub(super) usual: Layout,
+}
+
+impl<'d> Ground<'d> {
+    pub(super) fn new(log: PageLog<'d>, pages: Pages, cache_bytes: usize) -> Self {
+        let page_bytes = log.geometry().page_bytes() as usize;
+        let least = 4 * (KEY_BYTES + BRIEF_BYTES) + 64;
+        let cache_bytes = if cache_bytes < least { 0 } else { cache_bytes };
+        Ground {
+            log,
+            pages,
+            cache: Recent::new(cache_bytes, page_bytes / NODE_PARTS),
+            page: vec![0xFF; page_bytes],
+            usual: pages.lone_leaf(),
+        }
+    }
+
+    pub(super) fn cache_bytes(&self) -> u64 {
+        self.cache.memory_bytes() as u64
+    }
+
+    /// Nothing is in the cache.
+    pub(super) fn forget_all(&mut self) {
+        while self.cache.remove_oldest() {}
+    }
+
+    /// Hands the node of `level` in `page` to `visit`. The bytes of a node may end where nothing
+    /// behind them means anything.
+    pub(super) fn visit<R>(
+        &mut self,
+        (page, level): (Page, u8),
+        cause: Cause,
+        visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
+    ) -> Result<R> {
+        if let Some((_, Some(held))) = self.cache.get(&cache_key(page, level))
+            && let Some((brief, node)) = held.split_first_chunk()
+        {
+            let brief = Brief::decode(&self.pages, *brief);
+            let codec = self.pages.codec(&brief.layout, level).ok_or(no_node(page))?;
+            return Ok(visit(&brief, &codec, node));
+        }
+        let (header, codec) = self.read_node(page, level, cause)?;
+        let brief = Brief::of(&header);
+        let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
+        remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
+        Ok(visit(&brief, &codec, node))
+    }
+
+    /// Reads the node of `level` in `page`, and checks it.
+    fn read_node(&mut self, page: Page, level: u8, cause: Cause) -> Result<(Header, Codec)> {
+        let usual = self.pages.bytes_of(&self.usual, level).map(|range| range.end);
+        let end = usual.unwrap_or(self.pages.page_bytes() as usize);
+        self.read_part(page, 0..end, cause)?;
+        let start = self.log.content_start();
+        let header = Header::decode(&self.pages, page, &self.page[start..])
+            .map_err(|damage| damaged(page, damage))?;
+        let range = self.pages.bytes_of(&header.layout, level).filter(|_| header.holds(level));
+        let range = range.ok_or(no_node(page))?;
+        if range.end > end {
+            self.read_part(page, end..range.end, cause)?;
+        }
+        let node = &self.page[start + range.start..start + range.end];
+        check_node(&self.pages, page, &header, (level, node))
+            .map_err(|damage| damaged(page, damage))?;
+        let codec = self.pages.codec(&header.layout, level).ok_or(no_node(page))?;
+        Ok((header, codec))
+    }
+
+    fn read_part(
+        &mut self,
+        page: Page,
+        range: core::ops::Range<usize>,
+        cause: Cause,
+    ) -> Result<()> {
+        let start = self.log.content_start();
+        let into = &mut self.page[start + range.start..start + range.end];
+        Ok(self.log.read(page, range.start as u32, into, cause)?)
+    }
+
+    /// The newest page behind the last checkpoint that ends a batch and is whole.
+    pub(super) fn find_newest(&mut self) -> Result<Option<Page>> {
+        let Ground { log, pages, page: bytes, .. } = self;
+        let start = log.content_start();
+        let content = &mut bytes[start..];
+        Ok(log.find_newest(&mut |log, page, tag| {
+            if tag.kind != CLOSING {
+                return Ok(false);
+            }
+            for _ in 0..READS_MOST {
+                match log.read(page, 0, content, Cause::Recovery) {
+                    Err(error) if error.is_damage() => continue,
+                    other => other?,
+                }
+                if let Ok(header) = check_page(pages, page, content) {
+                    return Ok(header.closes_batch && header.sequence == tag.sequence);
+                }
+            }
+            Ok(false)
+        })?)
+    }
+
+    /// Reads the header of `page`.
+    pub(super) fn read_header(&mut self, page: Page, cause: Cause) -> Result<Header> {
+        let mut bytes = [0; HEADER_BYTES];
+        self.log.read(page, 0, &mut bytes, cause)?;
+        Ok(Header::decode(&self.pages, page, &bytes).map_err(|damage| damaged(page, damage))?)
+    }
+
+    /// Reads the whole of `page` and checks every node in it; `None` if it is no page of this tree
+    /// that is whole. Hands its lowest node to `visit`.
+    pub(super) fn read_lowest<R>(
+        &mut self,
+        page: Page,
+        cause: Cause,
+        visit: impl FnOnce(&Header, &Codec, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(header) = self.read_whole(page, cause)? else {
+            return Ok(None);
+        };
+        let Some(codec) = self.pages.codec(&header.layout, header.lowest) else {
+            return Ok(None);
+        };
+        let node = node_in(&self.pages, &self.log, &self.page, &header.layout, header.lowest);
+        Ok(Some(visit(&header, &codec, node)))
+    }
+
+    fn read_whole(&mut self, page: Page, cause: Cause) -> Result<Option<Header>> {
+        for _ in 0..READS_MOST {
+            match self.read_part(page, 0..self.pages.page_bytes() as usize, cause) {
+                Err(crate::Error::Store(error)) if error.is_damage() => continue,
+                other => other?,
+            }
+            let content = &self.page[self.log.content_start()..];
+            match check_page(&self.pages, page, content) {
+                Ok(header) => return Ok(Some(header)),
+                Err(Damage::Erased) => return Ok(None),
+                Err(Damage::Checksum { .. } | Damage::Nonsense(_)) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The content of the page that is made.
+    pub(super) fn content(&mut self) -> &mut [u8] {
+        let start = self.log.content_start();
+        &mut self.page[start..]
+    }
+
+    /// Programs the page that was made, and remembers its nodes.
+    pub(super) fn program(&mut self, page: Page, header: &Header, cause: Cause) -> Result<()> {
+        let kind = if header.closes_batch { CLOSING } else { PageKind::Tree(0) };
+        self.forget_page(page);
+        self.log.program(page, &mut self.page, kind, cause)?;
+        let brief = Brief::of(header);
+        for level in header.lowest..=header.highest {
+            if let Some(codec) = self.pages.codec(&header.layout, level) {
+                let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
+                remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes of `page` are not those that were read there.
+    fn forget_page(&mut self, page: Page) {
+        let place = self.cache.search(&cache_key(page, 0)).unwrap_or_else(|place| place);
+        for _ in 0..HEIGHT_MOST {
+            let found = self.cache.at(place).and_then(|(key, _)| key.first_chunk().copied());
+            let Some(key) = found.filter(|key: &[u8; KEY_BYTES]| key[..4] == page.0.to_be_bytes())
+            else {
+                return;
+            };
+            self.cache.remove(&key);
+        }
+    }
+
+    /// A node is used no more.
+    pub(super) fn forget_node(&mut self, page: Page, level: u8) {
+        self.cache.remove(&cache_key(page, level));
+    }
+}
+
+/// The node of `level` in a whole page that was checked.
+fn node_in<'p>(
+    pages: &Pages,
+    log: &PageLog<'_>,
+    page: &'p [u8],
+    layout: &Layout,
+    level: u8,
+) -> &'p [u8] {
+    let start = log.content_start();
+    let range = pages.bytes_of(layout, level).unwrap_or_default();
+    &page[start + range.start..start + range.end]
+}
+
+/// Puts a node into the cache, for which the oldest ones go.
+fn remember(cache: &mut Recent, (page, level): (Page, u8), brief: &Brief, node: &[u8]) {
+    cache.insert_recent(&cache_key(page, level), &[&brief.encode(), node]);
+}
+
+fn no_node(page: Page) -> store::Error {
+    store::Error::DamagedPage {
+        page: LogicalPage(page.0),
+        what: "it does not hold the node that is looked for in it",
+    }
+}
+
+/// The page at which an inner node points.
+pub(super) fn child(codec: &Codec, node: &[u8], place: usize) -> Page {
+    let bytes = codec.value(node, place).bytes().first_chunk::<{ CHILD_BYTES as usize }>();
+    Page(u32::from_le_bytes(bytes.copied().unwrap_or([0xFF; CHILD_BYTES as usize])))
+}
+
+pub(super) fn damaged(page: Page, damage: Damage) -> store::Error {
+    let page = LogicalPage(page.0);
+    match damage {
+        Damage::Erased => store::Error::DamagedPage { page, what: "nothing stands in it" },
+        Damage::Checksum { expected, found } => store::Error::CorruptPage { page, expected, found },
+        Damage::Nonsense(what) => store::Error::DamagedPage { page, what },
+    }
+}

@@ -1,0 +1,270 @@
+//! Making and opening a tree, and what memory it needs.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use device::{Geometry, Nand};
+use store::{EntryShape, PageLog, PageLogOptions, Recovery, Width};
+
+use super::admission::Known;
+use super::descent::Way;
+use super::ground::Ground;
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
+use super::page::Header;
+use super::plan::worst::way_bytes;
+use super::plan::{Level, Plan, Scratch};
+use super::policy::{Bounds, Policy};
+use super::recent::Recent;
+use super::root::Root;
+use super::{Durably, PathTree};
+use crate::parameters::{Kind, Parameter};
+use crate::registry::Options;
+use crate::{Durable, Index, Result, Tree};
+
+/// What is chosen of a tree beside what [`Options`] say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choice {
+    /// The tree's name.
+    pub(crate) name: &'static str,
+    pub(crate) division: Division,
+    /// Alpha, beta and delta; where a page is not divided by them, they mean nothing.
+    pub(crate) bounds: Bounds,
+    /// Percent of the blocks below which free ones are made.
+    pub(crate) free_percent: u64,
+    /// Share of the memory left over that is the operation buffer.
+    pub(crate) buffer_share: f64,
+}
+
+/// The parameter of every tree that copies its paths: when collection begins.
+pub(crate) const FREE: Parameter = Parameter {
+    name: "free",
+    about: "percent of the blocks below which free ones are made by collection",
+    kind: Kind::Percent(1),
+    default: "10",
+};
+
+/// The parameter of every tree that copies its paths: what the operation buffer gets.
+pub(crate) const BUFFER: Parameter = Parameter {
+    name: "buffer",
+    about: "share of the memory left over that is the operation buffer; the rest caches nodes",
+    kind: Kind::Ratio(0.0, 1.0),
+    default: "0.5",
+};
+
+impl Choice {
+    /// What `options` choose, of which `free` and `buffer` are parameters.
+    pub(crate) fn new(
+        name: &'static str,
+        division: Division,
+        bounds: Bounds,
+        options: &Options,
+    ) -> Self {
+        let free_percent = options.settings.number(FREE.name).unwrap_or(10);
+        let buffer_share = options.settings.ratio(BUFFER.name).unwrap_or(0.5);
+        Choice { name, division, bounds, free_percent, buffer_share }
+    }
+}
+
+/// The least memory with which an operation buffer is worth having, in bytes.
+const BUFFER_BYTES_LEAST: u64 = 256;
+
+/// Room for cuts of a plan, at first.
+const CUTS: usize = 64;
+
+/// The policy of a tree of this division.
+pub(crate) fn policy(
+    division: Division,
+    bounds: Bounds,
+    (chip, shape): (Geometry, EntryShape),
+) -> Result<Policy> {
+    let pages = Pages::new(PageLog::content_bytes_on(chip), shape, division)?;
+    match division {
+        Division::Halves => Ok(Policy::halves(pages)),
+        Division::Even => Policy::adaptive(pages, bounds),
+        Division::Whole => Ok(Policy::whole(pages, height_for(&pages, chip))),
+    }
+}
+
+/// The height that a tree of whole pages needs at the most on `chip`, with one to spare.
+fn height_for(pages: &Pages, chip: Geometry) -> u8 {
+    let layout = pages.layout(super::layout::Share::HALF, 2);
+    let half = if pages.is_variable() {
+        u64::from(pages.area()) / 8 / u64::from(CHILD_BYTES)
+    } else {
+        pages.capacity(&layout, 1) as u64 / 2
+    };
+    let (mut leaves, mut height) = (1u64, 1);
+    while leaves < u64::from(chip.pages()) && height < HEIGHT_MOST {
+        leaves = leaves.saturating_mul(half.max(2));
+        height += 1;
+    }
+    (height + 1).min(HEIGHT_MOST)
+}
+
+/// Bytes of memory that a tree works in, without the page log's: the nodes of a way, the page that
+/// is made of them, a plan, keys and an entry, what a cursor or a replay holds, and, where lengths
+/// vary, two more nodes.
+pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
+    let pages = policy.pages();
+    let nodes = if pages.is_variable() { 2 * u64::from(pages.area()) } else { 0 };
+    let limits = policy.limits();
+    let plan = usize::from(policy.height_most()) * size_of::<Level>() + CUTS * size_of::<usize>();
+    let keys = 4 * limits.key + 4 * limits.entry;
+    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
+}
+
+/// The least memory with which a tree works on `chip`, in bytes.
+pub(crate) fn least_memory(choice: &Choice, chip: Geometry, options: &Options) -> Result<u64> {
+    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    let log = PageLog::least_memory(chip, &log_options(options));
+    Ok(working_bytes(&policy, chip.page_bytes()) + log)
+}
+
+fn log_options(options: &Options) -> PageLogOptions {
+    let durability = options.durability.unwrap_or_default();
+    options.page_log(Durably::of(durability) == Durably::ByItself)
+}
+
+/// Makes an empty tree.
+pub(crate) fn create<'d>(
+    nand: Box<dyn Nand + 'd>,
+    choice: &Choice,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let chip = nand.geometry();
+    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
+    let log = PageLog::create(nand, &log_options(options))?;
+    let mut tree = over(log, policy, choice, options)?;
+    tree.write_empty()?;
+    tree.check_size()?;
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+/// Opens the tree on a chip.
+pub(crate) fn open<'d>(
+    nand: Box<dyn Nand + 'd>,
+    choice: &Choice,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let chip = nand.geometry();
+    let (log, record) = PageLog::open(nand)?;
+    let root = Root::decode(&record, choice.name)?;
+    let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
+    check_memory(&policy, options, log.buffer_bytes(), chip)?;
+    let mut tree = over(log, policy, choice, options)?;
+    if !tree.find_newest()? {
+        tree.restore(&record)?;
+    }
+    if !tree.recovery().checkpoints().is_empty() {
+        // Before anything is written: a replay must find what is not to be touched.
+        tree.keep_named()?;
+    }
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+fn check_memory(policy: &Policy, options: &Options, log: u64, chip: Geometry) -> Result<()> {
+    let (have, need) = (options.memory_bytes, working_bytes(policy, chip.page_bytes()) + log);
+    if have < need {
+        return Err(store::Error::LittleMemory { have, need }.into());
+    }
+    Ok(())
+}
+
+fn over<'d>(
+    log: PageLog<'d>,
+    policy: Policy,
+    choice: &Choice,
+    options: &Options,
+) -> Result<PathTree<'d>> {
+    let durably = Durably::of(log.durability());
+    let pages = *policy.pages();
+    let limits = policy.limits();
+    let taken = working_bytes(&policy, log.geometry().page_bytes()) + log.buffer_bytes();
+    let left = options.memory_bytes.saturating_sub(taken);
+    let buffer = match durably {
+        // What is acknowledged is on flash: a buffer would hold nothing that the cache does not.
+        Durably::ByItself => 0,
+        Durably::Not | Durably::ByCheckpoints => (left as f64 * choice.buffer_share) as u64,
+    };
+    let buffer = if buffer < BUFFER_BYTES_LEAST { 0 } else { buffer };
+    let width = |width| match width {
+        Width::Fixed(bytes) => usize::from(bytes),
+        Width::Variable => VARIABLE_BYTES,
+    };
+    let entry = width(pages.shape.key) + width(pages.shape.value);
+    let bounded = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let standing = empty(&policy);
+    Ok(PathTree {
+        name: choice.name,
+        durably,
+        root: device::Page(0),
+        standing,
+        way: Way::new(&pages, way_bytes(&policy)),
+        plan: Plan::new(&policy),
+        scratch: Scratch::new(&policy),
+        addresses: Vec::with_capacity(CUTS),
+        buffer: Recent::new(bounded(buffer), entry),
+        key: Vec::with_capacity(limits.entry),
+        value: Vec::with_capacity(limits.entry),
+        moved_key: Vec::with_capacity(limits.key),
+        batch_left: 0,
+        victim: None,
+        free_percent: choice.free_percent.min(100) as u32,
+        limits,
+        worst: Known::default(),
+        ground: Ground::new(log, pages, bounded(left - buffer)),
+        policy,
+    })
+}
+
+/// What the page of an empty tree says.
+fn empty(policy: &Policy) -> Header {
+    let next = policy.first();
+    let layout: Layout = next.layout;
+    Header {
+        sequence: 0,
+        live_pages: 1,
+        layout,
+        lowest: 0,
+        highest: 0,
+        has_root: true,
+        closes_batch: false,
+        next,
+    }
+}
+
+impl PathTree<'_> {
+    /// Writes an empty leaf.
+    fn write_empty(&mut self) -> Result<()> {
+        let pages = self.ground.pages;
+        let header =
+            Header { closes_batch: self.durably == Durably::ByItself, ..empty(&self.policy) };
+        let no_node = super::damage(self.root, "a leaf that is none");
+        let codec = pages.codec(&header.layout, 0).ok_or(no_node.clone())?;
+        let range = pages.bytes_of(&header.layout, 0).ok_or(no_node)?;
+        self.ground.content().fill(0xFF);
+        codec.initialise(&mut self.ground.content()[range], 0);
+        let (page, header) = self.write_made(header)?;
+        self.stand_on(page, header);
+        Ok(())
+    }
+
+    /// Bytes of memory that the tree works in.
+    pub(super) fn working_bytes(&self) -> u64 {
+        let log = &self.ground.log;
+        working_bytes(&self.policy, log.geometry().page_bytes()) + log.buffer_bytes()
+    }
+
+    /// Refuses a chip on which not even one entry could be put.
+    fn check_size(&mut self) -> Result<()> {
+        let (all, need) = (self.pages_all(), self.pages_least());
+        if all < need {
+            let log = &self.ground.log;
+            let missing = (need - all).div_ceil(u64::from(log.geometry().pages_per_block()));
+            let have = log.good_blocks();
+            return Err(device::Error::TooFewBlocks { have, need: have + missing as u32 }.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! The engine of the trees that copy their paths: on raw flash a change of a leaf moves it, so its
+//! parent changes too, and all nodes up to the root.
+//!
+//! Three divisions of a page are three trees ([`layout::Division`]): mu-Tree and mu*-Tree put the
+//! whole way into one page, the B+-tree that wanders gives every node its own. All else is the same:
+//! what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`], [`rewrite`]), how
+//! the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection ([`collection`]),
+//! what is let in ([`admission`]), and the operation buffer and the node cache ([`recent`]).
+//!
+//! # Durability
+//! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
+//!   opening takes the newest of them that is whole. There is no journal, and no operation buffer:
+//!   what is acknowledged is on flash.
+//! - Otherwise the root record of a checkpoint names the root's page, and the page log keeps what
+//!   the last checkpoint reaches. What the operation buffer holds goes to the tree before one.
+//!
+//! # Invariants
+//! - Collection never runs inside a batch: what it erases is reached by no root that an opening
+//!   could find.
+//! - An update is taken only if its worst case, and the writing back of all that is buffered, have
+//!   room: [`admission`].
+
+mod admission;
+mod assembly;
+mod check;
+mod collection;
+mod descent;
+mod ground;
+pub(crate) mod layout;
+mod load;
+pub(crate) mod make;
+mod page;
+mod plan;
+pub(crate) mod policy;
+mod recent;
+mod rewrite;
+mod root;
+mod scan;
+
+#[cfg(test)]
+pub(crate) mod model;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use device::{Block, Cause, Meter, Page};
+use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
+
+use crate::{Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
+use descent::Way;
+use ground::Ground;
+use page::Header;
+use plan::{Plan, Scratch};
+use policy::Policy;
+use recent::Recent;
+
+/// How the tree lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durably {
+    /// Not at all, unless it is closed.
+    Not,
+    /// By the last page that ends a batch.
+    ByItself,
+    /// By checkpoints, and a journal if there is one.
+    ByCheckpoints,
+}
+
+impl Durably {
+    const fn of(durability: Durability) -> Self {
+        match durability {
+            Durability::None => Durably::Not,
+            Durability::Every => Durably::ByItself,
+            Durability::Checkpoint | Durability::Batch => Durably::ByCheckpoints,
+        }
+    }
+}
+
+/// A tree that copies its paths.
+pub(crate) struct PathTree<'d> {
+    name: &'static str,
+    ground: Ground<'d>,
+    policy: Policy,
+    durably: Durably,
+    /// The page of the root.
+    root: Page,
+    /// What that page says.
+    standing: Header,
+    way: Way,
+    plan: Plan,
+    scratch: Scratch,
+    addresses: Vec<Page>,
+    /// Puts and deletes that the tree has not seen.
+    buffer: Recent,
+    /// An entry on its way from the buffer to the tree; while a tree is loaded, the key before.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// The key by which collection looks for a page: it runs while an entry is on its way.
+    moved_key: Vec<u8>,
+    /// Updates of the batch at hand that are not made yet.
+    batch_left: usize,
+    /// The block that is collected, and its next page.
+    victim: Option<(Block, u32)>,
+    /// Percent of the blocks below which free ones are made by collection.
+    free_percent: u32,
+    limits: layout::EntryLimits,
+    worst: admission::Known,
+}
+
+fn damage(page: Page, what: &'static str) -> Error {
+    store::Error::DamagedPage { page: LogicalPage(page.0), what }.into()
+}
+
+/// The tree holds at most so many entries, or pages.
+fn full(most: u64) -> Error {
+    store::Error::Full { pages: most }.into()
+}
+
+impl PathTree<'_> {
+    fn stand_on(&mut self, page: Page, header: Header) {
+        self.root = page;
+        self.standing = header;
+        self.ground.usual = header.next.layout;
+    }
+
+    fn height(&self) -> u8 {
+        self.standing.layout.height
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        let found = key.len() as u64;
+        match self.ground.pages.shape.key {
+            Width::Fixed(bytes) if u64::from(bytes) != found => {
+                Err(Error::KeyLength { expected: u64::from(bytes), found })
+            }
+            Width::Variable if key.len() > self.limits.key => {
+                Err(Error::KeyTooLong { found, limit: self.limits.key as u64 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_entry(&self, key: &[u8], value: usize) -> Result<()> {
+        self.check_key(key)?;
+        match self.ground.pages.shape.value {
+            Width::Fixed(bytes) if usize::from(bytes) != value => {
+                Err(Error::ValueLength { expected: u64::from(bytes), found: value as u64 })
+            }
+            _ => crate::entry_size(key.len() + value, self.limits.entry),
+        }
+    }
+
+    /// Makes one change; through the operation buffer, if there is one.
+    fn update(&mut self, key: &[u8], value: Option<&[u8]>, closes: bool) -> Result<bool> {
+        if self.buffer.memory_bytes() == 0 || self.is_high() {
+            self.write_buffer()?;
+            self.make_room_for_one()?;
+            return self.change(key, value, closes, Cause::Update);
+        }
+        while !self.buffer.insert(key, value) {
+            if !self.write_oldest()? {
+                // It is longer than the whole buffer.
+                self.make_room_for_one()?;
+                return self.change(key, value, closes, Cause::Update);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the oldest entry of the operation buffer to the tree; false if there is none.
+    fn write_oldest(&mut self) -> Result<bool> {
+        let Some((key, value)) = self.buffer.oldest() else {
+            return Ok(false);
+        };
+        let is_put = value.is_some();
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.value.clear();
+        self.value.extend_from_slice(value.unwrap_or_default());
+        self.make_room_for_one()?;
+        let (key, value) = (core::mem::take(&mut self.key), core::mem::take(&mut self.value));
+        let written = self.change(&key, is_put.then_some(value.as_slice()), false, Cause::Flush);
+        if written.is_ok() {
+            self.buffer.remove(&key);
+        }
+        (self.key, self.value) = (key, value);
+        written.map(|_| true)
+    }
+
+    /// Writes all that the operation buffer holds to the tree, in the order of keys: neighbours
+    /// share nodes.
+    fn write_buffer(&mut self) -> Result<()> {
+        while let Some((key, value)) = self.buffer.at(0) {
+            let is_put = value.is_some();
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.value.clear();
+            self.value.extend_from_slice(value.unwrap_or_default());
+            self.make_room_for_one()?;
+            let (key, value) = (core::mem::take(&mut self.key), core::mem::take(&mut self.value));
+            let value_now = is_put.then_some(value.as_slice());
+            let written = self.change(&key, value_now, false, Cause::Flush);
+            if written.is_ok() {
+                self.buffer.remove(&key);
+            }
+            (self.key, self.value) = (key, value);
+            written?;
+        }
+        Ok(())
+    }
+}
+
+impl Lookup for PathTree<'_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.check_key(key)?;
+        if let Some((_, held)) = self.buffer.get(key) {
+            return Ok(held.map(|value| read_piece(value, offset, into)));
+        }
+        self.find_value(key, Cause::Lookup, |value| read_piece(value, offset, into))
+    }
+
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        Ok(Box::new(scan::Scan::new(self, range)?))
+    }
+
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        check::check(self, finding)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let memory = Memory {
+            cache: self.ground.cache_bytes(),
+            buffers: self.working_bytes() + self.buffer.memory_bytes() as u64,
+            tables: self.ground.log.table_bytes(),
+            ftl: 0,
+        };
+        Statistics {
+            height: u32::from(self.height()),
+            live_pages: u64::from(self.standing.live_pages),
+            memory,
+            memory_peak: memory.cache + memory.buffers + memory.tables,
+        }
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.ground.log.meter()
+    }
+}
+
+impl Tree for PathTree<'_> {
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let mut puts = 0;
+        for update in batch {
+            match update {
+                Update::Put { key, value } => {
+                    self.check_entry(key, value.len())?;
+                    puts += 1;
+                }
+                Update::Delete { key } => self.check_key(key)?,
+                Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+            }
+        }
+        self.admit_updates(batch, puts)?;
+        self.batch_left = batch.len();
+        Ok(())
+    }
+
+    fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        let closes = self.batch_left <= 1;
+        self.batch_left = self.batch_left.saturating_sub(1);
+        match update {
+            Update::Put { key, value } => self.update(key, Some(value), closes)?,
+            Update::Delete { key } => self.update(key, None, closes)?,
+            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+        };
+        if closes && self.durably == Durably::ByItself && !self.standing.closes_batch {
+            // The last update changed nothing, but others of its batch did.
+            self.close_batch()?;
+        }
+        Ok(())
+    }
+
+    fn is_whole(&self) -> bool {
+        // Nothing of a change counts before its last page stands.
+        true
+    }
+
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
+        self.load_sorted(sorted, fill_percent)
+    }
+
+    fn maintain(&mut self, pages: u32) -> Result<bool> {
+        self.collect_some(pages)
+    }
+
+    fn settle(&mut self) -> Result<Vec<u8>> {
+        self.write_buffer()?;
+        Ok(self.root_record())
+    }
+
+    fn restore(&mut self, root: &[u8]) -> Result<()> {
+        self.restore_from(root)
+    }
+
+    fn keep_named(&mut self) -> Result<()> {
+        self.pin_named()
+    }
+
+    fn entry_bytes_most(&self) -> usize {
+        self.limits.entry
+    }
+
+    fn pages_changed(&self, _batch: &[Update<'_>]) -> u32 {
+        // Admission has seen to it.
+        0
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        &self.ground.log
+    }
+
+    fn recovery_mut(&mut self) -> &mut dyn Recovery {
+        &mut self.ground.log
+    }
+}

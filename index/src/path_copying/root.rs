@@ -1,0 +1,132 @@
+//! The root record, and the way back from it.
+//!
+//! ```text
+//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 |
+//! ```
+//!
+//! All else stands in the header of the root's page.
+
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::node;
+
+use super::layout::Share;
+use super::policy::Bounds;
+use super::{Durably, PathTree, damage};
+use crate::{Result, root_record};
+use store::Recovery;
+
+/// What the root record of a tree says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Root {
+    pub(super) shape: store::EntryShape,
+    pub(super) page: Page,
+    pub(super) bounds: Bounds,
+}
+
+impl Root {
+    pub(super) fn decode(record: &[u8], name: &str) -> Result<Self> {
+        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let (shape, rest) = root_record::decode(record, name)?;
+        let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let rest: &[u8; 6] = rest.first_chunk().ok_or(damaged)?;
+        let share = |at: usize| {
+            Share::from_bits(u16::from_le_bytes([rest[at], rest[at + 1]])).ok_or(damaged)
+        };
+        let bounds = Bounds { alpha: share(0)?, beta: share(2)?, delta: share(4)? };
+        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds })
+    }
+}
+
+impl PathTree<'_> {
+    /// The root record of the tree as it stands on flash.
+    pub(super) fn root_record(&self) -> Vec<u8> {
+        let mut record = root_record::encode(self.name, self.ground.pages.shape);
+        record.extend_from_slice(&self.root.0.to_le_bytes());
+        let Bounds { alpha, beta, delta } = self.policy.bounds();
+        for share in [alpha, beta, delta] {
+            record.extend_from_slice(&share.bits().to_le_bytes());
+        }
+        record
+    }
+
+    /// Stands on the root that `record` names.
+    pub(super) fn restore_from(&mut self, record: &[u8]) -> Result<()> {
+        let root = Root::decode(record, self.name)?;
+        self.restore_page(root.page)
+    }
+
+    fn restore_page(&mut self, page: Page) -> Result<()> {
+        self.ground.forget_all();
+        while self.buffer.remove_oldest() {}
+        self.victim = None;
+        self.batch_left = 0;
+        let header = self.ground.read_header(page, Cause::Recovery)?;
+        let is_fit = header.has_root && header.layout.height <= self.policy.height_most();
+        if !is_fit || header.next.layout.height > self.policy.height_most() {
+            return Err(damage(page, "it has no root of this tree"));
+        }
+        self.stand_on(page, header);
+        Ok(())
+    }
+
+    /// Where the tree recovers by itself: stands on the newest page that ends a batch.
+    /// False if there is none behind the last checkpoint, whose root is the newest then.
+    pub(super) fn find_newest(&mut self) -> Result<bool> {
+        if self.durably != Durably::ByItself {
+            return Ok(false);
+        }
+        let newest = self.ground.find_newest()?;
+        match newest {
+            Some(page) => self.restore_page(page).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Pins what named checkpoints reach. No leaf is read: its page is known from its parent.
+    pub(super) fn pin_named(&mut self) -> Result<()> {
+        self.ground.log.unpin_all()?;
+        for place in 0..self.ground.log.checkpoints().len() {
+            let Some(kept) = self.ground.log.checkpoints().get(place) else {
+                break;
+            };
+            let name = kept.name.clone();
+            let record = self.ground.log.kept_root(&name)?;
+            let root = Root::decode(&record, self.name)?;
+            let header = self.ground.read_header(root.page, Cause::Recovery)?;
+            self.pin_tree(root.page, header.layout.height)?;
+        }
+        Ok(())
+    }
+
+    fn pin_tree(&mut self, root: Page, height: u8) -> Result<()> {
+        let mut way = [(root, 0usize); super::layout::HEIGHT_MOST as usize];
+        let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < way.len()) else {
+            return Err(damage(root, "it has no root of this tree"));
+        };
+        self.ground.log.pin(root);
+        let mut level = top;
+        while level > 0 {
+            let (page, place) = way[usize::from(level)];
+            let next = self.ground.visit((page, level), Cause::Recovery, |_, codec, node| {
+                (place < node::count(node)).then(|| super::ground::child(codec, node, place))
+            })?;
+            let Some(child) = next else {
+                level += 1;
+                if level > top {
+                    break;
+                }
+                continue;
+            };
+            way[usize::from(level)].1 += 1;
+            self.ground.log.geometry().check_page(child)?;
+            self.ground.log.pin(child);
+            if level > 1 {
+                level -= 1;
+                way[usize::from(level)] = (child, 0);
+            }
+        }
+        Ok(())
+    }
+}
