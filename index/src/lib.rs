@@ -20,6 +20,7 @@ mod error;
 #[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
 mod ipl;
 pub mod la_tree;
+mod list;
 mod mu;
 pub mod parameters;
 mod path_copying;

@@ -1,6 +1,6 @@
 //! What deltas make of a node: when it is read, and when its block is merged.
 
-use store::node::{self, Codec};
+use store::node::{self, Codec, Stored};
 
 use super::layout::{Damage, Delta, DeltaForm};
 
@@ -121,7 +121,7 @@ mod tests {
                 assert_eq!(codec.validate(&page), Ok(()));
                 let found: Vec<_> = (0..node::count(&page))
                     .map(|place| {
-                        (codec.key(&page, place).suffix.to_vec(), codec.value(&page, place))
+                        (codec.key(&page, place).suffix.to_vec(), codec.value(&page, place).bytes())
                     })
                     .collect();
                 assert_eq!(found.len(), model.len(), "{shape}, seed {seed}");
