@@ -59,3 +59,13 @@ fn list_agrees_with_an_ordered_map() {
 fn list_keeps_what_it_acknowledged_when_the_power_is_cut() {
     survives("list", 4_000);
 }
+
+#[test]
+fn ipl_agrees_with_an_ordered_map() {
+    agrees("ipl");
+}
+
+#[test]
+fn ipl_keeps_what_it_acknowledged_when_the_power_is_cut() {
+    survives("ipl", 4_000);
+}
