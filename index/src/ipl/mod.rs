@@ -178,7 +178,10 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let frames = frames(geometry, root.shape, (options.memory_bytes, need))?;
     let shape = BlockShape::on(geometry, Some(u32::from(root.log_pages)))?;
     let mut tree = Ipl::over(log, shape, root.shape, frames)?;
-    let is_torn = tree.ground.log.has_rest();
+    // A rollback comes back with the root record of a checkpoint that was made before others. One
+    // that gets a name is made twice.
+    let is_of_old = tree.ground.log.statistics().checkpoint.0 > root.made.saturating_add(1);
+    let is_torn = tree.ground.log.has_rest() || is_of_old;
     tree.restore_from(&record, is_torn)?;
     drop(record);
     Ok(Box::new(Durable::open(tree)?))
@@ -197,9 +200,12 @@ fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result
 /// What a root record says.
 ///
 /// ```text
-///  | name and shape | log pages u16 | height u8 | root u32 | entries u64 | nodes u32 | table |
+///  | name and shape | made u64 | log pages u16 | height u8 | root u32 | entries u64 | nodes u32 |
+///  | table |
 /// ```
 struct Root<'r> {
+    /// The number of the checkpoint that it was made for.
+    made: u64,
     shape: EntryShape,
     log_pages: u16,
     height: u8,
@@ -213,12 +219,14 @@ impl<'r> Root<'r> {
     fn decode(record: &'r [u8]) -> Result<Self> {
         let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, NAME)?;
+        let (made, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;
         let (root, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (entries, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (nodes, table) = rest.split_first_chunk().ok_or(damaged)?;
         Ok(Root {
+            made: u64::from_le_bytes(*made),
             shape,
             log_pages: u16::from_le_bytes(*log_pages),
             height: *height,
@@ -494,7 +502,9 @@ impl Tree for Ipl<'_> {
         let table = &mut self.ground.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.ground.forms.shape);
-        record.reserve_exact(19 + table.bytes());
+        record.reserve_exact(27 + table.bytes());
+        let made = self.ground.log.statistics().checkpoint.0 + 1;
+        record.extend_from_slice(&made.to_le_bytes());
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.height);
         record.extend_from_slice(&self.root.0.to_le_bytes());
