@@ -37,10 +37,8 @@ pub(super) fn predict(
         (height, nodes) = (height + 1, nodes / children);
     }
     let inner = leaves / (children - 1.0);
-    let memory = options.memory_bytes.saturating_sub(PageLog::least_memory(
-        chip,
-        &options.page_log(false),
-    ));
+    let memory =
+        options.memory_bytes.saturating_sub(PageLog::least_memory(chip, &options.page_log(false)));
     let frames = (memory / super::Ground::frame_bytes(&forms)) as f64;
     let missing = 1.0 - ((frames - inner) / leaves).clamp(0.0, 1.0);
     let updates = profile.inserts + profile.overwrites + profile.deletes;

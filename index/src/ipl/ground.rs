@@ -372,12 +372,7 @@ impl<'d> Ground<'d> {
         self.log.free_blocks() < self.log.good_blocks() / 4
     }
 
-    fn move_nodes(
-        &mut self,
-        from: [Option<Block>; 2],
-        target: Block,
-        cause: Cause,
-    ) -> Result<()> {
+    fn move_nodes(&mut self, from: [Option<Block>; 2], target: Block, cause: Cause) -> Result<()> {
         self.moved.clear();
         for block in from.into_iter().flatten() {
             self.moved.extend(self.table.nodes_in(block));

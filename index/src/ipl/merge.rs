@@ -39,8 +39,12 @@ fn apply_one(
                 return Err("a delta puts an entry that is too long for a node");
             }
             let done = match codec.search(node, key) {
-                Ok(place) => codec.replace(node, place, store::node::Stored::inline(value), scratch),
-                Err(place) => codec.insert(node, place, key, store::node::Stored::inline(value), scratch),
+                Ok(place) => {
+                    codec.replace(node, place, store::node::Stored::inline(value), scratch)
+                }
+                Err(place) => {
+                    codec.insert(node, place, key, store::node::Stored::inline(value), scratch)
+                }
             };
             if !done {
                 return Err("a delta puts an entry into a node that has no room for it");

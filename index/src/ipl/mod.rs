@@ -76,6 +76,9 @@ const PARAMETERS: &[Parameter] = &[Parameter {
     default: "",
 }];
 
+/// How often two blocks become one between two checkpoints, at most.
+const COMPACTIONS_MOST: u32 = 4;
+
 /// The tree.
 pub(crate) struct Ipl<'d> {
     ground: Ground<'d>,
@@ -327,7 +330,7 @@ impl<'d> Ipl<'d> {
         }
         let logs = u32::from(self.log_pages);
         let merges = visits.min(table.used().saturating_add(births).saturating_add(visits / logs));
-        merges.saturating_add(births)
+        merges.saturating_add(births).saturating_add(COMPACTIONS_MOST)
     }
 
     fn check_room(&self, updates: usize, puts: usize) -> Result<()> {
@@ -346,7 +349,15 @@ impl<'d> Ipl<'d> {
 
     /// Makes room ahead of need: where deletes left blocks with few nodes.
     fn make_room(&mut self) -> Result<()> {
-        if self.ground.is_short() && self.ground.log.free_blocks() > 2 {
+        let log = &self.ground.log;
+        let is_short = if log.erases_at_once() {
+            self.ground.is_short() && log.free_blocks() > 2
+        } else {
+            // As many blocks as are in use may have to be merged before a checkpoint.
+            let wanted = self.ground.table.used() + self.blocks_for(1, 1);
+            log.free_blocks() < wanted && log.released_blocks() < 2 * COMPACTIONS_MOST
+        };
+        if is_short {
             self.ground.compact(Cause::Reclamation)?;
         }
         Ok(())

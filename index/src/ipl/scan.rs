@@ -92,11 +92,7 @@ impl<'t, 'd> Scan<'t, 'd> {
 }
 
 /// Goes to the leaf of the first entry; the place there.
-fn first_place(
-    tree: &mut Ipl<'_>,
-    start: Bound<&[u8]>,
-    direction: Direction,
-) -> Result<usize> {
+fn first_place(tree: &mut Ipl<'_>, start: Bound<&[u8]>, direction: Direction) -> Result<usize> {
     let toward = match start {
         Bound::Included(key) | Bound::Excluded(key) => Toward::Key(key),
         Bound::Unbounded => Toward::Edge(direction),

@@ -218,10 +218,7 @@ impl Table {
     }
 
     /// Hands the table, as it stands in a checkpoint, to `take` piece by piece.
-    pub(super) fn write<E>(
-        &self,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(super) fn write<E>(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         for node in &self.nodes {
             let mut bytes = [0; NODE_BYTES];
             bytes[..4].copy_from_slice(&node.block.to_le_bytes());
@@ -250,8 +247,7 @@ impl Table {
     /// Adds a node as [`Table::write`] wrote it; false if it makes no sense.
     pub(super) fn read_node(&mut self, bytes: &[u8; NODE_BYTES], shape: &BlockShape) -> bool {
         let [b0, b1, b2, b3, p0, p1, logs @ ..] = *bytes;
-        let (block, page) =
-            (u32::from_le_bytes([b0, b1, b2, b3]), u16::from_le_bytes([p0, p1]));
+        let (block, page) = (u32::from_le_bytes([b0, b1, b2, b3]), u16::from_le_bytes([p0, p1]));
         let logs = LogSet::from_bits(u64::from_le_bytes(logs));
         if self.nodes.len() == self.nodes.capacity() {
             self.nodes.reserve_exact(self.nodes.len() / 8 + 16);

@@ -55,10 +55,9 @@ impl Ipl<'_> {
             let place = match toward {
                 Toward::Edge(Direction::Ascending) => 0,
                 Toward::Edge(Direction::Descending) => last,
-                Toward::Key(key) => forms
-                    .inner
-                    .search(bytes, key)
-                    .unwrap_or_else(|place| place.saturating_sub(1)),
+                Toward::Key(key) => {
+                    forms.inner.search(bytes, key).unwrap_or_else(|place| place.saturating_sub(1))
+                }
             };
             let child = forms.child(bytes, place);
             self.is_rightmost &= place == last;
@@ -80,7 +79,8 @@ impl Ipl<'_> {
             let bytes = self.ground.node(leaf, cause)?;
             let found = codec.search(bytes, key);
             let is_append = found == Err(node::count(bytes)) && self.is_rightmost;
-            let is_filled = is_append && cause == Cause::Load
+            let is_filled = is_append
+                && cause == Cause::Load
                 && codec.is_filled(bytes, self.fill_percent)
                 && node::count(bytes) > 1;
             if !is_filled && self.ground.change(leaf, Delta::Put { key, value }, cause)? {
@@ -240,7 +240,11 @@ impl Ipl<'_> {
     }
 
     /// Puts all entries of a right neighbour into `left`.
-    fn move_all(&mut self, left: NodeId, (codec, right): (&store::node::Codec, &[u8])) -> Result<()> {
+    fn move_all(
+        &mut self,
+        left: NodeId,
+        (codec, right): (&store::node::Codec, &[u8]),
+    ) -> Result<()> {
         for place in 0..node::count(right) {
             codec.key(right, place).copy_to(&mut self.key);
             let key = core::mem::take(&mut self.key);
