@@ -317,7 +317,8 @@ impl<'d> Ipl<'d> {
         let table = &self.ground.table;
         let height = u32::from(self.height);
         let updates = u32::try_from(updates).unwrap_or(u32::MAX);
-        let visits = updates.saturating_mul(3 * height + 4).saturating_add(self.ground.frames());
+        let cached = self.ground.frames().min(table.live());
+        let visits = updates.saturating_mul(3 * height + 4).saturating_add(cached);
         let puts = u32::try_from(puts).unwrap_or(u32::MAX);
         let births = match puts {
             0 => 0,
