@@ -28,7 +28,9 @@ fn has_long_values(case: &Case) -> bool {
 fn wanted() -> impl Iterator<Item = Case> {
     let all = TREES.iter().flat_map(|entry| cases(entry)).filter(|case| {
         let is_plain = case.page_bytes == 2048 && case.parameters.is_empty();
-        let stands = matches!(case.stand, Stand::Ram) || is_plain;
+        // On raw flash there are no long values.
+        let is_on_sectors = !matches!(case.stand, Stand::Nand);
+        let stands = matches!(case.stand, Stand::Ram) || is_plain && is_on_sectors;
         stands && has_long_values(case) && case.memory == MemoryLevel::Least
     });
     all.map(|case| Case { durability: Durability::None, ..case })

@@ -16,10 +16,9 @@ extern crate std;
 mod b_plus;
 mod durable;
 mod error;
-// The tree over the page log calls it; until it does, tests are the only caller.
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
 mod ipl;
 pub mod la_tree;
+mod list;
 pub mod mu;
 pub mod parameters;
 mod path_copying;

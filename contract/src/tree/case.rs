@@ -1,6 +1,6 @@
 //! What a history is played on.
 
-use device::{Geometry, NandCosts, SectorGeometry, Sectors};
+use device::{Geometry, NandCosts, ProgramOrder, SectorGeometry, Sectors};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options, TREES};
 use index::{Durability, EntryShape, Index};
@@ -198,9 +198,11 @@ impl Case {
         let bytes = if self.durability == Durability::None { bytes } else { 4 * bytes };
         let pages_per_block = 16;
         let blocks = (bytes / u64::from(self.page_bytes * pages_per_block)) as u32 + 12;
+        let (spare, order) = self.spare_and_order();
         let geometry = Geometry::new(self.page_bytes, pages_per_block, blocks)
-            .and_then(|geometry| geometry.with_spare(self.page_bytes / 32))
-            .expect("the geometry is sound");
+            .and_then(|geometry| geometry.with_spare(spare))
+            .expect("the geometry is sound")
+            .with_order(order);
         match self.stand {
             Stand::Ram => {
                 let sectors = bytes / u64::from(self.page_bytes);
@@ -211,6 +213,16 @@ impl Case {
                 let chip = SimulatedNand::new(geometry, NandCosts::default());
                 Ground::Nand(Box::new(chip))
             }
+        }
+    }
+
+    /// Bytes of the spare area, and the order of programs. Every third case on raw flash has a chip
+    /// without a spare area; such chips order their programs.
+    fn spare_and_order(&self) -> (u32, ProgramOrder) {
+        if matches!(self.stand, Stand::Nand) && self.seed.is_multiple_of(3) {
+            (0, ProgramOrder::Ascending)
+        } else {
+            (self.page_bytes / 32, ProgramOrder::Any)
         }
     }
 

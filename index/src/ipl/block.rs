@@ -42,6 +42,17 @@ impl BlockShape {
         })
     }
 
+    /// The same where only `bytes` bytes of a page are content.
+    pub(super) const fn with_content(mut self, bytes: u32) -> Self {
+        self.page_bytes = bytes;
+        self
+    }
+
+    /// True if a page is programmed as a whole only.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.programs_per_page == 1
+    }
+
     /// Node pages in a block.
     pub(super) const fn node_pages(&self) -> u16 {
         self.node_pages
@@ -71,6 +82,19 @@ pub(super) struct LogSet(u64);
 impl LogSet {
     /// Log pages that a set can name.
     pub(super) const PAGES_MOST: u32 = u64::BITS;
+
+    /// No log page.
+    pub(super) const NONE: LogSet = LogSet(0);
+
+    /// The set as a number, a bit a log page.
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The set that [`LogSet::bits`] gave.
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        LogSet(bits)
+    }
 
     /// Adds a log page.
     pub(super) const fn add(&mut self, page: u16) {
@@ -110,9 +134,33 @@ pub(super) struct BlockState {
 }
 
 impl BlockState {
+    /// A block with so many node pages in use, and so many log pages that are not to be written to
+    /// any more.
+    pub(super) const fn of(nodes: u16, full_logs: u16) -> Self {
+        BlockState { nodes, full_logs, log_bytes: 0, programs: 0 }
+    }
+
+    /// Node pages in use, and log pages that are not to be written to any more.
+    pub(super) const fn counts(&self) -> (u16, u16) {
+        (self.nodes, self.full_logs)
+    }
+
     /// Node pages in use.
     pub(super) const fn nodes(&self) -> u16 {
         self.nodes
+    }
+
+    /// Nothing is to be written to the block any more.
+    pub(super) const fn seal(&mut self, shape: &BlockShape) {
+        *self = BlockState::of(shape.node_pages, shape.log_pages);
+    }
+
+    /// A log page that was begun is not to be written to any more: a later part of it, torn, could
+    /// take earlier parts with it.
+    pub(super) const fn close_log(&mut self) {
+        if self.programs > 0 {
+            *self = BlockState::of(self.nodes, self.full_logs + 1);
+        }
     }
 
     /// True if a log page was written to.

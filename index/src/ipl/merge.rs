@@ -5,7 +5,8 @@ use store::node::{self, Codec};
 use super::layout::{Damage, Delta, DeltaForm};
 
 /// Makes the changes that `deltas` tell, the oldest first, to `node`, which its codec has found
-/// well-formed. `scratch` is as long as a node.
+/// well-formed. Two more nodes are worked in. Each delta is made as the change was that it tells,
+/// so the node becomes the very bytes that it was.
 ///
 /// # Errors
 /// A delta makes no sense, or the node has no room for what it says: it was not made for this node.
@@ -14,12 +15,13 @@ pub(super) fn apply(
     codec: &Codec,
     node: &mut [u8],
     deltas: &[u8],
-    scratch: &mut [u8],
+    work: (&mut [u8], &mut [u8]),
 ) -> Result<(), Damage> {
+    let (fresh, scratch) = work;
     let mut rest = deltas;
     while !rest.is_empty() {
         let (delta, more) = form.read(rest)?;
-        apply_one(codec, node, delta, scratch)?;
+        apply_one(codec, node, delta, (fresh, scratch))?;
         rest = more;
     }
     Ok(())
@@ -29,7 +31,7 @@ fn apply_one(
     codec: &Codec,
     node: &mut [u8],
     delta: Delta<'_>,
-    scratch: &mut [u8],
+    (fresh, scratch): (&mut [u8], &mut [u8]),
 ) -> Result<(), Damage> {
     match delta {
         Delta::Put { key, value } => {
@@ -55,8 +57,11 @@ fn apply_one(
         }
         Delta::Cut { key } => {
             let (Ok(from) | Err(from)) = codec.search(node, key);
-            while node::count(node) > from {
-                codec.remove(node, node::count(node) - 1);
+            if from == 0 {
+                codec.initialise(node, node::level(node));
+            } else if from < node::count(node) {
+                codec.initialise(fresh, node::level(node));
+                codec.split_off(node, from, fresh, scratch);
             }
         }
     }
@@ -119,13 +124,13 @@ mod tests {
                     form.write(&delta(change), &mut one).unwrap();
                     deltas.extend_from_slice(&one);
                 }
-                let (mut page, mut scratch) = (vec![0; 512], vec![0; 512]);
+                let (mut page, mut fresh, mut scratch) = (vec![0; 512], vec![0; 512], vec![0; 512]);
                 codec.initialise(&mut page, 0);
-                apply(form, &codec, &mut page, &deltas, &mut scratch).unwrap();
+                apply(form, &codec, &mut page, &deltas, (&mut fresh, &mut scratch)).unwrap();
                 assert_eq!(codec.validate(&page), Ok(()));
                 let found: Vec<_> = (0..node::count(&page))
                     .map(|place| {
-                        (codec.key(&page, place).suffix.to_vec(), codec.value(&page, place))
+                        (codec.key(&page, place).suffix.to_vec(), codec.value(&page, place).bytes())
                     })
                     .collect();
                 assert_eq!(found.len(), model.len(), "{shape}, seed {seed}");
@@ -141,7 +146,7 @@ mod tests {
         let shape = EntryShape::fixed(4, 4);
         let codec = Codec::new(128, shape.key, shape.value).unwrap();
         let form = DeltaForm::new(shape);
-        let (mut page, mut scratch) = (vec![0; 128], vec![0; 128]);
+        let (mut page, mut fresh, mut scratch) = (vec![0; 128], vec![0; 128], vec![0; 128]);
         codec.initialise(&mut page, 0);
         let mut deltas = Vec::new();
         for number in 0..16_u32 {
@@ -150,8 +155,8 @@ mod tests {
             form.write(&Delta::Put { key: &key, value: b"four" }, &mut one).unwrap();
             deltas.extend_from_slice(&one);
         }
-        let refused = apply(form, &codec, &mut page, &deltas, &mut scratch);
+        let refused = apply(form, &codec, &mut page, &deltas, (&mut fresh, &mut scratch));
         assert!(refused.is_err(), "15 entries fit");
-        assert!(apply(form, &codec, &mut page, &[9; 20], &mut scratch).is_err());
+        assert!(apply(form, &codec, &mut page, &[9; 20], (&mut fresh, &mut scratch)).is_err());
     }
 }

@@ -74,7 +74,10 @@ impl PageLog<'_> {
             stale: self.blocks.stale_runs(),
             root: root.to_vec(),
         };
-        let page = self.write_record(id, &record.encode())?;
+        let bytes = record.encode();
+        drop(record);
+        let page = self.write_record(id, &bytes)?;
+        drop(bytes);
         self.checkpoints.id = id;
         self.checkpoints.page = Some(page);
         if let Some(name) = name {

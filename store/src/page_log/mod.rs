@@ -35,6 +35,7 @@ mod record;
 mod recovery;
 mod stream;
 mod tag;
+mod whole_blocks;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -66,6 +67,8 @@ pub struct PageLog<'d> {
     page: Vec<u8>,
     journal: Journal,
     checkpoints: Checkpoints,
+    /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
+    told_rest: Option<crate::CheckpointId>,
 }
 
 /// How worn the chip is.

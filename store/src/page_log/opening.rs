@@ -167,6 +167,7 @@ impl<'d> PageLog<'d> {
             page: vec![0xFF; geometry.page_bytes() as usize],
             journal: Journal::new(journal_pages),
             checkpoints: Checkpoints::default(),
+            told_rest: None,
             options,
         }
     }

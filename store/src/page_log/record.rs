@@ -67,7 +67,9 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + self.label.len() + self.root.len());
+        let names: usize = self.names.iter().map(|(kept, _)| 13 + kept.name.len()).sum();
+        let beside = self.label.len() + names + 8 * self.stale.len();
+        let mut bytes = Vec::with_capacity(64 + beside + self.root.len());
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.id.0.to_le_bytes());

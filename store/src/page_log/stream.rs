@@ -121,7 +121,7 @@ impl PageLog<'_> {
     }
 
     /// Takes a free block for a stream, erased.
-    fn take_block(&mut self, of: StreamOf, cause: Cause) -> Result<Block> {
+    pub(super) fn take_block(&mut self, of: StreamOf, cause: Cause) -> Result<Block> {
         let kept_back = if of == StreamOf::Tree { self.own_reserve() } else { 0 };
         loop {
             let is_left = self.blocks.free() > kept_back;

@@ -1,0 +1,517 @@
+//! Nodes in memory and on flash: reading, the cache, writing deltas, and merging blocks.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Block, Cause, Geometry, Page};
+use store::node::{self, Codec, Stored};
+use store::{EntryShape, LogicalPage, PageKind, PageLog, Width};
+
+use super::block::BlockShape;
+use super::layout::{Address, Delta, DeltaForm, HEADER_BYTES, Writes, seal};
+use super::merge;
+use super::table::{NodeId, Place, Table};
+use crate::{Error, Result};
+
+/// Bytes of a child's number in an inner node.
+const CHILD_BYTES: u16 = 4;
+
+/// How often a page is read that looks damaged: flips come and go.
+const READS_MOST: u32 = 3;
+
+/// The fewest nodes in the cache: two neighbours, their parent, and one more.
+pub(super) const FRAMES_LEAST: usize = 4;
+
+/// What leaves and inner nodes look like, and their deltas.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forms {
+    pub(super) shape: EntryShape,
+    pub(super) leaf: Codec,
+    pub(super) inner: Codec,
+    leaf_deltas: DeltaForm,
+    inner_deltas: DeltaForm,
+}
+
+impl Forms {
+    /// The forms of nodes of `bytes` bytes; `None` if they could not hold four entries.
+    pub(super) fn new(bytes: u32, shape: EntryShape) -> Option<Self> {
+        let child = Width::Fixed(CHILD_BYTES);
+        Some(Forms {
+            shape,
+            leaf: Codec::new(bytes, shape.key, shape.value)?,
+            inner: Codec::new(bytes, shape.key, child)?,
+            leaf_deltas: DeltaForm::new(shape),
+            inner_deltas: DeltaForm::new(EntryShape { key: shape.key, value: child }),
+        })
+    }
+
+    pub(super) const fn at(&self, level: u8) -> &Codec {
+        if level == 0 { &self.leaf } else { &self.inner }
+    }
+
+    const fn deltas(&self, level: u8) -> DeltaForm {
+        if level == 0 { self.leaf_deltas } else { self.inner_deltas }
+    }
+
+    /// The child at `place` of an inner node.
+    pub(super) fn child(&self, node: &[u8], place: usize) -> NodeId {
+        let bytes = self.inner.value(node, place).bytes().first_chunk().copied();
+        NodeId(u32::from_le_bytes(bytes.unwrap_or([0xFF; 4])))
+    }
+
+    /// Room for the deltas of a node in the cache.
+    fn delta_bytes(&self) -> usize {
+        HEADER_BYTES + (self.leaf.node_bytes() / 4).max(self.leaf.entry_bytes_most() + 8)
+    }
+}
+
+/// A node in the cache.
+struct Frame {
+    id: Option<NodeId>,
+    node: Vec<u8>,
+    /// What changed since it was read, behind room for a header. It is empty where no page holds
+    /// the node yet.
+    deltas: Vec<u8>,
+    used: u64,
+}
+
+/// What the tree stands on.
+pub(super) struct Ground<'d> {
+    pub(super) log: PageLog<'d>,
+    pub(super) shape: BlockShape,
+    pub(super) forms: Forms,
+    pub(super) table: Table,
+    frames: Vec<Frame>,
+    clock: u64,
+    /// A whole page: one that is read, or programmed.
+    pub(super) page: Vec<u8>,
+    /// A node that is read or merged, and two more to work in.
+    image: Vec<u8>,
+    pub(super) fresh: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
+    /// Nodes that a merge moves.
+    moved: Vec<NodeId>,
+}
+
+impl<'d> Ground<'d> {
+    pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Forms, frames: usize) -> Self {
+        let chip = log.geometry();
+        let bytes = log.content_bytes();
+        let frame = || Frame {
+            id: None,
+            node: vec![0; bytes],
+            deltas: Vec::with_capacity(forms.delta_bytes()),
+            used: 0,
+        };
+        Ground {
+            table: Table::new(chip.blocks()),
+            frames: (0..frames).map(|_| frame()).collect(),
+            clock: 0,
+            page: vec![0xFF; chip.page_bytes() as usize],
+            image: vec![0; bytes],
+            fresh: vec![0; bytes],
+            scratch: vec![0; bytes],
+            moved: Vec::with_capacity(usize::from(shape.node_pages())),
+            log,
+            shape,
+            forms,
+        }
+    }
+
+    /// Bytes of memory of a node in the cache.
+    pub(super) fn frame_bytes(forms: &Forms) -> u64 {
+        (size_of::<Frame>() + forms.leaf.node_bytes() + forms.delta_bytes()) as u64
+    }
+
+    /// Bytes of memory of all else but the log and the tables: four pages, and one more while a
+    /// checkpoint is left behind; what a merge moves.
+    pub(super) fn work_bytes(chip: Geometry) -> u64 {
+        5 * u64::from(chip.page_bytes()) + 4 * u64::from(chip.pages_per_block())
+    }
+
+    pub(super) fn cache_bytes(&self) -> u64 {
+        self.frames.len() as u64 * Self::frame_bytes(&self.forms)
+    }
+
+    /// Nodes in the cache, at most.
+    pub(super) fn frames(&self) -> u32 {
+        self.frames.len() as u32
+    }
+
+    /// Nothing is in the cache.
+    pub(super) fn forget_all(&mut self) {
+        for frame in &mut self.frames {
+            frame.id = None;
+            frame.deltas.clear();
+        }
+    }
+
+    fn find(&self, id: NodeId) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.id == Some(id))
+    }
+
+    /// The frame of a node, which is read if it is not in the cache.
+    fn frame(&mut self, id: NodeId, cause: Cause) -> Result<usize> {
+        self.clock += 1;
+        let found = match self.find(id) {
+            Some(found) => found,
+            None => {
+                // What makes room in the cache may merge the very block that the node is in.
+                let free = self.free_frame(cause)?;
+                let place = self.table.place(id).ok_or(no_node(id))?;
+                self.read_node(place, cause)?;
+                let frame = &mut self.frames[free];
+                frame.node.copy_from_slice(&self.image);
+                frame.id = Some(id);
+                free
+            }
+        };
+        self.frames[found].used = self.clock;
+        Ok(found)
+    }
+
+    /// The bytes of a node.
+    pub(super) fn node(&mut self, id: NodeId, cause: Cause) -> Result<&[u8]> {
+        let frame = self.frame(id, cause)?;
+        Ok(&self.frames[frame].node)
+    }
+
+    /// A frame without a node: what was used longest ago goes.
+    fn free_frame(&mut self, cause: Cause) -> Result<usize> {
+        let oldest = self.frames.iter().enumerate().min_by_key(|(_, frame)| match frame.id {
+            Some(_) => frame.used,
+            None => 0,
+        });
+        let place = oldest.map_or(0, |(place, _)| place);
+        self.write_back(place, cause)?;
+        self.frames[place].id = None;
+        Ok(place)
+    }
+
+    /// Writes what of the node in a frame is in memory only.
+    fn write_back(&mut self, frame: usize, cause: Cause) -> Result<()> {
+        let Some(id) = self.frames[frame].id else {
+            return Ok(());
+        };
+        if self.table.place(id).is_none() {
+            return self.write_born(frame, id, cause);
+        }
+        if self.frames[frame].deltas.len() <= HEADER_BYTES {
+            return Ok(());
+        }
+        self.write_deltas(frame, id, cause)
+    }
+
+    pub(super) fn write_back_all(&mut self, cause: Cause) -> Result<()> {
+        (0..self.frames.len()).try_for_each(|frame| self.write_back(frame, cause))
+    }
+
+    /// Writes the page of a node that no page holds yet.
+    fn write_born(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
+        loop {
+            let found = self.table.block_with_room(&self.shape);
+            let block = match found {
+                Some(block) => block,
+                None => self.begin_block(cause)?,
+            };
+            let Some(page) = self.table.state(block).take_node(&self.shape) else {
+                continue;
+            };
+            self.image.copy_from_slice(&self.frames[frame].node);
+            match self.program_image(block, page, cause) {
+                Err(Error::Store(error)) if error.is_refusal() => {
+                    self.table.state(block).seal(&self.shape);
+                    self.drop_if_empty(block);
+                }
+                programmed => {
+                    programmed?;
+                    self.table.put(id, block, page);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn begin_block(&mut self, cause: Cause) -> Result<Block> {
+        let block = self.log.allocate_block(cause)?;
+        self.table.begin_block(block);
+        Ok(block)
+    }
+
+    fn page_of(&self, block: Block, place: u16) -> Page {
+        Page(self.log.geometry().first_page(block).0 + u32::from(place))
+    }
+
+    /// Programs `self.image` as node page `place` of `block`.
+    fn program_image(&mut self, block: Block, place: u16, cause: Cause) -> Result<()> {
+        let page = self.page_of(block, place);
+        let start = self.log.content_start();
+        let content = &mut self.page[start..];
+        content.copy_from_slice(&self.image);
+        let checksum = checksum(page, content);
+        content[..4].copy_from_slice(&checksum.to_le_bytes());
+        Ok(self.log.program_at(page, &mut self.page, PageKind::Tree(0), cause)?)
+    }
+
+    /// Writes the deltas of a node to a log page of its block; where there is no room, the block is
+    /// merged.
+    fn write_deltas(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
+        let Some(place) = self.table.place(id) else {
+            return Err(no_node(id).into());
+        };
+        let bytes = self.frames[frame].deltas.len();
+        let log = self.table.state(place.block).take_log(&self.shape, bytes as u32);
+        let Some(log) = log else {
+            return self.merge(place.block, cause);
+        };
+        let page = self.page_of(place.block, self.shape.log_place(log.page));
+        let deltas = &mut self.frames[frame].deltas;
+        if !seal(Address { page, offset: log.offset }, place.page, deltas) {
+            return Err(damaged(page, "its deltas are too long").into());
+        }
+        let programmed = if self.shape.is_whole() {
+            let start = self.log.content_start();
+            self.page.fill(0xFF);
+            self.page[start..start + bytes].copy_from_slice(deltas);
+            self.log.program_at(page, &mut self.page, PageKind::Tree(1), cause)
+        } else {
+            self.log.program_part(page, log.offset, deltas, cause)
+        };
+        match programmed {
+            Err(error) if error.is_refusal() => {
+                self.table.state(place.block).seal(&self.shape);
+                self.merge(place.block, cause)
+            }
+            programmed => {
+                programmed?;
+                self.table.add_log(id, log.page);
+                self.frames[frame].deltas.clear();
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a node and its deltas into `self.image`.
+    fn read_node(&mut self, place: Place, cause: Cause) -> Result<()> {
+        let page = self.page_of(place.block, place.page);
+        let start = self.log.content_start();
+        self.read_page(page, cause, &|page, content| {
+            let expected = u32::from_le_bytes([content[0], content[1], content[2], content[3]]);
+            let found = checksum(page, content);
+            if found == expected {
+                return Ok(());
+            }
+            let page = LogicalPage(page.0);
+            Err(store::Error::CorruptPage { page, expected, found })
+        })?;
+        self.image.copy_from_slice(&self.page[start..]);
+        let level = node::level(&self.image);
+        let codec = *self.forms.at(level);
+        codec.validate(&self.image).map_err(|what| damaged(page, what))?;
+        for log in place.logs.pages() {
+            let page = self.page_of(place.block, self.shape.log_place(log));
+            self.read_page(page, cause, &check_log)?;
+            let Ground { page: bytes, image, fresh, scratch, forms, .. } = self;
+            let mut writes = Writes::new(page, &bytes[start..]);
+            while let Some(write) = writes.next().map_err(|what| damaged(page, what))? {
+                if write.node == place.page {
+                    let work = (&mut fresh[..], &mut scratch[..]);
+                    merge::apply(forms.deltas(level), &codec, image, write.deltas, work)
+                        .map_err(|what| damaged(page, what))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a page into `self.page` until `check` finds it whole.
+    fn read_page(
+        &mut self,
+        page: Page,
+        cause: Cause,
+        check: &dyn Fn(Page, &[u8]) -> core::result::Result<(), store::Error>,
+    ) -> Result<()> {
+        let start = self.log.content_start();
+        let mut reads = 1;
+        loop {
+            let content = &mut self.page[start..];
+            let read = self.log.read(page, 0, content, cause);
+            match read.and_then(|()| check(page, content)) {
+                Err(error) if error.is_damage() && reads < READS_MOST => reads += 1,
+                checked => return Ok(checked?),
+            }
+        }
+    }
+
+    /// Merges the nodes of `block` and their deltas into a fresh block. Where free blocks are rare,
+    /// the nodes of the emptiest other block go with them.
+    pub(super) fn merge(&mut self, block: Block, cause: Cause) -> Result<()> {
+        let room = self.shape.node_pages() - self.table.live_in(block);
+        let beside = self.table.emptiest(Some(block), room).filter(|_| self.is_short());
+        self.merge_both(block, beside, cause)
+    }
+
+    fn merge_both(&mut self, block: Block, beside: Option<Block>, cause: Cause) -> Result<()> {
+        loop {
+            let target = self.log.allocate_block(cause)?;
+            match self.move_nodes([Some(block), beside], target, cause) {
+                Ok(()) => {
+                    for left in [Some(block), beside].into_iter().flatten() {
+                        self.drop_if_empty(left);
+                    }
+                    return self.erase_if_possible();
+                }
+                Err(Error::Store(error)) if error.is_refusal() => self.log.release(target),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// True if free blocks are so rare that nodes should move together.
+    pub(super) fn is_short(&self) -> bool {
+        self.log.free_blocks() < self.log.good_blocks() / 4
+    }
+
+    fn move_nodes(&mut self, from: [Option<Block>; 2], target: Block, cause: Cause) -> Result<()> {
+        self.moved.clear();
+        for block in from.into_iter().flatten() {
+            self.moved.extend(self.table.nodes_in(block));
+        }
+        for number in 0..self.moved.len() {
+            let id = self.moved[number];
+            match (self.find(id), self.table.place(id)) {
+                (Some(frame), _) => self.image.copy_from_slice(&self.frames[frame].node),
+                (None, Some(place)) => self.read_node(place, cause)?,
+                (None, None) => return Err(no_node(id).into()),
+            }
+            self.program_image(target, number as u16, cause)?;
+        }
+        // Only now, for a program may have been refused.
+        self.table.begin_block(target);
+        for number in 0..self.moved.len() {
+            let id = self.moved[number];
+            if let Some(page) = self.table.state(target).take_node(&self.shape) {
+                self.table.put(id, target, page);
+            }
+            if let Some(frame) = self.find(id) {
+                self.frames[frame].deltas.clear();
+            }
+        }
+        self.drop_if_empty(target);
+        Ok(())
+    }
+
+    /// A block in which no node lives is free as soon as no checkpoint needs it.
+    fn drop_if_empty(&mut self, block: Block) {
+        if self.table.live_in(block) == 0 {
+            self.table.end_block(block);
+            self.log.release(block);
+        }
+    }
+
+    /// Makes room ahead: two blocks become one.
+    pub(super) fn compact(&mut self, cause: Cause) -> Result<bool> {
+        let Some(first) = self.table.emptiest(None, self.shape.node_pages() / 2) else {
+            return Ok(false);
+        };
+        let room = self.shape.node_pages() - self.table.live_in(first);
+        let Some(beside) = self.table.emptiest(Some(first), room) else {
+            return Ok(false);
+        };
+        self.merge_both(first, Some(beside), cause)?;
+        Ok(true)
+    }
+
+    /// Where nothing lasts, blocks that were left are free at once.
+    fn erase_if_possible(&mut self) -> Result<()> {
+        if self.log.erases_at_once() && self.log.released_blocks() > 0 {
+            self.log.erase_released(Cause::Reclamation)?;
+        }
+        Ok(())
+    }
+
+    /// A node that is born, and holds `bytes`.
+    pub(super) fn give_birth_of(&mut self, bytes: &[u8], cause: Cause) -> Result<NodeId> {
+        let free = self.free_frame(cause)?;
+        let id = self.table.allocate();
+        self.clock += 1;
+        let frame = &mut self.frames[free];
+        frame.node.copy_from_slice(bytes);
+        frame.deltas.clear();
+        frame.id = Some(id);
+        frame.used = self.clock;
+        Ok(id)
+    }
+
+    /// A node is no more.
+    pub(super) fn free(&mut self, id: NodeId) {
+        if let Some(frame) = self.find(id) {
+            self.frames[frame].id = None;
+            self.frames[frame].deltas.clear();
+        }
+        if let Some(block) = self.table.free(id) {
+            self.drop_if_empty(block);
+        }
+    }
+
+    /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
+    pub(super) fn change(&mut self, id: NodeId, delta: Delta<'_>, cause: Cause) -> Result<bool> {
+        let frame = self.frame(id, cause)?;
+        let level = node::level(&self.frames[frame].node);
+        let (codec, form) = (*self.forms.at(level), self.forms.deltas(level));
+        let bytes = form.bytes(&delta);
+        if self.frames[frame].deltas.len().max(HEADER_BYTES) + bytes > self.forms.delta_bytes() {
+            self.write_back(frame, cause)?;
+        }
+        let Ground { frames, scratch, fresh, table, .. } = self;
+        let Frame { node, deltas, .. } = &mut frames[frame];
+        let done = match delta {
+            Delta::Put { key, value } => match codec.search(node, key) {
+                Ok(place) => codec.replace(node, place, Stored::inline(value), scratch),
+                Err(place) => codec.insert(node, place, key, Stored::inline(value), scratch),
+            },
+            Delta::Delete { key } => {
+                if let Ok(place) = codec.search(node, key) {
+                    codec.remove(node, place);
+                }
+                true
+            }
+            Delta::Cut { key } => {
+                let (Ok(from) | Err(from)) = codec.search(node, key);
+                codec.initialise(fresh, level);
+                codec.split_off(node, from, fresh, scratch);
+                true
+            }
+        };
+        if done && table.place(id).is_some() {
+            let at = deltas.len().max(HEADER_BYTES);
+            deltas.resize(at + bytes, 0);
+            form.write(&delta, &mut deltas[at..]);
+        }
+        Ok(done)
+    }
+}
+
+fn check_log(page: Page, content: &[u8]) -> core::result::Result<(), store::Error> {
+    let mut writes = Writes::new(page, content);
+    while writes.next().map_err(|what| damaged(page, what))?.is_some() {}
+    Ok(())
+}
+
+fn checksum(page: Page, content: &[u8]) -> u32 {
+    device::checksum(&[b"ipl", &page.0.to_le_bytes(), &content[4..]])
+}
+
+pub(super) fn damaged(page: Page, what: &'static str) -> store::Error {
+    store::Error::DamagedPage { page: LogicalPage(page.0), what }
+}
+
+/// A node that should exist.
+pub(super) fn no_node(id: NodeId) -> store::Error {
+    store::Error::DamagedPage { page: LogicalPage(id.0), what: "no page holds this node" }
+}
+
+/// A node that makes no sense.
+pub(super) fn bad_node(id: NodeId, what: &'static str) -> store::Error {
+    store::Error::DamagedPage { page: LogicalPage(id.0), what }
+}

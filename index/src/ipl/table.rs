@@ -1,0 +1,337 @@
+//! The table of nodes and the table of blocks, which the paper keeps in memory.
+//!
+//! ```text
+//!  in a checkpoint, for each node    | block u32 | page u16 | log pages u64 |
+//!  for each block with nodes         | block u32 | node pages in use u16 | log pages closed u16 |
+//! ```
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::Block;
+
+use super::block::{BlockShape, BlockState, LogSet};
+
+/// A node: its number in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeId(pub(super) u32);
+
+/// Bytes of a node in a checkpoint.
+pub(super) const NODE_BYTES: usize = 14;
+
+/// Bytes of a block in a checkpoint.
+pub(super) const BLOCK_BYTES: usize = 8;
+
+const NO_BLOCK: u32 = u32::MAX;
+
+/// A node that no page holds yet.
+const UNWRITTEN: u32 = u32::MAX - 1;
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) block: Block,
+    /// The place of its page in the block.
+    pub(super) page: u16,
+    /// The log pages that have deltas of it.
+    pub(super) logs: LogSet,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct NodeEntry {
+    block: u32,
+    page: u16,
+    logs: LogSet,
+}
+
+const FREE: NodeEntry = NodeEntry { block: NO_BLOCK, page: 0, logs: LogSet::NONE };
+
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockEntry {
+    state: BlockState,
+    /// Nodes that live in it.
+    live: u16,
+    /// True if it holds nodes, or is to.
+    is_used: bool,
+}
+
+/// Nodes by number, and blocks.
+#[derive(Debug)]
+pub(super) struct Table {
+    nodes: Vec<NodeEntry>,
+    blocks: Vec<BlockEntry>,
+    /// Nodes that exist.
+    live: u32,
+    /// Blocks that hold nodes.
+    used: u32,
+    /// Where the search for a free number begins.
+    free_from: usize,
+}
+
+impl Table {
+    pub(super) fn new(blocks: u32) -> Self {
+        let blocks = vec![BlockEntry::default(); blocks as usize];
+        Table { nodes: Vec::new(), blocks, live: 0, used: 0, free_from: 0 }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let nodes = self.nodes.capacity() * size_of::<NodeEntry>();
+        (nodes + self.blocks.len() * size_of::<BlockEntry>()) as u64
+    }
+
+    /// Nodes that exist.
+    pub(super) const fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// Blocks that hold nodes.
+    pub(super) const fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Numbers that were given, of nodes that exist or do no more.
+    pub(super) fn numbers(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// A number for a node that is born.
+    pub(super) fn allocate(&mut self) -> NodeId {
+        let free = self.nodes[self.free_from..].iter().position(|node| node.block == NO_BLOCK);
+        let number = free.map_or(self.nodes.len(), |place| self.free_from + place);
+        if number == self.nodes.len() {
+            if self.nodes.len() == self.nodes.capacity() {
+                self.nodes.reserve_exact(self.nodes.len() / 8 + 16);
+            }
+            self.nodes.push(FREE);
+        }
+        self.nodes[number].block = UNWRITTEN;
+        self.free_from = number + 1;
+        self.live += 1;
+        NodeId(number as u32)
+    }
+
+    /// Where a node stands; `None` if no page holds it.
+    pub(super) fn place(&self, node: NodeId) -> Option<Place> {
+        let entry = self.nodes.get(node.0 as usize).filter(|node| node.block < UNWRITTEN)?;
+        Some(Place { block: Block(entry.block), page: entry.page, logs: entry.logs })
+    }
+
+    /// True if there is such a node.
+    pub(super) fn exists(&self, node: NodeId) -> bool {
+        self.nodes.get(node.0 as usize).is_some_and(|node| node.block != NO_BLOCK)
+    }
+
+    /// Lets a node stand in node page `page` of `block`; returns a block that holds none any more.
+    pub(super) fn put(&mut self, node: NodeId, block: Block, page: u16) -> Option<Block> {
+        let left = self.leave(node);
+        let entry = &mut self.nodes[node.0 as usize];
+        *entry = NodeEntry { block: block.0, page, logs: LogSet::default() };
+        self.blocks[block.0 as usize].live += 1;
+        left.filter(|left| *left != block)
+    }
+
+    /// A node is no more; returns a block that holds none any more.
+    pub(super) fn free(&mut self, node: NodeId) -> Option<Block> {
+        let left = self.leave(node);
+        self.nodes[node.0 as usize] = FREE;
+        self.free_from = self.free_from.min(node.0 as usize);
+        self.live -= 1;
+        left
+    }
+
+    fn leave(&mut self, node: NodeId) -> Option<Block> {
+        let block = self.place(node)?.block;
+        let entry = self.blocks.get_mut(block.0 as usize)?;
+        entry.live -= 1;
+        (entry.live == 0).then_some(block)
+    }
+
+    /// Deltas of a node stand in this log page.
+    pub(super) fn add_log(&mut self, node: NodeId, page: u16) {
+        self.nodes[node.0 as usize].logs.add(page);
+    }
+
+    /// The nodes in `block`.
+    pub(super) fn nodes_in(&self, block: Block) -> impl Iterator<Item = NodeId> {
+        let numbers = self.nodes.iter().enumerate();
+        let here = numbers.filter(move |(_, node)| node.block == block.0);
+        here.map(|(number, _)| NodeId(number as u32))
+    }
+
+    /// How many nodes live in `block`.
+    pub(super) fn live_in(&self, block: Block) -> u16 {
+        self.blocks[block.0 as usize].live
+    }
+
+    pub(super) fn state(&mut self, block: Block) -> &mut BlockState {
+        &mut self.blocks[block.0 as usize].state
+    }
+
+    /// The block is to hold nodes.
+    pub(super) fn begin_block(&mut self, block: Block) {
+        self.blocks[block.0 as usize] = BlockEntry { is_used: true, ..BlockEntry::default() };
+        self.used += 1;
+    }
+
+    /// The block holds none any more.
+    pub(super) fn end_block(&mut self, block: Block) {
+        self.blocks[block.0 as usize] = BlockEntry::default();
+        self.used -= 1;
+    }
+
+    /// The blocks that hold nodes.
+    pub(super) fn used_blocks(&self) -> impl Iterator<Item = Block> {
+        let used = self.blocks.iter().enumerate().filter(|(_, block)| block.is_used);
+        used.map(|(number, _)| Block(number as u32))
+    }
+
+    /// A block that takes one more node.
+    pub(super) fn block_with_room(&self, shape: &BlockShape) -> Option<Block> {
+        self.used_blocks().find(|block| {
+            let mut state = self.blocks[block.0 as usize].state;
+            state.take_node(shape).is_some()
+        })
+    }
+
+    /// The block other than `beside` with the fewest nodes, which are at most `most`.
+    pub(super) fn emptiest(&self, beside: Option<Block>, most: u16) -> Option<Block> {
+        let others = self.used_blocks().filter(|block| Some(*block) != beside);
+        let fitting = others.filter(|block| self.live_in(*block) <= most);
+        fitting.min_by_key(|block| self.live_in(*block))
+    }
+
+    /// Nothing is written to any block as it is now any more.
+    pub(super) fn seal_all(&mut self, shape: &BlockShape) {
+        for block in self.blocks.iter_mut().filter(|block| block.is_used) {
+            block.state.seal(shape);
+        }
+    }
+
+    /// No log page that was begun is written to any more.
+    pub(super) fn close_logs(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.state.close_log());
+    }
+
+    /// Bytes of the table in a checkpoint.
+    pub(super) fn bytes(&self) -> usize {
+        self.nodes.len() * NODE_BYTES + self.used as usize * BLOCK_BYTES
+    }
+
+    /// Hands the table, as it stands in a checkpoint, to `take` piece by piece.
+    pub(super) fn write<E>(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        for node in &self.nodes {
+            let mut bytes = [0; NODE_BYTES];
+            bytes[..4].copy_from_slice(&node.block.to_le_bytes());
+            bytes[4..6].copy_from_slice(&node.page.to_le_bytes());
+            bytes[6..].copy_from_slice(&node.logs.bits().to_le_bytes());
+            take(&bytes)?;
+        }
+        for block in self.used_blocks() {
+            let (nodes, logs) = self.blocks[block.0 as usize].state.counts();
+            let mut bytes = [0; BLOCK_BYTES];
+            bytes[..4].copy_from_slice(&block.0.to_le_bytes());
+            bytes[4..6].copy_from_slice(&nodes.to_le_bytes());
+            bytes[6..].copy_from_slice(&logs.to_le_bytes());
+            take(&bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.nodes.clear();
+        self.blocks.fill(BlockEntry::default());
+        (self.live, self.used, self.free_from) = (0, 0, 0);
+    }
+
+    /// Adds a node as [`Table::write`] wrote it; false if it makes no sense.
+    pub(super) fn read_node(&mut self, bytes: &[u8; NODE_BYTES], shape: &BlockShape) -> bool {
+        let [b0, b1, b2, b3, p0, p1, logs @ ..] = *bytes;
+        let (block, page) = (u32::from_le_bytes([b0, b1, b2, b3]), u16::from_le_bytes([p0, p1]));
+        let logs = LogSet::from_bits(u64::from_le_bytes(logs));
+        if self.nodes.len() == self.nodes.capacity() {
+            self.nodes.reserve_exact(self.nodes.len() / 8 + 16);
+        }
+        if block == NO_BLOCK {
+            self.nodes.push(FREE);
+            return true;
+        }
+        let has_logs = logs.pages().all(|page| page < shape.log_pages());
+        let Some(entry) = self.blocks.get_mut(block as usize) else {
+            return false;
+        };
+        entry.live += 1;
+        self.live += 1;
+        self.nodes.push(NodeEntry { block, page, logs });
+        has_logs && page < shape.node_pages() && entry.live <= shape.node_pages()
+    }
+
+    /// Adds a block as [`Table::write`] wrote it; false if it makes no sense.
+    pub(super) fn read_block(&mut self, bytes: &[u8; BLOCK_BYTES]) -> bool {
+        let [b0, b1, b2, b3, n0, n1, l0, l1] = *bytes;
+        let block = u32::from_le_bytes([b0, b1, b2, b3]);
+        let Some(entry) = self.blocks.get_mut(block as usize).filter(|block| !block.is_used) else {
+            return false;
+        };
+        let (nodes, logs) = (u16::from_le_bytes([n0, n1]), u16::from_le_bytes([l0, l1]));
+        entry.state = BlockState::of(nodes, logs);
+        entry.is_used = true;
+        self.used += 1;
+        true
+    }
+
+    /// True if every node stands in a block that is used.
+    pub(super) fn is_sound(&self) -> bool {
+        self.blocks.iter().all(|block| block.is_used || block.live == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use device::{Block, Geometry, ProgramOrder};
+
+    use super::super::block::BlockShape;
+    use super::{BLOCK_BYTES, NODE_BYTES, Table};
+
+    #[test]
+    fn a_table_comes_back_from_its_checkpoint() {
+        let chip = Geometry::new(512, 16, 8).unwrap().with_order(ProgramOrder::Ascending);
+        let shape = BlockShape::new(&chip, None).unwrap();
+        let mut table = Table::new(8);
+        let nodes = [table.allocate(), table.allocate(), table.allocate()];
+        for (block, node) in [(3, nodes[0]), (3, nodes[1]), (5, nodes[2])] {
+            if table.live_in(Block(block)) == 0 {
+                table.begin_block(Block(block));
+            }
+            let page = table.state(Block(block)).take_node(&shape).unwrap();
+            assert_eq!(table.put(node, Block(block), page), None);
+        }
+        table.add_log(nodes[1], 2);
+        assert_eq!(table.free(nodes[2]), Some(Block(5)));
+        table.end_block(Block(5));
+        let mut bytes = Vec::new();
+        let written = table.write::<()>(&mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        });
+        assert_eq!((written, bytes.len()), (Ok(()), table.bytes()));
+
+        let mut read = Table::new(8);
+        let (nodes_part, blocks_part) = bytes.split_at(3 * NODE_BYTES);
+        for node in nodes_part.chunks_exact(NODE_BYTES) {
+            assert!(read.read_node(node.first_chunk().unwrap(), &shape));
+        }
+        assert!(!read.is_sound());
+        for block in blocks_part.chunks_exact(BLOCK_BYTES) {
+            assert!(read.read_block(block.first_chunk().unwrap()));
+        }
+        assert!(read.is_sound());
+        for node in nodes {
+            assert_eq!(read.place(node), table.place(node));
+        }
+        assert_eq!((read.live(), read.used(), read.exists(nodes[2])), (2, 1, false));
+        assert_eq!(read.allocate(), nodes[2], "numbers are given again");
+    }
+}

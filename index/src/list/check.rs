@@ -1,0 +1,52 @@
+//! Verifying every invariant of the list.
+
+use core::fmt::Display;
+
+use device::Cause;
+
+use super::List;
+use crate::{Error, Result};
+
+/// Reads every page and every entry; damage is a finding.
+pub(super) fn check(list: &mut List<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+    let form = list.archive.form;
+    let mut walk = list.archive.walk();
+    let mut found = 0u64;
+    loop {
+        let page = walk.page;
+        let mut rest = match list.archive.step(&mut walk, Cause::Lookup) {
+            Ok(Some(rest)) => rest,
+            Ok(None) => break,
+            Err(error) => return report(error, finding),
+        };
+        while !rest.is_empty() {
+            let (item, before) = match form.last(rest) {
+                Ok(last) => last,
+                Err(what) => {
+                    return report(super::archive::damaged_at(page, what).into(), finding);
+                }
+            };
+            let value = item.value.map_or(0, <[u8]>::len);
+            if item.key.len() + value > form.entry_bytes_most() {
+                finding(&format_args!("an entry has {} bytes", item.key.len() + value));
+            }
+            rest = before;
+            found += 1;
+        }
+    }
+    let expected = list.archive.entries;
+    if found != expected {
+        finding(&format_args!("the list counts {expected} entries, but has {found}"));
+    }
+    Ok(())
+}
+
+fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+    match error {
+        Error::Store(damage) if damage.is_damage() => {
+            finding(&error);
+            Ok(())
+        }
+        error => Err(error),
+    }
+}

@@ -1,0 +1,111 @@
+//! A view of the log by whole blocks, for trees that decide what stands where in a block.
+//!
+//! A block is taken, its pages are programmed wherever the chip allows it, in parts where it allows
+//! that, and it is released as a whole. The first page of a block to be programmed has to be its
+//! first one, for that tells at an opening whose the block is.
+//!
+//! Blocks of the last checkpoint are written on. So two things are up to the tree: to know which
+//! pages of a block a checkpoint counts, and, if something came after the last checkpoint
+//! ([`PageLog::has_rest`]), to write no more to blocks of that time, whose pages may be torn. That
+//! something came is told by a page of the log's own, which goes before the first program behind a
+//! checkpoint.
+
+use device::{Block, Cause, Page};
+
+use super::{PageKind, PageLog, StreamOf, Tag, tag};
+use crate::{Error, Result};
+
+impl PageLog<'_> {
+    /// Takes a free block, erased.
+    ///
+    /// # Errors
+    /// There is none, or the chip failed.
+    pub fn allocate_block(&mut self, cause: Cause) -> Result<Block> {
+        self.take_block(StreamOf::Tree, cause)
+    }
+
+    /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at `page`
+    /// of a block that was allocated.
+    ///
+    /// # Errors
+    /// If the chip refused ([`is_refusal`](crate::Error::is_refusal)), the page's block can be read,
+    /// but is to be programmed no more. A rule of the chip forbids it, or the chip failed.
+    pub fn program_at(
+        &mut self,
+        page: Page,
+        bytes: &mut [u8],
+        kind: PageKind,
+        cause: Cause,
+    ) -> Result<()> {
+        self.tell_rest()?;
+        let tag = Tag {
+            sequence: self.sequence,
+            kind,
+            erases: self.blocks.erases(self.geometry.block_of(page)),
+            checkpoint: self.checkpoints.page(),
+        };
+        let tag = tag.encode(page).ok_or(Error::Full { pages: u64::from(self.usable_pages()) })?;
+        let mut spare = &tag[..];
+        if self.content_start() > 0 {
+            spare = &[];
+            bytes[..tag::BYTES].copy_from_slice(&tag);
+        }
+        self.program_or_refuse(page, 0, (bytes, spare), cause)?;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    /// Programs `bytes` from byte `offset` of the content of `page` on, a page without a tag.
+    ///
+    /// # Errors
+    /// As [`PageLog::program_at`].
+    pub fn program_part(
+        &mut self,
+        page: Page,
+        offset: u32,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<()> {
+        self.tell_rest()?;
+        let offset = offset + self.content_start() as u32;
+        self.program_or_refuse(page, offset, (bytes, &[]), cause)
+    }
+
+    fn program_or_refuse(
+        &mut self,
+        page: Page,
+        offset: u32,
+        (bytes, spare): (&[u8], &[u8]),
+        cause: Cause,
+    ) -> Result<()> {
+        let programmed = self.nand.program(page, offset, bytes, spare, cause);
+        if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
+            self.blocks.set_refused(self.geometry.block_of(page));
+        }
+        Ok(programmed?)
+    }
+
+    /// True if something came after the checkpoint that was opened.
+    #[must_use]
+    pub const fn has_rest(&self) -> bool {
+        self.journal.has_rest
+    }
+
+    /// Tells an opening that something comes after the last checkpoint.
+    fn tell_rest(&mut self) -> Result<()> {
+        let checkpoint = Some(self.checkpoints.id());
+        if self.told_rest == checkpoint {
+            return Ok(());
+        }
+        // The log's own page may hold a part of the journal, or one that is replayed.
+        let present = core::mem::replace(
+            &mut self.page,
+            alloc::vec![0xFF; self.geometry.page_bytes() as usize],
+        );
+        let told = self.append(PageKind::Piece, Cause::Checkpoint);
+        self.page = present;
+        told?;
+        self.told_rest = checkpoint;
+        Ok(())
+    }
+}
