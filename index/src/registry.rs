@@ -10,10 +10,10 @@ use store::{
 };
 
 use crate::parameters::{Parameter, Settings};
-use crate::{Index, Result, b_plus, root_record};
+use crate::{Index, Result, b_plus, la_tree, root_record};
 
 /// All trees, sorted by name.
-pub const TREES: &[&Entry] = &[&b_plus::ENTRY];
+pub const TREES: &[&Entry] = &[&b_plus::ENTRY, &la_tree::ENTRY];
 
 /// What a user chooses when an index is made.
 #[derive(Clone, Debug)]

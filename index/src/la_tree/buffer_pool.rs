@@ -186,19 +186,20 @@ impl BufferPool {
         bytes
     }
 
-    /// Takes the oldest entries of `buffer` that fit into `into` out of the pool, as a stream at
-    /// the start of `into`. `scratch` has room for all that the buffer holds.
+    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the pool, as
+    /// a stream at the start of `into`. `scratch` has room for all that the buffer holds.
     ///
     /// # Errors
     /// `scratch` is too short (nothing changed), or the pool's memory is damaged.
     pub(super) fn take(
         &mut self,
         buffer: BufferId,
+        most: u32,
         into: &mut [u8],
         scratch: &mut [u8],
     ) -> Result<Taken, Damage> {
         let held = self.held(buffer);
-        if held.bytes <= into.len() {
+        if held.bytes <= into.len() && held.entries <= most {
             self.copy(buffer, into);
             self.clear(buffer);
             return Ok(held);
@@ -207,7 +208,7 @@ impl BufferPool {
         if all < held.bytes {
             return Err("there is no room to divide a fragment of the pool");
         }
-        let (taken, mut rest) = divide(self.form, &scratch[..all], into)?;
+        let (taken, mut rest) = divide(self.form, &scratch[..all], most, into)?;
         self.clear(buffer);
         while let Some((entry, _)) = rest.next()? {
             // The cells that were the buffer's own are free; the rest needs no more than they are.
@@ -321,11 +322,12 @@ impl BufferPool {
     }
 }
 
-/// Writes the oldest entries of `stream` that fit into `into`; returns how much that is, and a
+/// Writes the oldest entries of `stream`, `most` at most, that fit into `into`; returns how much that is, and a
 /// reader of the others.
 fn divide<'s>(
     form: Form,
     stream: &'s [u8],
+    most: u32,
     into: &mut [u8],
 ) -> Result<(Taken, super::stream::Reader<'s>), Damage> {
     let mut writer = Writer::new(form, into);
@@ -333,7 +335,7 @@ fn divide<'s>(
     loop {
         let rest = reader.clone();
         match reader.next()? {
-            Some((entry, _)) if writer.push(&entry) => {}
+            Some((entry, _)) if writer.entries() < most && writer.push(&entry) => {}
             _ => {
                 let taken = Taken { bytes: writer.bytes(), entries: writer.entries() };
                 return Ok((taken, rest));

@@ -131,8 +131,9 @@ impl Blocks {
         self.table.iter_mut().filter(|entry| **entry & USED != 0).for_each(|entry| *entry |= OLD);
     }
 
-    pub(super) fn set_old(&mut self, block: Block) {
-        self.change(block, |entry| if entry & USED != 0 { entry | OLD } else { entry });
+    pub(super) fn set_old(&mut self, block: Block, is_old: bool) {
+        let old = if is_old { OLD } else { 0 };
+        self.change(block, |entry| if entry & USED != 0 { entry & !OLD | old } else { entry });
     }
 
     pub(super) fn is_bad(&self, block: Block) -> bool {

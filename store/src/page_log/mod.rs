@@ -39,7 +39,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use device::{Block, Cause, Geometry, Meter, Nand, Page};
+use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
 
 use crate::{Error, Result};
 use blocks::Blocks;
@@ -94,6 +94,12 @@ impl<'d> PageLog<'d> {
     #[must_use]
     pub fn meter(&self) -> Option<&Meter> {
         self.nand.meter()
+    }
+
+    /// What the chip's operations cost, if that is known.
+    #[must_use]
+    pub fn costs(&self) -> Option<&NandCosts> {
+        self.nand.costs()
     }
 
     /// Where the content of a page begins: behind the tag, unless that stands in the spare area.
@@ -305,8 +311,8 @@ impl<'d> PageLog<'d> {
         }
     }
 
-    /// Makes every used block old whose first page was programmed before the page of `sequence`:
-    /// what [`PageLog::begin_generation`] did at that time.
+    /// Makes every used block old whose first page was programmed before the page of `sequence`, and
+    /// no other: what [`PageLog::begin_generation`] did at that time.
     ///
     /// # Errors
     /// The chip failed.
@@ -315,9 +321,8 @@ impl<'d> PageLog<'d> {
             if self.blocks.is_free(block) || self.blocks.is_bad(block) {
                 continue;
             }
-            if self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence) {
-                self.blocks.set_old(block);
-            }
+            let is_old = self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence);
+            self.blocks.set_old(block, is_old);
         }
         Ok(())
     }
