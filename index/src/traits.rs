@@ -258,8 +258,8 @@ pub trait Index: Lookup {
     fn checkpoints(&self) -> &[NamedCheckpoint];
 
     /// Goes back to the checkpoint called `name`; all that came after it is gone, later
-    /// checkpoints included. The list of checkpoints comes back, too: what was forgotten since is
-    /// kept again.
+    /// checkpoints included. On sectors the list of checkpoints comes back, too: what was forgotten
+    /// since is kept again. On raw flash what was forgotten is gone.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.

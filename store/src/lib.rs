@@ -34,9 +34,7 @@ pub use memory::Memory;
 pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
 };
-pub use page_log::{
-    LOG_BLOCKS, PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear,
-};
+pub use page_log::{PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear};
 pub use recovery::{
     CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, check_checkpoint_name,
 };

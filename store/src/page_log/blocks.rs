@@ -15,13 +15,15 @@ const BLANK: u32 = 1 << 23;
 const REFUSED: u32 = 1 << 24;
 const PINNED: u32 = 1 << 25;
 const OLD: u32 = 1 << 26;
+const OWN: u32 = 1 << 27;
 
 /// A table of four bytes a block.
 ///
 /// A block is bad, or free, or used. A free one is blank, or has to be erased before its first
 /// page is programmed. A used one may be pinned, for a checkpoint needs it; released, if only the
-/// last checkpoint needs it; refused, if it refused a program and is to be used no more; or old, if
-/// it was used when the tree last asked for a new generation.
+/// last checkpoint needs it; refused, if it refused a program and is to be used no more; old, if
+/// it was used when the tree last asked for a new generation; or the log's own, with the journal and
+/// the records of checkpoints.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     table: Vec<u32>,
@@ -101,6 +103,24 @@ impl Blocks {
         self.change(block, |entry| ((entry & ERASES) + 1).min(ERASES) | BLANK);
     }
 
+    /// The block, which is used, holds pages of the log's own.
+    pub(super) fn set_own(&mut self, block: Block) {
+        self.change(block, |entry| entry | OWN);
+    }
+
+    pub(super) fn is_own(&self, block: Block) -> bool {
+        self.entry(block) & OWN != 0
+    }
+
+    /// Releases every block of the log's own but `present`.
+    pub(super) fn release_own(&mut self, present: Option<Block>) {
+        for block in (0..self.count()).map(Block) {
+            if self.is_own(block) && Some(block) != present {
+                self.set_released(block);
+            }
+        }
+    }
+
     pub(super) fn set_refused(&mut self, block: Block) {
         self.change(block, |entry| entry | REFUSED);
     }
@@ -126,14 +146,15 @@ impl Blocks {
         self.table.iter_mut().for_each(|entry| *entry &= !PINNED);
     }
 
-    /// Every used block is old from now on.
+    /// Every used block of the tree is old from now on.
     pub(super) fn set_all_old(&mut self) {
-        self.table.iter_mut().filter(|entry| **entry & USED != 0).for_each(|entry| *entry |= OLD);
+        let of_tree = |entry: &&mut u32| **entry & (USED | OWN) == USED;
+        self.table.iter_mut().filter(of_tree).for_each(|entry| *entry |= OLD);
     }
 
     pub(super) fn set_old(&mut self, block: Block, is_old: bool) {
-        let old = if is_old { OLD } else { 0 };
-        self.change(block, |entry| if entry & USED != 0 { entry & !OLD | old } else { entry });
+        let old = if is_old && self.is_of_tree(block) { OLD } else { 0 };
+        self.change(block, |entry| entry & !OLD | old);
     }
 
     pub(super) fn is_bad(&self, block: Block) -> bool {
@@ -154,6 +175,10 @@ impl Blocks {
 
     pub(super) fn is_free(&self, block: Block) -> bool {
         self.entry(block) & (USED | BAD) == 0
+    }
+
+    pub(super) fn is_of_tree(&self, block: Block) -> bool {
+        self.entry(block) & (USED | OWN) == USED
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -187,9 +212,9 @@ impl Blocks {
     }
 
     /// The next used block, in the order of their numbers, that is neither pinned nor released,
-    /// nor refused by `is_excluded`; one that refused a program comes first.
+    /// nor the log's own, nor refused by `is_excluded`; one that refused a program comes first.
     pub(super) fn victim(&mut self, is_excluded: impl Fn(Block) -> bool) -> Option<Block> {
-        let is_victim = |entry: u32| entry & (USED | PINNED | RELEASED) == USED;
+        let is_victim = |entry: u32| entry & (USED | PINNED | RELEASED | OWN) == USED;
         let candidates = || {
             let blocks = (self.hand..self.count()).chain(0..self.hand).map(Block);
             blocks.filter(|block| is_victim(self.entry(*block)) && !is_excluded(*block))
@@ -200,6 +225,22 @@ impl Blocks {
             self.hand = (found.0 + 1) % self.count().max(1);
         }
         Some(found)
+    }
+
+    /// Every block that was not erased though nothing needs what it holds, as runs: the first, and
+    /// how many.
+    pub(super) fn stale_runs(&self) -> Vec<(Block, u32)> {
+        let is_stale = |entry: u32| {
+            entry & (RELEASED | PINNED) == RELEASED || entry & (USED | BAD | BLANK) == 0
+        };
+        let mut runs: Vec<(Block, u32)> = Vec::new();
+        for block in (0..self.count()).map(Block).filter(|block| is_stale(self.entry(*block))) {
+            match runs.last_mut() {
+                Some((first, blocks)) if first.0 + *blocks == block.0 => *blocks += 1,
+                _ => runs.push((block, 1)),
+            }
+        }
+        runs
     }
 
     /// The first released block from `from` on that is not pinned.

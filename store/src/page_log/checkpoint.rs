@@ -54,6 +54,9 @@ impl PageLog<'_> {
             crate::check_checkpoint_name(name, &self.checkpoints.names)?;
         }
         let id = CheckpointId(self.checkpoints.id.0 + 1);
+        // Own pages are needed from the block on in which the record begins. Nothing is erased
+        // before it stands.
+        self.blocks.release_own(self.own.present());
         let names = self.checkpoints.names.iter().cloned();
         let record = Record {
             id,
@@ -63,6 +66,8 @@ impl PageLog<'_> {
             journal_pages: self.journal.pages_most(),
             label: self.options.label.clone(),
             names: names.zip(self.checkpoints.pages.iter().copied()).collect(),
+            sequence: self.sequence,
+            stale: self.blocks.stale_runs(),
             root: root.to_vec(),
         };
         let page = self.write_record(id, &record.encode())?;
@@ -113,17 +118,17 @@ impl PageLog<'_> {
     /// Goes back to a named checkpoint: its state becomes that of a new checkpoint.
     pub(super) fn go_back(&mut self, name: &str) -> Result<Vec<u8>> {
         let place = self.checkpoints.find(name)?;
-        let page = self.checkpoints.pages[place];
+        let (here, page) = (self.checkpoints.names[place].id, self.checkpoints.pages[place]);
         let record = self.read_record(page, Cause::Recovery)?;
-        // The checkpoints that were kept then, and the one that is gone back to.
-        let id = self.checkpoints.id;
-        let here = (self.checkpoints.names[place].clone(), page);
-        let mut back = Checkpoints::of(&record, page);
-        back.names.push(here.0);
-        back.pages.push(here.1);
-        back.id = id;
-        back.page = self.checkpoints.page;
-        self.checkpoints = back;
+        // Those that were kept then and still are, and the one that is gone back to: what was
+        // forgotten since is not on the chip any more.
+        let is_older = |kept: &NamedCheckpoint| {
+            kept.id == here || record.names.iter().any(|(older, _)| older.id == kept.id)
+        };
+        let present = core::mem::take(&mut self.checkpoints.names);
+        let pages = core::mem::take(&mut self.checkpoints.pages);
+        let older = present.into_iter().zip(pages).filter(|(kept, _)| is_older(kept));
+        (self.checkpoints.names, self.checkpoints.pages) = older.unzip();
         // What lived then lives again.
         self.blocks.take_back_pinned();
         self.make_checkpoint(&record.root, None, true)?;

@@ -164,6 +164,10 @@ impl PageLog<'_> {
                 // Torn by a cut, or refused and written again behind.
                 continue;
             };
+            if found + 1 == index {
+                // A program that was refused may have left all of it, and it came again.
+                continue;
+            }
             let is_too_long = index == self.journal.pages_most;
             if found != index || is_too_long {
                 return Err(Error::DamagedJournal { page: index });

@@ -9,7 +9,10 @@
 //! - A **checkpoint** is a record in the log (`record.rs`): the tree's root record, and the names of
 //!   the checkpoints that are kept. What was released is erased after the next checkpoint only, so
 //!   what the last one reaches stays as it is; pages of the tree that are newer are ignored.
-//! - The **journal** (`journal.rs`) is pages in the same log, newer than the checkpoint.
+//! - The **journal** (`journal.rs`) is pages that are newer than the checkpoint.
+//! - Journal and records go to blocks of their own, those of the tree to others (`stream.rs`). So
+//!   after a power cut the journal fills few blocks, and those that the tree began since the
+//!   checkpoint are free at once: a replay finds as much room as there was.
 //! - A tree whose pages recover by themselves says so ([`PageLogOptions::recovers_itself`]): then
 //!   there is no journal, opening looks for its newest page ([`PageLog::find_newest`]), and released
 //!   blocks are erased as soon as the tree says that a newer state stands.
@@ -30,27 +33,22 @@ mod journal;
 mod opening;
 mod record;
 mod recovery;
+mod stream;
 mod tag;
-#[cfg(test)]
-mod tests;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
 
-use crate::{Error, Result};
+use crate::Result;
 use blocks::Blocks;
 use checkpoint::Checkpoints;
 use journal::Journal;
 pub use opening::{PageLogDescription, PageLogOptions};
+use stream::Stream;
 pub use tag::{PageKind, TREE_KINDS, Tag};
-
-/// Blocks that the log needs for itself beside those of a tree: one that is being filled, and one
-/// for a checkpoint.
-pub const LOG_BLOCKS: u32 = 2;
 
 /// Pages of raw flash in the order in which they were programmed.
 pub struct PageLog<'d> {
@@ -58,10 +56,10 @@ pub struct PageLog<'d> {
     geometry: Geometry,
     options: PageLogOptions,
     blocks: Blocks,
-    /// The blocks that are being filled, one after the other.
-    ahead: VecDeque<Block>,
-    /// The next page of the first of them.
-    place: u32,
+    /// Where pages of the tree go.
+    tree: Stream,
+    /// Where the journal and records of checkpoints go.
+    own: Stream,
     /// The sequence of the next page.
     sequence: u64,
     /// One page: of the journal, or of a checkpoint's record.
@@ -138,19 +136,7 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// No block is free, or the chip failed.
     pub fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<u64> {
-        into.clear();
-        let (mut block, mut place) = (0, self.place);
-        for _ in 0..pages {
-            if place == self.geometry.pages_per_block() {
-                (block, place) = (block + 1, 0);
-            }
-            if block == self.ahead.len() {
-                let taken = self.take_block(cause)?;
-                self.ahead.push_back(taken);
-            }
-            into.push(self.page_at(self.ahead[block], place));
-            place += 1;
-        }
+        self.reserve_in(StreamOf::Tree, pages, into, cause)?;
         Ok(self.sequence)
     }
 
@@ -158,7 +144,7 @@ impl<'d> PageLog<'d> {
     /// the next of those that were reserved.
     ///
     /// # Errors
-    /// If the chip refused ([`Error::is_refusal`]), the page's block is used no more, and pages have
+    /// If the chip refused ([`is_refusal`](crate::Error::is_refusal)), the page's block is used no more, and pages have
     /// to be reserved again. Or the chip failed.
     pub fn program(
         &mut self,
@@ -167,37 +153,7 @@ impl<'d> PageLog<'d> {
         kind: PageKind,
         cause: Cause,
     ) -> Result<()> {
-        let lowest = self.next_page();
-        let Some(block) = self.ahead.front().copied().filter(|_| lowest == Some(page)) else {
-            let lowest = lowest.unwrap_or(Page(self.geometry.pages()));
-            return Err(device::Error::OutOfOrder { page, lowest }.into());
-        };
-        let tag = Tag {
-            sequence: self.sequence,
-            kind,
-            erases: self.blocks.erases(block),
-            checkpoint: self.checkpoints.page(),
-        };
-        let tag = tag.encode(page).ok_or(Error::Full { pages: u64::from(self.usable_pages()) })?;
-        let mut spare = &tag[..];
-        if self.content_start() > 0 {
-            spare = &[];
-            bytes[..tag::BYTES].copy_from_slice(&tag);
-        }
-        let programmed = self.nand.program(page, 0, bytes, spare, cause);
-        if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
-            self.blocks.set_refused(block);
-            self.ahead.pop_front();
-            self.place = 0;
-        }
-        programmed?;
-        self.sequence += 1;
-        self.place += 1;
-        if self.place == self.geometry.pages_per_block() {
-            self.ahead.pop_front();
-            self.place = 0;
-        }
-        Ok(())
+        self.program_in(StreamOf::Tree, page, bytes, (kind, cause))
     }
 
     /// Reads bytes of the content of `page` from byte `offset` on.
@@ -238,8 +194,8 @@ impl<'d> PageLog<'d> {
     /// The next block whose live pages the tree is to move, in the order of their numbers; one that
     /// refused a program comes first.
     pub fn victim(&mut self) -> Option<Block> {
-        let ahead = &self.ahead;
-        self.blocks.victim(|block| ahead.contains(&block))
+        let tree = &self.tree;
+        self.blocks.victim(|block| tree.holds(block))
     }
 
     /// Nothing in `block` is needed by what the tree is now.
@@ -291,8 +247,7 @@ impl<'d> PageLog<'d> {
     /// A new generation begins: every block that is used now is old, and no page that is still to
     /// be written will be in one.
     pub fn begin_generation(&mut self) {
-        self.ahead.clear();
-        self.place = 0;
+        self.tree = Stream::default();
         self.blocks.set_all_old();
     }
 
@@ -318,7 +273,7 @@ impl<'d> PageLog<'d> {
     /// The chip failed.
     pub fn mark_old(&mut self, sequence: u64) -> Result<()> {
         for block in (0..self.blocks.count()).map(Block) {
-            if self.blocks.is_free(block) || self.blocks.is_bad(block) {
+            if !self.blocks.is_of_tree(block) {
                 continue;
             }
             let is_old = self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence);
@@ -340,10 +295,10 @@ impl<'d> PageLog<'d> {
         self.sequence
     }
 
-    /// Blocks that hold nothing.
+    /// Blocks that hold nothing and are not kept back for the log's own pages.
     #[must_use]
     pub fn free_blocks(&self) -> u32 {
-        self.blocks.free()
+        self.blocks.free().saturating_sub(self.own_reserve())
     }
 
     /// Blocks that hold nothing as soon as a newer state stands.
@@ -370,11 +325,19 @@ impl<'d> PageLog<'d> {
         self.blocks.good() * self.geometry.pages_per_block()
     }
 
-    /// Pages that can be programmed before a block has to be made free.
+    /// Pages of the tree that can be programmed before a block has to be made free.
     #[must_use]
     pub fn free_pages(&self) -> u32 {
-        let blocks = self.blocks.free() + self.ahead.len() as u32;
-        blocks * self.geometry.pages_per_block() - self.place
+        self.free_blocks() * self.geometry.pages_per_block() + self.tree.room(self.geometry)
+    }
+
+    /// Blocks that are kept back for the log's own pages: a journal, and two records of checkpoints,
+    /// each of at most a block; and for a replay, which finds as many free blocks as there were at
+    /// the checkpoint, but can't go on with the one that was being filled.
+    #[must_use]
+    pub fn own_reserve(&self) -> u32 {
+        let is_replayed = self.options.has_journal() && !self.journal.has_rest;
+        own_blocks(self.geometry, self.journal.pages_most()) + u32::from(is_replayed)
     }
 
     /// How worn the chip is.
@@ -382,27 +345,6 @@ impl<'d> PageLog<'d> {
     pub fn wear(&self) -> Wear {
         let (least, most, all) = self.blocks.erase_spread();
         Wear { least, most, all, bad_blocks: self.blocks.bad() }
-    }
-
-    fn page_at(&self, block: Block, place: u32) -> Page {
-        Page(self.geometry.first_page(block).0 + place)
-    }
-
-    fn next_page(&self) -> Option<Page> {
-        self.ahead.front().map(|block| self.page_at(*block, self.place))
-    }
-
-    /// Takes a free block, erased.
-    fn take_block(&mut self, cause: Cause) -> Result<Block> {
-        loop {
-            let Some(block) = self.blocks.least_worn_free() else {
-                return Err(Error::Full { pages: u64::from(self.usable_pages()) });
-            };
-            if self.blocks.is_blank(block) || self.erase(block, cause)? {
-                self.blocks.set_used(block);
-                return Ok(block);
-            }
-        }
     }
 
     /// Erases a block; false if it is bad from now on.
@@ -425,6 +367,17 @@ impl<'d> PageLog<'d> {
         self.blocks.set_bad(block);
         Ok(())
     }
+}
+
+/// Whose pages a stream takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamOf {
+    Tree,
+    Own,
+}
+
+fn own_blocks(chip: Geometry, journal_pages: u32) -> u32 {
+    journal_pages.div_ceil(chip.pages_per_block()) + 2
 }
 
 /// Where the content of a page begins.

@@ -1,11 +1,11 @@
 //! Making and opening a page log.
 //!
-//! Opening reads the first tag of each block, the tags of the newest block's pages, the record of
-//! the last checkpoint, which every page names, and, where there is a journal, the tags of the
+//! Opening reads the first tag of each block, which tells its stream and its place among the blocks
+//! of that stream, the tags of the pages in the newest block of each stream, the record of the last
+//! checkpoint, which every page names, and, where there is a journal, the tags of the log's own
 //! pages behind that checkpoint.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -15,6 +15,7 @@ use super::blocks::Blocks;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
 use super::record::{LABEL_BYTES_MOST, Record};
+use super::stream::Stream;
 use super::{PageKind, PageLog, Tag, tag};
 use crate::{Durability, Error, Result};
 
@@ -53,12 +54,28 @@ pub struct PageLogDescription {
     pub root: Vec<u8>,
 }
 
-/// The newest page of a log, and the page of its block that nothing was programmed after.
+/// The newest page of a stream.
+#[derive(Clone, Copy)]
 struct Newest {
     page: Page,
     tag: Tag,
     /// True if something that is no whole page stands behind it.
     is_torn: bool,
+}
+
+/// The newest pages of both streams.
+#[derive(Clone, Copy, Default)]
+struct Ends {
+    tree: Option<Newest>,
+    own: Option<Newest>,
+}
+
+impl Ends {
+    /// The sequence behind all.
+    fn next_sequence(&self) -> u64 {
+        let next = |end: Option<Newest>| end.map_or(0, |newest| newest.tag.sequence + 1);
+        next(self.tree).max(next(self.own))
+    }
 }
 
 impl<'d> PageLog<'d> {
@@ -73,18 +90,28 @@ impl<'d> PageLog<'d> {
         }
         let pages_most = Journal::pages_for(nand.geometry(), options);
         let mut log = PageLog::bare(nand, options.clone(), pages_most);
-        let newest = log.survey()?;
-        log.sequence = newest.map_or(0, |newest| newest.tag.sequence + 1);
-        for block in (0..log.blocks.count()).map(Block) {
-            if !log.blocks.is_bad(block) {
-                log.blocks.set_free(block);
-            }
-        }
-        if log.blocks.good() <= super::LOG_BLOCKS {
-            let (have, need) = (log.blocks.good(), super::LOG_BLOCKS + 1);
+        log.sequence = log.survey()?.next_sequence();
+        let (have, need) = (log.blocks.good(), log.own_reserve() + 1);
+        if have < need {
             return Err(device::Error::TooFewBlocks { have, need }.into());
         }
+        // What stood here must not be found any more once a block of it is erased: so, if there is
+        // a free block, this goes first.
+        if log.blocks.free() == 0 {
+            log.free_all();
+        }
+        log.make_checkpoint(&[], None, false)?;
+        log.free_all();
         Ok(log)
+    }
+
+    /// Nothing but the log's own present block is in use.
+    fn free_all(&mut self) {
+        for block in (0..self.blocks.count()).map(Block) {
+            if !self.blocks.is_bad(block) && !self.own.holds(block) {
+                self.blocks.set_free(block);
+            }
+        }
     }
 
     /// The log on a chip as its last checkpoint left it, and the root record of that. What the
@@ -95,16 +122,22 @@ impl<'d> PageLog<'d> {
     /// There is none, it is of another version, it was not closed where nothing else lasts, it is
     /// damaged, or the chip failed.
     pub fn open(nand: Box<dyn Nand + 'd>) -> Result<(Self, Vec<u8>)> {
-        let (mut log, record, newest) = PageLog::find(nand)?;
-        log.sequence = newest.tag.sequence + 1;
-        let checkpoint = log.checkpoints.page().unwrap_or(newest.page);
-        let is_last = checkpoint == newest.page && !newest.is_torn;
-        if !log.options.is_durable() && !(is_last && record.is_closed) {
+        let (mut log, record, ends) = PageLog::find(nand)?;
+        let since = log.since()?;
+        log.sequence = ends.next_sequence();
+        let is_torn = ends.own.is_some_and(|newest| newest.is_torn);
+        let is_last = since + 1 == log.sequence && !is_torn;
+        let is_closed = is_last && record.is_closed;
+        if !log.options.is_durable() && !is_closed {
             return Err(Error::NotClosed);
         }
-        if log.options.is_durable() && !log.options.recovers_itself && !is_last {
-            log.find_rest(checkpoint)?;
+        if record.root.is_empty() {
+            return Err(Error::NotAnIndex { what: "its making was broken off" });
         }
+        if log.options.is_durable() && !log.options.recovers_itself && !is_last {
+            log.find_rest(since)?;
+        }
+        log.free_stale(&record)?;
         log.pin_records()?;
         Ok((log, record.root))
     }
@@ -128,8 +161,8 @@ impl<'d> PageLog<'d> {
             nand,
             geometry,
             blocks: Blocks::new(geometry.blocks()),
-            ahead: VecDeque::with_capacity(2),
-            place: 0,
+            tree: Stream::default(),
+            own: Stream::default(),
             sequence: 0,
             page: vec![0xFF; geometry.page_bytes() as usize],
             journal: Journal::new(journal_pages),
@@ -139,10 +172,11 @@ impl<'d> PageLog<'d> {
     }
 
     /// Finds the last checkpoint.
-    fn find(nand: Box<dyn Nand + 'd>) -> Result<(Self, Record, Newest)> {
+    fn find(nand: Box<dyn Nand + 'd>) -> Result<(Self, Record, Ends)> {
         let mut log = PageLog::bare(nand, PageLogOptions::default(), 0);
-        let what = "no page of it has a tag";
-        let newest = log.survey()?.ok_or(Error::NotAnIndex { what })?;
+        let what = "it holds no checkpoint";
+        let ends = log.survey()?;
+        let newest = ends.own.ok_or(Error::NotAnIndex { what })?;
         let (record, page) = log.last_checkpoint(&newest)?;
         let pages_most = log.geometry.pages() / 4 + super::journal::PAGES_LEAST;
         if record.journal_pages > pages_most {
@@ -156,7 +190,7 @@ impl<'d> PageLog<'d> {
             journal_bytes: None,
             label: record.label.clone(),
         };
-        Ok((log, record, newest))
+        Ok((log, record, ends))
     }
 
     fn last_checkpoint(&mut self, newest: &Newest) -> Result<(Record, Page)> {
@@ -168,26 +202,21 @@ impl<'d> PageLog<'d> {
                 Err(error) => return Err(error),
             }
         }
-        // Without any checkpoint it was made without durability, and never closed.
-        let page = newest.tag.checkpoint.ok_or(Error::NotClosed)?;
-        match self.read_record(page, Cause::Recovery) {
-            Ok(record) => Ok((record, page)),
-            // Where nothing lasts, its block may have been erased since.
-            Err(Error::NotAnIndex { .. }) if self.is_gone(page)? => Err(Error::NotClosed),
-            Err(error) => Err(error),
-        }
+        let what = "its first checkpoint is damaged";
+        let page = newest.tag.checkpoint.ok_or(Error::NotAnIndex { what })?;
+        Ok((self.read_record(page, Cause::Recovery)?, page))
     }
 
-    /// True if no checkpoint stands in `page` any more.
-    fn is_gone(&mut self, page: Page) -> Result<bool> {
-        self.geometry.check_page(page)?;
-        let found = self.find_tag(page, Cause::Recovery)?;
-        Ok(!matches!(found, tag::Found::Tag(Tag { kind: PageKind::Checkpoint, .. })))
+    /// The sequence of the last checkpoint.
+    fn since(&mut self) -> Result<u64> {
+        let damaged = Error::NotAnIndex { what: "its checkpoint is damaged" };
+        let page = self.checkpoints.page().ok_or(damaged)?;
+        Ok(self.tag(page, Cause::Recovery)?.ok_or(damaged)?.sequence)
     }
 
-    /// Finds out which blocks hold pages, and the newest page of all.
-    fn survey(&mut self) -> Result<Option<Newest>> {
-        let mut newest: Option<(Block, u64)> = None;
+    /// Finds out which blocks hold pages, and the newest pages.
+    fn survey(&mut self) -> Result<Ends> {
+        let (mut tree, mut own) = (None, None);
         let (mut known, mut erases) = (0u64, 0u64);
         for block in (0..self.blocks.count()).map(Block) {
             if self.nand.is_bad(block)? {
@@ -201,9 +230,12 @@ impl<'d> PageLog<'d> {
             self.blocks.set_erases(block, tag.erases);
             known += 1;
             erases += u64::from(tag.erases);
-            if newest.is_none_or(|(_, sequence)| sequence < tag.sequence) {
-                newest = Some((block, tag.sequence));
+            let is_of_tree = matches!(tag.kind, PageKind::Tree(_));
+            if !is_of_tree {
+                self.blocks.set_own(block);
             }
+            let newest = if is_of_tree { &mut tree } else { &mut own };
+            *newest = (*newest).max(Some((tag.sequence, block)));
         }
         // How often a blank block was erased is nowhere told; the mean does it no wrong.
         let mean =
@@ -213,7 +245,10 @@ impl<'d> PageLog<'d> {
                 self.blocks.set_erases(block, mean);
             }
         }
-        newest.map(|(block, _)| self.newest_of(block)).transpose().map(Option::flatten)
+        let mut end = |newest: Option<(u64, Block)>| {
+            newest.map_or(Ok(None), |(_, block)| self.newest_of(block))
+        };
+        Ok(Ends { tree: end(tree)?, own: end(own)? })
     }
 
     /// The first tag in `block` that can be read; `None` if the block is blank from its first page
@@ -245,24 +280,42 @@ impl<'d> PageLog<'d> {
         Ok(newest.map(|(page, tag)| Newest { page, tag, is_torn }))
     }
 
-    /// Finds the journal behind the last checkpoint, and frees the blocks behind it that hold
-    /// nothing of it: no state needs them.
-    fn find_rest(&mut self, checkpoint: Page) -> Result<()> {
-        let Some(since) = self.tag(checkpoint, Cause::Recovery)?.map(|tag| tag.sequence) else {
-            return Err(Error::NotAnIndex { what: "its checkpoint is damaged" });
-        };
-        let mut blocks = vec![(0, self.geometry.block_of(checkpoint))];
+    /// Frees the blocks that nothing needed any more with the last checkpoint, unless they were used
+    /// since.
+    fn free_stale(&mut self, record: &Record) -> Result<()> {
+        for &(first, blocks) in &record.stale {
+            let end = first.0.saturating_add(blocks).min(self.blocks.count());
+            for block in (first.0..end).map(Block) {
+                if self.blocks.is_bad(block) {
+                    continue;
+                }
+                if self.first_tag(block)?.is_some_and(|tag| tag.sequence < record.sequence) {
+                    self.blocks.set_free(block);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the journal behind the last checkpoint, which has the sequence `since`, and frees the
+    /// blocks behind it that hold nothing of it: no state needs them.
+    fn find_rest(&mut self, since: u64) -> Result<()> {
+        let checkpoint = self.checkpoints.page().map(|page| self.geometry.block_of(page));
+        let mut own = Vec::new();
         for block in (0..self.blocks.count()).map(Block) {
             if self.blocks.is_free(block) || self.blocks.is_bad(block) {
                 continue;
             }
-            if let Some(tag) = self.first_tag(block)?.filter(|tag| tag.sequence > since) {
-                blocks.push((tag.sequence, block));
+            let first = self.first_tag(block)?.map_or(0, |tag| tag.sequence);
+            if self.blocks.is_own(block) && (first > since || Some(block) == checkpoint) {
+                own.push((first, block));
+            } else if first > since {
+                self.blocks.set_free(block);
             }
         }
-        blocks.sort_unstable();
+        own.sort_unstable();
         let mut pages = Vec::new();
-        for (first, block) in blocks {
+        for (first, block) in own {
             let found = pages.len();
             self.find_journal_pages(block, since, &mut pages)?;
             if pages.len() == found && first > since {
@@ -287,7 +340,7 @@ impl<'d> PageLog<'d> {
         Ok(())
     }
 
-    /// The newest page behind the last checkpoint that `is_it` takes, which is asked about one page
+    /// The newest page of the tree behind the last checkpoint that `is_it` takes, which is asked about one page
     /// after the other, from the newest on.
     ///
     /// # Errors
@@ -296,15 +349,12 @@ impl<'d> PageLog<'d> {
         &mut self,
         is_it: &mut dyn FnMut(&mut Self, Page, Tag) -> Result<bool>,
     ) -> Result<Option<Page>> {
-        let Some(checkpoint) = self.checkpoints.page() else {
-            return Ok(None);
-        };
-        let since = self.tag(checkpoint, Cause::Recovery)?.map_or(0, |tag| tag.sequence);
+        let since = self.since()?;
         let mut below = u64::MAX;
         loop {
             let mut last: Option<(u64, Block)> = None;
             for block in (0..self.blocks.count()).map(Block) {
-                if self.blocks.is_free(block) || self.blocks.is_bad(block) {
+                if !self.blocks.is_of_tree(block) {
                     continue;
                 }
                 let first = self.first_tag(block)?.map(|tag| tag.sequence);

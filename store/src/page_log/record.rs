@@ -3,6 +3,7 @@
 //! ```text
 //!  record   FLOG | version u32 | id u64 | durability u8 | flags u8 | journal pages u32
 //!           | label bytes u8 | label | names u8 | each: id u64, page u32, bytes u8, name
+//!           | sequence u64 | runs of blocks u32 | each: first u32, blocks u32
 //!           | root bytes u32 | root record of the tree
 //!
 //!  piece    0          4        12              16            20
@@ -20,9 +21,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use device::{Cause, Page};
+use device::{Block, Cause, Page};
 
-use super::{PageKind, PageLog};
+use super::{PageKind, PageLog, StreamOf};
 use crate::bytes::{Reader, Writer};
 use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST};
 use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
@@ -56,6 +57,10 @@ pub(super) struct Record {
     pub(super) label: Vec<u8>,
     /// The checkpoints that are kept, and the last pages of their records.
     pub(super) names: Vec<(NamedCheckpoint, Page)>,
+    /// The sequence of the record's first page.
+    pub(super) sequence: u64,
+    /// Runs of blocks that nothing needs, though they were not erased: the first, and how many.
+    pub(super) stale: Vec<(Block, u32)>,
     pub(super) root: Vec<u8>,
 }
 
@@ -78,6 +83,12 @@ impl Record {
             bytes.extend_from_slice(&page.0.to_le_bytes());
             bytes.push(kept.name.len() as u8);
             bytes.extend_from_slice(kept.name.as_bytes());
+        }
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&(self.stale.len() as u32).to_le_bytes());
+        for (first, blocks) in &self.stale {
+            bytes.extend_from_slice(&first.0.to_le_bytes());
+            bytes.extend_from_slice(&blocks.to_le_bytes());
         }
         bytes.extend_from_slice(&(self.root.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&self.root);
@@ -110,6 +121,11 @@ impl Record {
         for _ in 0..count {
             names.push(decode_name(from)?);
         }
+        let sequence = from.u64()?;
+        let mut stale = Vec::new();
+        for _ in 0..from.u32()? {
+            stale.push((Block(from.u32()?), from.u32()?));
+        }
         let root_bytes = from.u32()? as usize;
         let root = from.bytes(root_bytes)?.to_vec();
         let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
@@ -122,6 +138,8 @@ impl Record {
             journal_pages,
             label,
             names,
+            sequence,
+            stale,
             root,
         })
     }
@@ -186,12 +204,12 @@ impl PageLog<'_> {
         let mut next = Vec::new();
         let mut bytes = core::mem::take(&mut self.page);
         let appended = loop {
-            if let Err(error) = self.reserve(1, &mut next, cause) {
+            if let Err(error) = self.reserve_in(StreamOf::Own, 1, &mut next, cause) {
                 break Err(error);
             }
             let page = next[0];
             seal(page, &mut bytes[self.content_start()..]);
-            match self.program(page, &mut bytes, kind, cause) {
+            match self.program_in(StreamOf::Own, page, &mut bytes, (kind, cause)) {
                 Err(error) if error.is_refusal() => {}
                 programmed => break programmed.map(|()| page),
             }
