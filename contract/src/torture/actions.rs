@@ -166,7 +166,7 @@ impl<'c> Actor<'c> {
     /// What every tree takes of a key and its value in a node: a quarter of it, without the room
     /// for slots.
     fn entry_most(&self) -> usize {
-        (self.cell.node_bytes() as usize - 16) / 4 - 8
+        (self.cell.least_node_bytes() as usize - 16) / 4 - 8
     }
 
     fn value(&mut self, key: &[u8]) -> Bytes {

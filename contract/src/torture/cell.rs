@@ -130,7 +130,8 @@ pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
     let mut cells = Vec::new();
     for stand in Stand::all().into_iter().filter(|stand| stand.carries(entry)) {
         for page_bytes in PAGE_BYTES {
-            for parameters in parameter_sets(entry, page_bytes) {
+            let on_nand = matches!(stand, Stand::Nand { .. });
+            for parameters in parameter_sets(entry, page_bytes, on_nand) {
                 for shape in SHAPES {
                     for durability in &Durability::ALL[1..] {
                         cells.push(Cell {
@@ -183,6 +184,11 @@ impl Cell {
         node.and_then(|(_, bytes)| bytes.parse().ok()).unwrap_or(self.page_bytes)
     }
 
+    /// True if a rollback does not bring back what was forgotten.
+    pub(super) fn forgets_for_good(&self) -> bool {
+        matches!(self.stand, Stand::Nand { .. })
+    }
+
     /// Bytes of a usual entry.
     pub(super) fn entry_bytes(&self) -> u32 {
         match (self.shape.shape.key, self.shape.shape.value) {
@@ -192,8 +198,23 @@ impl Cell {
         }
     }
 
+    /// Bytes of the smallest node: on raw flash the nodes of a whole path may share a page.
+    pub(super) fn least_node_bytes(&self) -> u32 {
+        match self.stand {
+            Stand::Nand { .. } => self.node_bytes() / 2 - 32,
+            Stand::Ftl { .. } | Stand::Disk(_) | Stand::File => self.node_bytes(),
+        }
+    }
+
     /// Keys that the histories of this cell use: enough for a few nodes.
     pub(super) fn keys(&self) -> u32 {
+        // A path of keys of any length that shares a page of 512 bytes leads to few leaves.
+        if matches!(self.stand, Stand::Nand { .. })
+            && self.page_bytes < 2048
+            && self.shape.shape.key == Width::Variable
+        {
+            return 24;
+        }
         (self.node_bytes() / self.entry_bytes() * 3).clamp(120, 1500)
     }
 

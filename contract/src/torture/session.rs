@@ -106,7 +106,7 @@ impl<'c> Ground<'c> {
         Ok(Ground {
             cell,
             device: Device::new(cell, seed)?,
-            truth: Truth::default(),
+            truth: Truth::new(cell.forgets_for_good()),
             witness: Witness { devices: 1, ..Witness::default() },
             memory: [1, 2, 4][(seed % 3) as usize],
             opening: (0, 0),
@@ -200,7 +200,7 @@ impl<'c> Ground<'c> {
 
     /// Makes the index, and loads it with `sorted` entries if there are any.
     pub(super) fn make(&mut self, sorted: Vec<Change>) -> Result<(), Stop> {
-        self.truth = Truth::default();
+        self.truth = Truth::new(self.cell.forgets_for_good());
         let (cell, most) = (self.cell, self.most());
         let index = self.device.index(cell, How::Make, self.memory);
         let mut index = index.map_err(|error| match Stop::of("making", error) {

@@ -60,6 +60,8 @@ pub struct World {
     pub entries: Entries,
     /// Its named checkpoints, oldest first.
     pub kept: Vec<Kept>,
+    /// True if what was forgotten does not come back with a rollback: on raw flash.
+    pub forgets_for_good: bool,
 }
 
 impl World {
@@ -84,7 +86,7 @@ impl World {
                 keep(&mut self.kept, name, entries);
             }
             Event::RollBack(name) => {
-                if let Some(entries) = roll_back(&mut self.kept, name) {
+                if let Some(entries) = roll_back(&mut self.kept, name, self.forgets_for_good) {
                     self.entries = (*entries).clone();
                 }
             }
@@ -100,9 +102,17 @@ fn keep(kept: &mut Vec<Kept>, name: &Rc<str>, entries: Rc<Entries>) {
 }
 
 /// Brings back the checkpoints of the time of this one; returns its entries.
-fn roll_back(kept: &mut Vec<Kept>, name: &str) -> Option<Rc<Entries>> {
+fn roll_back(
+    kept: &mut Vec<Kept>,
+    name: &str,
+    forgets_for_good: bool,
+) -> Option<Rc<Entries>> {
     let target = kept.iter().find(|kept| *kept.name == *name)?.clone();
-    *kept = target.older.to_vec();
+    let mut older = target.older.to_vec();
+    if forgets_for_good {
+        older.retain(|older| kept.iter().any(|kept| kept.name == older.name));
+    }
+    *kept = older;
     let entries = target.entries.clone();
     kept.push(target);
     Some(entries)
@@ -160,6 +170,13 @@ pub struct Truth {
 }
 
 impl Truth {
+    /// Nothing has happened; on raw flash, what is forgotten is `forgotten_for_good`.
+    #[must_use]
+    pub fn new(forgotten_for_good: bool) -> Self {
+        let world = World { forgets_for_good: forgotten_for_good, ..World::default() };
+        Truth { settled: world.clone(), events: Vec::new(), latest: world }
+    }
+
     /// The world after all events, acknowledged or not.
     #[must_use]
     pub const fn latest(&self) -> &World {
@@ -258,6 +275,7 @@ struct Search<'s> {
     found: &'s Found,
     differing: BTreeSet<Bytes>,
     kept: Vec<Kept>,
+    forgets_for_good: bool,
     /// Worlds between two named checkpoints are needed only if one is named on the way.
     entries: LazyEntries<'s>,
 }
@@ -288,6 +306,7 @@ impl<'s> Search<'s> {
             found,
             differing: found.differing(&settled.entries),
             kept: settled.kept.clone(),
+            forgets_for_good: settled.forgets_for_good,
             entries: LazyEntries {
                 base: &settled.entries,
                 rolled_back: None,
@@ -310,7 +329,7 @@ impl<'s> Search<'s> {
                 keep(&mut self.kept, name, entries);
             }
             Event::RollBack(name) => {
-                if let Some(entries) = roll_back(&mut self.kept, name) {
+                if let Some(entries) = roll_back(&mut self.kept, name, self.forgets_for_good) {
                     self.differing = self.found.differing(&entries);
                     self.entries.rolled_back = Some(entries);
                     self.entries.changes.clear();

@@ -117,10 +117,11 @@ pub struct Case {
 pub fn cases(entry: &'static Entry) -> Vec<Case> {
     let mut cases = Vec::new();
     for stand in Stand::all().into_iter().filter(|stand| stand.carries(entry)) {
+        let is_nand = matches!(stand, Stand::Nand);
         for page_bytes in [512, 2048, 4096] {
             for shape in SHAPES {
                 for (memory, _) in MemoryLevel::ALL {
-                    for parameters in parameter_sets(entry, page_bytes) {
+                    for parameters in parameter_sets(entry, page_bytes, is_nand) {
                         let seed = cases.len() as u64 + 1;
                         cases.push(Case {
                             entry,
@@ -140,8 +141,13 @@ pub fn cases(entry: &'static Entry) -> Vec<Case> {
     cases
 }
 
-pub(crate) fn parameter_sets(entry: &Entry, page_bytes: u32) -> Vec<Vec<(&'static str, String)>> {
-    let has_node = entry.parameters.iter().any(|parameter| parameter.name == "node");
+/// Sets of parameters for a tree. On raw flash a tree's nodes follow from the chip's pages.
+pub(crate) fn parameter_sets(
+    entry: &Entry,
+    page_bytes: u32,
+    is_nand: bool,
+) -> Vec<Vec<(&'static str, String)>> {
+    let has_node = !is_nand && entry.parameters.iter().any(|parameter| parameter.name == "node");
     let mut sets = vec![Vec::new()];
     if has_node {
         sets.extend(

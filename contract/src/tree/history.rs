@@ -6,11 +6,15 @@ use index::{Direction, Error, Index, KeyRange, Update, Width};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::case::Case;
+use super::case::{Case, Stand};
 use super::model::Model;
 
 /// Keys of a history are drawn from so many.
 const KEYS: u32 = 3000;
+
+/// The same on raw flash with pages below 2 KiB, where a path that shares a page leads to few
+/// leaves: with keys of fixed length, and with others.
+const KEYS_OF_SMALL_PAGES: [u32; 2] = [300, 20];
 
 /// Operations between two reopenings.
 const OPERATIONS: u32 = 1500;
@@ -24,6 +28,8 @@ struct History<'c> {
     entry_most: usize,
     /// Bytes in the smallest node.
     node_bytes: usize,
+    /// Keys are drawn from so many.
+    keys: u32,
 }
 
 /// Plays the history of `case`: loading, puts, deletes, batches, gets and ranges, with three
@@ -39,6 +45,7 @@ pub fn run(case: &Case) {
         model: Model::default(),
         entry_most: entry_most(case),
         node_bytes: node_bytes(case),
+        keys: keys(case),
     };
     let mut index = case.index(&mut ground, false);
     if case.seed.is_multiple_of(2) {
@@ -57,6 +64,15 @@ pub fn run(case: &Case) {
     history.empty(&mut *index);
 }
 
+fn keys(case: &Case) -> u32 {
+    match case.stand {
+        Stand::Nand if case.page_bytes < 2048 => {
+            KEYS_OF_SMALL_PAGES[usize::from(case.shape.shape.key == Width::Variable)]
+        }
+        Stand::Nand | Stand::Ram | Stand::Ftl(_) => KEYS,
+    }
+}
+
 fn node_bytes(case: &Case) -> usize {
     let node = case.parameters.iter().find(|(name, _)| *name == "node");
     node.map_or(case.page_bytes as usize, |(_, bytes)| bytes.parse().unwrap_or(128))
@@ -64,7 +80,11 @@ fn node_bytes(case: &Case) -> usize {
 
 /// What every tree on such pages takes: a quarter of the smallest node, with some room for slots.
 fn entry_most(case: &Case) -> usize {
-    (node_bytes(case) - 16) / 4 - 8
+    match case.stand {
+        // The nodes of a whole path may share a page.
+        Stand::Nand => (node_bytes(case) / 2 - 48) / 4 - 8,
+        Stand::Ram | Stand::Ftl(_) => (node_bytes(case) - 16) / 4 - 8,
+    }
 }
 
 /// What a key has to leave for what tells where a long value stands.
@@ -72,7 +92,7 @@ const LONG_VALUE_BYTES: usize = 8;
 
 impl History<'_> {
     fn key(&mut self) -> Vec<u8> {
-        let number = self.random.random_range(0..KEYS);
+        let number = self.random.random_range(0..self.keys);
         match self.case.shape.shape.key {
             Width::Fixed(4) => number.wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec(),
             Width::Fixed(_) => (u64::from(number) << 20).to_be_bytes().to_vec(),
@@ -95,7 +115,7 @@ impl History<'_> {
                 let most = self.entry_most - key.len();
                 let usual = match self.random.random_range(0..100) {
                     0..5 => most,
-                    5..8 => 3 * self.node_bytes,
+                    5..8 if !matches!(self.case.stand, Stand::Nand) => 3 * self.node_bytes,
                     _ => most.min(80),
                 };
                 self.random.random_range(0..=usual)

@@ -142,7 +142,10 @@ pub(super) fn node_bytes(fanout: u32, shape: EntryShape, room: u32) -> u32 {
         _ => VARIABLE_ENTRY_BYTES,
     };
     let four_entries = HEADER_BYTES as u32 + entry.saturating_mul(4);
-    let least = NODE_BYTES_LEAST.max(four_entries);
+    let is_fixed = matches!((shape.key, shape.value), (Width::Fixed(_), Width::Fixed(_)));
+    // An entry of variable length may have a quarter of half a page.
+    let half = if is_fixed { 0 } else { room / 2 };
+    let least = NODE_BYTES_LEAST.max(four_entries).max(half);
     fanout.saturating_mul(entry).max(least).min(room.min(NODE_BYTES_MOST))
 }
 

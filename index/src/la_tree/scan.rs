@@ -230,7 +230,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             loop {
                 if let Some(number) = id.buffer() {
                     if self.hold(number, level)? {
-                        self.holds.iter_mut().for_each(|hold| hold.buffer = None);
+                        self.holds.clear();
                         continue 'again;
                     }
                 }
