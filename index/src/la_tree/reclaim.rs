@@ -17,6 +17,7 @@ use store::Recovery;
 
 use super::LaTree;
 use super::layout::NodeId;
+use super::table::BufferRecord;
 use crate::Result;
 
 /// How far reclamation came.
@@ -129,6 +130,8 @@ impl LaTree<'_> {
                 self.empty_old(next, true)?;
                 Stage::LeafBuffers(next + 1)
             }
+            // A buffer that was split or merged meanwhile may have got a number that was passed.
+            Stage::LeafBuffers(_) if self.has_old_buffers() => Stage::InnerBuffers(0),
             Stage::LeafBuffers(_) => Stage::Plain(0),
             Stage::Plain(next) if next < self.nodes.plain.numbers.high_water() => {
                 self.copy_old(NodeId(next))?;
@@ -149,10 +152,17 @@ impl LaTree<'_> {
         Ok(false)
     }
 
+    fn is_old(&self, record: &BufferRecord) -> bool {
+        record.newest.is_some() && record.owner.0 < self.generation.first_owner
+    }
+
+    fn has_old_buffers(&self) -> bool {
+        self.buffers.records.iter().any(|record| self.is_old(record))
+    }
+
     fn empty_old(&mut self, number: u32, is_leaf: bool) -> Result<()> {
         let record = self.buffers.record(number);
-        let is_old = record.newest.is_some() && record.owner.0 < self.generation.first_owner;
-        if is_old && (record.leaves > 0) == is_leaf {
+        if self.is_old(&record) && (record.leaves > 0) == is_leaf {
             self.buffers.list(number);
             self.empty_listed(Cause::Reclamation)?;
         }
