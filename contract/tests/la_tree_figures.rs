@@ -32,6 +32,8 @@ struct Cell<'c> {
     fill: u8,
     value_bytes: u16,
     memory_bytes: u64,
+    /// Keys are drawn from so many; `None`: from all there are.
+    keys: Option<u32>,
 }
 
 const USUAL: Cell<'static> = Cell {
@@ -41,6 +43,7 @@ const USUAL: Cell<'static> = Cell {
     fill: 67,
     value_bytes: 4,
     memory_bytes: 128 << 10,
+    keys: None,
 };
 
 struct Sorted<'k> {
@@ -67,6 +70,14 @@ fn entry() -> &'static Entry {
     index::registry::find("la-tree").unwrap()
 }
 
+/// A key, and the same for a deletion where the keys are few.
+fn draw(random: &mut ChaCha8Rng, cell: &Cell<'_>) -> u32 {
+    match cell.keys {
+        Some(keys) => random.random_range(0..keys).wrapping_mul(0x9E37_79B9),
+        None => random.next_u32(),
+    }
+}
+
 fn operate(index: &mut dyn Index, cell: &Cell<'_>, keys: &mut Vec<u32>, seed: u64) -> u32 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut operations, mut owed, mut into) = (0, 0, [0; 4]);
@@ -76,18 +87,21 @@ fn operate(index: &mut dyn Index, cell: &Cell<'_>, keys: &mut Vec<u32>, seed: u6
         while owed >= 100 {
             owed -= 100;
             operations += 1;
-            let key: u32 = random.next_u32();
+            let key = draw(&mut random, cell);
             index.get(&key.to_be_bytes(), 0, &mut into).unwrap();
         }
         operations += 1;
         if random.random_range(0..100) < 66 {
-            let key = random.next_u32();
+            let key = draw(&mut random, cell);
             let value = &value[..usize::from(cell.value_bytes)];
             index.update(&[Update::Put { key: &key.to_be_bytes(), value }]).unwrap();
             keys.push(key);
         } else {
             let at = random.random_range(0..keys.len());
-            let key = keys.swap_remove(at);
+            let key = match cell.keys {
+                Some(_) => draw(&mut random, cell),
+                None => keys.swap_remove(at),
+            };
             index.update(&[Update::Delete { key: &key.to_be_bytes() }]).unwrap();
         }
     }
@@ -104,7 +118,7 @@ fn play(cell: &Cell<'_>) -> (f64, Duration) {
     let options = Options::new(shape, cell.memory_bytes, settings.unwrap());
     let mut index = (entry().create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let mut keys: Vec<u32> = (0..LOADED).map(|_| random.next_u32()).collect();
+    let mut keys: Vec<u32> = (0..LOADED).map(|_| draw(&mut random, cell)).collect();
     let mut sorted = keys.clone();
     sorted.sort_unstable();
     sorted.dedup();
@@ -142,9 +156,23 @@ fn the_published_cells() {
             for value_bytes in [4, 0] {
                 let cell = Cell { lookups, fill, value_bytes, ..USUAL };
                 let (each, _) = play(&cell);
-                println!("  fill {fill}, record id {value_bytes}: {each:.1}, published {published}");
+                println!(
+                    "  fill {fill}, record id {value_bytes}: {each:.1}, published {published}"
+                );
                 assert!(each < 20.0 * published, "{each} us");
             }
+        }
+    }
+}
+
+#[test]
+#[ignore = "it takes a minute"]
+fn a_tree_that_does_not_grow() {
+    for lookups in [10, 200, 1000] {
+        for value_bytes in [4, 0] {
+            let updates = 3_000_000 / (10 + lookups);
+            let cell = Cell { lookups, updates, value_bytes, keys: Some(300_000), ..USUAL };
+            assert!(play(&cell).0 > 0.0);
         }
     }
 }

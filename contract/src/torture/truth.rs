@@ -102,11 +102,7 @@ fn keep(kept: &mut Vec<Kept>, name: &Rc<str>, entries: Rc<Entries>) {
 }
 
 /// Brings back the checkpoints of the time of this one; returns its entries.
-fn roll_back(
-    kept: &mut Vec<Kept>,
-    name: &str,
-    forgets_for_good: bool,
-) -> Option<Rc<Entries>> {
+fn roll_back(kept: &mut Vec<Kept>, name: &str, forgets_for_good: bool) -> Option<Rc<Entries>> {
     let target = kept.iter().find(|kept| *kept.name == *name)?.clone();
     let mut older = target.older.to_vec();
     if forgets_for_good {

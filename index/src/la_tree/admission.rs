@@ -28,7 +28,7 @@ impl LaTree<'_> {
                 return Ok(());
             }
         }
-        let kept = self.log.pinned_blocks();
+        let kept = self.pinned_blocks;
         if kept > 0 {
             return Err(store::Error::Kept {
                 kept: u64::from(kept) * self.log.geometry().block_bytes(),
@@ -51,7 +51,7 @@ impl LaTree<'_> {
 
     /// Half of the pages that no named checkpoint keeps.
     fn half_for_all(&self) -> u64 {
-        let blocks = self.log.good_blocks().saturating_sub(self.log.pinned_blocks());
+        let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
         u64::from(blocks / 2) * self.block_pages()
     }
 

@@ -14,9 +14,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
+use super::table::Chunked;
 
 /// Bytes of a cell in a pool that is not large.
 const CELL_BYTES: usize = 16;
@@ -79,7 +79,7 @@ pub(super) struct BufferPool {
     next: Box<[u16]>,
     first_free: u16,
     free: usize,
-    slots: Vec<Slot>,
+    slots: Chunked<Slot>,
     /// The first buffer of each list; the last list also has all with more entries.
     classes: Box<[u32]>,
     /// No list above this one has a buffer.
@@ -105,7 +105,7 @@ impl BufferPool {
                 .collect(),
             first_free: if cells == 0 { NO_CELL } else { 0 },
             free: cells,
-            slots: Vec::new(),
+            slots: Chunked::new(),
             classes: vec![NO_BUFFER; classes].into_boxed_slice(),
             highest: 0,
         }
@@ -118,7 +118,7 @@ impl BufferPool {
 
     /// Bytes of what is known of each buffer, which come beside the budget.
     pub(super) fn table_bytes(&self) -> u64 {
-        (self.slots.capacity() * size_of::<Slot>()) as u64
+        self.slots.memory_bytes()
     }
 
     /// Bytes and entries that `buffer` has in the pool.
@@ -277,14 +277,7 @@ impl BufferPool {
 
     /// Makes sure that `buffer` has a slot.
     fn grow(&mut self, buffer: BufferId) {
-        let slots = buffer.0 as usize + 1;
-        if slots > self.slots.len() {
-            // One at a time would copy the table for each new buffer; doubling would waste half.
-            if slots > self.slots.capacity() {
-                self.slots.reserve_exact(slots - self.slots.len() + slots / 8 + 8);
-            }
-            self.slots.resize(slots, EMPTY);
-        }
+        self.slots.grow(buffer.0 as usize + 1, EMPTY);
     }
 
     fn class(&self, entries: u32) -> usize {

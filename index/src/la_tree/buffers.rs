@@ -23,7 +23,7 @@ use super::emptying::{Order, Sorter};
 use super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, PageShape, open_fragment, seal_fragment};
 use super::nodes::damaged;
 use super::stream::{self, Form, Pending};
-use super::table::BufferRecord;
+use super::table::{BufferRecord, Chunked};
 use crate::Result;
 
 /// The kind of pages of fragments.
@@ -62,9 +62,9 @@ pub(super) struct BufferSizes {
 pub(super) struct Buffers {
     pub(super) form: Form,
     pub(super) pages: PageShape,
-    pub(super) records: Vec<BufferRecord>,
+    pub(super) records: Chunked<BufferRecord>,
     /// The next buffer in the list of those that are to be emptied.
-    listed: Vec<u32>,
+    listed: Chunked<u32>,
     first_listed: u32,
     last_listed: u32,
     pub(super) pool: BufferPool,
@@ -106,8 +106,8 @@ impl Buffers {
         Buffers {
             form,
             pages,
-            records: Vec::new(),
-            listed: Vec::new(),
+            records: Chunked::new(),
+            listed: Chunked::new(),
             first_listed: END,
             last_listed: END,
             pool: BufferPool::new(sizes.pool_bytes, form, page_entries),
@@ -124,8 +124,7 @@ impl Buffers {
 
     /// Bytes of what is known of each buffer.
     pub(super) fn table_bytes(&self) -> u64 {
-        let records = self.records.capacity() * size_of::<BufferRecord>();
-        (records + self.listed.capacity() * 4) as u64 + self.pool.table_bytes()
+        self.records.memory_bytes() + self.listed.memory_bytes() + self.pool.table_bytes()
     }
 
     /// Forgets every buffer.
@@ -152,16 +151,11 @@ impl Buffers {
     /// Lets buffer `number` have `record`.
     pub(super) fn set_record(&mut self, number: u32, record: BufferRecord) {
         let length = number as usize + 1;
-        if length > self.records.len() {
-            if length > self.records.capacity() {
-                let more = length - self.records.len() + length / 8 + 8;
-                self.records.reserve_exact(more);
-                self.listed.reserve_exact(more);
-            }
-            self.records.resize(length, BufferRecord::new(Owner(0), 1, 0));
-            self.listed.resize(length, NOT_LISTED);
-        }
-        let old = &mut self.records[number as usize];
+        self.records.grow(length, BufferRecord::new(Owner(0), 1, 0));
+        self.listed.grow(length, NOT_LISTED);
+        let Some(old) = self.records.get_mut(number as usize) else {
+            return;
+        };
         self.pending[is_leaf(old)] -= u64::from(old.entries);
         self.pending[is_leaf(&record)] += u64::from(record.entries);
         *old = BufferRecord { is_dirty: true, ..record };
@@ -248,12 +242,7 @@ impl Buffers {
     ///
     /// # Errors
     /// As [`Buffers::append`].
-    pub(super) fn evict(
-        &mut self,
-        log: &mut PageLog<'_>,
-        number: u32,
-        cause: Cause,
-    ) -> Result<()> {
+    pub(super) fn evict(&mut self, log: &mut PageLog<'_>, number: u32, cause: Cause) -> Result<()> {
         while self.pool.held(BufferId(number)).entries > 0 {
             self.write_page(log, Some(number), cause)?;
         }

@@ -184,9 +184,8 @@ impl LaTree<'_> {
         }
         let bytes = codec.value(node, place).bytes().first_chunk().copied().unwrap_or_default();
         let child = NodeId(u32::from_le_bytes(bytes));
-        let known = child.buffer().is_none_or(|number| {
-            (number as usize) < self.buffers.records.len()
-        });
+        let known =
+            child.buffer().is_none_or(|number| (number as usize) < self.buffers.records.len());
         if child.buffer().is_some() != self.has_buffers(level - 1) || !known {
             return Err(damaged(self.nodes.page_of(id), "a child has the number of another kind"));
         }

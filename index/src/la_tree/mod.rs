@@ -135,6 +135,8 @@ pub(crate) struct LaTree<'d> {
     separator: Vec<u8>,
     previous: Vec<u8>,
     generation: Generation,
+    /// Blocks that named checkpoints keep.
+    pinned_blocks: u32,
     counters: Counters,
     /// True from the first change after a checkpoint on: only then do lookups change anything.
     is_open: bool,
@@ -185,9 +187,7 @@ impl<'d> LaTree<'d> {
         let nodes = Nodes::new(plan.shape, plan.pages, plan.frames, plan.chunks);
         let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
         let what = "the chip has more places for such nodes than can be numbered";
-        plan.pages
-            .places(log.geometry().pages())
-            .ok_or(store::Error::NodeSize { bytes, what })?;
+        plan.pages.places(log.geometry().pages()).ok_or(store::Error::NodeSize { bytes, what })?;
         let units = match log.costs() {
             Some(costs) if costs.read.time.at(1, 1) > 0 => UnitCosts::on_nand(costs, &plan.pages),
             _ => UnitCosts::usual(&plan.pages),
@@ -213,6 +213,7 @@ impl<'d> LaTree<'d> {
             separator: Vec::with_capacity(most),
             previous: Vec::with_capacity(most),
             generation: Generation::default(),
+            pinned_blocks: 0,
             counters: Counters::default(),
             is_open: false,
             whole: true,
@@ -277,7 +278,8 @@ impl<'d> LaTree<'d> {
             self.distribute_to_leaves(Cause::Update)?;
             return self.lower_root(Cause::Update);
         }
-        let number = self.root.buffer().ok_or(damaged(device::Page(0), "the root has no buffer"))?;
+        let number =
+            self.root.buffer().ok_or(damaged(device::Page(0), "the root has no buffer"))?;
         self.buffers.append(&mut self.log, number, &Pending { key, value }, Cause::Flush)?;
         let policy = self.policy;
         if let Some(record) = self.buffers.record_mut(number) {
@@ -476,9 +478,6 @@ impl LaTree<'_> {
 
     /// The choices that are stored with the tree.
     const fn choices(&self) -> Choices {
-        Choices {
-            node_bytes: self.plan.pages.node_bytes(),
-            levels_a_buffer: self.levels_a_buffer,
-        }
+        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
     }
 }

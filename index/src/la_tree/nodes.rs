@@ -613,12 +613,7 @@ impl Nodes {
     ///
     /// # Errors
     /// As [`Nodes::node`].
-    pub(super) fn any(
-        &mut self,
-        log: &mut PageLog<'_>,
-        id: NodeId,
-        cause: Cause,
-    ) -> Result<&[u8]> {
+    pub(super) fn any(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<&[u8]> {
         let frame = match self.cache.find(id) {
             Some(frame) => frame,
             None => self.load(log, id, cause)?,

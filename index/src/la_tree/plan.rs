@@ -8,6 +8,7 @@ use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
+use super::NAME;
 use super::buffers::{BufferSizes, Buffers};
 use super::cache::NodeCache;
 use super::cost::{Basis, UnitCosts, predict};
@@ -16,7 +17,6 @@ use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
 use super::stream::LENGTH_MOST;
 use super::table::BufferRecord;
-use super::NAME;
 use crate::parameters::{Kind, Parameter, Value};
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};

@@ -211,6 +211,7 @@ impl LaTree<'_> {
             let root = self.log.kept_root(&name)?;
             self.pin_state(&root)?;
         }
+        self.pinned_blocks = self.log.pinned_blocks();
         Ok(())
     }
 }

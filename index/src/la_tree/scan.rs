@@ -95,9 +95,7 @@ impl Hold {
             let (one_key, other_key) = (self.entry(form, *one).key, self.entry(form, *other).key);
             order(one_key, other_key, direction).then(other.1.cmp(&one.1))
         });
-        places.dedup_by(|later, kept| {
-            self.entry(form, *later).key == self.entry(form, *kept).key
-        });
+        places.dedup_by(|later, kept| self.entry(form, *later).key == self.entry(form, *kept).key);
         self.places = places;
     }
 

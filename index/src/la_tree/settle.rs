@@ -268,8 +268,7 @@ impl LaTree<'_> {
         let mut encoded = Vec::with_capacity(BufferRecord::BYTES);
         for number in range {
             encoded.clear();
-            let table =
-                if chunk.0 == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+            let table = if chunk.0 == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
             encoded.extend_from_slice(&table.numbers.stored(number).to_le_bytes());
             if chunk.0 == BUFFERED {
                 self.buffers.record(number).encode(&mut encoded);

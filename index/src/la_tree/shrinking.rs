@@ -117,9 +117,9 @@ impl LaTree<'_> {
     fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<()> {
         let buffers = self.buffers_of(&pair);
         if let Some(buffers) = buffers
-            && buffers.iter().any(|(number, record)| {
-                record.entries > 0 || self.buffers.is_listed(*number)
-            })
+            && buffers
+                .iter()
+                .any(|(number, record)| record.entries > 0 || self.buffers.is_listed(*number))
         {
             self.counters.merges_put_off += 1;
             return Ok(());

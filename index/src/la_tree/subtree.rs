@@ -192,13 +192,8 @@ impl LaTree<'_> {
                 self.flight.order = Order::Descending;
             }
             self.flight.order = self.flight.order.reversed();
-            self.flight.batch = Some(Batch {
-                owner,
-                next: record.newest,
-                until: below,
-                stream: 0..0,
-                left: 0,
-            });
+            self.flight.batch =
+                Some(Batch { owner, next: record.newest, until: below, stream: 0..0, left: 0 });
         }
         self.sorter.sort(self.flight.order);
         self.buffers.begin_anew(&self.log, number)

@@ -295,5 +295,57 @@ impl BufferRecord {
     }
 }
 
+/// A table that grows without ever existing twice.
+#[derive(Clone, Debug)]
+pub(super) struct Chunked<T> {
+    chunks: Vec<Box<[T]>>,
+    length: usize,
+}
+
+impl<T: Copy> Chunked<T> {
+    /// Items that the table grows by.
+    const ITEMS: usize = 64;
+
+    pub(super) const fn new() -> Self {
+        Chunked { chunks: Vec::new(), length: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Bytes of memory that the table takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let items = self.chunks.len() * Self::ITEMS * size_of::<T>();
+        (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&T> {
+        self.chunks.get(at / Self::ITEMS)?.get(at % Self::ITEMS)
+    }
+
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.chunks.get_mut(at / Self::ITEMS)?.get_mut(at % Self::ITEMS)
+    }
+
+    /// Makes the table at least `length` items long; further items are `item`.
+    pub(super) fn grow(&mut self, length: usize, item: T) {
+        while self.chunks.len() * Self::ITEMS < length {
+            self.chunks.push(vec![item; Self::ITEMS].into_boxed_slice());
+        }
+        self.length = self.length.max(length);
+    }
+
+    /// Forgets all items.
+    pub(super) fn clear(&mut self) {
+        self.chunks.clear();
+        self.length = 0;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().take(self.length)
+    }
+}
+
 #[cfg(test)]
 mod tests;
