@@ -137,6 +137,30 @@ fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
     assert!(play_all(70, 40_000, 4) > 0, "it never was full");
 }
 
+#[test]
+fn blocks_that_are_bad_or_refuse_programs_and_erases_lose_nothing() {
+    let mut refused = 0;
+    for (place, durability) in Durability::ALL.into_iter().enumerate() {
+        let chip = Geometry::new(512, 16, 240).unwrap().with_spare(16).unwrap();
+        let mut ground = Ground::new(chip, &[], durability);
+        ground.chip.arm(sim::FaultPlan {
+            refused_program: sim::Failure::with_rate(0.002),
+            refused_erase: sim::Failure::with_rate(0.01),
+            random_bad_blocks: 6,
+            ..sim::FaultPlan::seeded(place as u64)
+        });
+        let mut random = ChaCha8Rng::seed_from_u64(place as u64);
+        let mut model = Model::default();
+        for round in 0..3 {
+            let mut index = ground.index(round == 0);
+            play(&mut *index, &mut model, &mut random, (3000, 1500, 30));
+            index.close().unwrap();
+        }
+        refused += ground.chip.faults().total();
+    }
+    assert!(refused > 20, "{refused} faults");
+}
+
 /// Tortures the cells on raw flash with so many cuts, or as many as the environment says.
 #[test]
 fn la_tree_keeps_what_it_acknowledged_when_the_power_is_cut() {

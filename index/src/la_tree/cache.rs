@@ -96,11 +96,6 @@ impl NodeCache {
         self.frames[frame].id.filter(|_| self.frames[frame].is_dirty)
     }
 
-    /// True if no frame holds a node that was changed.
-    pub(super) fn is_clean(&self) -> bool {
-        self.frames.iter().all(|frame| frame.id.is_none() || !frame.is_dirty)
-    }
-
     /// Lets `frame` hold node `id` from now on; what it held is forgotten.
     pub(super) fn assign(&mut self, frame: usize, id: NodeId) {
         self.clear(frame);

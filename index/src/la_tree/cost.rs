@@ -73,6 +73,7 @@ impl UnitCosts {
         Self::on_nand(&costs, shape)
     }
 
+    #[cfg_attr(not(test), expect(dead_code, reason = "in place on a disk it is the only one"))]
     /// Costs on a disk, whose nodes have the size of a page (section 6.4): nodes are read and
     /// written at random, pages of fragments are written in sequence and read at random.
     pub(super) fn on_disk(costs: &DiskCosts, page_bytes: u32) -> Self {
@@ -214,6 +215,7 @@ pub(super) fn scan(units: &UnitCosts, subtree: &Subtree) -> u64 {
     fixed + u64::from(subtree.stored_bytes) * units.byte_read / PICO
 }
 
+#[cfg_attr(not(test), expect(dead_code, reason = "the fragments themselves are counted"))]
 /// What the fragments' fixed costs add to each entry of the buffer, in nanoseconds: f.
 pub(super) fn fragmentation_overhead(units: &UnitCosts, subtree: &Subtree) -> u64 {
     u64::from(subtree.fragments) * units.fragment_read / u64::from(subtree.entries.max(1))

@@ -72,6 +72,7 @@ impl Sorter {
         }
     }
 
+    #[cfg(test)]
     /// Bytes of the memory budget that it takes.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.bytes.len() + self.places.capacity() * 4) as u64
@@ -83,6 +84,7 @@ impl Sorter {
         self.places.clear();
     }
 
+    #[cfg(test)]
     /// Entries that are loaded; after sorting, those that are newest for their key.
     pub(super) fn len(&self) -> usize {
         self.places.len()

@@ -63,6 +63,7 @@ impl PageShape {
         geometry.page_bytes() - if has_spare { 0 } else { PAGE_HEADER_BYTES }
     }
 
+    #[cfg(test)]
     /// Where the header does not fit the spare area, it takes the page's first bytes.
     pub(super) const fn header_in_page(&self) -> bool {
         self.first > 0
@@ -93,6 +94,7 @@ impl PageShape {
         self.room() + PAGE_HEADER_BYTES
     }
 
+    #[cfg(test)]
     /// The most bytes that a fragment has, its header included.
     pub(super) fn fragment_bytes_most(&self) -> usize {
         (self.room() as usize).min(usize::from(u16::MAX))

@@ -226,11 +226,11 @@ impl<'t, 'd> Scan<'t, 'd> {
             let (mut level, mut id) = (self.tree.height - 1, self.tree.root);
             self.tree.path.set(level, id, 0);
             loop {
-                if let Some(number) = id.buffer() {
-                    if self.hold(number, level)? {
-                        self.holds.clear();
-                        continue 'again;
-                    }
+                if let Some(number) = id.buffer()
+                    && self.hold(number, level)?
+                {
+                    self.holds.clear();
+                    continue 'again;
                 }
                 if level == 0 {
                     break;

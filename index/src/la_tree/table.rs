@@ -90,6 +90,7 @@ impl NodeTable {
         true
     }
 
+    #[cfg(test)]
     /// True if a node has this number.
     pub(super) fn contains(&self, id: NodeId) -> bool {
         self.value(id.0).is_some_and(|value| value & FREE == 0)
