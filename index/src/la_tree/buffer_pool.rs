@@ -186,7 +186,7 @@ impl BufferPool {
         bytes
     }
 
-    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the pool, as
+    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the pool as
     /// a stream at the start of `into`. `scratch` has room for all that the buffer holds.
     ///
     /// # Errors
