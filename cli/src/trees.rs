@@ -77,6 +77,7 @@ fn values(kind: Kind) -> String {
         Kind::Ratio(least, most) => format!("{least} to {most}"),
         Kind::Percent(least) => format!("{least} to 100 percent"),
         Kind::Word(words) => words.join(", "),
+        Kind::WordOrBytes(words) => format!("{}, or a size in bytes", words.join(", ")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use crate::{Block, Cause, Geometry, Meter, Page, Result};
+use crate::{Block, Cause, Geometry, Meter, NandCosts, Page, Result};
 
 /// A raw NAND (or NOR) chip.
 ///
@@ -78,6 +78,11 @@ pub trait Nand: Send {
     fn meter(&self) -> Option<&Meter> {
         None
     }
+
+    /// What its operations cost, if that is known.
+    fn costs(&self) -> Option<&NandCosts> {
+        None
+    }
 }
 
 macro_rules! forward_nand {
@@ -123,6 +128,10 @@ macro_rules! forward_nand {
 
             fn meter(&self) -> Option<&Meter> {
                 (**self).meter()
+            }
+
+            fn costs(&self) -> Option<&NandCosts> {
+                (**self).costs()
             }
         }
     };

@@ -18,6 +18,8 @@ pub enum Kind {
     Percent(u8),
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words, or a size in bytes that is not 0.
+    WordOrBytes(&'static [&'static str]),
 }
 
 /// One parameter of a tree.
@@ -137,6 +139,14 @@ fn parse_value(parameter: &Parameter, text: &str) -> Result<Value> {
         Kind::Ratio(least, most) => (
             text.parse().ok().filter(|ratio| (least..=most).contains(ratio)).map(Value::Ratio),
             "it must be a ratio within the parameter's bounds",
+        ),
+        Kind::WordOrBytes(words) => (
+            words
+                .iter()
+                .find(|word| **word == text)
+                .map(|word| Value::Word(word))
+                .or_else(|| parse_bytes(text).filter(|bytes| *bytes > 0).map(Value::Number)),
+            "it must be one of the parameter's words, or a size in bytes",
         ),
         Kind::Word(words) => (
             words.iter().find(|word| **word == text).map(|word| Value::Word(word)),

@@ -10,10 +10,11 @@ use store::{
 };
 
 use crate::parameters::{Parameter, Settings};
-use crate::{Index, Result, b_plus, ipl, list, mu, root_record};
+use crate::{Index, Result, b_plus, ipl, la_tree, list, mu, root_record};
 
 /// All trees, sorted by name.
-pub const TREES: &[&Entry] = &[&b_plus::ENTRY, &ipl::ENTRY, &list::ENTRY, &mu::MU, &mu::MU_STAR];
+pub const TREES: &[&Entry] =
+    &[&b_plus::ENTRY, &ipl::ENTRY, &la_tree::ENTRY, &list::ENTRY, &mu::MU, &mu::MU_STAR];
 
 /// What a user chooses when an index is made.
 #[derive(Clone, Debug)]

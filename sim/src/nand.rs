@@ -413,6 +413,10 @@ impl Nand for SimulatedNand {
         Ok(())
     }
 
+    fn costs(&self) -> Option<&NandCosts> {
+        Some(&self.costs)
+    }
+
     fn meter(&self) -> Option<&Meter> {
         Some(&self.meter)
     }

@@ -14,9 +14,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
+use super::table::Chunked;
 
 /// Bytes of a cell in a pool that is not large.
 const CELL_BYTES: usize = 16;
@@ -79,7 +79,7 @@ pub(super) struct BufferPool {
     next: Box<[u16]>,
     first_free: u16,
     free: usize,
-    slots: Vec<Slot>,
+    slots: Chunked<Slot>,
     /// The first buffer of each list; the last list also has all with more entries.
     classes: Box<[u32]>,
     /// No list above this one has a buffer.
@@ -105,7 +105,7 @@ impl BufferPool {
                 .collect(),
             first_free: if cells == 0 { NO_CELL } else { 0 },
             free: cells,
-            slots: Vec::new(),
+            slots: Chunked::new(),
             classes: vec![NO_BUFFER; classes].into_boxed_slice(),
             highest: 0,
         }
@@ -118,7 +118,7 @@ impl BufferPool {
 
     /// Bytes of what is known of each buffer, which come beside the budget.
     pub(super) fn table_bytes(&self) -> u64 {
-        (self.slots.capacity() * size_of::<Slot>()) as u64
+        self.slots.memory_bytes()
     }
 
     /// Bytes and entries that `buffer` has in the pool.
@@ -186,19 +186,20 @@ impl BufferPool {
         bytes
     }
 
-    /// Takes the oldest entries of `buffer` that fit into `into` out of the pool, as a stream at
-    /// the start of `into`. `scratch` has room for all that the buffer holds.
+    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the pool as
+    /// a stream at the start of `into`. `scratch` has room for all that the buffer holds.
     ///
     /// # Errors
     /// `scratch` is too short (nothing changed), or the pool's memory is damaged.
     pub(super) fn take(
         &mut self,
         buffer: BufferId,
+        most: u32,
         into: &mut [u8],
         scratch: &mut [u8],
     ) -> Result<Taken, Damage> {
         let held = self.held(buffer);
-        if held.bytes <= into.len() {
+        if held.bytes <= into.len() && held.entries <= most {
             self.copy(buffer, into);
             self.clear(buffer);
             return Ok(held);
@@ -207,7 +208,7 @@ impl BufferPool {
         if all < held.bytes {
             return Err("there is no room to divide a fragment of the pool");
         }
-        let (taken, mut rest) = divide(self.form, &scratch[..all], into)?;
+        let (taken, mut rest) = divide(self.form, &scratch[..all], most, into)?;
         self.clear(buffer);
         while let Some((entry, _)) = rest.next()? {
             // The cells that were the buffer's own are free; the rest needs no more than they are.
@@ -276,14 +277,7 @@ impl BufferPool {
 
     /// Makes sure that `buffer` has a slot.
     fn grow(&mut self, buffer: BufferId) {
-        let slots = buffer.0 as usize + 1;
-        if slots > self.slots.len() {
-            // One at a time would copy the table for each new buffer; doubling would waste half.
-            if slots > self.slots.capacity() {
-                self.slots.reserve_exact(slots - self.slots.len() + slots / 8 + 8);
-            }
-            self.slots.resize(slots, EMPTY);
-        }
+        self.slots.grow(buffer.0 as usize + 1, EMPTY);
     }
 
     fn class(&self, entries: u32) -> usize {
@@ -321,11 +315,12 @@ impl BufferPool {
     }
 }
 
-/// Writes the oldest entries of `stream` that fit into `into`; returns how much that is, and a
+/// Writes the oldest entries of `stream`, `most` at most, that fit into `into`; returns how much that is, and a
 /// reader of the others.
 fn divide<'s>(
     form: Form,
     stream: &'s [u8],
+    most: u32,
     into: &mut [u8],
 ) -> Result<(Taken, super::stream::Reader<'s>), Damage> {
     let mut writer = Writer::new(form, into);
@@ -333,7 +328,7 @@ fn divide<'s>(
     loop {
         let rest = reader.clone();
         match reader.next()? {
-            Some((entry, _)) if writer.push(&entry) => {}
+            Some((entry, _)) if writer.entries() < most && writer.push(&entry) => {}
             _ => {
                 let taken = Taken { bytes: writer.bytes(), entries: writer.entries() };
                 return Ok((taken, rest));

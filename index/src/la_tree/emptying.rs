@@ -72,6 +72,7 @@ impl Sorter {
         }
     }
 
+    #[cfg(test)]
     /// Bytes of the memory budget that it takes.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.bytes.len() + self.places.capacity() * 4) as u64
@@ -83,6 +84,7 @@ impl Sorter {
         self.places.clear();
     }
 
+    #[cfg(test)]
     /// Entries that are loaded; after sorting, those that are newest for their key.
     pub(super) fn len(&self) -> usize {
         self.places.len()
@@ -95,24 +97,20 @@ impl Sorter {
         self.bytes.get_mut(first..self.first)
     }
 
-    /// Loads the stream that was put into the [`room`](Sorter::room) for `bytes` bytes, except for
-    /// its last `skip` entries, which are of Y.
+    /// Loads the stream that was put into the [`room`](Sorter::room) for `bytes` bytes.
     ///
     /// # Errors
     /// The stream is damaged, or there are more entries than room for them; nothing changed.
-    pub(super) fn load(&mut self, bytes: usize, skip: usize) -> Result<usize, Damage> {
+    pub(super) fn load(&mut self, bytes: usize) -> Result<usize, Damage> {
         const FULL: Damage = "a buffer has more entries than its record says";
         let first = self.first.checked_sub(bytes).ok_or(FULL)?;
         let before = self.places.len();
-        let loaded = self.load_from(first);
-        let entries = self.places.len() - before;
-        if loaded.is_err() || skip > entries {
+        if let Err(damage) = self.load_from(first) {
             self.places.truncate(before);
-            return Err(loaded.err().unwrap_or("a batch has more entries than its buffer"));
+            return Err(damage);
         }
-        self.places.truncate(before + entries - skip);
         self.first = first;
-        Ok(entries - skip)
+        Ok(self.places.len() - before)
     }
 
     fn load_from(&mut self, first: usize) -> Result<(), Damage> {

@@ -1,16 +1,10 @@
 //! Bytes on flash: pages of nodes, pages of fragments (section 4.3).
 //!
-//! A page holds nodes or fragments, never both. Its header stands in the spare area, or, where the
-//! chip has none for it, in the page's first 16 bytes: a page of 512 bytes then holds three nodes
-//! of 128 bytes instead of four.
+//! A page holds nodes or fragments, never both. Its header is the page log's tag, in the spare area,
+//! or, where the chip has none for it, in the page's first 16 bytes: a page of 512 bytes then holds
+//! three nodes of 128 bytes instead of four.
 //!
 //! ```text
-//!  header   0        4      5      6      8                16
-//!           +--------+------+------+------+-----------------+
-//!           | check- | kind | 0    | parts| sequence        |
-//!           | sum u32| u8   |      | u16  | u64             |
-//!           +--------+------+------+------+-----------------+
-//!
 //!  nodes    | node | node | node | node |      each as `store::node` writes it, 8 bytes of header
 //!
 //!  fragment 0        4        8        10       12
@@ -57,13 +51,19 @@ impl PageShape {
     /// Pages of `geometry` with nodes of `node_bytes` bytes; `None` if not one node fits a page, or
     /// nodes can't have that size.
     pub(super) fn new(geometry: &Geometry, node_bytes: u32) -> Option<Self> {
-        let has_spare = geometry.spare_bytes() >= PAGE_HEADER_BYTES;
-        let first = if has_spare { 0 } else { PAGE_HEADER_BYTES };
+        let first = geometry.page_bytes() - Self::room_of(geometry);
         let shape = PageShape { page_bytes: geometry.page_bytes(), first, node_bytes };
         let possible = (NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&node_bytes);
         (possible && node_bytes <= shape.room()).then_some(shape)
     }
 
+    /// Bytes of a page of `geometry` that nodes or fragments may fill.
+    pub(super) fn room_of(geometry: &Geometry) -> u32 {
+        let has_spare = geometry.spare_bytes() >= PAGE_HEADER_BYTES;
+        geometry.page_bytes() - if has_spare { 0 } else { PAGE_HEADER_BYTES }
+    }
+
+    #[cfg(test)]
     /// Where the header does not fit the spare area, it takes the page's first bytes.
     pub(super) const fn header_in_page(&self) -> bool {
         self.first > 0
@@ -94,6 +94,7 @@ impl PageShape {
         self.room() + PAGE_HEADER_BYTES
     }
 
+    #[cfg(test)]
     /// The most bytes that a fragment has, its header included.
     pub(super) fn fragment_bytes_most(&self) -> usize {
         (self.room() as usize).min(usize::from(u16::MAX))
@@ -143,7 +144,10 @@ pub(super) fn node_bytes(fanout: u32, shape: EntryShape, room: u32) -> u32 {
         _ => VARIABLE_ENTRY_BYTES,
     };
     let four_entries = HEADER_BYTES as u32 + entry.saturating_mul(4);
-    let least = NODE_BYTES_LEAST.max(four_entries);
+    let is_fixed = matches!((shape.key, shape.value), (Width::Fixed(_), Width::Fixed(_)));
+    // An entry of variable length may have a quarter of half a page.
+    let half = if is_fixed { 0 } else { room / 2 };
+    let least = NODE_BYTES_LEAST.max(four_entries).max(half);
     fanout.saturating_mul(entry).max(least).min(room.min(NODE_BYTES_MOST))
 }
 
@@ -268,61 +272,6 @@ pub(super) fn open_fragment(
 
 fn fragment_checksum(owner: Owner, link: Link, rest: &[u8]) -> u32 {
     device::checksum(&[&owner.0.to_le_bytes(), &Link::encode(Some(link)), rest])
-}
-
-/// What a page holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PageKind {
-    Nodes,
-    Fragments,
-}
-
-/// The header of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PageHeader {
-    pub(super) kind: PageKind,
-    /// Nodes or fragments in the page.
-    pub(super) parts: u16,
-    /// The page's number in the order of writing.
-    pub(super) sequence: u64,
-}
-
-impl PageHeader {
-    /// Its bytes for `page`.
-    pub(super) fn encode(&self, page: Page) -> [u8; PAGE_HEADER_BYTES as usize] {
-        let mut bytes = [0; PAGE_HEADER_BYTES as usize];
-        bytes[4] = match self.kind {
-            PageKind::Nodes => 1,
-            PageKind::Fragments => 2,
-        };
-        bytes[6..8].copy_from_slice(&self.parts.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.sequence.to_le_bytes());
-        let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[4..]]);
-        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    /// Reads the header of `page`.
-    ///
-    /// # Errors
-    /// It is none, or that of another page.
-    pub(super) fn decode(
-        page: Page,
-        bytes: [u8; PAGE_HEADER_BYTES as usize],
-    ) -> Result<Self, Damage> {
-        let [c0, c1, c2, c3, kind, zero, p0, p1, sequence @ ..] = bytes;
-        let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[4..]]);
-        if u32::from_le_bytes([c0, c1, c2, c3]) != checksum {
-            return Err("a page's header has another checksum than its bytes and address give");
-        }
-        let kind = match (kind, zero) {
-            (1, 0) => PageKind::Nodes,
-            (2, 0) => PageKind::Fragments,
-            _ => return Err("a page is neither one of nodes nor one of fragments"),
-        };
-        let parts = u16::from_le_bytes([p0, p1]);
-        Ok(PageHeader { kind, parts, sequence: u64::from_le_bytes(sequence) })
-    }
 }
 
 #[cfg(test)]

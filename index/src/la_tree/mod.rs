@@ -4,9 +4,11 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! These are the parts that need no device: the policy, the cost model that it decides by, the
-//! bytes on flash, the buffer pool in memory, and the order in which a buffer is emptied. The tree
-//! puts them together over the page log; `docs/fidelity/la-tree.md` says how far that is.
+//! One `put`, from top to bottom: it is appended to the root's buffer ([`buffers`]), which holds
+//! entries in memory until the pool is full. When a buffer is too large, or a lookup finds that it
+//! should have been emptied before, it is emptied ([`subtree`]): sorted, and handed to the buffers
+//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge ([`shrinking`]).
+//! Nodes are small, never stay where they were, and are found by a table ([`nodes`]).
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
@@ -19,19 +21,463 @@
 //!   K - 1, 2K - 1 and so on, and the root always. Only the top subtree may have fewer levels.
 //! - Sizes are bytes, not entries, because keys and values may vary in length.
 //! - A delete in a buffer carries its key only.
+//!
+//! # Invariants
+//! - Of two entries for a key, the one in the higher buffer is newer; in one buffer the later one.
+//! - The first key of an inner node is exactly the separator that its parent has for it; on the
+//!   left edge that is the lowest key there is.
+//! - After an error while something was changed, nothing more is read or changed: entries may have
+//!   been on their way from one buffer to another.
 
 pub mod policy;
 
-// The tree over the page log calls what is below; until it does, tests are the only caller.
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
+mod admission;
 mod buffer_pool;
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
+mod buffers;
+mod cache;
+mod check;
 mod cost;
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
+mod descent;
 mod emptying;
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
+mod growth;
 mod layout;
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
+mod load;
+mod nodes;
+mod plan;
+mod reclaim;
+mod scan;
+mod settle;
+mod shrinking;
 mod stream;
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree over the page log comes next"))]
+mod subtree;
 mod table;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use device::{Cause, Medium, Meter, Nand};
+use store::{Durability, PageLog, Recovery, Update};
+
+use crate::registry::{Entry, Options};
+use crate::{
+    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
+    read_piece,
+};
+use buffers::Buffers;
+use cost::{Estimator, TreeShape, UnitCosts};
+use descent::{Bounds, Path};
+use emptying::Sorter;
+use layout::NodeId;
+use nodes::{Nodes, damaged};
+use plan::{Choices, Plan};
+use policy::{Buffering, Decision};
+use reclaim::Generation;
+use stream::{Form, Pending};
+use subtree::{Flight, Top};
+use table::BufferRecord;
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "the lazy-adaptive tree: updates wait in buffers on flash, at every K-th level",
+    paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
+    nand: true,
+    sectors: false,
+    parameters: plan::PARAMETERS,
+    create,
+    open,
+    least_memory: plan::least_memory,
+    predict: plan::predict,
+};
+
+const NAME: &str = "la-tree";
+
+/// What happened, for estimates and reports.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    /// Nodes changed or made by splits, merges and redistributions.
+    rebalanced: u64,
+    /// Buffers that were emptied, and those of them that did not fit memory.
+    emptied: u64,
+    emptied_in_two: u64,
+    /// Buffers that were split and merged with their nodes, and merges that buffers stood against.
+    buffers_split: u64,
+    buffers_merged: u64,
+    merges_put_off: u64,
+    /// Generations of pages that were reclaimed.
+    reclaimed: u64,
+}
+
+/// The tree.
+pub(crate) struct LaTree<'d> {
+    log: PageLog<'d>,
+    plan: Plan,
+    nodes: Nodes,
+    buffers: Buffers,
+    sorter: Sorter,
+    /// The most bytes that the sorter takes.
+    sorter_bytes: u32,
+    policy: policy::Policy,
+    estimator: Estimator,
+    levels_a_buffer: u8,
+    root: NodeId,
+    /// Nodes from the root to a leaf; the root's level plus one.
+    height: u8,
+    /// Leaves, and entries in them.
+    leaves: u64,
+    entries: u64,
+    path: Path,
+    /// Of the node where the last descent ended.
+    bounds: Bounds,
+    top: Top,
+    flight: Flight,
+    separator: Vec<u8>,
+    previous: Vec<u8>,
+    generation: Generation,
+    /// Blocks that named checkpoints keep.
+    pinned_blocks: u32,
+    counters: Counters,
+    /// True from the first change after a checkpoint on: only then do lookups change anything.
+    is_open: bool,
+    whole: bool,
+}
+
+fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let chip = nand(medium)?;
+    let geometry = chip.geometry();
+    let choices = plan::choices(options, geometry)?;
+    let plan = Plan::new(options, options.shape, choices, geometry)?;
+    let log = PageLog::create(chip, &options.page_log(false))?;
+    let mut tree = LaTree::over(log, plan)?;
+    tree.plant()?;
+    tree.check_chip()?;
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let chip = nand(medium)?;
+    let geometry = chip.geometry();
+    let (log, record) = PageLog::open(chip)?;
+    let (shape, choices, memory) = settle::describe(&record)?;
+    let durability = Some(log.durability());
+    let options = Options { durability, ..options.clone() };
+    if options.memory_bytes < memory {
+        let have = options.memory_bytes;
+        return Err(store::Error::LittleMemory { have, need: memory }.into());
+    }
+    let plan = Plan::new(&options, shape, choices, geometry)?;
+    let mut tree = LaTree::over(log, plan)?;
+    tree.restore(&record)?;
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+fn nand(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
+    match medium {
+        Medium::Nand(chip) => Ok(chip),
+        Medium::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
+    }
+}
+
+impl<'d> LaTree<'d> {
+    fn over(log: PageLog<'d>, plan: Plan) -> Result<Self> {
+        let form = Form::new(plan.shape);
+        let what = "they can't hold four entries";
+        let bytes = plan.pages.node_bytes();
+        let nodes = Nodes::new(plan.shape, plan.pages, plan.frames, plan.chunks);
+        let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
+        let what = "the chip has more places for such nodes than can be numbered";
+        plan.pages.places(log.geometry().pages()).ok_or(store::Error::NodeSize { bytes, what })?;
+        let units = match log.costs() {
+            Some(costs) if costs.read.time.at(1, 1) > 0 => UnitCosts::on_nand(costs, &plan.pages),
+            _ => UnitCosts::usual(&plan.pages),
+        };
+        let most = plan.sizes.entry_most;
+        Ok(LaTree {
+            log,
+            nodes,
+            buffers: Buffers::new(form, plan.pages, &plan.sizes),
+            sorter: Sorter::new(form, plan.sorter_bytes, plan.sorter_entries),
+            sorter_bytes: plan.sorter_bytes,
+            policy: plan.policy,
+            estimator: Estimator::new(units, plan.basis),
+            levels_a_buffer: plan.levels_a_buffer,
+            root: NodeId(0),
+            height: 1,
+            leaves: 0,
+            entries: 0,
+            path: Path::new(),
+            bounds: Bounds::with_capacity(most),
+            top: Top::new(most),
+            flight: Flight::new(most, most),
+            separator: Vec::with_capacity(most),
+            previous: Vec::with_capacity(most),
+            generation: Generation::default(),
+            pinned_blocks: 0,
+            counters: Counters::default(),
+            is_open: false,
+            whole: true,
+            plan,
+        })
+    }
+
+    /// Makes the root of an empty tree.
+    fn plant(&mut self) -> Result<()> {
+        self.root = self.nodes.create(&mut self.log, true, 0)?;
+        let owner = self.buffers.owner(&self.log)?;
+        if let Some(number) = self.root.buffer() {
+            self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
+        }
+        self.leaves = 1;
+        self.is_open = true;
+        Ok(())
+    }
+
+    /// Refuses to go on after a change that was broken off.
+    fn check_whole(&self) -> Result<()> {
+        if self.whole {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            what: "a change of the tree was broken off by an error: open the index again",
+        })
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        match self.plan.shape.key {
+            store::Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
+                Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
+            }
+            store::Width::Variable => {
+                let limit = self.nodes.inner.entry_bytes_most().min(self.plan.entry_most);
+                let limit = limit.saturating_sub(usize::from(nodes::CHILD_BYTES));
+                if key.len() > limit {
+                    let (found, limit) = (key.len() as u64, limit as u64);
+                    return Err(Error::KeyTooLong { found, limit });
+                }
+                Ok(())
+            }
+            store::Width::Fixed(_) => Ok(()),
+        }
+    }
+
+    fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
+        self.check_key(key)?;
+        match self.plan.shape.value {
+            store::Width::Fixed(bytes) if value_bytes != usize::from(bytes) => {
+                Err(Error::ValueLength { expected: u64::from(bytes), found: value_bytes as u64 })
+            }
+            _ => entry_size(key.len() + value_bytes, self.plan.entry_most),
+        }
+    }
+
+    /// Puts `value`, or the delete of `key`, into the root's buffer.
+    fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if self.plan.buffering == Buffering::None {
+            self.take_single(key, value);
+            self.distribute_to_leaves(Cause::Update)?;
+            return self.lower_root(Cause::Update);
+        }
+        let number =
+            self.root.buffer().ok_or(damaged(device::Page(0), "the root has no buffer"))?;
+        self.buffers.append(&mut self.log, number, &Pending { key, value }, Cause::Flush)?;
+        let policy = self.policy;
+        if let Some(record) = self.buffers.record_mut(number) {
+            let bytes = u64::from(record.bytes);
+            if policy.at_update(&mut record.registers, bytes) == Decision::Empty {
+                self.buffers.list(number);
+                self.empty_listed(Cause::Flush)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks ADAPT about a lookup that is to scan buffer `number`; true if it is to be emptied
+    /// before.
+    fn is_to_be_emptied(&mut self, number: u32) -> bool {
+        self.estimator.rates.packed = self.buffers.packed;
+        let tree = TreeShape {
+            height: u32::from(self.height),
+            fanout: self.nodes.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
+        };
+        let estimate = self.estimator.estimate(&self.buffers.subtree(number), tree);
+        let (policy, may_empty) = (self.policy, self.is_open && self.has_space_to_empty());
+        self.buffers.record_mut(number).is_some_and(|record| {
+            record.entries > 0
+                && policy.at_lookup(&mut record.registers, estimate) == Decision::Empty
+                && may_empty
+        })
+    }
+
+    /// Empties buffer `number` because of a lookup.
+    fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
+        self.whole = false;
+        self.buffers.list(number);
+        self.empty_listed(Cause::Flush)?;
+        self.whole = true;
+        Ok(())
+    }
+
+    /// Figure 2(c): through all buffers of the way, from the root down.
+    fn find(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        // Buffers at this level and above were searched.
+        let mut searched = self.height;
+        'again: loop {
+            let (mut level, mut id) = (self.height - 1, self.root);
+            loop {
+                if let Some(number) = id.buffer().filter(|_| level < searched) {
+                    searched = level;
+                    if self.is_to_be_emptied(number) {
+                        self.empty_for_lookup(number)?;
+                        continue 'again;
+                    }
+                    let read = &mut |entry: &Pending<'_>| {
+                        entry.value.map(|value| read_piece(value, offset, into))
+                    };
+                    if let Some(found) = self.buffers.find(&mut self.log, number, key, read)? {
+                        return Ok(found);
+                    }
+                }
+                let codec = self.nodes.at(level);
+                let node = self.nodes.node(&mut self.log, id, level, Cause::Lookup)?;
+                let place = codec.search(node, key);
+                if level == 0 {
+                    let value = place.ok().map(|place| codec.value(node, place));
+                    return Ok(value.map(|value| read_piece(value.bytes(), offset, into)));
+                }
+                let place = place.unwrap_or_else(|place| place.saturating_sub(1));
+                id = self.child(id, level, place, Cause::Lookup)?;
+                level -= 1;
+            }
+        }
+    }
+}
+
+impl Lookup for LaTree<'_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.check_key(key)?;
+        self.check_whole()?;
+        self.find(key, offset, into)
+    }
+
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        self.check_whole()?;
+        Ok(Box::new(scan::Scan::new(self, range)?))
+    }
+
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        self.check_whole()?;
+        check::check(self, finding)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let tables = self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes();
+        let memory = store::Memory {
+            cache: self.nodes.cache.memory_bytes(),
+            buffers: self.plan.fixed_bytes
+                + self.buffers.pool.memory_bytes()
+                + self.log.buffer_bytes(),
+            tables,
+            ftl: 0,
+        };
+        let nodes = self.nodes.count().div_ceil(u64::from(self.plan.pages.nodes_per_page()));
+        Statistics {
+            height: u32::from(self.height),
+            live_pages: nodes + self.fragment_pages() + self.chunk_pages(),
+            memory,
+            memory_peak: memory.cache + memory.buffers + memory.tables,
+        }
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.log.meter()
+    }
+}
+
+impl Tree for LaTree<'_> {
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.check_whole()?;
+        for update in batch {
+            match update {
+                Update::Put { key, value } => self.check_entry(key, value.len())?,
+                Update::Delete { key } => self.check_key(key)?,
+                Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+            }
+        }
+        self.admit_room(batch)
+    }
+
+    fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        self.check_whole()?;
+        self.is_open = true;
+        self.whole = false;
+        self.reclaim_if_due()?;
+        match update {
+            Update::Put { key, value } => self.change(key, Some(value))?,
+            Update::Delete { key } => self.change(key, None)?,
+            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+        }
+        self.whole = true;
+        Ok(())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
+        self.check_whole()?;
+        self.is_open = true;
+        self.load_sorted(sorted, fill_percent)
+    }
+
+    fn maintain(&mut self, pages: u32) -> Result<bool> {
+        self.check_whole()?;
+        self.whole = false;
+        let more = self.maintain_pages(pages)?;
+        self.whole = true;
+        Ok(more)
+    }
+
+    fn settle(&mut self) -> Result<Vec<u8>> {
+        self.check_whole()?;
+        self.write_state()
+    }
+
+    fn restore(&mut self, root: &[u8]) -> Result<()> {
+        self.read_state(root)
+    }
+
+    fn keep_named(&mut self) -> Result<()> {
+        self.pin_named()
+    }
+
+    fn entry_bytes_most(&self) -> usize {
+        self.plan.entry_most
+    }
+
+    fn pages_changed(&self, _batch: &[Update<'_>]) -> u32 {
+        // What was reclaimed is erased by the next checkpoint, which is due then.
+        if self.generation.is_waiting { u32::MAX } else { 0 }
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        &self.log
+    }
+
+    fn recovery_mut(&mut self) -> &mut dyn Recovery {
+        &mut self.log
+    }
+}
+
+impl LaTree<'_> {
+    /// True if the log keeps what the last checkpoint needs.
+    fn is_durable(&self) -> bool {
+        self.log.durability() != Durability::None
+    }
+
+    /// The choices that are stored with the tree.
+    const fn choices(&self) -> Choices {
+        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+    }
+}

@@ -90,6 +90,7 @@ impl NodeTable {
         true
     }
 
+    #[cfg(test)]
     /// True if a node has this number.
     pub(super) fn contains(&self, id: NodeId) -> bool {
         self.value(id.0).is_some_and(|value| value & FREE == 0)
@@ -113,46 +114,44 @@ impl NodeTable {
         }
     }
 
-    /// Appends the table to `into`: the high water, then a place, or a mark, for each number.
-    pub(super) fn encode(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(&self.high_water.to_le_bytes());
-        for number in 0..self.high_water {
-            let value = self.value(number).unwrap_or(FREE);
-            let stored = if value & FREE == 0 { value } else { FREE };
-            into.extend_from_slice(&stored.to_le_bytes());
+    /// What is stored of `number`: its node's place, or that it has none.
+    pub(super) fn stored(&self, number: u32) -> u32 {
+        match self.value(number) {
+            Some(value) if value < UNWRITTEN => value,
+            _ => FREE,
         }
     }
 
-    /// Reads a table whose places are below `places`; also returns what follows it.
+    /// A table of which `numbers` were handed out, to be filled with what was
+    /// [`stored`](NodeTable::stored) of each.
     ///
     /// # Errors
-    /// It is cut off, or names a place that does not exist, or a node that was never written: a
-    /// checkpoint writes all of them.
-    pub(super) fn decode(bytes: &[u8], places: u32) -> Result<(Self, &[u8]), Damage> {
-        const SHORT: Damage = "the node table is cut off";
-        let (high_water, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
-        let high_water = u32::from_le_bytes(*high_water);
-        let length = (high_water as usize).checked_mul(4).ok_or(SHORT)?;
-        let (stored, rest) = rest.split_at_checked(length).ok_or(SHORT)?;
-        if high_water >= NO_NUMBER {
+    /// There can't be so many.
+    pub(super) fn with_numbers(numbers: u32) -> Result<Self, Damage> {
+        if numbers >= NO_NUMBER {
             return Err("the node table has more nodes than there can be");
         }
         let mut table = NodeTable::new();
-        for (number, value) in stored.chunks_exact(4).enumerate() {
-            let value = value.first_chunk().map_or(FREE, |value| u32::from_le_bytes(*value));
-            let id = table.allocate().ok_or(SHORT)?;
-            debug_assert_eq!(id.0 as usize, number, "nothing was released yet");
-            let is_known = value < places && table.move_to(id, Place(value));
-            if !is_known && value != FREE {
-                return Err("the node table names a place that does not exist");
-            }
+        for _ in 0..numbers {
+            table.allocate();
         }
-        table.release_unwritten();
-        Ok((table, rest))
+        Ok(table)
+    }
+
+    /// Notes what was stored of `number`, with places below `places`.
+    ///
+    /// # Errors
+    /// It is a place that does not exist.
+    pub(super) fn fill(&mut self, number: u32, stored: u32, places: u32) -> Result<(), Damage> {
+        let is_known = stored < places && self.move_to(NodeId(number), Place(stored));
+        if !is_known && stored != FREE {
+            return Err("the node table names a place that does not exist");
+        }
+        Ok(())
     }
 
     /// Releases the numbers that no place was noted for, so that the lowest is handed out first.
-    fn release_unwritten(&mut self) {
+    pub(super) fn release_unwritten(&mut self) {
         for number in (0..self.high_water).rev() {
             let id = NodeId(number);
             if self.place(id).is_none() {
@@ -181,7 +180,7 @@ pub(super) struct BufferRecord {
     pub(super) owner: Owner,
     /// The newest fragment on flash.
     pub(super) newest: Option<Link>,
-    /// The newest fragment when the last batch began to come: what is below is X, the rest Y.
+    /// The newest fragment without an entry of the last batch Y: it and those before it are X.
     pub(super) below_batch: Option<Link>,
     /// Fragments on flash.
     pub(super) fragments: u32,
@@ -189,7 +188,7 @@ pub(super) struct BufferRecord {
     pub(super) stored_bytes: u32,
     /// B: entries in the buffer, those in the pool included.
     pub(super) entries: u32,
-    /// Bytes of them.
+    /// Bytes of them, with one more an entry: so much room they take at most as streams.
     pub(super) bytes: u32,
     /// Entries of the last batch from above: Y.
     pub(super) batch: u32,
@@ -199,6 +198,11 @@ pub(super) struct BufferRecord {
     pub(super) nodes: u32,
     /// L: leaves among them.
     pub(super) leaves: u32,
+    /// True if the fragments are also another buffer's, whose node was split from this one's: what
+    /// of them lies outside of the node's keys is the other's.
+    pub(super) shared: bool,
+    /// True if it changed since it was stored.
+    pub(super) is_dirty: bool,
     /// What ADAPT remembers; not stored, for a checkpoint may begin anew.
     pub(super) registers: Registers,
 }
@@ -221,6 +225,8 @@ impl BufferRecord {
             batch_ascends: true,
             nodes,
             leaves,
+            shared: false,
+            is_dirty: false,
             registers: Registers::new(),
         }
     }
@@ -242,7 +248,7 @@ impl BufferRecord {
         ] {
             into.extend_from_slice(&number.to_le_bytes());
         }
-        into.push(u8::from(self.batch_ascends));
+        into.push(u8::from(self.batch_ascends) | u8::from(self.shared) << 1);
     }
 
     /// Reads a record; also returns what follows it. Where its links lead is not checked.
@@ -258,7 +264,7 @@ impl BufferRecord {
         for (number, stored) in numbers.iter_mut().zip(stored.chunks_exact(4)) {
             *number = stored.first_chunk().map_or(0, |stored| u32::from_le_bytes(*stored));
         }
-        let (ascends, rest) = rest.split_first().ok_or(SHORT)?;
+        let (flags, rest) = rest.split_first().ok_or(SHORT)?;
         let [owner, fragments, stored_bytes, entries, bytes, batch, nodes, leaves] = numbers;
         let record = BufferRecord {
             newest: Link::decode(*newest)?,
@@ -268,10 +274,11 @@ impl BufferRecord {
             entries,
             bytes,
             batch,
-            batch_ascends: *ascends == 1,
+            batch_ascends: flags & 1 != 0,
+            shared: flags & 2 != 0,
             ..BufferRecord::new(Owner(owner), nodes, leaves)
         };
-        if *ascends > 1 || !record.is_consistent() {
+        if *flags > 3 || !record.is_consistent() {
             return Err("the record of a buffer contradicts itself");
         }
         Ok((record, rest))
@@ -281,10 +288,63 @@ impl BufferRecord {
         self.newest.is_some() == (self.fragments > 0)
             && (self.fragments == 0) == (self.stored_bytes == 0)
             && (self.newest.is_some() || self.below_batch.is_none())
+            && (self.newest.is_some() || !self.shared)
             && self.batch <= self.entries
             && self.entries <= self.bytes
             && self.nodes > 0
             && self.leaves <= self.nodes
+    }
+}
+
+/// A table that grows without ever existing twice.
+#[derive(Clone, Debug)]
+pub(super) struct Chunked<T> {
+    chunks: Vec<Box<[T]>>,
+    length: usize,
+}
+
+impl<T: Copy> Chunked<T> {
+    /// Items that the table grows by.
+    const ITEMS: usize = 64;
+
+    pub(super) const fn new() -> Self {
+        Chunked { chunks: Vec::new(), length: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Bytes of memory that the table takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let items = self.chunks.len() * Self::ITEMS * size_of::<T>();
+        (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&T> {
+        self.chunks.get(at / Self::ITEMS)?.get(at % Self::ITEMS)
+    }
+
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.chunks.get_mut(at / Self::ITEMS)?.get_mut(at % Self::ITEMS)
+    }
+
+    /// Makes the table at least `length` items long; further items are `item`.
+    pub(super) fn grow(&mut self, length: usize, item: T) {
+        while self.chunks.len() * Self::ITEMS < length {
+            self.chunks.push(vec![item; Self::ITEMS].into_boxed_slice());
+        }
+        self.length = self.length.max(length);
+    }
+
+    /// Forgets all items.
+    pub(super) fn clear(&mut self) {
+        self.chunks.clear();
+        self.length = 0;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().take(self.length)
     }
 }
 

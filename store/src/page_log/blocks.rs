@@ -162,8 +162,9 @@ impl Blocks {
         self.table.iter_mut().filter(of_tree).for_each(|entry| *entry |= OLD);
     }
 
-    pub(super) fn set_old(&mut self, block: Block) {
-        self.change(block, |entry| if entry & (USED | OWN) == USED { entry | OLD } else { entry });
+    pub(super) fn set_old(&mut self, block: Block, is_old: bool) {
+        let old = if is_old && self.is_of_tree(block) { OLD } else { 0 };
+        self.change(block, |entry| entry & !OLD | old);
     }
 
     pub(super) fn is_bad(&self, block: Block) -> bool {

@@ -41,7 +41,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use device::{Block, Cause, Geometry, Meter, Nand, Page};
+use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
 
 use crate::Result;
 use blocks::Blocks;
@@ -95,6 +95,12 @@ impl<'d> PageLog<'d> {
     #[must_use]
     pub fn meter(&self) -> Option<&Meter> {
         self.nand.meter()
+    }
+
+    /// What the chip's operations cost, if that is known.
+    #[must_use]
+    pub fn costs(&self) -> Option<&NandCosts> {
+        self.nand.costs()
     }
 
     /// Where the content of a page begins: behind the tag, unless that stands in the spare area.
@@ -269,8 +275,8 @@ impl<'d> PageLog<'d> {
         }
     }
 
-    /// Makes every used block old whose first page was programmed before the page of `sequence`:
-    /// what [`PageLog::begin_generation`] did at that time.
+    /// Makes every used block old whose first page was programmed before the page of `sequence`, and
+    /// no other: what [`PageLog::begin_generation`] did at that time.
     ///
     /// # Errors
     /// The chip failed.
@@ -279,9 +285,8 @@ impl<'d> PageLog<'d> {
             if !self.blocks.is_of_tree(block) {
                 continue;
             }
-            if self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence) {
-                self.blocks.set_old(block);
-            }
+            let is_old = self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence);
+            self.blocks.set_old(block, is_old);
         }
         Ok(())
     }

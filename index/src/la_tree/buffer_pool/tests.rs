@@ -40,7 +40,7 @@ fn the_buffer_with_the_most_entries_leaves_first() {
     let mut bytes = [0; 512];
     for (buffer, entries) in [(6, 9), (3, 5), (0, 2)] {
         assert_eq!(pool.fullest(), Some(BufferId(buffer)));
-        let taken = pool.take(BufferId(buffer), &mut bytes, &mut []).unwrap();
+        let taken = pool.take(BufferId(buffer), u32::MAX, &mut bytes, &mut []).unwrap();
         assert_eq!(taken.entries, entries);
     }
     assert_eq!(pool.fullest(), None);
@@ -56,12 +56,12 @@ fn the_oldest_entries_leave_and_the_others_stay_in_order() {
     }
     let before = held(&pool, 1);
     let (mut page, mut scratch) = ([0; 100], vec![0; 8192]);
-    let taken = pool.take(BufferId(1), &mut page, &mut scratch).unwrap();
+    let taken = pool.take(BufferId(1), u32::MAX, &mut page, &mut scratch).unwrap();
     assert!(taken.bytes <= 100 && taken.bytes > 100 - 9, "{taken:?}");
     let left = taken.entries as usize;
     assert_eq!(stream(FORM, &page[..taken.bytes]), before[..left]);
     assert_eq!(held(&pool, 1), before[left..]);
-    assert!(pool.take(BufferId(1), &mut page, &mut [0; 8]).is_err());
+    assert!(pool.take(BufferId(1), u32::MAX, &mut page, &mut [0; 8]).is_err());
     assert_eq!(held(&pool, 1), before[left..], "a refusal changes nothing");
 }
 
@@ -96,7 +96,7 @@ fn play(seed: u64, memory_bytes: u64) -> u32 {
         let entries = model[&fullest].len();
         assert!(entries == most || entries >= 10, "seed {seed}: {entries} of {most}");
         let mut page = vec![0; 20 + below(100) as usize];
-        let taken = pool.take(BufferId(fullest), &mut page, &mut scratch).unwrap();
+        let taken = pool.take(BufferId(fullest), u32::MAX, &mut page, &mut scratch).unwrap();
         let left = model.get_mut(&fullest).unwrap();
         let gone: Vec<_> = left.drain(..taken.entries as usize).collect();
         assert_eq!(stream(FORM, &page[..taken.bytes]), gone, "seed {seed}");

@@ -20,9 +20,9 @@ fn encode(form: Form, entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-fn load(sorter: &mut Sorter, stream: &[u8], skip: usize) -> Result<usize, &'static str> {
+fn load(sorter: &mut Sorter, stream: &[u8]) -> Result<usize, &'static str> {
     sorter.room(stream.len()).unwrap().copy_from_slice(stream);
-    sorter.load(stream.len(), skip)
+    sorter.load(stream.len())
 }
 
 /// `count` updates of keys below `keys`, oldest first.
@@ -65,7 +65,7 @@ fn a_buffer_is_sorted_with_the_newest_entry_of_each_key() {
             let mut sorter = Sorter::new(form, 8192, 400);
             let memory = sorter.memory_bytes();
             for fragment in updates.chunks(37).rev() {
-                load(&mut sorter, &encode(form, fragment), 0).unwrap();
+                load(&mut sorter, &encode(form, fragment)).unwrap();
             }
             assert_eq!(sorter.len(), 300);
             sorter.sort(*order);
@@ -84,13 +84,9 @@ fn a_buffer_beyond_memory_is_merged_with_the_batch_that_came_last() {
         let x = updates(seed, 200, 150);
         let came = if seed % 2 == 0 { Order::Ascending } else { Order::Descending };
         let y = expected(&updates(seed + 1000, 500, 300), came);
-        // The last entries of X and the first of Y share a fragment.
-        let (shared_x, shared_y) = (&x[190..], &y[..10]);
-        let shared = [shared_x, shared_y].concat();
         let mut sorter = Sorter::new(form, 4096, 200);
-        assert_eq!(load(&mut sorter, &encode(form, &shared), 10), Ok(10));
-        for fragment in x[..190].chunks(50).rev() {
-            load(&mut sorter, &encode(form, fragment), 0).unwrap();
+        for fragment in x.chunks(50).rev() {
+            load(&mut sorter, &encode(form, fragment)).unwrap();
         }
         let order = came.reversed();
         sorter.sort(order);
@@ -124,11 +120,10 @@ fn streams_that_are_damaged_or_too_many_change_nothing() {
     let updates = updates(1, 20, 100);
     let stream = encode(form, &updates);
     let mut sorter = Sorter::new(form, 512, 30);
-    assert_eq!(load(&mut sorter, &stream, 0), Ok(20));
+    assert_eq!(load(&mut sorter, &stream), Ok(20));
     for _ in 0..2 {
-        assert!(load(&mut sorter, &stream[..stream.len() - 1], 0).is_err(), "cut off");
-        assert!(load(&mut sorter, &stream, 0).is_err(), "more entries than it has room for");
-        assert!(load(&mut sorter, &stream[..9], 3).is_err(), "more of Y than there are");
+        assert!(load(&mut sorter, &stream[..stream.len() - 1]).is_err(), "cut off");
+        assert!(load(&mut sorter, &stream).is_err(), "more entries than it has room for");
     }
     assert!(sorter.room(512).is_none());
     sorter.sort(Order::Ascending);

@@ -6,8 +6,8 @@ use store::node::Codec;
 use store::{EntryShape, Width};
 
 use super::{
-    FRAGMENT_HEADER_BYTES, Link, NodeId, Owner, PageHeader, PageKind, PageShape, Place, node_bytes,
-    open_fragment, seal_fragment, seal_node, verify_node,
+    FRAGMENT_HEADER_BYTES, Link, NodeId, Owner, PageShape, Place, node_bytes, open_fragment,
+    seal_fragment, seal_node, verify_node,
 };
 
 fn toshiba(spare: u32) -> Geometry {
@@ -147,20 +147,4 @@ fn links_to_where_no_fragment_can_be_are_refused() {
     assert_eq!(Link::decode(Link::encode(Some(good))), Ok(Some(good)));
     assert_eq!(Link::decode(Link::encode(None)), Ok(None));
     assert!(Link::decode([0xFF, 0xFF, 0xFF, 0xFF, 1, 0, 0, 0]).is_err());
-}
-
-#[test]
-fn a_page_header_in_another_page_or_with_other_bytes_is_refused() {
-    for kind in [PageKind::Nodes, PageKind::Fragments] {
-        let header = PageHeader { kind, parts: 4, sequence: 1 << 40 };
-        let mut bytes = header.encode(Page(8));
-        assert_eq!(PageHeader::decode(Page(8), bytes), Ok(header));
-        assert!(PageHeader::decode(Page(9), bytes).is_err());
-        for byte in 0..bytes.len() {
-            bytes[byte] ^= 1;
-            assert!(PageHeader::decode(Page(8), bytes).is_err(), "byte {byte}");
-            bytes[byte] ^= 1;
-        }
-    }
-    assert!(PageHeader::decode(Page(8), [0xFF; 16]).is_err(), "a page that was not programmed");
 }

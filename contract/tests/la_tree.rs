@@ -1,0 +1,187 @@
+//! The lazy-adaptive tree alone: the suite of `trees.rs`, small chips, settings, and power cuts.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::panic::catch_unwind;
+
+use device::{Geometry, Medium, NandCosts};
+use flashtree_contract::torture::{self, cells_of};
+use flashtree_contract::tree::{Model, Stand, cases, findings, run};
+use index::parameters::Settings;
+use index::registry::{Entry, MediumShape, Options};
+use index::{Durability, EntryShape, Error, Index, Update};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sim::SimulatedNand;
+
+fn entry() -> &'static Entry {
+    index::registry::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
+}
+
+#[test]
+fn la_tree_agrees_with_an_ordered_map_on_raw_flash() {
+    let cases: Vec<_> =
+        cases(entry()).into_iter().filter(|case| matches!(case.stand, Stand::Nand)).collect();
+    assert!(cases.len() >= 48, "{} cases", cases.len());
+    let mut failed = 0;
+    for case in &cases {
+        if catch_unwind(|| run(case)).is_err() {
+            println!("{} failed; play it again with\n  {}", case.name(), case.replay());
+            failed += 1;
+        }
+    }
+    assert_eq!(failed, 0, "of {} cases", cases.len());
+}
+
+/// A chip with a tree that is made with `given`.
+struct Ground {
+    chip: SimulatedNand,
+    options: Options,
+}
+
+impl Ground {
+    fn new(chip: Geometry, given: &[(&str, &str)], durability: Durability) -> Self {
+        let settings = Settings::parse("la-tree", entry().parameters, given.iter().copied());
+        let mut options = Options {
+            durability: Some(durability),
+            ..Options::new(EntryShape::fixed(4, 4), 0, settings.unwrap())
+        };
+        let least = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+        options.memory_bytes = least * 5 / 4;
+        Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
+    }
+
+    fn index(&mut self, is_new: bool) -> Box<dyn Index + '_> {
+        let make = if is_new { entry().create } else { entry().open };
+        make(Medium::Nand(Box::new(&mut self.chip)), &self.options).unwrap()
+    }
+}
+
+/// Random changes and lookups of keys below `keys`, compared with the model.
+fn play(
+    index: &mut dyn Index,
+    model: &mut Model,
+    random: &mut ChaCha8Rng,
+    (operations, keys, deletes): (u32, u32, u32),
+) -> u32 {
+    let mut refused = 0;
+    for _ in 0..operations {
+        let key = random.random_range(0..keys).wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec();
+        if random.random_range(0..100) < 30 {
+            model.compare_get(index, &key, 0);
+            continue;
+        }
+        let value = random.next_u32().to_be_bytes().to_vec();
+        let is_delete = random.random_range(0..100) < deletes;
+        let update = match is_delete {
+            true => Update::Delete { key: &key },
+            false => Update::Put { key: &key, value: &value },
+        };
+        match index.update(&[update]) {
+            Ok(()) if is_delete => drop(model.entries.remove(&key)),
+            Ok(()) => drop(model.entries.insert(key, value)),
+            Err(Error::Store(store::Error::Full { .. })) if !is_delete => refused += 1,
+            Err(error) => panic!("{update:?}: {error}"),
+        }
+    }
+    model.compare_all(index);
+    assert_eq!(findings(index), Vec::<String>::new());
+    refused
+}
+
+const SETTINGS: [&[(&str, &str)]; 7] = [
+    &[],
+    &[("levels", "1")],
+    &[("levels", "3")],
+    &[("buffer", "none")],
+    &[("buffer", "128")],
+    &[("buffer", "2048"), ("estimate", "printed")],
+    &[("rule", "inclusive"), ("levels", "4")],
+];
+
+/// Plays on a chip of `blocks` blocks in every setting and durability.
+fn play_all(blocks: u32, keys: u32, rounds: u32) -> u32 {
+    let mut refused = 0;
+    for (place, given) in SETTINGS.iter().enumerate() {
+        for (page, spare) in [(512, 16), (512, 0), (2048, 0)] {
+            let durability = Durability::ALL[(place + spare as usize / 8 + page as usize) % 4];
+            let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
+            println!("{given:?}, {durability}, {page} + {spare}");
+            let mut ground = Ground::new(chip, given, durability);
+            let mut random = ChaCha8Rng::seed_from_u64(place as u64);
+            let mut model = Model::default();
+            for round in 0..rounds {
+                let mut index = ground.index(round == 0);
+                let deletes = [10, 40, 80][round as usize % 3];
+                let work = (4000, keys, deletes);
+                refused += play(&mut *index, &mut model, &mut random, work);
+                index.close().unwrap();
+            }
+        }
+    }
+    refused
+}
+
+#[test]
+fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
+    assert_eq!(play_all(200, 2000, 3), 0, "there is room for all");
+}
+
+#[test]
+fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
+    assert!(play_all(70, 40_000, 4) > 0, "it never was full");
+}
+
+#[test]
+fn blocks_that_are_bad_or_refuse_programs_and_erases_lose_nothing() {
+    let mut refused = 0;
+    for (place, durability) in Durability::ALL.into_iter().enumerate() {
+        let chip = Geometry::new(512, 16, 240).unwrap().with_spare(16).unwrap();
+        let mut ground = Ground::new(chip, &[], durability);
+        ground.chip.arm(sim::FaultPlan {
+            refused_program: sim::Failure::with_rate(0.002),
+            refused_erase: sim::Failure::with_rate(0.01),
+            random_bad_blocks: 6,
+            ..sim::FaultPlan::seeded(place as u64)
+        });
+        let mut random = ChaCha8Rng::seed_from_u64(place as u64);
+        let mut model = Model::default();
+        for round in 0..3 {
+            let mut index = ground.index(round == 0);
+            play(&mut *index, &mut model, &mut random, (3000, 1500, 30));
+            index.close().unwrap();
+        }
+        refused += ground.chip.faults().total();
+    }
+    assert!(refused > 20, "{refused} faults");
+}
+
+/// Tortures the cells on raw flash with so many cuts, or as many as the environment says.
+#[test]
+fn la_tree_keeps_what_it_acknowledged_when_the_power_is_cut() {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+    let cuts = number("FLASHTREE_CUTS").unwrap_or(3_000);
+    let cells: Vec<_> = cells_of(entry())
+        .into_iter()
+        .filter(|cell| matches!(cell.stand, torture::Stand::Nand { .. }))
+        .collect();
+    assert!(cells.len() >= 72, "{} cells", cells.len());
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let seed = number("FLASHTREE_SEED").unwrap_or(1);
+    let rows = torture::torture(&torture::Plan { cells, cuts, seed, jobs }, &());
+    let mut all = torture::Witness::default();
+    rows.iter().for_each(|row| all += row.witness);
+    println!("{all}");
+    let failed: Vec<String> = rows
+        .iter()
+        .filter_map(|row| row.first.as_ref())
+        .map(|(id, failure)| format!("{failure}\n  {}", id.command()))
+        .collect();
+    assert!(failed.is_empty(), "{} cells failed\n{}", failed.len(), failed.join("\n"));
+    assert!(all.cuts >= cuts, "{all}");
+}

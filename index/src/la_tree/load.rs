@@ -1,0 +1,131 @@
+//! Loading sorted entries, from the leaves up.
+//!
+//! Only the right edge of the tree is touched: the last node of every level takes entries until it
+//! is filled, then a new one begins to its right.
+
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::node::{self, NodeKey};
+
+use super::LaTree;
+use super::descent::Toward;
+use super::growth::shorten;
+use super::nodes::damaged;
+use super::shrinking::QUARTER;
+use super::table::BufferRecord;
+use crate::{Cursor, Error, Result, Value};
+
+impl LaTree<'_> {
+    pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
+        let fill = fill.clamp(QUARTER, 100);
+        self.whole = false;
+        self.empty_all(Cause::Load)?;
+        if self.entries > 0 {
+            self.whole = true;
+            return Err(Error::NotEmpty);
+        }
+        // What is left of a tree that was emptied has separators that are in the way.
+        self.nodes.forget();
+        self.buffers.forget();
+        self.height = 1;
+        self.plant()?;
+        self.bounds.reset();
+        self.path.set(0, self.root, 0);
+        self.walk(0, 0, Toward::Last, Cause::Load)?;
+        let loaded = self.load_entries(sorted, fill);
+        self.whole = !matches!(&loaded, Err(Error::Store(store::Error::Device(_))));
+        loaded?;
+        Ok(self.entries)
+    }
+
+    fn load_entries(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
+        let mut previous: Vec<u8> = Vec::new();
+        let (mut key, mut whole) = (Vec::new(), Vec::new());
+        while let Some((next, value)) = sorted.next()? {
+            let bytes = value.len() as usize;
+            self.check_entry(next, bytes)?;
+            if self.entries > 0 && next <= previous.as_slice() {
+                return Err(Error::NotSorted { position: self.entries });
+            }
+            match value {
+                Value::Whole(value) => {
+                    self.append_entry(next, value, (&previous, fill))?;
+                    previous.clear();
+                    previous.extend_from_slice(next);
+                }
+                Value::Long(_) => {
+                    key.clear();
+                    key.extend_from_slice(next);
+                    whole.resize(bytes, 0);
+                    sorted.read_value(0, &mut whole)?;
+                    self.append_entry(&key, &whole, (&previous, fill))?;
+                    previous.clear();
+                    previous.extend_from_slice(&key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn append_entry(&mut self, key: &[u8], value: &[u8], last: (&[u8], u8)) -> Result<()> {
+        let (previous, fill) = last;
+        let leaf = self.path.at(0).id;
+        let codec = self.nodes.leaf;
+        let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Load)?;
+        let count = node::count(node);
+        let room = !codec.is_filled(node, fill);
+        if room && self.nodes.insert(&mut self.log, (leaf, 0), count, (key, value))? {
+            self.entries += 1;
+            return Ok(());
+        }
+        if !self.has_room_to_load() {
+            return Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into());
+        }
+        self.reclaim_if_due()?;
+        self.separator.clear();
+        self.separator.extend_from_slice(key);
+        let left = NodeKey { prefix: &[], suffix: previous };
+        shorten(&left, &mut self.separator, self.plan.shape.key);
+        self.begin_right(0, fill)?;
+        let leaf = self.path.at(0).id;
+        if !self.nodes.insert(&mut self.log, (leaf, 0), 0, (key, value))? {
+            return Err(damaged(Page(0), "an empty leaf has no room"));
+        }
+        self.entries += 1;
+        Ok(())
+    }
+
+    /// Begins a node to the right of the last one at `level`; `self.separator` separates them.
+    fn begin_right(&mut self, level: u8, fill: u8) -> Result<()> {
+        if level + 1 == self.height {
+            let separator = core::mem::take(&mut self.separator);
+            self.grow(Cause::Load)?;
+            self.separator = separator;
+        }
+        let parent = self.path.at(level + 1).id;
+        let inner = self.nodes.inner;
+        let node = self.nodes.node(&mut self.log, parent, level + 1, Cause::Load)?;
+        if inner.is_filled(node, fill) || !inner.has_room(node, &self.separator, 4) {
+            self.begin_right(level + 1, fill)?;
+        }
+        let parent = self.path.at(level + 1).id;
+        let node = self.nodes.node(&mut self.log, parent, level + 1, Cause::Load)?;
+        let place = node::count(node);
+        let is_buffered = self.has_buffers(level);
+        let right = self.nodes.create(&mut self.log, is_buffered, level)?;
+        self.adopt(parent, level + 1, place, right)?;
+        self.path.set(level + 1, parent, place);
+        self.path.set(level, right, 0);
+        self.leaves += u64::from(level == 0);
+        match right.buffer() {
+            Some(number) => {
+                let owner = self.buffers.owner(&self.log)?;
+                let leaves = u32::from(level == 0);
+                self.buffers.set_record(number, BufferRecord::new(owner, 1, leaves));
+                Ok(())
+            }
+            None => self.count_nodes(level, 1),
+        }
+    }
+}

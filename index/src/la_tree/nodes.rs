@@ -1,0 +1,623 @@
+//! Nodes: where they are found, read, changed, and written to flash.
+//!
+//! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
+//! nodes that is being filled, where it can still be found; when that page is full, it is programmed,
+//! and the node table says where its nodes stand (section 4.3).
+//!
+//! Invariant: the node that is valid is in the cache, or else in the page being filled, or else
+//! where the table says.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::node::{self, Codec};
+use store::{EntryShape, PageKind, PageLog, Width};
+
+use super::cache::NodeCache;
+use super::layout::{NodeId, PageShape, Place, seal_node, verify_node};
+use super::table::NodeTable;
+use crate::{Error, Result};
+
+/// Bytes of a child's number in an inner node.
+pub(super) const CHILD_BYTES: u16 = 4;
+
+/// The kind of pages of nodes.
+pub(super) const NODES: PageKind = PageKind::Tree(0);
+
+/// Marks the number of a node with a buffer.
+const BUFFERED: u32 = 0x8000_0000;
+
+impl NodeId {
+    /// The number of the node with the buffer numbered `number`.
+    pub(super) const fn of_buffer(number: u32) -> Self {
+        NodeId(number | BUFFERED)
+    }
+
+    /// The number of the node's buffer, if it has one.
+    #[inline]
+    pub(super) const fn buffer(self) -> Option<u32> {
+        if self.0 & BUFFERED == 0 { None } else { Some(self.0 & !BUFFERED) }
+    }
+}
+
+/// Damage in `page`.
+pub(super) fn damaged(page: Page, what: &'static str) -> Error {
+    store::Error::DamagedPage { page: store::LogicalPage(page.0), what }.into()
+}
+
+/// A table of numbers, and the pages where its chunks stand on flash.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) numbers: NodeTable,
+    /// The page of each chunk; `None` for one that changed since.
+    pub(super) chunks: Vec<Option<Page>>,
+    pub(super) chunk_numbers: u32,
+}
+
+impl Table {
+    fn new(chunk_numbers: u32) -> Self {
+        Table { numbers: NodeTable::new(), chunks: Vec::new(), chunk_numbers }
+    }
+
+    /// Notes that what is stored of `number` changed.
+    #[inline]
+    pub(super) fn changed(&mut self, number: u32) {
+        let chunk = (number / self.chunk_numbers.max(1)) as usize;
+        if chunk >= self.chunks.len() {
+            if chunk >= self.chunks.capacity() {
+                self.chunks.reserve_exact(chunk + 1 - self.chunks.len() + chunk / 8 + 8);
+            }
+            self.chunks.resize(chunk + 1, None);
+        }
+        self.chunks[chunk] = None;
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
+    }
+}
+
+/// The nodes of a tree.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    pub(super) shape: EntryShape,
+    pub(super) leaf: Codec,
+    pub(super) inner: Codec,
+    pub(super) pages: PageShape,
+    pub(super) cache: NodeCache,
+    /// Nodes without buffers, and those with.
+    pub(super) plain: Table,
+    pub(super) buffered: Table,
+    /// The page of nodes that is being filled, and the nodes in it.
+    page: Box<[u8]>,
+    waiting: Vec<NodeId>,
+    /// As long as a node.
+    pub(super) scratch: Box<[u8]>,
+    next: Vec<Page>,
+    /// Nodes that were read from flash, that left the cache changed, and that were programmed.
+    pub(super) read: u64,
+    pub(super) left: u64,
+    pub(super) programmed: u64,
+}
+
+impl Nodes {
+    /// Bytes of memory beside the cache and the tables.
+    pub(super) fn fixed_bytes(pages: &PageShape) -> u64 {
+        let waiting = u64::from(pages.nodes_per_page()) * size_of::<NodeId>() as u64;
+        u64::from(pages.first() + pages.room()) + waiting + u64::from(pages.node_bytes()) + 16
+    }
+
+    /// The nodes of a new tree; `None` if they can't hold four entries.
+    pub(super) fn new(
+        shape: EntryShape,
+        pages: PageShape,
+        frames: u32,
+        chunks: (u32, u32),
+    ) -> Option<Self> {
+        let bytes = pages.node_bytes();
+        Some(Nodes {
+            shape,
+            leaf: Codec::new(bytes, shape.key, shape.value)?,
+            inner: Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
+            pages,
+            cache: NodeCache::new(frames, bytes as usize),
+            plain: Table::new(chunks.0),
+            buffered: Table::new(chunks.1),
+            page: vec![0xFF; (pages.first() + pages.room()) as usize].into_boxed_slice(),
+            waiting: Vec::with_capacity(pages.nodes_per_page() as usize),
+            scratch: vec![0; bytes as usize].into_boxed_slice(),
+            next: Vec::with_capacity(4),
+            read: 0,
+            left: 0,
+            programmed: 0,
+        })
+    }
+
+    /// The codec of nodes at `level`.
+    #[inline]
+    pub(super) const fn at(&self, level: u8) -> Codec {
+        if level == 0 { self.leaf } else { self.inner }
+    }
+
+    /// Nodes that there are.
+    pub(super) fn count(&self) -> u64 {
+        u64::from(self.plain.numbers.nodes()) + u64::from(self.buffered.numbers.nodes())
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.plain.memory_bytes() + self.buffered.memory_bytes()
+    }
+
+    fn table(&mut self, id: NodeId) -> (&mut Table, u32) {
+        match id.buffer() {
+            Some(number) => (&mut self.buffered, number),
+            None => (&mut self.plain, id.0),
+        }
+    }
+
+    /// Where the node stands on flash.
+    pub(super) fn place(&self, id: NodeId) -> Option<Place> {
+        match id.buffer() {
+            Some(number) => self.buffered.numbers.place(NodeId(number)),
+            None => self.plain.numbers.place(id),
+        }
+    }
+
+    /// Forgets all that is in memory, tables included.
+    pub(super) fn forget(&mut self) {
+        self.cache.clear_all();
+        self.waiting.clear();
+        self.plain = Table::new(self.plain.chunk_numbers);
+        self.buffered = Table::new(self.buffered.chunk_numbers);
+    }
+
+    /// Node `id`, which is at `level`.
+    ///
+    /// # Errors
+    /// It is damaged, or the chip failed.
+    #[inline]
+    pub(super) fn node(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        level: u8,
+        cause: Cause,
+    ) -> Result<&[u8]> {
+        let frame = self.frame(log, id, level, cause)?;
+        Ok(self.cache.node(frame))
+    }
+
+    /// Node `id`, to be changed.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    #[inline]
+    pub(super) fn node_mut(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        level: u8,
+        cause: Cause,
+    ) -> Result<&mut [u8]> {
+        let frame = self.frame(log, id, level, cause)?;
+        self.cache.set_dirty(frame, true);
+        Ok(self.cache.node_mut(frame))
+    }
+
+    /// Two nodes of one level, to be changed.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn pair_mut(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(&mut [u8], &mut [u8])> {
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        let first = self.frame(log, pair.0, level, cause)?;
+        if first == second {
+            return Err(damaged(self.page_of(pair.0), "a node is its own neighbour"));
+        }
+        self.cache.set_dirty(first, true);
+        self.cache.set_dirty(second, true);
+        Ok(self.cache.two_mut(first, second))
+    }
+
+    /// A new node at `level`, empty.
+    ///
+    /// # Errors
+    /// There are no more numbers, or the chip failed.
+    pub(super) fn create(
+        &mut self,
+        log: &mut PageLog<'_>,
+        is_buffered: bool,
+        level: u8,
+    ) -> Result<NodeId> {
+        let frame = self.free_frame(log)?;
+        let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
+        let number = table.numbers.allocate();
+        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
+        table.changed(number.0);
+        let id = if is_buffered { NodeId::of_buffer(number.0) } else { number };
+        self.cache.assign(frame, id);
+        self.cache.set_dirty(frame, true);
+        self.at(level).initialise(self.cache.node_mut(frame), level);
+        Ok(id)
+    }
+
+    /// Gives the node back; it is no more.
+    pub(super) fn free(&mut self, id: NodeId) {
+        if let Some(frame) = self.cache.find(id) {
+            self.cache.clear(frame);
+        }
+        self.stop_waiting(id);
+        let (table, number) = self.table(id);
+        if table.numbers.release(NodeId(number)) {
+            table.changed(number);
+        }
+    }
+
+    /// Gives node `old` at `level` a number of its own without a buffer, and makes an empty node of
+    /// the level above under its old number.
+    ///
+    /// # Errors
+    /// As [`Nodes::create`].
+    pub(super) fn slide_under(
+        &mut self,
+        log: &mut PageLog<'_>,
+        old: NodeId,
+        level: u8,
+    ) -> Result<NodeId> {
+        self.frame(log, old, level, Cause::Update)?;
+        let fresh = self.free_frame(log)?;
+        let frame = self.frame(log, old, level, Cause::Update)?;
+        let number = self.plain.numbers.allocate();
+        let id = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
+        self.plain.changed(id.0);
+        self.stop_waiting(old);
+        self.cache.rename(frame, id);
+        self.cache.assign(fresh, old);
+        self.cache.set_dirty(fresh, true);
+        self.at(level + 1).initialise(self.cache.node_mut(fresh), level + 1);
+        Ok(id)
+    }
+
+    /// The opposite: node `child` at `level` takes over the number of its parent, which is no more.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn take_over(
+        &mut self,
+        log: &mut PageLog<'_>,
+        parent: NodeId,
+        child: NodeId,
+        level: u8,
+    ) -> Result<()> {
+        let frame = self.frame(log, child, level, Cause::Update)?;
+        if let Some(old) = self.cache.find(parent) {
+            self.cache.clear(old);
+        }
+        self.stop_waiting(parent);
+        self.stop_waiting(child);
+        self.cache.rename(frame, parent);
+        let (table, number) = self.table(child);
+        if table.numbers.release(NodeId(number)) {
+            table.changed(number);
+        }
+        Ok(())
+    }
+
+    /// Programs every node that is in memory only.
+    ///
+    /// # Errors
+    /// No page is free, or the chip failed.
+    pub(super) fn write_all(&mut self, log: &mut PageLog<'_>, cause: Cause) -> Result<()> {
+        for frame in 0..self.cache.frames() {
+            if let Some(id) = self.cache.dirty(frame) {
+                self.leave(log, frame, id, cause)?;
+            }
+        }
+        self.program(log, cause)
+    }
+
+    /// Lets node `id` be written to a new place, if it stands on flash only.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn copy(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<()> {
+        let is_in_memory = self.waiting.contains(&id)
+            || self.cache.find(id).is_some_and(|frame| self.cache.dirty(frame).is_some());
+        if is_in_memory {
+            return Ok(());
+        }
+        let frame = match self.cache.find(id) {
+            Some(frame) => frame,
+            None => self.load(log, id, cause)?,
+        };
+        self.leave(log, frame, id, cause)
+    }
+
+    /// The page that node `id` stands in, for reports.
+    pub(super) fn page_of(&self, id: NodeId) -> Page {
+        self.place(id).map_or(Page(0), |place| self.pages.locate(place).0)
+    }
+
+    #[inline]
+    fn frame(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        level: u8,
+        cause: Cause,
+    ) -> Result<usize> {
+        let frame = match self.cache.find(id) {
+            Some(frame) => frame,
+            None => self.load(log, id, cause)?,
+        };
+        let node = self.cache.node(frame);
+        if node::level(node) != level {
+            return Err(damaged(self.page_of(id), "a node is at another level"));
+        }
+        Ok(frame)
+    }
+
+    fn load(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
+        let frame = self.free_frame(log)?;
+        let bytes = self.pages.node_bytes() as usize;
+        if let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) {
+            let at = self.pages.first() as usize + slot * bytes;
+            self.cache.node_mut(frame).copy_from_slice(&self.page[at..at + bytes]);
+        } else {
+            let place = self.place(id);
+            let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;
+            let (page, offset) = self.pages.locate(place);
+            let node = self.cache.node_mut(frame);
+            log.read(page, offset - self.pages.first(), node, cause)?;
+            self.read += 1;
+            let codec = if node::level(node) == 0 { self.leaf } else { self.inner };
+            verify_node(id, place, node)
+                .and_then(|()| codec.validate(node))
+                .map_err(|what| damaged(page, what))?;
+        }
+        self.cache.assign(frame, id);
+        Ok(frame)
+    }
+
+    /// A frame without a node.
+    fn free_frame(&mut self, log: &mut PageLog<'_>) -> Result<usize> {
+        let (frame, dirty) = self.cache.oldest();
+        if let Some(id) = dirty {
+            self.leave(log, frame, id, Cause::Flush)?;
+        }
+        self.cache.clear(frame);
+        Ok(frame)
+    }
+
+    /// Copies node `id` from its frame to the page that is being filled.
+    fn leave(
+        &mut self,
+        log: &mut PageLog<'_>,
+        frame: usize,
+        id: NodeId,
+        cause: Cause,
+    ) -> Result<()> {
+        let known = self.waiting.iter().position(|waiting| *waiting == id);
+        let slot = match known {
+            Some(slot) => slot,
+            None => {
+                if self.waiting.len() == self.pages.nodes_per_page() as usize {
+                    self.program(log, cause)?;
+                }
+                self.waiting.push(id);
+                self.waiting.len() - 1
+            }
+        };
+        let bytes = self.pages.node_bytes() as usize;
+        let at = self.pages.first() as usize + slot * bytes;
+        self.page[at..at + bytes].copy_from_slice(self.cache.node(frame));
+        self.cache.set_dirty(frame, false);
+        self.left += 1;
+        Ok(())
+    }
+
+    /// The copy of node `id` in the page that is being filled is not valid any more.
+    fn stop_waiting(&mut self, id: NodeId) {
+        let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) else {
+            return;
+        };
+        let bytes = self.pages.node_bytes() as usize;
+        let first = self.pages.first() as usize;
+        let last = self.waiting.len() - 1;
+        let from = first + last * bytes;
+        self.page.copy_within(from..from + bytes, first + slot * bytes);
+        self.waiting.swap_remove(slot);
+    }
+
+    /// Programs the page of nodes that is being filled.
+    fn program(&mut self, log: &mut PageLog<'_>, cause: Cause) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let (first, bytes) = (self.pages.first() as usize, self.pages.node_bytes() as usize);
+        self.page[first + self.waiting.len() * bytes..].fill(0xFF);
+        let page = loop {
+            log.reserve(1, &mut self.next, cause)?;
+            let page = self.next[0];
+            for (slot, id) in self.waiting.iter().enumerate() {
+                let place = self.pages.place(page, slot as u32);
+                let place = place.ok_or(damaged(page, "its places have no numbers"))?;
+                let at = first + slot * bytes;
+                seal_node(*id, place, &mut self.page[at..at + bytes]);
+            }
+            match log.program(page, &mut self.page, NODES, cause) {
+                Err(error) if error.is_refusal() => {}
+                programmed => break programmed.map(|()| page)?,
+            }
+        };
+        self.programmed += self.waiting.len() as u64;
+        for slot in 0..self.waiting.len() {
+            let id = self.waiting[slot];
+            let place = self.pages.place(page, slot as u32);
+            let (table, number) = self.table(id);
+            if place.is_some_and(|place| table.numbers.move_to(NodeId(number), place)) {
+                table.changed(number);
+            }
+        }
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+/// Changes of nodes that need the scratch node.
+impl Nodes {
+    /// Two nodes of one level.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn pair(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(&[u8], &[u8])> {
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        let first = self.frame(log, pair.0, level, cause)?;
+        Ok((self.cache.node(first), self.cache.node(second)))
+    }
+
+    /// Puts an entry at `place` of a node at a level; false if there is no room for it.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn insert(
+        &mut self,
+        log: &mut PageLog<'_>,
+        (id, level): (NodeId, u8),
+        place: usize,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<bool> {
+        let codec = self.at(level);
+        let frame = self.frame(log, id, level, Cause::Update)?;
+        let node = self.cache.node_mut(frame);
+        let inserted =
+            codec.insert(node, place, key, node::Stored::inline(value), &mut self.scratch);
+        if inserted {
+            self.cache.set_dirty(frame, true);
+        }
+        Ok(inserted)
+    }
+
+    /// Replaces the value at `place` of leaf `id`; false if there is no room for it.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn replace(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        place: usize,
+        value: &[u8],
+    ) -> Result<bool> {
+        let frame = self.frame(log, id, 0, Cause::Update)?;
+        let node = self.cache.node_mut(frame);
+        let value = node::Stored::inline(value);
+        let replaced = self.leaf.replace(node, place, value, &mut self.scratch);
+        if replaced {
+            self.cache.set_dirty(frame, true);
+        }
+        Ok(replaced)
+    }
+
+    /// Takes the entry at `place` out of a node at a level.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn remove(
+        &mut self,
+        log: &mut PageLog<'_>,
+        (id, level): (NodeId, u8),
+        place: usize,
+    ) -> Result<()> {
+        let codec = self.at(level);
+        codec.remove(self.node_mut(log, id, level, Cause::Update)?, place);
+        Ok(())
+    }
+
+    /// Moves the entries of the first node from `place` on to the second, which is empty.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn split_off(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        place: usize,
+    ) -> Result<()> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let codec = self.at(level);
+        let split = self.pair_mut(log, pair, level, Cause::Update).map(|(node, fresh)| {
+            codec.split_off(node, place, fresh, &mut scratch);
+        });
+        self.scratch = scratch;
+        split
+    }
+
+    /// Moves all entries of the second node behind those of the first.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn join(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+    ) -> Result<()> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let codec = self.at(level);
+        let joined = self.pair_mut(log, pair, level, Cause::Update).map(|(left, right)| {
+            codec.join(left, right, &mut scratch);
+        });
+        self.scratch = scratch;
+        joined
+    }
+
+    /// Moves entries between two nodes.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn shift(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        shift: node::Shift,
+    ) -> Result<()> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let codec = self.at(level);
+        let shifted = self.pair_mut(log, pair, level, Cause::Update).map(|(left, right)| {
+            codec.apply_shift(left, right, shift, &mut scratch);
+        });
+        self.scratch = scratch;
+        shifted
+    }
+
+    /// Node `id`, whichever level it is at.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn any(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<&[u8]> {
+        let frame = match self.cache.find(id) {
+            Some(frame) => frame,
+            None => self.load(log, id, cause)?,
+        };
+        Ok(self.cache.node(frame))
+    }
+}

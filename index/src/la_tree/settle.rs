@@ -1,0 +1,549 @@
+//! The tree's state on flash: tables in chunks of a page, the pool's entries, and the root record.
+//!
+//! ```text
+//!  root record   what all begin with | node bytes u32 | K u8 | memory u64
+//!                | root u32 | height u8 | leaves u64 | entries u64 | next owner u32
+//!                | generation: first sequence u64, first owner u32, stage u8, next u32
+//!                | twice, for nodes without and with buffers: numbers u32, page of each chunk u32
+//!                | pages of the pool: count u32, each u32
+//!
+//!  page          0          4          8
+//!                +----------+----------+--------------------------------------
+//!                | checksum | kind and | nodes without buffers: places u32
+//!                | u32      | chunk u32| nodes with: place u32 and record each
+//!                |          |          | pool: buffer u32, bytes u16, stream
+//!                +----------+----------+--------------------------------------
+//! ```
+//!
+//! Numbers are little-endian. The checksum covers the page's address and the rest of the content.
+//! Only chunks that changed since they were written, or that stand in old pages, are written again.
+//! The pool's entries are written as they are, not as fragments: a checkpoint does not make buffers
+//! more fragmented.
+
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::{EntryShape, PageKind, PageLog};
+
+use super::buffer_pool::BufferId;
+use super::layout::NodeId;
+use super::nodes::damaged;
+use super::plan::{CHUNK_HEADER, Choices};
+use super::reclaim::Stage;
+use super::stream::Writer;
+use super::table::{BufferRecord, NodeTable};
+use super::{LaTree, NAME};
+use crate::{Error, Result, root_record};
+
+/// Bytes of a root record beside the pages it names, at most.
+pub(super) const ROOT_BYTES: u64 = 160;
+
+/// Pages that a checkpoint takes beside the tree's root record, at most: labels and names.
+pub(super) const RECORD_PAGES: u64 = 24;
+
+const PLAIN: u8 = 2;
+const BUFFERED: u8 = 3;
+const POOL: u8 = 4;
+
+/// The end of the entries in a page of the pool.
+const NO_BUFFER: u32 = u32::MAX;
+
+const PIECE_HEADER: usize = 6;
+
+/// Reads numbers, or fails as a whole.
+struct Fields<'r>(&'r [u8]);
+
+impl<'r> Fields<'r> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk().ok_or_else(damaged_root)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn pages(&mut self, count: u64) -> Result<&'r [u8]> {
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
+        let split = bytes.and_then(|bytes| self.0.split_at_checked(bytes));
+        let (pages, rest) = split.ok_or_else(damaged_root)?;
+        self.0 = rest;
+        Ok(pages)
+    }
+}
+
+fn damaged_root() -> Error {
+    store::Error::NotAnIndex { what: "its root record is damaged" }.into()
+}
+
+/// The pages in a list of a root record.
+fn pages_in(list: &[u8]) -> impl Iterator<Item = Page> + '_ {
+    let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    list.chunks_exact(4).map(move |bytes| Page(number(bytes)))
+}
+
+/// What a root record says.
+struct Root<'r> {
+    shape: EntryShape,
+    choices: Choices,
+    memory_bytes: u64,
+    root: NodeId,
+    height: u8,
+    leaves: u64,
+    entries: u64,
+    next_owner: u32,
+    first: u64,
+    first_owner: u32,
+    stage: Option<Stage>,
+    /// Numbers of each table, and the pages of its chunks.
+    plain: (u32, &'r [u8]),
+    buffered: (u32, &'r [u8]),
+    pool: &'r [u8],
+}
+
+fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, u64, Fields<'_>)> {
+    let (shape, rest) = root_record::decode(record, NAME)?;
+    let mut from = Fields(rest);
+    let (node_bytes, levels_a_buffer) = (from.u32()?, from.u8()?);
+    let memory_bytes = from.u64()?;
+    if !(1..=8).contains(&levels_a_buffer) {
+        return Err(damaged_root());
+    }
+    Ok((shape, Choices { node_bytes, levels_a_buffer }, memory_bytes, from))
+}
+
+/// What has to be known of a tree before it is made: the shape of its entries, the choices it was
+/// made with, and the memory that it had last.
+pub(super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices, u64)> {
+    decode_head(record).map(|(shape, choices, memory, _)| (shape, choices, memory))
+}
+
+fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r>> {
+    let (shape, choices, memory_bytes, mut from) = decode_head(record)?;
+    let (root, height) = (NodeId(from.u32()?), from.u8()?);
+    let (leaves, entries, next_owner) = (from.u64()?, from.u64()?, from.u32()?);
+    let (first, first_owner) = (from.u64()?, from.u32()?);
+    let (stage, next) = (from.u8()?, from.u32()?);
+    let stage = match stage {
+        0 => None,
+        1 => Some(Stage::InnerBuffers(next)),
+        2 => Some(Stage::LeafBuffers(next)),
+        3 => Some(Stage::Plain(next)),
+        4 => Some(Stage::Buffered(next)),
+        _ => return Err(damaged_root()),
+    };
+    let mut table = |chunk: u32| -> Result<(u32, &'r [u8])> {
+        let numbers = from.u32()?;
+        Ok((numbers, from.pages(u64::from(numbers.div_ceil(chunk.max(1))))?))
+    };
+    let (plain, buffered) = (table(chunks.0)?, table(chunks.1)?);
+    let count = from.u32()?;
+    let pool = from.pages(u64::from(count))?;
+    let is_possible = from.0.is_empty()
+        && usize::from(height.wrapping_sub(1)) < super::descent::HEIGHT_MOST
+        && root.buffer().is_some();
+    if !is_possible {
+        return Err(damaged_root());
+    }
+    Ok(Root {
+        shape,
+        choices,
+        memory_bytes,
+        root,
+        height,
+        leaves,
+        entries,
+        next_owner,
+        first,
+        first_owner,
+        stage,
+        plain,
+        buffered,
+        pool,
+    })
+}
+
+impl LaTree<'_> {
+    /// Pages of the chunks of both tables.
+    pub(super) fn chunk_pages(&self) -> u64 {
+        (self.nodes.plain.chunks.len() + self.nodes.buffered.chunks.len()) as u64
+    }
+
+    /// Writes all that is only in memory; returns the root record.
+    pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
+        self.whole = false;
+        self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
+        self.forget_old_chunks();
+        self.write_chunks(PLAIN)?;
+        self.write_chunks(BUFFERED)?;
+        let mut record = root_record::encode(NAME, self.plan.shape);
+        self.encode_head(&mut record);
+        for table in [&self.nodes.plain, &self.nodes.buffered] {
+            let numbers = table.numbers.high_water();
+            record.extend_from_slice(&numbers.to_le_bytes());
+            for chunk in 0..numbers.div_ceil(table.chunk_numbers.max(1)) as usize {
+                let page = table.chunks.get(chunk).copied().flatten().unwrap_or(Page(u32::MAX));
+                record.extend_from_slice(&page.0.to_le_bytes());
+            }
+        }
+        self.write_pool(&mut record)?;
+        self.generation.is_waiting = false;
+        self.is_open = false;
+        self.whole = true;
+        Ok(record)
+    }
+
+    fn encode_head(&self, record: &mut Vec<u8>) {
+        let choices = self.choices();
+        record.extend_from_slice(&choices.node_bytes.to_le_bytes());
+        record.push(choices.levels_a_buffer);
+        record.extend_from_slice(&self.plan.memory_bytes.to_le_bytes());
+        record.extend_from_slice(&self.root.0.to_le_bytes());
+        record.push(self.height);
+        record.extend_from_slice(&self.leaves.to_le_bytes());
+        record.extend_from_slice(&self.entries.to_le_bytes());
+        record.extend_from_slice(&self.buffers.next_owner.to_le_bytes());
+        record.extend_from_slice(&self.generation.first.to_le_bytes());
+        record.extend_from_slice(&self.generation.first_owner.to_le_bytes());
+        let (stage, next) = match self.generation.stage {
+            None => (0, 0),
+            Some(Stage::InnerBuffers(next)) => (1, next),
+            Some(Stage::LeafBuffers(next)) => (2, next),
+            Some(Stage::Plain(next)) => (3, next),
+            Some(Stage::Buffered(next)) => (4, next),
+        };
+        record.push(stage);
+        record.extend_from_slice(&u32::to_le_bytes(next));
+    }
+
+    /// Writes the chunks of a table that changed.
+    fn write_chunks(&mut self, kind: u8) -> Result<()> {
+        let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+        let (numbers, each) = (table.numbers.high_water(), table.chunk_numbers.max(1));
+        for chunk in 0..numbers.div_ceil(each) {
+            let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+            let range = chunk * each..numbers.min((chunk + 1) * each);
+            let is_dirty = |number: u32| kind == BUFFERED && self.buffers.record(number).is_dirty;
+            let known = table.chunks.get(chunk as usize).copied().flatten();
+            if known.is_some() && !range.clone().any(is_dirty) {
+                continue;
+            }
+            let mut bytes = core::mem::take(&mut self.buffers.page);
+            let page = self.write_chunk((kind, chunk), range.clone(), &mut bytes);
+            self.buffers.page = bytes;
+            let page = page?;
+            let table =
+                if kind == PLAIN { &mut self.nodes.plain } else { &mut self.nodes.buffered };
+            // It may never have been marked, if all of it was there before an opening.
+            table.changed(range.start);
+            if let Some(place) = table.chunks.get_mut(chunk as usize) {
+                *place = Some(page);
+            }
+            for number in range.filter(|_| kind == BUFFERED) {
+                if let Some(record) = self.buffers.record_mut(number) {
+                    record.is_dirty = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_chunk(
+        &mut self,
+        chunk: (u8, u32),
+        range: core::ops::Range<u32>,
+        bytes: &mut [u8],
+    ) -> Result<Page> {
+        bytes.fill(0xFF);
+        let mut at = self.log.content_start() + CHUNK_HEADER as usize;
+        let mut encoded = Vec::with_capacity(BufferRecord::BYTES);
+        for number in range {
+            encoded.clear();
+            let table = if chunk.0 == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+            encoded.extend_from_slice(&table.numbers.stored(number).to_le_bytes());
+            if chunk.0 == BUFFERED {
+                self.buffers.record(number).encode(&mut encoded);
+            }
+            bytes[at..at + encoded.len()].copy_from_slice(&encoded);
+            at += encoded.len();
+        }
+        append(&mut self.log, chunk, bytes)
+    }
+
+    /// Writes the pool's entries, and the list of their pages to `record`.
+    fn write_pool(&mut self, record: &mut Vec<u8>) -> Result<()> {
+        let count_at = record.len();
+        record.extend_from_slice(&[0; 4]);
+        let mut bytes = core::mem::take(&mut self.buffers.page);
+        let mut scratch = core::mem::take(&mut self.buffers.scratch);
+        let pages = self.write_pool_pages(&mut bytes, &mut scratch, record);
+        self.buffers.page = bytes;
+        self.buffers.scratch = scratch;
+        record[count_at..count_at + 4].copy_from_slice(&pages?.to_le_bytes());
+        Ok(())
+    }
+
+    fn write_pool_pages(
+        &mut self,
+        bytes: &mut [u8],
+        scratch: &mut [u8],
+        record: &mut Vec<u8>,
+    ) -> Result<u32> {
+        let start = self.log.content_start() + CHUNK_HEADER as usize;
+        let (mut at, mut pages) = (start, 0);
+        bytes.fill(0xFF);
+        for number in 0..self.buffers.records.len() as u32 {
+            let held = self.buffers.pool.copy(BufferId(number), scratch);
+            let mut reader = self.buffers.form.reader(&scratch[..held]);
+            let mut entry = reader.next().map_err(|what| damaged(Page(0), what))?;
+            while entry.is_some() {
+                // As many entries as the page takes.
+                let taken = match bytes.len() > at + PIECE_HEADER {
+                    true => {
+                        let mut writer =
+                            Writer::new(self.buffers.form, &mut bytes[at + PIECE_HEADER..]);
+                        while let Some((next, _)) = &entry {
+                            if !writer.push(next) {
+                                break;
+                            }
+                            entry = reader.next().map_err(|what| damaged(Page(0), what))?;
+                        }
+                        writer.bytes()
+                    }
+                    false => 0,
+                };
+                if taken == 0 {
+                    if at == start {
+                        return Err(damaged(Page(0), "an entry does not fit a page"));
+                    }
+                    bytes[at..].fill(0xFF);
+                    let page = append(&mut self.log, (POOL, pages), bytes)?;
+                    record.extend_from_slice(&page.0.to_le_bytes());
+                    (at, pages) = (start, pages + 1);
+                    bytes.fill(0xFF);
+                    continue;
+                }
+                bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                bytes[at + 4..at + 6].copy_from_slice(&(taken as u16).to_le_bytes());
+                at += PIECE_HEADER + taken;
+            }
+        }
+        if at > start {
+            bytes[at..].fill(0xFF);
+            let page = append(&mut self.log, (POOL, pages), bytes)?;
+            record.extend_from_slice(&page.0.to_le_bytes());
+            pages += 1;
+        }
+        Ok(pages)
+    }
+
+    /// Becomes the tree that `record` describes.
+    pub(super) fn read_state(&mut self, record: &[u8]) -> Result<()> {
+        let root = decode(record, self.plan.chunks)?;
+        if root.choices != self.choices() || root.shape != self.plan.shape {
+            return Err(damaged_root());
+        }
+        if root.memory_bytes > self.plan.memory_bytes {
+            let (have, need) = (self.plan.memory_bytes, root.memory_bytes);
+            return Err(store::Error::LittleMemory { have, need }.into());
+        }
+        self.whole = false;
+        self.nodes.forget();
+        self.buffers.forget();
+        let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
+        self.nodes.plain.numbers = numbers(root.plain.0)?;
+        self.nodes.buffered.numbers = numbers(root.buffered.0)?;
+        for (kind, list) in [(PLAIN, root.plain.1), (BUFFERED, root.buffered.1)] {
+            for (chunk, page) in pages_in(list).enumerate() {
+                self.read_chunk((kind, chunk as u32), page)?;
+            }
+        }
+        self.nodes.plain.numbers.release_unwritten();
+        self.nodes.buffered.numbers.release_unwritten();
+        for (chunk, page) in pages_in(root.pool).enumerate() {
+            self.read_pool_page(chunk as u32, page)?;
+        }
+        if self.nodes.place(root.root).is_none() {
+            return Err(damaged_root());
+        }
+        (self.root, self.height) = (root.root, root.height);
+        (self.leaves, self.entries) = (root.leaves, root.entries);
+        self.buffers.next_owner = root.next_owner;
+        self.generation.first = root.first;
+        self.generation.first_owner = root.first_owner;
+        self.generation.stage = root.stage;
+        self.generation.is_waiting = false;
+        self.log.mark_old(root.first)?;
+        if root.stage.is_none() {
+            self.log.release_old();
+        }
+        self.is_open = false;
+        self.whole = true;
+        Ok(())
+    }
+
+    fn read_chunk(&mut self, chunk: (u8, u32), page: Page) -> Result<()> {
+        let mut bytes = core::mem::take(&mut self.buffers.page);
+        let taken = read(&mut self.log, chunk, page, &mut bytes)
+            .and_then(|at| self.take_chunk(chunk, page, &bytes[at..]));
+        self.buffers.page = bytes;
+        taken
+    }
+
+    fn take_chunk(&mut self, chunk: (u8, u32), page: Page, mut bytes: &[u8]) -> Result<()> {
+        let places = self.plan.pages.places(self.log.geometry().pages()).unwrap_or(0);
+        let is_plain = chunk.0 == PLAIN;
+        let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
+        let each = table.chunk_numbers;
+        let last = table.numbers.high_water().min((chunk.1 + 1) * each);
+        table.changed(chunk.1 * each);
+        if let Some(known) = table.chunks.get_mut(chunk.1 as usize) {
+            *known = Some(page);
+        }
+        for number in chunk.1 * each..last {
+            let (stored, rest) =
+                bytes.split_first_chunk().ok_or(damaged(page, "the node table is cut off"))?;
+            let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
+            let filled = table.numbers.fill(number, u32::from_le_bytes(*stored), places);
+            filled.map_err(|what| damaged(page, what))?;
+            bytes = rest;
+            if !is_plain {
+                let (record, rest) =
+                    BufferRecord::decode(bytes).map_err(|what| damaged(page, what))?;
+                self.buffers.set_record(number, record);
+                if let Some(record) = self.buffers.record_mut(number) {
+                    record.is_dirty = false;
+                }
+                bytes = rest;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_pool_page(&mut self, chunk: u32, page: Page) -> Result<()> {
+        let mut bytes = core::mem::take(&mut self.buffers.page);
+        let taken = read(&mut self.log, (POOL, chunk), page, &mut bytes)
+            .and_then(|at| self.take_pool_page(page, &bytes[at..]));
+        self.buffers.page = bytes;
+        taken
+    }
+
+    fn take_pool_page(&mut self, page: Page, mut bytes: &[u8]) -> Result<()> {
+        let cut = damaged(page, "a page of the pool is cut off");
+        while bytes.len() >= PIECE_HEADER {
+            let ([b0, b1, b2, b3, l0, l1], rest) =
+                bytes.split_first_chunk().ok_or_else(|| cut.clone())?;
+            let number = u32::from_le_bytes([*b0, *b1, *b2, *b3]);
+            if number == NO_BUFFER {
+                break;
+            }
+            let length = usize::from(u16::from_le_bytes([*l0, *l1]));
+            let (stream, rest) = rest.split_at_checked(length).ok_or_else(|| cut.clone())?;
+            if number as usize >= self.buffers.records.len() {
+                return Err(damaged(page, "the pool has entries of no buffer"));
+            }
+            let mut reader = self.buffers.form.reader(stream);
+            while let Some((entry, _)) = reader.next().map_err(|what| damaged(page, what))? {
+                if !self.buffers.pool.append(BufferId(number), &entry) {
+                    return Err(damaged(page, "the pool has more entries than its memory holds"));
+                }
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Pins every page that the root record `record` reaches.
+    pub(super) fn pin_state(&mut self, record: &[u8]) -> Result<()> {
+        let root = decode(record, self.plan.chunks)?;
+        pages_in(root.pool).for_each(|page| self.log.pin(page));
+        let mut bytes = core::mem::take(&mut self.buffers.page);
+        let mut pinned = Ok(());
+        for (kind, list, numbers) in
+            [(PLAIN, root.plain.1, root.plain.0), (BUFFERED, root.buffered.1, root.buffered.0)]
+        {
+            for (chunk, page) in pages_in(list).enumerate() {
+                self.log.pin(page);
+                if pinned.is_ok() {
+                    let chunk = (kind, chunk as u32);
+                    pinned = read(&mut self.log, chunk, page, &mut bytes)
+                        .and_then(|at| self.pin_chunk(chunk, numbers, &bytes[at..]));
+                }
+            }
+        }
+        self.buffers.page = bytes;
+        pinned
+    }
+
+    fn pin_chunk(&mut self, chunk: (u8, u32), numbers: u32, mut bytes: &[u8]) -> Result<()> {
+        let chunks = self.plan.chunks;
+        let each = if chunk.0 == PLAIN { chunks.0 } else { chunks.1 };
+        let places = self.plan.pages.places(self.log.geometry().pages()).unwrap_or(0);
+        for _ in chunk.1 * each..numbers.min((chunk.1 + 1) * each) {
+            let Some((stored, rest)) = bytes.split_first_chunk() else {
+                break;
+            };
+            let place = u32::from_le_bytes(*stored);
+            if place < places {
+                self.log.pin(self.plan.pages.locate(super::layout::Place(place)).0);
+            }
+            bytes = rest;
+            if chunk.0 == BUFFERED {
+                let (record, rest) =
+                    BufferRecord::decode(bytes).map_err(|what| damaged(Page(0), what))?;
+                let mut next = record.newest;
+                while let Some(link) = next {
+                    self.log.pin(link.page);
+                    let (owner, cause) = (record.owner, Cause::Checkpoint);
+                    next = self.buffers.read_fragment(&mut self.log, owner, link, cause)?.1;
+                }
+                bytes = rest;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Programs `bytes` as the page of a chunk.
+fn append(log: &mut PageLog<'_>, (kind, chunk): (u8, u32), bytes: &mut [u8]) -> Result<Page> {
+    let start = log.content_start();
+    let mark = chunk << 8 | u32::from(kind);
+    bytes[start + 4..start + 8].copy_from_slice(&mark.to_le_bytes());
+    let mut next = Vec::with_capacity(1);
+    loop {
+        log.reserve(1, &mut next, Cause::Checkpoint)?;
+        let page = next[0];
+        let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[start + 4..]]);
+        bytes[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
+        match log.program(page, bytes, PageKind::Tree(kind), Cause::Checkpoint) {
+            Err(error) if error.is_refusal() => {}
+            programmed => return Ok(programmed.map(|()| page)?),
+        }
+    }
+}
+
+/// Reads the page of a chunk into `bytes`; returns where what it holds begins.
+fn read(
+    log: &mut PageLog<'_>,
+    (kind, chunk): (u8, u32),
+    page: Page,
+    bytes: &mut [u8],
+) -> Result<usize> {
+    let start = log.content_start();
+    log.read(page, 0, &mut bytes[start..], Cause::Recovery)?;
+    let mark = (chunk << 8 | u32::from(kind)).to_le_bytes();
+    let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[start + 4..]]);
+    if bytes[start..start + 4] != checksum.to_le_bytes() || bytes[start + 4..start + 8] != mark {
+        return Err(damaged(page, "a page of the tree's tables has another checksum, or mark"));
+    }
+    Ok(start + CHUNK_HEADER as usize)
+}

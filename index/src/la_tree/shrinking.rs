@@ -1,0 +1,198 @@
+//! Borrowing and merging after deletes.
+//!
+//! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
+//! same parent, and those with buffers whose entries stand in the way: a shared buffer never grows
+//! into keys that were split from it, and two buffers with entries are not merged.
+
+use device::Cause;
+use store::node::{self, Shift};
+
+use super::LaTree;
+use super::buffer_pool::BufferId;
+use super::layout::{NodeId, Owner};
+use super::nodes::damaged;
+use super::table::BufferRecord;
+use crate::Result;
+
+/// A node with less than this percentage of its room in use is underfull.
+pub(super) const QUARTER: u8 = 25;
+
+/// Two neighbours below one parent.
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
+    level: u8,
+    parent: NodeId,
+    left: NodeId,
+    right: NodeId,
+    /// The place of the right one in the parent.
+    right_place: usize,
+}
+
+impl LaTree<'_> {
+    /// Fills up the node at `level` of the present way, if it is less than a quarter full: merges
+    /// it with a neighbour, or takes entries from it.
+    pub(super) fn rebalance(&mut self, level: u8, cause: Cause) -> Result<()> {
+        if level + 1 >= self.height {
+            return self.lower_root(cause);
+        }
+        let id = self.path.at(level).id;
+        let codec = self.nodes.at(level);
+        let node = self.nodes.node(&mut self.log, id, level, cause)?;
+        if codec.is_filled(node, QUARTER) {
+            return Ok(());
+        }
+        let Some(pair) = self.neighbours(level, cause)? else {
+            return Ok(());
+        };
+        let (left, right) =
+            self.nodes.pair(&mut self.log, (pair.left, pair.right), level, cause)?;
+        if codec.joint_bytes(left, right) <= codec.node_bytes() {
+            return self.join(pair, cause);
+        }
+        match codec.shift(left, right) {
+            Some(shift) => self.borrow(pair, shift, cause),
+            None => Ok(()),
+        }
+    }
+
+    /// The node at `level` of the present way with its left neighbour, or else its right one.
+    fn neighbours(&mut self, level: u8, cause: Cause) -> Result<Option<Neighbours>> {
+        let parent = self.path.at(level + 1);
+        let node = self.nodes.node(&mut self.log, parent.id, level + 1, cause)?;
+        let right_place = parent.place.max(1);
+        if right_place >= node::count(node) {
+            return Ok(None);
+        }
+        let left = self.child(parent.id, level + 1, right_place - 1, cause)?;
+        let right = self.child(parent.id, level + 1, right_place, cause)?;
+        Ok(Some(Neighbours { level, parent: parent.id, left, right, right_place }))
+    }
+
+    /// The buffers of two neighbours, if they have some.
+    fn buffers_of(&self, pair: &Neighbours) -> Option<[(u32, BufferRecord); 2]> {
+        let left = pair.left.buffer()?;
+        let right = pair.right.buffer()?;
+        Some([(left, self.buffers.record(left)), (right, self.buffers.record(right))])
+    }
+
+    /// Merges two neighbours and, if they have buffers, these; does nothing where both hold
+    /// entries.
+    fn join(&mut self, pair: Neighbours, cause: Cause) -> Result<()> {
+        let buffers = self.buffers_of(&pair);
+        if let Some([(left, left_record), (right, right_record)]) = buffers {
+            let both = left_record.entries > 0 && right_record.entries > 0;
+            let shared = left_record.shared || right_record.shared;
+            let listed = self.buffers.is_listed(left) || self.buffers.is_listed(right);
+            if both || shared || listed {
+                self.counters.merges_put_off += 1;
+                return Ok(());
+            }
+            self.buffers.evict(&mut self.log, right, cause)?;
+        }
+        self.nodes.join(&mut self.log, (pair.left, pair.right), pair.level)?;
+        if let Some([(left, left_record), (right, _)]) = buffers {
+            let moved = self.buffers.record(right);
+            if moved.entries > 0 {
+                self.counters.buffers_merged += 1;
+                let (nodes, leaves) = (left_record.nodes, left_record.leaves);
+                self.buffers.set_record(left, BufferRecord { nodes, leaves, ..moved });
+            }
+            debug_assert_eq!(self.buffers.pool.held(BufferId(right)).entries, 0);
+            self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, 0));
+        }
+        self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
+        self.nodes.free(pair.right);
+        self.leaves -= u64::from(pair.level == 0);
+        self.counters.rebalanced += 2;
+        self.top.restructured |= pair.level >= self.top.level;
+        if buffers.is_some() {
+            self.recount(pair.left, pair.level, cause)?;
+        } else {
+            self.count_nodes(pair.level, -1)?;
+        }
+        self.rebalance(pair.level + 1, cause)
+    }
+
+    /// Moves entries between two neighbours, if the parent has room for the new separator.
+    fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<()> {
+        let buffers = self.buffers_of(&pair);
+        if let Some(buffers) = buffers
+            && buffers
+                .iter()
+                .any(|(number, record)| record.entries > 0 || self.buffers.is_listed(*number))
+        {
+            self.counters.merges_put_off += 1;
+            return Ok(());
+        }
+        let codec = self.nodes.at(pair.level);
+        let (left, right) =
+            self.nodes.pair(&mut self.log, (pair.left, pair.right), pair.level, cause)?;
+        let (before, first) = match shift {
+            Shift::Right(place) => (codec.key(left, place - 1), codec.key(left, place)),
+            Shift::Left(moved) => (codec.key(right, moved - 1), codec.key(right, moved)),
+        };
+        first.copy_to(&mut self.separator);
+        if pair.level == 0 {
+            super::growth::shorten(&before, &mut self.separator, self.plan.shape.key);
+        }
+        if !self.rename(pair, cause)? {
+            return Ok(());
+        }
+        self.nodes.shift(&mut self.log, (pair.left, pair.right), pair.level, shift)?;
+        self.counters.rebalanced += 2;
+        self.top.restructured |= pair.level >= self.top.level;
+        if buffers.is_some() {
+            self.recount(pair.left, pair.level, cause)?;
+            self.recount(pair.right, pair.level, cause)?;
+        }
+        Ok(())
+    }
+
+    /// Makes `self.separator` the key of the right neighbour in its parent; false, and nothing
+    /// changed, if there is no room for it.
+    fn rename(&mut self, pair: Neighbours, cause: Cause) -> Result<bool> {
+        let codec = self.nodes.inner;
+        let (parent, place) = ((pair.parent, pair.level + 1), pair.right_place);
+        let node = self.nodes.node(&mut self.log, parent.0, parent.1, cause)?;
+        codec.key(node, place).copy_to(&mut self.previous);
+        self.nodes.remove(&mut self.log, parent, place)?;
+        let value = pair.right.0.to_le_bytes();
+        let entry = (self.separator.as_slice(), value.as_slice());
+        if self.nodes.insert(&mut self.log, parent, place, entry)? {
+            return Ok(true);
+        }
+        let entry = (self.previous.as_slice(), value.as_slice());
+        if !self.nodes.insert(&mut self.log, parent, place, entry)? {
+            return Err(damaged(self.nodes.page_of(parent.0), "what was taken away does not fit"));
+        }
+        Ok(false)
+    }
+
+    /// Makes the root's only child the root, as long as it has only one and its buffer finds a
+    /// place.
+    pub(super) fn lower_root(&mut self, cause: Cause) -> Result<()> {
+        while self.height > 1 {
+            let (top, root) = (self.height - 1, self.root);
+            let node = self.nodes.node(&mut self.log, root, top, cause)?;
+            if node::count(node) != 1 {
+                break;
+            }
+            let child = self.child(root, top, 0, cause)?;
+            let number = root.buffer().unwrap_or_default();
+            if child.buffer().is_some() {
+                if self.buffers.record(number).entries > 0 || self.buffers.is_listed(number) {
+                    break;
+                }
+                self.nodes.free(root);
+                self.buffers.set_record(number, BufferRecord::new(Owner(0), 1, 0));
+                self.root = child;
+            } else {
+                self.nodes.take_over(&mut self.log, root, child, top - 1)?;
+            }
+            self.height -= 1;
+            self.top.restructured = true;
+            self.recount(self.root, self.height - 1, cause)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,409 @@
+//! Emptying buffers (figure 3(c), section 2.3).
+//!
+//! A buffer is read once and sorted, and its entries go down in the order of their keys, path by
+//! path: to the buffers at the next buffered level, or to the leaves. What is then too large is
+//! listed, and emptied one after the other.
+//!
+//! # Invariants
+//! - A buffer counts as empty before its first entry goes down. Its chain is on flash until the
+//!   emptying is over: nothing is erased meanwhile.
+//! - When a buffer is emptied, none above it has more than U bytes.
+
+use core::ops::Range;
+
+use device::{Cause, Page};
+use store::node;
+
+use super::LaTree;
+use super::cost::Emptied;
+use super::descent::{Bounds, Toward};
+use super::emptying::{self, Next, Order};
+use super::layout::{Link, NodeId, Owner};
+use super::nodes::damaged;
+use super::policy::Decision;
+use super::shrinking::QUARTER;
+use super::stream::Pending;
+use crate::Result;
+
+/// Y, the batch that came last, read from its newest fragment on.
+#[derive(Clone, Debug)]
+struct Batch {
+    owner: Owner,
+    /// The next fragment, and the one behind the last.
+    next: Option<Link>,
+    until: Option<Link>,
+    /// The stream in the buffer for reading, and how many of its entries are left.
+    stream: Range<usize>,
+    left: u32,
+}
+
+/// What is going down, and the entry of it that is next.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) key: alloc::vec::Vec<u8>,
+    pub(super) value: alloc::vec::Vec<u8>,
+    pub(super) is_delete: bool,
+    /// True if the entry is all there is: it comes from no buffer.
+    is_single: bool,
+    order: Order,
+    /// Entries of X that went down.
+    place: usize,
+    batch: Option<Batch>,
+    /// Entries beyond this are not the buffer's own.
+    filter: Bounds,
+    is_filtered: bool,
+}
+
+impl Flight {
+    pub(super) fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        Flight {
+            key: alloc::vec::Vec::with_capacity(key_bytes),
+            value: alloc::vec::Vec::with_capacity(value_bytes),
+            is_delete: false,
+            is_single: false,
+            order: Order::Ascending,
+            place: 0,
+            batch: None,
+            filter: Bounds::with_capacity(key_bytes),
+            is_filtered: false,
+        }
+    }
+
+    fn take(&mut self, entry: &Pending<'_>) {
+        self.key.clear();
+        self.key.extend_from_slice(entry.key);
+        self.value.clear();
+        self.value.extend_from_slice(entry.value.unwrap_or_default());
+        self.is_delete = entry.value.is_none();
+    }
+}
+
+/// The root of the subtree that is being emptied.
+#[derive(Debug)]
+pub(super) struct Top {
+    pub(super) level: u8,
+    /// True if nodes at its level, or above, were split or merged since the way to it was walked.
+    pub(super) restructured: bool,
+    bounds: Bounds,
+}
+
+impl Top {
+    pub(super) fn new(key_bytes: usize) -> Self {
+        Top { level: 0, restructured: true, bounds: Bounds::with_capacity(key_bytes) }
+    }
+}
+
+impl LaTree<'_> {
+    /// Empties every buffer that is listed, and those that get too large by that.
+    pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
+        while let Some(number) = self.buffers.take_listed() {
+            self.make_room_between()?;
+            self.empty(number, cause)?;
+        }
+        Ok(())
+    }
+
+    /// Empties buffer `number`.
+    pub(super) fn empty(&mut self, number: u32, cause: Cause) -> Result<()> {
+        let record = self.buffers.record(number);
+        if record.entries == 0 {
+            return Ok(());
+        }
+        let id = NodeId::of_buffer(number);
+        let level = self.find_buffer(id, cause)?;
+        let before = self.buffers.subtree(number);
+        let (read, rebalanced) = (self.nodes.read, self.counters.rebalanced);
+        self.take_off(number, cause)?;
+        self.counters.emptied += 1;
+        self.top.level = level;
+        self.top.restructured = false;
+        self.top.bounds.copy_from(&self.bounds);
+        let mut leaves_changed = 0;
+        match self.buffers_below(level) {
+            Some(below) => self.distribute_to_buffers(below, cause)?,
+            None => leaves_changed = self.distribute_to_leaves(cause)?,
+        }
+        self.lower_root(cause)?;
+        self.estimator.rates.observe(&Emptied {
+            before,
+            nodes_read: (self.nodes.read - read) as u32,
+            leaves_changed,
+            rebalanced: (self.counters.rebalanced - rebalanced) as u32,
+        });
+        Ok(())
+    }
+
+    /// Walks the way to node `id`, which has a buffer; returns its level.
+    fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
+        let codecs = [self.nodes.leaf, self.nodes.inner];
+        let node = self.nodes.any(&mut self.log, id, cause)?;
+        let level = node::level(node);
+        let mut key = core::mem::take(&mut self.flight.key);
+        if node::count(node) > 0 {
+            codecs[usize::from(level > 0)].key(node, 0).copy_to(&mut key);
+        } else {
+            key.clear();
+            self.any_key(id, &mut key)?;
+        }
+        let found = if level < self.height { self.descend(level, &key, cause) } else { Ok(id) };
+        self.flight.key = key;
+        if found? != id || level >= self.height {
+            return Err(damaged(self.nodes.page_of(id), "the tree does not lead to this node"));
+        }
+        Ok(level)
+    }
+
+    /// Any key of the buffer of `id`, an empty leaf: no other has its entries.
+    fn any_key(&mut self, id: NodeId, key: &mut alloc::vec::Vec<u8>) -> Result<()> {
+        let Some(number) = id.buffer() else {
+            return Ok(());
+        };
+        self.buffers.scan(&mut self.log, number, &mut |form, stream| {
+            if let Some((entry, _)) = form.reader(stream).next()? {
+                key.clear();
+                key.extend_from_slice(entry.key);
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes the entries of buffer `number`, which the way leads to, those that go down, and the
+    /// buffer empty.
+    fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
+        let mut record = self.buffers.record(number);
+        self.sorter.clear();
+        self.flight.is_single = false;
+        self.flight.place = 0;
+        self.flight.batch = None;
+        self.flight.is_filtered = record.shared;
+        self.flight.filter.copy_from(&self.bounds);
+        self.flight.order = Order::Ascending;
+        if record.bytes <= self.sorter_bytes {
+            self.buffers.load_held(number, &mut self.sorter)?;
+            let (owner, newest) = (record.owner, record.newest);
+            self.buffers.load_chain(&mut self.log, owner, newest, &mut self.sorter, cause)?;
+        } else {
+            self.counters.emptied_in_two += 1;
+            self.buffers.evict(&mut self.log, number, cause)?;
+            record = self.buffers.record(number);
+            let (owner, below) = (record.owner, record.below_batch);
+            self.buffers.load_chain(&mut self.log, owner, below, &mut self.sorter, cause)?;
+            if !record.batch_ascends {
+                self.flight.order = Order::Descending;
+            }
+            self.flight.order = self.flight.order.reversed();
+            self.flight.batch =
+                Some(Batch { owner, next: record.newest, until: below, stream: 0..0, left: 0 });
+        }
+        self.sorter.sort(self.flight.order);
+        self.buffers.begin_anew(&self.log, number)
+    }
+
+    /// Makes `key` with `value`, or its delete, all that goes down.
+    pub(super) fn take_single(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.sorter.clear();
+        self.flight.take(&Pending { key, value });
+        self.flight.is_single = true;
+        self.flight.place = 0;
+        self.flight.batch = None;
+        self.flight.is_filtered = false;
+        self.flight.order = Order::Ascending;
+        self.top.restructured = true;
+        self.top.level = self.leaf_subtree_level();
+    }
+
+    /// Goes on to the next entry that goes down; false after the last.
+    fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
+        if self.flight.is_single {
+            self.flight.is_single = false;
+            return Ok(true);
+        }
+        loop {
+            self.fill_batch(cause)?;
+            let older = self.sorter.get(self.flight.place);
+            let newer = match &self.flight.batch {
+                Some(batch) if batch.left > 0 => {
+                    let mut reader =
+                        self.buffers.form.reader(&self.buffers.read[batch.stream.clone()]);
+                    let mut entry = None;
+                    for _ in 0..batch.left {
+                        entry = reader.next().map_err(|what| damaged(Page(0), what))?;
+                    }
+                    entry.map(|(entry, _)| entry)
+                }
+                _ => None,
+            };
+            let keys = (older.map(|entry| entry.key), newer.map(|entry| entry.key));
+            let Some(next) = emptying::next(keys.0, keys.1, self.flight.order) else {
+                return Ok(false);
+            };
+            let entry = if next == Next::Older { older } else { newer };
+            if let Some(entry) = entry {
+                self.flight.take(&entry);
+            }
+            self.flight.place += usize::from(next != Next::Newer);
+            if let Some(batch) = self.flight.batch.as_mut().filter(|_| next != Next::Older) {
+                batch.left -= 1;
+            }
+            if !self.flight.is_filtered || self.flight.filter.contains(&self.flight.key) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads the next fragment of Y, if the one before is at its end.
+    fn fill_batch(&mut self, cause: Cause) -> Result<()> {
+        let Some(batch) = self.flight.batch.as_mut() else {
+            return Ok(());
+        };
+        while batch.left == 0 && batch.next != batch.until {
+            let Some(link) = batch.next else {
+                return Err(damaged(Page(0), "a chain ends above its batch"));
+            };
+            let (stream, before) =
+                self.buffers.read_fragment(&mut self.log, batch.owner, link, cause)?;
+            let mut reader = self.buffers.form.reader(&self.buffers.read[stream.clone()]);
+            while reader.next().map_err(|what| damaged(link.page, what))?.is_some() {
+                batch.left += 1;
+            }
+            batch.stream = stream;
+            batch.next = before;
+        }
+        Ok(())
+    }
+
+    /// Goes to the node at `level` where the next entry belongs.
+    fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
+        let key = core::mem::take(&mut self.flight.key);
+        let mut outcome = Ok(NodeId(0));
+        if self.top.restructured || !self.top.bounds.contains(&key) {
+            self.top.level = self.top.level.min(self.height - 1);
+            outcome = self.descend(self.top.level, &key, cause);
+            self.top.bounds.copy_from(&self.bounds);
+            self.top.restructured = false;
+        } else {
+            self.bounds.copy_from(&self.top.bounds);
+        }
+        if outcome.is_ok() {
+            outcome = self.walk(self.top.level, level, Toward::Key(&key), cause);
+        }
+        self.flight.key = key;
+        outcome
+    }
+
+    /// Hands what goes down to the buffers at level `below`.
+    fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
+        let mut child: Option<u32> = None;
+        while self.next_in_flight(cause)? {
+            let mut first = None;
+            if child.is_none() || !self.bounds.contains(&self.flight.key) {
+                self.batch_came(child);
+                child = self.go_down(below, cause)?.buffer();
+                first = Some(self.flight.order);
+            }
+            let value = (!self.flight.is_delete).then_some(self.flight.value.as_slice());
+            let entry = Pending { key: &self.flight.key, value };
+            let number = child.ok_or(damaged(Page(0), "a node has no buffer"))?;
+            self.buffers.append_to_batch(&mut self.log, number, &entry, first, cause)?;
+        }
+        self.batch_came(child);
+        Ok(())
+    }
+
+    /// Lists a buffer that is too large after its batch came.
+    fn batch_came(&mut self, child: Option<u32>) {
+        let policy = self.policy;
+        let Some(number) = child else {
+            return;
+        };
+        if let Some(record) = self.buffers.record_mut(number) {
+            let bytes = u64::from(record.bytes);
+            if policy.at_update(&mut record.registers, bytes) == Decision::Empty {
+                self.buffers.list(number);
+            }
+        }
+    }
+
+    /// Hands what goes down to the leaves; returns how many were changed.
+    pub(super) fn distribute_to_leaves(&mut self, cause: Cause) -> Result<u32> {
+        let (mut changed, mut at_leaf) = (0, false);
+        while self.next_in_flight(cause)? {
+            loop {
+                if !at_leaf || !self.bounds.contains(&self.flight.key) {
+                    if at_leaf {
+                        self.rebalance(0, cause)?;
+                    }
+                    self.go_down(0, cause)?;
+                    (at_leaf, changed) = (true, changed + 1);
+                }
+                if self.apply_to_leaf(cause)? {
+                    break;
+                }
+                // It was split: the way is to be walked again.
+                (at_leaf, changed) = (false, changed - 1);
+            }
+        }
+        if at_leaf {
+            self.rebalance(0, cause)?;
+        }
+        Ok(changed)
+    }
+
+    /// Makes the next entry's change in the leaf of the way; false if the leaf was full, and room
+    /// was made.
+    fn apply_to_leaf(&mut self, cause: Cause) -> Result<bool> {
+        let leaf = self.path.at(0).id;
+        let codec = self.nodes.leaf;
+        let node = self.nodes.node(&mut self.log, leaf, 0, cause)?;
+        let found = codec.search(node, &self.flight.key);
+        let place = match (found, self.flight.is_delete) {
+            (Ok(place), true) => {
+                self.nodes.remove(&mut self.log, (leaf, 0), place)?;
+                self.entries -= 1;
+                return Ok(true);
+            }
+            (Err(_), true) => return Ok(true),
+            (Ok(place), false) => {
+                let value = &self.flight.value;
+                if codec.value(node, place).bytes() == value.as_slice()
+                    || self.nodes.replace(&mut self.log, leaf, place, value)?
+                {
+                    return Ok(true);
+                }
+                place
+            }
+            (Err(place), false) => {
+                let entry = (self.flight.key.as_slice(), self.flight.value.as_slice());
+                if self.nodes.insert(&mut self.log, (leaf, 0), place, entry)? {
+                    self.entries += 1;
+                    return Ok(true);
+                }
+                place
+            }
+        };
+        let at = self.split_place(leaf, place, cause)?;
+        self.split(0, at, cause)?;
+        Ok(false)
+    }
+
+    /// Where a full leaf is split that takes an entry at `place`. If many more entries follow, what
+    /// they have passed is not divided again, so that leaves get full.
+    fn split_place(&mut self, leaf: NodeId, place: usize, cause: Cause) -> Result<usize> {
+        let codec = self.nodes.leaf;
+        let node = self.nodes.node(&mut self.log, leaf, 0, cause)?;
+        let count = node::count(node);
+        if count < 2 {
+            return Err(damaged(self.nodes.page_of(leaf), "it is full with one entry"));
+        }
+        let middle = codec.middle(node);
+        let ahead = self.flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
+        let follow = ahead.checked_sub(1).and_then(|ahead| self.sorter.get(ahead));
+        if !follow.is_some_and(|entry| self.bounds.contains(entry.key)) {
+            return Ok(middle);
+        }
+        Ok(match self.flight.order {
+            Order::Ascending => place.max(middle),
+            Order::Descending => place.min(middle),
+        })
+    }
+}
