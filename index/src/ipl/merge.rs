@@ -135,7 +135,7 @@ mod tests {
                     .collect();
                 assert_eq!(found.len(), model.len(), "{shape}, seed {seed}");
                 for ((_, value), expected) in found.iter().zip(model.values()) {
-                    assert_eq!(*value, expected.as_slice(), "{shape}, seed {seed}");
+                    assert_eq!(*value, &expected[..], "{shape}, seed {seed}");
                 }
             }
         }
