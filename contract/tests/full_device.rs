@@ -93,7 +93,7 @@ fn loading_more_than_fits_is_refused_with_a_whole_tree() {
         let mut ground = case.ground(64 << 10);
         let mut index = case.index(&mut ground, false);
         let mut model = Model::default();
-        for number in 0..20_000u32 {
+        for number in 0..60_000u32 {
             model.entries.insert(number.to_be_bytes().to_vec(), number.to_le_bytes().to_vec());
         }
         let refused = index.load(&mut model.cursor(), 100);
