@@ -105,6 +105,12 @@ pub enum Error {
         /// What is full.
         source: index::Error,
     },
+    /// A database that was to be made could not hold a single entry.
+    #[error("{bytes} bytes are too few for a database of this durability: give it more room")]
+    LittleRoom {
+        /// Bytes of the file or device.
+        bytes: u64,
+    },
     /// The memory budget is too small.
     #[error("{have} bytes of memory are too few for this database: give it at least {need}")]
     LittleMemory {

@@ -38,12 +38,13 @@ impl<T: Tree> Durable<T> {
     /// A tree that was just made; where something lasts, its empty state does.
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed, or is so small that not a single entry could be put.
     pub fn create(tree: T) -> Result<Self> {
         let durability = tree.recovery().durability();
         let mut index = Durable { tree, durability, state: State::Open };
         if durability != Durability::None {
             index.make_checkpoint(None)?;
+            index.make_room(&[Update::Put { key: &[], value: &[] }])?;
         }
         Ok(index)
     }

@@ -129,6 +129,7 @@ fn is_choice(error: &Error) -> bool {
         Error::Unknown { .. }
         | Error::BadOption { .. }
         | Error::LittleMemory { .. }
+        | Error::LittleRoom { .. }
         | Error::Encoding(_) => true,
         Error::Index(inner) => matches!(
             inner,
@@ -157,6 +158,10 @@ fn line(path: &Path, error: &Error) -> String {
         }
         Error::LittleMemory { have, need } => format!(
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
+        ),
+        Error::LittleRoom { bytes } => format!(
+            "{path}: {bytes} bytes are too few for a database of this durability; give --size 1MiB \
+             or more"
         ),
         // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
         Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(

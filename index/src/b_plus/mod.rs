@@ -122,6 +122,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let mut tree = BPlus::over(file, nodes, options);
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
+    tree.check_free(tree.pages_needed(1))?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -174,6 +175,13 @@ fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
 }
 
 impl<'d> BPlus<'d> {
+    fn check_free(&self, pages: u64) -> Result<()> {
+        match pages <= u64::from(self.file.pages_free()) {
+            true => Ok(()),
+            false => Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into()),
+        }
+    }
+
     fn over(file: PageFile<'d>, nodes: Nodes, options: &Options) -> Self {
         let fill = options.settings.number("fill").unwrap_or(70);
         let node_bytes = file.page_bytes() as usize;
@@ -316,11 +324,7 @@ impl Tree for BPlus<'_> {
             self.nodes.check_update(update)?;
             puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
-        let pages = self.pages_needed(puts) + self.pages_for_values(batch);
-        if pages > u64::from(self.file.pages_free()) {
-            return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
-        }
-        Ok(())
+        self.check_free(self.pages_needed(puts) + self.pages_for_values(batch))
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
