@@ -10,11 +10,11 @@
 //!  | check- | magic | format | sequence | page  | state | dura- | 0    | label |
 //!  | sum    |       | u32    | u64      | bytes | u8    | bility|      | bytes |
 //!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
-//!  32        36     40        48      52
-//!  +---------+------+---------+-------+-------+------------
-//!  | journal | undo | journal | pages | label | checkpoint
-//!  | sectors | end  | epoch   |       |       |
-//!  +---------+------+---------+-------+-------+------------
+//!  32        36     40        48      52         60
+//!  +---------+------+---------+-------+----------+-------+------------
+//!  | journal | undo | journal | pages | identity | label | checkpoint
+//!  | sectors | end  | epoch   |       |          |       |
+//!  +---------+------+---------+-------+----------+-------+------------
 //! ```
 //!
 //! What a checkpoint says stands in `state.rs`.
@@ -33,7 +33,7 @@ use crate::{Durability, Error, Result, checksum};
 pub(super) const SLOTS: u64 = 2;
 
 /// The version of the bytes on the device.
-pub(super) const FORMAT_VERSION: u32 = 3;
+pub(super) const FORMAT_VERSION: u32 = 4;
 
 /// The most bytes in a label.
 pub(crate) const LABEL_BYTES_MOST: usize = 64;
@@ -76,6 +76,8 @@ pub(super) struct Anchor {
     /// Pages that there is room for: the undo run is counted from the device's end, so on a device
     /// of another length it would not be found.
     pub(super) pages: u32,
+    /// What goes into every checksum, so that nothing of another page file is taken for its own.
+    pub(super) identity: u64,
     pub(super) label: Vec<u8>,
     pub(super) checkpoint: CheckpointState,
 }
@@ -112,6 +114,7 @@ impl Anchor {
         to.u32(undo_end);
         to.u64(self.journal_epoch);
         to.u32(self.pages);
+        to.u64(self.identity);
         to.bytes(&self.label);
         self.checkpoint.encode(&mut to);
         let need = to.written();
@@ -228,6 +231,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
     let undo_end = from.u32()?;
     let journal_epoch = from.u64()?;
     let pages = from.u32()?;
+    let identity = from.u64()?;
     let state = match state {
         0 => State::Open,
         1 => State::Whole,
@@ -242,6 +246,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
         journal_sectors,
         journal_epoch,
         pages,
+        identity,
         label: from.bytes(usize::from(label_bytes))?.to_vec(),
         checkpoint: CheckpointState::decode(from)?,
     })
