@@ -16,7 +16,7 @@ use super::fill::Content;
 use super::index::Index;
 use super::own::{self, Head, Member};
 use super::{Core, NONE, Shape};
-use crate::spare::{Kind, Metadata};
+use crate::spare::{Kind, Metadata, Trail};
 
 const CAUSE: Cause = Cause::Reclamation;
 
@@ -49,6 +49,8 @@ pub(crate) struct Log {
     /// Sectors since the last state.
     pub(crate) members: Vec<Member>,
     base: u64,
+    /// What the next spare area echoes.
+    pub(super) trail: Trail,
 }
 
 impl Log {
@@ -62,6 +64,7 @@ impl Log {
             next: 0,
             members: Vec::with_capacity(shape.group() as usize),
             base: 0,
+            trail: Trail::new(shape.geometry),
         }
     }
 

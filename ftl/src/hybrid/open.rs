@@ -33,7 +33,12 @@ impl<N: Nand> Core<N> {
         scan.shape = Shape::new(shape.geometry, kind, u32::from(head.flags))?;
         let disk = scan.shape.disk_of(head.number)?;
         let queue = log_queue(&survey, head, scan.shape.log_blocks() as usize);
-        let mut found = Loaded { sequence: head.sequence, sectors: Vec::new(), fillings: vec![] };
+        let mut found = Loaded {
+            sequence: head.sequence,
+            sectors: Vec::new(),
+            fillings: Vec::new(),
+            pages_damaged: 0,
+        };
         for log in &queue {
             scan.load_log(*log, &mut found)?;
         }
@@ -67,6 +72,7 @@ impl<N: Nand> Core<N> {
         for (block, seen) in (0..).map(Block).zip(survey) {
             self.set_flawed(block, matches!(seen, Seen::Block(begun) if begun.flawed));
         }
+        self.statistics.pages_damaged = found.pages_damaged;
         self.log.queue.extend(queue);
         for Unfinished { filling, flawed } in found.fillings {
             self.set_flawed(filling.block, flawed);
@@ -107,7 +113,7 @@ impl<N: Nand> Core<N> {
                 let wanted = match &survey[block.0 as usize] {
                     Seen::Bad => false,
                     Seen::Block(begun) => is_partial(begun) == partial,
-                    Seen::Nothing | Seen::Log { .. } => !partial,
+                    Seen::Nothing | Seen::Dark | Seen::Log { .. } => !partial,
                 };
                 if wanted && self.blocks.role(block) == blocks::Role::Bad {
                     self.blocks.release(block, blocks::Role::Dirty);
@@ -124,7 +130,7 @@ fn believe(survey: &mut [Seen], loaded: u64, shape: &Shape) -> u64 {
     let newest = survey.iter().fold(loaded, |newest, seen| match seen {
         Seen::Log { sequence, .. } => newest.max(*sequence),
         Seen::Block(begun) => newest.max(begun.sequence),
-        Seen::Nothing | Seen::Bad => newest,
+        Seen::Nothing | Seen::Dark | Seen::Bad => newest,
     });
     let pages = u64::from(shape.geometry.pages_per_block());
     for seen in survey {
