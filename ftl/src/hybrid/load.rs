@@ -225,6 +225,7 @@ impl<N: Nand> Scan<N> {
         let older = found.sectors.len();
         let mut place = self.shape.geometry.pages_per_block() - 1;
         let mut newest = true;
+        let mut behind = None;
         loop {
             let page = Page(first + place);
             let mark = self.shape.kind.mark;
@@ -239,6 +240,10 @@ impl<N: Nand> Scan<N> {
                     newest = false;
                 }
                 place = self.load_group(head, (log.row, first, place), found);
+                behind = place.checked_sub(1);
+            } else if behind == Some(place) && self.shape.kind.sectors_in_log && place > 0 {
+                // Directly before a group stands another state, or the header.
+                found.pages_damaged += 1;
             }
             if place == 0 {
                 break;

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use device::{Block, Nand, Result};
 
 use super::fill::Role;
-use super::load::{Loaded, Unfinished, full_blocks, log_queue};
+use super::load::{Entry, Loaded, Unfinished, full_blocks, log_queue};
 use super::log::LogBlock;
 use super::shape::{Kind, Shape};
 use super::survey::{Begun, Scan, Seen};
@@ -42,7 +42,7 @@ impl<N: Nand> Core<N> {
         for log in &queue {
             scan.load_log(*log, &mut found)?;
         }
-        found.sequence = believe(&mut survey, found.sequence, &scan.shape);
+        found.sequence = believe(&mut survey, &found, &scan.shape);
         let full = full_blocks(&survey, head.number as usize);
         if scan.shape.has_own_pages() {
             scan.check_named(&survey, &full, &mut found);
@@ -107,7 +107,10 @@ impl<N: Nand> Core<N> {
             self.blocks.set(block, blocks::Role::Open);
         }
         let count = survey.len() as u32;
-        let is_partial = |begun: &Begun| begun.role == Role::Merged && !begun.full;
+        let has_own_pages = self.shape.has_own_pages();
+        let is_partial = |begun: &Begun| {
+            !begun.full && (begun.role == Role::Merged || has_own_pages && begun.dark_end)
+        };
         for partial in [true, false] {
             for block in (1..=count).map(|step| Block((newest.0 + step) % count)) {
                 let wanted = match &survey[block.0 as usize] {
@@ -123,23 +126,43 @@ impl<N: Nand> Core<N> {
     }
 }
 
-/// Believes that a merge was done whose last page cannot be read, if anything was begun after it;
-/// returns the highest sequence. A merge that was interrupted is the newest there is: its block is
-/// erased before anything else is programmed.
-fn believe(survey: &mut [Seen], loaded: u64, shape: &Shape) -> u64 {
-    let newest = survey.iter().fold(loaded, |newest, seen| match seen {
+/// Believes that a block was filled whose last page cannot be read; returns the highest sequence.
+///
+/// - A merge, if anything was begun after it. One that was interrupted is the newest there is: its
+///   block is erased before anything else is programmed.
+/// - A block that users filled, on a chip with a spare area, if sectors of its logical block came
+///   after it, or another block was begun of which only one is filled at a time: it was finished
+///   before that.
+/// - The same without a spare area, if the log doesn't name it any more and anything was begun after
+///   it: one that was interrupted is named, or its block is erased, too.
+fn believe(survey: &mut [Seen], found: &Loaded, shape: &Shape) -> u64 {
+    let newest = survey.iter().fold(found.sequence, |newest, seen| match seen {
         Seen::Log { sequence, .. } => newest.max(*sequence),
         Seen::Block(begun) => newest.max(begun.sequence),
         Seen::Nothing | Seen::Dark | Seen::Bad => newest,
     });
     let pages = u64::from(shape.geometry.pages_per_block());
-    for seen in survey {
-        if let Seen::Block(begun) = seen
-            && begun.role == Role::Merged
-            && begun.dark_end
-        {
-            begun.full |= newest >= begun.sequence + pages;
+    for at in 0..survey.len() {
+        let Seen::Block(begun) = survey[at] else { continue };
+        if begun.full || !begun.dark_end {
+            continue;
         }
+        let others_came = newest >= begun.sequence + pages;
+        let is_named = || found.fillings.iter().any(|it| it.filling.block.0 as usize == at);
+        let follows = |seen: &Seen| {
+            matches!(seen, Seen::Block(other) if other.role == Role::InOrder
+                && other.sequence > begun.sequence
+                && (other.logical == begun.logical || shape.fillings() == 1))
+        };
+        let is_in_log = |entry: &Entry| {
+            entry.sequence > begun.sequence && shape.split(entry.sector).0 == begun.logical
+        };
+        let full = match begun.role {
+            Role::Merged => others_came,
+            Role::InOrder if shape.has_own_pages() => others_came && !is_named(),
+            Role::InOrder => survey.iter().any(follows) || found.sectors.iter().any(is_in_log),
+        };
+        survey[at] = Seen::Block(Begun { full, ..begun });
     }
     newest + pages
 }

@@ -159,6 +159,19 @@ impl<N: Nand> Scan<N> {
         Ok(head.filter(|head| head.kind == own::Kind::Complete))
     }
 
+    /// The header of a block of the log.
+    fn log_header(&mut self, block: Block) -> Result<Option<Head>> {
+        let first = self.shape.geometry.first_page(block).0;
+        for page in (first..first + self.shape.log_headers()).map(Page) {
+            if let Some(head) = self.own_page(page)?
+                && head.kind == own::Kind::Log
+            {
+                return Ok(Some(head));
+            }
+        }
+        Ok(None)
+    }
+
     /// What other pages say of a block whose first page is damaged.
     fn see_without_header(&mut self, block: Block) -> Result<Seen> {
         if let Some(last) = self.complete(block)? {
@@ -170,6 +183,9 @@ impl<N: Nand> Scan<N> {
                 dark_end: false,
                 flawed: last.flags != 0,
             }));
+        }
+        if let Some(head) = self.log_header(block)? {
+            return Ok(Seen::log(head));
         }
         let first = self.shape.geometry.first_page(block).0;
         for page in (first + 1..first + self.shape.geometry.pages_per_block()).map(Page) {
@@ -215,11 +231,14 @@ impl<N: Nand> Scan<N> {
     ) -> Result<Seen> {
         let Metadata { kind, sequence, .. } = metadata;
         Ok(match kind {
-            spare::Kind::LogHeader if offset == 0 => {
-                let head = self.own_page(self.shape.geometry.first_page(block))?;
-                let log = head.filter(|head| head.kind == own::Kind::Log);
-                log.map_or(Seen::Nothing, Seen::log)
-            }
+            spare::Kind::LogHeader => match self.log_header(block)? {
+                Some(head) => Seen::log(head),
+                // It was not torn if anything stands behind it.
+                None if self.spare_at(block, offset + 1)? != Found::Blank => {
+                    Seen::Log { sequence, head: None }
+                }
+                None => Seen::Nothing,
+            },
             // Behind a header that cannot be read.
             spare::Kind::Log => Seen::Log { sequence, head: None },
             _ => match self.begun(metadata, offset) {
