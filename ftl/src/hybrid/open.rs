@@ -107,10 +107,7 @@ impl<N: Nand> Core<N> {
             self.blocks.set(block, blocks::Role::Open);
         }
         let count = survey.len() as u32;
-        let has_own_pages = self.shape.has_own_pages();
-        let is_partial = |begun: &Begun| {
-            !begun.full && (begun.role == Role::Merged || has_own_pages && begun.dark_end)
-        };
+        let is_partial = |begun: &Begun| begun.role == Role::Merged && !begun.full;
         for partial in [true, false] {
             for block in (1..=count).map(|step| Block((newest.0 + step) % count)) {
                 let wanted = match &survey[block.0 as usize] {
@@ -133,8 +130,9 @@ impl<N: Nand> Core<N> {
 /// - A block that users filled, on a chip with a spare area, if sectors of its logical block came
 ///   after it, or another block was begun of which only one is filled at a time: it was finished
 ///   before that.
-/// - The same without a spare area, if the log doesn't name it any more and anything was begun after
-///   it: one that was interrupted is named, or its block is erased, too.
+///
+/// Without a spare area nothing tells what users filled from what a torn erase left of a block that
+/// did not count.
 fn believe(survey: &mut [Seen], found: &Loaded, shape: &Shape) -> u64 {
     let newest = survey.iter().fold(found.sequence, |newest, seen| match seen {
         Seen::Log { sequence, .. } => newest.max(*sequence),
@@ -148,7 +146,6 @@ fn believe(survey: &mut [Seen], found: &Loaded, shape: &Shape) -> u64 {
             continue;
         }
         let others_came = newest >= begun.sequence + pages;
-        let is_named = || found.fillings.iter().any(|it| it.filling.block.0 as usize == at);
         let follows = |seen: &Seen| {
             matches!(seen, Seen::Block(other) if other.role == Role::InOrder
                 && other.sequence > begun.sequence
@@ -159,7 +156,7 @@ fn believe(survey: &mut [Seen], found: &Loaded, shape: &Shape) -> u64 {
         };
         let full = match begun.role {
             Role::Merged => others_came,
-            Role::InOrder if shape.has_own_pages() => others_came && !is_named(),
+            Role::InOrder if shape.has_own_pages() => false,
             Role::InOrder => survey.iter().any(follows) || found.sectors.iter().any(is_in_log),
         };
         survey[at] = Seen::Block(Begun { full, ..begun });
