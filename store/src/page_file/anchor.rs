@@ -138,7 +138,7 @@ impl Anchor {
     /// Reads the anchor that counts.
     pub(super) fn read(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        Ok(Self::find(disk, &mut sector)?.0)
+        Ok(Self::find(disk, &mut sector)?.anchor)
     }
 
     /// Refuses an anchor that tells of no state to come back to.
@@ -166,21 +166,21 @@ impl Anchor {
         Err(Error::OtherLength { expected, found })
     }
 
-    /// Reads the anchor that counts, and sees to it that it does not stand in the first sector
-    /// alone, which the next anchor overwrites.
+    /// Reads the anchor that counts, and sees to it that it stands twice: the next anchor overwrites
+    /// the first sector, and what stands once is gone with one damaged sector.
     pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        let (anchor, is_alone) = Self::find(disk, &mut sector)?;
-        if is_alone {
+        let Standing { anchor, other } = Self::find(disk, &mut sector)?;
+        if let Some(other) = other {
             anchor.encode(&mut sector)?;
-            disk.write(Sector(1), &sector, Cause::Recovery)?;
+            disk.write(other, &sector, Cause::Recovery)?;
             disk.flush(Cause::Recovery)?;
         }
         Ok(anchor)
     }
 
-    /// The anchor that counts, and whether only the first sector holds it.
-    fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<(Anchor, bool)> {
+    /// The anchor that counts.
+    fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<Standing> {
         let mut copies = [None, None];
         let mut reason = NO_ANCHOR;
         let slots = disk.geometry().sectors().min(SLOTS) as usize;
@@ -195,12 +195,29 @@ impl Anchor {
             }
         }
         match copies {
-            [Some(first), Some(second)] if first.sequence <= second.sequence => Ok((second, false)),
-            [Some(first), _] => Ok((first, true)),
-            [None, Some(second)] => Ok((second, false)),
-            [None, None] => Err(reason),
+            [Some(first), Some(second)] if first.sequence == second.sequence => {
+                Ok(Standing { anchor: second, other: None })
+            }
+            [Some(first), second]
+                if second.as_ref().is_none_or(|it| it.sequence < first.sequence) =>
+            {
+                Ok(Standing { anchor: first, other: Some(Sector(1)) })
+            }
+            // What another version wrote is never changed.
+            [_, Some(anchor)] => {
+                let is_foreign = matches!(reason, Error::OtherVersion { .. });
+                Ok(Standing { anchor, other: (!is_foreign).then_some(Sector(0)) })
+            }
+            _ => Err(reason),
         }
     }
+}
+
+/// The anchor that counts.
+struct Standing {
+    anchor: Anchor,
+    /// The sector that does not hold it, if only one does.
+    other: Option<Sector>,
 }
 
 const NO_ANCHOR: Error = Error::NotAnIndex { what: "no anchor stands in its first two sectors" };
