@@ -104,7 +104,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
         if !is_wanted || case.parameters.iter().any(|(_, value)| value == "1024") {
             continue;
         }
-        for sectors in 8..80u64 {
+        for sectors in 20..92u64 {
             let mut ground = case.ground(sectors * 512);
             let mut index = case.index(&mut ground, false);
             let mut keys = Vec::new();
