@@ -228,7 +228,8 @@ impl<'d> PageFile<'d> {
             free: FreeList::EMPTY,
             freed: FreeList::EMPTY,
             freed_tail: None,
-            undo: (durability != Durability::None).then(|| Undo::new(identity, layout, sector_bytes)),
+            undo: (durability != Durability::None)
+                .then(|| Undo::new(identity, layout, sector_bytes)),
             journal: durability.has_journal().then(journal),
             anchor,
             checkpoints: Checkpoints::new(match durability {
