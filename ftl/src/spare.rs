@@ -9,8 +9,8 @@
 //!      16..32  the echo: the same of the page before in its block, where the area has room
 //! ```
 //!
-//! Where the spare area of a page is damaged, the echo behind it tells what the page holds. Only the
-//! last page of a block has none, and that page may be torn.
+//! Where the spare area of a page is damaged, the echo behind it tells what the page holds. Only
+//! the last page of a block has none, and that page may be torn.
 //!
 //! The data has a checksum of its own so that a page which collection moves takes it along: the
 //! data is checksummed once, when a user writes it, and whatever damages it later on its way is

@@ -163,8 +163,8 @@ impl<N: Nand> PageMap<N> {
     }
 
     /// Moves the live pages of a block in which pages close groups: from the last group to the
-    /// first, since each closing page tells how long its group is; where one is damaged, the next is
-    /// looked for.
+    /// first, since each closing page tells how long its group is; where one is damaged, the next
+    /// is looked for.
     fn move_groups(&mut self, victim: Block, stream: Stream, data: &mut [u8]) -> Result<()> {
         let first = self.shape.geometry.first_page(victim).0;
         let note = self.notes[victim.0 as usize];

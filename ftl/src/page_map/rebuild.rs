@@ -64,8 +64,8 @@ impl<N: Nand> PageMap<N> {
         let order = survey.order();
         let last = disk.merge(&order)?;
         disk.sort_blocks(&survey, &order)?;
-        // A torn page may have had the next sequence, and no page has the one behind it. As the last
-        // pages before it may be unreadable just now, as many more are left out as a block has
+        // A torn page may have had the next sequence, and no page has the one behind it. As the
+        // last pages before it may be unreadable just now, as many more are left out as a block has
         // pages. A first page may be newer than all that was mapped, if nothing behind it counts.
         let begun = order.last().map_or(0, |(first, _)| *first);
         let left_out = u64::from(shape.geometry.pages_per_block()) + 2;

@@ -166,8 +166,8 @@ impl Anchor {
         Err(Error::OtherLength { expected, found })
     }
 
-    /// Reads the anchor that counts, and sees to it that it stands twice: the next anchor overwrites
-    /// the first sector, and what stands once is gone with one damaged sector.
+    /// Reads the anchor that counts, and sees to it that it stands twice: the next anchor
+    /// overwrites the first sector, and what stands once is gone with one damaged sector.
     pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
         let Standing { anchor, other } = Self::find(disk, &mut sector)?;
