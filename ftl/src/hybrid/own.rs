@@ -16,7 +16,8 @@
 //!      34..36  members
 //!      36..    blocks that are being filled, 20 bytes each: block, places that are durable (and
 //!              in the top bit whether one was lost), sequence of the block, logical block; then
-//! members of 8 bytes, in the order of the pages before this one: sector, sequence - base
+//!              members of 8 bytes, in the order of the pages before this one: sector,
+//!              sequence - base
 //! ```
 //!
 //! Members are the sectors on the pages directly before a state. They need no checksum against
