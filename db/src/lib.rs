@@ -83,6 +83,6 @@ pub use statistics::{FileSizes, Stats};
 
 pub use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
 pub use index::{
-    CheckpointId, Direction, Durability, EntryShape, KeyRange, Memory, NamedCheckpoint,
+    Behind, CheckpointId, Direction, Durability, EntryShape, KeyRange, Memory, NamedCheckpoint,
     RecoveryStatistics, Value, Width,
 };

@@ -91,6 +91,29 @@ pub(crate) enum FileFailure {
     /// What is read or written would be the database itself.
     #[error("{}: this is the database itself; name another file", path.display())]
     Itself { path: PathBuf },
+    /// What would be written over is a database.
+    #[error(
+        "{}: this is a flashtree database, which would be lost; name another file, or remove that \
+         one first",
+        path.display()
+    )]
+    OtherDatabase { path: PathBuf },
+    /// Columns of one name, of which one would hide the other.
+    #[error("two columns are called \"{column}\"; give --key and --value different names")]
+    SameColumns { column: String },
+    /// A file of the user has the name of the bookmark.
+    #[error(
+        "{}: this is no file of flashtree, and an import keeps there how far it came; give it \
+         another name",
+        path.display()
+    )]
+    BookmarkTaken { path: PathBuf },
+    /// The database took no more rows.
+    #[error("{failure}; {}", stopped(*.safe, *.put))]
+    ImportStopped { failure: Box<FileFailure>, safe: u64, put: u64 },
+    /// The rows could be read up to here only.
+    #[error("can't read {} any further: {source}; {}", shown(.path), imported(*.safe))]
+    BrokenInput { path: PathBuf, source: io::Error, safe: u64 },
     /// Ctrl-C in an import.
     #[error("ended by Ctrl-C; {}", goes_on(*.safe))]
     ImportInterrupted { safe: u64 },
@@ -116,6 +139,8 @@ impl FileFailure {
             | FileFailure::NoColumn { .. }
             | FileFailure::WhichColumn { .. }
             | FileFailure::Columns { .. }
+            | FileFailure::SameColumns { .. }
+            | FileFailure::OtherDatabase { .. }
             | FileFailure::Itself { .. } => true,
             _ => false,
         }
@@ -227,6 +252,17 @@ fn goes_on(rows: u64) -> String {
             "the first {} imported for good, and the same command with --resume goes on",
             are(rows)
         ),
+    }
+}
+
+fn stopped(safe: u64, put: u64) -> String {
+    match (safe, put) {
+        (0, 0) => "none of the rows is safe yet: then import again".to_owned(),
+        (0, put) => format!(
+            "{} of those that were read went in, but not the first ones: then import again",
+            count(put, "row")
+        ),
+        (safe, _) => goes_on(safe),
     }
 }
 

@@ -139,3 +139,13 @@ fn stat_shows_the_health_of_a_chip() {
     assert!(bench.wrong("stat a.db --chip winbond-w25n01g").contains("winbond-w25n01gv"));
     assert!(bench.failed("compact a.db").contains("plain file"));
 }
+
+#[test]
+fn a_name_with_control_characters_leaves_the_table_as_it_is() {
+    let bench = Bench::with_database("");
+    bench.output(&["checkpoint", "a.db", "a\nb\u{1b}[1m"]);
+    let table = bench.done("checkpoints a.db");
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.contains("a\\nb\\u{1b}[1m"), "{table}");
+    assert_eq!(bench.json("checkpoints a.db")[0]["name"], "a\nb\u{1b}[1m");
+}

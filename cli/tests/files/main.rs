@@ -9,3 +9,4 @@ mod export;
 mod import;
 mod keeping;
 mod refusals;
+mod stopped;

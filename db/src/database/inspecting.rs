@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::encoding::Type;
 use crate::ground::Standing;
-use crate::{Database, FileSizes, Result, Stats, files};
+use crate::{Behind, Database, FileSizes, Result, Stats, files};
 
 /// Looking at it.
 impl Database<'_> {
@@ -109,5 +109,28 @@ impl Database<'_> {
     /// ```
     pub fn check_with(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         Ok(self.standing.index.check(finding)?)
+    }
+
+    /// Where reading goes on behind the page where `key` is or belongs, damaged or not; `None`
+    /// stands for the lowest key. So what is around damage can be saved.
+    ///
+    /// # Errors
+    /// The key is of a wrong length, or the device failed. Damage is no error.
+    ///
+    /// ```
+    /// # use flashtree::{Behind, Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # fruit.put("apple", "red")?;
+    /// if fruit.range("apple"..)?.next().is_err_and(|error| error.is_damage()) {
+    ///     if let Behind::From(key) = fruit.behind(Some(b"apple"))? {
+    ///         println!("going on at {}", key.escape_ascii());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        Ok(self.standing.index.behind(key)?)
     }
 }
