@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use db::{Error, encoding};
 
-use crate::numbers::count;
+use crate::numbers::{count, thousands};
 
 /// Why a file command ends before or after its work.
 #[derive(Debug, thiserror::Error)]
@@ -259,8 +259,8 @@ fn stopped(safe: u64, put: u64) -> String {
     match (safe, put) {
         (0, 0) => "none of the rows is safe yet: then import again".to_owned(),
         (0, put) => format!(
-            "{} of those that were read went in, but not the first ones: then import again",
-            count(put, "row")
+            "{} of the rows that were read went in, those with the lowest keys; then import again",
+            thousands(put)
         ),
         (safe, _) => goes_on(safe),
     }

@@ -13,14 +13,14 @@ fn a_quote_that_is_not_closed_is_named_by_its_line_and_swallows_nothing() {
         ("\"key,value\n1,a\n", 1),
     ] {
         bench.write("rows.csv", content);
-        let error = bench.failed("import a.db rows.csv");
+        let error = bench.failed("import a.db rows.csv --quiet");
         assert!(error.contains(&format!("rows.csv, line {line}: ")), "{error}");
         assert!(error.contains("quote"), "{error}");
     }
     // What stands before it went in.
     assert_eq!(bench.done("export a.db - --quiet"), "key,value\n1,a\n");
     bench.write("rows.csv", format!("key,value\na,\"{}\n", "x,y\n".repeat(17 << 20)));
-    let error = bench.failed("import a.db rows.csv");
+    let error = bench.failed("import a.db rows.csv --quiet");
     assert!(error.contains("line 2") && error.contains("never closed"), "{error}");
 }
 
@@ -77,8 +77,11 @@ fn a_full_database_tells_what_went_in() {
     let bench = Bench::with_database("--key text --value text --size 2MiB");
     bench.write("rows.csv", rows(100_000));
     let error = bench.failed("import a.db rows.csv");
-    assert!(error.contains("full") && error.contains("rows of those that were read"), "{error}");
+    assert!(error.contains("full") && error.contains("of the rows that were read went in"), "{error}");
     assert!(!bench.path("a.db.import").exists());
+    let error = bench.failed("import a.db rows.csv");
+    assert!(error.contains("none of the rows is safe yet"), "{error}");
+    bench.done("create a.db --key text --value text --size 2MiB --overwrite");
     let error = bench.failed("import a.db rows.csv --buffer 256KiB");
     assert!(error.contains("full") && error.contains("imported for good"), "{error}");
     assert!(error.contains("--resume"), "{error}");
