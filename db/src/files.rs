@@ -304,7 +304,7 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Ground<'static>> {
             }
             false => about.len(),
         };
-        let disk = FileReader::new(file, bytes, SECTOR_BYTES, path)?;
+        let disk = FileReader::new(file, bytes, SECTOR_BYTES)?;
         Ok(Ground::new(Medium::Sectors(Box::new(disk)), 0))
     })
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use db::{Database, OpenOptions};
+
 use crate::bench::{Bench, complaint, rows, text};
 
 const PAGE: usize = 4096;
@@ -115,6 +117,21 @@ fn a_damaged_beginning_is_told_or_repaired() {
             _ => assert!(complaint(&output, 1).contains("a.db"), "{place}"),
         }
     }
+}
+
+#[test]
+fn check_tells_of_entries_that_are_not_of_their_types() {
+    let bench = Bench::with_database("--key text --value text");
+    let mut database = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    database.put([0xFF], "red").unwrap();
+    database.put("pear", [0xFE]).unwrap();
+    database.close().unwrap();
+    assert!(bench.failed("scan a.db").contains("see flashtree check"));
+    let output = bench.command(&["check", "a.db"]).output().unwrap();
+    assert!(complaint(&output, 1).contains("2 findings"));
+    let findings = text(&output.stdout);
+    assert!(findings.contains("the value of \"pear\" is not of type text"), "{findings}");
+    assert!(findings.contains("the key \"\\xff\" is not of type text"), "{findings}");
 }
 
 #[test]

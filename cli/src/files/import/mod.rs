@@ -376,12 +376,13 @@ fn is_about_entry(error: &Error) -> bool {
     use index::Error as Index;
     matches!(
         error,
-        Error::Index(
-            Index::KeyLength { .. }
-                | Index::ValueLength { .. }
-                | Index::EntryTooLong { .. }
-                | Index::KeyTooLong { .. }
-                | Index::ValueTooLong { .. }
-        )
+        Error::LongValue { .. }
+            | Error::Index(
+                Index::KeyLength { .. }
+                    | Index::ValueLength { .. }
+                    | Index::EntryTooLong { .. }
+                    | Index::KeyTooLong { .. }
+                    | Index::ValueTooLong { .. }
+            )
     )
 }
