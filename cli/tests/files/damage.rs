@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use db::{Database, OpenOptions};
+
 use crate::bench::{Bench, complaint, rows, text};
 
 const PAGE: usize = 4096;
@@ -119,7 +121,7 @@ fn all_that_is_in_whole_pages_is_saved_whatever_the_damage_and_every_gap_is_told
             };
             saved.contains(row) && (is_lost(place.checked_sub(1)) || is_lost(Some(place + 1)))
         });
-        assert!(around.map(|(_, row)| row).all(|row| told(&row)), "{error}");
+        assert!(around.map(|(_, row)| row).all(|row| told(row)), "{error}");
         damaged.iter().for_each(|page| flip(&bench, page + 100));
     }
     assert!(bench.done("check a.db").contains("all is well"));
@@ -187,6 +189,21 @@ fn a_damaged_beginning_is_told_or_repaired() {
             _ => assert!(complaint(&output, 1).contains("a.db"), "{place}"),
         }
     }
+}
+
+#[test]
+fn check_tells_of_entries_that_are_not_of_their_types() {
+    let bench = Bench::with_database("--key text --value text");
+    let mut database = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    database.put([0xFF], "red").unwrap();
+    database.put("pear", [0xFE]).unwrap();
+    database.close().unwrap();
+    assert!(bench.failed("scan a.db").contains("see flashtree check"));
+    let output = bench.command(&["check", "a.db"]).output().unwrap();
+    assert!(complaint(&output, 1).contains("2 findings"));
+    let findings = text(&output.stdout);
+    assert!(findings.contains("the value of \"pear\" is not of type text"), "{findings}");
+    assert!(findings.contains("the key \"\\xff\" is not of type text"), "{findings}");
 }
 
 #[test]

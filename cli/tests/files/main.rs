@@ -4,6 +4,7 @@
 
 mod bench;
 mod damage;
+mod ending;
 mod entries;
 mod export;
 mod import;

@@ -77,7 +77,10 @@ fn a_full_database_tells_what_went_in() {
     let bench = Bench::with_database("--key text --value text --size 2MiB");
     bench.write("rows.csv", rows(100_000));
     let error = bench.failed("import a.db rows.csv");
-    assert!(error.contains("full") && error.contains("of the rows that were read went in"), "{error}");
+    assert!(
+        error.contains("full") && error.contains("of the rows that were read went in"),
+        "{error}"
+    );
     assert!(!bench.path("a.db.import").exists());
     let error = bench.failed("import a.db rows.csv");
     assert!(error.contains("none of the rows is safe yet"), "{error}");

@@ -74,7 +74,8 @@ impl Database<'_> {
         })
     }
 
-    /// Verifies every page and every invariant; returns what is wrong, and where, one line each.
+    /// Verifies every page and every invariant, and that keys and values are of their types;
+    /// returns what is wrong, and where, one line each.
     ///
     /// # Errors
     /// The device failed. Damage is a finding, not an error.
@@ -93,8 +94,8 @@ impl Database<'_> {
         Ok(findings)
     }
 
-    /// Verifies every page and every invariant, and tells each finding as it comes: there can be
-    /// many.
+    /// Verifies every page and every invariant, and that keys and values are of their types, and
+    /// tells each finding as it comes: there can be many.
     ///
     /// # Errors
     /// As [`check`](Database::check).
@@ -108,7 +109,8 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn check_with(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-        Ok(self.standing.index.check(finding)?)
+        self.standing.index.check(finding)?;
+        self.check_types(finding)
     }
 
     /// Where reading goes on behind the page where `key` is or belongs, damaged or not; `None`

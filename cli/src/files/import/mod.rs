@@ -409,25 +409,25 @@ fn is_about_entry(error: &Error) -> bool {
     use index::Error as Index;
     matches!(
         error,
-        Error::Index(
-            Index::KeyLength { .. }
-                | Index::ValueLength { .. }
-                | Index::EntryTooLong { .. }
-                | Index::KeyTooLong { .. }
-                | Index::ValueTooLong { .. }
-                | Index::Store(store::Error::LongBatch { .. })
-        )
+        Error::LongValue { .. }
+            | Error::Index(
+                Index::KeyLength { .. }
+                    | Index::ValueLength { .. }
+                    | Index::EntryTooLong { .. }
+                    | Index::KeyTooLong { .. }
+                    | Index::ValueTooLong { .. }
+            )
     )
 }
 
-/// What is said of an entry that can't be put. That it is a batch is nothing that the user chose.
+/// What is said of an entry that can't be put.
 fn what_is_wrong(error: &Error) -> String {
     match error {
-        Error::Index(index::Error::Store(store::Error::LongBatch { bytes, limit })) => format!(
-            "key and value take {} of the journal, which takes at most {} at a time; shorten \
-             them, or make a database that has no journal, with --durability checkpoint",
+        Error::LongValue { bytes, most } => format!(
+            "a value of {}, and the journal takes at most {} at a time with that key; split it, or \
+             make a database that has no journal, with --durability checkpoint",
             count(*bytes, "byte"),
-            thousands(*limit)
+            thousands(*most)
         ),
         other => other.to_string(),
     }
