@@ -70,9 +70,13 @@ impl TreeChoice {
 
     /// The tree of a database that exists.
     pub(crate) fn of(name: &str, page_bytes: u32, fill_percent: u8) -> Result<Self> {
-        let has_node = tree(name)?.parameters.iter().any(|parameter| parameter.name == "node");
-        TreeChoice::read(name, has_node.then_some(page_bytes), fill_percent)
+        TreeChoice::read(name, has_node(name)?.then_some(page_bytes), fill_percent)
     }
+}
+
+/// True if the tree of this spec has nodes of a size that can be chosen.
+pub(crate) fn has_node(text: &str) -> Result<bool> {
+    Ok(has_parameter(tree(Spec::parse("tree", text)?.name)?, "node"))
 }
 
 fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {

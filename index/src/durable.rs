@@ -12,7 +12,7 @@ use core::fmt::Display;
 use device::Meter;
 use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update};
 
-use crate::{Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 
 /// Whether the device holds all that the index holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +193,11 @@ impl<T: Tree> Lookup for Durable<T> {
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         self.check_readable()?;
         self.tree.check(finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        self.check_readable()?;
+        self.tree.behind(key)
     }
 
     fn statistics(&self) -> Statistics {

@@ -23,6 +23,7 @@
 //! - A child's level is its parent's minus one, so no damage can make a descent run in a circle.
 //! - At most three pages are needed at a time: see [`store::FRAMES_LEAST`].
 
+mod behind;
 mod check;
 mod cost;
 mod descent;
@@ -44,7 +45,7 @@ use store::{LogicalPage, PageFile, Recovery, Update};
 
 use crate::parameters::{Kind, Parameter};
 use crate::registry::{Entry, MediumShape, Options};
-use crate::{Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
 
@@ -299,6 +300,10 @@ impl Lookup for BPlus<'_> {
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        behind::behind(self, key)
     }
 
     fn statistics(&self) -> Statistics {
