@@ -187,11 +187,12 @@ impl<'d> PageFile<'d> {
         let frame = self.enter(page)?;
         let (first, offset) = self.layout.locate(page);
         let into = self.cache.bytes_mut(frame);
+        let identity = self.anchor.identity;
         let outcome = self
             .disk
             .read(&mut [Request { first, offset, into }], cause)
             .map_err(Error::from)
-            .and_then(|()| checksum::verify(page, self.cache.bytes(frame)))
+            .and_then(|()| checksum::verify(identity, page, self.cache.bytes(frame)))
             .and_then(|()| {
                 let damaged = |what| Error::DamagedPage { page, what };
                 check.check(self.cache.bytes(frame)).map_err(damaged)
