@@ -82,6 +82,9 @@ const BYTES_MOST: u64 = 64;
 /// What a bookmark begins with.
 const BEGINNING: &[u8] = b"{\"rows\":";
 
+/// What stands in one.
+const LETTERS: &[u8] = b"{}\":,rowschekm0123456789";
+
 /// True if what is at `path` is a bookmark, if a damaged one: after a power cut it may be cut off
 /// or consist of zeros.
 fn is_ours(path: &Path) -> bool {
@@ -90,7 +93,7 @@ fn is_ours(path: &Path) -> bool {
         return false;
     }
     fs::read(path).is_ok_and(|bytes| {
-        bytes.starts_with(BEGINNING)
+        (bytes.starts_with(BEGINNING) && bytes.iter().all(|byte| LETTERS.contains(byte)))
             || BEGINNING.starts_with(&bytes)
             || bytes.iter().all(|byte| *byte == 0)
     })
