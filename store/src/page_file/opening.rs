@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use device::Sectors;
 
 use super::anchor::{Anchor, LABEL_BYTES_MOST, State};
-use super::checkpoint::Checkpoints;
 use super::free_list::FreeList;
 use super::journal::Journal;
+use super::kept::Checkpoints;
 use super::layout::Layout;
 use super::state::CheckpointState;
 use super::undo::Undo;
