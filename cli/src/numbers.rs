@@ -8,6 +8,14 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size in bytes, such as 131072, 128KiB or 1MB".to_owned())
 }
 
+/// Reads a size in bytes that can't be 0.
+pub(crate) fn parse_size_not_0(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("0 bytes can't be used".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Reads a whole number from 0.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "expected a whole number from 0 to 18446744073709551615".to_owned())

@@ -1,24 +1,44 @@
-//! Progress bars on a terminal, and Ctrl-C.
+//! Progress bars on a terminal, and Ctrl-C. SIGTERM is taken as Ctrl-C is.
 
 use std::io::{self, IsTerminal};
+use std::process;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lab::{Phase, Watcher};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::{failure, files};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// From here on the first Ctrl-C asks for a clean end; a second one ends the process at once.
 pub(crate) fn catch_interrupts() {
-    let handler = || {
+    on_interrupt(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            std::process::exit(1);
+            process::exit(1);
         }
-    };
+    });
+}
+
+/// From here on Ctrl-C ends the process, which says so: for what changes nothing and leaves
+/// nothing behind.
+pub(crate) fn end_at_interrupts() {
+    on_interrupt(|| {
+        failure::report(files::FileFailure::Interrupted.into());
+        process::exit(1);
+    });
+}
+
+/// Lets a thread call `handler` whenever an end is asked for.
+fn on_interrupt(handler: impl Fn() + Send + 'static) {
     // Without a handler Ctrl-C ends the process at once, as it does everywhere.
-    drop(ctrlc::set_handler(handler));
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    thread::spawn(move || signals.forever().for_each(|_| handler()));
 }
 
 /// True after Ctrl-C.
@@ -110,6 +130,12 @@ impl Counter {
         if let Some(bar) = &self.bar {
             bar.set_position(position);
         }
+    }
+
+    /// Shows that so much is done; false after Ctrl-C.
+    pub(crate) fn goes_on(&self, position: u64) -> bool {
+        self.set(position);
+        !interrupted()
     }
 
     /// Removes the bar from the screen.

@@ -82,7 +82,7 @@ fn storm_all(cuts: u64, least: u64, test: &'static str) {
     let mut passed = 0;
     for entry in FTLS {
         let mut all = Witness::default();
-        for spare_bytes in [16, 0] {
+        for spare_bytes in [32, 16, 0] {
             let witness = storm(entry, spare_bytes, cuts, test);
             println!("{}, {spare_bytes} spare bytes, in all\n{witness}", entry.name);
             if !is_replay {
@@ -113,7 +113,7 @@ fn nothing_flushed_is_lost_in_ten_thousand_power_cuts() {
 #[test]
 fn nothing_flushed_is_lost_by_a_cut_at_any_operation() {
     for entry in FTLS {
-        for spare_bytes in [16, 0] {
+        for spare_bytes in [32, 16, 0] {
             for ground in grounds(entry, spare_bytes) {
                 let all = check_each(&ground, 20, 200);
                 assert!(all.cuts >= 400, "{ground}\n{all}");

@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 use crate::encoding;
 
 /// A result of this crate.
+///
+/// ```
+/// use flashtree::{Database, Options, Result};
+///
+/// fn make(path: &std::path::Path) -> Result<()> {
+///     Database::create(path, &Options::new())?.close()
+/// }
+/// # let folder = tempfile::tempdir().unwrap();
+/// make(&folder.path().join("fruit.db")).unwrap();
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, and what to do about it. The facts are in the fields and in the
@@ -46,7 +56,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The file or device holds something else.
-    #[error("this is no flashtree database: {what}")]
+    #[error(
+        "this is no flashtree database: {what}: name the file or device of one, or make one there"
+    )]
     NotADatabase {
         /// What was expected and not found.
         what: String,
@@ -105,6 +117,27 @@ pub enum Error {
         /// What is full.
         source: index::Error,
     },
+    /// A database that was to be made could not hold a single entry.
+    #[error("{bytes} bytes are too few for a database of this durability: give it more room")]
+    LittleRoom {
+        /// Bytes of the file or device.
+        bytes: u64,
+    },
+    /// A value that the journal can't take: every change has to fit into it.
+    #[error(
+        "a value of {bytes} bytes: the journal of this database takes values of at most {most} \
+         bytes with that key: split the value, or copy the database to one with a longer journal, \
+         or with a durability that needs none"
+    )]
+    LongValue {
+        /// Bytes of the value.
+        bytes: u64,
+        /// The most that it can have, with its key.
+        most: u64,
+    },
+    /// Copying or compacting was ended by the caller. Nothing was changed.
+    #[error("it was ended before it was done, and nothing was changed: begin again")]
+    Ended,
     /// The memory budget is too small.
     #[error("{have} bytes of memory are too few for this database: give it at least {need}")]
     LittleMemory {
@@ -182,6 +215,17 @@ impl Error {
     /// Says what was tried with `path` when the system refused.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, path: path.to_owned(), source }
+    }
+
+    /// Says that what the system refused was about `path`, whatever file stood for it then.
+    pub(crate) fn about(self, path: &Path) -> Error {
+        match self {
+            Error::Io { action, source, .. } => Error::Io { action, path: path.to_owned(), source },
+            Error::File(file::Error::Io { action, source, .. }) => {
+                Error::Io { action, path: path.to_owned(), source }
+            }
+            other => other,
+        }
     }
 
     /// The name nearest to `name` of those that are known is suggested.

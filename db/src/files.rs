@@ -12,7 +12,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use device::Medium;
-use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions};
+use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Rights};
 use index::Durability;
 
 use crate::ground::Ground;
@@ -36,23 +36,29 @@ const TRIES: u32 = 100;
 pub(crate) struct Temporary {
     path: PathBuf,
     kept: bool,
+    /// Of the file that it replaces.
+    rights: Option<Rights>,
 }
 
 impl Temporary {
-    /// A name beside `path` that nobody uses.
+    /// An empty file beside `path` under a name that nobody uses. If it is to replace what is at
+    /// `path`, nobody but its owner can read it until it is published.
     pub(crate) fn beside(path: &Path) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let Some(name) = path.file_name() else {
             return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
         };
+        let rights = Rights::of(path);
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let mut temporary = OsString::from(name);
             temporary.push(format!(".{}-{number}.new", process::id()));
             let temporary = path.with_file_name(temporary);
-            // A process of the same number may have been killed and have left one.
-            if fs::symlink_metadata(&temporary).is_err() {
-                return Ok(Temporary { path: temporary, kept: false });
+            match Rights::make_file(&temporary, rights) {
+                Ok(_) => return Ok(Temporary { path: temporary, kept: false, rights }),
+                // A process of the same number may have been killed and have left one.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("make", path)(error)),
             }
         }
     }
@@ -63,6 +69,9 @@ impl Temporary {
 
     /// Gives the file its name, where there must be none yet unless it replaces that.
     pub(crate) fn publish(mut self, path: &Path, replace: bool) -> Result<()> {
+        if let Some(rights) = self.rights.filter(|_| replace) {
+            rights.give(&self.path).map_err(Error::io("give its rights to", path))?;
+        }
         let renamed = match replace {
             true => fs::rename(&self.path, path),
             false => rename_new(&self.path, path),
@@ -112,9 +121,18 @@ fn flush_folder_of(path: &Path) -> io::Result<()> {
 /// The path that stays right wherever the program goes. Links are followed, so that what is
 /// replaced is the file itself.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    if path.as_os_str().is_empty() {
+        let what = "it is empty: name a file".to_owned();
+        return Err(Error::BadOption { option: "path", what });
+    }
     path.canonicalize()
         .or_else(|_| std::path::absolute(path))
         .map_err(Error::io("find the folder of", path))
+}
+
+/// True if a block device is at `path`.
+pub(crate) fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.file_type().is_block_device())
 }
 
 /// What exists where a database is to be made.
@@ -189,25 +207,24 @@ fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
     Ground::new(Medium::Sectors(Box::new(disk)), driver_bytes)
 }
 
-/// Makes a device in a new file at `path`.
+/// Makes a device in the empty file at `path`.
 pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
     if let Some(geometry) = options.chip {
-        let choices = nand_options(options.durability, Existing::Keep);
+        let choices = nand_options(options.durability, Existing::Overwrite);
         let chip = NandFile::create(path, geometry, &choices)?;
         return Ok(on_chip(chip));
     }
-    make_sparse(path, options).map_err(Error::io("make", path))?;
+    let capacity = options.checked_capacity()?;
+    make_sparse(path, capacity, options).map_err(Error::io("make", path))?;
     let disk = FileDisk::open(path, &disk_options(options.memory))?;
     Ok(on_disk(disk, options.memory))
 }
 
-/// Makes a file that has its whole length, and room on the disk for its beginning only: the
-/// anchors and the journal, so that committing to the journal never changes the file's own data.
-fn make_sparse(path: &Path, options: &Options) -> io::Result<()> {
+/// Gives an empty file its whole length, and room on the disk for its beginning only: the anchors
+/// and the journal, so that committing to the journal never changes the file's own data.
+fn make_sparse(path: &Path, capacity: u64, options: &Options) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    let mut file = File::options().write(true).create_new(true).open(path)?;
-    let capacity = options.file_capacity();
-    let capacity = capacity - capacity % u64::from(SECTOR_BYTES);
+    let mut file = File::options().write(true).open(path)?;
     if options.durability.has_journal() {
         let journal = options.journal_for(capacity);
         let mut left = journal.saturating_add(2 * u64::from(SECTOR_BYTES)).min(capacity);
@@ -287,7 +304,7 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Ground<'static>> {
             }
             false => about.len(),
         };
-        let disk = FileReader::new(file, bytes, SECTOR_BYTES, path)?;
+        let disk = FileReader::new(file, bytes, SECTOR_BYTES)?;
         Ok(Ground::new(Medium::Sectors(Box::new(disk)), 0))
     })
 }

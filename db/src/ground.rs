@@ -56,7 +56,7 @@ impl<'d> Ground<'d> {
         // A chip's sectors are its pages: they decide, if nothing else does.
         let tree = TreeChoice::read(&options.tree, options.page_bytes, options.fill_percent)?;
         let label = Label {
-            fill_percent: tree.fill_percent(),
+            fill_percent: tree.fill_percent,
             key: options.key.clone().unwrap_or_default(),
             value: options.value.clone().unwrap_or_default(),
         };
@@ -73,11 +73,16 @@ impl<'d> Ground<'d> {
         let page_bytes = ground.page_bytes(&tree);
         let mut choices = IndexOptions::new(options.entry_shape(), 0, tree.settings);
         choices.durability = Some(options.durability);
-        choices.journal_bytes = Some(options.journal_for(ground.bytes()));
+        let bytes = ground.bytes();
+        choices.journal_bytes = Some(options.journal_for(bytes));
         choices.label = label.encode()?;
-        choices.memory_bytes = ground.split(options.memory, tree.entry, &choices)?;
+        // A system that has no lots gives no worse than a number that others may have.
+        choices.identity = getrandom::u64().unwrap_or(0);
+        choices.memory_bytes =
+            ground.split(options.memory, tree.entry, &choices).map_err(no_room(bytes))?;
         let Ground { medium, driver_bytes, health, .. } = ground;
-        let mut index = (tree.entry.create)(medium, &choices)?;
+        let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
+        let mut index = made.map_err(no_room(bytes))?;
         check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
@@ -183,6 +188,14 @@ impl<'d> Ground<'d> {
             return Err(Error::LittleMemory { have, need });
         }
         Ok(have - beside)
+    }
+}
+
+/// What is full before anything was put in is too small, with its `bytes`.
+fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
+    move |error| match error {
+        Error::Full { .. } => Error::LittleRoom { bytes },
+        other => other,
     }
 }
 

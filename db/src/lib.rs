@@ -46,6 +46,7 @@
 //!   usual 4 KiB, 1006 bytes.
 //! - A value has less than 4 GiB. Where there is a journal, a batch with all its keys and values
 //!   has to fit: [`Options::journal_bytes`], 4 MiB in a file of 32 MiB or more.
+//!   A longer value is refused with the most that fits: [`Error::LongValue`].
 //! - A value is put out of the caller's memory and read into it, by [pieces](Database::get_into)
 //!   of any size; beside that, everything stays inside the [budget](Options::memory_total).
 //! - How far a file can grow is chosen when it is made: [`Options::capacity`]. A file of another
@@ -83,6 +84,6 @@ pub use statistics::{FileSizes, Stats};
 
 pub use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
 pub use index::{
-    CheckpointId, Direction, Durability, EntryShape, KeyRange, Memory, NamedCheckpoint,
+    Behind, CheckpointId, Direction, Durability, EntryShape, KeyRange, Memory, NamedCheckpoint,
     RecoveryStatistics, Value, Width,
 };

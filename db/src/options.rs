@@ -4,6 +4,8 @@ use device::Geometry;
 use index::{Durability, EntryShape};
 
 use crate::encoding::Type;
+use crate::files::SECTOR_BYTES;
+use crate::{Error, Result};
 
 /// What bounds the memory of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +18,25 @@ pub(crate) enum MemoryLimit {
 }
 
 /// The memory that a database takes if nothing else is chosen, in bytes, everything included.
+///
+/// ```
+/// use flashtree::{MEMORY_TOTAL, OpenOptions};
+/// let options = OpenOptions::new().memory_total(MEMORY_TOTAL / 2);
+/// ```
 pub const MEMORY_TOTAL: u64 = 1 << 20;
 
 /// How far a file can grow if nothing else is chosen: so many times the memory, since what is kept
 /// in memory of each of its pages is part of that.
 const CAPACITY_TIMES: u64 = 4096;
 
+/// How far a file can grow at least if nothing else is chosen, in bytes, however little the memory.
+const CAPACITY_LEAST: u64 = 1 << 20;
+
 /// The farthest a file can grow if nothing else is chosen, in bytes.
 const CAPACITY_MOST: u64 = 64 << 30;
+
+/// The farthest that a file can be chosen to grow, in bytes: places in it have 63 bits.
+const CAPACITY_CHOSEN_MOST: u64 = i64::MAX as u64;
 
 /// The longest journal if nothing else is chosen, in bytes: it takes several values of 1 MiB, and
 /// is replayed in a fraction of a second.
@@ -57,6 +70,8 @@ pub struct Options {
     pub(crate) page_bytes: Option<u32>,
     pub(crate) memory: MemoryLimit,
     pub(crate) durability: Durability,
+    /// True if the durability was chosen. A copy has that of the original if it was not.
+    pub(crate) is_durability_chosen: bool,
     pub(crate) journal_bytes: Option<u64>,
     pub(crate) capacity: Option<u64>,
     pub(crate) overwrite: bool,
@@ -82,6 +97,7 @@ impl Options {
             page_bytes: None,
             memory: MemoryLimit::Total(MEMORY_TOTAL),
             durability: Durability::Batch,
+            is_durability_chosen: false,
             journal_bytes: None,
             capacity: None,
             overwrite: false,
@@ -143,6 +159,7 @@ impl Options {
     /// ```
     pub const fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self.is_durability_chosen = true;
         self
     }
 
@@ -236,11 +253,27 @@ impl Options {
         self
     }
 
-    /// How far a file can grow.
-    pub(crate) fn file_capacity(&self) -> u64 {
+    /// How far a file can grow, in whole sectors.
+    ///
+    /// # Errors
+    /// No file has that length, or none of it is left beside the journal.
+    pub(crate) fn checked_capacity(&self) -> Result<u64> {
         let (MemoryLimit::Total(memory) | MemoryLimit::CachesAndBuffers(memory)) = self.memory;
-        let usual = memory.saturating_mul(CAPACITY_TIMES).min(CAPACITY_MOST);
-        self.capacity.unwrap_or(usual)
+        let usual = memory.saturating_mul(CAPACITY_TIMES).clamp(CAPACITY_LEAST, CAPACITY_MOST);
+        let bytes = self.capacity.unwrap_or(usual);
+        let sector = u64::from(SECTOR_BYTES);
+        if self.capacity.is_some() && !(sector..=CAPACITY_CHOSEN_MOST).contains(&bytes) {
+            let what =
+                format!("{bytes} bytes, and it must have {SECTOR_BYTES} to {CAPACITY_CHOSEN_MOST}");
+            return Err(Error::BadOption { option: "capacity", what });
+        }
+        let bytes = bytes - bytes % sector;
+        let journal = self.journal_for(bytes);
+        if self.durability.has_journal() && journal >= bytes {
+            let what = format!("{journal} bytes leave nothing of a capacity of {bytes}");
+            return Err(Error::BadOption { option: "journal bytes", what });
+        }
+        Ok(bytes)
     }
 
     /// Bytes of the journal on a device of so many bytes.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use device::{
     Block, Cause, Error as DeviceError, Geometry, Meter, Nand, Page, Request,
@@ -91,11 +90,11 @@ pub(crate) struct FileReader {
 }
 
 impl FileReader {
-    /// Takes the locked `file` at `path`, which has `bytes` bytes.
-    pub(crate) fn new(file: File, bytes: u64, sector_bytes: u32, path: &Path) -> Result<Self> {
+    /// Takes the locked `file`, which has `bytes` bytes.
+    pub(crate) fn new(file: File, bytes: u64, sector_bytes: u32) -> Result<Self> {
         let sectors = bytes / u64::from(sector_bytes);
         if sectors == 0 || !bytes.is_multiple_of(u64::from(sector_bytes)) {
-            let what = format!("{} has {bytes} bytes, no whole sectors", path.display());
+            let what = format!("its length, {bytes} bytes, is no multiple of {sector_bytes}");
             return Err(Error::NotADatabase { what });
         }
         Ok(FileReader { file, geometry: SectorGeometry::new(sector_bytes, sectors)? })

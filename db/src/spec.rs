@@ -36,6 +36,8 @@ pub(crate) struct TreeChoice {
     pub(crate) settings: Settings,
     /// True if the spec says that it stands on a translation layer where it could do without.
     pub(crate) over_ftl: bool,
+    /// How full nodes are loaded; 0 where that was left open.
+    pub(crate) fill_percent: u8,
 }
 
 impl TreeChoice {
@@ -59,20 +61,22 @@ impl TreeChoice {
         if fill_percent > 0 && has_parameter(entry, "fill") && !has_fill {
             given.push(("fill", fill_percent.to_string()));
         }
+        let was_given = given.iter().any(|(name, _)| *name == "fill");
         let settings = settings(entry, given.iter().map(|(name, value)| (*name, value.as_str())))?;
-        Ok(TreeChoice { entry, settings, over_ftl })
+        let fill = settings.number("fill").filter(|_| was_given);
+        let fill_percent = fill.and_then(|percent| u8::try_from(percent).ok()).unwrap_or(0);
+        Ok(TreeChoice { entry, settings, over_ftl, fill_percent })
     }
 
     /// The tree of a database that exists.
     pub(crate) fn of(name: &str, page_bytes: u32, fill_percent: u8) -> Result<Self> {
-        let has_node = tree(name)?.parameters.iter().any(|parameter| parameter.name == "node");
-        TreeChoice::read(name, has_node.then_some(page_bytes), fill_percent)
+        TreeChoice::read(name, has_node(name)?.then_some(page_bytes), fill_percent)
     }
+}
 
-    /// How full nodes are loaded; 0 where that is left to the tree.
-    pub(crate) fn fill_percent(&self) -> u8 {
-        self.settings.number("fill").and_then(|fill| u8::try_from(fill).ok()).unwrap_or(0)
-    }
+/// True if the tree of this spec has nodes of a size that can be chosen.
+pub(crate) fn has_node(text: &str) -> Result<bool> {
+    Ok(has_parameter(tree(Spec::parse("tree", text)?.name)?, "node"))
 }
 
 fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
@@ -152,12 +156,13 @@ mod tests {
     #[test]
     fn trees_and_layers_are_found_with_their_parameters() {
         let tree = TreeChoice::read("b-plus:fill=90", Some(512), 0).unwrap();
-        assert_eq!((tree.settings.number("fill"), tree.fill_percent()), (Some(90), 90));
+        assert_eq!((tree.settings.number("fill"), tree.fill_percent), (Some(90), 90));
         assert_eq!(tree.settings.number("node"), Some(512));
         let tree = TreeChoice::read("b-plus:node=1024", Some(512), 0).unwrap();
         assert_eq!(tree.settings.number("node"), Some(1024));
-        assert_eq!(TreeChoice::read("", None, 0).unwrap().entry.name, "b-plus");
-        assert_eq!(TreeChoice::of("b-plus", 512, 80).unwrap().fill_percent(), 80);
+        let usual = TreeChoice::read("", None, 0).unwrap();
+        assert_eq!((usual.entry.name, usual.fill_percent), ("b-plus", 0));
+        assert_eq!(TreeChoice::of("b-plus", 512, 80).unwrap().fill_percent, 80);
         let layer = LayerChoice::read("dac:regions=2").unwrap();
         assert_eq!((layer.entry.name, layer.options.regions()), ("dac", 2));
     }

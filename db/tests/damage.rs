@@ -86,9 +86,9 @@ fn flip_each_in_file(folder: &Path, whole: &[u8], places: &[usize], states: &[Mo
 }
 
 /// Several leaves, a long value, a named checkpoint.
-fn fill(database: &mut Database<'_>, durable: bool) {
+fn fill(database: &mut Database<'_>, durable: bool, word: &str) {
     for number in 0..60_u32 {
-        database.put(format!("key {number}"), format!("value {number}")).unwrap();
+        database.put(format!("key {number}"), format!("{word} {number}")).unwrap();
     }
     database.put("long", vec![7; 1500]).unwrap();
     if durable {
@@ -111,10 +111,14 @@ fn change(database: &mut Database<'_>) -> Vec<Model> {
 
 /// A disk with a closed database.
 fn closed(durability: Durability) -> (Vec<u8>, Model) {
+    closed_with(durability, "value")
+}
+
+fn closed_with(durability: Durability, word: &str) -> (Vec<u8>, Model) {
     let disk = SharedDisk::new(512, 512);
     let options = Options::new().durability(durability).journal_bytes(8 << 10);
     let mut database = Database::create_on(disk.medium(), &options).unwrap();
-    fill(&mut database, durability != Durability::None);
+    fill(&mut database, durability != Durability::None, word);
     let expected = change(&mut database).pop().unwrap();
     database.close().unwrap();
     let whole = disk.bytes.lock().unwrap().clone();
@@ -131,14 +135,58 @@ fn a_flipped_byte_of_a_closed_database_is_an_error_or_without_consequence() {
     }
 }
 
-/// Under durability every an opening replays the journal and puts images back.
-#[test]
-fn a_flipped_byte_of_a_database_that_was_killed_is_an_error_or_a_state_that_there_was() {
+/// A disk whose database was killed, and the states it had since the named checkpoint.
+fn killed(word: &str) -> (SharedDisk, Vec<Model>) {
     let disk = SharedDisk::new(512, 512);
     let options = Options::new().durability(Durability::Every).journal_bytes(8 << 10);
     let mut database = Database::create_on(disk.medium(), &options.memory(8 << 10)).unwrap();
-    fill(&mut database, true);
+    fill(&mut database, true, word);
     let states = change(&mut database);
+    (disk.copy(), states)
+}
+
+/// What comes of a disk some of whose sectors are those of another database, made with the same
+/// options and changed in the same way, but with other values.
+fn mix(whole: &[u8], other: &[u8], states: &[Model]) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    let sectors = whole.len() / 512;
+    let single = (0..sectors).map(|sector| sector..sector + 1);
+    let halves = [0..sectors / 2, sectors / 2..sectors, 0..1, 0..2, 1..sectors, 2..sectors];
+    for part in single.chain(halves) {
+        let part = part.start * 512..part.end * 512;
+        if whole[part.clone()] == other[part.clone()] {
+            continue;
+        }
+        let mut mixed = whole.to_vec();
+        mixed[part.clone()].copy_from_slice(&other[part.clone()]);
+        let disk = SharedDisk::of(512, mixed);
+        let opened = Database::open_on(disk.medium(), &OpenOptions::new());
+        outcomes.book(opened, states, part.start);
+    }
+    outcomes
+}
+
+#[test]
+fn sectors_of_another_database_are_an_error_or_without_consequence() {
+    for durability in Durability::ALL {
+        let (whole, expected) = closed_with(durability, "value");
+        let (other, others) = closed_with(durability, "eulav");
+        let outcomes = mix(&whole, &other, &[expected, others]);
+        println!("{durability}: {outcomes} {:#?}", outcomes.kinds);
+        outcomes.assert_right();
+    }
+    let ((disk, mut states), (other, others)) = (killed("value"), killed("eulav"));
+    states.extend(others);
+    let (whole, other) = (disk.bytes.lock().unwrap().clone(), other.bytes.lock().unwrap().clone());
+    let outcomes = mix(&whole, &other, &states);
+    println!("killed: {outcomes} {:#?}", outcomes.kinds);
+    outcomes.assert_right();
+}
+
+/// Under durability every an opening replays the journal and puts images back.
+#[test]
+fn a_flipped_byte_of_a_database_that_was_killed_is_an_error_or_a_state_that_there_was() {
+    let (disk, states) = killed("value");
     let whole = disk.bytes.lock().unwrap().clone();
     let mut left = Database::open_on(disk.copy().medium(), &OpenOptions::new()).unwrap();
     assert_eq!(content(&mut left).unwrap(), states[40]);
@@ -193,7 +241,7 @@ fn small_file() -> (tempfile::TempDir, Vec<u8>, Model) {
     let path = folder.path().join("small.db");
     let options = Options::new().capacity(576 << 10).page_bytes(512).journal_bytes(16 << 10);
     let mut database = Database::create(&path, &options).unwrap();
-    fill(&mut database, false);
+    fill(&mut database, false, "value");
     let expected = change(&mut database).pop().unwrap();
     database.close().unwrap();
     let whole = fs::read(&path).unwrap();

@@ -230,6 +230,26 @@ fn the_least_memory_that_is_named_works() {
 }
 
 #[test]
+fn a_durable_file_that_can_be_made_takes_a_put() {
+    let (mut made, mut refused) = (0, 0);
+    for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
+        for bytes in (1..32).map(|number| number << 16) {
+            let (_folder, path) = place();
+            match Database::create(&path, &small().durability(durability).capacity(bytes)) {
+                Ok(mut database) => {
+                    database.put("apple", "red").unwrap();
+                    assert_eq!(database.get("apple").unwrap().unwrap(), b"red");
+                    made += 1;
+                }
+                Err(Error::LittleRoom { .. } | Error::Index(_)) => refused += 1,
+                Err(error) => panic!("{durability:?} in {bytes} bytes: {error}"),
+            }
+        }
+    }
+    assert!(made > 60 && refused > 2, "{made} were made, {refused} were refused");
+}
+
+#[test]
 fn reading_only_writes_nothing() {
     for chip in [false, true] {
         let (_folder, path) = place();

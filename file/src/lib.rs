@@ -21,6 +21,7 @@ mod flusher;
 mod nand;
 mod opening;
 mod options;
+mod rights;
 mod system;
 
 pub use disk::{FileDisk, is_page_file};
@@ -30,3 +31,4 @@ pub use options::{
     Buffered, Direct, DiskOptions, Durability, EngineChoice, EngineKind, Existing, IN_FLIGHT_MOST,
     NandOptions, Transfer,
 };
+pub use rights::Rights;

@@ -48,6 +48,35 @@ pub(crate) fn read_spare<N: Nand>(nand: &mut N, page: Page) -> Result<Found> {
     Ok(Metadata::decode(&bytes, page))
 }
 
+/// The metadata of `page`, read to open a disk: where its spare area is damaged, as the page behind
+/// it in its block echoes it. A page that is echoed was programmed in full.
+pub(crate) fn read_metadata<N: Nand>(nand: &mut N, page: Page) -> Result<Found> {
+    match read_spare(nand, page)? {
+        Found::Damaged => read_echo(nand, page, Cause::Recovery),
+        found => Ok(found),
+    }
+}
+
+/// The metadata of `page` as the page behind it in its block echoes it, or [`Found::Damaged`].
+pub(crate) fn read_echo<N: Nand>(nand: &mut N, page: Page, cause: Cause) -> Result<Found> {
+    let geometry = nand.geometry();
+    let behind = Page(page.0 + 1);
+    let is_last = behind.0.is_multiple_of(geometry.pages_per_block());
+    let mut area = [0; spare::ECHOED];
+    if is_last
+        || (geometry.spare_bytes() as usize) < spare::ECHOED
+        || !readable(read_patiently(nand, behind, 0, (&mut [], &mut area), cause))?
+    {
+        return Ok(Found::Damaged);
+    }
+    let mut echo = [0; spare::BYTES];
+    echo.copy_from_slice(&area[spare::BYTES..]);
+    Ok(match Metadata::decode(&echo, page) {
+        Found::Page(metadata) => Found::Page(metadata),
+        _ => Found::Damaged,
+    })
+}
+
 /// Whether the data of `page` is what was programmed with its metadata; read to open a disk.
 pub(crate) fn intact<N: Nand>(
     nand: &mut N,

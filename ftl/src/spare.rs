@@ -6,19 +6,26 @@
 //!      10..13  checksum of the page's data: the low 24 bits of its CRC-32C
 //!      13..16  kind in the top 4 bits, then 20 bits of the CRC-32C of bytes 0..13, the kind and
 //!              the page's own address
+//!      16..32  the echo: the same of the page before in its block, where the area has room
 //! ```
+//!
+//! Where the spare area of a page is damaged, the echo behind it tells what the page holds. Only
+//! the last page of a block has none, and that page may be torn.
 //!
 //! The data has a checksum of its own so that a page which collection moves takes it along: the
 //! data is checksummed once, when a user writes it, and whatever damages it later on its way is
 //! found. The metadata can be checked alone, since opening reads only spare areas; for the one
 //! page of a block that may be torn, the last, it reads the data too.
 
-use device::Page;
+use device::{Geometry, Page};
 
 use crate::checksum::checksum;
 
 /// Bytes of metadata.
 pub(crate) const BYTES: usize = 16;
+
+/// Bytes of a spare area that has room for an echo.
+pub(crate) const ECHOED: usize = 2 * BYTES;
 
 /// The sequence of the header that stands on a chip while it is being formatted.
 pub(crate) const FORMATTING: u64 = (1 << 48) - 1;
@@ -131,6 +138,38 @@ impl Metadata {
             kind,
             data: DataCheck(number(&bytes[10..13]) as u32),
         })
+    }
+}
+
+/// What goes to the spare areas of pages that are programmed one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Trail {
+    has_room: bool,
+    /// The page that was programmed last, and its metadata.
+    before: (Page, [u8; BYTES]),
+}
+
+impl Trail {
+    pub(crate) const fn new(geometry: Geometry) -> Self {
+        let has_room = geometry.spare_bytes() as usize >= ECHOED;
+        Trail { has_room, before: (Page(u32::MAX), [0; BYTES]) }
+    }
+
+    /// The spare area of `page`, and how many bytes of it are programmed.
+    pub(crate) fn area(&self, page: Page, own: &[u8; BYTES]) -> ([u8; ECHOED], usize) {
+        let mut area = [0xFF; ECHOED];
+        area[..BYTES].copy_from_slice(own);
+        let (before, metadata) = &self.before;
+        if !self.has_room || before.0.wrapping_add(1) != page.0 {
+            return (area, BYTES);
+        }
+        area[BYTES..].copy_from_slice(metadata);
+        (area, ECHOED)
+    }
+
+    /// Says that `page` was programmed with this metadata.
+    pub(crate) const fn programmed(&mut self, page: Page, own: [u8; BYTES]) {
+        self.before = (page, own);
     }
 }
 

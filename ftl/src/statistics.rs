@@ -15,6 +15,9 @@ pub struct Statistics {
     pub pages_of_metadata: u64,
     /// Pages that could not be read when they were to be moved.
     pub pages_lost: u64,
+    /// Pages whose metadata was found damaged when the disk was opened, although they had been
+    /// programmed in full. What they held is not known: a sector may have what it had before.
+    pub pages_damaged: u64,
     /// Flipped bits that the chip corrected.
     pub bits_corrected: u64,
     /// Pages that were moved since bits had flipped in them.
@@ -76,6 +79,7 @@ impl AddAssign for Statistics {
         self.pages_moved += other.pages_moved;
         self.pages_of_metadata += other.pages_of_metadata;
         self.pages_lost += other.pages_lost;
+        self.pages_damaged += other.pages_damaged;
         self.bits_corrected += other.bits_corrected;
         self.pages_scrubbed += other.pages_scrubbed;
         self.collections += other.collections;

@@ -166,6 +166,7 @@ fn fields(place: Place, random: &mut ChaCha8Rng) -> (usize, usize) {
             (40, 4),
             (44, 8),
             (52, 4),
+            (56, 4),
         ],
         Place::Spare => &[(0, 4), (4, 6)],
     };
@@ -191,7 +192,7 @@ fn make_up(place: Place, page: Page, data: &mut [u8], spare: &mut [u8], random: 
         }
         Place::Own => {
             let count = |at: usize| usize::from(data[at]) | usize::from(data[at + 1]) << 8;
-            let end = (36 + 16 * count(32) + 8 * count(34)).min(PAGE);
+            let end = (36 + 20 * count(32) + 8 * count(34)).min(PAGE);
             let sum = device::checksum(&[&data[8..end], &address]);
             data[4..8].copy_from_slice(&sum.to_le_bytes());
         }

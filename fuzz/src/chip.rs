@@ -246,7 +246,7 @@ impl Metadata {
                 set_number(data, 24, 4, u64::from(sum));
             }
             Metadata::Own => {
-                let members = 36 + 16 * number(data, 32, 2) + 8 * number(data, 34, 2);
+                let members = 36 + 20 * number(data, 32, 2) + 8 * number(data, 34, 2);
                 let end = (members as usize).min(data.len());
                 let sum = device::checksum(&[&data[8..end], &address]);
                 set_number(data, 4, 4, u64::from(sum));

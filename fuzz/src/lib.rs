@@ -29,8 +29,8 @@
 //!   comes back. If both copies of a header of the undo run are destroyed, what it tells of is not
 //!   put back: that looks like a group that a cut had torn.
 //! - On a chip: the same, as long as the metadata of the translation layer is whole. Where it is
-//!   destroyed, or the first or the last page of a block is, a layer may take a sector for what it
-//!   was earlier, as after a cut; that is counted as *older*.
+//!   destroyed and no other page tells it, or the last page of a block is, a layer may take a
+//!   sector for what it was earlier, as after a cut; that is counted as *older*.
 //!
 //! # Running
 //! Inputs follow from a seed and a number of rounds, never from the time:

@@ -204,7 +204,7 @@ fn make_journal(disk: &mut [u8], plan: &Plan, records: &[(Vec<MadeUpdate>, i8)])
             set_number(page, at, 4, number);
         }
         page[36..36 + part.len()].copy_from_slice(part);
-        seal(page, JOURNAL);
+        seal(page, JOURNAL ^ plan.identity);
         previous = structure::number(page, 0, 4);
     }
 }
@@ -226,7 +226,7 @@ fn make_group(disk: &mut [u8], plan: &Plan, position: usize, units: &[Index], wh
         let sum = if whole { sum } else { !sum };
         set_number(&mut header, 28 + image * 8, 4, u64::from(sum));
     }
-    seal(&mut header, UNDO);
+    seal(&mut header, UNDO ^ plan.identity);
     for copy in [position, position + 1] {
         if let Some(at) = plan.position(copy) {
             disk[at..at + header.len()].copy_from_slice(&header);

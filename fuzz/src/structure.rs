@@ -7,7 +7,7 @@
 const CHECKSUM: usize = 4;
 
 /// Where the label begins in an anchor; behind it stands the checkpoint.
-const LABEL: usize = 52;
+const LABEL: usize = 60;
 
 /// What a piece of a disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,7 +41,7 @@ pub struct Piece {
     pub at: usize,
     /// Its length in bytes.
     pub length: usize,
-    /// The address that its checksum covers; of an image its unit.
+    /// The address that its checksum covers, before the identity changes it; of an image its unit.
     address: u64,
     /// Where both copies begin, of an anchor or of a header of the undo run; of an image, those of
     /// its group's header.
@@ -69,6 +69,8 @@ pub struct Plan {
     pub epochs: (u64, u64),
     /// Where the undo run begins.
     pub undo_start: usize,
+    /// What changes the address that a checksum covers, but that of an anchor and of an image.
+    pub identity: u64,
 }
 
 /// The number of `bytes` bytes at `at`, at most 8; 0 where there are none.
@@ -124,6 +126,7 @@ impl Plan {
             bytes: disk.len(),
             epochs: (number(anchor, 16, 8), number(anchor, 40, 8)),
             undo_start: number(anchor, checkpoint + 20, 4) as usize,
+            identity: number(anchor, 52, 8),
         })
     }
 
@@ -237,7 +240,8 @@ impl Plan {
             return self.repair_image(disk, piece);
         }
         let before = number(disk, piece.at, CHECKSUM);
-        seal(&mut disk[piece.at..piece.at + piece.length], piece.address);
+        let identity = if piece.kind == Kind::Anchor { 0 } else { self.identity };
+        seal(&mut disk[piece.at..piece.at + piece.length], piece.address ^ identity);
         let after = number(disk, piece.at, CHECKSUM);
         if piece.kind == Kind::Journal && before != after {
             self.repair_chain(disk, (before, after));
@@ -256,7 +260,7 @@ impl Plan {
                 let old = number(disk, next.at, CHECKSUM);
                 let page = &mut disk[next.at..next.at + next.length];
                 set_number(page, 32, 4, after);
-                seal(page, JOURNAL);
+                seal(page, JOURNAL ^ self.identity);
                 changed.push((old, number(page, 0, CHECKSUM)));
             }
         }
@@ -268,13 +272,13 @@ impl Plan {
         for part in 0..self.unit() / self.page {
             let page = piece.address * (self.unit() / self.page) as u64 + part as u64;
             let at = piece.at + part * self.page;
-            seal(&mut disk[at..at + self.page], page);
+            seal(&mut disk[at..at + self.page], page ^ self.identity);
         }
         let sum = checksum(piece.address, &disk[piece.at..piece.at + piece.length]);
         for header in piece.copies.into_iter().flatten() {
             let header = &mut disk[header..header + self.sector];
             set_number(header, 24 + piece.place * 8 + 4, 4, u64::from(sum));
-            seal(header, UNDO);
+            seal(header, UNDO ^ self.identity);
         }
     }
 }
@@ -342,7 +346,7 @@ impl Piece {
 /// the root record in it.
 fn anchor_fields(label: usize) -> Vec<(usize, usize)> {
     let own = [(12, 4), (16, 8), (24, 4), (28, 1), (29, 1), (31, 1), (32, 4), (36, 4), (40, 8)];
-    let own = own.into_iter().chain([(48, 4)]);
+    let own = own.into_iter().chain([(48, 4), (52, 8)]);
     let label_bytes = (LABEL..LABEL + label.min(4)).map(|at| (at, 1));
     let state = [(0, 8), (8, 4), (12, 4), (16, 4), (20, 4), (24, 4), (28, 4), (32, 4), (36, 4)];
     let state = state.into_iter().chain([(40, 4), (44, 1)]);

@@ -12,7 +12,7 @@ use core::fmt::Display;
 use device::Meter;
 use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update};
 
-use crate::{Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 
 /// Whether the device holds all that the index holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +38,13 @@ impl<T: Tree> Durable<T> {
     /// A tree that was just made; where something lasts, its empty state does.
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed, or is so small that not a single entry could be put.
     pub fn create(tree: T) -> Result<Self> {
         let durability = tree.recovery().durability();
         let mut index = Durable { tree, durability, state: State::Open };
         if durability != Durability::None {
             index.make_checkpoint(None)?;
+            index.make_room(&[Update::Put { key: &[], value: &[] }])?;
         }
         Ok(index)
     }
@@ -201,6 +202,11 @@ impl<T: Tree> Lookup for Durable<T> {
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         self.check_readable()?;
         self.tree.check(finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        self.check_readable()?;
+        self.tree.behind(key)
     }
 
     fn statistics(&self) -> Statistics {

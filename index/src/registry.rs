@@ -33,6 +33,8 @@ pub struct Options {
     pub journal_bytes: Option<u64>,
     /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
     pub label: Vec<u8>,
+    /// A number that other indexes don't have, where pages of theirs could get among its own.
+    pub identity: u64,
     /// A mistake to be made.
     #[cfg(feature = "canaries")]
     pub canary: Option<store::Canary>,
@@ -49,6 +51,7 @@ impl Options {
             durability: None,
             journal_bytes: None,
             label: Vec::new(),
+            identity: 0,
             #[cfg(feature = "canaries")]
             canary: None,
         }
@@ -62,6 +65,7 @@ impl Options {
             durability: self.durability.unwrap_or_default(),
             journal_bytes: self.journal_bytes,
             label: self.label.clone(),
+            identity: self.identity,
             #[cfg(feature = "canaries")]
             canary: self.canary,
             ..PageFileOptions::new(page_bytes, memory_bytes)

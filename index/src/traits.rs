@@ -128,6 +128,17 @@ pub struct Statistics {
     pub memory_peak: u64,
 }
 
+/// Where reading can go on behind a key whose page is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// At this key, the lowest that may stand in a later page.
+    From(Vec<u8>),
+    /// Nowhere: no later page can be reached.
+    End,
+    /// The tree can't tell.
+    Unknown,
+}
+
 /// Reading, which trees and indexes share.
 pub trait Lookup: Send {
     /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach; returns
@@ -148,6 +159,17 @@ pub trait Lookup: Send {
     /// # Errors
     /// The device failed. Damage is a finding, not an error.
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()>;
+
+    /// Where reading goes on behind the page where `key` is or belongs, or, if that can't be
+    /// reached, behind the damaged page on the way to it; `None` stands for the lowest key. So
+    /// what is around damage can be saved. What is damaged is no error.
+    ///
+    /// # Errors
+    /// The key can't be in this index, or the device failed.
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        let _ = key;
+        Ok(Behind::Unknown)
+    }
 
     /// How the index stands.
     fn statistics(&self) -> Statistics;

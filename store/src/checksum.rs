@@ -13,20 +13,20 @@ pub(crate) fn of(address: u64, bytes: &[u8]) -> u32 {
     device::checksum(&[&address.to_le_bytes(), bytes])
 }
 
-/// Writes the checksum of `page` into its first bytes.
-pub(crate) fn seal(address: LogicalPage, page: &mut [u8]) {
+/// Writes the checksum of `page` of the page file `identity` into its first bytes.
+pub(crate) fn seal(identity: u64, address: LogicalPage, page: &mut [u8]) {
     if let Some((head, rest)) = page.split_first_chunk_mut::<BYTES>() {
-        *head = of(u64::from(address.0), rest).to_le_bytes();
+        *head = of(identity ^ u64::from(address.0), rest).to_le_bytes();
     }
 }
 
-/// Refuses a page whose first bytes are not its checksum.
-pub(crate) fn verify(address: LogicalPage, page: &[u8]) -> Result<()> {
+/// Refuses a page whose first bytes are not its checksum: also one of another page file.
+pub(crate) fn verify(identity: u64, address: LogicalPage, page: &[u8]) -> Result<()> {
     let Some((head, rest)) = page.split_first_chunk::<BYTES>() else {
         return Err(Error::DamagedPage { page: address, what: "it is too short" });
     };
     let expected = u32::from_le_bytes(*head);
-    let found = of(u64::from(address.0), rest);
+    let found = of(identity ^ u64::from(address.0), rest);
     if expected != found {
         return Err(Error::CorruptPage { page: address, expected, found });
     }
@@ -39,16 +39,17 @@ mod tests {
     use crate::LogicalPage;
 
     #[test]
-    fn a_page_that_lies_elsewhere_or_changed_is_refused() {
+    fn a_page_that_lies_elsewhere_changed_or_is_another_files_is_refused() {
         let mut page = [7u8; 128];
-        seal(LogicalPage(3), &mut page);
-        assert!(verify(LogicalPage(3), &page).is_ok());
-        assert!(verify(LogicalPage(4), &page).is_err());
+        seal(9, LogicalPage(3), &mut page);
+        assert!(verify(9, LogicalPage(3), &page).is_ok());
+        assert!(verify(9, LogicalPage(4), &page).is_err());
+        assert!(verify(8, LogicalPage(3), &page).is_err());
         for byte in 0..page.len() {
             page[byte] ^= 0x10;
-            assert!(verify(LogicalPage(3), &page).is_err(), "byte {byte}");
+            assert!(verify(9, LogicalPage(3), &page).is_err(), "byte {byte}");
             page[byte] ^= 0x10;
         }
-        assert!(verify(LogicalPage(3), &[]).is_err());
+        assert!(verify(9, LogicalPage(3), &[]).is_err());
     }
 }

@@ -65,6 +65,12 @@ pub enum Error {
         /// The least that works, in bytes.
         need: u64,
     },
+    /// There is less memory than the budget.
+    #[error("the system has no {bytes} bytes of memory to give: choose a smaller budget")]
+    NoMemory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
     /// No page is free.
     #[error("full: all {pages} pages are in use")]
     Full {

@@ -28,6 +28,29 @@ impl Outcome {
     pub fn holds(&self) -> bool {
         self.figure.as_ref().is_ok_and(|figure| self.promise.bound.holds(figure))
     }
+
+    /// What is said of it.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let is_timed = self.promise.repeat.0 > 1;
+        match self.holds() {
+            true => Verdict::Holds,
+            false if self.form == Form::Short && is_timed && self.figure.is_ok() => Verdict::Slow,
+            false => Verdict::Broken,
+        }
+    }
+}
+
+/// What is said of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The figure is what it must be.
+    Holds,
+    /// A time or a rate in the short form: on a busy or slow machine it says nothing of the
+    /// project, so it is only told.
+    Slow,
+    /// The figure is not what it must be, or there is none.
+    Broken,
 }
 
 /// Runs a promise's command in `root` until its figure holds, as often as it allows.
@@ -91,13 +114,17 @@ fn command(line: &[String]) -> Result<Command, String> {
 mod tests {
     use std::path::Path;
 
-    use super::{Outcome, run};
+    use super::{Outcome, Verdict, run};
     use crate::promises::{Form, Promise};
 
     /// Runs a promise of `rustc --version`, which every machine that builds this has.
     fn outcome(rest: &str) -> Outcome {
+        outcome_of(Form::Full, rest)
+    }
+
+    fn outcome_of(form: Form, rest: &str) -> Outcome {
         let text = format!("promise = 'It is new.'\ncommand = ['rustc', '--version']\n{rest}");
-        run(Path::new("."), Promise::parse("new", &text).unwrap(), Form::Full)
+        run(Path::new("."), Promise::parse("new", &text).unwrap(), form)
     }
 
     const MINOR: &str = "figure = { regex = '^rustc 1\\.(\\d+)' }\n";
@@ -113,6 +140,19 @@ mod tests {
         assert!(!outcome.holds());
         assert!(outcome.figure.is_ok());
         assert_eq!(outcome.runs, 3);
+    }
+
+    #[test]
+    fn in_the_short_form_a_time_is_told_and_nothing_else_is_forgiven() {
+        let beyond = format!("{MINOR}bound = '<= 1'\n");
+        let timed = format!("{beyond}repeat = 'best of 2'");
+        assert_eq!(outcome_of(Form::Short, &timed).verdict(), Verdict::Slow);
+        assert_eq!(outcome_of(Form::Full, &timed).verdict(), Verdict::Broken);
+        assert_eq!(outcome_of(Form::Short, &beyond).verdict(), Verdict::Broken);
+        let missing = "figure = { regex = 'no (figure)' }\nbound = '>= 0'\nrepeat = 'best of 2'";
+        assert_eq!(outcome_of(Form::Short, missing).verdict(), Verdict::Broken);
+        let kept = format!("{MINOR}bound = '>= 95'\nrepeat = 'best of 2'");
+        assert_eq!(outcome_of(Form::Short, &kept).verdict(), Verdict::Holds);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
 
-use super::run::Outcome;
+use super::run::{Outcome, Verdict};
 use super::{Form, Promise};
 
 /// A table of promises that did not run.
@@ -34,7 +34,11 @@ pub fn of_outcomes(outcomes: &[Outcome]) -> String {
             figure.clone().map_or_else(|why| why, |figure| with_unit(&figure, promise)),
             with_unit(&promise.bound.to_string(), promise),
             format!("{seconds:.1} s{runs}"),
-            if outcome.holds() { "yes".to_owned() } else { "NO".to_owned() },
+            match outcome.verdict() {
+                Verdict::Holds => "yes".to_owned(),
+                Verdict::Slow => "slow here".to_owned(),
+                Verdict::Broken => "NO".to_owned(),
+            },
         ]);
     }
     format!("{table}\n")

@@ -36,6 +36,7 @@ pub(crate) enum Command {
     /// Rewrite a database without gaps
     Compact(Bare),
     /// Copy a database into a new one, of another tree or on another device
+    #[command(after_help = CONVERT)]
     Convert(Convert),
     /// Keep the present state under a name, to go back to
     Checkpoint(Named),
@@ -55,6 +56,9 @@ const TYPES: &str = "TYPE is one of\n  \
     time   such as 2013-01-01T10:00:00Z\n  \
     tuple(TYPE,...)  several of them, written as a JSON array: [\"LGA\",7]";
 
+const CONVERT: &str = "What is not named is taken from FILE: the tree, the durability, and in a \
+    plain file the size of pages and of the file. Checkpoints stay behind.";
+
 const IMPORT: &str = "A row is put under its key, whatever was there before. Rows are sorted in \
     memory and put in batches; the position up to which all rows are safe is kept in FILE.import. \
     After Ctrl-C, a bad row or a power cut, the same command with --resume goes on there. It makes \
@@ -68,7 +72,7 @@ pub(crate) struct Home {
     pub(crate) file: Place,
     /// Memory for everything [default: 1MiB, or what the database needs]
     #[arg(long, value_name = "SIZE")]
-    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) memory_total: Option<u64>,
 }
 
@@ -102,20 +106,20 @@ pub(crate) struct Convert {
 /// How a database is made.
 #[derive(Args, Debug)]
 pub(crate) struct Making {
-    /// The tree, such as b-plus or b-plus:fill=90 [default: b-plus]
+    /// The tree, such as b-plus or b-plus:fill=90 [default of create: b-plus]
     #[arg(long, value_name = "SPEC")]
     pub(crate) tree: Option<String>,
-    /// Bytes in a page of the tree [default: 4KiB; on a chip, its page]
+    /// Bytes in a page of the tree [default of create: 4KiB; on a chip, its page]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = parse_page, allow_negative_numbers = true)]
     pub(crate) page: Option<u32>,
-    /// What has to survive a power cut
-    #[arg(long, value_enum, default_value_t = DurabilityWord::Batch)]
-    pub(crate) durability: DurabilityWord,
-    /// How far the file can grow; of a chip, use at most so much [default: 4096 times the memory;
-    /// all of the chip]
+    /// What has to survive a power cut [default of create: batch]
+    #[arg(long, value_enum)]
+    pub(crate) durability: Option<DurabilityWord>,
+    /// How far the file can grow; of a chip, use at most so much [default of create: 4096 times
+    /// the memory; all of the chip]
     #[arg(long, value_name = "SIZE")]
-    #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
+    #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) size: Option<u64>,
     /// The chip that nand-file: imitates [default: winbond-w25n01gv]
     #[arg(long, value_name = "SPEC")]
@@ -293,7 +297,16 @@ pub(crate) struct Named {
     #[command(flatten)]
     pub(crate) home: Home,
     /// The checkpoint, 1 to 64 bytes
+    #[arg(value_parser = parse_name)]
     pub(crate) name: String,
+}
+
+/// Reads the name of a checkpoint.
+fn parse_name(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=64 => Ok(text.to_owned()),
+        bytes => Err(format!("it has {bytes} bytes, and must have 1 to 64")),
+    }
 }
 
 /// Reads the size of a page.

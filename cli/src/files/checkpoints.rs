@@ -4,6 +4,7 @@ use db::{Database, Error};
 use serde::Serialize;
 
 use super::arguments::{Named, Report};
+use super::scan::visible;
 use super::{FileFailure, import, opening};
 use crate::arguments::ListFormat;
 use crate::failure::{self, Failure};
@@ -46,7 +47,8 @@ pub(super) fn list(arguments: &Report, quiet: bool) -> Result<(), Failure> {
         ListFormat::Table if rows.is_empty() => String::new(),
         ListFormat::Table => {
             let mut sheet = Sheet { text_columns: vec![0], ..Sheet::of_text(&["name", "number"]) };
-            sheet.rows = rows.into_iter().map(|row| vec![row.name, row.id.to_string()]).collect();
+            sheet.rows =
+                rows.into_iter().map(|row| vec![visible(row.name), row.id.to_string()]).collect();
             sheet.to_text()
         }
     };

@@ -7,17 +7,19 @@ use super::{FileFailure, opening};
 use crate::failure::Failure;
 use crate::numbers::{rounded_size, thousands};
 use crate::output;
-use crate::progress::Counter;
+use crate::progress::{self, Counter};
 
 /// Rewrites a database without gaps.
 ///
 /// # Errors
-/// It is in use or can't be read, keeps checkpoints, or there is no room.
+/// It is in use or can't be read, keeps checkpoints, or there is no room; or Ctrl-C.
 pub(super) fn run(arguments: &Bare, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
+    progress::catch_interrupts();
     let bar = Counter::new(quiet, "compacting", None);
-    let compacted =
-        opening::with_memory(&arguments.home, |options| Database::compact(path, options));
+    let compacted = opening::with_memory(&arguments.home, |options| {
+        Database::compact_while(path, options, &mut |entries| bar.goes_on(entries))
+    });
     bar.finish();
     let done = compacted.map_err(FileFailure::of(path))?;
     if !quiet {

@@ -32,8 +32,10 @@ pub(super) fn run(arguments: &Create) -> Result<(), Failure> {
 /// # Errors
 /// There is no such chip, or an option is for chips and this is none.
 pub(super) fn options(place: &Place, making: &Making) -> Result<Options, FileFailure> {
-    let mut options =
-        Options::new().durability(making.durability.into()).overwrite(making.overwrite);
+    let mut options = Options::new().overwrite(making.overwrite);
+    if let Some(durability) = making.durability {
+        options = options.durability(durability.into());
+    }
     if let Some(tree) = &making.tree {
         options = options.tree(tree);
     }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use db::Database;
 use db::encoding::Type;
+use db::{Database, Error};
 
 use super::arguments::{Delete, Get, Put};
 use super::{FileFailure, opening};
@@ -25,7 +25,7 @@ pub(super) fn put(arguments: &Put, quiet: bool) -> Result<(), Failure> {
     let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
     let value = match (&arguments.value, &arguments.input) {
         (Some(text), _) => bytes_of("VALUE", database.value_type(), text)?,
-        (None, Some(input)) => read_value(database.value_type(), input)?,
+        (None, Some(input)) => read_value(&database, input, path)?,
         (None, None) => Vec::new(),
     };
     database.put(key, value).map_err(FileFailure::of(path))?;
@@ -82,15 +82,25 @@ pub(super) fn bytes_of(
     kind.to_bytes(text).map_err(bad)
 }
 
-/// Reads a value from a file. Bytes and texts are what is in it, of others it is the text form.
-fn read_value(kind: &Type, input: &Path) -> Result<Vec<u8>, FileFailure> {
+/// Reads a value for `database` from a file. Bytes and texts are what is in it, of others it is the
+/// text form. An input without an end is left when it is longer than any value can be.
+fn read_value(database: &Database<'_>, input: &Path, path: &Path) -> Result<Vec<u8>, FileFailure> {
+    let kind = database.value_type();
     let unread = |source| FileFailure::Read { path: PathBuf::from(input), source };
+    let most = value_bytes_most(database).map_err(FileFailure::of(path))?;
     let mut bytes = Vec::new();
     match input == Path::new("-") {
-        true => io::stdin().lock().read_to_end(&mut bytes),
-        false => File::open(input).and_then(|mut file| file.read_to_end(&mut bytes)),
+        true => io::stdin().lock().take(most + 1).read_to_end(&mut bytes),
+        false => File::open(input).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
     }
     .map_err(unread)?;
+    if bytes.len() as u64 > most {
+        return Err(FileFailure::LongInput {
+            path: path.to_owned(),
+            input: input.to_owned(),
+            most,
+        });
+    }
     if matches!(kind, Type::Bytes | Type::Hex) {
         return Ok(bytes);
     }
@@ -100,6 +110,15 @@ fn read_value(kind: &Type, input: &Path) -> Result<Vec<u8>, FileFailure> {
         Type::Text => Ok(bytes),
         _ => kind.to_bytes(text.trim()).map_err(bad),
     }
+}
+
+/// No value of the database has more bytes, and few have as many.
+fn value_bytes_most(database: &Database<'_>) -> Result<u64, Error> {
+    let stats = database.stats()?;
+    let journal = Some(stats.recovery.journal_bytes_most).filter(|bytes| *bytes > 0);
+    let file = stats.file.map(|file| file.capacity).filter(|bytes| *bytes > 0);
+    let most = [journal, file].into_iter().flatten().min().unwrap_or(u64::MAX);
+    Ok(most.min(u64::from(u32::MAX)))
 }
 
 /// Prints a value as it is stored, in pieces.

@@ -1,17 +1,19 @@
 //! `flashtree export`.
 
+use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Instant;
 
 use db::encoding::{Datum, Type};
-use db::{Database, Error, KeyRange};
+use db::{Database, Error, KeyRange, OpenOptions};
 use serde_json::{Map, Value as Json};
 
 use super::arguments::{Export, RowFormat, RowOptions};
 use super::columns::{check_count, names};
 use super::part_file::Output;
-use super::salvage::{self, Lost};
+use super::salvage::{self, Gap, Lost};
 use super::scan::{Typed, scan};
 use super::{FileFailure, import, opening};
 use crate::failure::Failure;
@@ -28,6 +30,7 @@ const STEP: u64 = 1 << 12;
 pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
     import::check_foreign(path, &arguments.output)?;
+    check_no_database(&arguments.output)?;
     let mut database = opening::to_read(&arguments.home, quiet)?;
     let format = import::format_of(arguments.rows.format, &arguments.output);
     let heads = Heads::of(&arguments.rows, &database)?;
@@ -62,6 +65,24 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses to write over another database.
+fn check_no_database(output: &Path) -> Result<(), FileFailure> {
+    // To open a pipe might wait for ever.
+    let is_storage = fs::metadata(output).is_ok_and(|about| {
+        let kind = about.file_type();
+        kind.is_file() || kind.is_block_device()
+    });
+    if !is_storage {
+        return Ok(());
+    }
+    match Database::open_read_only(output, &OpenOptions::new()) {
+        Err(
+            Error::NotADatabase { .. } | Error::Missing { .. } | Error::Io { .. } | Error::File(_),
+        ) => Ok(()),
+        _ => Err(FileFailure::OtherDatabase { path: output.to_owned() }),
+    }
+}
+
 /// Fails if something was lost, and says what.
 fn tell_lost(
     lost: Lost,
@@ -71,15 +92,16 @@ fn tell_lost(
 ) -> Result<(), FileFailure> {
     let Some(source) = lost.first else { return Ok(()) };
     let text = |key: &Vec<u8>| database.key_type().to_text(key).unwrap_or_else(|_| "?".to_owned());
-    let gap =
-        lost.gap.map(|gap| match (gap.before.as_ref().map(text), gap.behind.as_ref().map(text)) {
-            (Some(before), Some(behind)) => format!("the keys between {before} and {behind}"),
-            (Some(before), None) => format!("the keys behind {before}"),
-            (None, Some(behind)) => format!("the keys before {behind}"),
-            (None, None) => "all keys".to_owned(),
-        });
+    let gap = |gap: &Gap| match (gap.before.as_ref().map(text), gap.behind.as_ref().map(text)) {
+        (Some(before), Some(behind)) => format!("the keys between {before} and {behind}"),
+        (Some(before), None) => format!("the keys behind {before}"),
+        (None, Some(behind)) => format!("the keys before {behind}"),
+        (None, None) => "all keys".to_owned(),
+    };
+    let more = (lost.more_gaps > 0).then(|| count(lost.more_gaps, "other gap"));
     let values = (lost.values > 0).then(|| count(lost.values, "long value"));
-    let lost = [gap, values].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+    let gaps = lost.gaps.iter().map(gap);
+    let lost = gaps.chain(more).chain(values).collect::<Vec<_>>().join(", and ");
     let reason: &dyn std::fmt::Display = match &source {
         Error::Damaged { source } => source,
         other => other,
@@ -112,10 +134,16 @@ impl Heads {
             check_count(what, heads.len(), kind)?;
             Ok(heads)
         };
-        Ok(Heads {
+        let heads = Heads {
             key: of("key", &options.key, database.key_type())?,
             value: of("value", &options.value, database.value_type())?,
-        })
+        };
+        let mut names: Vec<&String> = heads.key.iter().chain(&heads.value).collect();
+        names.sort();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(FileFailure::SameColumns { column: pair[0].clone() }),
+            None => Ok(heads),
+        }
     }
 }
 
@@ -187,15 +215,25 @@ fn fields(
     columns: usize,
     record: &mut csv::ByteRecord,
 ) -> Result<(), db::encoding::Error> {
+    let Type::Tuple(types) = kind else { return field((bytes, kind), record) };
+    if columns != types.len() {
+        return field((bytes, kind), record);
+    }
+    if let Datum::Tuple(components) = kind.decode(bytes)? {
+        for (kind, component) in types.iter().zip(&components) {
+            field((&kind.encode(component)?, kind), record)?;
+        }
+    }
+    Ok(())
+}
+
+/// Appends one field; a tuple in it is an array.
+fn field(
+    (bytes, kind): (&[u8], &Type),
+    record: &mut csv::ByteRecord,
+) -> Result<(), db::encoding::Error> {
     match kind {
         Type::Bytes => record.push_field(bytes),
-        Type::Tuple(types) if columns == types.len() => {
-            if let Datum::Tuple(components) = kind.decode(bytes)? {
-                for (kind, component) in types.iter().zip(&components) {
-                    self::fields((&kind.encode(component)?, kind), 1, record)?;
-                }
-            }
-        }
         _ => record.push_field(kind.to_text(bytes)?.as_bytes()),
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use db::{Error, encoding};
 
-use crate::numbers::count;
+use crate::numbers::{count, thousands};
 
 /// Why a file command ends before or after its work.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +15,9 @@ pub(crate) enum FileFailure {
     Database { path: PathBuf, source: Error },
     /// A database that must be recovered, and can't be written.
     #[error(
-        "{}: it was not closed and has to be recovered, but can't be opened for writing: {source}",
-        path.display()
+        "{}: it was not closed and has to be recovered, which needs to write: {}",
+        path.display(),
+        refused(.source)
     )]
     Unrecoverable { path: PathBuf, source: Error },
     /// A key or a value on the command line that is none.
@@ -56,6 +57,14 @@ pub(crate) enum FileFailure {
         shown(.path)
     )]
     Read { path: PathBuf, source: io::Error },
+    /// A value that does not end where every value of the database would.
+    #[error(
+        "{} has more than {most} bytes, and {path} takes no value as long as that; {advice}",
+        shown(.input),
+        path = path.display(),
+        advice = shorter_value(.path)
+    )]
+    LongInput { path: PathBuf, input: PathBuf, most: u64 },
     /// A column that the input does not have.
     #[error("{}: there is no column \"{column}\"{}", shown(.path), columns(.near, .found))]
     NoColumn { path: PathBuf, column: String, near: Vec<String>, found: Vec<String> },
@@ -91,6 +100,29 @@ pub(crate) enum FileFailure {
     /// What is read or written would be the database itself.
     #[error("{}: this is the database itself; name another file", path.display())]
     Itself { path: PathBuf },
+    /// What would be written over is a database.
+    #[error(
+        "{}: this is a flashtree database, which would be lost; name another file, or remove that \
+         one first",
+        path.display()
+    )]
+    OtherDatabase { path: PathBuf },
+    /// Columns of one name, of which one would hide the other.
+    #[error("two columns are called \"{column}\"; give --key and --value different names")]
+    SameColumns { column: String },
+    /// A file of the user has the name of the bookmark.
+    #[error(
+        "{}: this is no file of flashtree, and an import keeps there how far it came; give it \
+         another name",
+        path.display()
+    )]
+    BookmarkTaken { path: PathBuf },
+    /// The database took no more rows.
+    #[error("{failure}; {}", stopped(*.safe, *.put))]
+    ImportStopped { failure: Box<FileFailure>, safe: u64, put: u64 },
+    /// The rows could be read up to here only.
+    #[error("can't read {} any further: {source}; {}", shown(.path), imported(*.safe))]
+    BrokenInput { path: PathBuf, source: io::Error, safe: u64 },
     /// Ctrl-C in an import.
     #[error("ended by Ctrl-C; {}", goes_on(*.safe))]
     ImportInterrupted { safe: u64 },
@@ -116,6 +148,8 @@ impl FileFailure {
             | FileFailure::NoColumn { .. }
             | FileFailure::WhichColumn { .. }
             | FileFailure::Columns { .. }
+            | FileFailure::SameColumns { .. }
+            | FileFailure::OtherDatabase { .. }
             | FileFailure::Itself { .. } => true,
             _ => false,
         }
@@ -129,6 +163,7 @@ fn is_choice(error: &Error) -> bool {
         Error::Unknown { .. }
         | Error::BadOption { .. }
         | Error::LittleMemory { .. }
+        | Error::LittleRoom { .. }
         | Error::Encoding(_) => true,
         Error::Index(inner) => matches!(
             inner,
@@ -143,8 +178,8 @@ fn is_choice(error: &Error) -> bool {
 
 /// What is said of a database's error: the words of the library, where the program has none of its
 /// own.
-fn line(path: &Path, error: &Error) -> String {
-    let path = path.display();
+fn line(whole: &Path, error: &Error) -> String {
+    let path = whole.display();
     match error {
         Error::Missing { .. } => {
             format!("{path}: there is no such file; make it with flashtree create {path}")
@@ -158,6 +193,10 @@ fn line(path: &Path, error: &Error) -> String {
         Error::LittleMemory { have, need } => format!(
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
         ),
+        Error::LittleRoom { bytes } => format!(
+            "{path}: {bytes} bytes are too few for a database of this durability; give --size 1MiB \
+             or more"
+        ),
         // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
         Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(
             "{path}: full: there is no room for that within its {}; delete something, or give it \
@@ -165,17 +204,66 @@ fn line(path: &Path, error: &Error) -> String {
             count(*pages, "page")
         ),
         Error::NotAPlainFile => format!(
-            "{path}: only a database in a plain file can be compacted; export it, and import it \
-             into a new one"
+            "{path}: only a database in a plain file can be compacted; copy it into a new one with \
+             flashtree convert {path} NEW, or nand-file:NEW for a chip"
         ),
+        Error::NotADatabase { what } => format!(
+            "{path}: this is no flashtree database: {what}; name another file, or make a database \
+             with flashtree create NEW"
+        ),
+        Error::BadOption { option: "capacity", what } => format!("{path}: --size: {what}"),
+        Error::LongValue { bytes, most } => format!(
+            "{path}: a value of {bytes} bytes, and its journal takes at most {most} at a time with \
+             that key; {}",
+            shorter_value(whole)
+        ),
+        Error::Ended => FileFailure::Interrupted.to_string(),
         Error::CheckpointsKept { count: kept } => format!(
             "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {path}, \
              and forget them",
             count(*kept as u64, "named checkpoint")
         ),
-        Error::Io { .. } | Error::File(_) => error.to_string(),
+        Error::Io { .. } | Error::File(file::Error::Io { .. } | file::Error::NotAFile { .. }) => {
+            format!("{path}: {}", refused(error))
+        }
+        Error::File(_) => error.to_string(),
         _ => format!("{path}: {error}"),
     }
+}
+
+/// What the system refused, and what can be done about it. The path is the user's, who does not
+/// know what stands for it meanwhile.
+fn refused(error: &Error) -> String {
+    let (action, source) = match error {
+        Error::Io { action, source, .. } | Error::File(file::Error::Io { action, source, .. }) => {
+            (action, source)
+        }
+        Error::File(file::Error::NotAFile { .. }) => {
+            return "it is no file; name a file".to_owned();
+        }
+        other => return other.to_string(),
+    };
+    let advice = match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "ask its owner for the right to that, or take it with chmod or chown"
+        }
+        io::ErrorKind::NotFound => "make the folder first, or name another",
+        io::ErrorKind::NotADirectory => "name a file in a folder",
+        io::ErrorKind::StorageFull => "make room on the disk, and try again",
+        io::ErrorKind::ReadOnlyFilesystem => "copy it to where it can be written",
+        io::ErrorKind::FileTooLarge => "give less with --size",
+        _ => "put that right, and try again",
+    };
+    format!("can't {action} it: {source}; {advice}")
+}
+
+/// What can be done with a value that is too long.
+fn shorter_value(path: &Path) -> String {
+    format!(
+        "split it, or copy the database to one that has no journal: flashtree convert {} NEW \
+         --durability checkpoint",
+        path.display()
+    )
 }
 
 fn kept(near: &[String], all: usize) -> String {
@@ -225,7 +313,42 @@ fn goes_on(rows: u64) -> String {
     }
 }
 
+fn stopped(safe: u64, put: u64) -> String {
+    match (safe, put) {
+        (0, 0) => "none of the rows is safe yet: then import again".to_owned(),
+        (0, put) => format!(
+            "{} of the rows that were read went in, those with the lowest keys; then import again",
+            thousands(put)
+        ),
+        (safe, _) => goes_on(safe),
+    }
+}
+
 fn are(rows: u64) -> String {
     let rows_are = if rows == 1 { "is" } else { "are" };
     format!("{} {rows_are}", count(rows, "row"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use db::Error;
+
+    use super::line;
+
+    #[test]
+    fn what_the_system_refuses_is_told_of_the_users_path_with_what_to_do() {
+        for (kind, advice) in [
+            (io::ErrorKind::PermissionDenied, "chmod"),
+            (io::ErrorKind::StorageFull, "make room"),
+            (io::ErrorKind::Other, "try again"),
+        ] {
+            let path = PathBuf::from("/folder/a.db.77-0.new");
+            let error = Error::Io { action: "make", path, source: kind.into() };
+            let line = line(Path::new("a.db"), &error);
+            assert!(line.starts_with("a.db: can't make it: ") && line.contains(advice), "{line}");
+        }
+    }
 }

@@ -23,6 +23,7 @@ pub(crate) use arguments::Command;
 pub(crate) use failure::FileFailure;
 
 use crate::failure::Failure;
+use crate::progress;
 
 /// A file command, and how it is done.
 #[derive(Debug)]
@@ -39,6 +40,9 @@ pub(crate) struct Request {
 /// What the command needs is not there or can't be done, something is damaged, or Ctrl-C.
 pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     let quiet = request.quiet;
+    if matches!(request.command, Command::Check(_) | Command::Scan(_)) {
+        progress::end_at_interrupts();
+    }
     match &request.command {
         Command::Create(arguments) => create::run(arguments),
         Command::Put(arguments) => entries::put(arguments, quiet),

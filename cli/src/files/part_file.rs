@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use file::Rights;
+
 /// Bytes that are gathered before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -21,6 +23,8 @@ pub(super) struct Part {
     file: BufWriter<File>,
     temporary: PathBuf,
     path: PathBuf,
+    /// Of the file that it replaces. Until it has them, only its owner can read it.
+    rights: Option<Rights>,
 }
 
 impl Output {
@@ -44,8 +48,12 @@ impl Output {
         let mut temporary = OsString::from(name);
         temporary.push(format!(".{}.part", std::process::id()));
         let temporary = path.with_file_name(temporary);
-        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(&temporary)?);
-        Ok(Output::Part(Part { file, temporary, path }))
+        // A process of the same number may have been killed and have left one.
+        drop(fs::remove_file(&temporary));
+        let rights = Rights::of(&path);
+        let file = Rights::make_file(&temporary, rights)?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Output::Part(Part { file, temporary, path, rights }))
     }
 
     /// True for standard output, whose reader may go away.
@@ -62,6 +70,9 @@ impl Output {
         match self {
             Output::Standard(_) | Output::Special(_) => Ok(()),
             Output::Part(part) => {
+                if let Some(rights) = part.rights {
+                    rights.give(&part.temporary)?;
+                }
                 part.file.get_ref().sync_all()?;
                 fs::rename(&part.temporary, &part.path)
             }
@@ -98,6 +109,7 @@ impl Drop for Part {
 mod tests {
     use std::fs;
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::Output;
 
@@ -106,6 +118,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.csv");
         fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let mut broken = Output::open(&path).unwrap();
         broken.write_all(b"half").unwrap();
         drop(broken);
@@ -114,6 +127,7 @@ mod tests {
         whole.write_all(b"new").unwrap();
         whole.finish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(Output::open(folder.path()).is_err());
         assert!(Output::open(&folder.path().join("no/rows.csv")).is_err());

@@ -1,6 +1,5 @@
 //! Where a database is, as the command line says it.
 
-use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +18,13 @@ pub(crate) struct Place {
 impl Place {
     /// What clap calls to read one.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Place> {
-        OsStringValueParser::new().try_map(|text: OsString| Ok::<_, Infallible>(Place::of(&text)))
+        OsStringValueParser::new().try_map(|text: OsString| {
+            let place = Place::of(&text);
+            match place.path.as_os_str().is_empty() {
+                true => Err("expected the path of a file"),
+                false => Ok(place),
+            }
+        })
     }
 
     fn of(text: &OsStr) -> Self {

@@ -1,24 +1,31 @@
 //! Reading what can still be read of a damaged database.
 //!
-//! Entries are read from the lowest key up to the damage, and then from the lowest key that can be
-//! reached from above. So what is lost is between two keys that are known, and is told.
+//! Entries are read from the lowest key up to the damage, and then from the first key behind the
+//! page that is damaged, and so on. Each gap is told by the keys around it. A tree that can't tell
+//! where a damaged page ends is read from the highest key downwards as well, up to the damage.
 
 use std::ops::Bound;
 use std::path::Path;
 
-use db::{Database, Direction, Error, KeyRange, Value};
+use db::{Behind, Database, Direction, Error, KeyRange, Value};
 
 use super::FileFailure;
 use super::scan::Typed;
 use crate::failure::Failure;
+use crate::progress;
+
+/// The most gaps whose keys are kept; all of them are counted.
+const GAPS_MOST: usize = 8;
 
 /// What could not be read.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     /// The damage that was met first.
     pub(super) first: Option<Error>,
-    /// The keys that can't be read, if there are such.
-    pub(super) gap: Option<Gap>,
+    /// The first gaps, in order.
+    pub(super) gaps: Vec<Gap>,
+    /// Gaps beyond those.
+    pub(super) more_gaps: u64,
     /// Entries whose keys can be read, and their values can't.
     pub(super) values: u64,
 }
@@ -43,6 +50,10 @@ struct Walk<'w> {
     path: &'w Path,
     /// The key that was read last.
     key: Option<Vec<u8>>,
+    /// Where the walk is: at the last key, or at one behind damage that was not read.
+    place: Option<Vec<u8>>,
+    /// The key before a gap whose end is not known yet.
+    open: Option<Option<Vec<u8>>>,
     lost: Lost,
 }
 
@@ -55,17 +66,28 @@ pub(super) fn scan(
     path: &Path,
     mut each: impl FnMut(&Typed<'_>) -> Result<(), Failure>,
 ) -> Result<Lost, Failure> {
-    let mut walk = Walk { path, key: None, lost: Lost::default() };
-    if let End::Last = walk.go(database, Bound::Unbounded, &mut each)? {
-        return Ok(walk.lost);
+    let mut walk = Walk { path, key: None, place: None, open: None, lost: Lost::default() };
+    let mut from: Option<Vec<u8>> = None;
+    loop {
+        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        if let End::Last = walk.go(database, bound, &mut each)? {
+            break;
+        }
+        if progress::interrupted() {
+            return Err(FileFailure::Interrupted.into());
+        }
+        let behind = database.behind(walk.place.as_deref()).map_err(FileFailure::of(path))?;
+        let next = match behind {
+            Behind::From(key) => Some(key),
+            Behind::End => None,
+            Behind::Unknown => walk.lowest_from_above(database)?,
+        };
+        // What is damaged and not noticed must not lead back.
+        let Some(next) = next.filter(|next| Some(next) > walk.place.as_ref()) else { break };
+        walk.place = Some(next.clone());
+        from = Some(next);
     }
-    let before = walk.key.clone();
-    let behind = walk.lowest_from_above(database)?;
-    if let Some(key) = &behind {
-        // Damage that comes only now is beyond what this can do.
-        walk.go(database, Bound::Included(key), &mut each)?;
-    }
-    walk.lost.gap = Some(Gap { before, behind });
+    walk.end_gap(None);
     Ok(walk.lost)
 }
 
@@ -80,17 +102,15 @@ impl Walk<'_> {
         let (keys, values) = (database.key_type().clone(), database.value_type().clone());
         let mut entries = match database.scan(KeyRange { from, ..KeyRange::ALL }) {
             Ok(entries) => entries,
-            Err(error) => return self.damage(error),
+            Err(error) => return self.gap(error),
         };
         loop {
             let entry = match entries.next() {
                 Ok(Some(entry)) => entry,
                 Ok(None) => return Ok(End::Last),
-                Err(error) => return self.damage(error),
+                Err(error) => return self.gap(error),
             };
-            let key = self.key.get_or_insert_default();
-            key.clear();
-            key.extend_from_slice(entry.key);
+            self.read(entry.key);
             let long;
             let value = match entry.value {
                 Value::Whole(value) => value,
@@ -106,16 +126,47 @@ impl Walk<'_> {
                     }
                 },
             };
+            let key = self.key.as_deref().unwrap_or_default();
             each(&Typed { key: (key, &keys), value: (value, &values), path: self.path })?;
         }
     }
 
-    /// The lowest key that can be reached from the highest one downwards, above the last one.
+    /// Notes that `key` was read.
+    fn read(&mut self, key: &[u8]) {
+        for kept in [&mut self.key, &mut self.place] {
+            let kept = kept.get_or_insert_default();
+            kept.clear();
+            kept.extend_from_slice(key);
+        }
+        if self.open.is_some() {
+            self.end_gap(Some(key.to_vec()));
+        }
+    }
+
+    /// Notes damage behind the last key.
+    fn gap(&mut self, error: Error) -> Result<End, Failure> {
+        self.damage(error)?;
+        if self.open.is_none() {
+            self.open = Some(self.key.clone());
+        }
+        Ok(End::Damage)
+    }
+
+    /// Notes that a gap, if there is one, ends before the key `behind`.
+    fn end_gap(&mut self, behind: Option<Vec<u8>>) {
+        let Some(before) = self.open.take() else { return };
+        match self.lost.gaps.len() < GAPS_MOST {
+            true => self.lost.gaps.push(Gap { before, behind }),
+            false => self.lost.more_gaps += 1,
+        }
+    }
+
+    /// The lowest key that can be reached from the highest one downwards, above the present place.
     fn lowest_from_above(
         &mut self,
         database: &mut Database<'_>,
     ) -> Result<Option<Vec<u8>>, Failure> {
-        let from = self.key.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let from = self.place.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let range = KeyRange { from, to: Bound::Unbounded, direction: Direction::Descending };
         let mut entries = match database.scan(range) {
             Ok(entries) => entries,
@@ -138,11 +189,11 @@ impl Walk<'_> {
     }
 
     /// Notes damage; what is none ends the walk.
-    fn damage(&mut self, error: Error) -> Result<End, Failure> {
+    fn damage(&mut self, error: Error) -> Result<(), Failure> {
         if !error.is_damage() {
             return Err(FileFailure::of(self.path)(error).into());
         }
         self.lost.first.get_or_insert(error);
-        Ok(End::Damage)
+        Ok(())
     }
 }

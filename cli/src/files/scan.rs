@@ -122,7 +122,7 @@ pub(super) fn scan(
 }
 
 /// Text in one line that leaves the terminal alone.
-fn visible(text: String) -> String {
+pub(super) fn visible(text: String) -> String {
     if !text.contains(char::is_control) {
         return text;
     }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use db::{Database, OpenOptions};
+
 use crate::bench::{Bench, complaint, rows, text};
 
 const PAGE: usize = 4096;
@@ -83,6 +85,78 @@ fn what_is_not_damaged_can_be_read_and_nothing_wrong_is_ever_printed() {
     assert!(stat["entries"].is_null());
 }
 
+/// How many rows of a damaged database `check` finds in its leaves.
+fn rows_in_leaves(bench: &Bench) -> usize {
+    let output = bench.command(&["check", "a.db"]).output().unwrap();
+    let findings = text(&output.stdout);
+    let line = findings.lines().find(|line| line.contains("the leaves hold")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn all_that_is_in_whole_pages_is_saved_whatever_the_damage_and_every_gap_is_told() {
+    let (bench, pages) = full();
+    let (first, last) = (pages[0], pages[pages.len() - 1]);
+    let all = rows(2000);
+    let right: Vec<&str> = all.lines().skip(1).collect();
+    for (damaged, gaps) in [
+        (vec![first, last], 2),
+        (vec![pages[4], pages[10]], 2),
+        (vec![pages[4], pages[5], pages[10]], 2),
+        (vec![first, pages[3], pages[6], pages[9], last], 5),
+        (pages.clone(), 1),
+    ] {
+        damaged.iter().for_each(|page| flip(&bench, page + 100));
+        let error = bench.failed("export a.db out.csv --skip-damaged");
+        let saved = bench.read("out.csv");
+        let saved: Vec<&str> = saved.lines().skip(1).collect();
+        assert_eq!(saved.len(), rows_in_leaves(&bench), "{error}");
+        assert!(saved.is_sorted() && saved.iter().all(|row| right.contains(row)));
+        assert_eq!(error.matches("keys").count(), gaps, "{error}");
+        // The keys that are told are those around what is lost.
+        let told = |row: &&str| error.contains(&row[..9]);
+        let around = right.iter().enumerate().filter(|(place, row)| {
+            let is_lost = |place: Option<usize>| {
+                place.and_then(|place| right.get(place)).is_some_and(|row| !saved.contains(row))
+            };
+            saved.contains(row) && (is_lost(place.checked_sub(1)) || is_lost(Some(place + 1)))
+        });
+        assert!(around.map(|(_, row)| row).all(told), "{error}");
+        damaged.iter().for_each(|page| flip(&bench, page + 100));
+    }
+    assert!(bench.done("check a.db").contains("all is well"));
+}
+
+#[test]
+fn behind_a_damaged_inner_page_all_is_saved() {
+    let bench = Bench::with_database("--key text --value text --size 8MiB --page 512");
+    bench.write("rows.csv", rows(2000));
+    bench.done("import a.db rows.csv");
+    assert!(bench.json("stat a.db")["height"].as_u64().unwrap() > 2);
+    let bytes = fs::read(bench.path("a.db")).unwrap();
+    let journal = bench.json("stat a.db")["journal_bytes_most"].as_u64().unwrap() as usize;
+    // An inner page has keys, and no values.
+    let holds = |page: &[u8], word: &[u8]| page.windows(word.len()).any(|found| found == word);
+    let inner = |page: &usize| {
+        let page = &bytes[page * 512..(page + 1) * 512];
+        holds(page, b"key0") && !holds(page, b"value of ")
+    };
+    let inner: Vec<usize> = (journal.div_ceil(512)..bytes.len() / 512).filter(inner).collect();
+    assert!(inner.len() > 3, "{inner:?}");
+    let mut most = 0;
+    for pair in inner.windows(2) {
+        pair.iter().for_each(|page| flip(&bench, (page * 512 + 100) as u64));
+        let output = bench.command(&["export", "a.db", "-", "--skip-damaged"]).output().unwrap();
+        if output.status.code() == Some(1) {
+            let saved = text(&output.stdout).lines().count().saturating_sub(1);
+            assert_eq!(saved, rows_in_leaves(&bench), "{pair:?}: {}", text(&output.stderr));
+            most = most.max(saved);
+        }
+        pair.iter().for_each(|page| flip(&bench, (page * 512 + 100) as u64));
+    }
+    assert!(most > 1000, "{most}");
+}
+
 #[test]
 fn nothing_is_left_out_of_a_database_that_is_well() {
     let (bench, _) = full();
@@ -115,6 +189,21 @@ fn a_damaged_beginning_is_told_or_repaired() {
             _ => assert!(complaint(&output, 1).contains("a.db"), "{place}"),
         }
     }
+}
+
+#[test]
+fn check_tells_of_entries_that_are_not_of_their_types() {
+    let bench = Bench::with_database("--key text --value text");
+    let mut database = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    database.put([0xFF], "red").unwrap();
+    database.put("pear", [0xFE]).unwrap();
+    database.close().unwrap();
+    assert!(bench.failed("scan a.db").contains("see flashtree check"));
+    let output = bench.command(&["check", "a.db"]).output().unwrap();
+    assert!(complaint(&output, 1).contains("2 findings"));
+    let findings = text(&output.stdout);
+    assert!(findings.contains("the value of \"pear\" is not of type text"), "{findings}");
+    assert!(findings.contains("the key \"\\xff\" is not of type text"), "{findings}");
 }
 
 #[test]

@@ -73,3 +73,57 @@ fn a_full_disk_is_told() {
     let output = bench.command(&["export", "a.db", "-"]).stdout(full).output().unwrap();
     assert!(complaint(&output, 1).contains("space"));
 }
+
+#[test]
+fn another_database_is_never_written_over() {
+    let bench = Bench::with_database("");
+    bench.done("put a.db k v");
+    bench.done("create b.db");
+    bench.done("put b.db other value");
+    bench.done("create nand-file:chip.db --chip winbond-w25n01gv:blocks=64");
+    std::os::unix::fs::symlink("b.db", bench.path("link.csv")).unwrap();
+    for name in ["b.db", "chip.db", "link.csv"] {
+        let error = bench.wrong(&format!("export a.db {name}"));
+        assert!(error.contains("a flashtree database") && error.contains(name), "{error}");
+    }
+    assert_eq!(bench.done("get b.db other"), "value\n");
+    // What is none is replaced, whatever its length.
+    for length in [0, 1, 511, 512, 4096, 65_536, 1 << 20, (1 << 20) + 1] {
+        bench.write("out.csv", vec![b'x'; length]);
+        bench.done("export a.db out.csv");
+        assert_eq!(bench.read("out.csv"), "key,value\nk,v\n", "{length}");
+    }
+}
+
+#[test]
+fn columns_of_one_name_are_refused() {
+    let bench = Bench::new();
+    bench.output(&["create", "a.db", "--key", "tuple(text,text)", "--value", "text"]);
+    bench.output(&["put", "a.db", r#"["1","2"]"#, "3"]);
+    for line in ["--key a,b --value a", "--key a,a", "--value key --key key,x"] {
+        for format in ["jsonl", "csv"] {
+            let error = bench.wrong(&format!("export a.db - --format {format} {line}"));
+            assert!(error.contains("two columns are called"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn tuples_within_tuples_and_numbers_of_every_size_come_back() {
+    let bench = Bench::new();
+    let kind = "tuple(tuple(text),tuple(f64,bytes),f64)";
+    bench.output(&["create", "a.db", "--key", kind, "--value", "tuple(text)"]);
+    bench.output(&["create", "b.db", "--key", kind, "--value", "tuple(text)"]);
+    for number in ["1e308", "-5e-324", "0.1", "1e15", "123456789012345680000"] {
+        let key = format!(r#"[["a"],[{number},"b"],{number}]"#);
+        bench.output(&["put", "a.db", &key, r#"["x,y"]"#]);
+    }
+    for line in ["", "--key a,b,c", "--key a,b,c --format jsonl"] {
+        bench.done(&format!("export a.db rows {line}"));
+        bench.done(&format!("import b.db rows {line} --quiet"));
+        assert_eq!(bench.json("scan a.db"), bench.json("scan b.db"), "{line}");
+    }
+    let rows = bench.done("export a.db - --key a,b,c --quiet");
+    assert!(rows.contains(r#""[""a""]","[1e+308,""b""]",1e308,"x,y""#), "{rows}");
+    assert!(bench.wrong("put a.db [[\"a\"],[1,\"b\"],\"1e400\"] x").contains("1e400"));
+}

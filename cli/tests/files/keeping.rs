@@ -1,6 +1,6 @@
 //! `checkpoint`, `checkpoints`, `rollback`, `forget`, `compact`, `convert` and `stat`.
 
-use crate::bench::{Bench, rows, text};
+use crate::bench::{Bench, complaint, rows, text};
 
 const TEXTS: &str = "--key text --value text";
 
@@ -36,10 +36,11 @@ fn a_database_goes_back_to_what_a_checkpoint_kept() {
 fn names_of_checkpoints_are_1_to_64_bytes() {
     let bench = Bench::with_database("");
     let long = "x".repeat(65);
-    for name in ["", &long] {
-        let output = bench.command(&["checkpoint", "a.db", name]).output().unwrap();
-        assert!(matches!(output.status.code(), Some(1 | 2)), "{name}");
-        assert!(text(&output.stderr).starts_with("error: a.db"), "{}", text(&output.stderr));
+    for command in ["checkpoint", "rollback", "forget"] {
+        for name in ["", &long] {
+            let output = bench.command(&[command, "a.db", name]).output().unwrap();
+            assert!(complaint(&output, 2).contains("1 to 64"), "{name}");
+        }
     }
     bench.done(&format!("checkpoint a.db {}", "x".repeat(64)));
     bench.output(&["checkpoint", "a.db", "two words"]);
@@ -89,9 +90,37 @@ fn a_database_is_converted_to_another_tree_and_onto_a_chip() {
     assert!(bench.failed("convert a.db b.db").contains("--overwrite"));
     bench.done("convert a.db b.db --overwrite");
     assert!(bench.wrong("convert a.db ./a.db --overwrite").contains("the database itself"));
-    assert!(bench.failed("convert a.db d.db --size 64KiB").contains("d.db"));
+    assert!(bench.wrong("convert a.db d.db --size 64KiB").contains("--size 1MiB"));
     assert!(bench.wrong("convert a.db d.db --tree b-pls").contains("b-plus"));
     assert_eq!(bench.names(), ["a.db", "b.db", "c.db", "rows.csv"]);
+}
+
+#[test]
+fn what_is_not_named_is_taken_from_the_database_that_is_converted() {
+    let choices = "--durability every --page 2KiB --size 64MiB --tree b-plus:fill=70";
+    let bench = Bench::with_database(&format!("{TEXTS} {choices}"));
+    bench.write("rows.csv", rows(3000));
+    bench.done("import a.db rows.csv");
+    let names = ["durability", "page_bytes", "capacity_bytes", "journal_bytes_most", "tree"];
+    let of = |line: &str| {
+        let stat = bench.json(line);
+        names.map(|name| stat[name].clone())
+    };
+    let before = of("stat a.db");
+    bench.done("convert a.db b.db");
+    assert_eq!(of("stat b.db"), before);
+    let output = bench.command(&["convert", "a.db", "c.db", "--page", "4KiB"]).output().unwrap();
+    assert!(!text(&output.stderr).contains("left behind"), "{}", text(&output.stderr));
+    let [durability, page, ..] = of("stat c.db");
+    assert_eq!((durability, page), ("every".into(), 4096.into()));
+    for _ in 0..2 {
+        bench.done("compact a.db");
+        assert_eq!(of("stat a.db"), before);
+    }
+    bench.done("checkpoint a.db one");
+    let output = bench.command(&["convert", "a.db", "d.db"]).output().unwrap();
+    let told = text(&output.stderr);
+    assert!(told.contains("1 named checkpoint of a.db left behind"), "{told}");
 }
 
 #[test]
@@ -137,5 +166,15 @@ fn stat_shows_the_health_of_a_chip() {
     }
     assert!(bench.json("stat a.db")["health"]["life_left_percent"].is_null());
     assert!(bench.wrong("stat a.db --chip winbond-w25n01g").contains("winbond-w25n01gv"));
-    assert!(bench.failed("compact a.db").contains("plain file"));
+    assert!(bench.failed("compact a.db").contains("convert a.db NEW"));
+}
+
+#[test]
+fn a_name_with_control_characters_leaves_the_table_as_it_is() {
+    let bench = Bench::with_database("");
+    bench.output(&["checkpoint", "a.db", "a\nb\u{1b}[1m"]);
+    let table = bench.done("checkpoints a.db");
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.contains("a\\nb\\u{1b}[1m"), "{table}");
+    assert_eq!(bench.json("checkpoints a.db")[0]["name"], "a\nb\u{1b}[1m");
 }

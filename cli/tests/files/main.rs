@@ -4,8 +4,10 @@
 
 mod bench;
 mod damage;
+mod ending;
 mod entries;
 mod export;
 mod import;
 mod keeping;
 mod refusals;
+mod stopped;

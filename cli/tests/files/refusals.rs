@@ -38,6 +38,12 @@ fn what_is_no_database_is_never_changed() {
         for command in COMMANDS {
             let error = bench.failed(&command.replace("FILE", name));
             assert!(error.contains(name), "{command} of {name}: {error}");
+            // It says what to do, and of no other file than the one that was named.
+            let is_advice = ["create", "name a", "folder", "in a folder"];
+            assert!(is_advice.iter().any(|word| error.contains(word)), "{command}: {error}");
+            let folder = bench.path(name).parent().unwrap().display().to_string();
+            assert!(name.starts_with('/') || !error.contains(&folder), "{command}: {error}");
+            assert!(!error.contains(".new"), "{command}: {error}");
         }
     }
     assert_eq!(bench.read("text"), "not a database\n".repeat(10_000));
@@ -104,6 +110,12 @@ fn options_that_cannot_be_used_are_wrong_usage() {
         ("create a.db --page 0", "nodes of 0 bytes"),
         ("create a.db --page 99999999999", "--page"),
         ("create a.db --memory-total 4KiB", "--memory-total"),
+        ("create a.db --memory-total 0", "--memory-total"),
+        ("stat a.db --memory-total 0", "--memory-total"),
+        ("create a.db --size 0", "--size"),
+        ("create a.db --size 100", "--size"),
+        ("create a.db --size 10000000000GiB", "--size"),
+        ("create file:", "FILE"),
         ("create a.db --durability always", "every"),
         ("create a.db --chip winbond-w25n01gv", "nand-file:PATH"),
         ("create a.db --ftl page-map", "nand-file:PATH"),

@@ -255,16 +255,27 @@ impl Case {
         open: bool,
         wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
     ) -> Box<dyn Index + 'g> {
+        let made = self.try_index_over(ground, open, wrap);
+        made.unwrap_or_else(|error| panic!("{}: {error}\n{}", self.name(), self.replay()))
+    }
+
+    /// As [`Case::index_over`].
+    ///
+    /// # Errors
+    /// The tree refuses the device.
+    pub fn try_index_over<'g>(
+        &self,
+        ground: &'g mut Ground,
+        open: bool,
+        wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
+    ) -> index::Result<Box<dyn Index + 'g>> {
         let medium = self.medium(ground, open, wrap);
         let shape = match &medium {
             device::Medium::Nand(nand) => MediumShape::Nand(nand.geometry()),
             device::Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
         };
         let make = if open { self.entry.open } else { self.entry.create };
-        match make(medium, &self.options(shape)) {
-            Ok(index) => index,
-            Err(error) => panic!("{}: {error}\n{}", self.name(), self.replay()),
-        }
+        make(medium, &self.options(shape))
     }
 
     fn medium<'g>(

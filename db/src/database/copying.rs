@@ -2,14 +2,24 @@
 
 use std::path::Path;
 
-use index::{Cursor, KeyRange, KeyValue, Value};
+use device::{Medium, SectorGeometry};
+use index::registry::Options as IndexOptions;
+use index::{Cursor, Durability, EntryShape, KeyRange, KeyValue, Value};
 
-use crate::files::{self, Temporary};
+use crate::files::{self, SECTOR_BYTES, Temporary};
 use crate::options::MemoryLimit;
+use crate::spec::{self, TreeChoice};
+use crate::stand_in::StandIn;
 use crate::{Database, Error, OpenOptions, Options, Result};
 
 /// How full nodes are loaded where the tree leaves that open.
 const FILL_PERCENT: u8 = 90;
+
+/// Entries between two questions whether to go on.
+const STEP: u64 = 1 << 10;
+
+/// Bytes of memory for an index that is made for a look at it.
+const TRIAL_MEMORY: u64 = 128 << 10;
 
 /// What compacting a database did.
 ///
@@ -82,13 +92,26 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn copy_into(&mut self, other: &mut Database<'_>) -> Result<u64> {
-        let mut cursor = self.standing.index.range(KeyRange::ALL)?;
-        other.load_from(&mut *cursor)
+        self.copy_while(other, &mut |_| true)
+    }
+
+    fn copy_while(
+        &mut self,
+        other: &mut Database<'_>,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<u64> {
+        let cursor = self.standing.index.range(KeyRange::ALL)?;
+        let mut watched = Watched { cursor, go_on, entries: 0, is_ended: false };
+        let entries = other.load_from(&mut watched)?;
+        if watched.is_ended { Err(Error::Ended) } else { Ok(entries) }
     }
 
     /// Copies all entries into a new file with `options`, which may name another tree: so a
-    /// database is converted. The types of keys and values go along, unless the options name
-    /// others. Named checkpoints stay behind. If it fails, there is no new file.
+    /// database is converted. What the options do not name is as here: types and shape of the
+    /// entries, durability, tree and how full its nodes are loaded; and from a plain file to
+    /// another, the size of pages, capacity and journal too. A chip and what is on it are always
+    /// chosen anew, and so is the memory. Named checkpoints stay behind. If it fails, there is no
+    /// new file.
     ///
     /// # Errors
     /// As [`create`](Database::create) and [`copy_into`](Database::copy_into).
@@ -109,10 +132,72 @@ impl Database<'_> {
         path: impl AsRef<Path>,
         options: &Options,
     ) -> Result<Database<'static>> {
-        let mut options = options.clone();
-        options.key.get_or_insert_with(|| self.standing.label.key.clone());
-        options.value.get_or_insert_with(|| self.standing.label.value.clone());
-        Database::create_filled(path.as_ref(), &options, |copy| self.copy_into(copy).map(drop))
+        self.copy_to_while(path, options, &mut |_| true)
+    }
+
+    /// As [`copy_to`](Database::copy_to), for as long as `go_on` returns true, which is called
+    /// with the number of entries that went, every thousand entries or so.
+    ///
+    /// # Errors
+    /// As [`copy_to`](Database::copy_to), or [`Error::Ended`].
+    ///
+    /// ```
+    /// # use flashtree::{Database, Error, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # fruit.put("apple", "red")?;
+    /// let path = folder.path().join("copy.db");
+    /// let ended = fruit.copy_to_while(&path, &Options::new(), &mut |_| false);
+    /// assert!(matches!(ended, Err(Error::Ended)) && !path.exists());
+    /// # Ok(()) }
+    /// ```
+    pub fn copy_to_while(
+        &mut self,
+        path: impl AsRef<Path>,
+        options: &Options,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Database<'static>> {
+        let path = files::absolute(path.as_ref())?;
+        let options = self.likened(options.clone(), files::is_block_device(&path))?;
+        let fill = |copy: &mut Database<'_>| self.copy_while(copy, go_on).map(drop);
+        Database::create_filled(&path, &options, fill)
+    }
+
+    /// Completes `options` to those that make a database like this one; `is_bounded` where the
+    /// new device has a length of its own.
+    fn likened(&self, mut options: Options, is_bounded: bool) -> Result<Options> {
+        let standing = &self.standing;
+        if options.key.is_none() && options.value.is_none() {
+            options.shape.get_or_insert(standing.shape);
+        }
+        options.key.get_or_insert_with(|| standing.label.key.clone());
+        options.value.get_or_insert_with(|| standing.label.value.clone());
+        if options.tree.is_empty() {
+            standing.tree.clone_into(&mut options.tree);
+        }
+        if options.fill_percent == 0 {
+            options.fill_percent = standing.label.fill_percent;
+        }
+        let recovery = standing.index.recovery();
+        if !options.is_durability_chosen {
+            options.durability = recovery.durability;
+        }
+        let file = self.path.as_deref().filter(|path| path.is_file() && standing.health.is_none());
+        let Some(file) = file.filter(|_| options.chip.is_none()) else {
+            return Ok(options);
+        };
+        if options.page_bytes.is_none() && spec::has_node(&options.tree)? {
+            options.page_bytes = Some(standing.page_bytes);
+        }
+        let (_, capacity) = files::sizes(file)?;
+        if !is_bounded && *options.capacity.get_or_insert(capacity) >= capacity {
+            let taken = recovery.journal_bytes_most;
+            if options.journal_bytes.is_none() && taken > 0 {
+                options.journal_bytes = Some(journal_taking(taken)?);
+            }
+        }
+        Ok(options)
     }
 }
 
@@ -138,6 +223,33 @@ impl Database<'static> {
     /// # Ok(()) }
     /// ```
     pub fn compact(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Compaction> {
+        Database::compact_while(path, options, &mut |_| true)
+    }
+
+    /// As [`compact`](Database::compact), for as long as `go_on` returns true, which is called
+    /// with the number of entries that went, every thousand entries or so.
+    ///
+    /// # Errors
+    /// As [`compact`](Database::compact), or [`Error::Ended`].
+    ///
+    /// ```
+    /// use flashtree::{Database, Error, OpenOptions, Options};
+    ///
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("fruit.db");
+    /// # let mut fruit = Database::create(&path, &Options::new())?;
+    /// # fruit.put("apple", "red")?;
+    /// # fruit.close()?;
+    /// let ended = Database::compact_while(&path, &OpenOptions::new(), &mut |_| false);
+    /// assert!(matches!(ended, Err(Error::Ended)));
+    /// # Ok(()) }
+    /// ```
+    pub fn compact_while(
+        path: impl AsRef<Path>,
+        options: &OpenOptions,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Compaction> {
         // Both databases have to work inside the budget.
         let half = OpenOptions { memory: halved(options.memory), ..options.clone() };
         let path = files::absolute(path.as_ref())?;
@@ -149,11 +261,12 @@ impl Database<'static> {
         if count > 0 {
             return Err(Error::CheckpointsKept { count });
         }
-        let (bytes_before, capacity) = files::sizes(&path)?;
-        let choices = old.as_made(half.memory, capacity);
+        let (bytes_before, _) = files::sizes(&path)?;
+        let choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
         let temporary = Temporary::beside(&path)?;
-        let mut new = Database::make(temporary.path(), &choices).map_err(doubled)?;
-        let entries = old.copy_into(&mut new)?;
+        let new = Database::make(temporary.path(), &choices).map_err(doubled);
+        let mut new = new.map_err(|error| error.about(&path))?;
+        let entries = old.copy_while(&mut new, go_on)?;
         new.close()?;
         // The old file is locked until the new one is in its place.
         temporary.publish(&path, true)?;
@@ -161,22 +274,22 @@ impl Database<'static> {
         let (bytes_after, _) = files::sizes(&path)?;
         Ok(Compaction { entries, bytes_before, bytes_after })
     }
+}
 
-    /// Options that make a database like this one.
-    fn as_made(&self, memory: MemoryLimit, capacity: u64) -> Options {
-        let standing = &self.standing;
-        let recovery = standing.index.recovery();
-        let mut options = Options::new().tree(standing.tree).capacity(capacity);
-        options.page_bytes = Some(standing.page_bytes);
-        options.memory = memory;
-        options.durability = recovery.durability;
-        options.journal_bytes = Some(recovery.journal_bytes_most).filter(|bytes| *bytes > 0);
-        options.key = Some(standing.label.key.clone());
-        options.value = Some(standing.label.value.clone());
-        options.shape = Some(standing.shape);
-        options.fill_percent = standing.label.fill_percent;
-        options
-    }
+/// The length of a journal in a plain file that takes as many bytes of changes as one that takes
+/// `taken`, or a few more. How much of each sector it takes is asked of one that is made on a
+/// device of nothing.
+fn journal_taking(taken: u64) -> Result<u64> {
+    const SECTORS: u64 = 64;
+    let sector = u64::from(SECTOR_BYTES);
+    let geometry = SectorGeometry::new(SECTOR_BYTES, 4 * SECTORS)?;
+    let tree = TreeChoice::read("", None, 0)?;
+    let mut choices = IndexOptions::new(EntryShape::VARIABLE, TRIAL_MEMORY, tree.settings);
+    choices.durability = Some(Durability::Batch);
+    choices.journal_bytes = Some(SECTORS * sector);
+    let trial = (tree.entry.create)(Medium::Sectors(Box::new(StandIn(geometry))), &choices)?;
+    let in_each = (trial.recovery().journal_bytes_most / SECTORS).max(1);
+    Ok(taken.div_ceil(in_each) * sector)
 }
 
 const fn halved(memory: MemoryLimit) -> MemoryLimit {
@@ -193,6 +306,31 @@ fn doubled(error: Error) -> Error {
             Error::LittleMemory { have: have * 2, need: need * 2 }
         }
         other => other,
+    }
+}
+
+/// Entries of which the caller wants to hear, and which may end before the last one.
+struct Watched<'c, 'w> {
+    cursor: Box<dyn Cursor + 'c>,
+    go_on: &'w mut dyn FnMut(u64) -> bool,
+    entries: u64,
+    is_ended: bool,
+}
+
+impl Cursor for Watched<'_, '_> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        if self.entries.is_multiple_of(STEP) && !(self.go_on)(self.entries) {
+            self.is_ended = true;
+        }
+        if self.is_ended {
+            return Ok(None);
+        }
+        self.entries += 1;
+        self.cursor.next()
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        self.cursor.read_value(offset, into)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::encoding::Type;
 use crate::ground::Standing;
-use crate::{Database, FileSizes, Result, Stats, files};
+use crate::{Behind, Database, FileSizes, Result, Stats, files};
 
 /// Looking at it.
 impl Database<'_> {
@@ -74,7 +74,8 @@ impl Database<'_> {
         })
     }
 
-    /// Verifies every page and every invariant; returns what is wrong, and where, one line each.
+    /// Verifies every page and every invariant, and that keys and values are of their types;
+    /// returns what is wrong, and where, one line each.
     ///
     /// # Errors
     /// The device failed. Damage is a finding, not an error.
@@ -93,8 +94,8 @@ impl Database<'_> {
         Ok(findings)
     }
 
-    /// Verifies every page and every invariant, and tells each finding as it comes: there can be
-    /// many.
+    /// Verifies every page and every invariant, and that keys and values are of their types, and
+    /// tells each finding as it comes: there can be many.
     ///
     /// # Errors
     /// As [`check`](Database::check).
@@ -108,6 +109,30 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn check_with(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-        Ok(self.standing.index.check(finding)?)
+        self.standing.index.check(finding)?;
+        self.check_types(finding)
+    }
+
+    /// Where reading goes on behind the page where `key` is or belongs, damaged or not; `None`
+    /// stands for the lowest key. So what is around damage can be saved.
+    ///
+    /// # Errors
+    /// The key is of a wrong length, or the device failed. Damage is no error.
+    ///
+    /// ```
+    /// # use flashtree::{Behind, Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # fruit.put("apple", "red")?;
+    /// if fruit.range("apple"..)?.next().is_err_and(|error| error.is_damage()) {
+    ///     if let Behind::From(key) = fruit.behind(Some(b"apple"))? {
+    ///         println!("going on at {}", key.escape_ascii());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        Ok(self.standing.index.behind(key)?)
     }
 }

@@ -5,6 +5,7 @@ mod inspecting;
 mod keeping;
 mod opening;
 mod reading;
+mod typing;
 mod updating;
 
 use std::fmt;

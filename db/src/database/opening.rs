@@ -49,7 +49,8 @@ impl Database<'static> {
             return Ok(made);
         }
         let temporary = Temporary::beside(&path)?;
-        let mut made = Database::make(temporary.path(), options)?;
+        let made = Database::make(temporary.path(), options);
+        let mut made = made.map_err(|error| error.about(&path))?;
         fill(&mut made)?;
         // From here on it is opened as it stands in the file.
         made.settle()?;
@@ -58,7 +59,7 @@ impl Database<'static> {
         Ok(made)
     }
 
-    /// Makes a database in a new file.
+    /// Makes a database in an empty file.
     pub(crate) fn make(path: &Path, options: &Options) -> Result<Self> {
         let ground = files::make(path, options)?;
         Ok(Database::over(ground.create(options)?, path))

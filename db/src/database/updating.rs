@@ -2,7 +2,7 @@
 
 use index::Update;
 
-use crate::{Batch, Database, Result};
+use crate::{Batch, Database, Error, Result};
 
 /// Changing.
 impl Database<'_> {
@@ -10,7 +10,7 @@ impl Database<'_> {
     ///
     /// # Errors
     /// Key or value is too long or of a wrong length, there is no room (nothing changed), or the
-    /// device failed.
+    /// device failed. Where there is a journal, key and value have to fit into it.
     ///
     /// ```
     /// # use flashtree::{Database, Options};
@@ -24,7 +24,7 @@ impl Database<'_> {
     /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let put = Update::Put { key: key.as_ref(), value: value.as_ref() };
-        Ok(self.changing()?.update(&[put])?)
+        self.update(&[put])
     }
 
     /// Lets `key` be absent; it may be so already.
@@ -45,7 +45,7 @@ impl Database<'_> {
     /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let delete = Update::Delete { key: key.as_ref() };
-        Ok(self.changing()?.update(&[delete])?)
+        self.update(&[delete])
     }
 
     /// Makes all changes of `batch`, in their order, or none: not even a power cut leaves half of
@@ -64,7 +64,7 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
-        Ok(self.changing()?.update(&batch.updates())?)
+        self.update(&batch.updates())
     }
 
     /// Makes every change that returned survive a power cut, unless the durability is none: then
@@ -84,5 +84,25 @@ impl Database<'_> {
     /// ```
     pub fn sync(&mut self) -> Result<()> {
         Ok(self.changing()?.sync()?)
+    }
+
+    fn update(&mut self, updates: &[Update<'_>]) -> Result<()> {
+        self.changing()?.update(updates).map_err(|error| long_value(updates, error))
+    }
+}
+
+/// What is too long of a change that the journal can't take: the value, if it is only one.
+fn long_value(updates: &[Update<'_>], error: index::Error) -> Error {
+    match (updates, &error) {
+        (
+            [Update::Put { value, .. }],
+            index::Error::Store(store::Error::LongBatch { bytes, limit }),
+        ) => {
+            let length = value.len() as u64;
+            // What stands in the journal beside the value: the key and their lengths.
+            let beside = bytes.saturating_sub(length);
+            Error::LongValue { bytes: length, most: limit.saturating_sub(beside) }
+        }
+        _ => error.into(),
     }
 }

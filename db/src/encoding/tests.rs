@@ -184,3 +184,24 @@ fn times_are_read_from_every_zone_and_refused_beyond_their_years() {
         assert!(wrong.parse::<Time>().is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn numbers_are_short_and_those_too_large_are_refused() {
+    for (number, text) in [
+        (1e308, "1e308"),
+        (-5e-324, "-5e-324"),
+        (1e16, "1e16"),
+        (123_456.5, "123456.5"),
+        (0.000_001, "0.000001"),
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+    ] {
+        assert_eq!(Type::F64.print_datum(&Datum::F64(number)), text);
+        assert_eq!(Type::F64.parse_datum(text), Ok(Datum::F64(number)));
+    }
+    for text in ["1e400", "-1e309", &"9".repeat(400)] {
+        assert!(Type::F64.parse_datum(text).is_err(), "{text}");
+    }
+}

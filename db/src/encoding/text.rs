@@ -155,7 +155,12 @@ pub(super) fn print_f64(number: f64) -> String {
     if number.is_nan() && number.to_bits() != f64::NAN.to_bits() {
         return format!("{NAN}{:016x}", number.to_bits());
     }
-    number.to_string()
+    // Zeros beyond the digits that count are for an exponent.
+    let size = number.abs();
+    match size != 0.0 && size.is_finite() && !(1e-7..1e16).contains(&size) {
+        true => format!("{number:e}"),
+        false => number.to_string(),
+    }
 }
 
 pub(super) fn parse_f64(text: &str) -> Option<f64> {
@@ -165,6 +170,11 @@ pub(super) fn parse_f64(text: &str) -> Option<f64> {
             number.is_nan().then_some(number)
         }
         Some(_) => None,
-        None => text.parse().ok(),
+        None => {
+            // A number of digits that is too large is not infinity.
+            let number: f64 = text.parse().ok()?;
+            let is_written = !text.bytes().any(|letter| letter.is_ascii_digit());
+            (number.is_finite() || is_written).then_some(number)
+        }
     }
 }

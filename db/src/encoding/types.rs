@@ -8,6 +8,17 @@ use index::Width;
 use super::{Error, shortened};
 
 /// The most bytes that the types of key and value take together when they are packed.
+///
+/// ```
+/// use flashtree::encoding::{PACKED_BYTES_MOST, Type};
+/// use flashtree::{Database, Options};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let wide = Type::Tuple(vec![Type::Tuple(vec![Type::U64; 32]); 2]);
+/// let made = Database::create(folder.path().join("wide.db"), &Options::new().key(wide));
+/// let error = made.err().unwrap().to_string();
+/// assert!(error.contains(&format!("at most {PACKED_BYTES_MOST}")));
+/// ```
 pub const PACKED_BYTES_MOST: usize = 62;
 
 /// How deep tuples can stand in tuples.

@@ -262,6 +262,7 @@ impl<N: Nand> Core<N> {
             filled: filling.next,
             flawed: flawed[filling.block.0 as usize / 64] >> (filling.block.0 % 64) & 1 == 1,
             sequence: filling.sequence,
+            logical: filling.logical,
         });
         let members = if head.kind == own::Kind::State { &self.log.members[..] } else { &[] };
         let mut bytes = mem::take(&mut self.buffers.own);

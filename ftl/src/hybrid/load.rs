@@ -9,7 +9,7 @@ use super::fill::{Filling, Merge, Role};
 use super::log::LogBlock;
 use super::own::{self, Head};
 use super::survey::{Begun, Scan, Seen};
-use crate::reading::{can_read, intact, read_spare};
+use crate::reading::{can_read, intact, read_metadata};
 use crate::spare::{self, Found, Metadata, is_sequence};
 
 /// A sector in the log.
@@ -34,6 +34,8 @@ pub(super) struct Loaded {
     /// In ascending order of their sequences.
     pub(super) sectors: Vec<Entry>,
     pub(super) fillings: Vec<Unfinished>,
+    /// Pages of the log that nothing tells.
+    pub(super) pages_damaged: u64,
 }
 
 impl Loaded {
@@ -148,14 +150,27 @@ impl<N: Nand> Scan<N> {
     ) {
         let named = core::mem::take(&mut found.fillings);
         for Unfinished { filling, flawed } in named {
-            if let Some(Seen::Block(begun)) = survey.get(filling.block.0 as usize)
+            let begun = match survey.get(filling.block.0 as usize) {
+                Some(Seen::Block(begun)) => Some(*begun),
+                // The log knows what the header of the block said.
+                Some(Seen::Dark) => Some(Begun {
+                    logical: filling.logical,
+                    sequence: filling.sequence,
+                    role: Role::InOrder,
+                    full: false,
+                    dark_end: false,
+                    flawed,
+                }),
+                _ => None,
+            };
+            if let Some(begun) = begun
                 && begun.sequence == filling.sequence
                 // A logical block is named once: what names it twice was made up.
                 && found.fillings.iter().all(|other| other.filling.logical != begun.logical)
                 && begun.counts_beside(full)
             {
                 let next = filling.next.min(self.shape.sectors_per_block());
-                found.add(begun.sequence, Begun { flawed, ..*begun }, filling.block, next);
+                found.add(begun.sequence, Begun { flawed, ..begun }, filling.block, next);
             }
         }
     }
@@ -174,11 +189,18 @@ impl<N: Nand> Scan<N> {
     fn load_spares(&mut self, log: LogBlock, found: &mut Loaded) -> Result<()> {
         let first = self.shape.geometry.first_page(log.block).0;
         let mut suspect = None;
+        let mut is_dark = false;
         for place in 1..self.shape.geometry.pages_per_block() {
             let page = Page(first + place);
-            match read_spare(&mut self.nand, page)? {
-                Found::Blank => break,
-                Found::Damaged => suspect = None,
+            let metadata = read_metadata(&mut self.nand, page)?;
+            if metadata == Found::Blank {
+                break;
+            }
+            // With another page behind it, it was not torn.
+            found.pages_damaged += u64::from(is_dark);
+            is_dark = metadata == Found::Damaged;
+            match metadata {
+                Found::Blank | Found::Damaged => suspect = None,
                 Found::Page(metadata) if metadata.kind == spare::Kind::Log => {
                     let Metadata { sector, sequence, .. } = metadata;
                     suspect = Some((page, metadata));
@@ -203,6 +225,7 @@ impl<N: Nand> Scan<N> {
         let older = found.sectors.len();
         let mut place = self.shape.geometry.pages_per_block() - 1;
         let mut newest = true;
+        let mut behind = None;
         loop {
             let page = Page(first + place);
             let mark = self.shape.kind.mark;
@@ -217,6 +240,10 @@ impl<N: Nand> Scan<N> {
                     newest = false;
                 }
                 place = self.load_group(head, (log.row, first, place), found);
+                behind = place.checked_sub(1);
+            } else if behind == Some(place) && self.shape.kind.sectors_in_log && place > 0 {
+                // Directly before a group stands another state, or the header.
+                found.pages_damaged += 1;
             }
             if place == 0 {
                 break;
@@ -232,7 +259,7 @@ impl<N: Nand> Scan<N> {
         found.fillings.clear();
         for state in own::states(&self.page).filter(|state| is_sequence(state.sequence)) {
             let begun = Begun {
-                logical: 0,
+                logical: state.logical,
                 sequence: state.sequence,
                 role: Role::InOrder,
                 full: false,

@@ -1,4 +1,5 @@
-//! The log: a queue of blocks, each with a header, which holds what the disk is.
+//! The log: a queue of blocks, each with a header, which holds what the disk is. A queue of one
+//! block has it twice, so that no single page holds what nothing else tells.
 //!
 //! In FAST it takes sectors too, in the order in which they are written. Without a spare area a
 //! page of metadata, a **state**, follows each group of them; flush writes one early. A state also
@@ -16,7 +17,7 @@ use super::fill::Content;
 use super::index::Index;
 use super::own::{self, Head, Member};
 use super::{Core, NONE, Shape};
-use crate::spare::{Kind, Metadata};
+use crate::spare::{Kind, Metadata, Trail};
 
 const CAUSE: Cause = Cause::Reclamation;
 
@@ -49,6 +50,8 @@ pub(crate) struct Log {
     /// Sectors since the last state.
     pub(crate) members: Vec<Member>,
     base: u64,
+    /// What the next spare area echoes.
+    pub(super) trail: Trail,
 }
 
 impl Log {
@@ -62,6 +65,7 @@ impl Log {
             next: 0,
             members: Vec::with_capacity(shape.group() as usize),
             base: 0,
+            trail: Trail::new(shape.geometry),
         }
     }
 
@@ -242,7 +246,7 @@ impl<N: Nand> Core<N> {
         self.log.clear_row(row);
         self.log.queue.push(LogBlock { block, sequence, row, worn: false });
         self.log.open = true;
-        self.log.next = 1;
+        self.log.next = self.shape.log_headers();
         self.count_durable();
         if let Some(victim) = victim {
             self.statistics.collections += 1;
@@ -264,7 +268,13 @@ impl<N: Nand> Core<N> {
                 number: self.data.len() as u32,
                 flags: self.shape.logs as u16,
             };
-            match self.program_own(self.shape.geometry.first_page(block), head, CAUSE) {
+            let first = self.shape.geometry.first_page(block).0;
+            let headers = (first..first + self.shape.log_headers()).map(Page);
+            let mut programmed = Ok(());
+            for page in headers {
+                programmed = programmed.and_then(|()| self.program_own(page, head, CAUSE));
+            }
+            match programmed {
                 Ok(()) => return Ok((block, sequence)),
                 Err(error) => self.give_up(block, error)?,
             }

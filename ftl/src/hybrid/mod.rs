@@ -73,7 +73,7 @@ use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
 use crate::Statistics;
 use crate::blocks::{Blocks, Role};
 use crate::reading::read_patiently;
-use crate::spare::{DataCheck, Metadata};
+use crate::spare::{self, DataCheck, Metadata};
 use crate::wear::Wear;
 pub(crate) use disk::{Hybrid, Scheme};
 pub(crate) use fill::Content;
@@ -201,10 +201,21 @@ impl<N: Nand> Core<N> {
         metadata: Option<Metadata>,
         cause: Cause,
     ) -> Result<()> {
-        let spare = metadata.map(|metadata| metadata.encode(page));
-        let spare = spare.as_ref().map_or(&[][..], |spare| &spare[..]);
-        match self.nand.program(page, 0, data, spare, cause) {
-            Ok(()) => self.statistics.pages_programmed += 1,
+        let own = metadata.map(|metadata| metadata.encode(page));
+        // What stands in a block that is filled in order is told by its place.
+        let is_log = |it: &Metadata| matches!(it.kind, spare::Kind::Log | spare::Kind::LogHeader);
+        let in_log = metadata.as_ref().is_some_and(is_log);
+        let area = own.as_ref().map(|own| self.log.trail.area(page, own));
+        let programmed = area.as_ref().map_or(&[][..], |(area, length)| {
+            if in_log { &area[..*length] } else { &area[..spare::BYTES] }
+        });
+        match self.nand.program(page, 0, data, programmed, cause) {
+            Ok(()) => {
+                self.statistics.pages_programmed += 1;
+                if let Some(own) = own.filter(|_| in_log) {
+                    self.log.trail.programmed(page, own);
+                }
+            }
             Err(error @ Error::ProgramRefused { .. }) => return Err(error),
             Err(error) => {
                 self.broken = Some(error);

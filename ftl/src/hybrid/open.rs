@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use device::{Block, Nand, Result};
 
 use super::fill::Role;
-use super::load::{Loaded, Unfinished, full_blocks, log_queue};
+use super::load::{Entry, Loaded, Unfinished, full_blocks, log_queue};
 use super::log::LogBlock;
 use super::shape::{Kind, Shape};
 use super::survey::{Begun, Scan, Seen};
@@ -33,11 +33,16 @@ impl<N: Nand> Core<N> {
         scan.shape = Shape::new(shape.geometry, kind, u32::from(head.flags))?;
         let disk = scan.shape.disk_of(head.number)?;
         let queue = log_queue(&survey, head, scan.shape.log_blocks() as usize);
-        let mut found = Loaded { sequence: head.sequence, sectors: Vec::new(), fillings: vec![] };
+        let mut found = Loaded {
+            sequence: head.sequence,
+            sectors: Vec::new(),
+            fillings: Vec::new(),
+            pages_damaged: 0,
+        };
         for log in &queue {
             scan.load_log(*log, &mut found)?;
         }
-        found.sequence = believe(&mut survey, found.sequence, &scan.shape);
+        found.sequence = believe(&mut survey, &found, &scan.shape);
         let full = full_blocks(&survey, head.number as usize);
         if scan.shape.has_own_pages() {
             scan.check_named(&survey, &full, &mut found);
@@ -67,6 +72,7 @@ impl<N: Nand> Core<N> {
         for (block, seen) in (0..).map(Block).zip(survey) {
             self.set_flawed(block, matches!(seen, Seen::Block(begun) if begun.flawed));
         }
+        self.statistics.pages_damaged = found.pages_damaged;
         self.log.queue.extend(queue);
         for Unfinished { filling, flawed } in found.fillings {
             self.set_flawed(filling.block, flawed);
@@ -107,7 +113,7 @@ impl<N: Nand> Core<N> {
                 let wanted = match &survey[block.0 as usize] {
                     Seen::Bad => false,
                     Seen::Block(begun) => is_partial(begun) == partial,
-                    Seen::Nothing | Seen::Log { .. } => !partial,
+                    Seen::Nothing | Seen::Dark | Seen::Log { .. } => !partial,
                 };
                 if wanted && self.blocks.role(block) == blocks::Role::Bad {
                     self.blocks.release(block, blocks::Role::Dirty);
@@ -117,23 +123,43 @@ impl<N: Nand> Core<N> {
     }
 }
 
-/// Believes that a merge was done whose last page cannot be read, if anything was begun after it;
-/// returns the highest sequence. A merge that was interrupted is the newest there is: its block is
-/// erased before anything else is programmed.
-fn believe(survey: &mut [Seen], loaded: u64, shape: &Shape) -> u64 {
-    let newest = survey.iter().fold(loaded, |newest, seen| match seen {
+/// Believes that a block was filled whose last page cannot be read; returns the highest sequence.
+///
+/// - A merge, if anything was begun after it. One that was interrupted is the newest there is: its
+///   block is erased before anything else is programmed.
+/// - A block that users filled, on a chip with a spare area, if sectors of its logical block came
+///   after it, or another block was begun of which only one is filled at a time: it was finished
+///   before that.
+///
+/// Without a spare area nothing tells what users filled from what a torn erase left of a block that
+/// did not count.
+fn believe(survey: &mut [Seen], found: &Loaded, shape: &Shape) -> u64 {
+    let newest = survey.iter().fold(found.sequence, |newest, seen| match seen {
         Seen::Log { sequence, .. } => newest.max(*sequence),
         Seen::Block(begun) => newest.max(begun.sequence),
-        Seen::Nothing | Seen::Bad => newest,
+        Seen::Nothing | Seen::Dark | Seen::Bad => newest,
     });
     let pages = u64::from(shape.geometry.pages_per_block());
-    for seen in survey {
-        if let Seen::Block(begun) = seen
-            && begun.role == Role::Merged
-            && begun.dark_end
-        {
-            begun.full |= newest >= begun.sequence + pages;
+    for at in 0..survey.len() {
+        let Seen::Block(begun) = survey[at] else { continue };
+        if begun.full || !begun.dark_end {
+            continue;
         }
+        let others_came = newest >= begun.sequence + pages;
+        let follows = |seen: &Seen| {
+            matches!(seen, Seen::Block(other) if other.role == Role::InOrder
+                && other.sequence > begun.sequence
+                && (other.logical == begun.logical || shape.fillings() == 1))
+        };
+        let is_in_log = |entry: &Entry| {
+            entry.sequence > begun.sequence && shape.split(entry.sector).0 == begun.logical
+        };
+        let full = match begun.role {
+            Role::Merged => others_came,
+            Role::InOrder if shape.has_own_pages() => false,
+            Role::InOrder => survey.iter().any(follows) || found.sectors.iter().any(is_in_log),
+        };
+        survey[at] = Seen::Block(Begun { full, ..begun });
     }
     newest + pages
 }

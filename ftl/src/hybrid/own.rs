@@ -14,9 +14,10 @@
 //!              page of the block was lost
 //!      32..34  blocks that are being filled in order
 //!      34..36  members
-//!      36..    blocks that are being filled, 16 bytes each: block, places that are durable (and
-//!              in the top bit whether one was lost), sequence of the block; then members of 8
-//!              bytes, in the order of the pages before this one: sector, sequence - base
+//!      36..    blocks that are being filled, 20 bytes each: block, places that are durable (and
+//!              in the top bit whether one was lost), sequence of the block, logical block; then
+//!              members of 8 bytes, in the order of the pages before this one: sector,
+//!              sequence - base
 //! ```
 //!
 //! Members are the sectors on the pages directly before a state. They need no checksum against
@@ -30,9 +31,9 @@ use crate::bytes::{long, word};
 use crate::checksum::checksum_of;
 use crate::spare::{FORMATTING, is_sequence};
 
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 const HEAD: usize = 36;
-const STATE: usize = 16;
+const STATE: usize = 20;
 const MEMBER: usize = 8;
 const FLAWED: u32 = 1 << 31;
 
@@ -80,6 +81,8 @@ pub(crate) struct State {
     pub(crate) flawed: bool,
     /// The sequence of the block.
     pub(crate) sequence: u64,
+    /// Which logical block it is filled for.
+    pub(crate) logical: u32,
 }
 
 /// A sector on a page of the log.
@@ -127,6 +130,7 @@ pub(crate) fn encode(
         bytes[at..at + 4].copy_from_slice(&state.block.0.to_le_bytes());
         bytes[at + 4..at + 8].copy_from_slice(&filled.to_le_bytes());
         bytes[at + 8..at + 16].copy_from_slice(&state.sequence.to_le_bytes());
+        bytes[at + 16..at + 20].copy_from_slice(&state.logical.to_le_bytes());
         at += STATE;
         count += 1;
     }
@@ -192,6 +196,7 @@ pub(crate) fn states(bytes: &[u8]) -> impl Iterator<Item = State> {
         filled: word(bytes, 4) & !FLAWED,
         flawed: word(bytes, 4) & FLAWED != 0,
         sequence: long(bytes, 8),
+        logical: word(bytes, 16),
     })
 }
 
@@ -224,7 +229,8 @@ mod tests {
 
     #[test]
     fn metadata_comes_back_as_it_was_and_only_on_its_own_page() {
-        let filling = State { block: Block(4), filled: 9, flawed: true, sequence: 1 << 40 };
+        let sequence = 1 << 40;
+        let filling = State { block: Block(4), filled: 9, flawed: true, sequence, logical: 3 };
         let named: Vec<Member> = (0..3).map(|n| Member { sector: n * 7, delta: n }).collect();
         let mut bytes = [0; 128];
         encode(*b"TEST", HEAD, ([filling; 2].into_iter(), &named), Page(3), &mut bytes);
@@ -233,7 +239,7 @@ mod tests {
         assert_eq!(members(&bytes).collect::<Vec<_>>(), named);
         assert_eq!(decode(*b"TEST", Page(4), &bytes), Found::Nothing);
         assert_eq!(decode(*b"REST", Page(3), &bytes), Found::Nothing);
-        for byte in 0..36 + 32 + 24 {
+        for byte in 0..36 + 40 + 24 {
             bytes[byte] ^= 0x10;
             assert_eq!(decode(*b"TEST", Page(3), &bytes), Found::Nothing, "byte {byte}");
             bytes[byte] ^= 0x10;

@@ -90,6 +90,11 @@ impl Shape {
         if self.kind.sectors_in_log { self.logs } else { 1 }
     }
 
+    /// Pages with the header of a block of the log: the only block of a log has it twice.
+    pub(crate) const fn log_headers(&self) -> u32 {
+        1 + !self.kind.sectors_in_log as u32
+    }
+
     /// Sectors of the log that can be found.
     pub(crate) const fn log_pages(&self) -> u32 {
         if self.kind.sectors_in_log { self.logs * self.geometry.pages_per_block() } else { 0 }

@@ -8,7 +8,7 @@ use super::fill::Role;
 use super::own::{self, Head};
 use super::shape::Shape;
 use crate::bytes::word;
-use crate::reading::{can_read, intact, read_spare};
+use crate::reading::{can_read, intact, read_metadata};
 use crate::spare::{self, FORMATTING, Found, Metadata};
 
 /// What the first and the last page of a block say.
@@ -18,6 +18,8 @@ pub(super) enum Seen {
     Bad,
     /// Nothing that counts.
     Nothing,
+    /// Something of which nothing says what it is.
+    Dark,
     /// A block of the log, since this sequence.
     Log {
         sequence: u64,
@@ -41,7 +43,7 @@ pub(super) struct Begun {
     pub(super) sequence: u64,
     pub(super) role: Role,
     pub(super) full: bool,
-    /// True if its last page cannot be read.
+    /// True if its last page was programmed and is not whole.
     pub(super) dark_end: bool,
     /// True if it is known that one of its pages was lost.
     pub(super) flawed: bool,
@@ -103,7 +105,12 @@ impl<N: Nand> Scan<N> {
 
     /// Reads `page` in full; false if it cannot be read.
     fn read_page(&mut self, page: Page) -> Result<bool> {
-        can_read(&mut self.nand, page, &mut self.page)
+        let whole = can_read(&mut self.nand, page, &mut self.page)?;
+        if !whole {
+            // It is not blank.
+            self.page.fill(0);
+        }
+        Ok(whole)
     }
 
     /// The page of metadata on `page`, if it is one.
@@ -123,7 +130,8 @@ impl<N: Nand> Scan<N> {
 
     fn see_pages(&mut self, block: Block) -> Result<Seen> {
         let Some(head) = self.own_page(self.shape.geometry.first_page(block))? else {
-            return Ok(Seen::Nothing);
+            let is_blank = self.page.iter().all(|byte| *byte == 0xFF);
+            return if is_blank { Ok(Seen::Nothing) } else { self.see_without_header(block) };
         };
         let role = match head.kind {
             own::Kind::Log => return Ok(Seen::log(head)),
@@ -131,11 +139,10 @@ impl<N: Nand> Scan<N> {
             own::Kind::Merged => Role::Merged,
             _ => return Ok(Seen::Nothing),
         };
-        let page = self.shape.last_page(block);
-        let dark_end = !self.read_page(page)?;
-        let last = own::decode_as(self.shape.kind.mark, own::Kind::Complete, page, &self.page)
-            .filter(|last| (last.sequence, last.number) == (head.sequence, head.number))
-            .filter(|_| !dark_end);
+        let last = self
+            .complete(block)?
+            .filter(|last| (last.sequence, last.number) == (head.sequence, head.number));
+        let dark_end = last.is_none() && self.page.iter().any(|byte| *byte != 0xFF);
         Ok(Seen::Block(Begun {
             logical: head.number,
             sequence: head.sequence,
@@ -146,22 +153,64 @@ impl<N: Nand> Scan<N> {
         }))
     }
 
+    /// The last page of a block, if it says that the block is full.
+    fn complete(&mut self, block: Block) -> Result<Option<Head>> {
+        let head = self.own_page(self.shape.last_page(block))?;
+        Ok(head.filter(|head| head.kind == own::Kind::Complete))
+    }
+
+    /// The header of a block of the log.
+    fn log_header(&mut self, block: Block) -> Result<Option<Head>> {
+        let first = self.shape.geometry.first_page(block).0;
+        for page in (first..first + self.shape.log_headers()).map(Page) {
+            if let Some(head) = self.own_page(page)?
+                && head.kind == own::Kind::Log
+            {
+                return Ok(Some(head));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What other pages say of a block whose first page is damaged.
+    fn see_without_header(&mut self, block: Block) -> Result<Seen> {
+        if let Some(last) = self.complete(block)? {
+            return Ok(Seen::Block(Begun {
+                logical: last.number,
+                sequence: last.sequence,
+                role: Role::Merged,
+                full: true,
+                dark_end: false,
+                flawed: last.flags != 0,
+            }));
+        }
+        if let Some(head) = self.log_header(block)? {
+            return Ok(Seen::log(head));
+        }
+        let first = self.shape.geometry.first_page(block).0;
+        for page in (first + 1..first + self.shape.geometry.pages_per_block()).map(Page) {
+            let marked = can_read(&mut self.nand, page, &mut self.page[..4])?
+                && self.page[..4] == self.shape.kind.mark;
+            let head = if marked { self.own_page(page)? } else { None };
+            if let Some(Head { kind: own::Kind::State, sequence, .. }) = head {
+                return Ok(Seen::Log { sequence, head: None });
+            }
+        }
+        Ok(Seen::Dark)
+    }
+
     /// A block whose last page is whole is full. Others are told by their first page, or the first
     /// that can be read.
     fn see_spares(&mut self, block: Block) -> Result<Seen> {
         let last = self.shape.sectors_per_block() - 1;
-        let dark_end = match self.spare_at(block, last)? {
-            Found::Page(metadata) => {
-                if let Some(begun) = self.begun(metadata, last)
-                    && self.intact(block, last, metadata)?
-                {
-                    return Ok(Seen::Block(Begun { full: true, ..begun }));
-                }
-                false
-            }
-            Found::Blank => false,
-            Found::Damaged => !self.read_page(self.shape.last_page(block))?,
-        };
+        let end = self.spare_at(block, last)?;
+        if let Found::Page(metadata) = end
+            && let Some(begun) = self.begun(metadata, last)
+            && self.intact(block, last, metadata)?
+        {
+            return Ok(Seen::Block(Begun { full: true, ..begun }));
+        }
+        let dark_end = end != Found::Blank;
         for offset in 0..last {
             match self.spare_at(block, offset)? {
                 Found::Blank => return Ok(Seen::Nothing),
@@ -182,11 +231,14 @@ impl<N: Nand> Scan<N> {
     ) -> Result<Seen> {
         let Metadata { kind, sequence, .. } = metadata;
         Ok(match kind {
-            spare::Kind::LogHeader if offset == 0 => {
-                let head = self.own_page(self.shape.geometry.first_page(block))?;
-                let log = head.filter(|head| head.kind == own::Kind::Log);
-                log.map_or(Seen::Nothing, Seen::log)
-            }
+            spare::Kind::LogHeader => match self.log_header(block)? {
+                Some(head) => Seen::log(head),
+                // It was not torn if anything stands behind it.
+                None if self.spare_at(block, offset + 1)? != Found::Blank => {
+                    Seen::Log { sequence, head: None }
+                }
+                None => Seen::Nothing,
+            },
             // Behind a header that cannot be read.
             spare::Kind::Log => Seen::Log { sequence, head: None },
             _ => match self.begun(metadata, offset) {
@@ -197,7 +249,7 @@ impl<N: Nand> Scan<N> {
     }
 
     fn spare_at(&mut self, block: Block, offset: u32) -> Result<Found> {
-        read_spare(&mut self.nand, self.shape.page_at(block, offset))
+        read_metadata(&mut self.nand, self.shape.page_at(block, offset))
     }
 
     /// What the metadata at place `offset` says of a block that is filled in order.

@@ -88,6 +88,13 @@ pub(crate) fn decode(
     Some((base, members))
 }
 
+/// The sequence of the header of the block in which `bytes` close a group as page `page`; `None` if
+/// they close none.
+pub(crate) fn header(bytes: &[u8], page: Page) -> Option<u64> {
+    let header = long(bytes, 16);
+    decode(bytes, page, header).filter(|_| is_sequence(header)).map(|_| header)
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;

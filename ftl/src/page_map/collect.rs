@@ -9,9 +9,9 @@ use super::blocks::Role;
 use super::closing;
 use super::frontier::Write;
 use super::placement::Stream;
-use super::spare::{self, Found, Metadata};
+use super::spare::{self, DataCheck, Found, Metadata};
 use crate::Victim;
-use crate::reading::readable;
+use crate::reading::{read_echo, readable};
 
 pub(super) const CAUSE: Cause = Cause::Reclamation;
 
@@ -132,23 +132,39 @@ impl<N: Nand> PageMap<N> {
             if !self.map.is_live(page) {
                 continue;
             }
-            let mut spare = [0; spare::BYTES];
-            if !readable(self.read_page(page, 0, (data, &mut spare), CAUSE))? {
-                self.statistics.pages_lost += 1;
-                continue;
-            }
-            if let Found::Page(Metadata { sector, data: check, .. }) =
-                Metadata::decode(&spare, page)
-                && self.map.page_of(sector) == Some(page)
-            {
-                self.move_page(stream, Write { sector, data, check: Some(check) })?;
+            match self.fetch(page, data)? {
+                Some(Metadata { sector, data: check, .. }) => {
+                    if self.map.page_of(sector) == Some(page) {
+                        self.move_page(stream, Write { sector, data, check: Some(check) })?;
+                    }
+                }
+                None => self.statistics.pages_lost += 1,
             }
         }
         Ok(())
     }
 
+    /// Reads a page that has a spare area, to move it; returns its metadata, or `None` if it is
+    /// lost.
+    pub(super) fn fetch(&mut self, page: Page, data: &mut [u8]) -> Result<Option<Metadata>> {
+        let mut spare = [0; spare::BYTES];
+        if readable(self.read_page(page, 0, (data, &mut spare), CAUSE))?
+            && let Found::Page(metadata) = Metadata::decode(&spare, page)
+        {
+            return Ok(Some(metadata));
+        }
+        // The data may be whole where the spare area isn't.
+        let Found::Page(metadata) = read_echo(&mut self.nand, page, CAUSE)? else {
+            return Ok(None);
+        };
+        let whole = readable(self.read_page(page, 0, (data, &mut []), CAUSE))?
+            && DataCheck::of(data) == metadata.data;
+        Ok(whole.then_some(metadata))
+    }
+
     /// Moves the live pages of a block in which pages close groups: from the last group to the
-    /// first, since each closing page tells how long its group is.
+    /// first, since each closing page tells how long its group is; where one is damaged, the next
+    /// is looked for.
     fn move_groups(&mut self, victim: Block, stream: Stream, data: &mut [u8]) -> Result<()> {
         let first = self.shape.geometry.first_page(victim).0;
         let note = self.notes[victim.0 as usize];
@@ -167,12 +183,11 @@ impl<N: Nand> PageMap<N> {
                 Err(error) => moved = Err(error),
             }
             let length = members.len() as u32;
-            if length == 0 || length >= seal {
-                break;
+            if 0 < length && length < seal {
+                seal -= length;
+                let group = (Page(first + seal), &members[..]);
+                moved = moved.and_then(|()| self.move_group(group, stream, data));
             }
-            seal -= length;
-            moved =
-                moved.and_then(|()| self.move_group((Page(first + seal), &members), stream, data));
             seal -= 1;
         }
         self.buffers.members = members;

@@ -11,7 +11,7 @@ use super::closing::{self, Member, Seal};
 use super::header::Header;
 use super::placement::{Stream, Warmth};
 use super::shape::Shape;
-use super::spare::{DataCheck, Kind, Metadata};
+use super::spare::{DataCheck, Kind, Metadata, Trail};
 use super::{Note, PageMap};
 use crate::Levelling;
 use crate::wear::Wear;
@@ -30,12 +30,15 @@ pub(crate) struct Frontier {
     since: u64,
     /// True if the open group may hold what users wrote.
     pub(crate) unflushed: bool,
+    /// What the next spare area echoes.
+    trail: Trail,
 }
 
 impl Frontier {
-    pub(crate) fn new(group: u32) -> Self {
-        let members = Vec::with_capacity(group as usize);
-        Frontier { block: None, next: 0, members, base: 0, since: 0, unflushed: false }
+    pub(crate) fn new(shape: &Shape) -> Self {
+        let members = Vec::with_capacity(shape.group() as usize);
+        let trail = Trail::new(shape.geometry);
+        Frontier { block: None, next: 0, members, base: 0, since: 0, unflushed: false, trail }
     }
 
     pub(crate) fn memory(&self) -> u64 {
@@ -100,9 +103,14 @@ impl<N: Nand> PageMap<N> {
             let metadata = write.check.map(|data| {
                 Metadata { sector: write.sector, sequence, kind: Kind::Data, data }.encode(page)
             });
-            let spare = metadata.as_ref().map_or(&[][..], |metadata| &metadata[..]);
+            let trail = &mut self.frontiers[stream.0 as usize].trail;
+            let area = metadata.as_ref().map(|metadata| trail.area(page, metadata));
+            let spare = area.as_ref().map_or(&[][..], |(area, length)| &area[..*length]);
             match self.nand.program(page, 0, write.data, spare, cause) {
                 Ok(()) => {
+                    if let Some(metadata) = metadata {
+                        trail.programmed(page, metadata);
+                    }
                     self.statistics.pages_programmed += 1;
                     self.advance(stream, write.sector, sequence);
                     return Ok(page);
@@ -400,6 +408,8 @@ impl<N: Nand> PageMap<N> {
     /// left, the block is never continued. Succeeds if the chip refused the program, so that it
     /// can be tried again elsewhere.
     fn abandon(&mut self, stream: Stream, error: Error) -> Result<()> {
+        // No page has the sequence behind that of a page that may be torn.
+        self.sequence += 1;
         let frontier = &mut self.frontiers[stream.0 as usize];
         let Some(block) = frontier.block.take() else {
             return Err(error);

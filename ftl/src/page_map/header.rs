@@ -29,7 +29,7 @@ use crate::checksum::checksum_of;
 use crate::spare::{FORMATTING, is_sequence};
 use crate::wear::{Scale, Wear};
 
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const HEAD: usize = 32;
 
 /// Blocks that the list of a header of `page_bytes` bytes has room for.

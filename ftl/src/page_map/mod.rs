@@ -21,7 +21,9 @@
 //!
 //! # Invariants
 //! - **Sequence.** Every page programmed has a higher sequence than all before; of several pages
-//!   with one sector the one with the highest counts.
+//!   with one sector the one with the highest counts. With a spare area each has the next one, but
+//!   behind a program that failed or may have been torn one is left out: so a page whose successor
+//!   there is was programmed in full.
 //! - **Nothing durable is erased before its newer copy is.** With a spare area a page is durable
 //!   when it is programmed. Without one it is when its group is closed; before a block is erased,
 //!   the groups that may hold newer copies of its pages are closed.
@@ -170,7 +172,7 @@ impl<N: Nand> PageMap<N> {
             candidates: Candidates::new(victim, geometry.blocks(), geometry.pages_per_block()),
             victim,
             placement: kind.placement(options, shape.frontiers, disk.sectors()),
-            frontiers: (0..shape.frontiers).map(|_| Frontier::new(shape.group())).collect(),
+            frontiers: (0..shape.frontiers).map(|_| Frontier::new(&shape)).collect(),
             pinned: None,
             covered: 0,
             guard: u64::MAX,

@@ -9,6 +9,13 @@
 //!
 //! What a power cut may have torn: the last page of a block, which is checked in full here; a
 //! block that was being erased, which is void.
+//!
+//! **Damage** costs what stands on the damaged page. A page whose spare area is damaged is told by
+//! the echo behind it; a last page whose data is damaged counts if its successor in the order of
+//! sequences is there, so that it can't have been torn; a block whose first page is damaged is told
+//! by any other page. What is on a page of metadata that nothing else tells, and that was not torn
+//! since something stands behind it, is counted in
+//! [`Statistics::pages_damaged`](crate::Statistics::pages_damaged).
 
 use alloc::collections::BinaryHeap;
 use alloc::vec;
@@ -24,7 +31,7 @@ use super::shape::Shape;
 use super::spare::{self, FORMATTING, Kind, Metadata};
 use super::{Note, PageMap, Plan, closing};
 use crate::Options;
-use crate::reading::{can_read, intact, read_patiently, read_spare};
+use crate::reading::{can_read, intact, read_metadata, read_patiently, read_spare};
 use crate::wear::Wear;
 
 const CAUSE: Cause = Cause::Recovery;
@@ -57,10 +64,12 @@ impl<N: Nand> PageMap<N> {
         let order = survey.order();
         let last = disk.merge(&order)?;
         disk.sort_blocks(&survey, &order)?;
-        // One sequence is left out: a torn page may have had it. A first page may be newer than all
-        // that was mapped, if nothing behind it counts.
+        // A torn page may have had the next sequence, and no page has the one behind it. As the
+        // last pages before it may be unreadable just now, as many more are left out as a block has
+        // pages. A first page may be newer than all that was mapped, if nothing behind it counts.
         let begun = order.last().map_or(0, |(first, _)| *first);
-        disk.sequence = last.max(begun).max(survey.header.sequence) + 2;
+        let left_out = u64::from(shape.geometry.pages_per_block()) + 2;
+        disk.sequence = last.max(begun).max(survey.header.sequence) + left_out + 1;
         Ok(disk)
     }
 
@@ -71,6 +80,7 @@ impl<N: Nand> PageMap<N> {
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         let mut open: Vec<Loaded> = Vec::new();
         let mut last = 0;
+        let mut doubtful: Option<LoadedPage> = None;
         loop {
             let lowest = heap.peek().map(|Reverse((sequence, _))| *sequence);
             if let Some((_, block)) =
@@ -88,13 +98,24 @@ impl<N: Nand> PageMap<N> {
             let Some(Reverse((sequence, place))) = heap.pop() else {
                 return Ok(last);
             };
-            last = sequence;
-            if let Some((sector, page)) = open[place].next()
-                && u64::from(sector) < self.disk.sectors()
+            if let Some(before) = doubtful.take()
+                && before.sequence + 1 == sequence
             {
-                self.map.place(sector, page);
+                self.place(before);
+            }
+            last = sequence;
+            match open[place].next() {
+                Some(page) if page.may_be_torn => doubtful = Some(page),
+                Some(page) => self.place(page),
+                None => {}
             }
             heap.extend(open[place].lowest().map(|sequence| Reverse((sequence, place))));
+        }
+    }
+
+    fn place(&mut self, LoadedPage { sector, page, .. }: LoadedPage) {
+        if u64::from(sector) < self.disk.sectors() {
+            self.map.place(sector, page);
         }
     }
 
@@ -111,26 +132,32 @@ impl<N: Nand> PageMap<N> {
 
     fn load_spares(&mut self, block: Block, loaded: &mut Loaded) -> Result<()> {
         let first = self.shape.geometry.first_page(block).0;
-        let mut suspect = None;
+        // The last page, and whether what it holds is not known.
+        let (mut newest, mut is_dark) = (None, false);
         for page in (first..first + self.shape.geometry.pages_per_block()).map(Page) {
-            match read_spare(&mut self.nand, page)? {
-                spare::Found::Blank => break,
-                spare::Found::Damaged => suspect = None,
-                spare::Found::Page(metadata) => {
-                    suspect = Some((page, metadata));
-                    let last = loaded.pages.last().map_or(0, |last| last.sequence);
-                    if metadata.kind == Kind::Data && metadata.sequence > last {
-                        let Metadata { sequence, sector, .. } = metadata;
-                        loaded.pages.push(LoadedPage { sequence, sector, page });
-                    }
-                }
+            let found = read_metadata(&mut self.nand, page)?;
+            if found == spare::Found::Blank {
+                break;
+            }
+            self.statistics.pages_damaged += u64::from(is_dark);
+            is_dark = found == spare::Found::Damaged;
+            newest = None;
+            let last = loaded.pages.last().map_or(0, |last| last.sequence);
+            if let spare::Found::Page(metadata) = found
+                && metadata.sequence > last
+            {
+                let Metadata { sequence, kind, .. } = metadata;
+                // A header says that the page before it was programmed in full.
+                let sector = if kind == Kind::Data { metadata.sector } else { NO_SECTOR };
+                newest = Some((page, metadata));
+                loaded.pages.push(LoadedPage { sequence, sector, page, may_be_torn: false });
             }
         }
-        if let Some((page, metadata)) = suspect
+        if let Some((page, metadata)) = newest
             && metadata.kind == Kind::Data
-            && !intact(&mut self.nand, page, metadata, &mut self.buffers.own)?
+            && let Some(last) = loaded.pages.last_mut()
         {
-            loaded.pages.retain(|loaded| loaded.page != page);
+            last.may_be_torn = !intact(&mut self.nand, page, metadata, &mut self.buffers.own)?;
         }
         Ok(())
     }
@@ -139,7 +166,7 @@ impl<N: Nand> PageMap<N> {
         let first = self.shape.geometry.first_page(block).0;
         let header = self.notes[block.0 as usize].sequence;
         let mut place = self.shape.geometry.pages_per_block() - 1;
-        let mut seal = 0;
+        let (mut seal, mut behind) = (0, 0);
         while place > 1 {
             let page = Page(first + place);
             let own = &mut self.buffers.own;
@@ -149,11 +176,10 @@ impl<N: Nand> PageMap<N> {
             let group = closing::decode(own, page, header).filter(|_| whole);
             let Some((base, members)) = group.filter(|(_, members)| members.len() < place as usize)
             else {
-                if seal == 0 {
-                    place -= 1;
-                    continue;
-                }
-                break;
+                // Directly before a group stands what closes another.
+                self.statistics.pages_damaged += u64::from(place == behind);
+                place -= 1;
+                continue;
             };
             let start = place - members.len() as u32;
             let pages = (first + start..first + place).map(Page).zip(members);
@@ -161,9 +187,11 @@ impl<N: Nand> PageMap<N> {
                 sequence: base + u64::from(member.delta),
                 sector: member.sector,
                 page,
+                may_be_torn: false,
             }));
             seal = seal.max(place);
             place = start - 1;
+            behind = place;
         }
         loaded.pages.sort_unstable_by_key(|page| page.sequence);
         self.notes[block.0 as usize].seal = seal;
@@ -205,11 +233,17 @@ impl<N: Nand> PageMap<N> {
     }
 }
 
+/// The sector of a page that has none.
+const NO_SECTOR: u32 = u32::MAX;
+
 /// A page with a sector.
+#[derive(Clone, Copy)]
 struct LoadedPage {
     sequence: u64,
     sector: u32,
     page: Page,
+    /// True if what it holds is not what was programmed, and it is the last one of its block.
+    may_be_torn: bool,
 }
 
 /// What the pages of a block hold, those before `at` done.
@@ -228,10 +262,10 @@ impl Loaded {
         self.at == self.pages.len()
     }
 
-    fn next(&mut self) -> Option<(u32, Page)> {
-        let page = self.pages.get(self.at)?;
+    fn next(&mut self) -> Option<LoadedPage> {
+        let page = self.pages.get(self.at).copied()?;
         self.at += 1;
-        Some((page.sector, page.page))
+        Some(page)
     }
 }
 
@@ -284,7 +318,9 @@ impl<N: Nand> Scan<N> {
                     }
                 }
                 header::Found::OtherVersion(version) => other_version = Some(version),
-                header::Found::Nothing if self.shape.has_groups() => {}
+                header::Found::Nothing if self.shape.has_groups() => {
+                    *first = self.sealed_sequence(block)?;
+                }
                 header::Found::Nothing => *first = self.first_sequence(block)?,
             }
         }
@@ -337,7 +373,7 @@ impl<N: Nand> Scan<N> {
     }
 
     /// Whether a block was erased and begun after the header with this sequence. What a torn
-    /// erase left may look like it; so the first page is checked in full.
+    /// erase left may look like it; so a page is checked in full, the first that is whole.
     fn begun_since(&mut self, block: Block, header: u64, first: Option<u64>) -> Result<bool> {
         if first.is_none_or(|first| first <= header) || self.nand.is_bad(block)? {
             return Ok(false);
@@ -345,41 +381,70 @@ impl<N: Nand> Scan<N> {
         if self.shape.has_groups() {
             return Ok(true);
         }
-        let page = self.shape.geometry.first_page(block);
-        match read_spare(&mut self.nand, page)? {
-            spare::Found::Page(metadata) if metadata.sequence > header => {
-                intact(&mut self.nand, page, metadata, &mut self.page)
+        let first = self.shape.geometry.first_page(block).0;
+        for page in (first..first + self.shape.geometry.pages_per_block()).map(Page) {
+            match read_spare(&mut self.nand, page)? {
+                spare::Found::Blank => break,
+                spare::Found::Page(metadata)
+                    if metadata.sequence > header
+                        && intact(&mut self.nand, page, metadata, &mut self.page)? =>
+                {
+                    return Ok(true);
+                }
+                _ => {}
             }
-            _ => Ok(false),
         }
+        Ok(false)
     }
 
     /// The header on the first page of `block`, if there is one.
     fn header(&mut self, block: Block) -> Result<header::Found> {
         let page = self.shape.geometry.first_page(block);
         if !self.shape.has_groups() {
-            match read_spare(&mut self.nand, page)? {
+            match read_metadata(&mut self.nand, page)? {
                 spare::Found::Page(Metadata { kind: Kind::Header, .. }) => {}
                 _ => return Ok(header::Found::Nothing),
             }
         }
         if !can_read(&mut self.nand, page, &mut self.page)? {
+            // It is not blank.
+            self.page.fill(0);
             return Ok(header::Found::Nothing);
         }
         Ok(Header::decode(&self.page, page, self.kind.mark()))
     }
 
-    /// The lowest sequence in a block, which is that of its first page unless that is damaged.
+    /// The lowest sequence in a block, which is that of its first page if anything tells it.
     fn first_sequence(&mut self, block: Block) -> Result<Option<u64>> {
         let first = self.shape.geometry.first_page(block).0;
         for page in (first..first + self.shape.geometry.pages_per_block()).map(Page) {
-            match read_spare(&mut self.nand, page)? {
+            match read_metadata(&mut self.nand, page)? {
                 spare::Found::Blank => return Ok(None),
                 spare::Found::Damaged => {}
                 spare::Found::Page(metadata) => return Ok(Some(metadata.sequence)),
             }
         }
         Ok(None)
+    }
+
+    /// The sequence of the header of a block whose first page, which was read last, is none: as
+    /// the newest of the pages says that close groups.
+    fn sealed_sequence(&mut self, block: Block) -> Result<Option<u64>> {
+        if self.page.iter().all(|byte| *byte == 0xFF) {
+            return Ok(None);
+        }
+        let first = self.shape.geometry.first_page(block).0;
+        let mut newest = None;
+        for page in (first + 2..first + self.shape.geometry.pages_per_block()).map(Page) {
+            let bytes = &mut self.page[..];
+            if can_read(&mut self.nand, page, &mut bytes[..4])?
+                && bytes[..4] == closing::MAGIC
+                && can_read(&mut self.nand, page, bytes)?
+            {
+                newest = newest.max(closing::header(bytes, page));
+            }
+        }
+        Ok(newest)
     }
 
     /// The mark of the disk as a number, for errors.

@@ -5,7 +5,6 @@ use device::{Cause, Error, Nand, Page, Result};
 use super::PageMap;
 use super::collect::CAUSE;
 use super::frontier::Write;
-use super::spare::{self, Found, Metadata};
 use crate::reading::{read_patiently, readable};
 
 /// Sectors that should be moved. One that finds no room is met again when it is read again.
@@ -74,19 +73,17 @@ impl<N: Nand> PageMap<N> {
             return Ok(());
         }
         let mut data = core::mem::take(&mut self.buffers.moved);
-        let mut spare = [0; spare::BYTES];
-        let spare_read = if self.shape.has_groups() { &mut [][..] } else { &mut spare[..] };
-        let read = readable(self.read_page(page, 0, (&mut data, spare_read), CAUSE));
-        let check = match Metadata::decode(&spare, page) {
-            Found::Page(metadata) => Some(metadata.data),
-            _ => None,
+        let fetched = if self.shape.has_groups() {
+            readable(self.read_page(page, 0, (&mut data, &mut []), CAUSE))
+                .map(|whole| whole.then_some(None))
+        } else {
+            self.fetch(page, &mut data).map(|found| found.map(|found| Some(found.data)))
         };
-        let moved = match read {
-            Ok(true) if self.shape.has_groups() || check.is_some() => {
-                let write = Write { sector, data: &data, check };
-                self.append(stream, write, CAUSE).map(Some)
+        let moved = match fetched {
+            Ok(Some(check)) => {
+                self.append(stream, Write { sector, data: &data, check }, CAUSE).map(Some)
             }
-            Ok(_) => Ok(None),
+            Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         self.buffers.moved = data;

@@ -22,7 +22,7 @@ use crate::structure::{number, set_number};
 const SHAPE: (u32, u32) = (16, 48);
 
 /// Bytes of a spare area, where there is one.
-const SPARE: u32 = 16;
+const SPARE: u32 = 32;
 
 /// Bytes of memory for caches and buffers.
 const MEMORY: u64 = 16 << 10;

@@ -25,6 +25,7 @@
 //! - A child's level is its parent's minus one, so no damage can make a descent run in a circle.
 //! - At most three pages are needed at a time: see [`store::FRAMES_LEAST`].
 
+mod behind;
 mod check;
 mod cost;
 mod descent;
@@ -48,7 +49,7 @@ use store::{LogicalPage, PageFile, Recovery, Update};
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::make;
 use crate::registry::{Entry, MediumShape, Options};
-use crate::{Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
 
@@ -131,6 +132,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let mut tree = BPlus::over(file, nodes, options);
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
+    tree.check_free(tree.pages_needed(1))?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -180,6 +182,13 @@ fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
 }
 
 impl<'d> BPlus<'d> {
+    fn check_free(&self, pages: u64) -> Result<()> {
+        match pages <= u64::from(self.file.pages_free()) {
+            true => Ok(()),
+            false => Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into()),
+        }
+    }
+
     fn over(file: PageFile<'d>, nodes: Nodes, options: &Options) -> Self {
         let fill = options.settings.number("fill").unwrap_or(70);
         let node_bytes = file.page_bytes() as usize;
@@ -299,6 +308,10 @@ impl Lookup for BPlus<'_> {
         check::check(self, finding)
     }
 
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        behind::behind(self, key)
+    }
+
     fn statistics(&self) -> Statistics {
         let mut memory = self.file.memory();
         memory.buffers += buffer_bytes(&self.nodes);
@@ -322,11 +335,7 @@ impl Tree for BPlus<'_> {
             self.nodes.check_update(update)?;
             puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
-        let pages = self.pages_needed(puts) + self.pages_for_values(batch);
-        if pages > u64::from(self.file.pages_free()) {
-            return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
-        }
-        Ok(())
+        self.check_free(self.pages_needed(puts) + self.pages_for_values(batch))
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {

@@ -10,11 +10,11 @@
 //!  | check- | magic | format | sequence | page  | state | dura- | 0    | label |
 //!  | sum    |       | u32    | u64      | bytes | u8    | bility|      | bytes |
 //!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
-//!  32        36     40        48      52
-//!  +---------+------+---------+-------+-------+------------
-//!  | journal | undo | journal | pages | label | checkpoint
-//!  | sectors | end  | epoch   |       |       |
-//!  +---------+------+---------+-------+-------+------------
+//!  32        36     40        48      52         60
+//!  +---------+------+---------+-------+----------+-------+------------
+//!  | journal | undo | journal | pages | identity | label | checkpoint
+//!  | sectors | end  | epoch   |       |          |       |
+//!  +---------+------+---------+-------+----------+-------+------------
 //! ```
 //!
 //! What a checkpoint says stands in `state.rs`.
@@ -33,7 +33,7 @@ use crate::{Durability, Error, Result, checksum};
 pub(super) const SLOTS: u64 = 2;
 
 /// The version of the bytes on the device.
-pub(super) const FORMAT_VERSION: u32 = 3;
+pub(super) const FORMAT_VERSION: u32 = 4;
 
 /// The most bytes in a label.
 pub(crate) const LABEL_BYTES_MOST: usize = 64;
@@ -76,6 +76,8 @@ pub(super) struct Anchor {
     /// Pages that there is room for: the undo run is counted from the device's end, so on a device
     /// of another length it would not be found.
     pub(super) pages: u32,
+    /// What goes into every checksum, so that nothing of another page file is taken for its own.
+    pub(super) identity: u64,
     pub(super) label: Vec<u8>,
     pub(super) checkpoint: CheckpointState,
 }
@@ -112,6 +114,7 @@ impl Anchor {
         to.u32(undo_end);
         to.u64(self.journal_epoch);
         to.u32(self.pages);
+        to.u64(self.identity);
         to.bytes(&self.label);
         self.checkpoint.encode(&mut to);
         let need = to.written();
@@ -135,7 +138,7 @@ impl Anchor {
     /// Reads the anchor that counts.
     pub(super) fn read(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        Ok(Self::find(disk, &mut sector)?.0)
+        Ok(Self::find(disk, &mut sector)?.anchor)
     }
 
     /// Refuses an anchor that tells of no state to come back to.
@@ -163,21 +166,21 @@ impl Anchor {
         Err(Error::OtherLength { expected, found })
     }
 
-    /// Reads the anchor that counts, and sees to it that it does not stand in the first sector
-    /// alone, which the next anchor overwrites.
+    /// Reads the anchor that counts, and sees to it that it stands twice: the next anchor
+    /// overwrites the first sector, and what stands once is gone with one damaged sector.
     pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Anchor> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        let (anchor, is_alone) = Self::find(disk, &mut sector)?;
-        if is_alone {
+        let Standing { anchor, other } = Self::find(disk, &mut sector)?;
+        if let Some(other) = other {
             anchor.encode(&mut sector)?;
-            disk.write(Sector(1), &sector, Cause::Recovery)?;
+            disk.write(other, &sector, Cause::Recovery)?;
             disk.flush(Cause::Recovery)?;
         }
         Ok(anchor)
     }
 
-    /// The anchor that counts, and whether only the first sector holds it.
-    fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<(Anchor, bool)> {
+    /// The anchor that counts.
+    fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<Standing> {
         let mut copies = [None, None];
         let mut reason = NO_ANCHOR;
         let slots = disk.geometry().sectors().min(SLOTS) as usize;
@@ -192,12 +195,29 @@ impl Anchor {
             }
         }
         match copies {
-            [Some(first), Some(second)] if first.sequence <= second.sequence => Ok((second, false)),
-            [Some(first), _] => Ok((first, true)),
-            [None, Some(second)] => Ok((second, false)),
-            [None, None] => Err(reason),
+            [Some(first), Some(second)] if first.sequence == second.sequence => {
+                Ok(Standing { anchor: second, other: None })
+            }
+            [Some(first), second]
+                if second.as_ref().is_none_or(|it| it.sequence < first.sequence) =>
+            {
+                Ok(Standing { anchor: first, other: Some(Sector(1)) })
+            }
+            // What another version wrote is never changed.
+            [_, Some(anchor)] => {
+                let is_foreign = matches!(reason, Error::OtherVersion { .. });
+                Ok(Standing { anchor, other: (!is_foreign).then_some(Sector(0)) })
+            }
+            _ => Err(reason),
         }
     }
+}
+
+/// The anchor that counts.
+struct Standing {
+    anchor: Anchor,
+    /// The sector that does not hold it, if only one does.
+    other: Option<Sector>,
 }
 
 const NO_ANCHOR: Error = Error::NotAnIndex { what: "no anchor stands in its first two sectors" };
@@ -228,6 +248,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
     let undo_end = from.u32()?;
     let journal_epoch = from.u64()?;
     let pages = from.u32()?;
+    let identity = from.u64()?;
     let state = match state {
         0 => State::Open,
         1 => State::Whole,
@@ -242,6 +263,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
         journal_sectors,
         journal_epoch,
         pages,
+        identity,
         label: from.bytes(usize::from(label_bytes))?.to_vec(),
         checkpoint: CheckpointState::decode(from)?,
     })

@@ -18,12 +18,10 @@ use super::PageFile;
 use super::anchor::State;
 use super::journal::Journal;
 use super::read_ahead::ReadAhead;
-use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
+use super::state::{CheckpointState, ROOT_INLINE_MOST};
 use super::undo::{End, Undo};
-use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
 use crate::journal_record;
-use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST, check_checkpoint_name};
 use crate::{
     CheckpointId, Durability, Error, LongValue, NamedCheckpoint, Recovery, RecoveryStatistics,
     Result, Update,
@@ -34,92 +32,6 @@ const PIECE_BYTES: usize = 64;
 
 /// Images that a checkpoint makes beside those of its own pages: of pages of the free lists.
 const CHECKPOINT_IMAGES: u32 = 8;
-
-/// Checkpoints that can be kept in any memory: theirs is not counted.
-const NAMES_LEAST: usize = 4;
-
-/// The share of the memory beyond the least that checkpoints that are kept may take.
-const NAMES_SHARE: u64 = 8;
-
-/// Bytes of memory that a checkpoint takes that is kept, at most.
-const KEPT_BYTES: usize = size_of::<CheckpointState>()
-    + size_of::<NamedCheckpoint>()
-    + 2 * NAME_BYTES_MOST
-    + ROOT_INLINE_MOST;
-
-/// What a page file knows of its checkpoints.
-pub(super) struct Checkpoints {
-    /// Checkpoints that there is memory for.
-    names_most: usize,
-    /// Those that are kept, but for the last checkpoint itself, oldest first.
-    kept: Vec<CheckpointState>,
-    /// The names of all that are kept.
-    names: Vec<NamedCheckpoint>,
-    /// True if the last checkpoint, as it stands on the device, keeps any by name, itself
-    /// included: what was forgotten since may come back.
-    is_keeping: bool,
-    /// True if the directory on the device says something else.
-    is_directory_old: bool,
-    /// Bytes that are left of the record that is being replayed.
-    record_left: u32,
-    restored: u64,
-    replayed: u64,
-}
-
-impl Checkpoints {
-    /// Takes the memory that checkpoints may take where there are so many bytes beyond the least.
-    pub(super) fn new(bytes_beyond_least: u64) -> Self {
-        let names_most = NAMES_LEAST + Self::names_beyond_least(bytes_beyond_least);
-        Checkpoints {
-            names_most,
-            kept: Vec::with_capacity(names_most),
-            names: Vec::with_capacity(names_most),
-            is_keeping: false,
-            is_directory_old: false,
-            record_left: 0,
-            restored: 0,
-            replayed: 0,
-        }
-    }
-
-    fn names_beyond_least(bytes: u64) -> usize {
-        let names = bytes / NAMES_SHARE / KEPT_BYTES as u64;
-        names.min((NAMES_MOST - NAMES_LEAST) as u64) as usize
-    }
-
-    /// Bytes of memory that checkpoints may take where there are so many bytes beyond the least.
-    pub(super) fn bytes_for(bytes_beyond_least: u64) -> u64 {
-        (Self::names_beyond_least(bytes_beyond_least) * KEPT_BYTES) as u64
-    }
-
-    /// Bytes of memory that checkpoints may take.
-    pub(super) fn memory(&self) -> u64 {
-        ((self.names_most - NAMES_LEAST) * KEPT_BYTES) as u64
-    }
-
-    fn check_name(&self, name: &str) -> Result<()> {
-        check_checkpoint_name(name, &self.names, self.names_most)
-    }
-
-    /// True if a page that is free may be one that a checkpoint with a name needs.
-    pub(super) fn are_kept(&self) -> bool {
-        self.is_keeping
-    }
-
-    /// How many checkpoints are kept by name.
-    pub(super) fn count(&self) -> usize {
-        self.names.len()
-    }
-
-    fn list_names(&mut self, last: &CheckpointState) {
-        self.names.clear();
-        for state in self.kept.iter().chain([last]) {
-            if let Some(name) = &state.name {
-                self.names.push(NamedCheckpoint { name: name.clone(), id: state.id });
-            }
-        }
-    }
-}
 
 impl PageFile<'_> {
     /// Brings the pages back to the last checkpoint and finds the journal; the root record.
@@ -210,66 +122,6 @@ impl PageFile<'_> {
         let mut writer = self.start_long(bytes.len() as u32, Cause::Checkpoint)?;
         self.append_long(&mut writer, bytes, Cause::Checkpoint)?;
         self.finish_long(writer)
-    }
-
-    fn read_directory(&mut self) -> Result<()> {
-        self.checkpoints.kept.clear();
-        self.checkpoints.is_directory_old = false;
-        if let Some(directory) = self.anchor.checkpoint.directory {
-            let mut at = 0;
-            while at < directory.bytes {
-                at += self.read_kept(directory, at)?;
-            }
-        }
-        self.checkpoints.list_names(&self.anchor.checkpoint);
-        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
-        Ok(())
-    }
-
-    /// Reads the checkpoint that stands at byte `at` of the directory; the bytes that it takes.
-    fn read_kept(&mut self, directory: LongValue, at: u32) -> Result<u32> {
-        let mut bytes = [0; STATE_BYTES_MOST];
-        let most = (directory.bytes - at).min(STATE_BYTES_MOST as u32);
-        let bytes = &mut bytes[..most as usize];
-        self.read_long(directory, at, bytes, Cause::Recovery)?;
-        let mut from = Reader::new(bytes);
-        let state = CheckpointState::decode(&mut from)
-            .filter(|state| state.is_possible(&self.layout))
-            .filter(|_| self.checkpoints.kept.len() < NAMES_MOST)
-            .ok_or(Error::NotAnIndex { what: "its directory of checkpoints is damaged" })?;
-        // The last checkpoint may have a name, too.
-        let last = usize::from(self.anchor.checkpoint.name.is_some());
-        if self.checkpoints.kept.len() + last >= self.checkpoints.names_most {
-            let have = self.memory().cache + self.memory().buffers;
-            return Err(Error::LittleMemory { have, need: have + KEPT_BYTES as u64 * NAMES_SHARE });
-        }
-        self.checkpoints.kept.push(state);
-        Ok(most - from.left() as u32)
-    }
-
-    /// The directory of what is kept now, written if it changed.
-    fn write_directory(&mut self) -> Result<Option<LongValue>> {
-        let old = self.anchor.checkpoint.directory;
-        if !self.checkpoints.is_directory_old {
-            return Ok(old);
-        }
-        self.checkpoints.is_directory_old = false;
-        if let Some(old) = old {
-            self.free_long(old, Cause::Checkpoint)?;
-        }
-        if self.checkpoints.kept.is_empty() {
-            return Ok(None);
-        }
-        let bytes: usize = self.checkpoints.kept.iter().map(CheckpointState::encoded_bytes).sum();
-        let mut writer = self.start_long(bytes as u32, Cause::Checkpoint)?;
-        for place in 0..self.checkpoints.kept.len() {
-            let mut bytes = [0; STATE_BYTES_MOST];
-            let state = &self.checkpoints.kept[place];
-            state.encode(&mut Writer::new(&mut bytes));
-            let bytes = &bytes[..state.encoded_bytes()];
-            self.append_long(&mut writer, bytes, Cause::Checkpoint)?;
-        }
-        self.finish_long(writer).map(Some)
     }
 
     /// Pages in use that hold long root records and the directory, and nothing of a tree's.

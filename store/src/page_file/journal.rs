@@ -34,6 +34,7 @@ const SECTORS_AHEAD: u32 = 4;
 
 /// The journal, at its end or, after an opening, where it is read.
 pub(super) struct Journal {
+    identity: u64,
     first: Sector,
     sectors: u32,
     mistake: Mistake,
@@ -81,9 +82,17 @@ impl Journal {
         u32::try_from(sectors).unwrap_or(u32::MAX).max(2 * SECTORS_AHEAD)
     }
 
-    pub(super) fn new(first: Sector, sectors: u32, sector_bytes: u32, mistake: Mistake) -> Self {
+    /// The journal of the page file `identity` in `sectors` sectors from `first` on.
+    pub(super) fn new(
+        identity: u64,
+        first: Sector,
+        sectors: u32,
+        sector_bytes: u32,
+        mistake: Mistake,
+    ) -> Self {
         Journal {
             mistake,
+            identity,
             first,
             sectors,
             epoch: 0,
@@ -184,7 +193,7 @@ impl Journal {
         for number in [index, version, used, flushed, previous] {
             to.u32(number);
         }
-        let checksum = page_checksum(&self.page);
+        let checksum = page_checksum(self.identity, &self.page);
         self.page[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
         disk.write(Sector(self.first.0 + u64::from(sector)), &self.page, Cause::Journal)?;
         self.written = Some(sector);
@@ -286,9 +295,24 @@ impl Journal {
         let first = Sector(self.first.0 + u64::from(sector));
         let into = &mut self.page[..];
         disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
-        let mistake = self.mistake;
-        let page = decode_page(&self.page, self.epoch, mistake);
+        let page = self.decode_page();
         Ok(page.filter(|page| page.used as usize <= self.capacity()))
+    }
+
+    /// What the page in memory says of itself, if it is whole and of this epoch.
+    fn decode_page(&self) -> Option<PageHeader> {
+        let (page, mistake) = (&self.page[..], self.mistake);
+        let mut from = Reader::new(page);
+        let checksum = page_checksum(self.identity, page);
+        let is_whole = from.u32()? == checksum || mistake.is(Canary::TornPageAccepted);
+        let is_journal = from.array()? == MAGIC;
+        let is_present = from.u64()? == self.epoch || mistake.is(Canary::StaleJournalReplayed);
+        if !(is_whole && is_journal && is_present) {
+            return None;
+        }
+        let [index, version, used, flushed, previous] =
+            [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
+        Some(PageHeader { index, version, used, flushed, previous })
     }
 
     /// Refuses a journal that goes on behind its end: pages before `index` are whole, and a later
@@ -390,19 +414,6 @@ fn stored_checksum(page: &[u8]) -> u32 {
 /// Checksums of journal pages are those of an address that no page has.
 const ADDRESS: u64 = 1 << 61;
 
-fn page_checksum(page: &[u8]) -> u32 {
-    checksum::of(ADDRESS, &page[checksum::BYTES..])
-}
-
-fn decode_page(page: &[u8], epoch: u64, mistake: Mistake) -> Option<PageHeader> {
-    let mut from = Reader::new(page);
-    let is_whole = from.u32()? == page_checksum(page) || mistake.is(Canary::TornPageAccepted);
-    let is_journal = from.array()? == MAGIC;
-    let is_present = from.u64()? == epoch || mistake.is(Canary::StaleJournalReplayed);
-    if !(is_whole && is_journal && is_present) {
-        return None;
-    }
-    let [index, version, used, flushed, previous] =
-        [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
-    Some(PageHeader { index, version, used, flushed, previous })
+fn page_checksum(identity: u64, page: &[u8]) -> u32 {
+    checksum::of(identity ^ ADDRESS, &page[checksum::BYTES..])
 }

@@ -17,6 +17,7 @@ mod anchor;
 mod checkpoint;
 mod free_list;
 mod journal;
+mod kept;
 mod layout;
 mod long;
 mod opening;
@@ -35,9 +36,9 @@ use crate::canary::Mistake;
 use crate::recovery::NAMES_MOST;
 use crate::{Error, LogicalPage, Memory, Result, checksum};
 use anchor::Anchor;
-use checkpoint::Checkpoints;
 use free_list::FreeList;
 use journal::Journal;
+use kept::Checkpoints;
 use layout::Layout;
 pub use long::LongWriter;
 pub use opening::{PageFileDescription, PageFileOptions};
@@ -186,11 +187,12 @@ impl<'d> PageFile<'d> {
         let frame = self.enter(page)?;
         let (first, offset) = self.layout.locate(page);
         let into = self.cache.bytes_mut(frame);
+        let identity = self.anchor.identity;
         let outcome = self
             .disk
             .read(&mut [Request { first, offset, into }], cause)
             .map_err(Error::from)
-            .and_then(|()| checksum::verify(page, self.cache.bytes(frame)))
+            .and_then(|()| checksum::verify(identity, page, self.cache.bytes(frame)))
             .and_then(|()| {
                 let damaged = |what| Error::DamagedPage { page, what };
                 check.check(self.cache.bytes(frame)).map_err(damaged)

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use device::Sectors;
 
 use super::anchor::{Anchor, LABEL_BYTES_MOST, State};
-use super::checkpoint::Checkpoints;
 use super::free_list::FreeList;
 use super::journal::Journal;
+use super::kept::Checkpoints;
 use super::layout::Layout;
 use super::state::CheckpointState;
 use super::undo::Undo;
@@ -33,6 +33,8 @@ pub struct PageFileOptions {
     pub journal_bytes: Option<u64>,
     /// Bytes of the user's own, at most 64.
     pub label: Vec<u8>,
+    /// A number that other page files don't have: pages of theirs are refused.
+    pub identity: u64,
     /// A mistake to be made.
     #[cfg(feature = "canaries")]
     pub canary: Option<Canary>,
@@ -48,6 +50,7 @@ impl PageFileOptions {
             durability: Durability::None,
             journal_bytes: None,
             label: Vec::new(),
+            identity: 0,
             #[cfg(feature = "canaries")]
             canary: None,
         }
@@ -144,6 +147,7 @@ impl<'d> PageFile<'d> {
         let anchor = Anchor {
             // What an index that was here before left must not be taken for this one's.
             sequence: Anchor::next_sequence(&mut *disk)?,
+            identity: options.identity,
             page_bytes: options.page_bytes,
             state: State::Open,
             durability: options.durability,
@@ -208,12 +212,13 @@ impl<'d> PageFile<'d> {
         let geometry = disk.geometry();
         let layout = Layout::new(geometry, options.page_bytes, anchor.journal_sectors)?;
         let frames = Self::frames(geometry, options)?;
+        Cache::check_memory(frames, options.page_bytes, geometry.alignment())?;
         let sector_bytes = geometry.sector_bytes();
         let durability = anchor.durability;
         let least = Self::least_memory(geometry, options.page_bytes, durability)?;
         let mistake = options.mistake();
-        let journal =
-            || Journal::new(layout.journal(), anchor.journal_sectors, sector_bytes, mistake);
+        let (identity, sectors) = (anchor.identity, anchor.journal_sectors);
+        let journal = || Journal::new(identity, layout.journal(), sectors, sector_bytes, mistake);
         Ok(PageFile {
             disk,
             layout,
@@ -223,7 +228,8 @@ impl<'d> PageFile<'d> {
             free: FreeList::EMPTY,
             freed: FreeList::EMPTY,
             freed_tail: None,
-            undo: (durability != Durability::None).then(|| Undo::new(layout, sector_bytes)),
+            undo: (durability != Durability::None)
+                .then(|| Undo::new(identity, layout, sector_bytes)),
             journal: durability.has_journal().then(journal),
             anchor,
             checkpoints: Checkpoints::new(match durability {

@@ -195,6 +195,22 @@ fn damaged_anchors_never_panic() {
 }
 
 #[test]
+fn an_anchor_that_opening_finds_once_stands_twice_again() {
+    for damaged in [0, 1] {
+        let mut ram = Ram::new(512, 200);
+        let mut file = PageFile::create(Box::new(&mut ram), &options(512, 8)).unwrap();
+        file.close(b"root").unwrap();
+        drop(file);
+        ram.bytes[damaged * 512..][..512].fill(0x55);
+        drop(PageFile::open(Box::new(&mut ram), &options(512, 8)).unwrap());
+        // The other one is damaged after that.
+        ram.bytes[(1 - damaged) * 512..][..512].fill(0x55);
+        let (_, root) = PageFile::open(Box::new(&mut ram), &options(512, 8)).unwrap();
+        assert_eq!(root, b"root");
+    }
+}
+
+#[test]
 fn a_full_file_refuses_and_takes_again_what_was_given_back() {
     let mut disk = Ram::new(512, 12);
     let mut file = PageFile::create(Box::new(&mut disk), &options(512, 5)).unwrap();

@@ -51,6 +51,8 @@ const SPARE_IMAGES: u32 = 32;
 /// The run, and what is in it.
 pub(super) struct Undo {
     layout: Layout,
+    /// Of headers: that of an address which no page of this page file has.
+    address: u64,
     /// A bit a unit: it may be overwritten, since its image is in the run or it was free.
     free_to_change: Box<[u8]>,
     /// Units in use at the checkpoint; those beyond may be overwritten.
@@ -94,10 +96,12 @@ impl Undo {
         u64::from(sector_bytes)
     }
 
-    pub(super) fn new(layout: Layout, sector_bytes: u32) -> Self {
+    /// The undo run of the page file `identity`.
+    pub(super) fn new(identity: u64, layout: Layout, sector_bytes: u32) -> Self {
         let units = layout.units();
         Undo {
             layout,
+            address: identity ^ ADDRESS,
             free_to_change: vec![0; units.div_ceil(8) as usize].into_boxed_slice(),
             units_at_checkpoint: 0,
             chunk: (units / 64).clamp(1, 256),
@@ -265,7 +269,7 @@ impl Undo {
         to.u64(self.epoch);
         to.u32(self.group);
         to.u32(self.group_images);
-        let checksum = checksum::of(ADDRESS, &self.header[checksum::BYTES..]);
+        let checksum = checksum::of(self.address, &self.header[checksum::BYTES..]);
         self.header[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
         self.write(disk, self.group, &self.header)?;
         self.write(disk, self.group + 1, &self.header)?;
@@ -338,13 +342,32 @@ impl Undo {
             };
             let (first, into) = (self.layout.sector_of(unit), &mut self.header[..]);
             disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
-            if let Some(images) = decode_header(&self.header, at, end)
+            if let Some(images) = self.decode_header(at, end)
                 && images <= self.images_most()
             {
                 return Ok(Some(images));
             }
         }
         Ok(None)
+    }
+
+    /// The images of the group at `position`, if what was read is its header.
+    fn decode_header(&self, position: u32, end: End) -> Option<u32> {
+        let (head, rest) = self.header.split_at_checked(checksum::BYTES)?;
+        let mut from = Reader::new(rest);
+        if from.array()? != MAGIC {
+            return None;
+        }
+        let epoch = from.u64()?;
+        if let End::OfEpoch(wanted) = end
+            && epoch != wanted
+        {
+            return None;
+        }
+        if from.u32()? != position || head != checksum::of(self.address, rest).to_le_bytes() {
+            return None;
+        }
+        from.u32().filter(|images| *images > 0)
     }
 
     /// Puts the images of the group at position `group` back, whose header was read last; returns
@@ -468,22 +491,4 @@ impl Undo {
     pub(super) fn table_bytes(&self) -> u64 {
         self.free_to_change.len() as u64
     }
-}
-
-fn decode_header(header: &[u8], position: u32, end: End) -> Option<u32> {
-    let (head, rest) = header.split_at_checked(checksum::BYTES)?;
-    let mut from = Reader::new(rest);
-    if from.array()? != MAGIC {
-        return None;
-    }
-    let epoch = from.u64()?;
-    if let End::OfEpoch(wanted) = end
-        && epoch != wanted
-    {
-        return None;
-    }
-    if from.u32()? != position || head != checksum::of(ADDRESS, rest).to_le_bytes() {
-        return None;
-    }
-    from.u32().filter(|images| *images > 0)
 }

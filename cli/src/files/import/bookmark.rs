@@ -17,11 +17,24 @@ pub(super) struct Bookmark {
 }
 
 impl Bookmark {
-    /// The file of the database at `path`.
+    /// The file of the database at `path`: beside the database itself, whatever link leads there.
     pub(super) fn path(path: &Path) -> PathBuf {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut name = OsString::from(path);
         name.push(".import");
         PathBuf::from(name)
+    }
+
+    /// The file that gets the name of the bookmark when it is whole.
+    fn new_path(path: &Path) -> PathBuf {
+        let mut name = OsString::from(Self::path(path));
+        name.push(".new");
+        PathBuf::from(name)
+    }
+
+    /// True if something else has the name of the bookmark, or of the one to come.
+    pub(super) fn is_taken(path: &Path) -> bool {
+        [Self::path(path), Self::new_path(path)].iter().any(|path| path.exists() && !is_ours(path))
     }
 
     /// The bookmark of the database at `path`. One that is damaged is none: to begin anew is
@@ -35,17 +48,20 @@ impl Bookmark {
     /// # Errors
     /// It can't be written.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
-        let path = Self::path(path);
-        let mut temporary = OsString::from(&path);
-        temporary.push(".new");
-        fs::write(&temporary, serde_json::to_vec(self)?)?;
-        fs::rename(&temporary, path)
+        let new = Self::new_path(path);
+        fs::write(&new, serde_json::to_vec(self)?)?;
+        fs::rename(&new, Self::path(path))
     }
 
-    /// Takes the bookmark away, if there is one.
+    /// Takes the bookmark away, if there is one; a file of something else stays.
     pub(super) fn remove(path: &Path) {
-        // Where there is none, none is to be removed; one that stays only says less than is true.
-        drop(fs::remove_file(Self::path(path)));
+        for path in [Self::path(path), Self::new_path(path)] {
+            if is_ours(&path) {
+                // Where there is none, none is to be removed; one that stays only says less than
+                // is true.
+                drop(fs::remove_file(path));
+            }
+        }
     }
 
     /// Moves on behind a row.
@@ -58,6 +74,29 @@ impl Bookmark {
             self.checksum = crc32c::crc32c_append(self.checksum, part);
         }
     }
+}
+
+/// The longest bookmark, in bytes.
+const BYTES_MOST: u64 = 64;
+
+/// What a bookmark begins with.
+const BEGINNING: &[u8] = b"{\"rows\":";
+
+/// What stands in one.
+const LETTERS: &[u8] = b"{}\":,rowschekm0123456789";
+
+/// True if what is at `path` is a bookmark, if a damaged one: after a power cut it may be cut off
+/// or consist of zeros.
+fn is_ours(path: &Path) -> bool {
+    // Not all of it is read before its length is known.
+    if !fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= BYTES_MOST) {
+        return false;
+    }
+    fs::read(path).is_ok_and(|bytes| {
+        (bytes.starts_with(BEGINNING) && bytes.iter().all(|byte| LETTERS.contains(byte)))
+            || BEGINNING.starts_with(&bytes)
+            || bytes.iter().all(|byte| *byte == 0)
+    })
 }
 
 #[cfg(test)]
@@ -77,6 +116,26 @@ mod tests {
         assert_eq!(Bookmark::read(&path), None);
         Bookmark::remove(&path);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_of_something_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        for content in
+            ["my notes", "{\"rows\":1}, and what I think of each of them, in many words."]
+        {
+            std::fs::write(Bookmark::path(&path), content).unwrap();
+            assert!(Bookmark::is_taken(&path));
+            Bookmark::remove(&path);
+            assert_eq!(std::fs::read_to_string(Bookmark::path(&path)).unwrap(), content);
+        }
+        for content in ["", "{\"row", "\0\0\0"] {
+            std::fs::write(Bookmark::path(&path), content).unwrap();
+            assert!(!Bookmark::is_taken(&path), "{content:?}");
+            Bookmark::remove(&path);
+            assert!(!Bookmark::path(&path).exists(), "{content:?}");
+        }
     }
 
     #[test]

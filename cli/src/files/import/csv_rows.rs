@@ -3,6 +3,7 @@
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 use db::encoding::{Error, Type};
 
+use super::quotes::{QuoteFault, Quotes};
 use super::source::{Meter, Source};
 use super::{Entry, RowFault, fields};
 use crate::files::FileFailure;
@@ -14,7 +15,7 @@ const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// A table, with keys and values in some of its columns.
 pub(super) struct CsvRows {
-    reader: Reader<Source>,
+    reader: Reader<Quotes<Source>>,
     meter: Meter,
     columns: Columns,
     types: (Type, Type),
@@ -34,7 +35,7 @@ impl CsvRows {
         types: (Type, Type),
     ) -> Result<Self, FileFailure> {
         let meter = source.meter();
-        let mut reader = ReaderBuilder::new().has_headers(false).from_reader(source);
+        let mut reader = ReaderBuilder::new().has_headers(false).from_reader(Quotes::new(source));
         let mut record = ByteRecord::new();
         let path = &arguments.input;
         let is_there =
@@ -95,7 +96,12 @@ fn heading(field: &[u8]) -> String {
 fn fault(error: csv::Error) -> RowFault {
     let line = error.position().map_or(1, csv::Position::line);
     match error.into_kind() {
-        ErrorKind::Io(error) => RowFault::Unreadable(error),
+        ErrorKind::Io(error) => {
+            match error.get_ref().and_then(|inner| inner.downcast_ref::<QuoteFault>()) {
+                Some(fault) => RowFault::Bad { line: fault.line, what: fault.what.to_owned() },
+                None => RowFault::Unreadable(error),
+            }
+        }
         ErrorKind::UnequalLengths { expected_len, len, .. } => RowFault::Bad {
             line,
             what: format!("{len} fields where the first line has {expected_len}"),

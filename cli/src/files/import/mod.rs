@@ -9,7 +9,9 @@ mod bookmark;
 mod chunk;
 mod csv_rows;
 mod fields;
+mod frames;
 mod json_rows;
+mod quotes;
 mod source;
 
 use std::path::Path;
@@ -55,22 +57,19 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
     }
     let database = opening::to_write(&arguments.home, quiet)?;
     let durability = database.stats().map_err(FileFailure::of(path))?.recovery.durability;
+    if Bookmark::is_taken(path) {
+        return Err(FileFailure::BookmarkTaken { path: Bookmark::path(path) }.into());
+    }
     let begun = Bookmark::read(path);
-    let begun = match begun {
-        Some(begun) if !arguments.resume => {
-            if !quiet {
-                output::remark(&format!(
-                    "an import was broken off after {}, and --resume would go on there; this \
-                     one begins anew",
-                    count(begun.rows, "row")
-                ));
-            }
-            None
-        }
-        other => other,
-    };
+    if !quiet {
+        tell_begun(begun.as_ref(), arguments.resume, path);
+    }
     progress::catch_interrupts();
     let rows = Rows::open(arguments, &database)?;
+    let begun = begun.filter(|_| arguments.resume);
+    if begun.is_none() {
+        Bookmark::remove(path);
+    }
     let bar = Counter::new(quiet, "importing", rows.source().bytes());
     let job = Job {
         path,
@@ -78,11 +77,28 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
         durability,
         done: Bookmark::default(),
         read: Bookmark::default(),
+        put: 0,
         batch_most: (BATCH_ENTRIES, batch_bytes(&database)),
         database,
         bar,
     };
     job.run(rows, begun, arguments.buffer as usize, quiet)
+}
+
+/// Tells where an import begins, if that is not what the user may think.
+fn tell_begun(begun: Option<&Bookmark>, resume: bool, path: &Path) {
+    match begun {
+        Some(begun) if !resume => output::remark(&format!(
+            "an import was broken off after {}, and --resume would go on there; this one begins \
+             anew",
+            count(begun.rows, "row")
+        )),
+        None if resume => output::remark(&format!(
+            "{}: no import is left to go on with; this one begins with the first row",
+            path.display()
+        )),
+        _ => {}
+    }
 }
 
 fn batch_bytes(database: &Database<'_>) -> usize {
@@ -106,7 +122,7 @@ pub(super) fn format_of(given: Option<RowFormat>, path: &Path) -> RowFormat {
     given.unwrap_or(if is_json { RowFormat::Jsonl } else { RowFormat::Csv })
 }
 
-/// Refuses rows that come from, or go to, a database.
+/// Refuses rows that come from, or go to, the database itself.
 ///
 /// # Errors
 /// [`FileFailure::Itself`].
@@ -190,6 +206,8 @@ struct Job<'j> {
     done: Bookmark,
     /// Rows that are read.
     read: Bookmark,
+    /// Entries that were put, safe or not.
+    put: u64,
     /// The most entries and bytes in a batch.
     batch_most: (usize, usize),
     bar: Counter,
@@ -210,10 +228,10 @@ impl Job<'_> {
                 output::remark(&format!("going on behind row {}", thousands(begun.rows)));
             }
         }
-        let skipped = self.done.rows;
+        let skipped = self.read.rows;
         self.put_all(&mut rows, buffer)?;
         self.bar.finish();
-        let (path, rows) = (self.path, self.done.rows - skipped);
+        let (path, rows) = (self.path, self.read.rows - skipped);
         opening::close(self.database, path)?;
         Bookmark::remove(path);
         if !quiet {
@@ -226,13 +244,12 @@ impl Job<'_> {
     fn skip(&mut self, rows: &mut Rows, begun: &Bookmark) -> Result<(), Failure> {
         let other = FileFailure::OtherRows { path: self.input.to_owned(), rows: begun.rows };
         let mut entry = Entry::default();
+        self.done = *begun;
         while self.read.rows < begun.rows {
             match rows.next(self.read.rows, &mut entry) {
                 Ok(true) => self.read.add(&entry.key, &entry.value),
                 Ok(false) | Err(RowFault::Bad { .. }) => return Err(other.into()),
-                Err(RowFault::Unreadable(source)) => {
-                    return Err(FileFailure::Read { path: self.input.to_owned(), source }.into());
-                }
+                Err(fault) => return Err(self.broken_off(fault)),
             }
             self.step(rows)?;
         }
@@ -243,7 +260,6 @@ impl Job<'_> {
         if !held {
             return Err(FileFailure::OtherState { path: self.path.to_owned() }.into());
         }
-        self.done = self.read;
         Ok(())
     }
 
@@ -301,7 +317,10 @@ impl Job<'_> {
             }
             let end = chunk.fill(first, self.batch_most, &mut batch);
             match self.database.write(&batch) {
-                Ok(()) => first = end,
+                Ok(()) => {
+                    self.put += (end - first) as u64;
+                    first = end;
+                }
                 Err(error) if end > first + 1 && is_about_length(&error) => {
                     self.batch_most = ((end - first) / 2, self.batch_most.1 / 2);
                 }
@@ -315,33 +334,42 @@ impl Job<'_> {
     /// Makes all that was put safe, and moves the bookmark.
     fn keep_place(&mut self) -> Result<(), Failure> {
         // Without durability nothing is safe before the end.
-        if self.durability == Durability::None {
+        if self.durability == Durability::None || self.done == self.read {
             return Ok(());
         }
-        self.database.sync().map_err(self.failed())?;
-        self.done = self.read;
-        self.done
+        self.database.sync().map_err(|error| self.stopped(error))?;
+        self.read
             .write(self.path)
-            .map_err(|source| Failure::Write { path: Bookmark::path(self.path), source })
+            .map_err(|source| Failure::Write { path: Bookmark::path(self.path), source })?;
+        self.done = self.read;
+        Ok(())
     }
 
     /// What is said of a batch that was refused: which row it is, where one is to blame.
     fn refused(&mut self, error: Error, chunk: &Chunk, first: usize, end: usize) -> Failure {
         if !is_about_entry(&error) {
-            return self.failed()(error).into();
+            return self.stopped(error);
         }
         for place in first..end {
             let (key, value, line) = chunk.entry(place);
             match self.database.put(key, value) {
                 Err(error) if is_about_entry(&error) => {
-                    let what = error.to_string();
+                    let what = what_is_wrong(&error);
                     return self.broken_off(RowFault::Bad { line, what });
                 }
-                Err(error) => return self.failed()(error).into(),
-                Ok(()) => {}
+                Err(error) => return self.stopped(error),
+                Ok(()) => self.put += 1,
             }
         }
-        self.failed()(error).into()
+        self.stopped(error)
+    }
+
+    /// What is said where the database takes no more: with what is safe, and how it goes on.
+    fn stopped(&self, error: Error) -> Failure {
+        // What a failing device has of what is not safe yet, nobody knows.
+        let put = if matches!(error, Error::Full { .. }) { self.put } else { 0 };
+        let failure = Box::new(self.failed()(error));
+        FileFailure::ImportStopped { failure, safe: self.done.rows, put }.into()
     }
 
     fn failed(&self) -> impl FnOnce(Error) -> FileFailure + use<> {
@@ -352,7 +380,12 @@ impl Job<'_> {
     fn broken_off(&self, fault: RowFault) -> Failure {
         let path = self.input.to_owned();
         match fault {
-            RowFault::Unreadable(source) => FileFailure::Read { path, source },
+            RowFault::Unreadable(source) if self.read.rows == 0 => {
+                FileFailure::Read { path, source }
+            }
+            RowFault::Unreadable(source) => {
+                FileFailure::BrokenInput { path, source, safe: self.done.rows }
+            }
             RowFault::Bad { line, what: fault } => {
                 FileFailure::Row { path, line, fault, safe: self.done.rows }
             }
@@ -376,12 +409,26 @@ fn is_about_entry(error: &Error) -> bool {
     use index::Error as Index;
     matches!(
         error,
-        Error::Index(
-            Index::KeyLength { .. }
-                | Index::ValueLength { .. }
-                | Index::EntryTooLong { .. }
-                | Index::KeyTooLong { .. }
-                | Index::ValueTooLong { .. }
-        )
+        Error::LongValue { .. }
+            | Error::Index(
+                Index::KeyLength { .. }
+                    | Index::ValueLength { .. }
+                    | Index::EntryTooLong { .. }
+                    | Index::KeyTooLong { .. }
+                    | Index::ValueTooLong { .. }
+            )
     )
+}
+
+/// What is said of an entry that can't be put.
+fn what_is_wrong(error: &Error) -> String {
+    match error {
+        Error::LongValue { bytes, most } => format!(
+            "a value of {}, and the journal takes at most {} at a time with that key; split it, or \
+             make a database that has no journal, with --durability checkpoint",
+            count(*bytes, "byte"),
+            thousands(*most)
+        ),
+        other => other.to_string(),
+    }
 }

@@ -6,15 +6,14 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-use ruzstd::decoding::StreamingDecoder;
-
 use super::FileFailure;
+use super::frames::Frames;
 
 /// The longest row, in bytes: a file without lines must not fill the memory.
 const ROW_BYTES_MOST: u64 = 64 << 20;
 
-/// What a file that is compressed with zstd begins with.
-const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+/// Bytes that tell whether a file is compressed.
+const HEAD_BYTES: u64 = 4;
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -79,11 +78,11 @@ impl Source {
         let counted = Counted { below, count: Rc::clone(&meter.read) };
         let mut buffered = BufReader::with_capacity(BUFFER_BYTES, counted);
         let mut head = Vec::new();
-        (&mut buffered).take(ZSTD.len() as u64).read_to_end(&mut head)?;
-        let is_zstd = head == ZSTD;
+        (&mut buffered).take(HEAD_BYTES).read_to_end(&mut head)?;
+        let is_zstd = Frames::<&[u8]>::are_in(&head);
         let whole = Cursor::new(head).chain(buffered);
         let below: Box<dyn Read> = match is_zstd {
-            true => Box::new(StreamingDecoder::new(whole).map_err(io::Error::other)?),
+            true => Box::new(Frames::new(whole)?),
             false => Box::new(whole),
         };
         Ok(Source { below, meter })
@@ -98,7 +97,8 @@ impl Source {
 impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.meter.row.get() > ROW_BYTES_MOST {
-            return Err(io::Error::other("a row of more than 64 MiB"));
+            let kind = io::ErrorKind::FileTooLarge;
+            return Err(io::Error::new(kind, "a row of more than 64 MiB"));
         }
         let count = self.below.read(into)?;
         self.meter.row.set(self.meter.row.get() + count as u64);

@@ -1,0 +1,171 @@
+//! Quotes in CSV that the reader of CSV would take for something else: one that is never closed
+//! swallows all that follows, and what stands behind a closed one becomes part of the field.
+
+use std::io::{self, Read};
+
+/// What may stand before the first field.
+const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
+
+/// Where the bytes stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before the first byte, or so many bytes of a mark behind it.
+    Mark(usize),
+    /// At the beginning of a field.
+    Start,
+    /// In a field without quotes.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// Behind a quote that closes, or is the first of two.
+    Closed,
+}
+
+/// What is wrong with a quote that opened in this line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QuoteFault {
+    /// The line, from 1.
+    pub(super) line: u64,
+    /// What is wrong.
+    pub(super) what: &'static str,
+}
+
+impl std::fmt::Display for QuoteFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.what)
+    }
+}
+
+impl std::error::Error for QuoteFault {}
+
+/// Bytes of CSV, up to the first quote that is wrong. Invariant: the rows before it come out
+/// whole, and then the [`QuoteFault`], as the inner error.
+pub(super) struct Quotes<R> {
+    below: R,
+    state: State,
+    line: u64,
+    /// The line in which the last quote opened.
+    opened: u64,
+    fault: Option<QuoteFault>,
+}
+
+impl<R: Read> Quotes<R> {
+    /// Watches the quotes of `below`.
+    pub(super) const fn new(below: R) -> Self {
+        Quotes { below, state: State::Mark(0), line: 1, opened: 1, fault: None }
+    }
+
+    fn unclosed(&self) -> Option<QuoteFault> {
+        let what = "a quote opens here and is never closed";
+        (self.state == State::Quoted).then_some(QuoteFault { line: self.opened, what })
+    }
+
+    /// Looks at some more bytes; returns how many of them are right.
+    fn pass(&mut self, bytes: &[u8]) -> usize {
+        for (place, byte) in bytes.iter().enumerate() {
+            self.state = match (self.state, byte) {
+                (State::Mark(at), byte) if BYTE_ORDER_MARK.get(at) == Some(byte) => {
+                    State::Mark(at + 1)
+                }
+                (State::Mark(_) | State::Start, b'"') => {
+                    self.opened = self.line;
+                    State::Quoted
+                }
+                (State::Quoted, b'"') => State::Closed,
+                (State::Closed, b'"') | (State::Quoted, _) => State::Quoted,
+                (_, b',' | b'\r' | b'\n') => State::Start,
+                (State::Closed, _) => {
+                    let what = "something stands behind a closing quote: double quotes in a field";
+                    self.fault = Some(QuoteFault { line: self.opened, what });
+                    return place;
+                }
+                _ => State::Plain,
+            };
+            self.line += u64::from(*byte == b'\n');
+        }
+        bytes.len()
+    }
+}
+
+impl<R: Read> Read for Quotes<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(fault) = self.fault {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
+        }
+        let count = match self.below.read(into) {
+            // A row that is longer than any: the reason is the quote.
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                self.fault = self.unclosed();
+                return Err(self
+                    .fault
+                    .map_or(error, |fault| io::Error::new(io::ErrorKind::InvalidData, fault)));
+            }
+            other => other?,
+        };
+        if count == 0 && !into.is_empty() {
+            self.fault = self.unclosed();
+        }
+        let right = self.pass(&into[..count]);
+        match self.fault {
+            Some(fault) if right == 0 => Err(io::Error::new(io::ErrorKind::InvalidData, fault)),
+            _ => Ok(right),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::{QuoteFault, Quotes};
+
+    /// What comes out, and the line of what is wrong, with so many bytes at a time.
+    fn read(text: &str, at_a_time: usize) -> (String, Option<u64>) {
+        let mut quotes = Quotes::new(text.as_bytes());
+        let (mut all, mut piece) = (Vec::new(), vec![0; at_a_time]);
+        let fault = loop {
+            match quotes.read(&mut piece) {
+                Ok(0) => break None,
+                Ok(count) => all.extend_from_slice(&piece[..count]),
+                Err(error) => {
+                    let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+                    break fault.map(|fault: &QuoteFault| fault.line);
+                }
+            }
+        };
+        (String::from_utf8_lossy(&all).into_owned(), fault)
+    }
+
+    #[test]
+    fn right_quotes_pass_and_wrong_ones_are_named_by_the_line_in_which_they_open() {
+        for at_a_time in [1, 2, 3, 7, 100] {
+            for right in [
+                "",
+                "a,b\n",
+                "\"a\",\"b\"\n",
+                "\"a\"\"b\",\"\"\r\n\"\"\"\"\n",
+                "a\"b,c\"\n",
+                "\"two\nlines\",x",
+                "\u{FEFF}\"key\",\"value\"\n",
+                " \"a\"b\n",
+                "\"end\"",
+            ] {
+                assert_eq!(read(right, at_a_time), (right.to_owned(), None), "{right}");
+            }
+            for (wrong, line) in [
+                ("1,\"a\n2,b\n3,c\n", 1),
+                ("k,v\n\"a\nb\",c\nd,\"e", 4),
+                ("k,v\n\"x\"y,z\n", 2),
+                ("\"x\" ,z\n", 1),
+                ("\u{FEFF}\"x\n", 1),
+            ] {
+                assert_eq!(read(wrong, at_a_time).1, Some(line), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rows_before_a_wrong_quote_come_out_whole() {
+        assert_eq!(read("k,v\na,b\n\"x\"y,z\nc,d\n", 100).0, "k,v\na,b\n\"x\"");
+    }
+}
