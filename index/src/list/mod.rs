@@ -73,7 +73,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (log, record) = PageLog::open(chip(medium)?)?;
+    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log(false))?;
     let shape = Root::decode(&record)?.shape;
     let needs = least_of(log.geometry(), shape, log.buffer_bytes())?;
     let window = window_beside(needs, log.geometry(), shape, options.memory_bytes)?;
