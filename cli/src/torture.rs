@@ -88,7 +88,7 @@ fn cells(tree: Option<&str>) -> Result<Vec<Cell>, Failure> {
     cells.retain(|cell| {
         let name = cell.to_string();
         let rest = name.strip_prefix(spec);
-        cell.entry.name == spec || rest.is_some_and(|rest| rest.starts_with('/'))
+        cell.entry.name == spec || rest.is_some_and(|rest| rest.starts_with(['/', '+']))
     });
     if cells.is_empty() {
         let known = TREES.iter().map(|entry| entry.name);

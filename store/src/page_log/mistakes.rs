@@ -47,6 +47,8 @@ impl PageLog<'_> {
         }
         if self.mistake.is(Canary::FreedPageReused) {
             self.blocks.set_free(block);
+            // The next one that is taken.
+            self.blocks.set_erases(block, 0);
         }
         if self.mistake.is(Canary::TrimBeforeCheckpoint) {
             // Where the power is cut, the next operation tells.
