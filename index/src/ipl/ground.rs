@@ -22,6 +22,9 @@ const READS_MOST: u32 = 3;
 /// The fewest nodes in the cache: two neighbours, their parent, and one more.
 pub(super) const FRAMES_LEAST: usize = 4;
 
+/// What tells whether the content of a page is whole.
+type Check<'c> = &'c dyn Fn(Page, &[u8]) -> core::result::Result<(), store::Error>;
+
 /// What leaves and inner nodes look like, and their deltas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forms {
@@ -227,12 +230,7 @@ impl<'d> Ground<'d> {
     }
 
     /// Reads a page into `self.page` until `check` finds it whole.
-    fn read_page(
-        &mut self,
-        page: Page,
-        cause: Cause,
-        check: &dyn Fn(Page, &[u8]) -> core::result::Result<(), store::Error>,
-    ) -> Result<()> {
+    fn read_page(&mut self, page: Page, cause: Cause, check: Check<'_>) -> Result<()> {
         let start = self.log.content_start();
         let mut reads = 1;
         loop {
