@@ -26,7 +26,8 @@ fn agrees(tree: &str) {
     assert!(failed.is_empty(), "{} of {played} failed\n{}", failed.len(), failed.join("\n"));
 }
 
-/// Tortures the cells of `tree` on so many kinds of raw flash with so many cuts, or as many as the environment says.
+/// Tortures the cells of `tree` on so many kinds of raw flash with so many cuts, or as many as the
+/// environment says.
 fn survives(tree: &str, stands: usize, cuts: u64) {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
     let cuts = number("FLASHTREE_CUTS").unwrap_or(cuts);
