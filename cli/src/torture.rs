@@ -21,7 +21,8 @@ pub(crate) struct Arguments {
     /// List the cells: what is tortured
     #[arg(long, conflicts_with = "replay")]
     list: bool,
-    /// Torture the cells of this tree only, with or without its parameters
+    /// Torture the cells of this tree only, with or without its parameters; with what it stands
+    /// on behind a slash, only those
     #[arg(long, value_name = "SPEC", conflicts_with = "replay")]
     tree: Option<String>,
     /// Cuts in all cells together
@@ -86,7 +87,8 @@ fn cells(tree: Option<&str>) -> Result<Vec<Cell>, Failure> {
     let Some(spec) = tree else { return Ok(cells) };
     cells.retain(|cell| {
         let name = cell.to_string();
-        cell.entry.name == spec || name.split_once('/').is_some_and(|(tree, _)| tree == spec)
+        let rest = name.strip_prefix(spec);
+        cell.entry.name == spec || rest.is_some_and(|rest| rest.starts_with(['/', '+']))
     });
     if cells.is_empty() {
         let known = TREES.iter().map(|entry| entry.name);

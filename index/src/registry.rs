@@ -81,6 +81,8 @@ impl Options {
             recovers_itself,
             journal_bytes: self.journal_bytes,
             label: self.label.clone(),
+            #[cfg(feature = "canaries")]
+            canary: self.canary,
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Stand {
     Nand {
         /// True if its pages have a spare area.
         spare: bool,
+        /// True if it takes parts of a page, one after the other.
+        parts: bool,
     },
     /// A translation layer over a simulated chip.
     Ftl {
@@ -72,7 +74,7 @@ impl Stand {
     fn all() -> Vec<Stand> {
         let mut all = Vec::new();
         for spare in [true, false] {
-            all.push(Stand::Nand { spare });
+            all.extend([false, true].map(|parts| Stand::Nand { spare, parts }));
             all.extend(ftl::FTLS.iter().map(|entry| Stand::Ftl { entry, spare }));
         }
         all.extend(Loss::ALL.map(Stand::Disk));
@@ -82,7 +84,8 @@ impl Stand {
 
     fn carries(&self, entry: &Entry) -> bool {
         match self {
-            Stand::Nand { .. } => entry.nand,
+            // Only this one programs parts of pages.
+            Stand::Nand { parts, .. } => entry.nand && (!parts || entry.name == "ipl"),
             _ => entry.sectors,
         }
     }
@@ -96,7 +99,8 @@ impl Stand {
 impl fmt::Display for Stand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, spare) = match self {
-            Stand::Nand { spare } => ("nand", *spare),
+            Stand::Nand { spare, parts: false } => ("nand", *spare),
+            Stand::Nand { spare, parts: true } => ("nand-parts", *spare),
             Stand::Ftl { entry, spare } => (entry.name, *spare),
             Stand::Disk(loss) => (loss.name(), false),
             Stand::File => ("file", false),
@@ -245,7 +249,7 @@ impl Cell {
     pub(super) fn impossible(&self) -> Vec<&'static str> {
         let mut impossible = match self.entry.name {
             // They never merge nodes.
-            "list" | "mu" | "mu-star" | "ipl" => vec!["merges"],
+            "list" | "mu" | "mu-star" => vec!["merges"],
             _ => Vec::new(),
         };
         if !self.stand.is_chip() {

@@ -104,9 +104,10 @@ impl Device {
         let pages = sectors(cell, Size::of(cell, seed));
         let sectors = SectorGeometry::new(cell.page_bytes, pages.into())?;
         Ok(match cell.stand {
-            Stand::Nand { spare } | Stand::Ftl { spare, .. } => {
-                let chip =
-                    SimulatedNand::new(chip(cell.page_bytes, pages, spare)?, NandCosts::default());
+            Stand::Nand { spare, .. } | Stand::Ftl { spare, .. } => {
+                let parts = matches!(cell.stand, Stand::Nand { parts: true, .. });
+                let geometry = chip(cell.page_bytes, pages, (spare, parts))?;
+                let chip = SimulatedNand::new(geometry, NandCosts::default());
                 Device::Chip(Box::new(chip.with_random_bad_blocks(seed, 2)))
             }
             Stand::Disk(loss) => {
@@ -198,10 +199,17 @@ impl Device {
         }
     }
 
-    /// Blocks that were erased to be used again, since the device was made.
-    pub(super) fn reclaimed(&self) -> u64 {
+    /// Blocks that were erased to be used again, since the device was made. On raw flash every
+    /// block is erased once before its first use, too.
+    pub(super) fn reclaimed(&self, stand: Stand) -> u64 {
         let Device::Chip(chip) = self else { return 0 };
-        chip.meter().map_or(0, |meter| meter.tally(Cause::Reclamation).block_erases)
+        let Some(meter) = chip.meter() else { return 0 };
+        match stand {
+            Stand::Nand { .. } => {
+                meter.erases().iter().map(|erases| u64::from(erases.saturating_sub(1))).sum()
+            }
+            _ => meter.tally(Cause::Reclamation).block_erases,
+        }
     }
 
     /// Bad blocks, and all blocks.
@@ -259,13 +267,14 @@ impl Device {
 }
 
 /// A small chip, so that its blocks are soon used again.
-fn chip(page_bytes: u32, pages: u32, spare: bool) -> device::Result<Geometry> {
+fn chip(page_bytes: u32, pages: u32, (spare, parts): (bool, bool)) -> device::Result<Geometry> {
     // Four in ten pages are the layer's own.
     let blocks = (pages * 10 / 6).div_ceil(PAGES_PER_BLOCK) + 8;
     let spare_bytes = if spare { page_bytes / 32 } else { 0 };
     let order = if spare { ProgramOrder::Any } else { ProgramOrder::Ascending };
     Ok(Geometry::new(page_bytes, PAGES_PER_BLOCK, blocks)?
         .with_spare(spare_bytes)?
+        .with_programs(if parts { 4 } else { 1 })?
         .with_order(order))
 }
 

@@ -180,7 +180,8 @@ impl<'c> Short<'c> {
 /// Uses a chip until it has no fresh blocks left.
 fn age(ground: &mut Ground<'_>, part: &Part) -> Result<(), Failure> {
     let (mut number, mut actions) = (NUMBER + 2, 0);
-    while ground.cell.stand.is_chip() && ground.device.reclaimed() == 0 {
+    let stand = ground.cell.stand;
+    while stand.is_chip() && ground.device.reclaimed(stand) == 0 {
         if actions >= AGED_WITHIN {
             return Err(Failure::Tame { actions, lacks: vec!["blocks reclaimed"] });
         }

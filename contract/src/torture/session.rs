@@ -179,10 +179,11 @@ impl<'c> Ground<'c> {
     /// Plays a session. The power is cut when it has ended, if it was not before.
     pub(super) fn session(&mut self, part: &Part) -> Result<Ended, Failure> {
         self.device.start(&part.fate);
-        let reclaimed = self.device.reclaimed();
+        let stand = self.cell.stand;
+        let reclaimed = self.device.reclaimed(stand);
         let mut opened = false;
         let stopped = self.open_and_use(part, &mut opened);
-        self.witness.reclamations += self.device.reclaimed() - reclaimed;
+        self.witness.reclamations += self.device.reclaimed(stand) - reclaimed;
         let ended = self.ended(stopped, opened)?;
         self.witness.recovery_cuts += u64::from(ended == Ended::CutOpening);
         self.device.cut_power()?;

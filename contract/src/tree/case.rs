@@ -201,6 +201,7 @@ impl Case {
         let (spare, order) = self.spare_and_order();
         let geometry = Geometry::new(self.page_bytes, pages_per_block, blocks)
             .and_then(|geometry| geometry.with_spare(spare))
+            .and_then(|geometry| geometry.with_programs(self.programs()))
             .expect("the geometry is sound")
             .with_order(order);
         match self.stand {
@@ -224,6 +225,11 @@ impl Case {
         } else {
             (self.page_bytes / 32, ProgramOrder::Any)
         }
+    }
+
+    /// Programs of a page: every other chip takes a page in parts, for trees that use that.
+    fn programs(&self) -> u16 {
+        if matches!(self.stand, Stand::Nand) && self.seed.is_multiple_of(2) { 4 } else { 1 }
     }
 
     /// The options of the index, with the memory that the case gives it.

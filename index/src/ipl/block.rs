@@ -18,8 +18,31 @@ pub(super) struct BlockShape {
     node_pages: u16,
     log_pages: u16,
     page_bytes: u32,
+    /// Bytes of a page in front of its content.
+    head_bytes: u32,
     programs_per_page: u16,
     ordered: bool,
+}
+
+/// Bytes of a sector: chips that take parts of a page take them by sectors, each with a code of
+/// its own against flips.
+const SECTOR_BYTES: u32 = 512;
+
+/// Where parts of a page begin: at sectors, or anywhere where a page is not longer than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parts {
+    sector_bytes: u32,
+    head_bytes: u32,
+}
+
+impl Parts {
+    /// The first byte of the content from `offset` on at which a part may begin.
+    pub(super) const fn next(self, offset: u32) -> u32 {
+        if offset == 0 {
+            return 0;
+        }
+        (offset + self.head_bytes).next_multiple_of(self.sector_bytes) - self.head_bytes
+    }
 }
 
 impl BlockShape {
@@ -37,6 +60,7 @@ impl BlockShape {
             node_pages: u16::try_from(node_pages).ok()?,
             log_pages: u16::try_from(log_pages).ok()?,
             page_bytes: geometry.page_bytes(),
+            head_bytes: 0,
             programs_per_page: geometry.programs_per_page(),
             ordered: geometry.order() == ProgramOrder::Ascending,
         })
@@ -44,8 +68,16 @@ impl BlockShape {
 
     /// The same where only `bytes` bytes of a page are content.
     pub(super) const fn with_content(mut self, bytes: u32) -> Self {
+        self.head_bytes += self.page_bytes - bytes;
         self.page_bytes = bytes;
         self
+    }
+
+    /// Where parts of a log page begin.
+    pub(super) const fn parts(&self) -> Parts {
+        let long = self.head_bytes + self.page_bytes > SECTOR_BYTES;
+        let sector_bytes = if long { SECTOR_BYTES } else { 1 };
+        Parts { sector_bytes, head_bytes: self.head_bytes }
     }
 
     /// True if a page is programmed as a whole only.
@@ -66,11 +98,6 @@ impl BlockShape {
     /// The place of log page `page` in its block.
     pub(super) const fn log_place(&self, page: u16) -> u16 {
         self.node_pages + page
-    }
-
-    /// The most bytes that one write of deltas has.
-    pub(super) const fn write_bytes_most(&self) -> u32 {
-        self.page_bytes
     }
 }
 
@@ -99,11 +126,6 @@ impl LogSet {
     /// Adds a log page.
     pub(super) const fn add(&mut self, page: u16) {
         self.0 |= 1 << (page as u32 % Self::PAGES_MOST);
-    }
-
-    /// Log pages in the set: the reads that a node costs besides its own page.
-    pub(super) const fn len(self) -> u32 {
-        self.0.count_ones()
     }
 
     /// The log pages, the oldest first.
@@ -145,11 +167,6 @@ impl BlockState {
         (self.nodes, self.full_logs)
     }
 
-    /// Node pages in use.
-    pub(super) const fn nodes(&self) -> u16 {
-        self.nodes
-    }
-
     /// Nothing is to be written to the block any more.
     pub(super) const fn seal(&mut self, shape: &BlockShape) {
         *self = BlockState::of(shape.node_pages, shape.log_pages);
@@ -166,6 +183,12 @@ impl BlockState {
     /// True if a log page was written to.
     pub(super) const fn has_logs(&self) -> bool {
         self.full_logs > 0 || self.programs > 0
+    }
+
+    /// True if the block still has pages for nodes, and would have none any more as soon as a log
+    /// page is written.
+    pub(super) const fn is_closed_by_logs(&self, shape: &BlockShape) -> bool {
+        shape.ordered && !self.has_logs() && self.nodes < shape.node_pages
     }
 
     /// Takes a page for a node that is born; `None` if the block has none, or the chip would not
@@ -185,8 +208,8 @@ impl BlockState {
         if bytes == 0 || bytes > shape.page_bytes {
             return None;
         }
-        let fits =
-            self.programs < shape.programs_per_page && bytes <= shape.page_bytes - self.log_bytes;
+        let offset = shape.parts().next(self.log_bytes);
+        let fits = self.programs < shape.programs_per_page && offset + bytes <= shape.page_bytes;
         let full_logs = self.full_logs + u16::from(!fits);
         if full_logs >= shape.log_pages {
             return None;
@@ -194,8 +217,9 @@ impl BlockState {
         if !fits {
             *self = BlockState { full_logs, log_bytes: 0, programs: 0, ..*self };
         }
-        let place = LogPlace { page: self.full_logs, offset: self.log_bytes };
-        self.log_bytes += bytes;
+        let offset = if fits { offset } else { 0 };
+        let place = LogPlace { page: self.full_logs, offset };
+        self.log_bytes = offset + bytes;
         self.programs += 1;
         Some(place)
     }
@@ -250,8 +274,24 @@ mod tests {
             .collect();
         let expected = [(0, 0), (0, 200), (1, 0), (1, 200), (1, 210), (1, 220), (2, 0)].map(Some);
         assert_eq!(places, expected);
-        assert_eq!(block.take_log(&shape, shape.write_bytes_most() + 1), None);
+        assert_eq!(block.take_log(&shape, 513), None);
         assert_eq!(block.take_log(&shape, 0), None);
+    }
+
+    #[test]
+    fn parts_of_a_long_page_begin_at_its_sectors() {
+        let chip = Geometry::new(2048, 32, 64).unwrap().with_programs(4).unwrap();
+        let places = |content| {
+            let shape = BlockShape::new(&chip, None).unwrap().with_content(content);
+            let mut block = BlockState::default();
+            let mut place = |bytes| block.take_log(&shape, bytes);
+            [300, 20, 490, 20, 20].map(|bytes| place(bytes).map(|at| (at.page, at.offset)))
+        };
+        let whole = [(0, 0), (0, 512), (0, 1024), (0, 1536), (1, 0)];
+        assert_eq!(places(2048), whole.map(Some));
+        // The tag of 16 bytes is in the first sector.
+        let behind_a_tag = [(0, 0), (0, 496), (0, 1008), (0, 1520), (1, 0)];
+        assert_eq!(places(2032), behind_a_tag.map(Some));
     }
 
     #[test]
@@ -280,7 +320,7 @@ mod tests {
             block.take_log(&shape, 20).unwrap();
             assert!(block.has_logs());
             assert_eq!(block.take_node(&shape).is_none(), closed);
-            assert_eq!(block.nodes(), if closed { 2 } else { 3 });
+            assert_eq!(block.counts().0, if closed { 2 } else { 3 });
         }
     }
 
@@ -299,6 +339,5 @@ mod tests {
             set.add(page);
         }
         assert_eq!(set.pages().collect::<Vec<_>>(), [0, 5, 63]);
-        assert_eq!(set.len(), 3);
     }
 }

@@ -8,7 +8,7 @@ use store::{PageLog, Width};
 
 use super::block::BlockShape;
 use super::ground::Forms;
-use super::{chip_of, log_pages};
+use super::make::{chip_of, log_pages};
 use crate::Result;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 

@@ -1,17 +1,17 @@
-//! Nodes in memory and on flash: reading, the cache, writing deltas, and merging blocks.
+//! Nodes in memory: the cache, changes with their deltas, and reading.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Geometry, Page};
+use device::{Cause, Geometry, Page};
 use store::node::{self, Codec, Stored};
-use store::{EntryShape, LogicalPage, PageKind, PageLog, Width};
+use store::{EntryShape, LogicalPage, PageLog, Width};
 
-use super::block::BlockShape;
-use super::layout::{Address, Delta, DeltaForm, HEADER_BYTES, Writes, seal};
+use super::block::{BlockShape, Parts};
+use super::layout::{Delta, DeltaForm, HEADER_BYTES, Writes};
 use super::merge;
 use super::table::{NodeId, Place, Table};
-use crate::{Error, Result};
+use crate::Result;
 
 /// Bytes of a child's number in an inner node.
 const CHILD_BYTES: u16 = 4;
@@ -21,6 +21,9 @@ const READS_MOST: u32 = 3;
 
 /// The fewest nodes in the cache: two neighbours, their parent, and one more.
 pub(super) const FRAMES_LEAST: usize = 4;
+
+/// What tells whether the content of a page is whole.
+type Check<'c> = &'c dyn Fn(Page, &[u8]) -> core::result::Result<(), store::Error>;
 
 /// What leaves and inner nodes look like, and their deltas.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +69,12 @@ impl Forms {
 }
 
 /// A node in the cache.
-struct Frame {
-    id: Option<NodeId>,
-    node: Vec<u8>,
+pub(super) struct Frame {
+    pub(super) id: Option<NodeId>,
+    pub(super) node: Vec<u8>,
     /// What changed since it was read, behind room for a header. It is empty where no page holds
     /// the node yet.
-    deltas: Vec<u8>,
+    pub(super) deltas: Vec<u8>,
     used: u64,
 }
 
@@ -81,16 +84,16 @@ pub(super) struct Ground<'d> {
     pub(super) shape: BlockShape,
     pub(super) forms: Forms,
     pub(super) table: Table,
-    frames: Vec<Frame>,
+    pub(super) frames: Vec<Frame>,
     clock: u64,
     /// A whole page: one that is read, or programmed.
     pub(super) page: Vec<u8>,
     /// A node that is read or merged, and two more to work in.
-    image: Vec<u8>,
+    pub(super) image: Vec<u8>,
     pub(super) fresh: Vec<u8>,
     pub(super) scratch: Vec<u8>,
     /// Nodes that a merge moves.
-    moved: Vec<NodeId>,
+    pub(super) moved: Vec<NodeId>,
 }
 
 impl<'d> Ground<'d> {
@@ -133,9 +136,13 @@ impl<'d> Ground<'d> {
         self.frames.len() as u64 * Self::frame_bytes(&self.forms)
     }
 
-    /// Nodes in the cache, at most.
-    pub(super) fn frames(&self) -> u32 {
-        self.frames.len() as u32
+    /// Nodes in the cache that have to be written.
+    pub(super) fn dirty(&self) -> u32 {
+        let is_dirty = |frame: &&Frame| {
+            let is_unwritten = |id| self.table.place(id).is_none();
+            frame.id.is_some_and(is_unwritten) || frame.deltas.len() > HEADER_BYTES
+        };
+        self.frames.iter().filter(is_dirty).count() as u32
     }
 
     /// Nothing is in the cache.
@@ -146,7 +153,7 @@ impl<'d> Ground<'d> {
         }
     }
 
-    fn find(&self, id: NodeId) -> Option<usize> {
+    pub(super) fn find(&self, id: NodeId) -> Option<usize> {
         self.frames.iter().position(|frame| frame.id == Some(id))
     }
 
@@ -188,111 +195,8 @@ impl<'d> Ground<'d> {
         Ok(place)
     }
 
-    /// Writes what of the node in a frame is in memory only.
-    fn write_back(&mut self, frame: usize, cause: Cause) -> Result<()> {
-        let Some(id) = self.frames[frame].id else {
-            return Ok(());
-        };
-        if self.table.place(id).is_none() {
-            return self.write_born(frame, id, cause);
-        }
-        if self.frames[frame].deltas.len() <= HEADER_BYTES {
-            return Ok(());
-        }
-        self.write_deltas(frame, id, cause)
-    }
-
-    pub(super) fn write_back_all(&mut self, cause: Cause) -> Result<()> {
-        (0..self.frames.len()).try_for_each(|frame| self.write_back(frame, cause))
-    }
-
-    /// Writes the page of a node that no page holds yet.
-    fn write_born(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
-        loop {
-            let found = self.table.block_with_room(&self.shape);
-            let block = match found {
-                Some(block) => block,
-                None => self.begin_block(cause)?,
-            };
-            let Some(page) = self.table.state(block).take_node(&self.shape) else {
-                continue;
-            };
-            self.image.copy_from_slice(&self.frames[frame].node);
-            match self.program_image(block, page, cause) {
-                Err(Error::Store(error)) if error.is_refusal() => {
-                    self.table.state(block).seal(&self.shape);
-                    self.drop_if_empty(block);
-                }
-                programmed => {
-                    programmed?;
-                    self.table.put(id, block, page);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn begin_block(&mut self, cause: Cause) -> Result<Block> {
-        let block = self.log.allocate_block(cause)?;
-        self.table.begin_block(block);
-        Ok(block)
-    }
-
-    fn page_of(&self, block: Block, place: u16) -> Page {
-        Page(self.log.geometry().first_page(block).0 + u32::from(place))
-    }
-
-    /// Programs `self.image` as node page `place` of `block`.
-    fn program_image(&mut self, block: Block, place: u16, cause: Cause) -> Result<()> {
-        let page = self.page_of(block, place);
-        let start = self.log.content_start();
-        let content = &mut self.page[start..];
-        content.copy_from_slice(&self.image);
-        let checksum = checksum(page, content);
-        content[..4].copy_from_slice(&checksum.to_le_bytes());
-        Ok(self.log.program_at(page, &mut self.page, PageKind::Tree(0), cause)?)
-    }
-
-    /// Writes the deltas of a node to a log page of its block; where there is no room, the block is
-    /// merged.
-    fn write_deltas(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
-        let Some(place) = self.table.place(id) else {
-            return Err(no_node(id).into());
-        };
-        let bytes = self.frames[frame].deltas.len();
-        let log = self.table.state(place.block).take_log(&self.shape, bytes as u32);
-        let Some(log) = log else {
-            return self.merge(place.block, cause);
-        };
-        let page = self.page_of(place.block, self.shape.log_place(log.page));
-        let deltas = &mut self.frames[frame].deltas;
-        if !seal(Address { page, offset: log.offset }, place.page, deltas) {
-            return Err(damaged(page, "its deltas are too long").into());
-        }
-        let programmed = if self.shape.is_whole() {
-            let start = self.log.content_start();
-            self.page.fill(0xFF);
-            self.page[start..start + bytes].copy_from_slice(deltas);
-            self.log.program_at(page, &mut self.page, PageKind::Tree(1), cause)
-        } else {
-            self.log.program_part(page, log.offset, deltas, cause)
-        };
-        match programmed {
-            Err(error) if error.is_refusal() => {
-                self.table.state(place.block).seal(&self.shape);
-                self.merge(place.block, cause)
-            }
-            programmed => {
-                programmed?;
-                self.table.add_log(id, log.page);
-                self.frames[frame].deltas.clear();
-                Ok(())
-            }
-        }
-    }
-
     /// Reads a node and its deltas into `self.image`.
-    fn read_node(&mut self, place: Place, cause: Cause) -> Result<()> {
+    pub(super) fn read_node(&mut self, place: Place, cause: Cause) -> Result<()> {
         let page = self.page_of(place.block, place.page);
         let start = self.log.content_start();
         self.read_page(page, cause, &|page, content| {
@@ -310,9 +214,10 @@ impl<'d> Ground<'d> {
         codec.validate(&self.image).map_err(|what| damaged(page, what))?;
         for log in place.logs.pages() {
             let page = self.page_of(place.block, self.shape.log_place(log));
-            self.read_page(page, cause, &check_log)?;
-            let Ground { page: bytes, image, fresh, scratch, forms, .. } = self;
-            let mut writes = Writes::new(page, &bytes[start..]);
+            let parts = self.shape.parts();
+            self.read_page(page, cause, &|page, content| check_log(page, content, parts))?;
+            let Ground { page: bytes, image, fresh, scratch, forms, shape, .. } = self;
+            let mut writes = Writes::new(page, &bytes[start..], shape.parts());
             while let Some(write) = writes.next().map_err(|what| damaged(page, what))? {
                 if write.node == place.page {
                     let work = (&mut fresh[..], &mut scratch[..]);
@@ -325,12 +230,7 @@ impl<'d> Ground<'d> {
     }
 
     /// Reads a page into `self.page` until `check` finds it whole.
-    fn read_page(
-        &mut self,
-        page: Page,
-        cause: Cause,
-        check: &dyn Fn(Page, &[u8]) -> core::result::Result<(), store::Error>,
-    ) -> Result<()> {
+    fn read_page(&mut self, page: Page, cause: Cause, check: Check<'_>) -> Result<()> {
         let start = self.log.content_start();
         let mut reads = 1;
         loop {
@@ -341,93 +241,6 @@ impl<'d> Ground<'d> {
                 checked => return Ok(checked?),
             }
         }
-    }
-
-    /// Merges the nodes of `block` and their deltas into a fresh block. Where free blocks are rare,
-    /// the nodes of the emptiest other block go with them.
-    pub(super) fn merge(&mut self, block: Block, cause: Cause) -> Result<()> {
-        let room = self.shape.node_pages() - self.table.live_in(block);
-        let beside = self.table.emptiest(Some(block), room).filter(|_| self.is_short());
-        self.merge_both(block, beside, cause)
-    }
-
-    fn merge_both(&mut self, block: Block, beside: Option<Block>, cause: Cause) -> Result<()> {
-        loop {
-            let target = self.log.allocate_block(cause)?;
-            match self.move_nodes([Some(block), beside], target, cause) {
-                Ok(()) => {
-                    for left in [Some(block), beside].into_iter().flatten() {
-                        self.drop_if_empty(left);
-                    }
-                    return self.erase_if_possible();
-                }
-                Err(Error::Store(error)) if error.is_refusal() => self.log.release(target),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// True if free blocks are so rare that nodes should move together.
-    pub(super) fn is_short(&self) -> bool {
-        self.log.free_blocks() < self.log.good_blocks() / 4
-    }
-
-    fn move_nodes(&mut self, from: [Option<Block>; 2], target: Block, cause: Cause) -> Result<()> {
-        self.moved.clear();
-        for block in from.into_iter().flatten() {
-            self.moved.extend(self.table.nodes_in(block));
-        }
-        for number in 0..self.moved.len() {
-            let id = self.moved[number];
-            match (self.find(id), self.table.place(id)) {
-                (Some(frame), _) => self.image.copy_from_slice(&self.frames[frame].node),
-                (None, Some(place)) => self.read_node(place, cause)?,
-                (None, None) => return Err(no_node(id).into()),
-            }
-            self.program_image(target, number as u16, cause)?;
-        }
-        // Only now, for a program may have been refused.
-        self.table.begin_block(target);
-        for number in 0..self.moved.len() {
-            let id = self.moved[number];
-            if let Some(page) = self.table.state(target).take_node(&self.shape) {
-                self.table.put(id, target, page);
-            }
-            if let Some(frame) = self.find(id) {
-                self.frames[frame].deltas.clear();
-            }
-        }
-        self.drop_if_empty(target);
-        Ok(())
-    }
-
-    /// A block in which no node lives is free as soon as no checkpoint needs it.
-    fn drop_if_empty(&mut self, block: Block) {
-        if self.table.live_in(block) == 0 {
-            self.table.end_block(block);
-            self.log.release(block);
-        }
-    }
-
-    /// Makes room ahead: two blocks become one.
-    pub(super) fn compact(&mut self, cause: Cause) -> Result<bool> {
-        let Some(first) = self.table.emptiest(None, self.shape.node_pages() / 2) else {
-            return Ok(false);
-        };
-        let room = self.shape.node_pages() - self.table.live_in(first);
-        let Some(beside) = self.table.emptiest(Some(first), room) else {
-            return Ok(false);
-        };
-        self.merge_both(first, Some(beside), cause)?;
-        Ok(true)
-    }
-
-    /// Where nothing lasts, blocks that were left are free at once.
-    fn erase_if_possible(&mut self) -> Result<()> {
-        if self.log.erases_at_once() && self.log.released_blocks() > 0 {
-            self.log.erase_released(Cause::Reclamation)?;
-        }
-        Ok(())
     }
 
     /// A node that is born, and holds `bytes`.
@@ -441,6 +254,23 @@ impl<'d> Ground<'d> {
         frame.id = Some(id);
         frame.used = self.clock;
         Ok(id)
+    }
+
+    /// Changes a node so much that it gets another page.
+    pub(super) fn rewrite(
+        &mut self,
+        id: NodeId,
+        cause: Cause,
+        change: impl FnOnce(&mut [u8], &mut [u8]),
+    ) -> Result<()> {
+        let frame = self.frame(id, cause)?;
+        let Frame { node, deltas, .. } = &mut self.frames[frame];
+        change(node, &mut self.scratch);
+        deltas.clear();
+        if let Some(block) = self.table.take_up(id) {
+            self.drop_if_empty(block);
+        }
+        Ok(())
     }
 
     /// A node is no more.
@@ -492,13 +322,13 @@ impl<'d> Ground<'d> {
     }
 }
 
-fn check_log(page: Page, content: &[u8]) -> core::result::Result<(), store::Error> {
-    let mut writes = Writes::new(page, content);
+fn check_log(page: Page, content: &[u8], parts: Parts) -> core::result::Result<(), store::Error> {
+    let mut writes = Writes::new(page, content, parts);
     while writes.next().map_err(|what| damaged(page, what))?.is_some() {}
     Ok(())
 }
 
-fn checksum(page: Page, content: &[u8]) -> u32 {
+pub(super) fn checksum(page: Page, content: &[u8]) -> u32 {
     device::checksum(&[b"ipl", &page.0.to_le_bytes(), &content[4..]])
 }
 

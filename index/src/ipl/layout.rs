@@ -13,8 +13,9 @@
 //! ```
 //!
 //! `node` is the place of the node's page in the block. The checksum covers the bytes behind it,
-//! the address of the log page and the offset in it. A page ends where a write's bytes are all
-//! ones, as flash is that was not programmed, or at its end.
+//! the address of the log page and the offset in it. Where a page is longer than a sector of 512
+//! bytes, each write begins at a sector; what is left of the one before was not programmed. A page
+//! ends where a write's bytes are all ones, as flash is that was not programmed, or at its end.
 //!
 //! Deltas are semantic: they say what to do with a key, not which bytes changed.
 //!
@@ -22,6 +23,8 @@
 
 use device::Page;
 use store::{EntryShape, Width};
+
+use super::block::Parts;
 
 /// Bytes of a write in front of its deltas.
 pub(super) const HEADER_BYTES: usize = 8;
@@ -180,12 +183,13 @@ pub(super) struct Writes<'b> {
     page: Page,
     bytes: &'b [u8],
     at: usize,
+    parts: Parts,
 }
 
 impl<'b> Writes<'b> {
     /// The writes in `bytes`, which is log page `page` from its start on.
-    pub(super) const fn new(page: Page, bytes: &'b [u8]) -> Self {
-        Writes { page, bytes, at: 0 }
+    pub(super) const fn new(page: Page, bytes: &'b [u8], parts: Parts) -> Self {
+        Writes { page, bytes, at: 0, parts }
     }
 
     /// The next write, or `None` after the last.
@@ -210,7 +214,7 @@ impl<'b> Writes<'b> {
         if u32::from_le_bytes([c0, c1, c2, c3]) != checksum(address, &write[4..]) {
             return Err("a write of deltas has another checksum than its bytes and place give");
         }
-        self.at += length;
+        self.at = self.parts.next((self.at + length) as u32) as usize;
         let node = u16::from_le_bytes([n0, n1]);
         Ok(Some(Write { node, deltas: &write[HEADER_BYTES..] }))
     }
@@ -221,10 +225,11 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use device::Page;
+    use device::{Geometry, Page};
     use store::EntryShape;
 
     use super::{Address, Delta, DeltaForm, HEADER_BYTES, Write, Writes, seal};
+    use crate::ipl::block::BlockShape;
 
     const FORM: DeltaForm = DeltaForm::new(EntryShape::fixed(4, 4));
 
@@ -233,6 +238,12 @@ mod tests {
         Delta::Delete { key: b"key2" },
         Delta::Cut { key: b"key3" },
     ];
+
+    /// The writes in a page of 512 bytes.
+    fn writes_in(page: Page, bytes: &[u8]) -> Writes<'_> {
+        let chip = Geometry::new(512, 32, 8).unwrap();
+        Writes::new(page, bytes, BlockShape::new(&chip, None).unwrap().parts())
+    }
 
     fn encode(form: DeltaForm, deltas: &[Delta<'_>]) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
@@ -278,26 +289,26 @@ mod tests {
     #[test]
     fn a_log_page_gives_its_writes_in_order_up_to_what_was_not_programmed() {
         let page = page();
-        let mut writes = Writes::new(Page(40), &page);
+        let mut writes = writes_in(Page(40), &page);
         let nodes: Vec<u16> = core::iter::from_fn(|| writes.next().unwrap())
             .map(|write: Write<'_>| write.node)
             .collect();
         assert_eq!(nodes, [3, 0]);
-        let full = Writes::new(Page(40), &page[..30]).next().unwrap();
+        let full = writes_in(Page(40), &page[..30]).next().unwrap();
         assert_eq!(full.map(|write| write.deltas.len()), Some(9 + 5));
     }
 
     #[test]
     fn writes_that_changed_or_stand_elsewhere_are_refused() {
         let mut page = page();
-        assert!(Writes::new(Page(41), &page).next().is_err());
-        assert!(Writes::new(Page(40), &page[22..]).next().is_err(), "moved within the page");
+        assert!(writes_in(Page(41), &page).next().is_err());
+        assert!(writes_in(Page(40), &page[22..]).next().is_err(), "moved within the page");
         for byte in 0..22 {
             page[byte] ^= 1;
-            assert!(Writes::new(Page(40), &page).next().is_err(), "byte {byte}");
+            assert!(writes_in(Page(40), &page).next().is_err(), "byte {byte}");
             page[byte] ^= 1;
         }
-        assert!(Writes::new(Page(40), &page[..21]).next().is_err(), "cut off");
+        assert!(writes_in(Page(40), &page[..21]).next().is_err(), "cut off");
     }
 
     #[test]
@@ -315,7 +326,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length)
                 .map(|place| (seed.wrapping_mul(0x9E37_79B9) >> (place % 25)) as u8)
                 .collect();
-            let mut writes = Writes::new(Page(1), &bytes);
+            let mut writes = writes_in(Page(1), &bytes);
             while let Ok(Some(_)) = writes.next() {}
             for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
                 let mut rest = &bytes[..];

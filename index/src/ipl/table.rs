@@ -130,6 +130,13 @@ impl Table {
         left.filter(|left| *left != block)
     }
 
+    /// No page holds a node any more, though it exists; returns a block that holds none any more.
+    pub(super) fn take_up(&mut self, node: NodeId) -> Option<Block> {
+        let left = self.leave(node);
+        self.nodes[node.0 as usize] = NodeEntry { block: UNWRITTEN, ..FREE };
+        left
+    }
+
     /// A node is no more; returns a block that holds none any more.
     pub(super) fn free(&mut self, node: NodeId) -> Option<Block> {
         let left = self.leave(node);

@@ -1,4 +1,4 @@
-//! The B+-tree over nodes: descents, puts with splits, deletes with joins.
+//! The B+-tree over nodes: descents, puts with splits, deletes.
 
 use alloc::vec::Vec;
 
@@ -179,7 +179,7 @@ impl Ipl<'_> {
     }
 
     /// Makes `child` a child of `parent`, which has room, from `self.separator` on.
-    fn adopt(&mut self, parent: NodeId, child: NodeId, cause: Cause) -> Result<()> {
+    pub(super) fn adopt(&mut self, parent: NodeId, child: NodeId, cause: Cause) -> Result<()> {
         let value = child.0.to_le_bytes();
         let separator = core::mem::take(&mut self.separator);
         let delta = Delta::Put { key: &separator, value: &value };
@@ -198,80 +198,10 @@ impl Ipl<'_> {
         self.ground.change(leaf, Delta::Delete { key }, cause)?;
         self.entries -= 1;
         let mut level = 0;
-        while self.join(level)? {
+        while self.fill_up(level)? {
             level += 1;
         }
         self.lower_root()
-    }
-
-    /// Joins the node at `level` of the present way, if it is less than half full, with a neighbour
-    /// whose entries fit beside its own; true if that was done.
-    fn join(&mut self, level: u8) -> Result<bool> {
-        let cause = Cause::Update;
-        let here = self.way[usize::from(level)].node;
-        let codec = *self.ground.forms.at(level);
-        if level + 1 == self.height || !codec.is_underfull(self.ground.node(here, cause)?) {
-            return Ok(false);
-        }
-        let parent = self.way[usize::from(level) + 1];
-        let forms = self.ground.forms;
-        let bytes = self.ground.node(parent.node, cause)?;
-        let right_place = parent.place.max(1);
-        if right_place >= node::count(bytes) {
-            return Ok(false);
-        }
-        let (left, right) = (forms.child(bytes, right_place - 1), forms.child(bytes, right_place));
-        forms.inner.key(bytes, right_place).copy_to(&mut self.separator);
-        self.kept.copy_from_slice(self.ground.node(right, cause)?);
-        let joint = codec.joint_bytes(self.ground.node(left, cause)?, &self.kept);
-        if node::level(&self.kept) != level || joint > codec.node_bytes() {
-            return Ok(false);
-        }
-        let kept = core::mem::take(&mut self.kept);
-        let moved = self.move_all(left, (&codec, &kept));
-        self.kept = kept;
-        moved?;
-        let separator = core::mem::take(&mut self.separator);
-        let dropped = self.ground.change(parent.node, Delta::Delete { key: &separator }, cause);
-        self.separator = separator;
-        dropped?;
-        self.ground.free(right);
-        Ok(true)
-    }
-
-    /// Puts all entries of a right neighbour into `left`.
-    fn move_all(
-        &mut self,
-        left: NodeId,
-        (codec, right): (&store::node::Codec, &[u8]),
-    ) -> Result<()> {
-        for place in 0..node::count(right) {
-            codec.key(right, place).copy_to(&mut self.key);
-            let key = core::mem::take(&mut self.key);
-            let value = codec.value(right, place).bytes();
-            let put = self.ground.change(left, Delta::Put { key: &key, value }, Cause::Update);
-            self.key = key;
-            if !put? {
-                return Err(bad_node(left, "it has no room for what fits it").into());
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the root's only child the root, as long as it has only one.
-    fn lower_root(&mut self) -> Result<()> {
-        while self.height > 1 {
-            let forms = self.ground.forms;
-            let bytes = self.ground.node(self.root, Cause::Update)?;
-            if node::count(bytes) != 1 {
-                return Ok(());
-            }
-            let child = forms.child(bytes, 0);
-            self.ground.free(self.root);
-            self.root = child;
-            self.height -= 1;
-        }
-        Ok(())
     }
 
     /// Copies the key at `place` of `node` into `key`.

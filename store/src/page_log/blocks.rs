@@ -179,6 +179,11 @@ impl Blocks {
         self.entry(block) & REFUSED != 0
     }
 
+    #[cfg(feature = "canaries")]
+    pub(super) fn is_pinned(&self, block: Block) -> bool {
+        self.entry(block) & PINNED != 0
+    }
+
     pub(super) fn is_old(&self, block: Block) -> bool {
         self.entry(block) & OLD != 0
     }

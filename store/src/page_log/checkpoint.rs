@@ -72,12 +72,14 @@ impl PageLog<'_> {
             names: names.zip(self.checkpoints.pages.iter().copied()).collect(),
             sequence: self.sequence,
             stale: self.blocks.stale_runs(),
-            root: root.to_vec(),
+            root: Vec::new(),
         };
-        let bytes = record.encode();
+        let head = record.encode_head(root.len());
         drop(record);
-        let page = self.write_record(id, &bytes)?;
-        drop(bytes);
+        let page = self.write_record(id, (&head, root))?;
+        drop(head);
+        #[cfg(feature = "canaries")]
+        self.write_held()?;
         self.checkpoints.id = id;
         self.checkpoints.page = Some(page);
         if let Some(name) = name {

@@ -30,6 +30,8 @@
 mod blocks;
 mod checkpoint;
 mod journal;
+#[cfg(feature = "canaries")]
+mod mistakes;
 mod opening;
 mod record;
 mod recovery;
@@ -44,6 +46,7 @@ use core::ops::Range;
 use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
 
 use crate::Result;
+use crate::canary::{Canary, Mistake};
 use blocks::Blocks;
 use checkpoint::Checkpoints;
 use journal::Journal;
@@ -67,8 +70,17 @@ pub struct PageLog<'d> {
     page: Vec<u8>,
     journal: Journal,
     checkpoints: Checkpoints,
+    /// Bytes of the longest root record that the tree may come to write.
+    root_bytes: u64,
     /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
     told_rest: Option<crate::CheckpointId>,
+    mistake: Mistake,
+    /// The tree's last page, its bytes and its spare area, which a mistake keeps back.
+    #[cfg(feature = "canaries")]
+    held: Option<(Page, Vec<u8>, Vec<u8>)>,
+    /// The root record of the checkpoint before.
+    #[cfg(feature = "canaries")]
+    root_before: Vec<u8>,
 }
 
 /// How worn the chip is.
@@ -171,6 +183,10 @@ impl<'d> PageLog<'d> {
     /// The bytes don't exist, more of them flipped than can be corrected, or the chip failed.
     pub fn read(&mut self, page: Page, offset: u32, into: &mut [u8], cause: Cause) -> Result<()> {
         let offset = offset + self.content_start() as u32;
+        #[cfg(feature = "canaries")]
+        if self.read_held(page, offset as usize, into) {
+            return Ok(());
+        }
         self.nand.read(page, offset, into, &mut [], cause)?;
         Ok(())
     }
@@ -210,6 +226,8 @@ impl<'d> PageLog<'d> {
     /// Nothing in `block` is needed by what the tree is now.
     pub fn release(&mut self, block: Block) {
         self.blocks.set_released(block);
+        #[cfg(feature = "canaries")]
+        self.misuse_released(block);
     }
 
     /// True if what was released may be erased without a checkpoint, as soon as a newer state of the
@@ -225,6 +243,9 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// The chip failed.
     pub fn erase_released(&mut self, cause: Cause) -> Result<u32> {
+        if self.mistake.is(Canary::PinnedPageReused) {
+            self.blocks.unpin_all();
+        }
         let (mut from, mut erased) = (0, 0);
         while let Some(block) = self.blocks.next_released(from) {
             from = block.0 + 1;
@@ -340,13 +361,36 @@ impl<'d> PageLog<'d> {
         self.free_blocks() * self.geometry.pages_per_block() + self.tree.room(self.geometry)
     }
 
-    /// Blocks that are kept back for the log's own pages: a journal, and two records of checkpoints,
-    /// each of at most a block; and for a replay, which finds as many free blocks as there were at
-    /// the checkpoint, but can't go on with the one that was being filled.
+    /// Blocks that are kept back for the log's own pages: a journal, and two records of
+    /// checkpoints; and for a replay, which finds as many free blocks as there were at the
+    /// checkpoint, but can't go on with the one that was being filled.
     #[must_use]
     pub fn own_reserve(&self) -> u32 {
+        self.own_reserve_for(self.root_bytes)
+    }
+
+    fn own_reserve_for(&self, root_bytes: u64) -> u32 {
         let is_replayed = self.options.has_journal() && !self.journal.has_rest;
-        own_blocks(self.geometry, self.journal.pages_most()) + u32::from(is_replayed)
+        let journal = self.journal.pages_most().div_ceil(self.geometry.pages_per_block());
+        journal + 2 * record_blocks(self.geometry, root_bytes) + u32::from(is_replayed)
+    }
+
+    /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
+    #[must_use]
+    pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
+        let root_bytes = root_bytes.max(self.root_bytes);
+        self.blocks.free().saturating_sub(self.own_reserve_for(root_bytes))
+    }
+
+    /// From now on root records may have up to `bytes` bytes: blocks are kept back for them. Who
+    /// calls this has seen that there are so many: [`PageLog::free_blocks_beside`].
+    pub fn expect_root(&mut self, bytes: u64) {
+        self.root_bytes = self.root_bytes.max(bytes);
+    }
+
+    /// Blocks that the record of one checkpoint takes.
+    pub(crate) fn record_blocks(&self) -> u32 {
+        record_blocks(self.geometry, self.root_bytes)
     }
 
     /// How worn the chip is.
@@ -385,8 +429,9 @@ enum StreamOf {
     Own,
 }
 
-fn own_blocks(chip: Geometry, journal_pages: u32) -> u32 {
-    journal_pages.div_ceil(chip.pages_per_block()) + 2
+fn record_blocks(chip: Geometry, root_bytes: u64) -> u32 {
+    let blocks = record::pages_most(chip, root_bytes).div_ceil(chip.pages_per_block().into());
+    u32::try_from(blocks).unwrap_or(u32::MAX / 4)
 }
 
 /// Where the content of a page begins.

@@ -17,6 +17,7 @@ use super::journal::Journal;
 use super::record::{LABEL_BYTES_MOST, Record};
 use super::stream::Stream;
 use super::{PageKind, PageLog, Tag, tag};
+use crate::canary::{Canary, Mistake};
 use crate::{Durability, Error, Result};
 
 /// What is chosen when a page log is made.
@@ -31,9 +32,19 @@ pub struct PageLogOptions {
     pub journal_bytes: Option<u64>,
     /// Bytes of the user's own, at most 64.
     pub label: Vec<u8>,
+    /// A mistake to be made.
+    #[cfg(feature = "canaries")]
+    pub canary: Option<crate::Canary>,
 }
 
 impl PageLogOptions {
+    fn mistake(&self) -> Mistake {
+        #[cfg(feature = "canaries")]
+        return Mistake::new(self.canary);
+        #[cfg(not(feature = "canaries"))]
+        Mistake::default()
+    }
+
     pub(super) fn is_durable(&self) -> bool {
         self.durability != Durability::None
     }
@@ -115,14 +126,25 @@ impl<'d> PageLog<'d> {
     }
 
     /// The log on a chip as its last checkpoint left it, and the root record of that. What the
-    /// journal holds is to be replayed. Of `options` only a journal's length is not taken from
-    /// the chip.
+    /// journal holds is to be replayed.
     ///
     /// # Errors
     /// There is none, it is of another version, it was not closed where nothing else lasts, it is
     /// damaged, or the chip failed.
     pub fn open(nand: Box<dyn Nand + 'd>) -> Result<(Self, Vec<u8>)> {
-        let (mut log, record, ends) = PageLog::find(nand)?;
+        PageLog::open_with(nand, &PageLogOptions::default())
+    }
+
+    /// As [`PageLog::open`]; what `options` say is taken from the chip, but for the mistakes that
+    /// tests make on purpose.
+    ///
+    /// # Errors
+    /// As [`PageLog::open`].
+    pub fn open_with(
+        nand: Box<dyn Nand + 'd>,
+        options: &PageLogOptions,
+    ) -> Result<(Self, Vec<u8>)> {
+        let (mut log, record, ends) = PageLog::find(nand, options.mistake())?;
         let since = log.since()?;
         log.sequence = ends.next_sequence();
         let is_torn = ends.own.is_some_and(|newest| newest.is_torn);
@@ -147,7 +169,7 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// There is none, or the chip failed.
     pub fn describe(nand: Box<dyn Nand + 'd>) -> Result<PageLogDescription> {
-        let (_, record, _) = PageLog::find(nand)?;
+        let (_, record, _) = PageLog::find(nand, Mistake::default())?;
         Ok(PageLogDescription {
             durability: record.durability,
             label: record.label,
@@ -167,14 +189,21 @@ impl<'d> PageLog<'d> {
             page: vec![0xFF; geometry.page_bytes() as usize],
             journal: Journal::new(journal_pages),
             checkpoints: Checkpoints::default(),
+            root_bytes: 0,
             told_rest: None,
+            mistake: options.mistake(),
+            #[cfg(feature = "canaries")]
+            held: None,
+            #[cfg(feature = "canaries")]
+            root_before: Vec::new(),
             options,
         }
     }
 
     /// Finds the last checkpoint.
-    fn find(nand: Box<dyn Nand + 'd>) -> Result<(Self, Record, Ends)> {
+    fn find(nand: Box<dyn Nand + 'd>, mistake: Mistake) -> Result<(Self, Record, Ends)> {
         let mut log = PageLog::bare(nand, PageLogOptions::default(), 0);
+        log.mistake = mistake;
         let what = "it holds no checkpoint";
         let ends = log.survey()?;
         let newest = ends.own.ok_or(Error::NotAnIndex { what })?;
@@ -190,6 +219,8 @@ impl<'d> PageLog<'d> {
             recovers_itself: record.recovers_itself,
             journal_bytes: None,
             label: record.label.clone(),
+            #[cfg(feature = "canaries")]
+            canary: None,
         };
         Ok((log, record, ends))
     }
@@ -331,8 +362,10 @@ impl<'d> PageLog<'d> {
     fn find_journal_pages(&mut self, block: Block, since: u64, to: &mut Vec<Page>) -> Result<()> {
         for page in self.pages_of(block).map(Page) {
             match self.find_tag(page, Cause::Recovery)? {
-                tag::Found::Tag(tag) if tag.sequence > since && tag.kind == PageKind::Journal => {
-                    to.push(page);
+                tag::Found::Tag(tag) if tag.kind == PageKind::Journal => {
+                    if tag.sequence > since || self.mistake.is(Canary::StaleJournalReplayed) {
+                        to.push(page);
+                    }
                 }
                 tag::Found::Tag(_) | tag::Found::Damaged => {}
                 tag::Found::Blank => break,

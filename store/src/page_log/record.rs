@@ -21,7 +21,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Page};
+use device::{Block, Cause, Geometry, Page};
 
 use super::checkpoint::NAMES_MOST;
 use super::{PageKind, PageLog, StreamOf};
@@ -41,6 +41,17 @@ const CLOSED: u8 = 1;
 const RECOVERS_ITSELF: u8 = 2;
 
 const PIECE_HEADER: usize = 20;
+
+/// Bytes of a record beside its root record and its runs of blocks, at most.
+const BESIDE_BYTES_MOST: u64 = 64 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_BYTES_MOST)) as u64;
+
+/// Pages of a record on `chip`, at most, whose root record has `root_bytes` bytes.
+pub(super) fn pages_most(chip: Geometry, root_bytes: u64) -> u64 {
+    // Every other block may be stale: then each is a run of its own.
+    let runs = u64::from(chip.blocks().div_ceil(2)) * 8;
+    let room = u64::from(PageLog::content_bytes_on(chip)) - PIECE_HEADER as u64;
+    (BESIDE_BYTES_MOST + runs + root_bytes).div_ceil(room)
+}
 
 const NO_PAGE: u32 = u32::MAX;
 
@@ -66,10 +77,11 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// The record, but for the root record at its end, of which there are `root_bytes` bytes.
+    pub(super) fn encode_head(&self, root_bytes: usize) -> Vec<u8> {
         let names: usize = self.names.iter().map(|(kept, _)| 13 + kept.name.len()).sum();
         let beside = self.label.len() + names + 8 * self.stale.len();
-        let mut bytes = Vec::with_capacity(64 + beside + self.root.len());
+        let mut bytes = Vec::with_capacity(64 + beside);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.id.0.to_le_bytes());
@@ -93,12 +105,26 @@ impl Record {
             bytes.extend_from_slice(&first.0.to_le_bytes());
             bytes.extend_from_slice(&blocks.to_le_bytes());
         }
-        bytes.extend_from_slice(&(self.root.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&self.root);
+        bytes.extend_from_slice(&(root_bytes as u32).to_le_bytes());
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+    pub(super) fn decode(mut bytes: Vec<u8>) -> Result<Self> {
+        let damaged = Error::NotAnIndex { what: "its checkpoint makes no sense" };
+        let (mut record, head_bytes) = Self::decode_head(&bytes)?;
+        let root_bytes = bytes.len() - head_bytes;
+        let said = bytes.get(head_bytes.wrapping_sub(4)..head_bytes).map(|said| said.to_vec());
+        if said.as_deref() != Some(&(root_bytes as u32).to_le_bytes()) {
+            return Err(damaged);
+        }
+        // It may be long: so there is no second copy of it.
+        bytes.drain(..head_bytes);
+        record.root = bytes;
+        Ok(record)
+    }
+
+    /// The record without its root record, and where that begins.
+    fn decode_head(bytes: &[u8]) -> Result<(Self, usize)> {
         let damaged = Error::NotAnIndex { what: "its checkpoint makes no sense" };
         let mut from = Reader::new(bytes);
         if from.array() != Some(MAGIC) {
@@ -109,7 +135,8 @@ impl Record {
             Some(found) => return Err(Error::OtherVersion { expected: VERSION, found }),
             None => return Err(damaged),
         }
-        Self::decode_fields(&mut from).ok_or(damaged)
+        let record = Self::decode_fields(&mut from).ok_or(damaged)?;
+        Ok((record, bytes.len() - from.left()))
     }
 
     fn decode_fields(from: &mut Reader<'_>) -> Option<Self> {
@@ -129,11 +156,10 @@ impl Record {
         for _ in 0..from.u32()? {
             stale.push((Block(from.u32()?), from.u32()?));
         }
-        let root_bytes = from.u32()? as usize;
-        let root = from.bytes(root_bytes)?.to_vec();
+        let _root_bytes = from.u32()?;
         let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
-        let is_all = from.left() == 0 && flags & !(CLOSED | RECOVERS_ITSELF) == 0;
-        (is_plausible && is_all).then_some(Record {
+        let is_known = flags & !(CLOSED | RECOVERS_ITSELF) == 0;
+        (is_plausible && is_known).then_some(Record {
             id,
             durability,
             recovers_itself: flags & RECOVERS_ITSELF != 0,
@@ -143,7 +169,7 @@ impl Record {
             names,
             sequence,
             stale,
-            root,
+            root: Vec::new(),
         })
     }
 }
@@ -181,21 +207,28 @@ struct Piece {
 }
 
 impl PageLog<'_> {
-    /// Writes `record` behind what there is; returns its last page.
-    pub(super) fn write_record(&mut self, id: CheckpointId, record: &[u8]) -> Result<Page> {
+    /// Writes the record that is `head` and then `root` behind what there is; returns its last page.
+    pub(super) fn write_record(
+        &mut self,
+        id: CheckpointId,
+        (head, root): (&[u8], &[u8]),
+    ) -> Result<Page> {
         let room = self.content_bytes() - PIECE_HEADER;
         let start = self.content_start();
+        let all = head.len() + root.len();
         let (mut before, mut bytes) = (NO_PAGE, 0);
         loop {
-            let piece = &record[bytes..record.len().min(bytes + room)];
-            bytes += piece.len();
+            let end = all.min(bytes + room);
             self.page.fill(0xFF);
             let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
             to.u64(id.0);
-            to.u32(bytes as u32);
+            to.u32(end as u32);
             to.u32(before);
-            to.bytes(piece);
-            if bytes == record.len() {
+            to.bytes(&head[bytes.min(head.len())..end.min(head.len())]);
+            let in_root = |place: usize| place.saturating_sub(head.len());
+            to.bytes(&root[in_root(bytes)..in_root(end)]);
+            bytes = end;
+            if bytes == all {
                 return self.append(PageKind::Checkpoint, Cause::Checkpoint);
             }
             before = self.append(PageKind::Piece, Cause::Checkpoint)?.0;
@@ -246,7 +279,7 @@ impl PageLog<'_> {
             into.copy_from_slice(self.page.get(start..start + into.len()).ok_or(damaged)?);
             end = before;
             let Some(next) = piece.before else {
-                return Record::decode(&record);
+                return Record::decode(record);
             };
             page = next;
         }

@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use super::PageLog;
 use super::checkpoint::NAMES_MOST;
+use crate::canary::Canary;
 use crate::recovery::check_checkpoint_name;
 use crate::{
-    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, Result, Update,
+    CheckpointId, Durability, Error, NamedCheckpoint, Recovery, RecoveryStatistics, Result, Update,
 };
 
 impl Recovery for PageLog<'_> {
@@ -27,6 +28,12 @@ impl Recovery for PageLog<'_> {
     fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
         // What a name keeps was counted when it was admitted: forgetting it takes no room.
         check_checkpoint_name(name, self.checkpoints.names(), NAMES_MOST)?;
+        let blocks = self.record_blocks();
+        // A short record finds room beside the next one.
+        if blocks > 1 && self.free_blocks() < blocks {
+            let kept = u64::from(self.pinned_blocks()) * self.geometry.block_bytes();
+            return Err(Error::Kept { kept });
+        }
         Ok(false)
     }
 
@@ -35,20 +42,24 @@ impl Recovery for PageLog<'_> {
             return Ok(());
         }
         self.append_record(batch)?;
-        if self.options.durability == Durability::Every {
+        if self.options.durability == Durability::Every
+            && !self.mistake.is(Canary::AcknowledgedBeforeFlush)
+        {
             self.write_journal_page()?;
         }
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
-        if self.options.has_journal() {
+        if self.options.has_journal() && !self.mistake.is(Canary::AcknowledgedBeforeFlush) {
             self.write_journal_page()?;
         }
         Ok(())
     }
 
     fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId> {
+        #[cfg(feature = "canaries")]
+        let root = &self.root_to_record(root)[..];
         self.make_checkpoint(root, name, true)
     }
 

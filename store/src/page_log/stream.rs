@@ -109,6 +109,12 @@ impl PageLog<'_> {
             spare = &[];
             bytes[..tag::BYTES].copy_from_slice(&tag);
         }
+        #[cfg(feature = "canaries")]
+        if of == StreamOf::Tree && self.hold_back(page, (bytes, spare), cause)? {
+            self.sequence += 1;
+            self.stream(of).step(chip);
+            return Ok(());
+        }
         let programmed = self.nand.program(page, 0, bytes, spare, cause);
         if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
             self.blocks.set_refused(block);

@@ -1,0 +1,94 @@
+//! Room: what an update may need before it is taken.
+
+use device::Cause;
+
+use super::Ipl;
+use super::table::{BLOCK_BYTES, NODE_BYTES};
+use crate::Result;
+
+/// How often two blocks become one between two checkpoints, at most.
+const COMPACTIONS_MOST: u32 = 4;
+
+/// Bytes of a root record beside its table, at most.
+const BESIDE_BYTES_MOST: usize = 128;
+
+/// What a batch is, as far as it matters for room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) puts: usize,
+    pub(super) deletes: usize,
+}
+
+impl Ipl<'_> {
+    /// Blocks that an update leaves free: for a merge, for programs that are refused, and for puts
+    /// two more, for deletes.
+    pub(super) const fn kept_back(&self, deletes_only: bool) -> u32 {
+        if deletes_only { 3 } else { 5 }
+    }
+
+    /// Nodes that a batch may write anew, as pages: the halves of splits, new roots, and what takes
+    /// over entries of a neighbour.
+    fn births(&self, Size { puts, deletes }: Size) -> u32 {
+        let (height, live) = (u32::from(self.height), self.ground.table.live());
+        let puts = u32::try_from(puts).unwrap_or(u32::MAX);
+        let deletes = u32::try_from(deletes).unwrap_or(u32::MAX);
+        let splits = match puts {
+            0 => 0,
+            // Each may split its leaf, but there are only so many, and halves of them fill again.
+            _ => puts.min(live.saturating_add(puts / 4 + 1)).saturating_add(height + 1),
+        };
+        let taken_over = deletes.saturating_mul(height + 1);
+        splits.saturating_add(taken_over.min(deletes.saturating_add(live.saturating_mul(2))))
+    }
+
+    /// Blocks that a batch may need, and writing back all that is in the cache behind it.
+    ///
+    /// A node is written back after a change at the earliest, and with each birth two more nodes
+    /// change. Each write takes a page, of nodes or of a log, and may find its block full, so that
+    /// it is merged; a block that was merged, or begun, takes as many writes as it has pages of the
+    /// scarcer kind. Where blocks are free again at once, only births fill any.
+    pub(super) fn blocks_for(&self, size: Size) -> u32 {
+        let births = self.births(size);
+        let updates = u32::try_from(size.puts.saturating_add(size.deletes)).unwrap_or(u32::MAX);
+        let writes = births.saturating_mul(2).saturating_add(updates);
+        let writes = writes.saturating_add(self.ground.dirty());
+        let pages = births.saturating_add(writes);
+        let nodes = u32::from(self.ground.shape.node_pages());
+        if self.ground.log.erases_at_once() {
+            return births.min(pages.div_ceil(nodes) + 2);
+        }
+        let each = nodes.min(u32::from(self.log_pages));
+        let blocks = self.ground.table.used().saturating_add(pages.div_ceil(each) + 2);
+        pages.min(blocks).saturating_add(COMPACTIONS_MOST)
+    }
+
+    pub(super) fn check_room(&mut self, size: Size) -> Result<()> {
+        let need = self.blocks_for(size).saturating_add(self.kept_back(size.puts == 0));
+        // The table has to fit the record of a checkpoint.
+        let births = if size.puts > 0 { self.births(size) as usize } else { 0 };
+        let more = births.saturating_mul(NODE_BYTES).saturating_add(need as usize * BLOCK_BYTES);
+        let root = self.ground.table.bytes().saturating_add(more) + BESIDE_BYTES_MOST;
+        let log = &mut self.ground.log;
+        if log.free_blocks_beside(root as u64) < need {
+            return Err(store::Error::Full { pages: u64::from(log.usable_pages()) }.into());
+        }
+        log.expect_root(root as u64);
+        Ok(())
+    }
+
+    /// Makes room ahead of need: where deletes left blocks with few nodes.
+    pub(super) fn make_room(&mut self) -> Result<()> {
+        let log = &self.ground.log;
+        let is_short = if log.erases_at_once() {
+            self.ground.is_short() && log.free_blocks() > 2
+        } else {
+            // As many blocks as are in use may have to be merged before a checkpoint.
+            let wanted = self.ground.table.used() + self.blocks_for(Size { puts: 1, deletes: 0 });
+            log.free_blocks() < wanted && log.released_blocks() < 2 * COMPACTIONS_MOST
+        };
+        if is_short {
+            self.ground.compact(Cause::Reclamation)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! Making and opening the tree.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Geometry, Medium, Nand};
+use store::{EntryShape, PageLog, Recovery};
+
+use super::block::BlockShape;
+use super::ground::{FRAMES_LEAST, Forms, Ground};
+use super::root::Root;
+use super::table::NodeId;
+use super::tree::{HEIGHT_MOST, Step};
+use super::{Ipl, NAME};
+use crate::registry::{MediumShape, Options};
+use crate::{Durable, Error, Index, Result};
+
+pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
+    match medium {
+        MediumShape::Nand(chip) => Ok(chip),
+        MediumShape::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
+    }
+}
+
+pub(super) fn log_pages(options: &Options) -> Option<u32> {
+    let pages = options.settings.number("log-pages");
+    pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX))
+}
+
+impl Forms {
+    pub(super) fn on(chip: Geometry, shape: EntryShape) -> Result<Self> {
+        let bytes = PageLog::content_bytes_on(chip);
+        let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
+        Ok(Forms::new(bytes, shape).ok_or(small)?)
+    }
+}
+
+impl BlockShape {
+    pub(super) fn on(chip: Geometry, log_pages: Option<u32>) -> Result<Self> {
+        let shape = BlockShape::new(&chip, log_pages).ok_or_else(|| Error::BadParameter {
+            name: "log-pages",
+            value: alloc::format!("{}", log_pages.unwrap_or_default()),
+            expected: "at most 64, and fewer than the block has pages",
+        })?;
+        Ok(shape.with_content(PageLog::content_bytes_on(chip)))
+    }
+}
+
+fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
+    match medium {
+        Medium::Nand(chip) => Ok(chip),
+        Medium::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
+    }
+}
+
+/// Bytes of memory beside the cache: pages to work in, one more node, keys, and a root record, twice
+/// more in a checkpoint.
+pub(super) fn work_bytes(chip: Geometry, forms: &Forms) -> u64 {
+    let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
+    Ground::work_bytes(chip) + u64::from(chip.page_bytes()) + keys
+}
+
+pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
+    let chip = chip_of(medium)?;
+    BlockShape::on(chip, log_pages(options))?;
+    let log = PageLog::least_memory(chip, &options.page_log(false));
+    least_of(chip, options.shape, log)
+}
+
+fn least_of(chip: Geometry, shape: EntryShape, log: u64) -> Result<u64> {
+    let forms = Forms::on(chip, shape)?;
+    let frames = FRAMES_LEAST as u64 * Ground::frame_bytes(&forms);
+    Ok(log + work_bytes(chip, &forms) + frames)
+}
+
+pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let nand = chip(medium)?;
+    let geometry = nand.geometry();
+    let need = least_memory(options, MediumShape::Nand(geometry))?;
+    let shape = BlockShape::on(geometry, log_pages(options))?;
+    let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
+    let log = PageLog::create(nand, &options.page_log(false))?;
+    let mut tree = Ipl::over(log, shape, options.shape, frames)?;
+    let leaf = tree.ground.forms.leaf;
+    leaf.initialise(&mut tree.kept, 0);
+    tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
+    let (have, need) = (tree.ground.log.free_blocks(), tree.kept_back(false));
+    if have < need {
+        return Err(device::Error::TooFewBlocks { have, need }.into());
+    }
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log(false))?;
+    let root = Root::decode(&record)?;
+    let geometry = log.geometry();
+    let need = least_of(geometry, root.shape, log.buffer_bytes())?;
+    let frames = frames(geometry, root.shape, (options.memory_bytes, need))?;
+    let shape = BlockShape::on(geometry, Some(u32::from(root.log_pages)))?;
+    let mut tree = Ipl::over(log, shape, root.shape, frames)?;
+    // A rollback comes back with the root record of a checkpoint that was made before others. One
+    // that gets a name is made twice.
+    let is_of_old = tree.ground.log.statistics().checkpoint.0 > root.made.saturating_add(1);
+    let is_torn = tree.ground.log.has_rest() || is_of_old;
+    tree.restore_from(&record, is_torn)?;
+    drop(record);
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+/// Nodes in the cache, of `have` bytes of memory where `need` are the least.
+fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result<usize> {
+    let Some(left) = have.checked_sub(need) else {
+        return Err(store::Error::LittleMemory { have, need }.into());
+    };
+    let more = left / Ground::frame_bytes(&Forms::on(chip, shape)?);
+    // More nodes than the chip has pages are never in use.
+    Ok(FRAMES_LEAST + more.min(u64::from(chip.pages())) as usize)
+}
+
+impl<'d> Ipl<'d> {
+    fn over(
+        log: PageLog<'d>,
+        shape: BlockShape,
+        entries: EntryShape,
+        frames: usize,
+    ) -> Result<Self> {
+        let forms = Forms::on(log.geometry(), entries)?;
+        let bytes = log.content_bytes();
+        let key = forms.leaf.entry_bytes_most();
+        Ok(Ipl {
+            ground: Ground::new(log, shape, forms, frames),
+            root: NodeId(0),
+            height: 1,
+            entries: 0,
+            log_pages: shape.log_pages(),
+            fill_percent: 100,
+            way: [Step { node: NodeId(0), place: 0 }; HEIGHT_MOST],
+            is_rightmost: false,
+            whole: true,
+            separator: Vec::with_capacity(key),
+            key: Vec::with_capacity(key),
+            kept: vec![0; bytes],
+        })
+    }
+}
