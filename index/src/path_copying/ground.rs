@@ -105,11 +105,23 @@ impl<'d> Ground<'d> {
             let codec = self.pages.codec(&brief.layout, level).ok_or(no_node(page))?;
             return Ok(visit(&brief, &codec, node));
         }
-        let (header, codec) = self.read_checked(page, Some(level), cause)?;
+        let (header, codec) = self.read_again(page, level, cause)?;
         let brief = Brief::of(&header);
         let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
         remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
         Ok(visit(&brief, &codec, node))
+    }
+
+    /// Reads the node of `level` in `page`; again where it looks damaged.
+    fn read_again(&mut self, page: Page, level: u8, cause: Cause) -> Result<(Header, Codec)> {
+        let mut reads_left = READS_MOST;
+        loop {
+            reads_left -= 1;
+            match self.read_checked(page, Some(level), cause) {
+                Err(crate::Error::Store(error)) if error.is_damage() && reads_left > 0 => {}
+                other => return other,
+            }
+        }
     }
 
     /// Reads the node of `level` in `page`, or the lowest that is there, and checks it.
@@ -170,11 +182,20 @@ impl<'d> Ground<'d> {
         })?)
     }
 
-    /// Reads the header of `page`.
+    /// Reads the header of `page`; again where it looks damaged.
     pub(super) fn read_header(&mut self, page: Page, cause: Cause) -> Result<Header> {
         let mut bytes = [0; HEADER_BYTES];
-        self.log.read(page, 0, &mut bytes, cause)?;
-        Ok(Header::decode(&self.pages, page, &bytes).map_err(|damage| damaged(page, damage))?)
+        let mut reads_left = READS_MOST;
+        loop {
+            reads_left -= 1;
+            let read = self.log.read(page, 0, &mut bytes, cause).and_then(|_| {
+                Header::decode(&self.pages, page, &bytes).map_err(|damage| damaged(page, damage))
+            });
+            match read {
+                Err(error) if error.is_damage() && reads_left > 0 => {}
+                other => return Ok(other?),
+            }
+        }
     }
 
     /// Hands the lowest node of `page` to `visit`; `None` if there is none that is whole, which is
