@@ -60,9 +60,10 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
         // Trees on raw flash delete without balancing: what makes room there is an empty leaf. A list
         // never takes again: what is deleted stays in it, and deletes are appended, too.
         let half = model.entries.len() / 2;
-        let every = if case.entry.name == "list" { 50 } else { 2 };
+        let is_list = case.entry.name == "list";
+        let every = if is_list { 50 } else { 2 };
         let keys: Vec<_> = match case.stand {
-            Stand::Nand if every == 2 => model.entries.keys().take(half).cloned().collect(),
+            Stand::Nand if !is_list => model.entries.keys().take(half).cloned().collect(),
             _ => model.entries.keys().step_by(every).cloned().collect(),
         };
         for key in &keys {
@@ -70,8 +71,14 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
             model.entries.remove(key);
         }
         let again = fill(&mut *index, &mut model, filled);
-        let expected = if is_list { 0 } else { keys.len() / 2 };
-        assert!(again as usize >= expected, "{}: only {again} more", case.name());
+        // Keys so evenly scattered split all leaves at about the same time: those that were not
+        // deleted from take the room of two, too.
+        let expected = match case.stand {
+            _ if is_list => 0,
+            Stand::Nand => keys.len() / 8,
+            _ => keys.len() / 2,
+        };
+        assert!(again as usize >= expected, "{}: only {again} more after {filled} and {} deleted", case.name(), keys.len());
         model.compare_all(&mut *index);
         assert_eq!(findings(&mut *index), Vec::<String>::new());
         index.close().expect("it closes");

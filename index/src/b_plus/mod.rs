@@ -85,8 +85,8 @@ const PARAMETERS: &[Parameter] = &[
         kind: Kind::Percent(FILL_LEAST),
         default: "70",
     },
-    make::FREE,
-    make::BUFFER,
+    make::COLLECT,
+    make::CACHE,
 ];
 
 /// How full a put found a leaf.

@@ -78,13 +78,13 @@ const DELTA: Parameter = Parameter {
     default: "0.00390625",
 };
 
-const FREE: Parameter = make::FREE;
+const COLLECT: Parameter = make::COLLECT;
 
 /// The parameters of mu-Tree.
-const MU_PARAMETERS: &[Parameter] = &[FREE, make::BUFFER];
+const MU_PARAMETERS: &[Parameter] = &[COLLECT, make::CACHE];
 
 /// The parameters of mu*-Tree.
-const MU_STAR_PARAMETERS: &[Parameter] = &[ALPHA, BETA, DELTA, FREE, make::BUFFER];
+const MU_STAR_PARAMETERS: &[Parameter] = &[ALPHA, BETA, DELTA, COLLECT, make::CACHE];
 
 fn choice(division: Division, options: &Options) -> Result<Choice> {
     let bounds = match division {

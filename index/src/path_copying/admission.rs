@@ -163,6 +163,7 @@ impl PathTree<'_> {
             // Deletes may split, too.
             outcome = Err(full(self.policy.entries_most()));
         }
+        self.live.forget();
         self.stand_on(root, standing);
         outcome
     }

@@ -40,6 +40,9 @@ pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Displa
     if pages != live {
         finding(&format_args!("the root counts {live} live pages, but {pages} are"));
     }
+    if let Some(known) = tree.live.count().filter(|known| *known != pages) {
+        finding(&format_args!("the table of live pages has {known}, but {pages} are"));
+    }
     Ok(())
 }
 

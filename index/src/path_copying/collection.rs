@@ -62,12 +62,17 @@ impl PathTree<'_> {
         free >= self.pages_to_collect() + flushed + block
     }
 
+    /// Pages of which fewer are free when collection begins.
+    fn free_wanted(&self) -> u64 {
+        (self.pages_all() as f64 * self.collect) as u64
+    }
+
     /// Collects a little if few blocks are free.
     pub(super) fn collect_lazily(&mut self, needed: u64) -> Result<()> {
         let log = &self.ground.log;
         let block = u64::from(log.geometry().pages_per_block());
         let soon = u64::from(log.free_pages()) + u64::from(log.released_blocks()) * block;
-        let threshold = self.pages_all() * u64::from(self.free_percent) / 100;
+        let threshold = self.free_wanted();
         // In a tree that fills its chip, so many blocks can't be free.
         let live = u64::from(self.standing.live_pages);
         let most = needed + self.pages_all().saturating_sub(live + needed) / 4;
@@ -90,7 +95,7 @@ impl PathTree<'_> {
         }
         let log = &self.ground.log;
         let free = u64::from(log.free_pages());
-        let threshold = self.pages_all() * u64::from(self.free_percent) / 100;
+        let threshold = self.free_wanted();
         if free >= threshold || !self.can_collect(free) {
             return Ok(false);
         }
@@ -98,8 +103,11 @@ impl PathTree<'_> {
     }
 
     /// Moves what lives in the next `pages` pages of the victim, at most to its end; false if there
-    /// is no victim.
+    /// is no victim. A victim that is damaged where something lives is passed over.
     fn collect(&mut self, pages: u32) -> Result<bool> {
+        if self.victim.is_none() {
+            self.learn_live()?;
+        }
         let Some((block, next)) = self.victim.or_else(|| {
             let block = self.ground.log.victim()?;
             Some((block, self.ground.log.pages_of(block).start))
@@ -108,7 +116,13 @@ impl PathTree<'_> {
         };
         let end = self.ground.log.pages_of(block).end;
         for page in (next..end).take(pages as usize) {
-            self.move_page(device::Page(page))?;
+            match self.move_page(device::Page(page)) {
+                Err(crate::Error::Store(error)) if error.is_damage() => {
+                    self.victim = None;
+                    return Ok(true);
+                }
+                other => other?,
+            }
             self.victim = Some((block, page + 1));
         }
         if self.victim.is_some_and(|(_, next)| next == end) {
@@ -130,33 +144,21 @@ impl PathTree<'_> {
         Ok(())
     }
 
-    /// Rewrites what lives in `page`.
+    /// Rewrites what lives in `page`. Its lowest node is read once, and the way to it.
     fn move_page(&mut self, page: device::Page) -> Result<()> {
-        let key = &mut self.moved_key;
-        let found = self.ground.read_lowest(page, Cause::Reclamation, |header, codec, node| {
-            let has_key = node::count(node) > 0;
-            if has_key {
-                codec.key(node, 0).copy_to(key);
-            }
-            (header.lowest, has_key)
-        })?;
-        let Some((base, has_key)) = found else {
+        let is_live = self.live.is_live(page);
+        if is_live == Some(false) {
+            return Ok(());
+        }
+        let Some(base) = self.copy_lowest(page, is_live == Some(true))? else {
             return Ok(());
         };
-        if base >= self.height() || !has_key && page != self.root {
-            return Ok(());
-        }
         let key = core::mem::take(&mut self.moved_key);
-        let moved = self.move_found(page, base, &key);
+        let is_found = self.is_on_way(page, base, &key);
         self.moved_key = key;
-        moved
-    }
-
-    fn move_found(&mut self, page: device::Page, base: u8, key: &[u8]) -> Result<()> {
-        if self.find_page(key, base, Cause::Reclamation)? != page {
+        if !is_found? {
             return Ok(());
         }
-        self.descend(key, base, Cause::Reclamation)?;
         self.rewrite(&Order {
             base,
             edit: Edit::Keep,
@@ -164,6 +166,39 @@ impl PathTree<'_> {
             closes: true,
             cause: Cause::Reclamation,
         })
+    }
+
+    /// Copies the lowest node of `page` to the way and its first key aside, if the tree can have
+    /// such a node; returns its level. What is damaged does not live, unless it is known to.
+    fn copy_lowest(&mut self, page: device::Page, is_live: bool) -> Result<Option<u8>> {
+        let (way, key) = (&mut self.way, &mut self.moved_key);
+        let copied =
+            self.ground.visit_lowest(page, is_live, Cause::Reclamation, |brief, codec, node| {
+                let has_key = node::count(node) > 0;
+                if has_key {
+                    codec.key(node, 0).copy_to(key);
+                }
+                let is_copied = way.copy((page, brief.lowest), (brief, 0), codec, node);
+                (brief.lowest, has_key, is_copied)
+            })?;
+        let Some((base, has_key, is_copied)) = copied else {
+            return Ok(None);
+        };
+        let is_possible = base < self.height() && is_copied && (has_key || page == self.root);
+        Ok(is_possible.then_some(base))
+    }
+
+    /// Copies the nodes above that of level `base`, to which `key` leads; true if it is in `page`.
+    fn is_on_way(&mut self, page: device::Page, base: u8, key: &[u8]) -> Result<bool> {
+        if base + 1 == self.height() {
+            return Ok(page == self.root);
+        }
+        let start = self.way.spot(base).end();
+        self.descend_behind(start, (key, base + 1), Cause::Reclamation)?;
+        let parent = self.way.spot(base + 1);
+        let codec = self.ground.pages.codec(&parent.brief.layout, base + 1);
+        let codec = codec.ok_or(super::damage(parent.page, "a node that is none"))?;
+        Ok(super::ground::child(&codec, self.way.node(base + 1), parent.place) == page)
     }
 
     /// Makes a checkpoint of the tree as it stands, with all that is buffered.

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node;
+use store::node::{self, Codec};
 
 use super::PathTree;
 use super::ground::{Brief, child};
@@ -21,6 +21,13 @@ pub(super) struct Spot {
     end: usize,
     /// The child that the way goes on with; in the lowest node, where the key is or belongs.
     pub(super) place: usize,
+}
+
+impl Spot {
+    /// Where the copy of the node ends.
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
 }
 
 /// The nodes on the way, copied.
@@ -40,6 +47,25 @@ impl Way {
     /// Room for so many bytes, where nodes of the way were.
     pub(super) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
         self.bytes.get_mut(..bytes)
+    }
+
+    /// Copies a node, behind what stands up to `start`; false if there is no room for it.
+    pub(super) fn copy(
+        &mut self,
+        (page, level): (Page, u8),
+        (brief, start): (&Brief, usize),
+        codec: &Codec,
+        node: &[u8],
+    ) -> bool {
+        let end = start + codec.node_bytes();
+        let Some(bytes) = self.bytes.get_mut(start..end) else {
+            return false;
+        };
+        let kept = node.len().min(bytes.len());
+        bytes[..kept].copy_from_slice(&node[..kept]);
+        bytes[kept..].fill(0xFF);
+        self.spots[usize::from(level)] = Spot { page, brief: *brief, start, end, place: 0 };
+        true
     }
 
     pub(super) fn spot(&self, level: u8) -> &Spot {
@@ -85,32 +111,36 @@ impl PathTree<'_> {
     /// Goes down to the node of level `base` where `key` is or belongs, copying all nodes on the
     /// way; true if the key stands there.
     pub(super) fn descend(&mut self, key: &[u8], base: u8, cause: Cause) -> Result<bool> {
-        let (mut page, mut start) = (self.root, 0);
+        self.descend_behind(0, (key, base), cause)
+    }
+
+    /// The same, with the copies behind what stands up to `start`.
+    pub(super) fn descend_behind(
+        &mut self,
+        mut start: usize,
+        (key, base): (&[u8], u8),
+        cause: Cause,
+    ) -> Result<bool> {
+        let mut page = self.root;
         for level in (base..self.standing.layout.height).rev() {
-            let bytes = &mut self.way.bytes[start..];
-            let (spot, next, is_found) =
-                self.ground.visit((page, level), cause, |brief, codec, node| {
+            let way = &mut self.way;
+            let (next, is_found) = self
+                .ground
+                .visit((page, level), cause, |brief, codec, node| {
                     let found = codec.search(node, key);
                     let place = match found {
                         Err(place) if level > 0 => place.saturating_sub(1),
                         Ok(place) | Err(place) => place,
                     };
-                    let whole = codec.node_bytes();
-                    let kept = node.len().min(whole).min(bytes.len());
-                    bytes[..kept].copy_from_slice(&node[..kept]);
-                    if let Some(rest) = bytes.get_mut(kept..whole) {
-                        rest.fill(0xFF);
+                    if !way.copy((page, level), (brief, start), codec, node) {
+                        return None;
                     }
+                    way.spot_mut(level).place = place;
                     let next = (level > 0).then(|| child(codec, node, place));
-                    let spot = Spot { page, brief: *brief, start, end: start + whole, place };
-                    (spot, next, found.is_ok())
-                })?;
-            if spot.end > self.way.bytes.len() {
-                let what = "the nodes on its way are larger than they can be";
-                return Err(super::damage(page, what));
-            }
-            start = spot.end;
-            self.way.spots[usize::from(level)] = spot;
+                    Some((next, found.is_ok()))
+                })?
+                .ok_or(super::damage(page, "the nodes on its way are larger than they can be"))?;
+            start = self.way.spot(level).end;
             if level == base {
                 return Ok(is_found);
             }
@@ -121,18 +151,11 @@ impl PathTree<'_> {
 
     /// Copies the leaf in `page` to where the way keeps its nodes; returns how many entries it has.
     pub(super) fn copy_leaf(&mut self, page: Page, cause: Cause) -> Result<usize> {
-        let bytes = &mut self.way.bytes[..];
-        let spot = self.ground.visit((page, 0), cause, |brief, codec, node| {
-            let end = codec.node_bytes();
-            let kept = node.len().min(end).min(bytes.len());
-            bytes[..kept].copy_from_slice(&node[..kept]);
-            (Spot { page, brief: *brief, start: 0, end, place: 0 }, node::count(node))
+        let way = &mut self.way;
+        let count = self.ground.visit((page, 0), cause, |brief, codec, node| {
+            way.copy((page, 0), (brief, 0), codec, node).then(|| node::count(node))
         })?;
-        if spot.0.end > self.way.bytes.len() {
-            return Err(super::damage(page, "its leaf is larger than it can be"));
-        }
-        self.way.spots[0] = spot.0;
-        Ok(spot.1)
+        Ok(count.ok_or(super::damage(page, "its leaf is larger than it can be"))?)
     }
 
     /// The page of the node of level `base` where `key` is or belongs.

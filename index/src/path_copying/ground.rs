@@ -105,30 +105,47 @@ impl<'d> Ground<'d> {
             let codec = self.pages.codec(&brief.layout, level).ok_or(no_node(page))?;
             return Ok(visit(&brief, &codec, node));
         }
-        let (header, codec) = self.read_node(page, level, cause)?;
+        let (header, codec) = self.read_again(page, level, cause)?;
         let brief = Brief::of(&header);
         let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
         remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
         Ok(visit(&brief, &codec, node))
     }
 
-    /// Reads the node of `level` in `page`, and checks it.
-    fn read_node(&mut self, page: Page, level: u8, cause: Cause) -> Result<(Header, Codec)> {
-        let usual = self.pages.bytes_of(&self.usual, level).map(|range| range.end);
+    /// Reads the node of `level` in `page`; again where it looks damaged.
+    fn read_again(&mut self, page: Page, level: u8, cause: Cause) -> Result<(Header, Codec)> {
+        let mut reads_left = READS_MOST;
+        loop {
+            reads_left -= 1;
+            match self.read_checked(page, Some(level), cause) {
+                Err(crate::Error::Store(error)) if error.is_damage() && reads_left > 0 => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Reads the node of `level` in `page`, or the lowest that is there, and checks it.
+    fn read_checked(
+        &mut self,
+        page: Page,
+        level: Option<u8>,
+        cause: Cause,
+    ) -> Result<(Header, Codec)> {
+        let usual = self.pages.bytes_of(&self.usual, level.unwrap_or(0)).map(|range| range.end);
         let end = usual.unwrap_or(self.pages.page_bytes() as usize);
         self.read_part(page, 0..end, cause)?;
         let start = self.log.content_start();
         let header = Header::decode(&self.pages, page, &self.page[start..])
             .map_err(|damage| damaged(page, damage))?;
+        let level = level.unwrap_or(header.lowest);
         let range = self.pages.bytes_of(&header.layout, level).filter(|_| header.holds(level));
         let range = range.ok_or(no_node(page))?;
         if range.end > end {
             self.read_part(page, end..range.end, cause)?;
         }
         let node = &self.page[start + range.start..start + range.end];
-        check_node(&self.pages, page, &header, (level, node))
+        let codec = check_node(&self.pages, page, &header, (level, node))
             .map_err(|damage| damaged(page, damage))?;
-        let codec = self.pages.codec(&header.layout, level).ok_or(no_node(page))?;
         Ok((header, codec))
     }
 
@@ -165,45 +182,59 @@ impl<'d> Ground<'d> {
         })?)
     }
 
-    /// Reads the header of `page`.
+    /// Reads the header of `page`; again where it looks damaged.
     pub(super) fn read_header(&mut self, page: Page, cause: Cause) -> Result<Header> {
         let mut bytes = [0; HEADER_BYTES];
-        self.log.read(page, 0, &mut bytes, cause)?;
-        Ok(Header::decode(&self.pages, page, &bytes).map_err(|damage| damaged(page, damage))?)
+        let mut reads_left = READS_MOST;
+        loop {
+            reads_left -= 1;
+            let read = self.log.read(page, 0, &mut bytes, cause).and_then(|_| {
+                Header::decode(&self.pages, page, &bytes).map_err(|damage| damaged(page, damage))
+            });
+            match read {
+                Err(error) if error.is_damage() && reads_left > 0 => {}
+                other => return Ok(other?),
+            }
+        }
     }
 
-    /// Reads the whole of `page` and checks every node in it; `None` if it is no page of this tree
-    /// that is whole. Hands its lowest node to `visit`.
-    pub(super) fn read_lowest<R>(
+    /// Hands the lowest node of `page` to `visit`; `None` if there is none that is whole, which is
+    /// damage if it is known to live.
+    pub(super) fn visit_lowest<R>(
         &mut self,
         page: Page,
+        is_live: bool,
         cause: Cause,
-        visit: impl FnOnce(&Header, &Codec, &[u8]) -> R,
+        visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        let Some(header) = self.read_whole(page, cause)? else {
-            return Ok(None);
-        };
-        let Some(codec) = self.pages.codec(&header.layout, header.lowest) else {
-            return Ok(None);
-        };
-        let node = node_in(&self.pages, &self.log, &self.page, &header.layout, header.lowest);
-        Ok(Some(visit(&header, &codec, node)))
-    }
-
-    fn read_whole(&mut self, page: Page, cause: Cause) -> Result<Option<Header>> {
-        for _ in 0..READS_MOST {
-            match self.read_part(page, 0..self.pages.page_bytes() as usize, cause) {
-                Err(crate::Error::Store(error)) if error.is_damage() => continue,
-                other => other?,
-            }
-            let content = &self.page[self.log.content_start()..];
-            match check_page(&self.pages, page, content) {
-                Ok(header) => return Ok(Some(header)),
-                Err(Damage::Erased) => return Ok(None),
-                Err(Damage::Checksum { .. } | Damage::Nonsense(_)) => {}
+        if self.cache.search(&cache_key(page, 0)).is_ok() {
+            return self.visit((page, 0), cause, visit).map(Some);
+        }
+        for left in (0..READS_MOST).rev() {
+            match self.read_checked(page, None, cause) {
+                Ok((header, codec)) => {
+                    let layout = &header.layout;
+                    let node = node_in(&self.pages, &self.log, &self.page, layout, header.lowest);
+                    return Ok(Some(visit(&Brief::of(&header), &codec, node)));
+                }
+                Err(crate::Error::Store(error)) if error.is_damage() => {
+                    if !is_live && self.is_erased() {
+                        return Ok(None);
+                    }
+                    if is_live && left == 0 {
+                        return Err(error.into());
+                    }
+                }
+                Err(other) => return Err(other),
             }
         }
         Ok(None)
+    }
+
+    /// True if the page that was read last was not programmed.
+    fn is_erased(&self) -> bool {
+        let header = self.page.get(self.log.content_start()..).unwrap_or_default();
+        header.iter().take(HEADER_BYTES).all(|byte| *byte == 0xFF)
     }
 
     /// The content of the page that is made.
@@ -218,7 +249,9 @@ impl<'d> Ground<'d> {
         self.forget_page(page);
         self.log.program(page, &mut self.page, kind, cause)?;
         let brief = Brief::of(header);
-        for level in header.lowest..=header.highest {
+        // A leaf that is moved was not asked for.
+        let least = u8::from(cause == Cause::Reclamation);
+        for level in header.lowest.max(least)..=header.highest {
             if let Some(codec) = self.pages.codec(&header.layout, level) {
                 let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
                 remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);

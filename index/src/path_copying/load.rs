@@ -23,6 +23,8 @@ struct Leaf {
     codec: Codec,
     /// Leaves before it.
     before: u64,
+    /// True from when it is written: what stands where it was made may be something else then.
+    is_ended: bool,
 }
 
 impl PathTree<'_> {
@@ -59,8 +61,10 @@ impl PathTree<'_> {
             }
             loaded += 1;
         };
-        // What came before an error stays.
-        self.end_leaf(&leaf, true)?;
+        if !leaf.is_ended {
+            // What came before an error stays.
+            self.end_leaf(&leaf, true)?;
+        }
         outcome.map(|()| loaded)
     }
 
@@ -81,6 +85,7 @@ impl PathTree<'_> {
             leaf.codec.is_filled(node, fill) && node::count(node) > 1
         };
         if is_filled || !self.append(leaf, key, value) {
+            leaf.is_ended = true;
             self.end_leaf(leaf, false)?;
             *leaf = self.begin_leaf(leaf.before + 1)?;
             if !self.append(leaf, key, value) {
@@ -114,7 +119,7 @@ impl PathTree<'_> {
         };
         let codec = self.ground.pages.codec(&layout, 0);
         let codec = codec.ok_or(super::damage(self.root, "a leaf that is none"))?;
-        let leaf = Leaf { layout, codec, before };
+        let leaf = Leaf { layout, codec, before, is_ended: false };
         self.ground.content().fill(0xFF);
         let node = self.leaf_node(&leaf);
         codec.initialise(node, 0);
@@ -187,6 +192,7 @@ impl PathTree<'_> {
             return self.write_first_root(page, leaf.layout, first);
         }
         self.standing.live_pages = live_pages;
+        self.live.add(page);
         self.descend(first, 1, Cause::Load)?;
         self.way.spot_mut(1).place += 1;
         let child = page.0.to_le_bytes();
@@ -225,6 +231,7 @@ impl PathTree<'_> {
             next: State { layout, splits: Splits::default() },
         };
         let (page, header) = self.write_made(header)?;
+        self.live.forget();
         self.stand_on(page, header);
         Ok(())
     }
@@ -266,6 +273,7 @@ impl PathTree<'_> {
             next: self.policy.first(),
         };
         let (page, header) = self.write_made(header)?;
+        self.live.forget();
         self.stand_on(page, header);
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::admission::Known;
 use super::descent::Way;
 use super::ground::Ground;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
+use super::live::LivePages;
 use super::page::Header;
 use super::plan::worst::way_bytes;
 use super::plan::{Level, Plan, Scratch};
@@ -29,39 +30,39 @@ pub(crate) struct Choice {
     pub(crate) division: Division,
     /// Alpha, beta and delta; where a page is not divided by them, they mean nothing.
     pub(crate) bounds: Bounds,
-    /// Percent of the blocks below which free ones are made.
-    pub(crate) free_percent: u64,
-    /// Share of the memory left over that is the operation buffer.
-    pub(crate) buffer_share: f64,
+    /// Share of the blocks below which free ones are made.
+    pub(crate) collect: f64,
+    /// Share of the memory left over that caches nodes; the rest is the operation buffer.
+    pub(crate) cache: f64,
 }
 
 /// The parameter of every tree that copies its paths: when collection begins.
-pub(crate) const FREE: Parameter = Parameter {
-    name: "free",
-    about: "percent of the blocks below which free ones are made by collection",
-    kind: Kind::Percent(1),
-    default: "10",
+pub(crate) const COLLECT: Parameter = Parameter {
+    name: "collect",
+    about: "share of the blocks below which free ones are made by collection",
+    kind: Kind::Ratio(0.01, 0.5),
+    default: "0.1",
 };
 
-/// The parameter of every tree that copies its paths: what the operation buffer gets.
-pub(crate) const BUFFER: Parameter = Parameter {
-    name: "buffer",
-    about: "share of the memory left over that is the operation buffer; the rest caches nodes",
+/// The parameter of every tree that copies its paths: what the node cache gets.
+pub(crate) const CACHE: Parameter = Parameter {
+    name: "cache",
+    about: "share of the memory left over that caches nodes; the rest is the operation buffer",
     kind: Kind::Ratio(0.0, 1.0),
     default: "0.5",
 };
 
 impl Choice {
-    /// What `options` choose, of which `free` and `buffer` are parameters.
+    /// What `options` choose, of which `collect` and `cache` are parameters.
     pub(crate) fn new(
         name: &'static str,
         division: Division,
         bounds: Bounds,
         options: &Options,
     ) -> Self {
-        let free_percent = options.settings.number(FREE.name).unwrap_or(10);
-        let buffer_share = options.settings.ratio(BUFFER.name).unwrap_or(0.5);
-        Choice { name, division, bounds, free_percent, buffer_share }
+        let collect = options.settings.ratio(COLLECT.name).unwrap_or(0.1);
+        let cache = options.settings.ratio(CACHE.name).unwrap_or(0.5);
+        Choice { name, division, bounds, collect, cache }
     }
 }
 
@@ -117,7 +118,14 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
 pub(crate) fn least_memory(choice: &Choice, chip: Geometry, options: &Options) -> Result<u64> {
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     let log = PageLog::least_memory(chip, &log_options(options));
-    Ok(working_bytes(&policy, chip.page_bytes()) + log)
+    Ok(least_bytes(&policy, chip, log))
+}
+
+/// The least memory over a page log that takes `log` bytes of it. A table of live pages is part
+/// of it where that is small.
+fn least_bytes(policy: &Policy, chip: Geometry, log: u64) -> u64 {
+    let working = working_bytes(policy, chip.page_bytes()) + log;
+    working + LivePages::bytes_of(chip.pages(), (working, working / 8))
 }
 
 fn log_options(options: &Options) -> PageLogOptions {
@@ -164,7 +172,7 @@ pub(crate) fn open<'d>(
 }
 
 fn check_memory(policy: &Policy, options: &Options, log: u64, chip: Geometry) -> Result<()> {
-    let (have, need) = (options.memory_bytes, working_bytes(policy, chip.page_bytes()) + log);
+    let (have, need) = (options.memory_bytes, least_bytes(policy, chip, log));
     if have < need {
         return Err(store::Error::LittleMemory { have, need }.into());
     }
@@ -182,10 +190,12 @@ fn over<'d>(
     let limits = policy.limits();
     let taken = working_bytes(&policy, log.geometry().page_bytes()) + log.buffer_bytes();
     let left = options.memory_bytes.saturating_sub(taken);
+    let live = LivePages::bytes_of(log.geometry().pages(), (taken, left));
+    let left = left - live;
     let buffer = match durably {
         // What is acknowledged is on flash: a buffer would hold nothing that the cache does not.
         Durably::ByItself => 0,
-        Durably::Not | Durably::ByCheckpoints => (left as f64 * choice.buffer_share) as u64,
+        Durably::Not | Durably::ByCheckpoints => (left as f64 * (1.0 - choice.cache)) as u64,
     };
     let buffer = if buffer < BUFFER_BYTES_LEAST { 0 } else { buffer };
     let width = |width| match width {
@@ -210,7 +220,8 @@ fn over<'d>(
         moved_key: Vec::with_capacity(limits.key),
         batch_left: 0,
         victim: None,
-        free_percent: choice.free_percent.min(100) as u32,
+        collect: choice.collect,
+        live: LivePages::new(live),
         limits,
         worst: Known::default(),
         ground: Ground::new(log, pages, bounded(left - buffer)),
@@ -246,6 +257,7 @@ impl PathTree<'_> {
         self.ground.content().fill(0xFF);
         codec.initialise(&mut self.ground.content()[range], 0);
         let (page, header) = self.write_made(header)?;
+        self.live.forget();
         self.stand_on(page, header);
         Ok(())
     }

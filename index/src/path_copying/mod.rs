@@ -27,6 +27,7 @@ mod collection;
 mod descent;
 mod ground;
 pub(crate) mod layout;
+mod live;
 mod load;
 pub(crate) mod make;
 mod page;
@@ -50,6 +51,7 @@ use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
 use crate::{Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
 use descent::Way;
 use ground::Ground;
+use live::LivePages;
 use page::Header;
 use plan::{Plan, Scratch};
 use policy::Policy;
@@ -101,8 +103,9 @@ pub(crate) struct PathTree<'d> {
     batch_left: usize,
     /// The block that is collected, and its next page.
     victim: Option<(Block, u32)>,
-    /// Percent of the blocks below which free ones are made by collection.
-    free_percent: u32,
+    /// Share of the blocks below which free ones are made by collection.
+    collect: f64,
+    live: LivePages,
     limits: layout::EntryLimits,
     worst: admission::Known,
 }
@@ -231,7 +234,7 @@ impl Lookup for PathTree<'_> {
         let memory = Memory {
             cache: self.ground.cache_bytes(),
             buffers: self.working_bytes() + self.buffer.memory_bytes() as u64,
-            tables: self.ground.log.table_bytes(),
+            tables: self.ground.log.table_bytes() + self.live.memory_bytes(),
             ftl: 0,
         };
         Statistics {

@@ -27,6 +27,7 @@
 //! [`Header::decode`] takes any bytes.
 
 use device::Page;
+use store::node::Codec;
 
 use super::layout::{Division, HEIGHT_MOST, Layout, Pages, Share};
 use super::policy::{Splits, State};
@@ -170,7 +171,8 @@ impl Header {
         if self.layout.division != pages.division {
             return Err("it is divided by the rule of another tree");
         }
-        for layout in [self.layout, self.next.layout] {
+        let next = Some(self.next.layout).filter(|next| *next != self.layout);
+        for layout in next.into_iter().chain([self.layout]) {
             if !(1..=HEIGHT_MOST).contains(&layout.height) || !pages.is_feasible(&layout) {
                 return Err("no page is divided so");
             }
@@ -218,7 +220,7 @@ pub(super) fn seal_node(address: Page, sequence: u64, node: &mut [u8]) {
 }
 
 /// Refuses `node`, read from the page at `address`, if it is not the node of `level` that `header`
-/// was written with.
+/// was written with; returns the node's codec.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -227,7 +229,7 @@ pub(super) fn check_node(
     address: Page,
     header: &Header,
     (level, node): (u8, &[u8]),
-) -> core::result::Result<(), Damage> {
+) -> core::result::Result<Codec, Damage> {
     let codec = pages.codec(&header.layout, level).filter(|_| header.holds(level));
     let codec = codec.ok_or(Damage::Nonsense("it has no node of this level"))?;
     let Some(head) = node.first_chunk::<CHECKSUM_BYTES>() else {
@@ -245,7 +247,7 @@ pub(super) fn check_node(
     if level > 0 && store::node::count(node) == 0 {
         return Err(Damage::Nonsense("its node has no children"));
     }
-    Ok(())
+    Ok(codec)
 }
 
 /// Reads the header of a whole page and checks every node in it: what recovery asks of the page

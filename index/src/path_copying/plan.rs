@@ -33,6 +33,7 @@
 //!   it is written again.
 
 mod keys;
+mod run;
 pub(super) mod worst;
 
 use alloc::vec;
@@ -43,6 +44,7 @@ use store::node::{self, Codec, Stored};
 
 use super::layout::{Division, Layout, Pages};
 use super::policy::{Policy, Splits};
+pub(super) use run::{Run, Source};
 
 /// A node on the way, as it stands on flash.
 #[derive(Clone, Copy, Debug)]
@@ -100,41 +102,6 @@ impl<'r> Rewrite<'r> {
     /// Pages that hold nothing live when this is written.
     pub(super) fn pages_given_up(&self) -> u32 {
         self.steps.iter().filter(|step| step.is_lowest_of_page).count() as u32
-    }
-}
-
-/// The entries that a node is to have: those of the old node, of which `removed` from `from` on are
-/// replaced by `added` new ones.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Run {
-    old: usize,
-    from: usize,
-    removed: usize,
-    added: usize,
-}
-
-/// Where an entry of a run comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// The old node, at this place.
-    Old(usize),
-    /// The new ones, in their order.
-    New(usize),
-}
-
-impl Run {
-    pub(super) fn len(&self) -> usize {
-        self.old + self.added - self.removed
-    }
-
-    pub(super) fn source(&self, place: usize) -> Source {
-        if place < self.from {
-            Source::Old(place)
-        } else if place < self.from + self.added {
-            Source::New(place - self.from)
-        } else {
-            Source::Old(place + self.removed - self.added)
-        }
     }
 }
 

@@ -264,13 +264,16 @@ impl Policy {
     }
 
     /// The next layout to try for a change of a tree of `height` levels that `layout` has no room
-    /// for, because its root would be split: a higher one, and, if even that has no room, the
-    /// smallest leaf at that height; `None` if none is left.
+    /// for, because its root would be split: a smaller leaf, by steps, for the height is to grow as
+    /// late as possible; then a higher tree, and, if even that has no room, the smallest leaf at that
+    /// height; `None` if none is left.
     pub(crate) fn after_overflow(&self, layout: Layout, height: u8) -> Option<Layout> {
-        if layout.height > height && layout.leaf > self.least {
-            return Some(Layout { leaf: self.least, ..layout });
+        if layout.leaf <= self.least {
+            return self.raised(layout);
         }
-        self.raised(layout)
+        let smaller = layout.leaf.minus(self.step).filter(|leaf| *leaf >= self.least);
+        let leaf = smaller.filter(|_| layout.height <= height).unwrap_or(self.least);
+        Some(Layout { leaf, ..layout })
     }
 }
 

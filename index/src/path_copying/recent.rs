@@ -119,10 +119,17 @@ impl Recent {
     /// Where `key` stands in the order of keys, or belongs.
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let wanted = prefix(key);
-        self.order.binary_search_by(|slot| {
-            let of_slot = self.slots[usize::from(*slot)].prefix;
-            of_slot.cmp(&wanted).then_with(|| self.entry(*slot).0.cmp(key))
-        })
+        let of_slot = |slot: u16| self.slots[usize::from(slot)].prefix;
+        let first = self.order.partition_point(|slot| of_slot(*slot) < wanted);
+        let rest = &self.order[first..];
+        if rest.first().is_none_or(|slot| of_slot(*slot) != wanted) {
+            return Err(first);
+        }
+        let alike = rest.partition_point(|slot| of_slot(*slot) == wanted);
+        match rest[..alike].binary_search_by(|slot| self.entry(*slot).0.cmp(key)) {
+            Ok(place) => Ok(first + place),
+            Err(place) => Err(first + place),
+        }
     }
 
     /// The entry at `place` in the order of keys.
@@ -148,8 +155,8 @@ impl Recent {
     #[must_use]
     pub(super) fn insert(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
         match value {
-            Some(value) => self.insert_parts(key, Some(&[value])),
-            None => self.insert_parts(key, None),
+            Some(value) => self.insert_at(self.search(key), key, Some(&[value])),
+            None => self.insert_at(self.search(key), key, None),
         }
     }
 
@@ -158,19 +165,30 @@ impl Recent {
     /// together costs little.
     pub(super) fn insert_recent(&mut self, key: &[u8], parts: &[&[u8]]) {
         let bytes = HEAD_BYTES + key.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        let found = self.search(key);
+        if let Ok(place) = found {
+            self.drop_at(place);
+        }
         if bytes > self.arena.len() {
-            self.remove(key);
             return;
         }
-        self.remove(key);
-        while !self.insert_parts(key, Some(parts)) {
-            if !self.remove_oldest() {
+        let mut place = found.unwrap_or_else(|place| place);
+        while !self.insert_at(Err(place), key, Some(parts)) {
+            let Some(removed) = self.oldest_place() else {
                 return;
-            }
+            };
+            self.drop_at(removed);
+            place -= usize::from(removed < place);
         }
     }
 
-    fn insert_parts(&mut self, key: &[u8], value: Option<&[&[u8]]>) -> bool {
+    /// Inserts where a search for `key` found it, or its place.
+    fn insert_at(
+        &mut self,
+        found: Result<usize, usize>,
+        key: &[u8],
+        value: Option<&[&[u8]]>,
+    ) -> bool {
         let parts = value.unwrap_or_default();
         let value_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
         if key.len() >= usize::from(NONE) || value_bytes >= usize::from(NO_VALUE) {
@@ -180,7 +198,6 @@ impl Recent {
         if bytes > usize::from(u16::MAX) {
             return false;
         }
-        let found = self.search(key);
         let given_up = found.map_or(0, |place| self.slots[usize::from(self.order[place])].bytes());
         let live = self.end - self.dead - given_up;
         let needs_slot = found.is_err();
@@ -228,13 +245,15 @@ impl Recent {
 
     /// Takes the entry away that was used longest ago; false if there is none.
     pub(super) fn remove_oldest(&mut self) -> bool {
-        let Some((key, _)) = self.oldest() else {
-            return false;
-        };
-        if let Ok(place) = self.search(key) {
+        let place = self.oldest_place();
+        if let Some(place) = place {
             self.drop_at(place);
         }
-        true
+        place.is_some()
+    }
+
+    fn oldest_place(&self) -> Option<usize> {
+        self.oldest().and_then(|(key, _)| self.search(key).ok())
     }
 
     fn entry(&self, slot: u16) -> Entry<'_> {

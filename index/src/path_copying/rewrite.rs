@@ -110,8 +110,13 @@ impl PathTree<'_> {
             last = Some((*address, header));
         }
         for level in order.base..height {
-            self.ground.forget_node(self.way.spot(level).page, level);
+            let spot = self.way.spot(level);
+            self.ground.forget_node(spot.page, level);
+            if spot.brief.lowest == level {
+                self.live.remove(spot.page);
+            }
         }
+        self.addresses.iter().for_each(|page| self.live.add(*page));
         if let Some((page, header)) = last.filter(|(_, header)| header.has_root) {
             self.stand_on(page, header);
         }

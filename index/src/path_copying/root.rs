@@ -9,7 +9,6 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node;
 
 use super::layout::Share;
 use super::policy::Bounds;
@@ -59,6 +58,7 @@ impl PathTree<'_> {
 
     fn restore_page(&mut self, page: Page) -> Result<()> {
         self.ground.forget_all();
+        self.live.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
         self.batch_left = 0;
@@ -95,37 +95,10 @@ impl PathTree<'_> {
             let record = self.ground.log.kept_root(&name)?;
             let root = Root::decode(&record, self.name)?;
             let header = self.ground.read_header(root.page, Cause::Recovery)?;
-            self.pin_tree(root.page, header.layout.height)?;
-        }
-        Ok(())
-    }
-
-    fn pin_tree(&mut self, root: Page, height: u8) -> Result<()> {
-        let mut way = [(root, 0usize); super::layout::HEIGHT_MOST as usize];
-        let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < way.len()) else {
-            return Err(damage(root, "it has no root of this tree"));
-        };
-        self.ground.log.pin(root);
-        let mut level = top;
-        while level > 0 {
-            let (page, place) = way[usize::from(level)];
-            let next = self.ground.visit((page, level), Cause::Recovery, |_, codec, node| {
-                (place < node::count(node)).then(|| super::ground::child(codec, node, place))
+            let height = header.layout.height;
+            self.walk_pages(root.page, height, Cause::Recovery, |tree, page| {
+                tree.ground.log.pin(page);
             })?;
-            let Some(child) = next else {
-                level += 1;
-                if level > top {
-                    break;
-                }
-                continue;
-            };
-            way[usize::from(level)].1 += 1;
-            self.ground.log.geometry().check_page(child)?;
-            self.ground.log.pin(child);
-            if level > 1 {
-                level -= 1;
-                way[usize::from(level)] = (child, 0);
-            }
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub mod equations;
 use device::Geometry;
 use store::Width;
 
-use super::{FREE, policy, working_bytes};
+use super::{COLLECT, policy, working_bytes};
 use crate::path_copying::layout::{Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
 use crate::path_copying::policy::Policy;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
@@ -176,8 +176,8 @@ fn missing(stay: f64, nodes: f64) -> f64 {
 
 /// Pages that are written between two erases of a block.
 fn reclaimable_pages(options: &Options, chip: Geometry) -> f64 {
-    let free = options.settings.number(FREE.name).unwrap_or(10);
-    f64::from(chip.pages()) * (1.0 - free as f64 / 100.0)
+    let free = options.settings.ratio(COLLECT.name).unwrap_or(0.1);
+    f64::from(chip.pages()) * (1.0 - free)
 }
 
 /// The chance that a page lives when its block's turn comes, of `pages` pages of which `live` live.

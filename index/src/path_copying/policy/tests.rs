@@ -140,15 +140,19 @@ fn the_papers_alpha_holds_up_to_the_height_that_a_billion_records_need() {
 }
 
 #[test]
-fn after_an_overflow_every_height_is_tried_with_two_leaves() {
+fn after_an_overflow_smaller_leaves_are_tried_before_more_levels() {
     let policy = paper();
     let mut layout = policy.pages().layout(Share::from_ratio(0.7).unwrap(), 2);
     let mut tried = Vec::new();
     while let Some(next) = policy.after_overflow(layout, 2) {
+        assert!(next.height > layout.height || next.leaf < layout.leaf);
         layout = next;
         tried.push((layout.height, layout.leaf == Share::HALF));
     }
-    assert_eq!(tried[..4], [(3, false), (3, true), (4, false), (4, true)]);
+    let present = tried.iter().filter(|(height, _)| *height == 2).count();
+    assert_eq!(present, 52, "from 0.7 to 0.5 by steps of 1/256");
+    assert_eq!(tried[present - 1], (2, true));
+    assert_eq!(tried[present..][..4], [(3, false), (3, true), (4, false), (4, true)]);
     assert_eq!(layout.height, policy.height_most());
 }
 

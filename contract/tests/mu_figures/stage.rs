@@ -1,0 +1,168 @@
+//! The chip of the paper, a tree on it without a cache, and what its pages say of its layout.
+
+use std::sync::{Arc, Mutex};
+
+use device::{Medium, Nand, Result};
+use flashtree_contract::nand::{Hook, Hooked, Program};
+use index::parameters::Settings;
+use index::registry::{MediumShape, Options, find};
+use index::{EntryShape, Index, Update};
+use sim::SimulatedNand;
+
+/// The trees that are compared.
+pub const TREES: [&str; 3] = ["b-plus", "mu", "mu-star"];
+
+/// A tree, and how it is made.
+pub struct Stage {
+    /// Its name.
+    pub tree: &'static str,
+    /// Its parameters.
+    pub given: Vec<(&'static str, &'static str)>,
+    /// Bytes of the chip.
+    pub chip_bytes: u64,
+    /// Bytes beside what it needs at the least: they cache nodes.
+    pub cache_bytes: u64,
+}
+
+/// How the newest page with a root is divided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layout {
+    /// The leaf's share.
+    pub leaf: f64,
+    /// Levels of the tree.
+    pub height: u8,
+}
+
+impl Layout {
+    /// Levels of the tree.
+    pub fn height(it: &Layout) -> u8 {
+        it.height
+    }
+}
+
+/// Reads the header of every page with a root, as FORMAT.md says.
+#[derive(Clone, Default)]
+pub struct Witness(Arc<Mutex<Option<Layout>>>);
+
+impl Hook<SimulatedNand> for Witness {
+    fn program(&mut self, chip: &mut SimulatedNand, program: Program<'_>) -> Result<()> {
+        let header = program.data;
+        if header.len() > 36 && header[29] & 1 != 0 {
+            let leaf = u16::from_le_bytes([header[24], header[25]]);
+            let layout = Layout { leaf: f64::from(leaf) / 65_536.0, height: header[26] };
+            *self.0.lock().unwrap() = Some(layout);
+        }
+        program.on(chip)
+    }
+}
+
+impl Witness {
+    /// The newest layout.
+    pub fn layout(&self) -> Option<Layout> {
+        *self.0.lock().unwrap()
+    }
+}
+
+impl Stage {
+    /// The paper's setting: a chip of so many bytes, entries of 8 bytes, no cache.
+    pub fn paper(tree: &'static str, chip_bytes: u64) -> Self {
+        Stage { tree, given: vec![("cache", "1")], chip_bytes, cache_bytes: 0 }
+    }
+
+    /// Makes the tree.
+    pub fn make(&self) -> (Box<dyn Index>, Witness) {
+        let entry = find(self.tree).unwrap();
+        let overrides =
+            chips::Overrides { size_bytes: Some(self.chip_bytes), ..chips::Overrides::default() };
+        let chip = chips::find("samsung-k9gag08u0m").unwrap().nand(&overrides).unwrap();
+        let given = self.given.iter().copied();
+        let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+        let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+        let shape = MediumShape::Nand(chip.geometry);
+        options.memory_bytes = (entry.least_memory)(&options, shape).unwrap() + self.cache_bytes;
+        let witness = Witness::default();
+        let simulated = SimulatedNand::new(chip.geometry, chip.costs);
+        assert_eq!(simulated.geometry().page_bytes(), 4096);
+        let nand = Hooked { chip: simulated, hook: witness.clone() };
+        let index = (entry.create)(Medium::Nand(Box::new(nand)), &options).unwrap();
+        (index, witness)
+    }
+}
+
+/// Another key for every number, in no order.
+pub fn key(number: u32) -> [u8; 4] {
+    let mut bits = number.wrapping_add(0x9E37_79B9);
+    bits = (bits ^ (bits >> 16)).wrapping_mul(0x85EB_CA6B);
+    bits = (bits ^ (bits >> 13)).wrapping_mul(0xC2B2_AE35);
+    (bits ^ (bits >> 16)).to_be_bytes()
+}
+
+/// Layouts with the number of records from which on they were used.
+pub type Course = Vec<(u32, Layout)>;
+
+/// Puts so many records in; returns how the layout went, and pages and height at `points`.
+pub fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<(u64, u32)>) {
+    let (mut index, witness) = stage.make();
+    let mut course = Course::new();
+    let mut sizes = Vec::new();
+    for number in 0..records {
+        let value = number.to_le_bytes();
+        index.update(&[Update::Put { key: &key(number), value: &value }]).unwrap();
+        let now = witness.layout().unwrap();
+        if course.last().is_none_or(|(_, last)| *last != now) {
+            course.push((number + 1, now));
+        }
+        if points.contains(&(number + 1)) {
+            let statistics = index.statistics();
+            sizes.push((statistics.live_pages, statistics.height));
+        }
+    }
+    (course, sizes)
+}
+
+/// Runs `work` for every tree, on two cores.
+pub fn all<R: Send>(trees: &[&'static str], work: impl Fn(&'static str) -> R + Sync) -> Vec<R> {
+    let left = Mutex::new(trees.iter().copied().enumerate());
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let next = left.lock().unwrap().next();
+                    let Some((place, tree)) = next else { break };
+                    let outcome = work(tree);
+                    done.lock().unwrap().push((place, outcome));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// The records at which each height was reached.
+pub fn heights(course: &Course) -> Vec<(u8, u32)> {
+    let mut heights: Vec<(u8, u32)> = Vec::new();
+    for (records, layout) in course {
+        if heights.last().is_none_or(|(height, _)| layout.height > *height) {
+            heights.push((layout.height, *records));
+        }
+    }
+    heights
+}
+
+/// The heights, in words.
+pub fn show_heights(heights: &[(u8, u32)]) -> String {
+    let each = heights.iter().skip(1);
+    each.map(|(height, records)| format!("height {height} at {records}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// True if every height that `other` reached above 2, `one` reached later or never.
+pub fn is_later(one: &[(u8, u32)], other: &[(u8, u32)]) -> bool {
+    other.iter().filter(|(height, _)| *height > 2).all(|(height, records)| {
+        one.iter().find(|(it, _)| it == height).is_none_or(|(_, later)| later > records)
+    })
+}
