@@ -27,7 +27,7 @@ use super::policy::Estimate;
 pub(super) mod predict;
 
 /// Observations after which older ones count half.
-const WINDOW: u64 = 1 << 16;
+const WINDOW: u64 = 1 << 20;
 
 /// Picoseconds in a nanosecond.
 const PICO: u64 = 1000;
@@ -180,8 +180,9 @@ pub(super) struct Rates {
     rebalanced: Ratio,
     /// Nodes written, of those changed: several changes may meet in the cache.
     pub(super) written: Ratio,
-    /// Bytes of fragments, of the bytes of entries in them.
-    pub(super) packed: Ratio,
+    /// Bytes of fragments, headers included, of the bytes of entries that came: some are emptied
+    /// before they leave the pool.
+    pub(super) stored: Ratio,
 }
 
 impl Rates {
@@ -240,6 +241,16 @@ impl Estimator {
         Estimate { scan, emptying: scan + self.below(subtree, tree) }
     }
 
+    /// Both costs as the printed equations have them.
+    pub(super) fn printed(&self, subtree: &Subtree, tree: TreeShape) -> Estimate {
+        Estimator { basis: Basis::Printed, ..*self }.estimate(subtree, tree)
+    }
+
+    /// Writing entries of `bytes` bytes in a buffer: `b_w`.
+    pub(super) fn entries(&self, bytes: u32) -> u64 {
+        self.entry_writes(&Subtree { bytes, ..Subtree::default() })
+    }
+
     /// What emptying costs besides the scan.
     fn below(&self, subtree: &Subtree, tree: TreeShape) -> u64 {
         let leaf = subtree.leaves > 0;
@@ -271,7 +282,7 @@ impl Estimator {
     fn entry_writes(&self, subtree: &Subtree) -> u64 {
         let bytes = match self.basis {
             Basis::Printed => u64::from(subtree.bytes),
-            Basis::Measured => self.rates.packed.times(u64::from(subtree.bytes)),
+            Basis::Measured => self.rates.stored.times(u64::from(subtree.bytes)),
         };
         bytes * self.units.byte_write / PICO
     }

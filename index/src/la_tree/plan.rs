@@ -188,7 +188,7 @@ impl Plan {
         let room = pages.room() as usize;
         let mut sizes = BufferSizes {
             pool_bytes: 0,
-            held_most: (limit as usize / 2).max(room).max(2 * in_stream + 2),
+            whole_bytes: sorter_bytes,
             entry_most: in_stream,
             entry_least: least,
         };
