@@ -229,8 +229,8 @@ impl BufferPool {
         Ok(Taken { bytes: writer.bytes(), entries: writer.entries() })
     }
 
-    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the pool as
-    /// a stream at the start of `into`.
+    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the
+    /// pool as a stream at the start of `into`.
     ///
     /// # Errors
     /// The pool's memory is damaged.

@@ -72,7 +72,7 @@ pub(super) struct Buffers {
     pub(super) next_owner: u32,
     /// Entries in the buffers of inner subtrees, and of leaf subtrees.
     pub(super) pending: [u64; 2],
-    /// Bytes of fragments that were written, of the bytes of entries that came.
+    /// Bytes of pages of fragments that were written, of the bytes of entries that came.
     pub(super) stored: Ratio,
     pub(super) counters: BufferCounters,
 }

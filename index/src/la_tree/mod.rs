@@ -7,7 +7,8 @@
 //! One `put`, from top to bottom: it is appended to the root's buffer ([`buffers`]), which holds
 //! entries in memory until the pool is full. When a buffer is too large, or a lookup finds that it
 //! should have been emptied before, it is emptied ([`subtree`]): sorted, and handed to the buffers
-//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge ([`shrinking`]).
+//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge
+//! ([`shrinking`]).
 //! Nodes are small, never stay where they were, and are found by a table ([`nodes`]).
 //!
 //! # Words
@@ -58,7 +59,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Cause, Medium, Meter, Nand};
-use store::{Durability, PageLog, Recovery, Update};
+use store::{PageLog, Recovery, Update};
 
 use crate::registry::{Entry, Options};
 use crate::{
@@ -489,11 +490,6 @@ impl Tree for LaTree<'_> {
 }
 
 impl LaTree<'_> {
-    /// True if the log keeps what the last checkpoint needs.
-    fn is_durable(&self) -> bool {
-        self.log.durability() != Durability::None
-    }
-
     /// The choices that are stored with the tree.
     const fn choices(&self) -> Choices {
         Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }

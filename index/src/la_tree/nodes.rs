@@ -1,8 +1,8 @@
 //! Nodes: where they are found, read, changed, and written to flash.
 //!
 //! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
-//! nodes that is being filled, where it can still be found; when that page is full, it is programmed,
-//! and the node table says where its nodes stand (section 4.3).
+//! nodes that is being filled, where it can still be found; when that page is full, it is
+//! programmed, and the node table says where its nodes stand (section 4.3).
 //!
 //! Invariant: the node that is valid is in the cache, or else in the page being filled, or else
 //! where the table says.

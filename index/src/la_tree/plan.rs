@@ -1,8 +1,8 @@
 //! What a tree is made with, and how its memory is divided (section 4.2).
 //!
 //! What is fixed comes first: what sorting, reading and packing need. Of the rest the buffer pool
-//! gets 75 percent and the node cache the others. Tables come beside the budget: 4 bytes a node, and
-//! for each node with a buffer its record and its place in the pool.
+//! gets 75 percent and the node cache the others. Tables come beside the budget: 4 bytes a node,
+//! and for each node with a buffer its record and its place in the pool.
 
 use device::Geometry;
 use store::node::Codec;

@@ -110,9 +110,9 @@ impl LaTree<'_> {
             return Ok(());
         }
         let id = NodeId::of_buffer(number);
+        let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
         let level = self.find_buffer(id, cause)?;
         let before = self.buffers.subtree(number);
-        let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
         self.counters.emptying_estimated += self.estimate(number).emptying;
         let printed = self.estimator.printed(&before, self.tree_shape());
         self.counters.emptying_printed += printed.emptying;

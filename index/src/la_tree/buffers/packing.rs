@@ -52,6 +52,8 @@ impl Buffers {
                 programmed => break programmed?,
             }
         }
+        // The end of a page that nothing fits costs as much as the rest of it.
+        self.stored.add(u64::from(self.pages.room()), 0);
         for made in &self.made {
             let link = Link { page, offset: made.offset, bytes: made.bytes };
             if let Some(record) = self.records.get_mut(made.buffer as usize) {
@@ -67,7 +69,6 @@ impl Buffers {
                     record.batch = record.batch.min(held);
                 }
             }
-            self.stored.add(u64::from(made.bytes), 0);
         }
         Ok(())
     }
