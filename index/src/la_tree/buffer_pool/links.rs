@@ -52,6 +52,7 @@ impl Links {
         bytes / self.low.len().max(1)
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.low.len()
     }
