@@ -158,7 +158,13 @@ fn cells(updates: [u32; 3]) -> Outcome<u32> {
     for ((lookups, published), updates) in CELLS.into_iter().zip(updates) {
         let mut micros = [0.0; 3];
         for ((tree, published), micros) in TREES.into_iter().zip(published).zip(&mut micros) {
-            let measured = play(&Setting::usual(tree, lookups, updates))?;
+            let measured = match play(&Setting::usual(tree, lookups, updates)) {
+                Ok(measured) => measured,
+                Err(error) => {
+                    println!("{lookups:4} % {tree:8} not run: {error}");
+                    continue;
+                }
+            };
             *micros = measured.micros;
             let published = published.map_or("-".to_string(), |number| number.to_string());
             println!(
@@ -198,7 +204,10 @@ fn settings(operations: u32) -> Outcome<()> {
                                 keys,
                                 ..Setting::usual(tree, lookups, updates)
                             };
-                            print!(" {:8.1}", play(&setting)?.micros);
+                            match play(&setting) {
+                                Ok(measured) => print!(" {:8.1}", measured.micros),
+                                Err(error) => print!(" ({error})"),
+                            }
                         }
                         println!();
                     }
