@@ -186,12 +186,13 @@ fn cells(updates: [u32; 3]) -> Outcome<u32> {
 fn settings(operations: u32) -> Outcome<()> {
     const DIVISIONS: [(&str, &[(&str, &str)]); 3] =
         [("75", &[("pool", "75")]), ("50", &[("pool", "50")]), ("25", &[("pool", "25")])];
+    const WHOLE: [(&str, &[(&str, &str)]); 1] = [("-", &[])];
     println!("\n tree     pool loaded record id grows     10 %    200 %   1000 %");
     for tree in TREES {
         for fill in [67, 100] {
             for value_bytes in [4, 0] {
                 for keys in [None, Some(303_000)] {
-                    let divisions = if tree == "la-tree" { &DIVISIONS[..] } else { &[("-", &[])] };
+                    let divisions = if tree == "la-tree" { &DIVISIONS[..] } else { &WHOLE };
                     for (division, given) in divisions {
                         let grows = if keys.is_none() { "yes" } else { "no" };
                         print!(" {tree:8} {division:>4} {fill:6} {value_bytes:9} {grows:5}");
