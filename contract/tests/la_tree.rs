@@ -134,7 +134,7 @@ fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
 
 #[test]
 fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
-    assert!(play_all(70, 40_000, 4) > 0, "it never was full");
+    assert!(play_all(64, 40_000, 7) > 0, "it never was full");
 }
 
 #[test]

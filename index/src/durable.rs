@@ -213,6 +213,10 @@ impl<T: Tree> Lookup for Durable<T> {
         self.tree.statistics()
     }
 
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        self.tree.figures(tell);
+    }
+
     fn meter(&self) -> Option<&Meter> {
         self.tree.meter()
     }

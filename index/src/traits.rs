@@ -174,6 +174,11 @@ pub trait Lookup: Send {
     /// How the index stands.
     fn statistics(&self) -> Statistics;
 
+    /// Tells figures of the index's own, by name: what its paper measures beside times.
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        let _ = tell;
+    }
+
     /// The books of the device below, if it keeps any.
     fn meter(&self) -> Option<&Meter>;
 }

@@ -5,7 +5,7 @@
 //! written on the way, the tables and the checkpoint. That has to fit the other half.
 
 use device::Cause;
-use store::{Recovery, Update};
+use store::{Durability, Recovery, Update};
 
 use super::LaTree;
 use super::policy::Buffering;
@@ -43,6 +43,11 @@ impl LaTree<'_> {
         let half = self.half_for_all();
         let reserve = if puts > 0 { (half / 16).max(2 * self.block_pages()) } else { 0 };
         self.pages_needed(batch.len() as u64) + reserve <= half
+    }
+
+    /// True if the log keeps what the last checkpoint needs.
+    fn is_durable(&self) -> bool {
+        self.log.durability() != Durability::None
     }
 
     fn block_pages(&self) -> u64 {

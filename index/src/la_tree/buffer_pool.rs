@@ -5,9 +5,11 @@
 //! packed buffer fragment"). Its oldest entries that fit the page being filled are taken; then the
 //! next buffer's, until the page is full.
 //!
-//! Memory is cells of equal size; the entries of a buffer are a stream (`stream.rs`) in a list of
-//! cells. Buffers with the same number of entries are a list, too, so the fullest is found without
-//! a search; all that fill a page alone count as equally full.
+//! Memory is cells of equal size. An entry takes as many as it needs, and where entries have one
+//! size, a cell has it, too: most buffers have a few entries here, and nothing is lost at their
+//! ends. The cells of a buffer are a list; the link to the first cell of a delete is marked.
+//! Buffers with the same number of entries are a list as well, so the fullest is found without a
+//! search; all that fill a page alone count as equally full.
 //!
 //! Invariant: every cell is in exactly one list, a buffer's or the free one; a buffer is in the
 //! list of its number of entries, or in none if it has none.
@@ -18,14 +20,15 @@ use alloc::vec;
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
 use super::table::Chunked;
 
-/// Bytes of a cell in a pool that is not large.
+mod links;
+
+use links::{Links, NO_CELL};
+
+/// Bytes of a cell where entries vary in size, or are large.
 const CELL_BYTES: usize = 16;
 
-/// Cells are numbered in 16 bits.
-const CELLS_MOST: u64 = 0xFFFF;
-
-/// The end of a list of cells.
-const NO_CELL: u16 = u16::MAX;
+/// The largest entry of fixed size that a cell is made for.
+const ENTRY_IN_CELL: usize = 32;
 
 /// The end of a list of buffers.
 const NO_BUFFER: u32 = u32::MAX;
@@ -40,11 +43,9 @@ pub(super) struct BufferId(pub(super) u32);
 /// What a buffer has in the pool.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    first: u16,
-    last: u16,
-    /// The cell and the byte in it where the kinds of the last group stand.
-    kinds_cell: u16,
-    kinds_at: u16,
+    first: u32,
+    last: u32,
+    /// Bytes of the entries alone.
     bytes: u32,
     entries: u32,
     /// Neighbours in the list of buffers with as many entries.
@@ -55,15 +56,13 @@ struct Slot {
 const EMPTY: Slot = Slot {
     first: NO_CELL,
     last: NO_CELL,
-    kinds_cell: NO_CELL,
-    kinds_at: 0,
     bytes: 0,
     entries: 0,
     before: NO_BUFFER,
     after: NO_BUFFER,
 };
 
-/// How much of a buffer was taken.
+/// How much of a buffer was taken, as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) bytes: usize,
@@ -76,44 +75,51 @@ pub(super) struct BufferPool {
     form: Form,
     cells: Box<[u8]>,
     cell_bytes: usize,
-    next: Box<[u16]>,
-    first_free: u16,
+    links: Links,
+    first_free: u32,
     free: usize,
     slots: Chunked<Slot>,
     /// The first buffer of each list; the last list also has all with more entries.
     classes: Box<[u32]>,
     /// No list above this one has a buffer.
     highest: usize,
+    /// An entry that is in several cells, put together.
+    whole: Box<[u8]>,
 }
 
 impl BufferPool {
-    /// A pool in `memory_bytes` bytes; buffers that have `page_entries` entries fill a page.
-    pub(super) fn new(memory_bytes: u64, form: Form, page_entries: u32) -> Self {
+    /// A pool in `memory_bytes` bytes, and `entry_most` for the largest entry; buffers that have
+    /// `page_entries` entries fill a page.
+    pub(super) fn new(memory_bytes: u64, form: Form, page_entries: u32, entry_most: usize) -> Self {
         let classes = (page_entries as usize).clamp(1, CLASSES_MOST) + 1;
         let rest = memory_bytes.saturating_sub(classes as u64 * 4);
-        let mut cell_bytes = CELL_BYTES;
-        while rest / (cell_bytes as u64 + 2) > CELLS_MOST {
-            cell_bytes *= 2;
-        }
-        let cells = (rest / (cell_bytes as u64 + 2)) as usize;
+        let mut cell_bytes = match form.fixed_bytes() {
+            Some(bytes) if bytes <= ENTRY_IN_CELL => bytes.max(1),
+            _ => CELL_BYTES,
+        };
+        let cells = loop {
+            match Links::fit(rest, cell_bytes) {
+                Some(cells) => break cells,
+                None => cell_bytes *= 2,
+            }
+        };
         BufferPool {
             form,
             cells: vec![0; cells * cell_bytes].into_boxed_slice(),
             cell_bytes,
-            next: (1..=cells)
-                .map(|cell| if cell < cells { cell as u16 } else { NO_CELL })
-                .collect(),
+            links: Links::new(cells),
             first_free: if cells == 0 { NO_CELL } else { 0 },
             free: cells,
             slots: Chunked::new(),
             classes: vec![NO_BUFFER; classes].into_boxed_slice(),
             highest: 0,
+            whole: vec![0; entry_most + cell_bytes].into_boxed_slice(),
         }
     }
 
     /// Bytes of the memory budget in use.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.cells.len() + 2 * self.next.len() + 4 * self.classes.len()) as u64
+        (self.cells.len() + self.links.memory_bytes() + 4 * self.classes.len()) as u64
     }
 
     /// Bytes of what is known of each buffer, which come beside the budget.
@@ -121,47 +127,49 @@ impl BufferPool {
         self.slots.memory_bytes()
     }
 
-    /// Bytes and entries that `buffer` has in the pool.
+    /// Bytes, as a stream, and entries that `buffer` has in the pool.
     pub(super) fn held(&self, buffer: BufferId) -> Taken {
         let slot = self.slot(buffer);
-        Taken { bytes: slot.bytes as usize, entries: slot.entries }
+        let kinds = slot.entries.div_ceil(GROUP);
+        Taken { bytes: (slot.bytes + kinds) as usize, entries: slot.entries }
     }
 
-    /// True if `bytes` more bytes of entries find room for certain.
+    /// True if an entry of `bytes` bytes finds room.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        // One byte of kinds, and a last cell that is just full.
-        self.free > (bytes + 1).div_ceil(self.cell_bytes)
+        self.free >= bytes.div_ceil(self.cell_bytes).max(1)
     }
 
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {
-        if !self.has_room(self.form.bytes(entry)) {
+        let bytes = self.form.bytes(entry);
+        if !self.has_room(bytes) {
             return false;
         }
-        self.grow(buffer);
-        self.append_known(buffer, entry);
-        true
-    }
-
-    /// Appends `entry` to `buffer`, which has a slot; there is room for it.
-    fn append_known(&mut self, buffer: BufferId, entry: &Pending<'_>) {
+        self.slots.grow(buffer.0 as usize + 1, EMPTY);
         self.unlist(buffer);
         let mut slot = self.slot(buffer);
-        if slot.entries.is_multiple_of(GROUP) {
-            self.push(&mut slot, &[0]);
-            slot.kinds_cell = slot.last;
-            slot.kinds_at = self.end_in_cell(slot.bytes) as u16 - 1;
-        }
-        if entry.value.is_none() {
-            let kinds = usize::from(slot.kinds_cell) * self.cell_bytes + usize::from(slot.kinds_at);
-            self.cells[kinds] |= 1 << (slot.entries % GROUP);
-        }
-        let form = self.form;
-        form.write(entry, &mut |piece| self.push(&mut slot, piece));
+        let is_delete = entry.value.is_none();
+        self.add_cell(&mut slot, is_delete);
+        let (form, mut used) = (self.form, 0);
+        form.write(entry, &mut |mut piece| {
+            while !piece.is_empty() {
+                if used == self.cell_bytes {
+                    self.add_cell(&mut slot, false);
+                    used = 0;
+                }
+                let (now, later) = piece.split_at(piece.len().min(self.cell_bytes - used));
+                let at = slot.last as usize * self.cell_bytes + used;
+                self.cells[at..at + now.len()].copy_from_slice(now);
+                used += now.len();
+                piece = later;
+            }
+        });
+        slot.bytes += bytes as u32;
         slot.entries += 1;
         self.set_slot(buffer, slot);
         self.list(buffer);
+        true
     }
 
     /// The buffer with the most entries in the pool; `None` if the pool is empty.
@@ -173,48 +181,98 @@ impl BufferPool {
         (first != NO_BUFFER).then_some(BufferId(first))
     }
 
-    /// Copies the stream of `buffer` to the start of `into`, as far as it fits; returns its bytes.
-    pub(super) fn copy(&self, buffer: BufferId, into: &mut [u8]) -> usize {
-        let slot = self.slot(buffer);
-        let bytes = (slot.bytes as usize).min(into.len());
-        let mut cell = slot.first;
-        for piece in into[..bytes].chunks_mut(self.cell_bytes) {
-            let at = usize::from(cell) * self.cell_bytes;
-            piece.copy_from_slice(&self.cells[at..at + piece.len()]);
-            cell = self.next[usize::from(cell)];
-        }
-        bytes
+    /// A buffer with the most entries of those that have at most `most`, if one has `least`.
+    pub(super) fn fullest_within(&self, least: u32, most: u32) -> Option<BufferId> {
+        let top = self.highest.min(most as usize);
+        let first = (least as usize..=top).rev().map(|class| self.classes[class]);
+        first.into_iter().find(|first| *first != NO_BUFFER).map(BufferId)
     }
 
-    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the pool as
-    /// a stream at the start of `into`. `scratch` has room for all that the buffer holds.
+    /// Calls `each` with every entry that `buffer` has here, the oldest first.
     ///
     /// # Errors
-    /// `scratch` is too short (nothing changed), or the pool's memory is damaged.
+    /// The pool's memory is damaged, or `each` refused an entry.
+    pub(super) fn visit(
+        &mut self,
+        buffer: BufferId,
+        each: &mut dyn FnMut(&Pending<'_>) -> Result<(), Damage>,
+    ) -> Result<(), Damage> {
+        let slot = self.slot(buffer);
+        let mut cell = slot.first;
+        for _ in 0..slot.entries {
+            let (entry, last) =
+                entry_at(&self.cells, &self.links, &mut self.whole, self.form, cell)?;
+            each(&entry)?;
+            cell = self.links.next(last);
+        }
+        Ok(())
+    }
+
+    /// Copies the entries of `buffer` behind its `from` oldest ones as a stream to the start of
+    /// `into`, as many as fit.
+    ///
+    /// # Errors
+    /// The pool's memory is damaged.
+    pub(super) fn copy(
+        &mut self,
+        buffer: BufferId,
+        from: u32,
+        into: &mut [u8],
+    ) -> Result<Taken, Damage> {
+        let mut writer = Writer::new(self.form, into);
+        let (mut place, mut has_room) = (0, true);
+        self.visit(buffer, &mut |entry| {
+            has_room = has_room && (place < from || writer.push(entry));
+            place += 1;
+            Ok(())
+        })?;
+        Ok(Taken { bytes: writer.bytes(), entries: writer.entries() })
+    }
+
+    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the
+    /// pool as a stream at the start of `into`.
+    ///
+    /// # Errors
+    /// The pool's memory is damaged.
     pub(super) fn take(
         &mut self,
         buffer: BufferId,
         most: u32,
         into: &mut [u8],
-        scratch: &mut [u8],
     ) -> Result<Taken, Damage> {
-        let held = self.held(buffer);
-        if held.bytes <= into.len() && held.entries <= most {
-            self.copy(buffer, into);
-            self.clear(buffer);
-            return Ok(held);
+        let mut slot = self.slot(buffer);
+        if slot.entries == 0 {
+            return Ok(Taken { bytes: 0, entries: 0 });
         }
-        let all = self.copy(buffer, scratch);
-        if all < held.bytes {
-            return Err("there is no room to divide a fragment of the pool");
+        self.unlist(buffer);
+        let mut writer = Writer::new(self.form, into);
+        let mut taken = Ok(());
+        while slot.entries > 0 && writer.entries() < most {
+            let read = entry_at(&self.cells, &self.links, &mut self.whole, self.form, slot.first);
+            let last = match read {
+                Ok((entry, last)) if writer.push(&entry) => {
+                    slot.bytes -= self.form.bytes(&entry) as u32;
+                    last
+                }
+                Ok(_) => break,
+                Err(damage) => {
+                    taken = Err(damage);
+                    break;
+                }
+            };
+            slot.entries -= 1;
+            let next = self.links.next(last);
+            self.release(slot.first, last);
+            slot.first = next;
         }
-        let (taken, mut rest) = divide(self.form, &scratch[..all], most, into)?;
-        self.clear(buffer);
-        while let Some((entry, _)) = rest.next()? {
-            // The cells that were the buffer's own are free; the rest needs no more than they are.
-            self.append_known(buffer, &entry);
+        if slot.entries == 0 {
+            slot = EMPTY;
         }
-        Ok(taken)
+        self.set_slot(buffer, slot);
+        if slot.entries > 0 {
+            self.list(buffer);
+        }
+        taken.map(|()| Taken { bytes: writer.bytes(), entries: writer.entries() })
     }
 
     /// Forgets what `buffer` has in the pool.
@@ -224,43 +282,32 @@ impl BufferPool {
             return;
         }
         self.unlist(buffer);
-        self.next[usize::from(slot.last)] = self.first_free;
-        self.first_free = slot.first;
-        self.free += (slot.bytes as usize).div_ceil(self.cell_bytes);
+        self.release(slot.first, slot.last);
         self.set_slot(buffer, EMPTY);
     }
 
-    /// The byte behind the last one in a stream's last cell, if the stream has `bytes` bytes.
-    fn end_in_cell(&self, bytes: u32) -> usize {
-        match bytes as usize % self.cell_bytes {
-            0 => self.cell_bytes,
-            end => end,
+    /// Makes the cells of a list from `first` to `last` free.
+    fn release(&mut self, first: u32, last: u32) {
+        let mut cell = first;
+        self.free += 1;
+        while cell != last {
+            cell = self.links.next(cell);
+            self.free += 1;
         }
+        self.links.set(last, self.first_free, false);
+        self.first_free = first;
     }
 
-    /// Appends bytes to a stream; the caller made sure of the cells.
-    fn push(&mut self, slot: &mut Slot, mut piece: &[u8]) {
-        while !piece.is_empty() {
-            let used = slot.bytes as usize % self.cell_bytes;
-            if used == 0 {
-                self.add_cell(slot);
-            }
-            let (now, later) = piece.split_at(piece.len().min(self.cell_bytes - used));
-            let at = usize::from(slot.last) * self.cell_bytes + used;
-            self.cells[at..at + now.len()].copy_from_slice(now);
-            slot.bytes += now.len() as u32;
-            piece = later;
-        }
-    }
-
-    fn add_cell(&mut self, slot: &mut Slot) {
+    /// Adds a free cell, of which there is one, to the end of a list.
+    fn add_cell(&mut self, slot: &mut Slot, is_delete: bool) {
         let cell = self.first_free;
-        self.first_free = self.next[usize::from(cell)];
+        self.first_free = self.links.next(cell);
         self.free -= 1;
-        if slot.bytes == 0 {
+        self.links.set(cell, NO_CELL, is_delete);
+        if slot.first == NO_CELL {
             slot.first = cell;
         } else {
-            self.next[usize::from(slot.last)] = cell;
+            self.links.lead(slot.last, cell);
         }
         slot.last = cell;
     }
@@ -273,11 +320,6 @@ impl BufferPool {
         if let Some(held) = self.slots.get_mut(buffer.0 as usize) {
             *held = slot;
         }
-    }
-
-    /// Makes sure that `buffer` has a slot.
-    fn grow(&mut self, buffer: BufferId) {
-        self.slots.grow(buffer.0 as usize + 1, EMPTY);
     }
 
     fn class(&self, entries: u32) -> usize {
@@ -315,26 +357,35 @@ impl BufferPool {
     }
 }
 
-/// Writes the oldest entries of `stream`, `most` at most, that fit into `into`; returns how much that is, and a
-/// reader of the others.
-fn divide<'s>(
+/// The entry that begins in `cell`, and the last of its cells.
+fn entry_at<'p>(
+    cells: &'p [u8],
+    links: &Links,
+    whole: &'p mut [u8],
     form: Form,
-    stream: &'s [u8],
-    most: u32,
-    into: &mut [u8],
-) -> Result<(Taken, super::stream::Reader<'s>), Damage> {
-    let mut writer = Writer::new(form, into);
-    let mut reader = form.reader(stream);
-    loop {
-        let rest = reader.clone();
-        match reader.next()? {
-            Some((entry, _)) if writer.entries() < most && writer.push(&entry) => {}
-            _ => {
-                let taken = Taken { bytes: writer.bytes(), entries: writer.entries() };
-                return Ok((taken, rest));
-            }
-        }
+    cell: u32,
+) -> Result<(Pending<'p>, u32), Damage> {
+    const CUT: Damage = "an entry in the pool has no end";
+    let bytes = links.cell_bytes(cells.len());
+    let piece = |cell: u32| {
+        let at = cell as usize * bytes;
+        cells.get(at..at + bytes).ok_or(CUT)
+    };
+    let is_delete = links.is_marked(cell);
+    if form.read(piece(cell)?, is_delete).is_ok() {
+        return form.read(piece(cell)?, is_delete).map(|(entry, _)| (entry, cell));
     }
+    let (mut last, mut length) = (cell, 0);
+    loop {
+        let into = whole.get_mut(length..length + bytes).ok_or(CUT)?;
+        into.copy_from_slice(piece(last)?);
+        length += bytes;
+        if form.read(&whole[..length], is_delete).is_ok() {
+            break;
+        }
+        last = links.next(last);
+    }
+    form.read(&whole[..length], is_delete).map(|(entry, _)| (entry, last))
 }
 
 #[cfg(test)]

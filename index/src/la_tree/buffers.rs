@@ -19,12 +19,17 @@ use store::{PageKind, PageLog};
 
 use super::buffer_pool::{BufferId, BufferPool};
 use super::cost::{Ratio, Subtree};
-use super::emptying::{Order, Sorter};
-use super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, PageShape, open_fragment, seal_fragment};
-use super::nodes::damaged;
-use super::stream::{self, Form, Pending};
+use super::counters::BufferCounters;
+use super::emptying::Order;
+use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
+use super::stream::{Form, Pending};
 use super::table::{BufferRecord, Chunked};
 use crate::Result;
+
+mod packing;
+mod reading;
+
+use packing::Made;
 
 /// The kind of pages of fragments.
 pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
@@ -33,24 +38,12 @@ pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
 const END: u32 = u32::MAX;
 const NOT_LISTED: u32 = u32::MAX - 1;
 
-/// A fragment in the page that is being made.
-#[derive(Clone, Copy, Debug)]
-struct Made {
-    buffer: u32,
-    offset: u16,
-    bytes: u16,
-    before: Option<Link>,
-    /// True if all of it is X.
-    is_below: bool,
-    entries: u32,
-}
-
 /// The sizes of the parts that do not grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BufferSizes {
     pub(super) pool_bytes: u64,
-    /// The most bytes that a buffer has in the pool.
-    pub(super) held_most: usize,
+    /// The most bytes of a buffer that is sorted as a whole.
+    pub(super) whole_bytes: u32,
     /// The most bytes of an entry in a stream.
     pub(super) entry_most: usize,
     /// The fewest.
@@ -73,14 +66,15 @@ pub(super) struct Buffers {
     made: Vec<Made>,
     /// A fragment that was read.
     pub(super) read: Box<[u8]>,
-    /// What a buffer has in the pool.
-    pub(super) scratch: Box<[u8]>,
     next: Vec<Page>,
+    /// The most bytes of a buffer that is sorted as a whole.
+    whole_bytes: u32,
     pub(super) next_owner: u32,
     /// Entries in the buffers of inner subtrees, and of leaf subtrees.
     pub(super) pending: [u64; 2],
-    /// Deletes in all buffers.
-    pub(super) packed: Ratio,
+    /// Bytes of pages of fragments that were written, of the bytes of entries that came.
+    pub(super) stored: Ratio,
+    pub(super) counters: BufferCounters,
 }
 
 fn is_leaf(record: &BufferRecord) -> usize {
@@ -97,7 +91,7 @@ impl Buffers {
     pub(super) fn fixed_bytes(pages: &PageShape, sizes: &BufferSizes) -> u64 {
         let page = u64::from(pages.first() + pages.room());
         let made = Self::made_most(pages, sizes.entry_least) * size_of::<Made>();
-        page + u64::from(pages.room()) + (made + sizes.held_most + 16) as u64
+        page + u64::from(pages.room()) + (made + sizes.entry_most + 48) as u64
     }
 
     pub(super) fn new(form: Form, pages: PageShape, sizes: &BufferSizes) -> Self {
@@ -110,15 +104,16 @@ impl Buffers {
             listed: Chunked::new(),
             first_listed: END,
             last_listed: END,
-            pool: BufferPool::new(sizes.pool_bytes, form, page_entries),
+            pool: BufferPool::new(sizes.pool_bytes, form, page_entries, sizes.entry_most),
             page: vec![0xFF; pages.first() as usize + room].into_boxed_slice(),
             made: Vec::with_capacity(Self::made_most(&pages, sizes.entry_least)),
             read: vec![0; room].into_boxed_slice(),
-            scratch: vec![0; sizes.held_most].into_boxed_slice(),
             next: Vec::with_capacity(4),
+            whole_bytes: sizes.whole_bytes,
             next_owner: 0,
             pending: [0; 2],
-            packed: Ratio::default(),
+            stored: Ratio::default(),
+            counters: BufferCounters::default(),
         }
     }
 
@@ -198,18 +193,15 @@ impl Buffers {
     ) -> Result<()> {
         let bytes = self.form.bytes(entry) + 1;
         let buffer = BufferId(number);
-        loop {
-            let is_full = self.pool.held(buffer).bytes + bytes > self.scratch.len();
-            if !is_full && self.pool.append(buffer, entry) {
-                break;
-            }
-            self.write_page(log, is_full.then_some(number), cause)?;
+        while !self.pool.append(buffer, entry) {
+            self.write_page(log, None, cause)?;
         }
         if let Some(record) = self.records.get_mut(number as usize) {
             record.entries += 1;
             record.bytes += bytes as u32;
             record.is_dirty = true;
             self.pending[is_leaf(record)] += 1;
+            self.stored.add(0, bytes as u64);
         }
         Ok(())
     }
@@ -245,226 +237,6 @@ impl Buffers {
     pub(super) fn evict(&mut self, log: &mut PageLog<'_>, number: u32, cause: Cause) -> Result<()> {
         while self.pool.held(BufferId(number)).entries > 0 {
             self.write_page(log, Some(number), cause)?;
-        }
-        Ok(())
-    }
-
-    /// Makes a page of fragments, of the buffer `first` before all others, and programs it.
-    fn write_page(
-        &mut self,
-        log: &mut PageLog<'_>,
-        first: Option<u32>,
-        cause: Cause,
-    ) -> Result<()> {
-        log.reserve(1, &mut self.next, cause)?;
-        let mut page = self.next[0];
-        self.fill_page(page, first)?;
-        loop {
-            self.seal_page(page);
-            match log.program(page, &mut self.page, FRAGMENTS, cause) {
-                Err(error) if error.is_refusal() => {
-                    log.reserve(1, &mut self.next, cause)?;
-                    let old = page;
-                    page = self.next[0];
-                    for made in &mut self.made {
-                        made.before = made.before.map(|link| match link.page == old {
-                            true => Link { page, ..link },
-                            false => link,
-                        });
-                    }
-                }
-                programmed => break programmed?,
-            }
-        }
-        for made in &self.made {
-            let link = Link { page, offset: made.offset, bytes: made.bytes };
-            if let Some(record) = self.records.get_mut(made.buffer as usize) {
-                record.newest = Some(link);
-                record.is_dirty = true;
-                record.fragments += 1;
-                record.stored_bytes += u32::from(made.bytes);
-                if made.is_below {
-                    record.below_batch = Some(link);
-                }
-            }
-            let stream = u64::from(made.bytes) - FRAGMENT_HEADER_BYTES as u64;
-            // The estimates count a byte more an entry than its own bytes.
-            self.packed.add(u64::from(made.bytes), stream);
-        }
-        Ok(())
-    }
-
-    /// Moves entries from the pool to the page, as far as there is room.
-    fn fill_page(&mut self, page: Page, mut first: Option<u32>) -> Result<()> {
-        self.made.clear();
-        let (start, room) = (self.pages.first() as usize, self.pages.room() as usize);
-        self.page.fill(0xFF);
-        let mut at = 0;
-        while at + FRAGMENT_HEADER_BYTES < room && self.made.len() < self.made.capacity() {
-            let buffer = first.take().map(BufferId).or_else(|| self.pool.fullest());
-            let Some(buffer) = buffer else {
-                break;
-            };
-            let record = self.record(buffer.0);
-            let held = self.pool.held(buffer);
-            let of_batch = record.batch.min(held.entries);
-            let below = held.entries - of_batch;
-            let most = if below > 0 { below } else { u32::MAX };
-            let offset = start + at;
-            let into = &mut self.page[offset + FRAGMENT_HEADER_BYTES..start + room];
-            let taken = self.pool.take(buffer, most, into, &mut self.scratch);
-            let taken = taken.map_err(|what| damaged(page, what))?;
-            if taken.entries == 0 {
-                break;
-            }
-            let bytes = FRAGMENT_HEADER_BYTES + taken.bytes;
-            let last = self.made.iter().rev().find(|made| made.buffer == buffer.0);
-            let before = last.map_or(record.newest, |made| {
-                Some(Link { page, offset: made.offset, bytes: made.bytes })
-            });
-            self.made.push(Made {
-                buffer: buffer.0,
-                offset: offset as u16,
-                bytes: bytes as u16,
-                before,
-                is_below: below > 0,
-                entries: taken.entries,
-            });
-            at += bytes;
-        }
-        if self.made.is_empty() {
-            return Err(damaged(page, "an entry does not fit a page of fragments"));
-        }
-        Ok(())
-    }
-
-    fn seal_page(&mut self, page: Page) {
-        for place in 0..self.made.len() {
-            let made = self.made[place];
-            let owner = self.record(made.buffer).owner;
-            let at = usize::from(made.offset);
-            let bytes = &mut self.page[at..at + usize::from(made.bytes)];
-            let sealed = seal_fragment(owner, (page, made.offset), made.before, bytes);
-            debug_assert!(sealed.is_some() && made.entries > 0, "it fits a page");
-        }
-    }
-
-    /// Reads the fragment at `link`: the bytes of its stream in [`Buffers::read`], and the link to
-    /// the one before it.
-    ///
-    /// # Errors
-    /// It is damaged, or the chip failed.
-    pub(super) fn read_fragment(
-        &mut self,
-        log: &mut PageLog<'_>,
-        owner: Owner,
-        link: Link,
-        cause: Cause,
-    ) -> Result<(core::ops::Range<usize>, Option<Link>)> {
-        let pages = log.geometry().pages();
-        self.pages.check_link(link, pages).map_err(|what| damaged(link.page, what))?;
-        let bytes = &mut self.read[..usize::from(link.bytes)];
-        log.read(link.page, u32::from(link.offset) - self.pages.first(), bytes, cause)?;
-        let opened = open_fragment(owner, link, bytes);
-        let (before, _) = opened.map_err(|what| damaged(link.page, what))?;
-        // Fragments are written one after the other, so a chain can't run in a circle; a chain of
-        // made-up links is as long as its record says.
-        Ok((FRAGMENT_HEADER_BYTES..usize::from(link.bytes), before))
-    }
-
-    /// Searches buffer `number` for the newest entry of `key`, which `found` gets.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or the chip failed.
-    pub(super) fn find<T>(
-        &mut self,
-        log: &mut PageLog<'_>,
-        number: u32,
-        key: &[u8],
-        found: &mut dyn FnMut(&Pending<'_>) -> T,
-    ) -> Result<Option<T>> {
-        let held = self.pool.copy(BufferId(number), &mut self.scratch);
-        let entry = stream::find(self.form, &self.scratch[..held], key);
-        if let Some(entry) = entry.map_err(|what| damaged(Page(0), what))? {
-            return Ok(Some(found(&entry)));
-        }
-        let record = self.record(number);
-        let mut next = record.newest;
-        let mut left = record.fragments;
-        while let Some(link) = next.filter(|_| left > 0) {
-            let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
-            let entry = stream::find(self.form, &self.read[stream], key);
-            if let Some(entry) = entry.map_err(|what| damaged(link.page, what))? {
-                return Ok(Some(found(&entry)));
-            }
-            next = before;
-            left -= 1;
-        }
-        Ok(None)
-    }
-
-    /// Hands every stream of buffer `number` to `take`, from the newest to the oldest.
-    ///
-    /// # Errors
-    /// As [`Buffers::find`].
-    pub(super) fn scan(
-        &mut self,
-        log: &mut PageLog<'_>,
-        number: u32,
-        take: &mut dyn FnMut(Form, &[u8]) -> stream::Checked,
-    ) -> Result<()> {
-        let held = self.pool.copy(BufferId(number), &mut self.scratch);
-        if held > 0 {
-            take(self.form, &self.scratch[..held]).map_err(|what| damaged(Page(0), what))?;
-        }
-        let record = self.record(number);
-        let mut next = record.newest;
-        let mut left = record.fragments;
-        while let Some(link) = next.filter(|_| left > 0) {
-            let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
-            take(self.form, &self.read[stream]).map_err(|what| damaged(link.page, what))?;
-            next = before;
-            left -= 1;
-        }
-        Ok(())
-    }
-
-    /// Loads what of buffer `number` is in the pool, which has to be the newest.
-    ///
-    /// # Errors
-    /// The buffer is damaged.
-    pub(super) fn load_held(&self, number: u32, sorter: &mut Sorter) -> Result<()> {
-        let held = self.pool.held(BufferId(number)).bytes;
-        if held == 0 {
-            return Ok(());
-        }
-        let full = "a buffer has more entries than its record says";
-        let room = sorter.room(held).ok_or(damaged(Page(0), full))?;
-        self.pool.copy(BufferId(number), room);
-        sorter.load(held).map_err(|what| damaged(Page(0), what))?;
-        Ok(())
-    }
-
-    /// Loads the chain of `owner` from `from` on.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or the chip failed.
-    pub(super) fn load_chain(
-        &mut self,
-        log: &mut PageLog<'_>,
-        owner: Owner,
-        from: Option<Link>,
-        sorter: &mut Sorter,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut next = from;
-        while let Some(link) = next {
-            let (stream, before) = self.read_fragment(log, owner, link, cause)?;
-            let full = "a buffer has more entries than its record says";
-            let room = sorter.room(stream.len()).ok_or(damaged(link.page, full))?;
-            room.copy_from_slice(&self.read[stream.clone()]);
-            sorter.load(stream.len()).map_err(|what| damaged(link.page, what))?;
-            next = before;
         }
         Ok(())
     }

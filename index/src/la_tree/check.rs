@@ -141,17 +141,14 @@ fn inspect_buffer(
 ) -> Result<()> {
     let record = tree.buffers.record(number);
     let (nodes, leaves) = tree.count_subtree(part.id, part.level, Cause::Lookup)?;
-    let (mut entries, mut strangers, mut streams) = (0, 0, 0_u32);
+    let (mut entries, mut strangers, mut streams, mut last) = (0, 0, 0_u32, 0);
     let held = tree.buffers.pool.held(super::buffer_pool::BufferId(number)).entries;
-    tree.buffers.scan(&mut tree.log, number, &mut |form, stream| {
-        let mut reader = form.reader(stream);
-        streams += 1;
-        while let Some((entry, _)) = reader.next()? {
-            entries += 1;
-            let above = part.upper.is_some_and(|upper| entry.key >= upper);
-            strangers += u32::from(above || entry.key < part.lower);
-        }
-        Ok(())
+    tree.buffers.scan(&mut tree.log, number, &mut |entry, age| {
+        streams += u32::from(age >> 32 != last);
+        last = age >> 32;
+        entries += 1;
+        let above = part.upper.is_some_and(|upper| entry.key >= upper);
+        strangers += u32::from(above || entry.key < part.lower);
     })?;
     let finding = &mut *walk.finding;
     if (nodes, leaves) != (record.nodes, record.leaves) {

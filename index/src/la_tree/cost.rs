@@ -27,7 +27,7 @@ use super::policy::Estimate;
 pub(super) mod predict;
 
 /// Observations after which older ones count half.
-const WINDOW: u64 = 1 << 16;
+const WINDOW: u64 = 1 << 20;
 
 /// Picoseconds in a nanosecond.
 const PICO: u64 = 1000;
@@ -180,8 +180,9 @@ pub(super) struct Rates {
     rebalanced: Ratio,
     /// Nodes written, of those changed: several changes may meet in the cache.
     pub(super) written: Ratio,
-    /// Bytes of fragments, of the bytes of entries in them.
-    pub(super) packed: Ratio,
+    /// Bytes of pages of fragments, of the bytes of entries that came: some are emptied before they
+    /// leave the pool.
+    pub(super) stored: Ratio,
 }
 
 impl Rates {
@@ -196,10 +197,11 @@ impl Rates {
         }
     }
 
-    /// Rebalanced nodes for `entries` entries: as measured, or the printed bound before that.
-    fn rebalanced(&self, entries: u32, tree: TreeShape) -> u64 {
-        let bound = rebalanced_most(entries, tree);
-        self.rebalanced.measured(u64::from(entries)).unwrap_or(bound)
+    /// What rebalanced nodes cost for `entries` entries, at `each` a node: as measured, or the
+    /// printed bound before that.
+    fn rebalanced(&self, entries: u32, tree: TreeShape, each: u64) -> u64 {
+        let measured = self.rebalanced.measured(u64::from(entries) * each);
+        measured.unwrap_or_else(|| rebalanced_most(entries, tree) * each)
     }
 }
 
@@ -240,10 +242,21 @@ impl Estimator {
         Estimate { scan, emptying: scan + self.below(subtree, tree) }
     }
 
+    /// Both costs as the printed equations have them.
+    pub(super) fn printed(&self, subtree: &Subtree, tree: TreeShape) -> Estimate {
+        Estimator { basis: Basis::Printed, ..*self }.estimate(subtree, tree)
+    }
+
+    /// Writing entries of `bytes` bytes in a buffer: `b_w`.
+    pub(super) fn entries(&self, bytes: u32) -> u64 {
+        self.entry_writes(&Subtree { bytes, ..Subtree::default() })
+    }
+
     /// What emptying costs besides the scan.
     fn below(&self, subtree: &Subtree, tree: TreeShape) -> u64 {
         let leaf = subtree.leaves > 0;
-        let nodes = u64::from(subtree.nodes);
+        // Ratios are applied to costs, not to small counts, which would be cut to whole numbers.
+        let nodes = u64::from(subtree.nodes) * self.units.node_read;
         let reads = match (self.basis, leaf) {
             (Basis::Printed, _) => nodes,
             (Basis::Measured, true) => self.rates.leaf_reads.times(nodes),
@@ -251,27 +264,28 @@ impl Estimator {
         };
         let writes =
             if leaf { self.leaf_writes(subtree, tree) } else { self.entry_writes(subtree) };
-        reads * self.units.node_read + writes
+        reads + writes
     }
 
     /// `a_w (L + H + 8 B / F)`.
     fn leaf_writes(&self, subtree: &Subtree, tree: TreeShape) -> u64 {
-        let leaves = u64::from(subtree.leaves);
-        let nodes = match self.basis {
-            Basis::Printed => leaves + rebalanced_most(subtree.entries, tree),
+        let each = self.units.node_write;
+        let leaves = u64::from(subtree.leaves) * each;
+        match self.basis {
+            Basis::Printed => leaves + rebalanced_most(subtree.entries, tree) * each,
             Basis::Measured => {
                 let changed = self.rates.leaves_changed.times(leaves);
-                self.rates.written.times(changed + self.rates.rebalanced(subtree.entries, tree))
+                let rebalanced = self.rates.rebalanced(subtree.entries, tree, each);
+                self.rates.written.times(changed + rebalanced)
             }
-        };
-        nodes * self.units.node_write
+        }
     }
 
     /// `b_w B`.
     fn entry_writes(&self, subtree: &Subtree) -> u64 {
         let bytes = match self.basis {
             Basis::Printed => u64::from(subtree.bytes),
-            Basis::Measured => self.rates.packed.times(u64::from(subtree.bytes)),
+            Basis::Measured => self.rates.stored.times(u64::from(subtree.bytes)),
         };
         bytes * self.units.byte_write / PICO
     }

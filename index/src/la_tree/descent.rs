@@ -192,7 +192,8 @@ impl LaTree<'_> {
         Ok(child)
     }
 
-    /// The node on the way, at `level` or above it, whose buffer serves it: the root of its subtree.
+    /// The node on the way, at `level` or above it, whose buffer serves it: the root of its
+    /// subtree.
     pub(super) fn subtree_root(&self, level: u8) -> Option<u32> {
         (level..self.height).find_map(|level| self.path.at(level).id.buffer())
     }

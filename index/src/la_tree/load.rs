@@ -34,6 +34,8 @@ impl LaTree<'_> {
         self.path.set(0, self.root, 0);
         self.walk(0, 0, Toward::Last, Cause::Load)?;
         let loaded = self.load_entries(sorted, fill);
+        // The rates are those of updates.
+        self.nodes.observed = self.nodes.programmed;
         self.whole = !matches!(&loaded, Err(Error::Store(store::Error::Device(_))));
         loaded?;
         Ok(self.entries)

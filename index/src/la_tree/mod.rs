@@ -7,7 +7,8 @@
 //! One `put`, from top to bottom: it is appended to the root's buffer ([`buffers`]), which holds
 //! entries in memory until the pool is full. When a buffer is too large, or a lookup finds that it
 //! should have been emptied before, it is emptied ([`subtree`]): sorted, and handed to the buffers
-//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge ([`shrinking`]).
+//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge
+//! ([`shrinking`]).
 //! Nodes are small, never stay where they were, and are found by a table ([`nodes`]).
 //!
 //! # Words
@@ -37,6 +38,7 @@ mod buffers;
 mod cache;
 mod check;
 mod cost;
+mod counters;
 mod descent;
 mod emptying;
 mod growth;
@@ -57,7 +59,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Cause, Medium, Meter, Nand};
-use store::{Durability, PageLog, Recovery, Update};
+use store::{PageLog, Recovery, Update};
 
 use crate::registry::{Entry, Options};
 use crate::{
@@ -66,6 +68,7 @@ use crate::{
 };
 use buffers::Buffers;
 use cost::{Estimator, TreeShape, UnitCosts};
+use counters::Counters;
 use descent::{Bounds, Path};
 use emptying::Sorter;
 use layout::NodeId;
@@ -92,22 +95,6 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 const NAME: &str = "la-tree";
-
-/// What happened, for estimates and reports.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    /// Nodes changed or made by splits, merges and redistributions.
-    rebalanced: u64,
-    /// Buffers that were emptied, and those of them that did not fit memory.
-    emptied: u64,
-    emptied_in_two: u64,
-    /// Buffers that were split and merged with their nodes, and merges that buffers stood against.
-    buffers_split: u64,
-    buffers_merged: u64,
-    merges_put_off: u64,
-    /// Generations of pages that were reclaimed.
-    reclaimed: u64,
-}
 
 /// The tree.
 pub(crate) struct LaTree<'d> {
@@ -280,7 +267,10 @@ impl<'d> LaTree<'d> {
         }
         let number =
             self.root.buffer().ok_or(damaged(device::Page(0), "the root has no buffer"))?;
-        self.buffers.append(&mut self.log, number, &Pending { key, value }, Cause::Flush)?;
+        let entry = Pending { key, value };
+        self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
+        let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
+        self.counters.put_estimated += self.estimator.entries(bytes);
         let policy = self.policy;
         if let Some(record) = self.buffers.record_mut(number) {
             let bytes = u64::from(record.bytes);
@@ -292,15 +282,29 @@ impl<'d> LaTree<'d> {
         Ok(())
     }
 
+    /// H and F.
+    fn tree_shape(&self) -> TreeShape {
+        TreeShape {
+            height: u32::from(self.height),
+            fanout: self.nodes.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
+        }
+    }
+
+    /// What buffer `number` costs.
+    fn estimate(&mut self, number: u32) -> policy::Estimate {
+        self.estimator.rates.stored = self.buffers.stored;
+        self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
+    }
+
+    /// The chip's time so far, in nanoseconds.
+    fn time_ns(&self) -> u64 {
+        self.log.meter().map_or(0, Meter::time_ns)
+    }
+
     /// Asks ADAPT about a lookup that is to scan buffer `number`; true if it is to be emptied
     /// before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
-        self.estimator.rates.packed = self.buffers.packed;
-        let tree = TreeShape {
-            height: u32::from(self.height),
-            fanout: self.nodes.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
-        };
-        let estimate = self.estimator.estimate(&self.buffers.subtree(number), tree);
+        let estimate = self.estimate(number);
         let (policy, may_empty) = (self.policy, self.is_open && self.has_space_to_empty());
         self.buffers.record_mut(number).is_some_and(|record| {
             record.entries > 0
@@ -312,10 +316,19 @@ impl<'d> LaTree<'d> {
     /// Empties buffer `number` because of a lookup.
     fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
         self.whole = false;
+        let leaf = usize::from(self.buffers.record(number).leaves > 0);
+        self.counters.emptied_for_lookups[leaf] += 1;
         self.buffers.list(number);
         self.empty_listed(Cause::Flush)?;
         self.whole = true;
         Ok(())
+    }
+
+    /// Notes what the whole scan of buffer `number` cost, which began at a time.
+    fn note_scan(&mut self, number: u32, before: u64) {
+        let estimated = cost::scan(&self.estimator.units, &self.buffers.subtree(number));
+        self.counters.scan_estimated += estimated;
+        self.counters.scan_actual += self.time_ns() - before;
     }
 
     /// Figure 2(c): through all buffers of the way, from the root down.
@@ -334,9 +347,11 @@ impl<'d> LaTree<'d> {
                     let read = &mut |entry: &Pending<'_>| {
                         entry.value.map(|value| read_piece(value, offset, into))
                     };
+                    let before = self.time_ns();
                     if let Some(found) = self.buffers.find(&mut self.log, number, key, read)? {
                         return Ok(found);
                     }
+                    self.note_scan(number, before);
                 }
                 let codec = self.nodes.at(level);
                 let node = self.nodes.node(&mut self.log, id, level, Cause::Lookup)?;
@@ -387,6 +402,10 @@ impl Lookup for LaTree<'_> {
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
         }
+    }
+
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        counters::tell(self, tell);
     }
 
     fn meter(&self) -> Option<&Meter> {
@@ -471,11 +490,6 @@ impl Tree for LaTree<'_> {
 }
 
 impl LaTree<'_> {
-    /// True if the log keeps what the last checkpoint needs.
-    fn is_durable(&self) -> bool {
-        self.log.durability() != Durability::None
-    }
-
     /// The choices that are stored with the tree.
     const fn choices(&self) -> Choices {
         Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }

@@ -1,8 +1,8 @@
 //! Nodes: where they are found, read, changed, and written to flash.
 //!
 //! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
-//! nodes that is being filled, where it can still be found; when that page is full, it is programmed,
-//! and the node table says where its nodes stand (section 4.3).
+//! nodes that is being filled, where it can still be found; when that page is full, it is
+//! programmed, and the node table says where its nodes stand (section 4.3).
 //!
 //! Invariant: the node that is valid is in the cache, or else in the page being filled, or else
 //! where the table says.
@@ -16,9 +16,12 @@ use store::node::{self, Codec};
 use store::{EntryShape, PageKind, PageLog, Width};
 
 use super::cache::NodeCache;
+use super::counters::NodeReads;
 use super::layout::{NodeId, PageShape, Place, seal_node, verify_node};
 use super::table::NodeTable;
 use crate::{Error, Result};
+
+mod changes;
 
 /// Bytes of a child's number in an inner node.
 pub(super) const CHILD_BYTES: u16 = 4;
@@ -96,10 +99,11 @@ pub(super) struct Nodes {
     /// As long as a node.
     pub(super) scratch: Box<[u8]>,
     next: Vec<Page>,
-    /// Nodes that were read from flash, that left the cache changed, and that were programmed.
-    pub(super) read: u64,
-    pub(super) left: u64,
+    /// Nodes that were read from flash, and pages of nodes that were programmed.
+    pub(super) reads: NodeReads,
     pub(super) programmed: u64,
+    /// Of these pages, those that the estimates know of.
+    pub(super) observed: u64,
 }
 
 impl Nodes {
@@ -129,9 +133,9 @@ impl Nodes {
             waiting: Vec::with_capacity(pages.nodes_per_page() as usize),
             scratch: vec![0; bytes as usize].into_boxed_slice(),
             next: Vec::with_capacity(4),
-            read: 0,
-            left: 0,
+            reads: NodeReads::default(),
             programmed: 0,
+            observed: 0,
         })
     }
 
@@ -378,7 +382,7 @@ impl Nodes {
             let (page, offset) = self.pages.locate(place);
             let node = self.cache.node_mut(frame);
             log.read(page, offset - self.pages.first(), node, cause)?;
-            self.read += 1;
+            self.reads.count(node::level(node), cause == Cause::Lookup);
             let codec = if node::level(node) == 0 { self.leaf } else { self.inner };
             verify_node(id, place, node)
                 .and_then(|()| codec.validate(node))
@@ -421,7 +425,6 @@ impl Nodes {
         let at = self.pages.first() as usize + slot * bytes;
         self.page[at..at + bytes].copy_from_slice(self.cache.node(frame));
         self.cache.set_dirty(frame, false);
-        self.left += 1;
         Ok(())
     }
 
@@ -459,7 +462,7 @@ impl Nodes {
                 programmed => break programmed.map(|()| page)?,
             }
         };
-        self.programmed += self.waiting.len() as u64;
+        self.programmed += 1;
         for slot in 0..self.waiting.len() {
             let id = self.waiting[slot];
             let place = self.pages.place(page, slot as u32);
@@ -470,154 +473,5 @@ impl Nodes {
         }
         self.waiting.clear();
         Ok(())
-    }
-}
-
-/// Changes of nodes that need the scratch node.
-impl Nodes {
-    /// Two nodes of one level.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn pair(
-        &mut self,
-        log: &mut PageLog<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        cause: Cause,
-    ) -> Result<(&[u8], &[u8])> {
-        self.frame(log, pair.0, level, cause)?;
-        let second = self.frame(log, pair.1, level, cause)?;
-        let first = self.frame(log, pair.0, level, cause)?;
-        Ok((self.cache.node(first), self.cache.node(second)))
-    }
-
-    /// Puts an entry at `place` of a node at a level; false if there is no room for it.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn insert(
-        &mut self,
-        log: &mut PageLog<'_>,
-        (id, level): (NodeId, u8),
-        place: usize,
-        (key, value): (&[u8], &[u8]),
-    ) -> Result<bool> {
-        let codec = self.at(level);
-        let frame = self.frame(log, id, level, Cause::Update)?;
-        let node = self.cache.node_mut(frame);
-        let inserted =
-            codec.insert(node, place, key, node::Stored::inline(value), &mut self.scratch);
-        if inserted {
-            self.cache.set_dirty(frame, true);
-        }
-        Ok(inserted)
-    }
-
-    /// Replaces the value at `place` of leaf `id`; false if there is no room for it.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn replace(
-        &mut self,
-        log: &mut PageLog<'_>,
-        id: NodeId,
-        place: usize,
-        value: &[u8],
-    ) -> Result<bool> {
-        let frame = self.frame(log, id, 0, Cause::Update)?;
-        let node = self.cache.node_mut(frame);
-        let value = node::Stored::inline(value);
-        let replaced = self.leaf.replace(node, place, value, &mut self.scratch);
-        if replaced {
-            self.cache.set_dirty(frame, true);
-        }
-        Ok(replaced)
-    }
-
-    /// Takes the entry at `place` out of a node at a level.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn remove(
-        &mut self,
-        log: &mut PageLog<'_>,
-        (id, level): (NodeId, u8),
-        place: usize,
-    ) -> Result<()> {
-        let codec = self.at(level);
-        codec.remove(self.node_mut(log, id, level, Cause::Update)?, place);
-        Ok(())
-    }
-
-    /// Moves the entries of the first node from `place` on to the second, which is empty.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn split_off(
-        &mut self,
-        log: &mut PageLog<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        place: usize,
-    ) -> Result<()> {
-        let mut scratch = core::mem::take(&mut self.scratch);
-        let codec = self.at(level);
-        let split = self.pair_mut(log, pair, level, Cause::Update).map(|(node, fresh)| {
-            codec.split_off(node, place, fresh, &mut scratch);
-        });
-        self.scratch = scratch;
-        split
-    }
-
-    /// Moves all entries of the second node behind those of the first.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn join(
-        &mut self,
-        log: &mut PageLog<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-    ) -> Result<()> {
-        let mut scratch = core::mem::take(&mut self.scratch);
-        let codec = self.at(level);
-        let joined = self.pair_mut(log, pair, level, Cause::Update).map(|(left, right)| {
-            codec.join(left, right, &mut scratch);
-        });
-        self.scratch = scratch;
-        joined
-    }
-
-    /// Moves entries between two nodes.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn shift(
-        &mut self,
-        log: &mut PageLog<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        shift: node::Shift,
-    ) -> Result<()> {
-        let mut scratch = core::mem::take(&mut self.scratch);
-        let codec = self.at(level);
-        let shifted = self.pair_mut(log, pair, level, Cause::Update).map(|(left, right)| {
-            codec.apply_shift(left, right, shift, &mut scratch);
-        });
-        self.scratch = scratch;
-        shifted
-    }
-
-    /// Node `id`, whichever level it is at.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn any(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<&[u8]> {
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
-        Ok(self.cache.node(frame))
     }
 }

@@ -1,8 +1,8 @@
 //! What a tree is made with, and how its memory is divided (section 4.2).
 //!
 //! What is fixed comes first: what sorting, reading and packing need. Of the rest the buffer pool
-//! gets 75 percent and the node cache the others. Tables come beside the budget: 4 bytes a node, and
-//! for each node with a buffer its record and its place in the pool.
+//! gets 75 percent and the node cache the others. Tables come beside the budget: 4 bytes a node,
+//! and for each node with a buffer its record and its place in the pool.
 
 use device::Geometry;
 use store::node::Codec;
@@ -188,7 +188,7 @@ impl Plan {
         let room = pages.room() as usize;
         let mut sizes = BufferSizes {
             pool_bytes: 0,
-            held_most: (limit as usize / 2).max(room).max(2 * in_stream + 2),
+            whole_bytes: sorter_bytes,
             entry_most: in_stream,
             entry_least: least,
         };

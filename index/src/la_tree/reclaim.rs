@@ -182,6 +182,7 @@ impl LaTree<'_> {
     /// Nothing in old pages is needed by the next checkpoint.
     fn finish_generation(&mut self) -> Result<()> {
         self.counters.reclaimed += 1;
+        self.nodes.observed = self.nodes.programmed;
         self.forget_old_chunks();
         self.log.release_old();
         if self.log.erases_at_once() {

@@ -296,21 +296,12 @@ impl<'t, 'd> Scan<'t, 'd> {
         (hold.next, hold.end, hold.buffer) = (0, None, Some(number));
         let bounds = core::mem::take(&mut self.tree.bounds);
         let direction = self.direction;
-        let mut streams = 0_u64;
         let form = self.tree.buffers.form;
         let rest = &self.rest;
-        let scanned = self.tree.buffers.scan(&mut self.tree.log, number, &mut |form, stream| {
-            let mut reader = form.reader(stream);
-            let mut place = 0;
-            while let Some((entry, _)) = reader.next()? {
-                let age = (u64::from(u32::MAX) - streams) << 32 | place;
-                place += 1;
-                if bounds.contains(entry.key) && rest.contains(entry.key) {
-                    hold.push(form, direction, &entry, age);
-                }
+        let scanned = self.tree.buffers.scan(&mut self.tree.log, number, &mut |entry, age| {
+            if bounds.contains(entry.key) && rest.contains(entry.key) {
+                hold.push(form, direction, entry, age);
             }
-            streams += 1;
-            Ok(())
         });
         self.tree.bounds = bounds;
         hold.sort(form, direction);

@@ -23,17 +23,20 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::{EntryShape, PageKind, PageLog};
+use store::{PageKind, PageLog};
 
 use super::buffer_pool::BufferId;
-use super::layout::NodeId;
 use super::nodes::damaged;
-use super::plan::{CHUNK_HEADER, Choices};
+use super::plan::CHUNK_HEADER;
 use super::reclaim::Stage;
-use super::stream::Writer;
 use super::table::{BufferRecord, NodeTable};
 use super::{LaTree, NAME};
-use crate::{Error, Result, root_record};
+use crate::{Result, root_record};
+
+mod root;
+
+pub(super) use root::describe;
+use root::{damaged_root, decode, pages_in};
 
 /// Bytes of a root record beside the pages it names, at most.
 pub(super) const ROOT_BYTES: u64 = 160;
@@ -49,128 +52,6 @@ const POOL: u8 = 4;
 const NO_BUFFER: u32 = u32::MAX;
 
 const PIECE_HEADER: usize = 6;
-
-/// Reads numbers, or fails as a whole.
-struct Fields<'r>(&'r [u8]);
-
-impl<'r> Fields<'r> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk().ok_or_else(damaged_root)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    fn pages(&mut self, count: u64) -> Result<&'r [u8]> {
-        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
-        let split = bytes.and_then(|bytes| self.0.split_at_checked(bytes));
-        let (pages, rest) = split.ok_or_else(damaged_root)?;
-        self.0 = rest;
-        Ok(pages)
-    }
-}
-
-fn damaged_root() -> Error {
-    store::Error::NotAnIndex { what: "its root record is damaged" }.into()
-}
-
-/// The pages in a list of a root record.
-fn pages_in(list: &[u8]) -> impl Iterator<Item = Page> + '_ {
-    let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    list.chunks_exact(4).map(move |bytes| Page(number(bytes)))
-}
-
-/// What a root record says.
-struct Root<'r> {
-    shape: EntryShape,
-    choices: Choices,
-    memory_bytes: u64,
-    root: NodeId,
-    height: u8,
-    leaves: u64,
-    entries: u64,
-    next_owner: u32,
-    first: u64,
-    first_owner: u32,
-    stage: Option<Stage>,
-    /// Numbers of each table, and the pages of its chunks.
-    plain: (u32, &'r [u8]),
-    buffered: (u32, &'r [u8]),
-    pool: &'r [u8],
-}
-
-fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, u64, Fields<'_>)> {
-    let (shape, rest) = root_record::decode(record, NAME)?;
-    let mut from = Fields(rest);
-    let (node_bytes, levels_a_buffer) = (from.u32()?, from.u8()?);
-    let memory_bytes = from.u64()?;
-    if !(1..=8).contains(&levels_a_buffer) {
-        return Err(damaged_root());
-    }
-    Ok((shape, Choices { node_bytes, levels_a_buffer }, memory_bytes, from))
-}
-
-/// What has to be known of a tree before it is made: the shape of its entries, the choices it was
-/// made with, and the memory that it had last.
-pub(super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices, u64)> {
-    decode_head(record).map(|(shape, choices, memory, _)| (shape, choices, memory))
-}
-
-fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r>> {
-    let (shape, choices, memory_bytes, mut from) = decode_head(record)?;
-    let (root, height) = (NodeId(from.u32()?), from.u8()?);
-    let (leaves, entries, next_owner) = (from.u64()?, from.u64()?, from.u32()?);
-    let (first, first_owner) = (from.u64()?, from.u32()?);
-    let (stage, next) = (from.u8()?, from.u32()?);
-    let stage = match stage {
-        0 => None,
-        1 => Some(Stage::InnerBuffers(next)),
-        2 => Some(Stage::LeafBuffers(next)),
-        3 => Some(Stage::Plain(next)),
-        4 => Some(Stage::Buffered(next)),
-        _ => return Err(damaged_root()),
-    };
-    let mut table = |chunk: u32| -> Result<(u32, &'r [u8])> {
-        let numbers = from.u32()?;
-        Ok((numbers, from.pages(u64::from(numbers.div_ceil(chunk.max(1))))?))
-    };
-    let (plain, buffered) = (table(chunks.0)?, table(chunks.1)?);
-    let count = from.u32()?;
-    let pool = from.pages(u64::from(count))?;
-    let is_possible = from.0.is_empty()
-        && usize::from(height.wrapping_sub(1)) < super::descent::HEIGHT_MOST
-        && root.buffer().is_some();
-    if !is_possible {
-        return Err(damaged_root());
-    }
-    Ok(Root {
-        shape,
-        choices,
-        memory_bytes,
-        root,
-        height,
-        leaves,
-        entries,
-        next_owner,
-        first,
-        first_owner,
-        stage,
-        plain,
-        buffered,
-        pool,
-    })
-}
 
 impl LaTree<'_> {
     /// Pages of the chunks of both tables.
@@ -284,66 +165,54 @@ impl LaTree<'_> {
         let count_at = record.len();
         record.extend_from_slice(&[0; 4]);
         let mut bytes = core::mem::take(&mut self.buffers.page);
-        let mut scratch = core::mem::take(&mut self.buffers.scratch);
-        let pages = self.write_pool_pages(&mut bytes, &mut scratch, record);
+        let pages = self.write_pool_pages(&mut bytes, record);
         self.buffers.page = bytes;
-        self.buffers.scratch = scratch;
         record[count_at..count_at + 4].copy_from_slice(&pages?.to_le_bytes());
         Ok(())
     }
 
-    fn write_pool_pages(
-        &mut self,
-        bytes: &mut [u8],
-        scratch: &mut [u8],
-        record: &mut Vec<u8>,
-    ) -> Result<u32> {
+    fn write_pool_pages(&mut self, bytes: &mut [u8], record: &mut Vec<u8>) -> Result<u32> {
         let start = self.log.content_start() + CHUNK_HEADER as usize;
         let (mut at, mut pages) = (start, 0);
-        bytes.fill(0xFF);
         for number in 0..self.buffers.records.len() as u32 {
-            let held = self.buffers.pool.copy(BufferId(number), scratch);
-            let mut reader = self.buffers.form.reader(&scratch[..held]);
-            let mut entry = reader.next().map_err(|what| damaged(Page(0), what))?;
-            while entry.is_some() {
-                // As many entries as the page takes.
-                let taken = match bytes.len() > at + PIECE_HEADER {
-                    true => {
-                        let mut writer =
-                            Writer::new(self.buffers.form, &mut bytes[at + PIECE_HEADER..]);
-                        while let Some((next, _)) = &entry {
-                            if !writer.push(next) {
-                                break;
-                            }
-                            entry = reader.next().map_err(|what| damaged(Page(0), what))?;
-                        }
-                        writer.bytes()
-                    }
-                    false => 0,
-                };
-                if taken == 0 {
-                    if at == start {
-                        return Err(damaged(Page(0), "an entry does not fit a page"));
-                    }
-                    bytes[at..].fill(0xFF);
-                    let page = append(&mut self.log, (POOL, pages), bytes)?;
-                    record.extend_from_slice(&page.0.to_le_bytes());
+            let held = self.buffers.pool.held(BufferId(number)).entries;
+            let mut from = 0;
+            while from < held {
+                let into = bytes.get_mut(at + PIECE_HEADER..).unwrap_or_default();
+                let copied = self.buffers.pool.copy(BufferId(number), from, into);
+                let copied = copied.map_err(|what| damaged(Page(0), what))?;
+                if copied.entries == 0 && at == start {
+                    return Err(damaged(Page(0), "an entry does not fit a page"));
+                }
+                if copied.entries == 0 {
+                    self.write_pool_page((&mut *bytes, at), pages, record)?;
                     (at, pages) = (start, pages + 1);
-                    bytes.fill(0xFF);
                     continue;
                 }
                 bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-                bytes[at + 4..at + 6].copy_from_slice(&(taken as u16).to_le_bytes());
-                at += PIECE_HEADER + taken;
+                bytes[at + 4..at + 6].copy_from_slice(&(copied.bytes as u16).to_le_bytes());
+                at += PIECE_HEADER + copied.bytes;
+                from += copied.entries;
             }
         }
         if at > start {
-            bytes[at..].fill(0xFF);
-            let page = append(&mut self.log, (POOL, pages), bytes)?;
-            record.extend_from_slice(&page.0.to_le_bytes());
+            self.write_pool_page((bytes, at), pages, record)?;
             pages += 1;
         }
         Ok(pages)
+    }
+
+    /// Writes a page of the pool's entries, of which the first bytes are filled.
+    fn write_pool_page(
+        &mut self,
+        (bytes, filled): (&mut [u8], usize),
+        number: u32,
+        record: &mut Vec<u8>,
+    ) -> Result<()> {
+        bytes[filled..].fill(0xFF);
+        let page = append(&mut self.log, (POOL, number), bytes)?;
+        record.extend_from_slice(&page.0.to_le_bytes());
+        Ok(())
     }
 
     /// Becomes the tree that `record` describes.

@@ -47,6 +47,14 @@ impl Form {
         Form { shape }
     }
 
+    /// Bytes of a put, where all have the same.
+    pub(super) fn fixed_bytes(&self) -> Option<usize> {
+        match (self.shape.key, self.shape.value) {
+            (Width::Fixed(key), Width::Fixed(value)) => Some(usize::from(key) + usize::from(value)),
+            _ => None,
+        }
+    }
+
     /// Bytes of an entry, its share of the kinds aside.
     pub(super) fn bytes(&self, entry: &Pending<'_>) -> usize {
         let value = entry.value.map_or(0, |value| field_bytes(self.shape.value, value.len()));

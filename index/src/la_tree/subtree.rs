@@ -110,11 +110,17 @@ impl LaTree<'_> {
             return Ok(());
         }
         let id = NodeId::of_buffer(number);
+        let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
         let level = self.find_buffer(id, cause)?;
         let before = self.buffers.subtree(number);
-        let (read, rebalanced) = (self.nodes.read, self.counters.rebalanced);
+        self.counters.emptying_estimated += self.estimate(number).emptying;
+        let printed = self.estimator.printed(&before, self.tree_shape());
+        self.counters.emptying_printed += printed.emptying;
         self.take_off(number, cause)?;
-        self.counters.emptied += 1;
+        let leaf = usize::from(before.leaves > 0);
+        self.counters.emptied[leaf] += 1;
+        self.counters.emptied_entries[leaf] += u64::from(before.entries);
+        self.counters.emptied_bytes[leaf] += u64::from(before.bytes);
         self.top.level = level;
         self.top.restructured = false;
         self.top.bounds.copy_from(&self.bounds);
@@ -124,12 +130,20 @@ impl LaTree<'_> {
             None => leaves_changed = self.distribute_to_leaves(cause)?,
         }
         self.lower_root(cause)?;
-        self.estimator.rates.observe(&Emptied {
+        self.counters.leaves_changed += u64::from(leaves_changed);
+        let emptied = Emptied {
             before,
-            nodes_read: (self.nodes.read - read) as u32,
+            nodes_read: (self.nodes.reads.all() - read) as u32,
             leaves_changed,
             rebalanced: (self.counters.rebalanced - rebalanced) as u32,
-        });
+        };
+        self.estimator.rates.observe(&emptied);
+        let pages = self.nodes.programmed - self.nodes.observed;
+        self.nodes.observed = self.nodes.programmed;
+        self.estimator.rates.written.add(
+            pages * u64::from(self.plan.pages.nodes_per_page()),
+            u64::from(emptied.leaves_changed + emptied.rebalanced),
+        );
         Ok(())
     }
 
@@ -158,12 +172,9 @@ impl LaTree<'_> {
         let Some(number) = id.buffer() else {
             return Ok(());
         };
-        self.buffers.scan(&mut self.log, number, &mut |form, stream| {
-            if let Some((entry, _)) = form.reader(stream).next()? {
-                key.clear();
-                key.extend_from_slice(entry.key);
-            }
-            Ok(())
+        self.buffers.scan(&mut self.log, number, &mut |entry, _| {
+            key.clear();
+            key.extend_from_slice(entry.key);
         })
     }
 

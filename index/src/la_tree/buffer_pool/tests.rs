@@ -22,15 +22,21 @@ fn stream(form: Form, bytes: &[u8]) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     entries
 }
 
-fn held(pool: &BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
+/// A pool for entries of 4 + 4 bytes.
+fn pool_of(memory_bytes: u64, page_entries: u32) -> BufferPool {
+    BufferPool::new(memory_bytes, FORM, page_entries, 8)
+}
+
+fn held(pool: &mut BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
-    pool.copy(BufferId(buffer), &mut bytes);
+    let copied = pool.copy(BufferId(buffer), 0, &mut bytes).unwrap();
+    assert_eq!(copied, pool.held(BufferId(buffer)), "what is held is known exactly");
     stream(FORM, &bytes)
 }
 
 #[test]
 fn the_buffer_with_the_most_entries_leaves_first() {
-    let mut pool = BufferPool::new(4096, FORM, 60);
+    let mut pool = pool_of(4096, 60);
     assert_eq!(pool.fullest(), None);
     for (buffer, entries) in [(3, 5), (6, 9), (0, 2)] {
         for _ in 0..entries {
@@ -40,7 +46,7 @@ fn the_buffer_with_the_most_entries_leaves_first() {
     let mut bytes = [0; 512];
     for (buffer, entries) in [(6, 9), (3, 5), (0, 2)] {
         assert_eq!(pool.fullest(), Some(BufferId(buffer)));
-        let taken = pool.take(BufferId(buffer), u32::MAX, &mut bytes, &mut []).unwrap();
+        let taken = pool.take(BufferId(buffer), u32::MAX, &mut bytes).unwrap();
         assert_eq!(taken.entries, entries);
     }
     assert_eq!(pool.fullest(), None);
@@ -48,21 +54,22 @@ fn the_buffer_with_the_most_entries_leaves_first() {
 
 #[test]
 fn the_oldest_entries_leave_and_the_others_stay_in_order() {
-    let mut pool = BufferPool::new(8192, FORM, 60);
+    let mut pool = pool_of(8192, 60);
     for number in 0..200_u32 {
         let value = number.to_le_bytes();
         let value = (number % 3 != 0).then_some(&value[..]);
         assert!(pool.append(BufferId(1), &Pending { key: &number.to_be_bytes(), value }));
     }
-    let before = held(&pool, 1);
-    let (mut page, mut scratch) = ([0; 100], vec![0; 8192]);
-    let taken = pool.take(BufferId(1), u32::MAX, &mut page, &mut scratch).unwrap();
+    let before = held(&mut pool, 1);
+    let mut page = [0; 100];
+    let taken = pool.take(BufferId(1), u32::MAX, &mut page).unwrap();
     assert!(taken.bytes <= 100 && taken.bytes > 100 - 9, "{taken:?}");
     let left = taken.entries as usize;
     assert_eq!(stream(FORM, &page[..taken.bytes]), before[..left]);
-    assert_eq!(held(&pool, 1), before[left..]);
-    assert!(pool.take(BufferId(1), u32::MAX, &mut page, &mut [0; 8]).is_err());
-    assert_eq!(held(&pool, 1), before[left..], "a refusal changes nothing");
+    assert_eq!(held(&mut pool, 1), before[left..]);
+    let taken = pool.take(BufferId(1), u32::MAX, &mut [0; 8]).unwrap();
+    assert_eq!(taken.entries, 0, "no room, nothing taken");
+    assert_eq!(held(&mut pool, 1), before[left..]);
 }
 
 /// Plays random appends, evictions and emptyings and compares all contents with the model; returns
@@ -73,10 +80,9 @@ fn play(seed: u64, memory_bytes: u64) -> u32 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
         (state >> 33) % bound
     };
-    let mut pool = BufferPool::new(memory_bytes, FORM, 10);
+    let mut pool = pool_of(memory_bytes, 10);
     let mut model = Model::new();
     let mut full = 0;
-    let mut scratch = vec![0; memory_bytes as usize];
     for _ in 0..3000 {
         let buffer = below(20) as u32;
         if below(40) == 0 {
@@ -96,17 +102,17 @@ fn play(seed: u64, memory_bytes: u64) -> u32 {
         let entries = model[&fullest].len();
         assert!(entries == most || entries >= 10, "seed {seed}: {entries} of {most}");
         let mut page = vec![0; 20 + below(100) as usize];
-        let taken = pool.take(BufferId(fullest), u32::MAX, &mut page, &mut scratch).unwrap();
+        let taken = pool.take(BufferId(fullest), u32::MAX, &mut page).unwrap();
         let left = model.get_mut(&fullest).unwrap();
         let gone: Vec<_> = left.drain(..taken.entries as usize).collect();
         assert_eq!(stream(FORM, &page[..taken.bytes]), gone, "seed {seed}");
     }
     for buffer in 0..20 {
         let expected = model.get(&buffer).cloned().unwrap_or_default();
-        assert_eq!(held(&pool, buffer), expected, "seed {seed}, buffer {buffer}");
+        assert_eq!(held(&mut pool, buffer), expected, "seed {seed}, buffer {buffer}");
         pool.clear(BufferId(buffer));
     }
-    assert_eq!(pool.free, pool.next.len(), "seed {seed}: every cell is free again");
+    assert_eq!(pool.free, pool.links.len(), "seed {seed}: every cell is free again");
     full
 }
 
@@ -119,7 +125,7 @@ fn the_pool_holds_what_was_appended_less_what_was_taken() {
 #[test]
 fn a_pool_keeps_to_its_memory_and_uses_it() {
     for memory in [100, 1000, 96 << 10, 1 << 20, 5 << 20] {
-        let pool = BufferPool::new(memory, FORM, 60);
+        let pool = pool_of(memory, 60);
         assert!(pool.memory_bytes() <= memory.max(4 * 61));
         if memory > 500 {
             assert!(pool.memory_bytes() > memory - 300, "{memory}");
@@ -130,14 +136,72 @@ fn a_pool_keeps_to_its_memory_and_uses_it() {
 #[test]
 fn small_fragments_of_many_buffers_waste_little() {
     // Seven entries a buffer, as 96 KiB hold for the leaf subtrees of 200,000 keys.
-    let mut pool = BufferPool::new(96 << 10, FORM, 60);
+    let mut pool = pool_of(96 << 10, 60);
     let mut entries = 0_u32;
     while pool.append(BufferId(entries / 7), &Pending { key: b"key1", value: Some(b"four") }) {
         entries += 1;
     }
     let memory = pool.memory_bytes();
     std::println!("{entries} entries of 8 bytes in {memory} bytes");
-    assert!(u64::from(entries) * 8 * 4 > memory * 3);
+    assert!(u64::from(entries) * 10 + 300 > memory, "ten bytes an entry");
     let buffers = u64::from(entries / 7);
     assert!(pool.table_bytes() < 32 * buffers, "{} bytes of tables", pool.table_bytes());
+}
+
+#[test]
+fn entries_of_all_lengths_come_back_from_their_cells() {
+    for shape in [EntryShape::VARIABLE, EntryShape::fixed(9, 40), EntryShape::fixed(3, 0)] {
+        let form = Form::new(shape);
+        let mut pool = BufferPool::new(20_000, form, 10, 400);
+        let bytes: Vec<u8> = (0..=255).collect();
+        let length = |width, number: usize| match width {
+            store::Width::Fixed(bytes) => usize::from(bytes),
+            store::Width::Variable => 1 + number % 150,
+        };
+        let entry = |number: usize| {
+            let key = &bytes[number..number + length(shape.key, number)];
+            let value = &bytes[..length(shape.value, number * 7)];
+            Pending { key, value: (number % 4 > 0).then_some(value) }
+        };
+        for number in 0..100 {
+            assert!(pool.append(BufferId(7), &entry(number)), "{shape}");
+        }
+        let mut number = 0;
+        let mut compare = |found: &Pending<'_>| {
+            assert_eq!(*found, entry(number), "{shape}, entry {number}");
+            number += 1;
+            Ok(())
+        };
+        pool.visit(BufferId(7), &mut compare).unwrap();
+        assert_eq!(number, 100);
+        let mut page = vec![0; 700];
+        let mut left = 100;
+        while left > 0 {
+            let taken = pool.take(BufferId(7), 30, &mut page).unwrap();
+            let mut reader = form.reader(&page[..taken.bytes]);
+            for place in 0..taken.entries as usize {
+                let found = reader.next().unwrap().unwrap().0;
+                assert_eq!(found, entry(100 - left + place), "{shape}");
+            }
+            left -= taken.entries as usize;
+        }
+        assert_eq!(pool.free, pool.links.len(), "{shape}: every cell is free again");
+    }
+}
+
+#[test]
+fn a_large_pool_numbers_its_cells_in_three_bytes() {
+    let mut pool = pool_of(4 << 20, 60);
+    let mut entries = 0_u32;
+    while pool.append(BufferId(entries % 50), &Pending { key: &entries.to_be_bytes(), value: None })
+    {
+        entries += 1;
+    }
+    assert!(entries > 0x7FFF, "{entries} entries");
+    for buffer in 0..50 {
+        let keys: Vec<u32> =
+            held(&mut pool, buffer).into_iter().map(|(key, _)| u32::from_be_bytes(key)).collect();
+        let expected: Vec<u32> = (0..entries).filter(|number| number % 50 == buffer).collect();
+        assert!(keys == expected, "buffer {buffer}");
+    }
 }

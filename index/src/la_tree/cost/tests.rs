@@ -110,7 +110,7 @@ fn measured_rates_bring_the_estimates_within_8_percent() {
                 cost += actual;
             }
             estimator.rates.observe(&emptied);
-            estimator.rates.packed.add(10, 9);
+            estimator.rates.stored.add(10, 9);
         }
         let off = estimated.abs_diff(cost) * 100 / cost;
         assert!(off < 8, "estimated {estimated}, cost {cost}: {off} % off");

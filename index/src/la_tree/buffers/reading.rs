@@ -1,0 +1,163 @@
+//! Reading buffers: chains of fragments, and what is in the pool.
+
+use core::ops::Range;
+
+use device::{Cause, Page};
+use store::PageLog;
+
+use super::super::buffer_pool::BufferId;
+use super::super::emptying::Sorter;
+use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
+use super::super::nodes::damaged;
+use super::super::stream::{self, Pending};
+use super::{Buffers, is_leaf};
+use crate::Result;
+
+impl Buffers {
+    /// Reads the fragment at `link`: the bytes of its stream in [`Buffers::read`], and the link to
+    /// the one before it.
+    ///
+    /// # Errors
+    /// It is damaged, or the chip failed.
+    pub(in super::super) fn read_fragment(
+        &mut self,
+        log: &mut PageLog<'_>,
+        owner: Owner,
+        link: Link,
+        cause: Cause,
+    ) -> Result<(Range<usize>, Option<Link>)> {
+        let pages = log.geometry().pages();
+        self.pages.check_link(link, pages).map_err(|what| damaged(link.page, what))?;
+        let bytes = &mut self.read[..usize::from(link.bytes)];
+        log.read(link.page, u32::from(link.offset) - self.pages.first(), bytes, cause)?;
+        let opened = open_fragment(owner, link, bytes);
+        let (before, _) = opened.map_err(|what| damaged(link.page, what))?;
+        // Fragments are written one after the other, so a chain can't run in a circle; a chain of
+        // made-up links is as long as its record says.
+        Ok((FRAGMENT_HEADER_BYTES..usize::from(link.bytes), before))
+    }
+
+    /// Searches buffer `number` for the newest entry of `key`, which `found` gets.
+    ///
+    /// # Errors
+    /// The buffer is damaged, or the chip failed.
+    pub(in super::super) fn find<T>(
+        &mut self,
+        log: &mut PageLog<'_>,
+        number: u32,
+        key: &[u8],
+        found: &mut dyn FnMut(&Pending<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let (mut place, mut newest, mut outcome) = (0, None, None);
+        let seen = self.pool.visit(BufferId(number), &mut |entry| {
+            if entry.key == key {
+                newest = Some(place);
+            }
+            place += 1;
+            Ok(())
+        });
+        seen.map_err(|what| damaged(Page(0), what))?;
+        if let Some(newest) = newest {
+            place = 0;
+            let seen = self.pool.visit(BufferId(number), &mut |entry| {
+                if place == newest {
+                    outcome = Some(found(entry));
+                }
+                place += 1;
+                Ok(())
+            });
+            return seen.map(|()| outcome).map_err(|what| damaged(Page(0), what));
+        }
+        let record = self.record(number);
+        self.counters.searched[is_leaf(&record)] += u64::from(record.entries > 0);
+        let mut next = record.newest;
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
+            self.counters.fragments_read[is_leaf(&record)] += 1;
+            let entry = stream::find(self.form, &self.read[stream], key);
+            if let Some(entry) = entry.map_err(|what| damaged(link.page, what))? {
+                return Ok(Some(found(&entry)));
+            }
+            next = before;
+            left -= 1;
+        }
+        Ok(None)
+    }
+
+    /// Hands every entry of buffer `number` to `take`, with an age: a higher one is newer.
+    ///
+    /// # Errors
+    /// As [`Buffers::find`].
+    pub(in super::super) fn scan(
+        &mut self,
+        log: &mut PageLog<'_>,
+        number: u32,
+        take: &mut dyn FnMut(&Pending<'_>, u64),
+    ) -> Result<()> {
+        let mut age = u64::from(u32::MAX) << 32;
+        let visited = self.pool.visit(BufferId(number), &mut |entry| {
+            take(entry, age);
+            age += 1;
+            Ok(())
+        });
+        visited.map_err(|what| damaged(Page(0), what))?;
+        let record = self.record(number);
+        let mut next = record.newest;
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
+            self.counters.fragments_read[is_leaf(&record)] += 1;
+            let mut reader = self.form.reader(&self.read[stream]);
+            let mut age = u64::from(left) << 32;
+            while let Some((entry, _)) = reader.next().map_err(|what| damaged(link.page, what))? {
+                take(&entry, age);
+                age += 1;
+            }
+            next = before;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Loads what of buffer `number` is in the pool, which has to be the newest.
+    ///
+    /// # Errors
+    /// The buffer is damaged.
+    pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<()> {
+        let held = self.pool.held(BufferId(number)).bytes;
+        if held == 0 {
+            return Ok(());
+        }
+        let full = "a buffer has more entries than its record says";
+        let room = sorter.room(held).ok_or(damaged(Page(0), full))?;
+        let copied = self.pool.copy(BufferId(number), 0, room);
+        copied.map_err(|what| damaged(Page(0), what))?;
+        sorter.load(held).map_err(|what| damaged(Page(0), what))?;
+        Ok(())
+    }
+
+    /// Loads the chain of `owner` from `from` on.
+    ///
+    /// # Errors
+    /// The buffer is damaged, or the chip failed.
+    pub(in super::super) fn load_chain(
+        &mut self,
+        log: &mut PageLog<'_>,
+        owner: Owner,
+        from: Option<Link>,
+        sorter: &mut Sorter,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = from;
+        while let Some(link) = next {
+            let (stream, before) = self.read_fragment(log, owner, link, cause)?;
+            let full = "a buffer has more entries than its record says";
+            let room = sorter.room(stream.len()).ok_or(damaged(link.page, full))?;
+            room.copy_from_slice(&self.read[stream.clone()]);
+            sorter.load(stream.len()).map_err(|what| damaged(link.page, what))?;
+            next = before;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! What the tree counts, for estimates and reports.
+
+/// Counts of an event in inner subtrees, and in leaf subtrees.
+pub(super) type Both = [u64; 2];
+
+/// What happened since the tree was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    /// Nodes changed or made by splits, merges and redistributions.
+    pub(super) rebalanced: u64,
+    /// Buffers that were emptied, the entries and bytes in them, and those buffers of them that a
+    /// lookup had emptied.
+    pub(super) emptied: Both,
+    pub(super) emptied_entries: Both,
+    pub(super) emptied_bytes: Both,
+    pub(super) emptied_for_lookups: Both,
+    /// Buffers that did not fit memory when they were emptied.
+    pub(super) emptied_in_two: u64,
+    /// What emptying was estimated to cost, as measured rates and as printed bounds have it, and
+    /// writing what was put into the root's buffer; in nanoseconds.
+    pub(super) emptying_estimated: u64,
+    pub(super) emptying_printed: u64,
+    pub(super) put_estimated: u64,
+    /// What scans for lookups were estimated to cost, and did, in nanoseconds.
+    pub(super) scan_estimated: u64,
+    pub(super) scan_actual: u64,
+    /// Leaves that emptying changed.
+    pub(super) leaves_changed: u64,
+    /// Buffers that were split and merged with their nodes, and merges that buffers stood against.
+    pub(super) buffers_split: u64,
+    pub(super) buffers_merged: u64,
+    pub(super) merges_put_off: u64,
+    /// Generations of pages that were reclaimed.
+    pub(super) reclaimed: u64,
+}
+
+/// What buffers counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BufferCounters {
+    /// Lookups that came to a buffer with entries, and the fragments that they read.
+    pub(super) searched: Both,
+    pub(super) fragments_read: Both,
+    /// Fragments that were written, and the entries in them.
+    pub(super) fragments: Both,
+    pub(super) fragment_entries: Both,
+}
+
+/// Nodes read from flash: leaves, those just above them, and others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NodeReads {
+    /// For lookups.
+    pub(super) lookup: [u64; 3],
+    /// For updates.
+    pub(super) update: [u64; 3],
+}
+
+impl NodeReads {
+    pub(super) fn all(&self) -> u64 {
+        self.lookup.iter().chain(&self.update).sum()
+    }
+
+    pub(super) fn count(&mut self, level: u8, is_lookup: bool) {
+        let reads = if is_lookup { &mut self.lookup } else { &mut self.update };
+        reads[usize::from(level).min(2)] += 1;
+    }
+}
+
+/// Tells all that is counted, by name.
+pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, u64)) {
+    let (tree_wide, buffers, reads) = (&tree.counters, &tree.buffers.counters, &tree.nodes.reads);
+    let both: [(&'static str, &'static str, Both); 8] = [
+        ("emptied inner", "emptied leaf", tree_wide.emptied),
+        ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
+        ("emptied bytes inner", "emptied bytes leaf", tree_wide.emptied_bytes),
+        ("emptied for lookups inner", "emptied for lookups leaf", tree_wide.emptied_for_lookups),
+        ("searched inner", "searched leaf", buffers.searched),
+        ("fragments read inner", "fragments read leaf", buffers.fragments_read),
+        ("fragments written inner", "fragments written leaf", buffers.fragments),
+        ("fragment entries inner", "fragment entries leaf", buffers.fragment_entries),
+    ];
+    for (inner, leaf, counts) in both {
+        tell(inner, counts[0]);
+        tell(leaf, counts[1]);
+    }
+    let names = ["leaves read", "parents of leaves read", "higher nodes read"];
+    for (name, count) in names.into_iter().zip(reads.lookup) {
+        tell(name, count);
+    }
+    let names = ["leaves read to change", "parents read to change", "higher read to change"];
+    for (name, count) in names.into_iter().zip(reads.update) {
+        tell(name, count);
+    }
+    tell("pages of nodes programmed", tree.nodes.programmed);
+    tell("emptying estimated ns", tree_wide.emptying_estimated);
+    tell("emptying printed ns", tree_wide.emptying_printed);
+    tell("put estimated ns", tree_wide.put_estimated);
+    tell("scan estimated ns", tree_wide.scan_estimated);
+    tell("scan actual ns", tree_wide.scan_actual);
+    tell("leaves changed", tree_wide.leaves_changed);
+    tell("nodes rebalanced", tree_wide.rebalanced);
+    tell("leaves", tree.leaves);
+    tell("entries", tree.entries);
+    tell("nodes", tree.nodes.count());
+    tell("buffers emptied in two parts", tree_wide.emptied_in_two);
+    tell("buffers split", tree_wide.buffers_split);
+    tell("buffers merged", tree_wide.buffers_merged);
+    tell("merges put off", tree_wide.merges_put_off);
+    tell("generations reclaimed", tree_wide.reclaimed);
+    tell(
+        "buffers of leaf subtrees",
+        tree.buffers.records.iter().filter(|record| record.leaves > 0).count() as u64,
+    );
+    tell("pending inner", tree.buffers.pending[0]);
+    tell("pending leaf", tree.buffers.pending[1]);
+}

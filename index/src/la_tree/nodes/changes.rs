@@ -1,0 +1,162 @@
+//! Changes of nodes that need the scratch node.
+
+use device::Cause;
+use store::PageLog;
+use store::node;
+
+use super::super::layout::NodeId;
+use super::Nodes;
+use crate::Result;
+
+impl Nodes {
+    /// Two nodes of one level.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn pair(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(&[u8], &[u8])> {
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        let first = self.frame(log, pair.0, level, cause)?;
+        Ok((self.cache.node(first), self.cache.node(second)))
+    }
+
+    /// Puts an entry at `place` of a node at a level; false if there is no room for it.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn insert(
+        &mut self,
+        log: &mut PageLog<'_>,
+        (id, level): (NodeId, u8),
+        place: usize,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<bool> {
+        let codec = self.at(level);
+        let frame = self.frame(log, id, level, Cause::Update)?;
+        let node = self.cache.node_mut(frame);
+        let inserted =
+            codec.insert(node, place, key, node::Stored::inline(value), &mut self.scratch);
+        if inserted {
+            self.cache.set_dirty(frame, true);
+        }
+        Ok(inserted)
+    }
+
+    /// Replaces the value at `place` of leaf `id`; false if there is no room for it.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn replace(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        place: usize,
+        value: &[u8],
+    ) -> Result<bool> {
+        let frame = self.frame(log, id, 0, Cause::Update)?;
+        let node = self.cache.node_mut(frame);
+        let value = node::Stored::inline(value);
+        let replaced = self.leaf.replace(node, place, value, &mut self.scratch);
+        if replaced {
+            self.cache.set_dirty(frame, true);
+        }
+        Ok(replaced)
+    }
+
+    /// Takes the entry at `place` out of a node at a level.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn remove(
+        &mut self,
+        log: &mut PageLog<'_>,
+        (id, level): (NodeId, u8),
+        place: usize,
+    ) -> Result<()> {
+        let codec = self.at(level);
+        codec.remove(self.node_mut(log, id, level, Cause::Update)?, place);
+        Ok(())
+    }
+
+    /// Moves the entries of the first node from `place` on to the second, which is empty.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn split_off(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        place: usize,
+    ) -> Result<()> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let codec = self.at(level);
+        let split = self.pair_mut(log, pair, level, Cause::Update).map(|(node, fresh)| {
+            codec.split_off(node, place, fresh, &mut scratch);
+        });
+        self.scratch = scratch;
+        split
+    }
+
+    /// Moves all entries of the second node behind those of the first.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn join(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+    ) -> Result<()> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let codec = self.at(level);
+        let joined = self.pair_mut(log, pair, level, Cause::Update).map(|(left, right)| {
+            codec.join(left, right, &mut scratch);
+        });
+        self.scratch = scratch;
+        joined
+    }
+
+    /// Moves entries between two nodes.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn shift(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        shift: node::Shift,
+    ) -> Result<()> {
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let codec = self.at(level);
+        let shifted = self.pair_mut(log, pair, level, Cause::Update).map(|(left, right)| {
+            codec.apply_shift(left, right, shift, &mut scratch);
+        });
+        self.scratch = scratch;
+        shifted
+    }
+
+    /// Node `id`, whichever level it is at.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(in super::super) fn any(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        cause: Cause,
+    ) -> Result<&[u8]> {
+        let frame = match self.cache.find(id) {
+            Some(frame) => frame,
+            None => self.load(log, id, cause)?,
+        };
+        Ok(self.cache.node(frame))
+    }
+}

@@ -1,0 +1,233 @@
+//! The uniform cells of table 3 of the LA-Tree's paper (VLDB 2009), run on the chip of its table 2.
+//!
+//! 200,000 keys are loaded; then updates, two thirds of them insertions and the others deletions,
+//! are mixed with lookups: 10, 200 and 1000 for a hundred updates. All keys are drawn uniformly.
+//! What is printed is the chip's time an operation, without reclamation, beside what was published.
+//!
+//! ```text
+//! cargo run --release -p flashtree-lab --example la_tree_table_3 -- [--short] [--settings]
+//! ```
+//!
+//! `--short` runs fewer updates. `--settings` also runs what the paper leaves open, fewer updates
+//! each: how full the loaded tree is, whether entries have their record ids, whether the tree
+//! grows, and how the memory is divided.
+
+use std::error::Error;
+
+use device::{Cause, Medium};
+use index::parameters::Settings;
+use index::registry::Options;
+use index::{Cursor, EntryShape, KeyValue, Update, Value, read_piece};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sim::SimulatedNand;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const CHIP: &str = "toshiba-tc58dvg02a1ft00";
+const LOADED: usize = 200_000;
+const MEMORY_BYTES: u64 = 128 << 10;
+
+/// Lookups for a hundred updates, and what was published of la-tree, ipl and b-plus: table 3 has
+/// no B+-tree on raw flash.
+const CELLS: [(u32, [Option<u32>; 3]); 3] = [
+    (10, [Some(113), Some(2489), None]),
+    (200, [Some(254), Some(1702), None]),
+    (1000, [Some(253), Some(1342), None]),
+];
+const TREES: [&str; 3] = ["la-tree", "ipl", "b-plus"];
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    tree: &'static str,
+    given: &'static [(&'static str, &'static str)],
+    lookups: u32,
+    updates: u32,
+    /// Percent of a node that loading fills.
+    fill: u8,
+    /// Bytes of a record id.
+    value_bytes: u16,
+    /// Keys are drawn from so many, two thirds of which are in the tree; without, from 2^32, and
+    /// the tree grows.
+    keys: Option<u32>,
+}
+
+impl Setting {
+    const fn usual(tree: &'static str, lookups: u32, updates: u32) -> Self {
+        Setting { tree, given: &[], lookups, updates, fill: 67, value_bytes: 4, keys: None }
+    }
+
+    fn draw(&self, random: &mut ChaCha8Rng) -> u32 {
+        match self.keys {
+            Some(keys) => random.random_range(0..keys).wrapping_mul(0x9E37_79B9),
+            None => random.next_u32(),
+        }
+    }
+}
+
+/// The keys that are loaded.
+struct Sorted<'k> {
+    keys: std::slice::Iter<'k, u32>,
+    key: [u8; 4],
+    value: Vec<u8>,
+}
+
+impl Cursor for Sorted<'_> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        let Some(key) = self.keys.next() else {
+            return Ok(None);
+        };
+        self.key = key.to_be_bytes();
+        Ok(Some((&self.key, Value::Whole(&self.value))))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        Ok(read_piece(&self.value, offset, into))
+    }
+}
+
+/// What a run cost, an operation.
+struct Measured {
+    micros: f64,
+    /// By cause: its name, microseconds, pages read and programmed.
+    causes: Vec<(String, f64, f64, f64)>,
+}
+
+fn play(setting: &Setting) -> Outcome<Measured> {
+    let chip = chips::find(CHIP).ok_or("no such chip")?.nand(&chips::Overrides::default())?;
+    let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
+    let entry = index::registry::find(setting.tree).ok_or("no such tree")?;
+    let settings = Settings::parse(entry.name, entry.parameters, setting.given.iter().copied())?;
+    let shape = EntryShape::fixed(4, setting.value_bytes);
+    let options = Options::new(shape, MEMORY_BYTES, settings);
+    let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options)?;
+    let value = vec![7; usize::from(setting.value_bytes)];
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut keys: Vec<u32> = (0..LOADED).map(|_| setting.draw(&mut random)).collect();
+    let mut sorted = keys.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut cursor = Sorted { keys: sorted.iter(), key: [0; 4], value: value.clone() };
+    index.load(&mut cursor, setting.fill)?;
+    let tally = |index: &dyn index::Index| {
+        Cause::ALL.map(|cause| index.meter().map(|meter| *meter.tally(cause)).unwrap_or_default())
+    };
+    let before = tally(&*index);
+    let (mut operations, mut owed, mut into) = (0_u32, 0, [0; 4]);
+    for _ in 0..setting.updates {
+        owed += setting.lookups;
+        while owed >= 100 {
+            owed -= 100;
+            operations += 1;
+            index.get(&setting.draw(&mut random).to_be_bytes(), 0, &mut into)?;
+        }
+        operations += 1;
+        if random.random_range(0..100) < 66 {
+            let key = setting.draw(&mut random);
+            index.update(&[Update::Put { key: &key.to_be_bytes(), value: &value }])?;
+            keys.push(key);
+        } else {
+            let at = random.random_range(0..keys.len());
+            let key = match setting.keys {
+                Some(_) => setting.draw(&mut random),
+                None => keys.swap_remove(at),
+            };
+            index.update(&[Update::Delete { key: &key.to_be_bytes() }])?;
+        }
+    }
+    let each = |number: u64| number as f64 / f64::from(operations);
+    let mut measured = Measured { micros: 0.0, causes: Vec::new() };
+    for ((cause, after), before) in Cause::ALL.into_iter().zip(tally(&*index)).zip(before) {
+        let tally = after - before;
+        let micros = each(tally.time_ns) / 1000.0;
+        if cause != Cause::Reclamation {
+            measured.micros += micros;
+        }
+        if tally.time_ns > 0 {
+            let (reads, programs) = (each(tally.page_reads), each(tally.page_programs));
+            measured.causes.push((cause.to_string(), micros, reads, programs));
+        }
+    }
+    Ok(measured)
+}
+
+/// Runs the nine cells; returns in how many of the three la-tree is ahead of both others.
+fn cells(updates: [u32; 3]) -> Outcome<u32> {
+    let mut ahead = 0;
+    for ((lookups, published), updates) in CELLS.into_iter().zip(updates) {
+        let mut micros = [0.0; 3];
+        for ((tree, published), micros) in TREES.into_iter().zip(published).zip(&mut micros) {
+            let measured = match play(&Setting::usual(tree, lookups, updates)) {
+                Ok(measured) => measured,
+                Err(error) => {
+                    println!("{lookups:4} % {tree:8} not run: {error}");
+                    continue;
+                }
+            };
+            *micros = measured.micros;
+            let published = published.map_or("-".to_string(), |number| number.to_string());
+            println!(
+                "{lookups:4} % {tree:8} measured {:7.1} us, published {published}",
+                measured.micros
+            );
+            for (cause, micros, reads, programs) in measured.causes {
+                println!(
+                    "         {cause:12} {micros:7.1} us {reads:8.4} reads {programs:8.4} programs"
+                );
+            }
+        }
+        ahead += u32::from(micros[0] < micros[1] && micros[0] < micros[2]);
+    }
+    Ok(ahead)
+}
+
+/// Runs what the paper leaves open.
+fn settings(operations: u32) -> Outcome<()> {
+    const DIVISIONS: [(&str, &[(&str, &str)]); 3] =
+        [("75", &[("pool", "75")]), ("50", &[("pool", "50")]), ("25", &[("pool", "25")])];
+    const WHOLE: [(&str, &[(&str, &str)]); 1] = [("-", &[])];
+    println!("\n tree     pool loaded record id grows     10 %    200 %   1000 %");
+    for tree in TREES {
+        for fill in [67, 100] {
+            for value_bytes in [4, 0] {
+                for keys in [None, Some(303_000)] {
+                    let divisions = if tree == "la-tree" { &DIVISIONS[..] } else { &WHOLE };
+                    for (division, given) in divisions {
+                        let grows = if keys.is_none() { "yes" } else { "no" };
+                        print!(" {tree:8} {division:>4} {fill:6} {value_bytes:9} {grows:5}");
+                        for (lookups, _) in CELLS {
+                            let updates = operations / (100 + lookups) * 100;
+                            let setting = Setting {
+                                given,
+                                fill,
+                                value_bytes,
+                                keys,
+                                ..Setting::usual(tree, lookups, updates)
+                            };
+                            match play(&setting) {
+                                Ok(measured) => print!(" {:8.1}", measured.micros),
+                                Err(error) => print!(" ({error})"),
+                            }
+                        }
+                        println!();
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    let is_short = has("--short");
+    let updates = if is_short { [60_000, 20_000, 6_000] } else { [1_000_000; 3] };
+    let ahead = cells(updates)?;
+    println!("la-tree is ahead of ipl and b-plus in {ahead} of 3 cells");
+    if has("--settings") {
+        settings(if is_short { 60_000 } else { 600_000 })?;
+    }
+    Ok(())
+}
