@@ -132,6 +132,39 @@ fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
     assert_eq!(play_all(200, 2000, 3), 0, "there is room for all");
 }
 
+/// Each life has another memory, or another kind of buffers; half of them end without closing.
+#[test]
+fn whatever_memory_a_tree_had_it_opens_with_the_least() {
+    let mut in_parts = 0;
+    for (page, spare) in [(512, 16), (512, 0), (4096, 0)] {
+        let chip = Geometry::new(page, 16, 3_276_800 / page).unwrap().with_spare(spare).unwrap();
+        let mut ground = Ground::new(chip, &[], Durability::Every);
+        let shape = MediumShape::Nand(chip);
+        let least = (entry().least_memory)(&ground.options, shape).unwrap();
+        let mut random = ChaCha8Rng::seed_from_u64(u64::from(page));
+        let mut model = Model::default();
+        for (round, times) in [16, 1, 1, 4, 2, 1, 16, 16, 1, 8, 1].into_iter().enumerate() {
+            ground.options.memory_bytes = least * times;
+            let given: &[_] = if round == 7 { &[("buffer", "none")] } else { &[] };
+            ground.options.settings =
+                Settings::parse("la-tree", entry().parameters, given.iter().copied()).unwrap();
+            let mut index = ground.index(round == 0);
+            if round > 0 {
+                model.compare_all(&mut *index);
+                assert_eq!(findings(&mut *index), Vec::<String>::new(), "{times} times");
+            }
+            assert_eq!(play(&mut *index, &mut model, &mut random, (2500, 2500, 30)), 0);
+            index.figures(&mut |name, number| {
+                in_parts += number * u64::from(name == "buffers emptied in parts by keys");
+            });
+            if round % 2 == 0 {
+                index.close().unwrap();
+            }
+        }
+    }
+    assert!(in_parts > 0, "no buffer was too large for the memory");
+}
+
 #[test]
 fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
     assert!(play_all(64, 40_000, 7) > 0, "it never was full");

@@ -10,6 +10,12 @@ use store::{CheckpointId, Memory, NamedCheckpoint, RecoveryStatistics, Update};
 
 use crate::Result;
 
+/// The figure of an index that tells how many nodes it split since it was opened.
+pub const NODES_SPLIT: &str = "nodes split";
+
+/// The figure of an index that tells how many nodes it merged with a neighbour since it was opened.
+pub const NODES_MERGED: &str = "nodes merged";
+
 /// Which way a range is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
@@ -174,7 +180,8 @@ pub trait Lookup: Send {
     /// How the index stands.
     fn statistics(&self) -> Statistics;
 
-    /// Tells figures of the index's own, by name: what its paper measures beside times.
+    /// Tells figures of the index's own, by name: what its paper measures beside times. Where pages
+    /// do not show it, [`NODES_SPLIT`] and [`NODES_MERGED`] are among them.
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let _ = tell;
     }

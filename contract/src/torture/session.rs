@@ -342,6 +342,7 @@ impl Usage<'_> {
             })
             .collect();
         let before = (self.index.statistics(), self.index.recovery().checkpoint);
+        let nodes = nodes_changed(self.index);
         self.truth.begin(Event::Batch(changes.clone()));
         match self.index.update(&batch) {
             Ok(()) => {}
@@ -355,8 +356,12 @@ impl Usage<'_> {
         self.witness.forced += u64::from(after.1 != before.1);
         self.witness.heights += u64::from(after.0.height != before.0.height);
         let puts = changes.iter().filter(|change| change.value.is_some()).count();
-        // Where a value is long, pages come and go without splits and merges.
-        if !changes.iter().any(|change| self.is_long(change)) {
+        let changed = nodes_changed(self.index);
+        if changed != [None; 2] {
+            self.witness.splits += u64::from(changed[0] > nodes[0]);
+            self.witness.merges += u64::from(changed[1] > nodes[1]);
+        } else if !changes.iter().any(|change| self.is_long(change)) {
+            // Where a value is long, pages come and go without splits and merges.
             let (more, fewer) = (puts > 0, puts < changes.len());
             self.witness.splits += u64::from(more && after.0.live_pages > before.0.live_pages);
             self.witness.merges += u64::from(fewer && after.0.live_pages < before.0.live_pages);
@@ -451,4 +456,15 @@ impl Usage<'_> {
         };
         if is_right { Ok(()) } else { Err(Failure::Get.into()) }
     }
+}
+
+/// How many nodes an index split, and merged, since it was opened, where it tells that.
+fn nodes_changed(index: &dyn Index) -> [Option<u64>; 2] {
+    let mut changed = [None; 2];
+    index.figures(&mut |name, number| match name {
+        index::NODES_SPLIT => changed[0] = Some(number),
+        index::NODES_MERGED => changed[1] = Some(number),
+        _ => {}
+    });
+    changed
 }

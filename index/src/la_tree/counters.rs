@@ -1,5 +1,7 @@
 //! What the tree counts, for estimates and reports.
 
+use crate::traits::{NODES_MERGED, NODES_SPLIT};
+
 /// Counts of an event in inner subtrees, and in leaf subtrees.
 pub(super) type Both = [u64; 2];
 
@@ -8,14 +10,19 @@ pub(super) type Both = [u64; 2];
 pub(super) struct Counters {
     /// Nodes changed or made by splits, merges and redistributions.
     pub(super) rebalanced: u64,
+    /// Nodes that were split, and that were merged with a neighbour.
+    pub(super) nodes_split: u64,
+    pub(super) nodes_merged: u64,
     /// Buffers that were emptied, the entries and bytes in them, and those buffers of them that a
     /// lookup had emptied.
     pub(super) emptied: Both,
     pub(super) emptied_entries: Both,
     pub(super) emptied_bytes: Both,
     pub(super) emptied_for_lookups: Both,
-    /// Buffers that did not fit memory when they were emptied.
+    /// Buffers that did not fit memory when they were emptied: in two parts, the second sorted, and
+    /// in parts by their keys.
     pub(super) emptied_in_two: u64,
+    pub(super) emptied_in_parts: u64,
     /// What emptying was estimated to cost, as measured rates and as printed bounds have it, and
     /// writing what was put into the root's buffer; in nanoseconds.
     pub(super) emptying_estimated: u64,
@@ -98,10 +105,13 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("scan actual ns", tree_wide.scan_actual);
     tell("leaves changed", tree_wide.leaves_changed);
     tell("nodes rebalanced", tree_wide.rebalanced);
+    tell(NODES_SPLIT, tree_wide.nodes_split);
+    tell(NODES_MERGED, tree_wide.nodes_merged);
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count());
     tell("buffers emptied in two parts", tree_wide.emptied_in_two);
+    tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
     tell("merges put off", tree_wide.merges_put_off);

@@ -7,12 +7,21 @@
 //! Fragments are linked from the newest to the oldest, so Y comes back in the opposite of the order
 //! in which it came: the buffer is emptied in that direction.
 //!
+//! Where a buffer had more memory when it was filled, X may not fit. Then the buffer is read several
+//! times, and each time the lowest keys that fit are taken, in ascending order.
+//!
 //! For each key only the newest entry goes on; it stands for all older ones.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::stream::{Damage, Form, Pending};
+
+/// That entries do not fit the memory for sorting.
+pub(super) const FULL: Damage = "a buffer has more entries than its record says";
+
+/// Entries of a stream whose places are found at once, so that the newest is taken first.
+const AT_ONCE: usize = 64;
 
 /// Marks the place of a delete.
 const DELETE: u32 = 0x8000_0000;
@@ -56,6 +65,9 @@ pub(super) struct Sorter {
     /// Where the entries begin; a delete's place is marked.
     places: Vec<u32>,
     entries_most: usize,
+    /// No entry with this key or a higher one is selected, if `is_cut`.
+    upper: Vec<u8>,
+    is_cut: bool,
 }
 
 impl Sorter {
@@ -69,6 +81,8 @@ impl Sorter {
             first: bytes,
             places: Vec::with_capacity(entries),
             entries_most: entries,
+            upper: Vec::new(),
+            is_cut: false,
         }
     }
 
@@ -82,6 +96,12 @@ impl Sorter {
     pub(super) fn clear(&mut self) {
         self.first = self.bytes.len();
         self.places.clear();
+        self.is_cut = false;
+    }
+
+    /// True if what was selected is not all: entries with higher keys found no room.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     #[cfg(test)]
@@ -102,7 +122,6 @@ impl Sorter {
     /// # Errors
     /// The stream is damaged, or there are more entries than room for them; nothing changed.
     pub(super) fn load(&mut self, bytes: usize) -> Result<usize, Damage> {
-        const FULL: Damage = "a buffer has more entries than its record says";
         let first = self.first.checked_sub(bytes).ok_or(FULL)?;
         let before = self.places.len();
         if let Err(damage) = self.load_from(first) {
@@ -117,12 +136,112 @@ impl Sorter {
         let mut reader = self.form.reader(&self.bytes[first..self.first]);
         while let Some((entry, at)) = reader.next()? {
             if self.places.len() == self.entries_most {
-                return Err("a buffer has more entries than its record says");
+                return Err(FULL);
             }
             let mark = if entry.value.is_none() { DELETE } else { 0 };
             self.places.push((first + at) as u32 | mark);
         }
         Ok(())
+    }
+
+    /// Selects the entries of `stream` with keys above `after`; where there is no room for all, those
+    /// with the highest keys, of this stream or those before, are left out. Streams come from the
+    /// newest to the oldest.
+    ///
+    /// # Errors
+    /// The stream is damaged, or has an entry that memory was not made for.
+    pub(super) fn select(&mut self, stream: &[u8], after: Option<&[u8]>) -> Result<(), Damage> {
+        let mut entries = 0;
+        let mut reader = self.form.reader(stream);
+        while reader.next()?.is_some() {
+            entries += 1;
+        }
+        while entries > 0 {
+            let first = (entries - 1) / AT_ONCE * AT_ONCE;
+            let mut places = [0; AT_ONCE];
+            let mut reader = self.form.reader(stream);
+            for place in 0..entries {
+                if let Some((entry, at)) = reader.next()?.filter(|_| place >= first) {
+                    let mark = if entry.value.is_none() { DELETE } else { 0 };
+                    places[place - first] = at as u32 | mark;
+                }
+            }
+            for at in places[..entries - first].iter().rev() {
+                let bytes = stream.get((at & !DELETE) as usize..).unwrap_or_default();
+                let (entry, _) = self.form.read(bytes, at & DELETE != 0)?;
+                if after.is_none_or(|after| entry.key > after) {
+                    self.hold(&entry)?;
+                }
+            }
+            entries = first;
+        }
+        Ok(())
+    }
+
+    /// Holds `entry`, which is older than all others, unless its key is too high.
+    fn hold(&mut self, entry: &Pending<'_>) -> Result<(), Damage> {
+        let bytes = self.form.bytes(entry);
+        loop {
+            if self.is_cut && entry.key >= self.upper.as_slice() {
+                return Ok(());
+            }
+            if self.places.len() < self.entries_most && self.first >= bytes {
+                break;
+            }
+            if self.places.is_empty() {
+                return Err(FULL);
+            }
+            if !self.leave_out(entry.key) {
+                return Ok(());
+            }
+        }
+        self.first -= bytes;
+        let mut at = self.first;
+        let into = &mut self.bytes;
+        self.form.write(entry, &mut |piece| {
+            into[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        });
+        let mark = if entry.value.is_none() { DELETE } else { 0 };
+        self.places.push(self.first as u32 | mark);
+        Ok(())
+    }
+
+    /// Makes room by leaving out older entries of the same keys, or else the higher half of the
+    /// keys; `key` comes next: false if the only entry that is held is for it.
+    fn leave_out(&mut self, key: &[u8]) -> bool {
+        let before = self.places.len();
+        self.sort(Order::Ascending);
+        let count = self.places.len();
+        if 2 * count > before {
+            let lowest = self.places.first().map_or(0, |at| *at);
+            let keep = match self.at(lowest).key.cmp(key) {
+                Ordering::Equal if count == 1 => return false,
+                Ordering::Less if count == 1 => 1,
+                _ => count / 2,
+            };
+            let mut upper = core::mem::take(&mut self.upper);
+            upper.clear();
+            upper.extend_from_slice(self.places.get(keep).map_or(key, |at| self.at(*at).key));
+            (self.upper, self.is_cut) = (upper, true);
+            self.places.truncate(keep);
+        }
+        self.compact();
+        true
+    }
+
+    /// Moves the entries together, at the end of the memory, in the same order.
+    fn compact(&mut self) {
+        let mut places = core::mem::take(&mut self.places);
+        places.sort_unstable_by_key(|at| core::cmp::Reverse(at & !DELETE));
+        self.first = self.bytes.len();
+        for place in &mut places {
+            let (at, bytes) = ((*place & !DELETE) as usize, self.form.bytes(&self.at(*place)));
+            self.first -= bytes;
+            self.bytes.copy_within(at..at + bytes, self.first);
+            *place = self.first as u32 | *place & DELETE;
+        }
+        self.places = places;
     }
 
     /// Sorts what was loaded and keeps the newest entry of each key.

@@ -46,6 +46,7 @@ impl LaTree<'_> {
     /// Keeps the statistics, and divides the buffer.
     fn note_split(&mut self, level: u8, id: NodeId, right: NodeId, cause: Cause) -> Result<()> {
         self.counters.rebalanced += 2;
+        self.counters.nodes_split += 1;
         self.leaves += u64::from(level == 0);
         self.top.restructured |= level >= self.top.level;
         let (Some(number), Some(right_number)) = (id.buffer(), right.buffer()) else {

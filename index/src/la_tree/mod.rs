@@ -146,13 +146,9 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let chip = nand(medium)?;
     let geometry = chip.geometry();
     let (log, record) = PageLog::open(chip)?;
-    let (shape, choices, memory) = settle::describe(&record)?;
+    let (shape, choices) = settle::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
-    if options.memory_bytes < memory {
-        let have = options.memory_bytes;
-        return Err(store::Error::LittleMemory { have, need: memory }.into());
-    }
     let plan = Plan::new(&options, shape, choices, geometry)?;
     let mut tree = LaTree::over(log, plan)?;
     tree.restore(&record)?;
@@ -261,6 +257,10 @@ impl<'d> LaTree<'d> {
     /// Puts `value`, or the delete of `key`, into the root's buffer.
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.plan.buffering == Buffering::None {
+            if self.buffers.pending != [0; 2] {
+                // The tree had buffers when it was used before.
+                self.empty_all(Cause::Flush)?;
+            }
             self.take_single(key, value);
             self.distribute_to_leaves(Cause::Update)?;
             return self.lower_root(Cause::Update);

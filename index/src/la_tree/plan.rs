@@ -31,7 +31,7 @@ pub(super) const CHUNK_HEADER: u32 = 8;
 const MEMORY_MOST: u64 = 1 << 30;
 
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
-const KEYS: u64 = 12;
+const KEYS: u64 = 13;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {

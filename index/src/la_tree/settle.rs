@@ -1,7 +1,7 @@
 //! The tree's state on flash: tables in chunks of a page, the pool's entries, and the root record.
 //!
 //! ```text
-//!  root record   what all begin with | node bytes u32 | K u8 | memory u64
+//!  root record   what all begin with | node bytes u32 | K u8
 //!                | root u32 | height u8 | leaves u64 | entries u64 | next owner u32
 //!                | generation: first sequence u64, first owner u32, stage u8, next u32
 //!                | twice, for nodes without and with buffers: numbers u32, page of each chunk u32
@@ -11,21 +11,22 @@
 //!                +----------+----------+--------------------------------------
 //!                | checksum | kind and | nodes without buffers: places u32
 //!                | u32      | chunk u32| nodes with: place u32 and record each
-//!                |          |          | pool: buffer u32, bytes u16, stream
+//!                |          |          | pool: buffer u32, bytes u16, fragment
 //!                +----------+----------+--------------------------------------
 //! ```
 //!
 //! Numbers are little-endian. The checksum covers the page's address and the rest of the content.
 //! Only chunks that changed since they were written, or that stand in old pages, are written again.
-//! The pool's entries are written as they are, not as fragments: a checkpoint does not make buffers
-//! more fragmented.
+//! The pool's entries are written as fragments that no chain has yet: an opening takes them back
+//! into the pool, so that a checkpoint does not make buffers more fragmented. Where the pool is
+//! smaller than it was, they stay where they are, as the newest of their chains: with less memory
+//! nothing has to be written to open the tree.
 
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
 use store::{PageKind, PageLog};
 
-use super::buffer_pool::BufferId;
 use super::nodes::damaged;
 use super::plan::CHUNK_HEADER;
 use super::reclaim::Stage;
@@ -33,8 +34,10 @@ use super::table::{BufferRecord, NodeTable};
 use super::{LaTree, NAME};
 use crate::{Result, root_record};
 
+mod pool;
 mod root;
 
+pub(super) use pool::PIECE_BYTES;
 pub(super) use root::describe;
 use root::{damaged_root, decode, pages_in};
 
@@ -47,11 +50,6 @@ pub(super) const RECORD_PAGES: u64 = 24;
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
 const POOL: u8 = 4;
-
-/// The end of the entries in a page of the pool.
-const NO_BUFFER: u32 = u32::MAX;
-
-const PIECE_HEADER: usize = 6;
 
 impl LaTree<'_> {
     /// Pages of the chunks of both tables.
@@ -87,7 +85,6 @@ impl LaTree<'_> {
         let choices = self.choices();
         record.extend_from_slice(&choices.node_bytes.to_le_bytes());
         record.push(choices.levels_a_buffer);
-        record.extend_from_slice(&self.plan.memory_bytes.to_le_bytes());
         record.extend_from_slice(&self.root.0.to_le_bytes());
         record.push(self.height);
         record.extend_from_slice(&self.leaves.to_le_bytes());
@@ -157,62 +154,7 @@ impl LaTree<'_> {
             bytes[at..at + encoded.len()].copy_from_slice(&encoded);
             at += encoded.len();
         }
-        append(&mut self.log, chunk, bytes)
-    }
-
-    /// Writes the pool's entries, and the list of their pages to `record`.
-    fn write_pool(&mut self, record: &mut Vec<u8>) -> Result<()> {
-        let count_at = record.len();
-        record.extend_from_slice(&[0; 4]);
-        let mut bytes = core::mem::take(&mut self.buffers.page);
-        let pages = self.write_pool_pages(&mut bytes, record);
-        self.buffers.page = bytes;
-        record[count_at..count_at + 4].copy_from_slice(&pages?.to_le_bytes());
-        Ok(())
-    }
-
-    fn write_pool_pages(&mut self, bytes: &mut [u8], record: &mut Vec<u8>) -> Result<u32> {
-        let start = self.log.content_start() + CHUNK_HEADER as usize;
-        let (mut at, mut pages) = (start, 0);
-        for number in 0..self.buffers.records.len() as u32 {
-            let held = self.buffers.pool.held(BufferId(number)).entries;
-            let mut from = 0;
-            while from < held {
-                let into = bytes.get_mut(at + PIECE_HEADER..).unwrap_or_default();
-                let copied = self.buffers.pool.copy(BufferId(number), from, into);
-                let copied = copied.map_err(|what| damaged(Page(0), what))?;
-                if copied.entries == 0 && at == start {
-                    return Err(damaged(Page(0), "an entry does not fit a page"));
-                }
-                if copied.entries == 0 {
-                    self.write_pool_page((&mut *bytes, at), pages, record)?;
-                    (at, pages) = (start, pages + 1);
-                    continue;
-                }
-                bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
-                bytes[at + 4..at + 6].copy_from_slice(&(copied.bytes as u16).to_le_bytes());
-                at += PIECE_HEADER + copied.bytes;
-                from += copied.entries;
-            }
-        }
-        if at > start {
-            self.write_pool_page((bytes, at), pages, record)?;
-            pages += 1;
-        }
-        Ok(pages)
-    }
-
-    /// Writes a page of the pool's entries, of which the first bytes are filled.
-    fn write_pool_page(
-        &mut self,
-        (bytes, filled): (&mut [u8], usize),
-        number: u32,
-        record: &mut Vec<u8>,
-    ) -> Result<()> {
-        bytes[filled..].fill(0xFF);
-        let page = append(&mut self.log, (POOL, number), bytes)?;
-        record.extend_from_slice(&page.0.to_le_bytes());
-        Ok(())
+        append(&mut self.log, chunk, bytes, &mut |_, _| {})
     }
 
     /// Becomes the tree that `record` describes.
@@ -220,10 +162,6 @@ impl LaTree<'_> {
         let root = decode(record, self.plan.chunks)?;
         if root.choices != self.choices() || root.shape != self.plan.shape {
             return Err(damaged_root());
-        }
-        if root.memory_bytes > self.plan.memory_bytes {
-            let (have, need) = (self.plan.memory_bytes, root.memory_bytes);
-            return Err(store::Error::LittleMemory { have, need }.into());
         }
         self.whole = false;
         self.nodes.forget();
@@ -238,9 +176,7 @@ impl LaTree<'_> {
         }
         self.nodes.plain.numbers.release_unwritten();
         self.nodes.buffered.numbers.release_unwritten();
-        for (chunk, page) in pages_in(root.pool).enumerate() {
-            self.read_pool_page(chunk as u32, page)?;
-        }
+        self.read_pool(root.pool)?;
         if self.nodes.place(root.root).is_none() {
             return Err(damaged_root());
         }
@@ -298,39 +234,6 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    fn read_pool_page(&mut self, chunk: u32, page: Page) -> Result<()> {
-        let mut bytes = core::mem::take(&mut self.buffers.page);
-        let taken = read(&mut self.log, (POOL, chunk), page, &mut bytes)
-            .and_then(|at| self.take_pool_page(page, &bytes[at..]));
-        self.buffers.page = bytes;
-        taken
-    }
-
-    fn take_pool_page(&mut self, page: Page, mut bytes: &[u8]) -> Result<()> {
-        let cut = damaged(page, "a page of the pool is cut off");
-        while bytes.len() >= PIECE_HEADER {
-            let ([b0, b1, b2, b3, l0, l1], rest) =
-                bytes.split_first_chunk().ok_or_else(|| cut.clone())?;
-            let number = u32::from_le_bytes([*b0, *b1, *b2, *b3]);
-            if number == NO_BUFFER {
-                break;
-            }
-            let length = usize::from(u16::from_le_bytes([*l0, *l1]));
-            let (stream, rest) = rest.split_at_checked(length).ok_or_else(|| cut.clone())?;
-            if number as usize >= self.buffers.records.len() {
-                return Err(damaged(page, "the pool has entries of no buffer"));
-            }
-            let mut reader = self.buffers.form.reader(stream);
-            while let Some((entry, _)) = reader.next().map_err(|what| damaged(page, what))? {
-                if !self.buffers.pool.append(BufferId(number), &entry) {
-                    return Err(damaged(page, "the pool has more entries than its memory holds"));
-                }
-            }
-            bytes = rest;
-        }
-        Ok(())
-    }
-
     /// Pins every page that the root record `record` reaches.
     pub(super) fn pin_state(&mut self, record: &[u8]) -> Result<()> {
         let root = decode(record, self.plan.chunks)?;
@@ -382,8 +285,13 @@ impl LaTree<'_> {
     }
 }
 
-/// Programs `bytes` as the page of a chunk.
-fn append(log: &mut PageLog<'_>, (kind, chunk): (u8, u32), bytes: &mut [u8]) -> Result<Page> {
+/// Programs `bytes` as the page of a chunk; `seal` completes it for a page.
+fn append(
+    log: &mut PageLog<'_>,
+    (kind, chunk): (u8, u32),
+    bytes: &mut [u8],
+    seal: &mut dyn FnMut(Page, &mut [u8]),
+) -> Result<Page> {
     let start = log.content_start();
     let mark = chunk << 8 | u32::from(kind);
     bytes[start + 4..start + 8].copy_from_slice(&mark.to_le_bytes());
@@ -391,6 +299,7 @@ fn append(log: &mut PageLog<'_>, (kind, chunk): (u8, u32), bytes: &mut [u8]) -> 
     loop {
         log.reserve(1, &mut next, Cause::Checkpoint)?;
         let page = next[0];
+        seal(page, bytes);
         let checksum = device::checksum(&[&page.0.to_le_bytes(), &bytes[start + 4..]]);
         bytes[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         match log.program(page, bytes, PageKind::Tree(kind), Cause::Checkpoint) {

@@ -25,9 +25,6 @@ pub(super) const LENGTH_MOST: usize = 0x7FFF;
 /// What is wrong with a stream.
 pub(super) type Damage = &'static str;
 
-/// That a stream was read to its end.
-pub(super) type Checked = Result<(), Damage>;
-
 /// An update that waits in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending<'b> {

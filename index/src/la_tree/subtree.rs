@@ -23,6 +23,7 @@ use super::nodes::damaged;
 use super::policy::Decision;
 use super::shrinking::QUARTER;
 use super::stream::Pending;
+use super::table::BufferRecord;
 use crate::Result;
 
 /// Y, the batch that came last, read from its newest fragment on.
@@ -49,6 +50,8 @@ pub(super) struct Flight {
     /// Entries of X that went down.
     place: usize,
     batch: Option<Batch>,
+    /// The chain that is read again for the keys above the last, as its X does not fit memory.
+    again: Option<BufferRecord>,
     /// Entries beyond this are not the buffer's own.
     filter: Bounds,
     is_filtered: bool,
@@ -64,6 +67,7 @@ impl Flight {
             order: Order::Ascending,
             place: 0,
             batch: None,
+            again: None,
             filter: Bounds::with_capacity(key_bytes),
             is_filtered: false,
         }
@@ -185,29 +189,55 @@ impl LaTree<'_> {
         self.sorter.clear();
         self.flight.is_single = false;
         self.flight.place = 0;
-        self.flight.batch = None;
+        (self.flight.batch, self.flight.again) = (None, None);
         self.flight.is_filtered = record.shared;
         self.flight.filter.copy_from(&self.bounds);
         self.flight.order = Order::Ascending;
         if record.bytes <= self.sorter_bytes {
             self.buffers.load_held(number, &mut self.sorter)?;
             let (owner, newest) = (record.owner, record.newest);
-            self.buffers.load_chain(&mut self.log, owner, newest, &mut self.sorter, cause)?;
+            if !self.buffers.load_chain(&mut self.log, owner, newest, &mut self.sorter, cause)? {
+                return Err(damaged(self.nodes.page_of(NodeId::of_buffer(number)), emptying::FULL));
+            }
+            self.sorter.sort(self.flight.order);
         } else {
-            self.counters.emptied_in_two += 1;
             self.buffers.evict(&mut self.log, number, cause)?;
             record = self.buffers.record(number);
-            let (owner, below) = (record.owner, record.below_batch);
-            self.buffers.load_chain(&mut self.log, owner, below, &mut self.sorter, cause)?;
-            if !record.batch_ascends {
-                self.flight.order = Order::Descending;
-            }
-            self.flight.order = self.flight.order.reversed();
-            self.flight.batch =
-                Some(Batch { owner, next: record.newest, until: below, stream: 0..0, left: 0 });
+            self.take_off_large(record, cause)?;
         }
-        self.sorter.sort(self.flight.order);
         self.buffers.begin_anew(&self.log, number)
+    }
+
+    /// As [`LaTree::take_off`], of a buffer that does not fit memory and is on flash.
+    fn take_off_large(&mut self, record: BufferRecord, cause: Cause) -> Result<()> {
+        let (owner, below) = (record.owner, record.below_batch);
+        if !self.buffers.load_chain(&mut self.log, owner, below, &mut self.sorter, cause)? {
+            self.counters.emptied_in_parts += 1;
+            let sorter = &mut self.sorter;
+            self.buffers.select_chain(&mut self.log, &record, None, sorter, cause)?;
+            self.flight.again = Some(record);
+            return Ok(());
+        }
+        self.counters.emptied_in_two += 1;
+        if !record.batch_ascends {
+            self.flight.order = Order::Descending;
+        }
+        self.flight.order = self.flight.order.reversed();
+        self.flight.batch =
+            Some(Batch { owner, next: record.newest, until: below, stream: 0..0, left: 0 });
+        self.sorter.sort(self.flight.order);
+        Ok(())
+    }
+
+    /// Reads what goes down again, for the keys above the last one; false if there are none.
+    fn read_again(&mut self, cause: Cause) -> Result<bool> {
+        let Some(record) = self.flight.again.filter(|_| self.sorter.is_cut()) else {
+            return Ok(false);
+        };
+        let (after, sorter) = (Some(self.flight.key.as_slice()), &mut self.sorter);
+        self.buffers.select_chain(&mut self.log, &record, after, sorter, cause)?;
+        self.flight.place = 0;
+        Ok(true)
     }
 
     /// Makes `key` with `value`, or its delete, all that goes down.
@@ -216,7 +246,7 @@ impl LaTree<'_> {
         self.flight.take(&Pending { key, value });
         self.flight.is_single = true;
         self.flight.place = 0;
-        self.flight.batch = None;
+        (self.flight.batch, self.flight.again) = (None, None);
         self.flight.is_filtered = false;
         self.flight.order = Order::Ascending;
         self.top.restructured = true;
@@ -246,6 +276,9 @@ impl LaTree<'_> {
             };
             let keys = (older.map(|entry| entry.key), newer.map(|entry| entry.key));
             let Some(next) = emptying::next(keys.0, keys.1, self.flight.order) else {
+                if self.read_again(cause)? {
+                    continue;
+                }
                 return Ok(false);
             };
             let entry = if next == Next::Older { older } else { newer };

@@ -6,10 +6,11 @@ use device::{Cause, Page};
 use store::PageLog;
 
 use super::super::buffer_pool::BufferId;
-use super::super::emptying::Sorter;
+use super::super::emptying::{self, Order, Sorter};
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
 use super::super::nodes::damaged;
 use super::super::stream::{self, Pending};
+use super::super::table::BufferRecord;
 use super::{Buffers, is_leaf};
 use crate::Result;
 
@@ -129,15 +130,14 @@ impl Buffers {
         if held == 0 {
             return Ok(());
         }
-        let full = "a buffer has more entries than its record says";
-        let room = sorter.room(held).ok_or(damaged(Page(0), full))?;
+        let room = sorter.room(held).ok_or(damaged(Page(0), emptying::FULL))?;
         let copied = self.pool.copy(BufferId(number), 0, room);
         copied.map_err(|what| damaged(Page(0), what))?;
         sorter.load(held).map_err(|what| damaged(Page(0), what))?;
         Ok(())
     }
 
-    /// Loads the chain of `owner` from `from` on.
+    /// Loads the chain of `owner` from `from` on; false if there is no room for all of it.
     ///
     /// # Errors
     /// The buffer is damaged, or the chip failed.
@@ -148,16 +148,47 @@ impl Buffers {
         from: Option<Link>,
         sorter: &mut Sorter,
         cause: Cause,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut next = from;
         while let Some(link) = next {
             let (stream, before) = self.read_fragment(log, owner, link, cause)?;
-            let full = "a buffer has more entries than its record says";
-            let room = sorter.room(stream.len()).ok_or(damaged(link.page, full))?;
+            let Some(room) = sorter.room(stream.len()) else {
+                return Ok(false);
+            };
             room.copy_from_slice(&self.read[stream.clone()]);
-            sorter.load(stream.len()).map_err(|what| damaged(link.page, what))?;
+            match sorter.load(stream.len()) {
+                Err(emptying::FULL) => return Ok(false),
+                loaded => loaded.map_err(|what| damaged(link.page, what))?,
+            };
             next = before;
         }
+        Ok(true)
+    }
+
+    /// Selects the lowest keys above `after` of the chain that `record` tells of, as far as there
+    /// is room.
+    ///
+    /// # Errors
+    /// The buffer is damaged, or the chip failed.
+    pub(in super::super) fn select_chain(
+        &mut self,
+        log: &mut PageLog<'_>,
+        record: &BufferRecord,
+        after: Option<&[u8]>,
+        sorter: &mut Sorter,
+        cause: Cause,
+    ) -> Result<()> {
+        sorter.clear();
+        let mut next = record.newest;
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            let (stream, before) = self.read_fragment(log, record.owner, link, cause)?;
+            let selected = sorter.select(&self.read[stream], after);
+            selected.map_err(|what| damaged(link.page, what))?;
+            next = before;
+            left -= 1;
+        }
+        sorter.sort(Order::Ascending);
         Ok(())
     }
 }

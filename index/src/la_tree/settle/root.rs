@@ -54,7 +54,6 @@ pub(super) fn pages_in(list: &[u8]) -> impl Iterator<Item = Page> + '_ {
 pub(super) struct Root<'r> {
     pub(super) shape: EntryShape,
     pub(super) choices: Choices,
-    pub(super) memory_bytes: u64,
     pub(super) root: NodeId,
     pub(super) height: u8,
     pub(super) leaves: u64,
@@ -69,25 +68,24 @@ pub(super) struct Root<'r> {
     pub(super) pool: &'r [u8],
 }
 
-fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, u64, Fields<'_>)> {
+fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, Fields<'_>)> {
     let (shape, rest) = root_record::decode(record, NAME)?;
     let mut from = Fields(rest);
     let (node_bytes, levels_a_buffer) = (from.u32()?, from.u8()?);
-    let memory_bytes = from.u64()?;
     if !(1..=8).contains(&levels_a_buffer) {
         return Err(damaged_root());
     }
-    Ok((shape, Choices { node_bytes, levels_a_buffer }, memory_bytes, from))
+    Ok((shape, Choices { node_bytes, levels_a_buffer }, from))
 }
 
-/// What has to be known of a tree before it is made: the shape of its entries, the choices it was
-/// made with, and the memory that it had last.
-pub(in super::super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices, u64)> {
-    decode_head(record).map(|(shape, choices, memory, _)| (shape, choices, memory))
+/// What has to be known of a tree before it is made: the shape of its entries, and the choices it
+/// was made with.
+pub(in super::super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices)> {
+    decode_head(record).map(|(shape, choices, _)| (shape, choices))
 }
 
 pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r>> {
-    let (shape, choices, memory_bytes, mut from) = decode_head(record)?;
+    let (shape, choices, mut from) = decode_head(record)?;
     let (root, height) = (NodeId(from.u32()?), from.u8()?);
     let (leaves, entries, next_owner) = (from.u64()?, from.u64()?, from.u32()?);
     let (first, first_owner) = (from.u64()?, from.u32()?);
@@ -116,7 +114,6 @@ pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r
     Ok(Root {
         shape,
         choices,
-        memory_bytes,
         root,
         height,
         leaves,
