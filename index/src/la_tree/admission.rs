@@ -90,13 +90,13 @@ impl LaTree<'_> {
         let nodes = self.nodes.count() + leaves + leaves / (children - 1) + u64::from(self.height);
         let per_page = u64::from(self.plan.pages.nodes_per_page());
         let room = u64::from(self.plan.pages.room());
-        let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + PIECE_BYTES + 1;
+        let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + 13;
         let levels = u64::from(self.height / self.levels_a_buffer + 1);
         let pool = self.plan.sizes.pool_bytes;
         let held = if self.plan.buffering == Buffering::None { 0 } else { pending * piece };
         let heads = PIECE_BYTES * self.buffers.records.len() as u64;
         let fragments = ((inner + more) * piece * levels + held.min(2 * pool)).div_ceil(room);
-        let held_pages = held.min(2 * pool + heads).div_ceil(room);
+        let held_pages = (held + 6 * pending).min(2 * pool + heads).div_ceil(room);
         let chunks = nodes / u64::from(self.plan.chunks.0.max(1))
             + nodes / children / u64::from(self.plan.chunks.1.max(1))
             + self.chunk_pages()

@@ -188,14 +188,17 @@ impl LaTree<'_> {
         self.buffers.pool.clear(buffer);
         let record = self.buffers.record(number);
         // None of them is known to be of the batch that came last.
-        self.buffers.set_record(number, BufferRecord {
-            newest: Some(link),
-            below_batch: Some(link),
-            batch: 0,
-            fragments: record.fragments + reading.fragments,
-            stored_bytes: record.stored_bytes + reading.stored_bytes,
-            ..record
-        });
+        self.buffers.set_record(
+            number,
+            BufferRecord {
+                newest: Some(link),
+                below_batch: Some(link),
+                batch: 0,
+                fragments: record.fragments + reading.fragments,
+                stored_bytes: record.stored_bytes + reading.stored_bytes,
+                ..record
+            },
+        );
         (reading.fragments, reading.stored_bytes) = (0, 0);
         Ok(())
     }
