@@ -139,6 +139,25 @@ fn figures(index: &dyn Index) -> BTreeMap<&'static str, u64> {
 
 /// Plays a cell; returns microseconds of the chip an operation.
 fn play(cell: &Cell<'_>) -> f64 {
+    play_and_read(cell).0
+}
+
+/// How many entries an index holds, and a number that stands for all of them.
+fn contents(index: &mut dyn Index) -> (u64, u64) {
+    let (mut entries, mut sum) = (0, 0_u64);
+    let mut cursor = index.range(index::KeyRange::ALL).unwrap();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        let Value::Whole(value) = value else { panic!("no value is long") };
+        entries += 1;
+        for byte in key.iter().chain(value) {
+            sum = sum.wrapping_mul(0x0100_0000_01B3) ^ u64::from(*byte);
+        }
+    }
+    (entries, sum)
+}
+
+/// As [`play`], and what the index holds at the end.
+fn play_and_read(cell: &Cell<'_>) -> (f64, (u64, u64)) {
     on_loaded(cell, |index, keys| {
         let before = index.meter().unwrap().time_ns();
         let tallies = Cause::ALL.map(|cause| *index.meter().unwrap().tally(cause));
@@ -164,7 +183,7 @@ fn play(cell: &Cell<'_>) -> f64 {
                 println!("    {name:28} {number:12} {:10.4}", per(number));
             }
         }
-        micros
+        (micros, contents(index))
     })
 }
 
@@ -198,36 +217,45 @@ fn a_tree_that_does_not_grow() {
 }
 
 /// Plays the tree with buffers of every kind, so many operations each. The paper has adaptive ones
-/// lowest throughout; here buffers of 128 bytes are lower by a little where lookups and updates are
-/// about as many, because what a larger root buffer costs when it leaves the pool is not in ADAPT's
-/// books.
+/// lowest throughout; by how much that fails is printed, and the promise `la-tree-adaptive` holds
+/// it against the claim. What is certain is asserted: with every kind of buffers the index holds the
+/// same.
 fn compare_buffers(operations: u32) {
     let (mut most_above, mut lowest) = (0.0_f64, 0);
     for lookups in [10, 50, 100, 200, 1000] {
         let updates = operations / (100 + lookups) * 100;
-        let run = |given| play(&Cell { given, lookups, updates, ..USUAL });
+        let mut contents = Vec::new();
+        let mut run = |given| {
+            let (micros, held) = play_and_read(&Cell { given, lookups, updates, ..USUAL });
+            contents.push(held);
+            micros
+        };
         let adaptive = run(&[]);
         let others: [&[(&str, &str)]; 3] =
             [&[("buffer", "8192")], &[("buffer", "128")], &[("buffer", "none")]];
         let best = others.map(run).into_iter().fold(f64::INFINITY, f64::min);
+        assert!(contents.windows(2).all(|pair| pair[0] == pair[1]), "{lookups} %: {contents:?}");
         let above = (adaptive / best - 1.0) * 100.0;
         println!("{lookups} %: adaptive buffers are {above:+.1} % above the best of the others");
         most_above = most_above.max(above);
         lowest += u32::from(above <= 0.0);
     }
     println!("adaptive buffers are the cheapest in {lowest} of 5 cells");
-    println!("adaptive buffers are above the best of the others by {most_above:.1} % at most");
-    assert!(most_above <= 10.0, "{most_above} %");
+    println!("adaptive buffers are above the best of the others by {most_above:.2} % at most");
+    match most_above > 0.0 {
+        true => println!("the claim that they are never above fixed ones and none FAILS"),
+        false => println!("the claim that they are never above fixed ones and none holds"),
+    }
 }
 
 #[test]
-fn adaptive_buffers_are_never_far_above_fixed_ones_or_none() {
+fn adaptive_buffers_beside_fixed_ones_and_none() {
     compare_buffers(150_000);
 }
 
 #[test]
 #[ignore = "it takes minutes"]
-fn adaptive_buffers_are_never_far_above_fixed_ones_or_none_in_full() {
+fn adaptive_buffers_beside_fixed_ones_and_none_in_full() {
     compare_buffers(1_100_000);
 }
 

@@ -258,6 +258,12 @@ impl Cell {
         impossible
     }
 
+    /// True if updates wait in memory, where there is much of it, longer than a script lasts: nodes
+    /// are split and merged only when they leave it.
+    pub(super) fn buffers_updates(&self) -> bool {
+        self.entry.name == "la-tree"
+    }
+
     /// The options of an index, without its memory.
     pub(super) fn options(&self) -> index::Result<Options> {
         let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));

@@ -75,6 +75,9 @@ impl<'c> Short<'c> {
             Part { seed, number: NUMBER, actions, play: Play::Random, fate: Fate::default() };
         if is_complete {
             part.play = Play::Script;
+            if cell.buffers_updates() {
+                ground.memory = 1;
+            }
             age(&mut ground, &part)?;
         }
         let saved = ground.device.save()?;
