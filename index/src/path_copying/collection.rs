@@ -29,7 +29,7 @@ impl PathTree<'_> {
         while u64::from(self.ground.log.free_pages()) < self.wanted(needed) {
             let free = u64::from(self.ground.log.free_pages());
             if self.durably == Durably::ByCheckpoints && !self.can_collect(free) {
-                // What lives in a whole block has no room, but there may be blocks in which less does.
+                // What a whole block holds has no room; there may be blocks with less.
                 if was_checkpointed && (turns_left == 0 || !self.collect_cheapest()?) {
                     return Err(full(usable));
                 }

@@ -27,8 +27,8 @@ impl Recovery for PageLog<'_> {
 
     fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
         check_checkpoint_name(name, self.checkpoints.names(), NAMES_MOST)?;
-        // The record of a named checkpoint pins the log's own blocks that it stands in. What is kept
-        // back for records must be there without them, or nothing could be forgotten again.
+        // The record of a named checkpoint pins the log's own blocks that it stands in. What is
+        // kept back for records must be there without them, or nothing could be forgotten again.
         let blocks = self.record_blocks();
         let is_kept_anyway = self.own.present().is_some_and(|block| self.blocks.is_pinned(block))
             && self.own.room(self.geometry) > 2 * self.record_pages();
