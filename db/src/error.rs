@@ -301,6 +301,7 @@ fn advice(error: &index::Error) -> &'static str {
         Index::EntryTooLong { .. } | Index::KeyTooLong { .. } => {
             ": shorten it, or copy the database to one with larger pages"
         }
+        Index::TreeFull { .. } => ": copy the database to one with larger pages",
         Index::NotSorted { .. } => ": sort the entries, or put them one by one",
         Index::NotEmpty => ": make a new database, or put the entries one by one",
         Index::Store(Store::LongBatch { .. }) => {

@@ -190,6 +190,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("index NotEmpty", "only loading gives it"),
     ("index NotSorted", "only loading gives it"),
     ("index Store", "counted by what is inside"),
+    ("index TreeFull", "only puts and loading give it"),
     ("index UnknownParameter", "only who makes an index gives parameters"),
     ("index Unsupported", "only an index that failed before gives it, to who goes on"),
     ("index ValueLength", "in a journal it is told as a journal that holds what it can't hold"),

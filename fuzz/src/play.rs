@@ -340,13 +340,14 @@ impl Player {
 /// True if what was asked for was refused with nothing changed.
 #[must_use]
 pub fn is_refusal(error: &index::Error) -> bool {
-    use index::Error::{EntryTooLong, KeyTooLong, Store, ValueTooLong};
+    use index::Error::{EntryTooLong, KeyTooLong, Store, TreeFull, ValueTooLong};
     use store::Error::{CheckpointName, Full, Kept, LongBatch};
     matches!(
         error,
         EntryTooLong { .. }
             | KeyTooLong { .. }
             | ValueTooLong { .. }
+            | TreeFull { .. }
             | Store(Full { .. } | LongBatch { .. } | Kept { .. } | CheckpointName { .. })
     )
 }

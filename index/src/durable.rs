@@ -251,6 +251,7 @@ impl<T: Tree> Index for Durable<T> {
                 | Error::KeyLength { .. }
                 | Error::ValueLength { .. }
                 | Error::EntryTooLong { .. }
+                | Error::TreeFull { .. }
                 | Error::Store(store::Error::Full { .. }),
             ) => {
                 // The journal knows nothing of it.

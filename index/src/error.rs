@@ -52,6 +52,17 @@ pub enum Error {
         /// The most that a value can have.
         limit: u64,
     },
+    /// A tree that can't have another level, for its nodes share pages that are small.
+    #[error(
+        "full: in pages of {page_bytes} bytes this tree holds at most {entries} entries, and fewer \
+         where they come in random order"
+    )]
+    TreeFull {
+        /// Bytes of a page.
+        page_bytes: u64,
+        /// Entries that it holds where every node of its best layout is full.
+        entries: u64,
+    },
     /// A cursor was asked for the value of an entry before it returned one, or after its end.
     #[error("the cursor stands at no entry")]
     NoEntry,

@@ -76,10 +76,11 @@ impl fmt::Display for Failure {
 }
 
 fn is_full(error: &index::Error) -> bool {
-    use index::Error::Store;
+    use index::Error::{Store, TreeFull};
     matches!(
         error,
-        Store(store::Error::Full { .. } | store::Error::Device(device::Error::Full { .. }))
+        TreeFull { .. }
+            | Store(store::Error::Full { .. } | store::Error::Device(device::Error::Full { .. }))
     )
 }
 

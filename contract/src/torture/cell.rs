@@ -264,6 +264,12 @@ impl Cell {
         self.entry.name == "la-tree"
     }
 
+    /// True if every node of the tree has a page of raw flash to itself: then there are fewer live
+    /// pages only where nodes went.
+    pub(super) fn has_node_a_page(&self) -> bool {
+        self.entry.name == "b-plus" && matches!(self.stand, Stand::Nand { .. })
+    }
+
     /// The options of an index, without its memory.
     pub(super) fn options(&self) -> index::Result<Options> {
         let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));

@@ -16,6 +16,9 @@ const SPLITS: u64 = 4;
 /// Keys of a batch, at most: far less than what is refused for want of room.
 const STEP_MOST: u32 = 32;
 
+/// Keys of a batch at the least, where longer ones are refused: it is still a batch.
+const STEP_LEAST: u32 = 4;
+
 /// Where a script stands.
 pub(super) struct Script {
     impossible: Vec<&'static str>,
@@ -64,6 +67,8 @@ impl Script {
             && let Some(key) = world.entries.keys().next()
         {
             self.refused = witness.refused;
+            // What a batch may take in the worst case grows with it, and may be more than the chip.
+            self.step = (self.step / 2).max(STEP_LEAST);
             return Action::Update(vec![Change { key: key.clone(), value: None }]);
         }
         let lacks = witness.lacks(&self.impossible);

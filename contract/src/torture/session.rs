@@ -70,10 +70,12 @@ enum Refusal {
 impl Refusal {
     /// What `error` means, if it is a refusal.
     fn of(error: &index::Error) -> Option<Self> {
-        use index::Error::{EntryTooLong, KeyLength, KeyTooLong, Store, ValueLength, ValueTooLong};
+        use index::Error::{
+            EntryTooLong, KeyLength, KeyTooLong, Store, TreeFull, ValueLength, ValueTooLong,
+        };
         use store::Error::{Full, Kept, LongBatch};
         match error {
-            Store(Full { .. } | Kept { .. }) => Some(Refusal::Room),
+            TreeFull { .. } | Store(Full { .. } | Kept { .. }) => Some(Refusal::Room),
             Store(LongBatch { .. }) => Some(Refusal::Journal),
             EntryTooLong { .. }
             | KeyTooLong { .. }
@@ -315,7 +317,11 @@ impl Usage<'_> {
                 Ok(())
             }
             Action::Checkpoint => {
+                let before = self.index.statistics().live_pages;
                 self.index.checkpoint(None).map_err(|error| Stop::of("a checkpoint", error))?;
+                // Deletes that were buffered come to the tree only now, and what they empty goes.
+                let is_fewer = self.index.statistics().live_pages < before;
+                self.witness.merges += u64::from(is_fewer && self.cell.has_node_a_page());
                 self.truth.acknowledge();
                 self.witness.checkpoints += 1;
                 Ok(())

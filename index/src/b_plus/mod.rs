@@ -49,7 +49,7 @@ use store::{LogicalPage, PageFile, Recovery, Update};
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::make;
 use crate::registry::{Entry, MediumShape, Options};
-use crate::{Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
 

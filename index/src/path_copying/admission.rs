@@ -161,7 +161,7 @@ impl PathTree<'_> {
         });
         if outcome.is_ok() && wish.puts > 0 && self.is_root_nearly_full()? {
             // Deletes may split, too.
-            outcome = Err(full(self.policy.entries_most()));
+            outcome = Err(self.policy.tree_full());
         }
         self.live.forget();
         self.stand_on(root, standing);
@@ -190,12 +190,16 @@ impl PathTree<'_> {
 
     /// Pages that moving all of a block takes at the most.
     pub(super) fn pages_to_collect(&self) -> u64 {
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        self.pages_to_move(u64::from(self.ground.log.geometry().pages_per_block()))
+    }
+
+    /// Pages that moving so many pages takes at the most.
+    pub(super) fn pages_to_move(&self, pages: u64) -> u64 {
         let each = match self.ground.pages.division {
             Division::Whole => u64::from(self.height()),
             Division::Even | Division::Halves => 1,
         };
-        block * each + self.worst.pages_each
+        pages * each + self.worst.pages_each
     }
 
     /// Pages of all blocks that the tree can use.

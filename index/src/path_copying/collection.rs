@@ -29,11 +29,20 @@ impl PathTree<'_> {
         while u64::from(self.ground.log.free_pages()) < self.wanted(needed) {
             let free = u64::from(self.ground.log.free_pages());
             if self.durably == Durably::ByCheckpoints && !self.can_collect(free) {
-                if was_checkpointed {
+                // What a whole block holds has no room; there may be blocks with less.
+                if was_checkpointed && (turns_left == 0 || !self.collect_cheapest()?) {
                     return Err(full(usable));
                 }
+                turns_left = turns_left.saturating_sub(1);
                 self.checkpoint_now()?;
                 was_checkpointed = true;
+                continue;
+            }
+            if free < self.pages_to_collect() && self.durably != Durably::ByCheckpoints {
+                if turns_left == 0 || !self.collect_cheapest()? {
+                    return Err(full(usable));
+                }
+                turns_left -= 1;
                 continue;
             }
             let has_victim = turns_left > 0 && self.collect(u32::MAX)?;
@@ -48,6 +57,55 @@ impl PathTree<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives up every block in which nothing lives; if there is none, moves what lives in the block
+    /// with the least, if it has room. False if nothing could be given up. Nothing is buffered.
+    ///
+    /// Openings after cuts close the block that was being filled, and replay, without a batch that
+    /// would collect: so there may be less free than moving a full block takes.
+    fn collect_cheapest(&mut self) -> Result<bool> {
+        self.victim = None;
+        self.learn_live()?;
+        let (mut cheapest, mut has_released) = (None, false);
+        for _ in 0..self.ground.log.good_blocks() {
+            let Some(block) = self.ground.log.victim() else {
+                break;
+            };
+            let lives = self.count_live(block)?;
+            if lives == 0 {
+                self.give_up(block)?;
+                has_released = true;
+            } else if cheapest.is_none_or(|(least, _)| lives < least) {
+                cheapest = Some((lives, block));
+            }
+        }
+        if has_released {
+            return Ok(true);
+        }
+        let free = u64::from(self.ground.log.free_pages());
+        let Some((_, block)) = cheapest.filter(|(lives, _)| free >= self.pages_to_move(*lives))
+        else {
+            return Ok(false);
+        };
+        self.victim = Some((block, self.ground.log.pages_of(block).start));
+        self.collect(u32::MAX)
+    }
+
+    /// Pages of `block` in which something lives; what is damaged counts.
+    fn count_live(&mut self, block: device::Block) -> Result<u64> {
+        let mut lives = 0;
+        for page in self.ground.log.pages_of(block).map(device::Page) {
+            let is_live = match self.live.is_live(page) {
+                Some(is_live) => Ok(is_live),
+                None => self.way_to(page, false).map(|base| base.is_some()),
+            };
+            lives += match is_live {
+                Err(crate::Error::Store(error)) if error.is_damage() => 1,
+                other => u64::from(other?),
+            };
+        }
+        Ok(lives)
     }
 
     /// What has to be free now, of what a batch asked for before a checkpoint may have been made.
@@ -150,15 +208,9 @@ impl PathTree<'_> {
         if is_live == Some(false) {
             return Ok(());
         }
-        let Some(base) = self.copy_lowest(page, is_live == Some(true))? else {
+        let Some(base) = self.way_to(page, is_live == Some(true))? else {
             return Ok(());
         };
-        let key = core::mem::take(&mut self.moved_key);
-        let is_found = self.is_on_way(page, base, &key);
-        self.moved_key = key;
-        if !is_found? {
-            return Ok(());
-        }
         self.rewrite(&Order {
             base,
             edit: Edit::Keep,
@@ -166,6 +218,17 @@ impl PathTree<'_> {
             closes: true,
             cause: Cause::Reclamation,
         })
+    }
+
+    /// Copies the lowest node of `page` and all above it; returns its level if it lives.
+    fn way_to(&mut self, page: device::Page, is_live: bool) -> Result<Option<u8>> {
+        let Some(base) = self.copy_lowest(page, is_live)? else {
+            return Ok(None);
+        };
+        let key = core::mem::take(&mut self.moved_key);
+        let is_found = self.is_on_way(page, base, &key);
+        self.moved_key = key;
+        Ok(is_found?.then_some(base))
     }
 
     /// Copies the lowest node of `page` to the way and its first key aside, if the tree can have

@@ -239,7 +239,7 @@ impl PathTree<'_> {
     /// The only leaf: it has the whole page.
     fn write_lone_leaf(&mut self, leaf: &Leaf, is_last: bool) -> Result<()> {
         if !is_last {
-            return Err(full(self.policy.entries_most()));
+            return Err(self.policy.tree_full());
         }
         let pages = self.ground.pages;
         let layout = self.policy.first().layout;

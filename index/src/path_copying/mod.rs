@@ -114,7 +114,7 @@ fn damage(page: Page, what: &'static str) -> Error {
     store::Error::DamagedPage { page: LogicalPage(page.0), what }.into()
 }
 
-/// The tree holds at most so many entries, or pages.
+/// The chip has no room: the tree has at most so many pages.
 fn full(most: u64) -> Error {
     store::Error::Full { pages: most }.into()
 }

@@ -16,7 +16,9 @@
 //!   that would take it above alpha, the height is lowered, and the leaf starts from beta, **only
 //!   if the root has one entry**.
 //!
-//! A test plays both readings. With alpha = beta the layout is static.
+//! In short: p1 shrinks on inserts; the height is raised only where the root is full and
+//! p1 - delta < beta; p1 grows only on deletes; the height is lowered only where the root has one
+//! entry. A test plays both readings. With alpha = beta the layout is static.
 //!
 //! # What the paper leaves open
 //! - A put counts as an insertion also where the key was there: resizing splits nodes either way.
@@ -24,6 +26,10 @@
 //! - Alpha is bounded by the height ("alpha cannot be increased beyond a certain value since the
 //!   fanout of index nodes should be able to accommodate new entries", 5.3.2): to the share at
 //!   which a root of the height below, full at beta, falls into fewer parts than a root holds.
+//! - Where the root would be split (4.3.2: "the height grows"), which is a full root, the same rule
+//!   holds before the height grows: smaller leaves are tried down to beta
+//!   ([`Policy::after_overflow`]). That is so for deletes as well, whose resized nodes can overflow:
+//!   it is the only case in which a delete shrinks the leaf.
 //! - With both counts 0 the second condition does not hold.
 
 use alloc::vec::Vec;
@@ -205,6 +211,12 @@ impl Policy {
     /// Entries that the tree holds where every node of its best layout is full.
     pub(crate) fn entries_most(&self) -> u64 {
         self.extremes().map(|layout| self.pages.entries_most(&layout)).max().unwrap_or(0)
+    }
+
+    /// What is said where the tree can't have another level.
+    pub(crate) fn tree_full(&self) -> Error {
+        let page_bytes = u64::from(self.pages.page_bytes());
+        Error::TreeFull { page_bytes, entries: self.entries_most() }
     }
 
     /// How the tree is divided before its first update.

@@ -82,7 +82,7 @@ impl PathTree<'_> {
             _ => self.plan.make(&self.policy, &change, state.layout, &mut self.scratch),
         };
         if !is_planned {
-            return Err(super::full(self.policy.entries_most()));
+            return Err(self.policy.tree_full());
         }
         if order.base > 0 && matches!(order.edit, Edit::Insert { .. }) {
             // A leaf that was loaded counts as one that was split off.

@@ -179,7 +179,6 @@ impl Blocks {
         self.entry(block) & REFUSED != 0
     }
 
-    #[cfg(feature = "canaries")]
     pub(super) fn is_pinned(&self, block: Block) -> bool {
         self.entry(block) & PINNED != 0
     }

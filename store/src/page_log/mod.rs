@@ -388,6 +388,12 @@ impl<'d> PageLog<'d> {
         self.root_bytes = self.root_bytes.max(bytes);
     }
 
+    /// Pages that the record of one checkpoint takes.
+    fn record_pages(&self) -> u32 {
+        let pages = record::pages_most(self.geometry, self.root_bytes);
+        u32::try_from(pages).unwrap_or(u32::MAX / 4)
+    }
+
     /// Blocks that the record of one checkpoint takes.
     pub(crate) fn record_blocks(&self) -> u32 {
         record_blocks(self.geometry, self.root_bytes)

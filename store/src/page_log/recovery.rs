@@ -26,15 +26,20 @@ impl Recovery for PageLog<'_> {
     }
 
     fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
-        // What a name keeps was counted when it was admitted: forgetting it takes no room.
         check_checkpoint_name(name, self.checkpoints.names(), NAMES_MOST)?;
+        // The record of a named checkpoint pins the log's own blocks that it stands in. What is
+        // kept back for records must be there without them, or nothing could be forgotten again.
         let blocks = self.record_blocks();
-        // A short record finds room beside the next one.
-        if blocks > 1 && self.free_blocks() < blocks {
-            let kept = u64::from(self.pinned_blocks()) * self.geometry.block_bytes();
-            return Err(Error::Kept { kept });
+        let is_kept_anyway = self.own.present().is_some_and(|block| self.blocks.is_pinned(block))
+            && self.own.room(self.geometry) > 2 * self.record_pages();
+        if is_kept_anyway || self.free_blocks() >= blocks {
+            return Ok(false);
         }
-        Ok(false)
+        if self.blocks.next_released(0).is_some() {
+            return Ok(true);
+        }
+        let kept = u64::from(self.pinned_blocks()) * self.geometry.block_bytes();
+        Err(Error::Kept { kept })
     }
 
     fn record(&mut self, batch: &[Update<'_>]) -> Result<()> {

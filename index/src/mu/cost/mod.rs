@@ -134,7 +134,7 @@ fn levels(policy: &Policy, entries: u64) -> Result<Levels> {
     let heights = 1..=policy.height_most();
     let fitting = heights.filter_map(|height| largest_fitting(policy, entries as f64, height));
     let Some(levels) = fitting.min_by_key(|levels| levels.layout.height) else {
-        return Err(store::Error::Full { pages: policy.entries_most() }.into());
+        return Err(policy.tree_full());
     };
     Ok(levels)
 }
