@@ -121,7 +121,7 @@ fn all_that_is_in_whole_pages_is_saved_whatever_the_damage_and_every_gap_is_told
             };
             saved.contains(row) && (is_lost(place.checked_sub(1)) || is_lost(Some(place + 1)))
         });
-        assert!(around.map(|(_, row)| row).all(|row| told(row)), "{error}");
+        assert!(around.map(|(_, row)| row).all(told), "{error}");
         damaged.iter().for_each(|page| flip(&bench, page + 100));
     }
     assert!(bench.done("check a.db").contains("all is well"));
