@@ -233,7 +233,7 @@ fn the_least_memory_that_is_named_works() {
 fn a_durable_file_that_can_be_made_takes_a_put() {
     let (mut made, mut refused) = (0, 0);
     for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
-        for bytes in (1..32).map(|number| number * 64 << 10) {
+        for bytes in (1..32).map(|number| (number * 64) << 10) {
             let (_folder, path) = place();
             match Database::create(&path, &small().durability(durability).capacity(bytes)) {
                 Ok(mut database) => {
