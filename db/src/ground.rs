@@ -77,7 +77,8 @@ impl<'d> Ground<'d> {
         choices.journal_bytes = Some(options.journal_for(bytes));
         choices.label = label.encode()?;
         // A system that has no lots gives no worse than a number that others may have.
-        choices.identity = getrandom::u64().unwrap_or(0);
+        let drawn = || getrandom::u64().unwrap_or(0);
+        choices.identity = options.identity.unwrap_or_else(drawn);
         choices.memory_bytes =
             ground.split(options.memory, tree.entry, &choices).map_err(no_room(bytes))?;
         let Ground { medium, driver_bytes, health, .. } = ground;

@@ -75,6 +75,7 @@ pub struct Options {
     pub(crate) journal_bytes: Option<u64>,
     pub(crate) capacity: Option<u64>,
     pub(crate) overwrite: bool,
+    pub(crate) identity: Option<u64>,
     pub(crate) key: Option<Type>,
     pub(crate) value: Option<Type>,
     pub(crate) shape: Option<EntryShape>,
@@ -101,6 +102,7 @@ impl Options {
             journal_bytes: None,
             capacity: None,
             overwrite: false,
+            identity: None,
             key: None,
             value: None,
             shape: None,
@@ -117,6 +119,18 @@ impl Options {
     /// ```
     pub fn tree(mut self, spec: impl Into<String>) -> Self {
         self.tree = spec.into();
+        self
+    }
+
+    /// The number that goes into every checksum, so that no page of another database is taken for
+    /// one of this. If it is not given, it is drawn by lot; give one where the same calls have to
+    /// make the same bytes.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().identity(7);
+    /// ```
+    pub const fn identity(mut self, identity: u64) -> Self {
+        self.identity = Some(identity);
         self
     }
 

@@ -278,3 +278,22 @@ fn each_byte_of_a_small_file_flipped_in_turn_is_an_error_or_without_consequence(
     println!("all {outcomes}");
     outcomes.assert_right();
 }
+
+#[test]
+fn the_same_calls_with_the_same_identity_make_the_same_bytes() {
+    let make = |identity: Option<u64>| {
+        let disk = SharedDisk::new(512, 512);
+        let options = Options::new().journal_bytes(8 << 10);
+        let options = match identity {
+            Some(identity) => options.identity(identity),
+            None => options,
+        };
+        let mut database = Database::create_on(disk.medium(), &options).unwrap();
+        fill(&mut database, true, "value");
+        database.close().unwrap();
+        disk.bytes.lock().unwrap().clone()
+    };
+    assert!(make(Some(1)) == make(Some(1)));
+    assert!(make(Some(1)) != make(Some(2)));
+    assert!(make(None) != make(None));
+}

@@ -1,5 +1,4 @@
-//! Short histories that are cut at every operation, and after some of these cuts at every operation
-//! of the recovery.
+//! Short histories that are cut at every operation, and then at every operation of the recovery.
 
 use rand::seq::SliceRandom;
 use sim::Cut;
@@ -19,7 +18,8 @@ const NUMBER: u32 = 1 << 20;
 /// The first choice that a short history depends on: beyond the numbers of sessions.
 const CHOICES: u64 = 1 << 32;
 
-/// One in so many cuts is followed by cuts at every operation of the recovery.
+/// Of a history that contains everything, and so has hundreds of operations, one in so many cuts is
+/// followed by cuts at every operation of the recovery; of the others each one is.
 const AGAIN: u64 = 4;
 
 /// Actions within which a history must be complete.
@@ -92,7 +92,9 @@ impl<'c> Short<'c> {
 
     fn cut_each(&mut self, run: &mut Run<'_>) -> Result<(), Failure> {
         let operations = self.operations()?;
-        self.ground.witness.complete += u64::from(self.part.play == Play::Script);
+        let is_complete = self.part.play == Play::Script;
+        self.ground.witness.complete += u64::from(is_complete);
+        let every = if is_complete { AGAIN } else { 1 };
         let mut cuts: Vec<u64> = (1..=operations + 1).collect();
         // Where the number of cuts is limited, those that are made lie anywhere.
         cuts.shuffle(&mut random(self.ground.cell, self.seed, NUMBER));
@@ -101,7 +103,7 @@ impl<'c> Short<'c> {
                 return Ok(());
             }
             self.cut_at(cut, run)?;
-            if (place as u64).is_multiple_of(AGAIN) {
+            if (place as u64).is_multiple_of(every) {
                 self.cut_recovery(cut, run)?;
             }
         }

@@ -4,10 +4,10 @@
 //! and the shape of entries; [`cells`] makes them all from the registries. [`torture`] plays two
 //! kinds of histories on each:
 //!
-//! - **short ones**, cut at every operation in turn (`each.rs`), and after one in four of these
-//!   cuts at every operation of the recovery, and some of these recoveries' recoveries too; what
-//!   a cut tears is decided by the seed. Some of these histories are complete: they contain a
-//!   split, a merge, a reclamation, a checkpoint, a delete and a batch;
+//! - **short ones**, cut at every operation in turn (`each.rs`), then at every operation of the
+//!   recovery, and some of these recoveries' recoveries too; what a cut tears is decided by the
+//!   seed. Some of these histories are complete: they contain a split, a merge, a reclamation, a
+//!   checkpoint, a delete and a batch; there the recovery is cut after one in four of the cuts;
 //! - **lives** (`life.rs`): many sessions on one device, each cut at a random operation, be it in
 //!   the middle of a recovery, while blocks of the chip go bad, requests of a disk fail, memory
 //!   is now more and now less, and on some devices there is hardly room.

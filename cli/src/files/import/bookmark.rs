@@ -83,7 +83,7 @@ const BYTES_MOST: u64 = 64;
 const BEGINNING: &[u8] = b"{\"rows\":";
 
 /// What stands in one.
-const LETTERS: &[u8] = b"{}\":,rowschekm0123456789";
+const LETTERS: &[u8] = b"{}\":,rowschecksum0123456789";
 
 /// True if what is at `path` is a bookmark, if a damaged one: after a power cut it may be cut off
 /// or consist of zeros.
@@ -112,6 +112,7 @@ mod tests {
         bookmark.add(b"key", b"value");
         bookmark.write(&path).unwrap();
         assert_eq!(Bookmark::read(&path), Some(bookmark));
+        assert!(!Bookmark::is_taken(&path));
         std::fs::write(Bookmark::path(&path), "{\"rows\":").unwrap();
         assert_eq!(Bookmark::read(&path), None);
         Bookmark::remove(&path);
