@@ -7,18 +7,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod ground;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashtree::encoding::Type;
 use flashtree::{Database, Durability, Error, Geometry, OpenOptions, Options, Stats};
-
-fn place() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("fruit.db");
-    (folder, path)
-}
+use ground::place;
 
 /// A database of 3,000 entries, in which every choice is another than the usual one.
 fn make(path: &Path, options: Options) {

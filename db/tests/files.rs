@@ -10,21 +10,15 @@
 mod ground;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use flashtree::encoding::Type;
 use flashtree::{
     Batch, Database, Durability, EntryShape, Error, Geometry, OpenOptions, Options, Result, Width,
 };
-use ground::{Model, SharedDisk, compare, content};
+use ground::{Model, SharedDisk, compare, content, place};
 use tempfile::TempDir;
-
-fn place() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("fruit.db");
-    (folder, path)
-}
 
 fn small() -> Options {
     Options::new().capacity(4 << 20)

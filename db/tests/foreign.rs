@@ -8,18 +8,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod ground;
+
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashtree::encoding::Type;
 use flashtree::{Batch, Database, Durability, Error, Geometry, OpenOptions, Options, Result};
-
-fn place() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("fruit.db");
-    (folder, path)
-}
+use ground::place;
 
 /// A database of 300 entries that is closed, in a file or on an imitated chip.
 fn make(path: &Path, chip: bool) {

@@ -6,10 +6,18 @@ pub mod flipped;
 pub mod outcomes;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use device::{Cause, Request, Sector};
 use flashtree::{Database, Medium, SectorGeometry, Sectors};
+
+/// A folder of its own, and the name of a database in it.
+pub fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fruit.db");
+    (folder, path)
+}
 
 /// What a database should hold.
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
