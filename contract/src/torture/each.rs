@@ -18,10 +18,6 @@ const NUMBER: u32 = 1 << 20;
 /// The first choice that a short history depends on: beyond the numbers of sessions.
 const CHOICES: u64 = 1 << 32;
 
-/// Of a history that contains everything, and so has hundreds of operations, one in so many cuts is
-/// followed by cuts at every operation of the recovery; of the others each one is.
-const AGAIN: u64 = 4;
-
 /// Actions within which a history must be complete.
 const COMPLETE_WITHIN: u32 = 1500;
 
@@ -92,20 +88,16 @@ impl<'c> Short<'c> {
 
     fn cut_each(&mut self, run: &mut Run<'_>) -> Result<(), Failure> {
         let operations = self.operations()?;
-        let is_complete = self.part.play == Play::Script;
-        self.ground.witness.complete += u64::from(is_complete);
-        let every = if is_complete { AGAIN } else { 1 };
+        self.ground.witness.complete += u64::from(self.part.play == Play::Script);
         let mut cuts: Vec<u64> = (1..=operations + 1).collect();
         // Where the number of cuts is limited, those that are made lie anywhere.
         cuts.shuffle(&mut random(self.ground.cell, self.seed, NUMBER));
-        for (place, cut) in cuts.into_iter().enumerate() {
+        for cut in cuts {
             if run.is_over(&self.ground) {
                 return Ok(());
             }
             self.cut_at(cut, run)?;
-            if (place as u64).is_multiple_of(every) {
-                self.cut_recovery(cut, run)?;
-            }
+            self.cut_recovery(cut, run)?;
         }
         self.ground.witness.histories += 1;
         Ok(())

@@ -7,7 +7,7 @@
 //! - **short ones**, cut at every operation in turn (`each.rs`), then at every operation of the
 //!   recovery, and some of these recoveries' recoveries too; what a cut tears is decided by the
 //!   seed. Some of these histories are complete: they contain a split, a merge, a reclamation, a
-//!   checkpoint, a delete and a batch; there the recovery is cut after one in four of the cuts;
+//!   checkpoint, a delete and a batch;
 //! - **lives** (`life.rs`): many sessions on one device, each cut at a random operation, be it in
 //!   the middle of a recovery, while blocks of the chip go bad, requests of a disk fail, memory
 //!   is now more and now less, and on some devices there is hardly room.
