@@ -57,8 +57,8 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
         model.compare_all(&mut *index);
         assert!(put(&mut *index, 1, 1).is_err(), "{}: it stays full", case.name());
 
-        // Trees on raw flash delete without balancing: what makes room there is an empty leaf. A list
-        // never takes again: what is deleted stays in it, and deletes are appended, too.
+        // Trees on raw flash delete without balancing: what makes room there is an empty leaf. A
+        // list never takes again: what is deleted stays in it, and deletes are appended, too.
         let half = model.entries.len() / 2;
         let is_list = case.entry.name == "list";
         let copies_paths = matches!(case.stand, Stand::Nand)

@@ -218,8 +218,8 @@ fn a_tree_that_does_not_grow() {
 
 /// Plays the tree with buffers of every kind, so many operations each. The paper has adaptive ones
 /// lowest throughout; by how much that fails is printed, and the promise `la-tree-adaptive` holds
-/// it against the claim. What is certain is asserted: with every kind of buffers the index holds the
-/// same.
+/// it against the claim. What is certain is asserted: with every kind of buffers the index holds
+/// the same.
 fn compare_buffers(operations: u32) {
     let (mut most_above, mut lowest) = (0.0_f64, 0);
     for lookups in [10, 50, 100, 200, 1000] {

@@ -1,5 +1,5 @@
-//! The published figures of the mu*-Tree's paper (Ahn, Kang, Jung, Kim, Maeng, IEEE TC 2013), beside
-//! ours: figures 7 and 8 from the equations, 11, 12 and 13 from the trees on its chip.
+//! The published figures of the mu*-Tree's paper (Ahn, Kang, Jung, Kim, Maeng, IEEE TC 2013),
+//! beside ours: figures 7 and 8 from the equations, 11, 12 and 13 from the trees on its chip.
 //!
 //! Each test prints one line a claim, which says whether it holds, and at the end
 //! `mu-N: C of D claims hold`. A claim that does not hold is no failure of the test: what the tree

@@ -137,7 +137,8 @@ fn plan(seed: u64) -> FaultPlan {
     FaultPlan::seeded(seed)
 }
 
-/// Runs every stage under `fault`, of which nobody is to notice anything; it has to happen so often.
+/// Runs every stage under `fault`, of which nobody is to notice anything; it has to happen so
+/// often.
 fn nobody_notices(kind: FaultKind, least: u64, fault: impl Fn(u64) -> FaultPlan) {
     let mut happened = 0;
     for (seed, stage) in (1..).zip(Stage::all()) {
@@ -189,8 +190,8 @@ fn flips_beyond_the_code_that_come_and_go_are_read_again() {
     });
 }
 
-/// Programs and erases that the chip acknowledges and does not do, and blocks that wear out, can't be
-/// made good: an answer is right or an error.
+/// Programs and erases that the chip acknowledges and does not do, and blocks that wear out, can't
+/// be made good: an answer is right or an error.
 #[test]
 fn under_faults_that_stay_an_answer_is_right_or_an_error() {
     let silent = Failure::with_rate(0.0005);

@@ -34,7 +34,7 @@ fn seconds(tree: &str, (records, updates): (u32, u32), memory: u64, durability: 
 }
 
 #[test]
-#[ignore = "it measures time: cargo test --release -p flashtree-contract --test path_copying_speed -- --ignored"]
+#[ignore = "it measures time: --release --test path_copying_speed -- --ignored"]
 fn a_million_updates_take_less_than_ten_seconds() {
     for tree in ["mu-star", "mu", "b-plus"] {
         for durability in Durability::ALL {

@@ -1,5 +1,5 @@
-//! The memory budget is hard on raw flash, too: in use, while checkpoints are made, after an opening
-//! with a journal, and while a rollback goes on.
+//! The memory budget is hard on raw flash, too: in use, while checkpoints are made, after an
+//! opening with a journal, and while a rollback goes on.
 //!
 //! Every allocation counts, except those of the chip.
 

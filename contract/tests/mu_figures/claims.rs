@@ -1,7 +1,7 @@
 //! What was published, beside what we have.
 
 /// The claims of one figure.
-pub struct Claims {
+pub(crate) struct Claims {
     id: &'static str,
     held: u32,
     all: u32,
@@ -9,7 +9,7 @@ pub struct Claims {
 
 impl Claims {
     /// No claims yet.
-    pub fn of(id: &'static str) -> Self {
+    pub(crate) fn of(id: &'static str) -> Self {
         Claims { id, held: 0, all: 0 }
     }
 
@@ -20,7 +20,7 @@ impl Claims {
     }
 
     /// A figure that is to be as published, give or take `most`; true if it is.
-    pub fn near(&mut self, what: &str, (published, ours): (f64, f64), most: f64) -> bool {
+    pub(crate) fn near(&mut self, what: &str, (published, ours): (f64, f64), most: f64) -> bool {
         // Steps of a plot are no exact numbers.
         let holds = (published - ours).abs() <= most + 1e-9;
         let word = self.note(holds);
@@ -29,14 +29,14 @@ impl Claims {
     }
 
     /// A statement; true if it holds.
-    pub fn holds(&mut self, what: &str, holds: bool) -> bool {
+    pub(crate) fn holds(&mut self, what: &str, holds: bool) -> bool {
         let word = self.note(holds);
         println!("{}  {what}: {word}", self.id);
         holds
     }
 
     /// How many claims hold, and of how many.
-    pub fn end(self) -> (u32, u32) {
+    pub(crate) fn end(self) -> (u32, u32) {
         println!("{}: {} of {} claims hold", self.id, self.held, self.all);
         (self.held, self.all)
     }

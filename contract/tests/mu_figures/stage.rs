@@ -10,39 +10,39 @@ use index::{EntryShape, Index, Update};
 use sim::SimulatedNand;
 
 /// The trees that are compared.
-pub const TREES: [&str; 3] = ["b-plus", "mu", "mu-star"];
+pub(crate) const TREES: [&str; 3] = ["b-plus", "mu", "mu-star"];
 
 /// A tree, and how it is made.
-pub struct Stage {
+pub(crate) struct Stage {
     /// Its name.
-    pub tree: &'static str,
+    pub(crate) tree: &'static str,
     /// Its parameters.
-    pub given: Vec<(&'static str, &'static str)>,
+    pub(crate) given: Vec<(&'static str, &'static str)>,
     /// Bytes of the chip.
-    pub chip_bytes: u64,
+    pub(crate) chip_bytes: u64,
     /// Bytes beside what it needs at the least: they cache nodes.
-    pub cache_bytes: u64,
+    pub(crate) cache_bytes: u64,
 }
 
 /// How the newest page with a root is divided.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// The leaf's share.
-    pub leaf: f64,
+    pub(crate) leaf: f64,
     /// Levels of the tree.
-    pub height: u8,
+    pub(crate) height: u8,
 }
 
 impl Layout {
     /// Levels of the tree.
-    pub fn height(it: &Layout) -> u8 {
+    pub(crate) fn height(it: &Layout) -> u8 {
         it.height
     }
 }
 
 /// Reads the header of every page with a root, as FORMAT.md says.
 #[derive(Clone, Default)]
-pub struct Witness(Arc<Mutex<Option<Layout>>>);
+pub(crate) struct Witness(Arc<Mutex<Option<Layout>>>);
 
 impl Hook<SimulatedNand> for Witness {
     fn program(&mut self, chip: &mut SimulatedNand, program: Program<'_>) -> Result<()> {
@@ -58,19 +58,19 @@ impl Hook<SimulatedNand> for Witness {
 
 impl Witness {
     /// The newest layout.
-    pub fn layout(&self) -> Option<Layout> {
+    pub(crate) fn layout(&self) -> Option<Layout> {
         *self.0.lock().unwrap()
     }
 }
 
 impl Stage {
     /// The paper's setting: a chip of so many bytes, entries of 8 bytes, no cache.
-    pub fn paper(tree: &'static str, chip_bytes: u64) -> Self {
+    pub(crate) fn paper(tree: &'static str, chip_bytes: u64) -> Self {
         Stage { tree, given: vec![("cache", "1")], chip_bytes, cache_bytes: 0 }
     }
 
     /// Makes the tree.
-    pub fn make(&self) -> (Box<dyn Index>, Witness) {
+    pub(crate) fn make(&self) -> (Box<dyn Index>, Witness) {
         let entry = find(self.tree).unwrap();
         let overrides =
             chips::Overrides { size_bytes: Some(self.chip_bytes), ..chips::Overrides::default() };
@@ -90,7 +90,7 @@ impl Stage {
 }
 
 /// Another key for every number, in no order.
-pub fn key(number: u32) -> [u8; 4] {
+pub(crate) fn key(number: u32) -> [u8; 4] {
     let mut bits = number.wrapping_add(0x9E37_79B9);
     bits = (bits ^ (bits >> 16)).wrapping_mul(0x85EB_CA6B);
     bits = (bits ^ (bits >> 13)).wrapping_mul(0xC2B2_AE35);
@@ -98,10 +98,10 @@ pub fn key(number: u32) -> [u8; 4] {
 }
 
 /// Layouts with the number of records from which on they were used.
-pub type Course = Vec<(u32, Layout)>;
+pub(crate) type Course = Vec<(u32, Layout)>;
 
 /// Puts so many records in; returns how the layout went, and pages and height at `points`.
-pub fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<(u64, u32)>) {
+pub(crate) fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<(u64, u32)>) {
     let (mut index, witness) = stage.make();
     let mut course = Course::new();
     let mut sizes = Vec::new();
@@ -121,7 +121,10 @@ pub fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<(u64, u
 }
 
 /// Runs `work` for every tree, on two cores.
-pub fn all<R: Send>(trees: &[&'static str], work: impl Fn(&'static str) -> R + Sync) -> Vec<R> {
+pub(crate) fn all<R: Send>(
+    trees: &[&'static str],
+    work: impl Fn(&'static str) -> R + Sync,
+) -> Vec<R> {
     let left = Mutex::new(trees.iter().copied().enumerate());
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -142,7 +145,7 @@ pub fn all<R: Send>(trees: &[&'static str], work: impl Fn(&'static str) -> R + S
 }
 
 /// The records at which each height was reached.
-pub fn heights(course: &Course) -> Vec<(u8, u32)> {
+pub(crate) fn heights(course: &Course) -> Vec<(u8, u32)> {
     let mut heights: Vec<(u8, u32)> = Vec::new();
     for (records, layout) in course {
         if heights.last().is_none_or(|(height, _)| layout.height > *height) {
@@ -153,7 +156,7 @@ pub fn heights(course: &Course) -> Vec<(u8, u32)> {
 }
 
 /// The heights, in words.
-pub fn show_heights(heights: &[(u8, u32)]) -> String {
+pub(crate) fn show_heights(heights: &[(u8, u32)]) -> String {
     let each = heights.iter().skip(1);
     each.map(|(height, records)| format!("height {height} at {records}"))
         .collect::<Vec<_>>()
@@ -161,7 +164,7 @@ pub fn show_heights(heights: &[(u8, u32)]) -> String {
 }
 
 /// True if every height that `other` reached above 2, `one` reached later or never.
-pub fn is_later(one: &[(u8, u32)], other: &[(u8, u32)]) -> bool {
+pub(crate) fn is_later(one: &[(u8, u32)], other: &[(u8, u32)]) -> bool {
     other.iter().filter(|(height, _)| *height > 2).all(|(height, records)| {
         one.iter().find(|(it, _)| it == height).is_none_or(|(_, later)| later > records)
     })

@@ -12,19 +12,19 @@ const CHIP: u64 = 16 << 20;
 
 /// What a run measured.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// Seconds of the chip.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Pages read an update.
-    pub reads: f64,
+    pub(crate) reads: f64,
     /// Pages programmed an update.
-    pub programs: f64,
+    pub(crate) programs: f64,
     /// Of these, what collection did.
-    pub moved: f64,
+    pub(crate) moved: f64,
     /// Pages that live at the end.
-    pub live: u64,
+    pub(crate) live: u64,
     /// Levels.
-    pub height: u32,
+    pub(crate) height: u32,
 }
 
 /// Deletes and inserts in turn, of random keys, so that the tree keeps its size.
@@ -45,7 +45,7 @@ fn update(index: &mut dyn Index, present: &mut Vec<u32>, updates: u32, seed: u64
 }
 
 /// One run of a tree; `None` if the chip is too small for it.
-pub fn run(stage: &Stage, records: u32, updates: u32, seed: u64) -> Option<Taken> {
+pub(crate) fn run(stage: &Stage, records: u32, updates: u32, seed: u64) -> Option<Taken> {
     let (mut index, _) = stage.make();
     // Other keys for every seed.
     let first = (seed as u32).wrapping_mul(100_000_000);
@@ -104,7 +104,7 @@ fn show(records: u32, tree: &str, taken: Option<Taken>) {
 }
 
 /// Figure 13, with the wandering B+-tree beside it.
-pub fn figure_13(sizes: &[u32], updates: u32, runs: u64) {
+pub(crate) fn figure_13(sizes: &[u32], updates: u32, runs: u64) {
     let mut claims = Claims::of("mu-13");
     let taken = stage::all(&TREES, |tree| {
         let stage = Stage::paper(tree, CHIP);

@@ -3,11 +3,11 @@
 use index::la_tree::policy::Estimate;
 
 /// U, in bytes, of a budget of 1 KiB; the most bytes of an update where U is never reached.
-pub const FULL: u64 = 64;
+pub(crate) const FULL: u64 = 64;
 
 /// An operation that meets one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// So many bytes are appended.
     Update(u64),
     Lookup,
@@ -15,7 +15,7 @@ pub enum Operation {
 
 /// What the lookup at which a buffer is emptied costs besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
+pub(crate) enum Model {
     /// Its scan. Buffers are emptied at lookups only, and U is never reached.
     Scans,
     /// Nothing: emptying reads the buffer anyway. Buffers may be emptied whenever it pays, and are
@@ -25,7 +25,7 @@ pub enum Model {
 
 impl Model {
     /// U, in bytes.
-    pub fn most(self) -> u64 {
+    pub(crate) fn most(self) -> u64 {
         match self {
             Model::Scans => 1 << 20,
             Model::Answers => FULL,
@@ -35,44 +35,44 @@ impl Model {
 
 /// What a buffer costs.
 #[derive(Clone, Copy, Debug)]
-pub struct Costs {
-    pub model: Model,
+pub(crate) struct Costs {
+    pub(crate) model: Model,
     /// Scanning a byte: the paper's rho.
-    pub scan: u64,
+    pub(crate) scan: u64,
     /// Emptying: delta, and gamma a byte.
-    pub fixed: u64,
-    pub each: u64,
+    pub(crate) fixed: u64,
+    pub(crate) each: u64,
 }
 
 impl Costs {
-    pub fn emptying(&self, bytes: u64) -> u64 {
+    pub(crate) fn emptying(&self, bytes: u64) -> u64 {
         self.fixed + self.each * bytes
     }
 
     /// The scan that a lookup pays although the buffer is emptied at it.
-    pub fn scan_besides(&self, bytes: u64) -> u64 {
+    pub(crate) fn scan_besides(&self, bytes: u64) -> u64 {
         match self.model {
             Model::Scans => self.scan * bytes,
             Model::Answers => 0,
         }
     }
 
-    pub fn estimate(&self, bytes: u64) -> Estimate {
+    pub(crate) fn estimate(&self, bytes: u64) -> Estimate {
         Estimate { scan: self.scan * bytes, emptying: self.emptying(bytes) }
     }
 }
 
 /// Prefix sums over operations, from which the cost between two emptyings follows at once.
-pub struct Sums {
+pub(crate) struct Sums {
     /// Bytes appended before each operation.
-    pub bytes: Vec<u64>,
+    pub(crate) bytes: Vec<u64>,
     /// Lookups before each operation, and the sum of the bytes appended before each of them.
-    pub lookups: Vec<u64>,
-    pub met: Vec<u64>,
+    pub(crate) lookups: Vec<u64>,
+    pub(crate) met: Vec<u64>,
 }
 
 impl Sums {
-    pub fn new(operations: &[Operation]) -> Self {
+    pub(crate) fn new(operations: &[Operation]) -> Self {
         let mut sums = Sums { bytes: vec![0], lookups: vec![0], met: vec![0] };
         for (place, operation) in operations.iter().enumerate() {
             let (bytes, lookups, met) = (sums.bytes[place], sums.lookups[place], sums.met[place]);
@@ -89,7 +89,7 @@ impl Sums {
 
     /// Bytes of the lookups from operation `from` up to before `to`, if the buffer was empty at
     /// `from`.
-    pub fn scanned(&self, from: usize, to: usize) -> u64 {
+    pub(crate) fn scanned(&self, from: usize, to: usize) -> u64 {
         let lookups = self.lookups[to] - self.lookups[from];
         self.met[to] - self.met[from] - lookups * self.bytes[from]
     }
@@ -97,7 +97,7 @@ impl Sums {
 
 /// What emptying a buffer, which has `bytes` bytes by then, costs at `operation`; `None` if it is
 /// not emptied there.
-pub fn emptying(operation: Operation, bytes: u64, costs: Costs) -> Option<u64> {
+pub(crate) fn emptying(operation: Operation, bytes: u64, costs: Costs) -> Option<u64> {
     match operation {
         Operation::Lookup => Some(costs.emptying(bytes) + costs.scan_besides(bytes)),
         Operation::Update(_) if costs.model == Model::Scans => None,
@@ -107,14 +107,14 @@ pub fn emptying(operation: Operation, bytes: u64, costs: Costs) -> Option<u64> {
 
 /// The best that can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Optimum {
-    pub cost: u64,
+pub(crate) struct Optimum {
+    pub(crate) cost: u64,
     /// Bytes that are in the buffer at the end.
-    pub left: u64,
+    pub(crate) left: u64,
 }
 
 /// The least that `operations` can cost, with a buffer of at most U bytes.
-pub fn optimum(operations: &[Operation], costs: Costs) -> Optimum {
+pub(crate) fn optimum(operations: &[Operation], costs: Costs) -> Optimum {
     let sums = Sums::new(operations);
     let (end, most) = (operations.len(), costs.model.most());
     // best[p]: the least cost of the first p operations if the buffer is empty after them.
@@ -146,7 +146,7 @@ pub fn optimum(operations: &[Operation], costs: Costs) -> Optimum {
 }
 
 /// The same by trying every set of operations to empty at.
-pub fn optimum_by_trying(operations: &[Operation], costs: Costs) -> u64 {
+pub(crate) fn optimum_by_trying(operations: &[Operation], costs: Costs) -> u64 {
     let sets = 1_u32 << operations.len();
     let mut least = u64::MAX;
     'sets: for set in 0..sets {

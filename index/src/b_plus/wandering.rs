@@ -48,8 +48,8 @@ pub(super) fn least_memory(options: &Options, chip: Geometry) -> Result<u64> {
     make::least_memory(&choice(chip, options)?, chip, options)
 }
 
-/// Every update writes a page a level, and moves what lives in the blocks that it uses up; reads are
-/// those of a tree without a cache.
+/// Every update writes a page a level, and moves what lives in the blocks that it uses up; reads
+/// are those of a tree without a cache.
 pub(super) fn predict(profile: &Profile, options: &Options, chip: Geometry) -> Result<Prediction> {
     let choice = choice(chip, options)?;
     let policy = make::policy(choice.division, choice.bounds, (chip, options.shape))?;

@@ -54,8 +54,8 @@ fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
     }
 }
 
-/// Bytes of memory beside the cache: pages to work in, one more node, keys, and a root record, twice
-/// more in a checkpoint.
+/// Bytes of memory beside the cache: pages to work in, one more node, keys, and a root record,
+/// twice more in a checkpoint.
 pub(super) fn work_bytes(chip: Geometry, forms: &Forms) -> u64 {
     let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
     Ground::work_bytes(chip) + u64::from(chip.page_bytes()) + keys

@@ -7,8 +7,8 @@
 //! Fragments are linked from the newest to the oldest, so Y comes back in the opposite of the order
 //! in which it came: the buffer is emptied in that direction.
 //!
-//! Where a buffer had more memory when it was filled, X may not fit. Then the buffer is read several
-//! times, and each time the lowest keys that fit are taken, in ascending order.
+//! Where a buffer had more memory when it was filled, X may not fit. Then the buffer is read
+//! several times, and each time the lowest keys that fit are taken, in ascending order.
 //!
 //! For each key only the newest entry goes on; it stands for all older ones.
 
@@ -144,9 +144,9 @@ impl Sorter {
         Ok(())
     }
 
-    /// Selects the entries of `stream` with keys above `after`; where there is no room for all, those
-    /// with the highest keys, of this stream or those before, are left out. Streams come from the
-    /// newest to the oldest.
+    /// Selects the entries of `stream` with keys above `after`; where there is no room for all,
+    /// those with the highest keys, of this stream or those before, are left out. Streams come from
+    /// the newest to the oldest.
     ///
     /// # Errors
     /// The stream is damaged, or has an entry that memory was not made for.

@@ -179,11 +179,7 @@ impl Plan {
         let in_stream = entry_most + 4;
         let limit = policy.most_bytes();
         let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
-        let least = match (shape.key, shape.value) {
-            (Width::Fixed(key), Width::Fixed(_)) => usize::from(key),
-            (Width::Fixed(key), Width::Variable) => usize::from(key),
-            (Width::Variable, _) => 1,
-        };
+        let least = key_least(shape);
         let sorter_entries = sorter_bytes as usize / (least + 1) + 1;
         let room = pages.room() as usize;
         let mut sizes = BufferSizes {
@@ -232,6 +228,14 @@ impl Plan {
                 (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
             ),
         }))
+    }
+}
+
+/// The least bytes of a key of `shape`.
+fn key_least(shape: EntryShape) -> usize {
+    match shape.key {
+        Width::Fixed(key) => usize::from(key),
+        Width::Variable => 1,
     }
 }
 

@@ -6,10 +6,10 @@
 //! is ever moved for being old: a full list refuses.
 //!
 //! # How long it takes
-//! An archive is not made to be asked. With p pages a `get` of a present key reads p / 2 of them, of
-//! an absent one p. Where `l` gets are mixed evenly into puts that fill p pages, they read l p / 4
-//! pages in all: the default `compare` (21,000 gets, 860 pages of 2 KiB) nearly 5 million, which is
-//! about 20 seconds of one core, where trees take less than one. `cost.rs` predicts it.
+//! An archive is not made to be asked. With p pages a `get` of a present key reads p / 2 of them,
+//! of an absent one p. Where `l` gets are mixed evenly into puts that fill p pages, they read l p /
+//! 4 pages in all: the default `compare` (21,000 gets, 860 pages of 2 KiB) nearly 5 million, which
+//! is about 20 seconds of one core, where trees take less than one. `cost.rs` predicts it.
 //!
 //! # Choices that the paper leaves open
 //! - The newest entry of a key counts.

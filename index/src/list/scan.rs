@@ -2,8 +2,8 @@
 //!
 //! A pass over the list, from its newest entry back, keeps the keys that come first in the range's
 //! direction in a node of bounded size, each with its newest entry. What has no room there sets a
-//! limit: keys from it on are left to the next pass. So a range costs one pass for each windowful of
-//! keys, deleted ones included.
+//! limit: keys from it on are left to the next pass. So a range costs one pass for each windowful
+//! of keys, deleted ones included.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,7 +26,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A window of `bytes` bytes; `None` if that is too little or too much for entries of that form.
+    /// A window of `bytes` bytes; `None` if that is too little or too much for entries of that
+    /// form.
     pub(super) fn new(bytes: u32, form: &Form) -> Option<Self> {
         let codec = window_codec(bytes, form.shape)?;
         Some(Window {

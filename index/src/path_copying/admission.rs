@@ -2,9 +2,9 @@
 //!
 //! Room is counted in pages of all blocks that are neither bad nor pinned. Of these the tree's live
 //! pages are taken; then what the updates write in the worst case, since nothing can be reclaimed
-//! while a batch is made; and a reserve: to move a whole block, and for one that the chip may refuse.
-//! Puts leave a second reserve, on which deletes draw. The page log keeps back what journal and
-//! checkpoints take, and finds as much room for a replay as there was.
+//! while a batch is made; and a reserve: to move a whole block, and for one that the chip may
+//! refuse. Puts leave a second reserve, on which deletes draw. The page log keeps back what journal
+//! and checkpoints take, and finds as much room for a replay as there was.
 
 use device::Cause;
 use store::Update;

@@ -155,7 +155,7 @@ impl PathTree<'_> {
         let count = self.ground.visit((page, 0), cause, |brief, codec, node| {
             way.copy((page, 0), (brief, 0), codec, node).then(|| node::count(node))
         })?;
-        Ok(count.ok_or(super::damage(page, "its leaf is larger than it can be"))?)
+        count.ok_or(super::damage(page, "its leaf is larger than it can be"))
     }
 
     /// The page of the node of level `base` where `key` is or belongs.

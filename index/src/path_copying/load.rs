@@ -1,8 +1,9 @@
-//! Loading sorted entries: leaf after leaf, each in a page of its own, and behind it a page with the
-//! nodes above it, which is an update of its parent.
+//! Loading sorted entries: leaf after leaf, each in a page of its own, and behind it a page with
+//! the nodes above it, which is an update of its parent.
 //!
-//! So the layout adapts as it does with updates. The nodes that each leaf gives up are dead at once;
-//! no page that is needed is collected meanwhile, so loading takes twice as many pages as it fills.
+//! So the layout adapts as it does with updates. The nodes that each leaf gives up are dead at
+//! once; no page that is needed is collected meanwhile, so loading takes twice as many pages as it
+//! fills.
 
 use alloc::vec::Vec;
 

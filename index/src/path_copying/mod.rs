@@ -2,10 +2,11 @@
 //! parent changes too, and all nodes up to the root.
 //!
 //! Three divisions of a page are three trees ([`layout::Division`]): mu-Tree and mu*-Tree put the
-//! whole way into one page, the B+-tree that wanders gives every node its own. All else is the same:
-//! what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`], [`rewrite`]), how
-//! the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection ([`collection`]),
-//! what is let in ([`admission`]), and the operation buffer and the node cache ([`recent`]).
+//! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
+//! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
+//! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
+//! ([`collection`]), what is let in ([`admission`]), and the operation buffer and the node cache
+//! ([`recent`]).
 //!
 //! # Durability
 //! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and

@@ -52,7 +52,7 @@ pub(crate) struct Model {
     pub(crate) pages: Vec<Vec<u8>>,
     plan: Plan,
     scratch: Scratch,
-    pub(crate) root: Header,
+    pub(super) root: Header,
     pub(crate) height_changes: u32,
     pub(crate) pages_most: u32,
 }

@@ -14,8 +14,8 @@
 //!  +----------+      +----------+      +----------+-------+   +-------+------+
 //! ```
 //!
-//! Where a node has a page to itself ([`Division::Whole`]), each level begins in the page behind the
-//! last of the level below.
+//! Where a node has a page to itself ([`Division::Whole`]), each level begins in the page behind
+//! the last of the level below.
 //!
 //! Two nodes of one level never share a page. The parents stand in the last page with the last
 //! part (4.3.2); where a parent falls into parts too, the one that points to the last part stands

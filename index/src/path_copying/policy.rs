@@ -277,8 +277,8 @@ impl Policy {
 
     /// The next layout to try for a change of a tree of `height` levels that `layout` has no room
     /// for, because its root would be split: a smaller leaf, by steps, for the height is to grow as
-    /// late as possible; then a higher tree, and, if even that has no room, the smallest leaf at that
-    /// height; `None` if none is left.
+    /// late as possible; then a higher tree, and, if even that has no room, the smallest leaf at
+    /// that height; `None` if none is left.
     pub(crate) fn after_overflow(&self, layout: Layout, height: u8) -> Option<Layout> {
         if layout.leaf <= self.least {
             return self.raised(layout);

@@ -11,10 +11,10 @@
 //!
 //! A page that is flushed before it is full is written again, with what came meanwhile, into the
 //! other of two sectors: so the version that was acknowledged stands until the next is durable.
-//! The page after it takes the sector behind those that the page took. Every page names the checksum
-//! of the one before, so that a page that an earlier life of the same epoch left can't follow; and it
-//! says how many pages before it were durable, so that a damaged one among these is an error and not
-//! the end. Records are those of [`journal_record`](crate::journal_record).
+//! The page after it takes the sector behind those that the page took. Every page names the
+//! checksum of the one before, so that a page that an earlier life of the same epoch left can't
+//! follow; and it says how many pages before it were durable, so that a damaged one among these is
+//! an error and not the end. Records are those of [`journal_record`](crate::journal_record).
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -6,16 +6,16 @@
 //! tree asks for a [victim](PageLog::victim), moves what lives in it, and releases it.
 //!
 //! # Recovery
-//! - A **checkpoint** is a record in the log (`record.rs`): the tree's root record, and the names of
-//!   the checkpoints that are kept. What was released is erased after the next checkpoint only, so
-//!   what the last one reaches stays as it is; pages of the tree that are newer are ignored.
+//! - A **checkpoint** is a record in the log (`record.rs`): the tree's root record, and the names
+//!   of the checkpoints that are kept. What was released is erased after the next checkpoint only,
+//!   so what the last one reaches stays as it is; pages of the tree that are newer are ignored.
 //! - The **journal** (`journal.rs`) is pages that are newer than the checkpoint.
 //! - Journal and records go to blocks of their own, those of the tree to others (`stream.rs`). So
 //!   after a power cut the journal fills few blocks, and those that the tree began since the
 //!   checkpoint are free at once: a replay finds as much room as there was.
 //! - A tree whose pages recover by themselves says so ([`PageLogOptions::recovers_itself`]): then
-//!   there is no journal, opening looks for its newest page ([`PageLog::find_newest`]), and released
-//!   blocks are erased as soon as the tree says that a newer state stands.
+//!   there is no journal, opening looks for its newest page ([`PageLog::find_newest`]), and
+//!   released blocks are erased as soon as the tree says that a newer state stands.
 //!
 //! # Wear
 //! The next block is the free one that was erased least often; that is dynamic levelling. Victims
@@ -151,8 +151,8 @@ impl<'d> PageLog<'d> {
         u64::from(chip.page_bytes()) + Journal::memory_bytes_most(chip, options)
     }
 
-    /// The addresses of the next `pages` pages, in their order, into `into`; returns the sequence of
-    /// the first. They stay the next until one is programmed.
+    /// The addresses of the next `pages` pages, in their order, into `into`; returns the sequence
+    /// of the first. They stay the next until one is programmed.
     ///
     /// # Errors
     /// No block is free, or the chip failed.
@@ -161,12 +161,12 @@ impl<'d> PageLog<'d> {
         Ok(self.sequence)
     }
 
-    /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at `page`,
-    /// the next of those that were reserved.
+    /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at
+    /// `page`, the next of those that were reserved.
     ///
     /// # Errors
-    /// If the chip refused ([`is_refusal`](crate::Error::is_refusal)), the page's block is used no more, and pages have
-    /// to be reserved again. Or the chip failed.
+    /// If the chip refused ([`is_refusal`](crate::Error::is_refusal)), the page's block is used no
+    /// more, and pages have to be reserved again. Or the chip failed.
     pub fn program(
         &mut self,
         page: Page,
@@ -230,8 +230,8 @@ impl<'d> PageLog<'d> {
         self.misuse_released(block);
     }
 
-    /// True if what was released may be erased without a checkpoint, as soon as a newer state of the
-    /// tree stands.
+    /// True if what was released may be erased without a checkpoint, as soon as a newer state of
+    /// the tree stands.
     #[must_use]
     pub fn erases_at_once(&self) -> bool {
         self.options.recovers_itself || !self.options.is_durable()
@@ -296,8 +296,8 @@ impl<'d> PageLog<'d> {
         }
     }
 
-    /// Makes every used block old whose first page was programmed before the page of `sequence`, and
-    /// no other: what [`PageLog::begin_generation`] did at that time.
+    /// Makes every used block old whose first page was programmed before the page of `sequence`,
+    /// and no other: what [`PageLog::begin_generation`] did at that time.
     ///
     /// # Errors
     /// The chip failed.

@@ -312,8 +312,8 @@ impl<'d> PageLog<'d> {
         Ok(newest.map(|(page, tag)| Newest { page, tag, is_torn }))
     }
 
-    /// Frees the blocks that nothing needed any more with the last checkpoint, unless they were used
-    /// since.
+    /// Frees the blocks that nothing needed any more with the last checkpoint, unless they were
+    /// used since.
     fn free_stale(&mut self, record: &Record) -> Result<()> {
         for &(first, blocks) in &record.stale {
             let end = first.0.saturating_add(blocks).min(self.blocks.count());
@@ -374,8 +374,8 @@ impl<'d> PageLog<'d> {
         Ok(())
     }
 
-    /// The newest page of the tree behind the last checkpoint that `is_it` takes, which is asked about one page
-    /// after the other, from the newest on.
+    /// The newest page of the tree behind the last checkpoint that `is_it` takes, which is asked
+    /// about one page after the other, from the newest on.
     ///
     /// # Errors
     /// `is_it` or the chip failed.

@@ -207,7 +207,8 @@ struct Piece {
 }
 
 impl PageLog<'_> {
-    /// Writes the record that is `head` and then `root` behind what there is; returns its last page.
+    /// Writes the record that is `head` and then `root` behind what there is; returns its last
+    /// page.
     pub(super) fn write_record(
         &mut self,
         id: CheckpointId,

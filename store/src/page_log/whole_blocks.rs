@@ -28,8 +28,8 @@ impl PageLog<'_> {
     /// of a block that was allocated.
     ///
     /// # Errors
-    /// If the chip refused ([`is_refusal`](crate::Error::is_refusal)), the page's block can be read,
-    /// but is to be programmed no more. A rule of the chip forbids it, or the chip failed.
+    /// If the chip refused ([`is_refusal`](crate::Error::is_refusal)), the page's block can be
+    /// read, but is to be programmed no more. A rule of the chip forbids it, or the chip failed.
     pub fn program_at(
         &mut self,
         page: Page,
