@@ -28,8 +28,8 @@
 //!   which a root of the height below, full at beta, falls into fewer parts than a root holds.
 //! - Where the root would be split (4.3.2: "the height grows"), which is a full root, the same rule
 //!   holds before the height grows: smaller leaves are tried down to beta
-//!   ([`Policy::after_overflow`]). That is so for deletes as well, whose resized nodes can overflow:
-//!   it is the only case in which a delete shrinks the leaf.
+//!   ([`Policy::after_overflow`]). That is so for deletes as well, whose resized nodes can
+//!   overflow: it is the only case in which a delete shrinks the leaf.
 //! - With both counts 0 the second condition does not hold.
 
 use alloc::vec::Vec;

@@ -161,7 +161,7 @@ fn entries_of_all_lengths_come_back_from_their_cells() {
         let entry = |number: usize| {
             let key = &bytes[number..number + length(shape.key, number)];
             let value = &bytes[..length(shape.value, number * 7)];
-            Pending { key, value: (number % 4 > 0).then_some(value) }
+            Pending { key, value: (!number.is_multiple_of(4)).then_some(value) }
         };
         for number in 0..100 {
             assert!(pool.append(BufferId(7), &entry(number)), "{shape}");
