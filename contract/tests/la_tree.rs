@@ -96,12 +96,12 @@ fn play(
 
 const SETTINGS: [&[(&str, &str)]; 7] = [
     &[],
-    &[("levels", "1")],
-    &[("levels", "3")],
+    &[("k", "1")],
+    &[("k", "3")],
     &[("buffer", "none")],
     &[("buffer", "128")],
     &[("buffer", "2048"), ("estimate", "printed")],
-    &[("rule", "inclusive"), ("levels", "4")],
+    &[("rule", "inclusive"), ("k", "4")],
 ];
 
 /// Plays on a chip of `blocks` blocks in every setting and durability.

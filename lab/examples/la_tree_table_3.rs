@@ -185,7 +185,7 @@ fn cells(updates: [u32; 3]) -> Outcome<u32> {
 /// Runs what the paper leaves open.
 fn settings(operations: u32) -> Outcome<()> {
     const DIVISIONS: [(&str, &[(&str, &str)]); 3] =
-        [("75", &[("pool", "75")]), ("50", &[("pool", "50")]), ("25", &[("pool", "25")])];
+        [("75", &[("pool", "0.75")]), ("50", &[("pool", "0.5")]), ("25", &[("pool", "0.25")])];
     const WHOLE: [(&str, &[(&str, &str)]); 1] = [("-", &[])];
     println!("\n tree     pool loaded record id grows     10 %    200 %   1000 %");
     for tree in TREES {

@@ -41,8 +41,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         default: "16",
     },
     Parameter {
-        name: "levels",
-        about: "levels of the tree from one buffered level to the next: K",
+        name: "k",
+        about: "levels of the tree from one buffered level to the next",
         kind: Kind::Count,
         default: "2",
     },
@@ -54,9 +54,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "pool",
-        about: "percent of the memory for buffers in memory; nodes get the rest",
-        kind: Kind::Percent(1),
-        default: "75",
+        about: "share of the memory for buffers in memory; nodes get the rest",
+        kind: Kind::Ratio(0.01, 0.99),
+        default: "0.75",
     },
     Parameter {
         name: "rule",
@@ -110,11 +110,11 @@ pub(super) struct Choices {
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     let fanout = options.settings.number("fanout").unwrap_or(16);
     let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
-    let levels = options.settings.number("levels").unwrap_or(2);
+    let levels = options.settings.number("k").unwrap_or(2);
     let levels = u8::try_from(levels).ok().filter(|levels| (1..=8).contains(levels));
     let levels_a_buffer = levels.ok_or(Error::BadParameter {
-        name: "levels",
-        value: alloc::format!("{}", options.settings.number("levels").unwrap_or(0)),
+        name: "k",
+        value: alloc::format!("{}", options.settings.number("k").unwrap_or(0)),
         expected: "it must be a number from 1 to 8",
     })?;
     let room = PageShape::room_of(&chip);
@@ -200,8 +200,7 @@ impl Plan {
         let Some(rest) = memory_bytes.checked_sub(fixed_bytes + log) else {
             return Ok(None);
         };
-        let percent = options.settings.number("pool").unwrap_or(75);
-        sizes.pool_bytes = rest * percent / 100;
+        sizes.pool_bytes = (rest as f64 * pool_ratio(options)) as u64;
         let frames = (rest - sizes.pool_bytes) / NodeCache::bytes_a_node(bytes as usize);
         let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
         let pool_least = (room + 4 * in_stream + 64) as u64;
@@ -237,6 +236,11 @@ fn key_least(shape: EntryShape) -> usize {
         Width::Fixed(key) => usize::from(key),
         Width::Variable => 1,
     }
+}
+
+/// The share of the memory left over that the buffer pool gets.
+fn pool_ratio(options: &Options) -> f64 {
+    options.settings.ratio("pool").unwrap_or(0.75)
 }
 
 fn buffering(options: &Options) -> Buffering {
@@ -285,7 +289,6 @@ pub(super) fn predict(
         Width::Fixed(bytes) => bytes,
         Width::Variable => 16,
     };
-    let percent = options.settings.number("pool").unwrap_or(75);
     let plan = predict::Plan {
         shape: plan.pages,
         units: UnitCosts::usual(&plan.pages),
@@ -293,7 +296,7 @@ pub(super) fn predict(
         levels_per_buffer: u32::from(plan.levels_a_buffer),
         buffering: plan.buffering,
         memory_bytes: plan.memory_bytes,
-        pool_ratio: percent as f64 / 100.0,
+        pool_ratio: pool_ratio(options),
     };
     Ok(predict::predict(profile, &plan, &chip))
 }
