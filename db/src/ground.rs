@@ -11,7 +11,7 @@ use crate::label::Label;
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
-use crate::stand_in::StandIn;
+use crate::stand_in::{BlankChip, StandIn};
 use crate::{Error, OpenOptions, Options, Result};
 
 /// A device for a tree.
@@ -33,6 +33,8 @@ pub(crate) struct Standing<'d> {
     pub(crate) label: Label,
     pub(crate) driver_bytes: u64,
     pub(crate) health: Option<SharedHealth>,
+    /// True if the tree is on the chip itself, without a translation layer.
+    pub(crate) is_raw: bool,
 }
 
 impl<'d> Ground<'d> {
@@ -70,6 +72,7 @@ impl<'d> Ground<'d> {
                 options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
             ground = ground.over(layer.entry.create, &layer)?;
         }
+        ground = ground.with_health()?;
         let page_bytes = ground.page_bytes(&tree);
         let mut choices = IndexOptions::new(options.entry_shape(), 0, tree.settings);
         choices.durability = Some(options.durability);
@@ -81,6 +84,7 @@ impl<'d> Ground<'d> {
         choices.identity = options.identity.unwrap_or_else(drawn);
         choices.memory_bytes =
             ground.split(options.memory, tree.entry, &choices).map_err(no_room(bytes))?;
+        let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
         let mut index = made.map_err(no_room(bytes))?;
@@ -88,12 +92,12 @@ impl<'d> Ground<'d> {
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
         let (tree, shape) = (tree.entry.name, choices.shape);
-        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health })
+        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health, is_raw })
     }
 
     /// Opens the database that is here.
     pub(crate) fn open(self, options: &OpenOptions) -> Result<Standing<'d>> {
-        let mut ground = self.with_layer(options.ftl.as_deref())?;
+        let mut ground = self.with_layer(options.ftl.as_deref())?.with_health()?;
         let found = ground.describe()?;
         let label = Label::decode(&found.label)?;
         let tree = TreeChoice::of(&found.tree, found.page_bytes, label.fill_percent)?;
@@ -101,6 +105,7 @@ impl<'d> Ground<'d> {
         choices.durability = Some(found.durability);
         choices.memory_bytes = ground.split(options.memory, tree.entry, &choices)?;
         choices.durability = options.durability.or(choices.durability);
+        let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let index = (tree.entry.open)(medium, &choices)?;
         check_total(&*index, driver_bytes, options.memory)?;
@@ -109,7 +114,7 @@ impl<'d> Ground<'d> {
             return Err(Error::Index(store::Error::Durability { made, wanted }.into()));
         }
         let (tree, page_bytes, shape) = (tree.entry.name, found.page_bytes, found.shape);
-        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health })
+        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health, is_raw })
     }
 
     /// Bytes in a page of a tree that is to be made: its node, or a page of the device.
@@ -120,6 +125,18 @@ impl<'d> Ground<'d> {
         };
         let node = tree.settings.number("node").map(u32::try_from);
         node.and_then(std::result::Result::ok).unwrap_or(device)
+    }
+
+    const fn is_raw(&self) -> bool {
+        matches!(self.medium, Medium::Nand(_))
+    }
+
+    /// A raw chip tells how it is, as one under a translation layer does.
+    fn with_health(mut self) -> Result<Self> {
+        if let Medium::Nand(chip) = &mut self.medium {
+            self.health = Some(SharedHealth::of(&mut **chip)?);
+        }
+        Ok(self)
     }
 
     /// Bytes of the device.
@@ -133,9 +150,7 @@ impl<'d> Ground<'d> {
     fn describe(&mut self) -> Result<Description> {
         match &mut self.medium {
             Medium::Sectors(disk) => Ok(index::registry::describe(&mut **disk)?),
-            Medium::Nand(_) => Err(Error::NotADatabase {
-                what: "no translation layer stands on the chip".to_owned(),
-            }),
+            Medium::Nand(chip) => Ok(index::registry::describe_chip(&mut **chip)?),
         }
     }
 
@@ -202,13 +217,14 @@ fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
 
 /// Bytes of memory that the tables of a tree on such a device take.
 fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
-    let MediumShape::Sectors(geometry) = shape else {
-        return Ok(0);
+    let medium: Medium<'static> = match shape {
+        MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
+        MediumShape::Nand(geometry) => Medium::Nand(Box::new(BlankChip(geometry))),
     };
     // Without a journal there is the most room for pages: so the figure is the same for a database
     // that is made and for one that is opened, whose journal is not known yet.
     let choices = IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
-    let index = (tree.create)(Medium::Sectors(Box::new(StandIn(geometry))), &choices)?;
+    let index = (tree.create)(medium, &choices)?;
     Ok(index.statistics().memory.tables)
 }
 

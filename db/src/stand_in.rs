@@ -1,7 +1,57 @@
-//! A disk of any size that holds nothing: on it a tree is made to learn how much memory its tables
-//! take.
+//! Devices of any size that hold nothing: on them a tree is made to learn how much memory its
+//! tables take.
 
-use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
+use device::{
+    Block, Cause, Geometry, Nand, Page, Request, Result, Sector, SectorGeometry, Sectors,
+};
+
+/// A chip on which everything is erased and which forgets what is programmed.
+pub(crate) struct BlankChip(pub(crate) Geometry);
+
+impl Nand for BlankChip {
+    fn geometry(&self) -> Geometry {
+        self.0
+    }
+
+    fn read(
+        &mut self,
+        page: Page,
+        offset: u32,
+        into: &mut [u8],
+        spare: &mut [u8],
+        _: Cause,
+    ) -> Result<u16> {
+        self.0.check_page(page)?;
+        self.0.check_bytes(offset, into.len(), spare.len())?;
+        into.fill(0xFF);
+        spare.fill(0xFF);
+        Ok(0)
+    }
+
+    fn program(
+        &mut self,
+        page: Page,
+        offset: u32,
+        data: &[u8],
+        spare: &[u8],
+        _: Cause,
+    ) -> Result<()> {
+        self.0.check_page(page)?;
+        self.0.check_bytes(offset, data.len(), spare.len())
+    }
+
+    fn erase(&mut self, block: Block, _: Cause) -> Result<()> {
+        self.0.check_block(block)
+    }
+
+    fn is_bad(&mut self, block: Block) -> Result<bool> {
+        self.0.check_block(block).map(|()| false)
+    }
+
+    fn mark_bad(&mut self, block: Block) -> Result<()> {
+        self.0.check_block(block)
+    }
+}
 
 /// A disk of zeros that forgets what is written to it.
 pub(crate) struct StandIn(pub(crate) SectorGeometry);
