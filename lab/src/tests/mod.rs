@@ -356,9 +356,9 @@ fn real_trees_are_verified_on_all_kinds_of_workload() {
         let comparison = compare(&plan, &Unwatched).unwrap_or_else(|error| panic!("{error}"));
         for measured in comparison.measured {
             let row = measured.row;
-            // Half a page for the leaf, a quarter for its parent: with such keys the nodes above
-            // get too small for a third level of them, and the tree says so.
-            if row.tree == "mu" && workload.starts_with("flights") {
+            // A path in a page leaves inner nodes a few hundred bytes: with such keys they have a
+            // handful of children, so the tree ends early, and says so.
+            if row.tree.starts_with("mu") && workload.starts_with("flights") {
                 assert!(row.error.is_some_and(|error| error.contains("holds at most")));
                 continue;
             }
