@@ -1,5 +1,5 @@
 //! The trees' parameters, beside those that the program's grammar names.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use flashtree_index::parameters::Settings;
 use flashtree_index::registry::TREES;
