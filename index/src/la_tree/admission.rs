@@ -12,6 +12,9 @@ use super::policy::Buffering;
 use super::settle::{PIECE_BYTES, RECORD_PAGES, ROOT_BYTES};
 use crate::Result;
 
+/// Entries of the greatest size that the smallest chip has room for.
+const ENTRIES_LEAST: u64 = 8;
+
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
     pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
@@ -41,8 +44,13 @@ impl LaTree<'_> {
     fn fits(&self, batch: &[Update<'_>]) -> bool {
         let puts = batch.iter().filter(|update| matches!(update, Update::Put { .. })).count();
         let half = self.half_for_all();
-        let reserve = if puts > 0 { (half / 16).max(2 * self.block_pages()) } else { 0 };
+        let reserve = if puts > 0 { self.put_reserve(half) } else { 0 };
         self.pages_needed(batch.len() as u64) + reserve <= half
+    }
+
+    /// Pages of a half that puts leave to deletes.
+    fn put_reserve(&self, half: u64) -> u64 {
+        (half / 16).max(2 * self.block_pages())
     }
 
     /// True if the log keeps what the last checkpoint needs.
@@ -63,15 +71,16 @@ impl LaTree<'_> {
     /// True if one more leaf finds room while the tree is loaded.
     pub(super) fn has_room_to_load(&self) -> bool {
         let half = self.half_for_all();
-        self.pages_needed(1) + (half / 16).max(2 * self.block_pages()) <= half
+        self.pages_needed(1) + self.put_reserve(half) <= half
     }
 
-    /// Refuses a chip that is too small for any tree.
+    /// Refuses a chip that is too small for any tree: a few entries have to find room, two blocks
+    /// may go bad, of which one lies in each half. That is asked for once, when the tree is made;
+    /// one that was made is opened whatever went bad since.
     pub(super) fn check_chip(&self) -> Result<()> {
-        let half = self.half_for_all();
-        let need = self.pages_needed(8) + 4 * self.block_pages();
+        let (half, block) = (self.half_for_all(), self.block_pages());
+        let need = self.pages_needed(ENTRIES_LEAST) + self.put_reserve(half) + block;
         if need > half {
-            let block = self.block_pages();
             let have = self.log.good_blocks();
             let need = u32::try_from(2 * need.div_ceil(block)).unwrap_or(u32::MAX);
             return Err(device::Error::TooFewBlocks { have, need }.into());

@@ -33,6 +33,7 @@
 pub mod policy;
 
 mod admission;
+mod behind;
 mod buffer_pool;
 mod buffers;
 mod cache;
@@ -63,7 +64,7 @@ use store::{PageLog, Recovery, Update};
 
 use crate::registry::{Entry, Options};
 use crate::{
-    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
     read_piece,
 };
 use buffers::Buffers;
@@ -73,9 +74,10 @@ use descent::{Bounds, Path};
 use emptying::Sorter;
 use layout::NodeId;
 use nodes::{Nodes, damaged};
-use plan::{Choices, Plan};
+use plan::Plan;
 use policy::{Buffering, Decision};
 use reclaim::Generation;
+use shrinking::PutOff;
 use stream::{Form, Pending};
 use subtree::{Flight, Top};
 use table::BufferRecord;
@@ -119,6 +121,7 @@ pub(crate) struct LaTree<'d> {
     bounds: Bounds,
     top: Top,
     flight: Flight,
+    put_off: PutOff,
     separator: Vec<u8>,
     previous: Vec<u8>,
     generation: Generation,
@@ -145,7 +148,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = nand(medium)?;
     let geometry = chip.geometry();
-    let (log, record) = PageLog::open(chip)?;
+    let (log, record) = PageLog::open_with(chip, &options.page_log(false))?;
     let (shape, choices) = settle::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
@@ -193,6 +196,7 @@ impl<'d> LaTree<'d> {
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
             flight: Flight::new(most, most),
+            put_off: PutOff::new(most),
             separator: Vec::with_capacity(most),
             previous: Vec::with_capacity(most),
             generation: Generation::default(),
@@ -385,6 +389,11 @@ impl Lookup for LaTree<'_> {
         check::check(self, finding)
     }
 
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        self.check_whole()?;
+        behind::behind(self, key)
+    }
+
     fn statistics(&self) -> Statistics {
         let tables = self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes();
         let memory = store::Memory {
@@ -486,12 +495,5 @@ impl Tree for LaTree<'_> {
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
         &mut self.log
-    }
-}
-
-impl LaTree<'_> {
-    /// The choices that are stored with the tree.
-    const fn choices(&self) -> Choices {
-        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
     }
 }

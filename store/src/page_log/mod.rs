@@ -291,7 +291,7 @@ impl<'d> PageLog<'d> {
     pub fn release_old(&mut self) {
         for block in (0..self.blocks.count()).map(Block) {
             if self.blocks.is_old(block) {
-                self.blocks.set_released(block);
+                self.release(block);
             }
         }
     }
