@@ -214,6 +214,38 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
     assert!(in_parts > 0, "no buffer was too large for the memory");
 }
 
+/// What much memory held back meets a chip that is full when it is replayed with little.
+#[test]
+fn a_long_journal_is_replayed_with_the_least_memory_on_a_full_chip() {
+    let mut reclaimed = 0;
+    for (page, spare, blocks) in [(512, 16, 72), (512, 0, 90), (2048, 64, 48)] {
+        let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
+        for seed in 0..6 {
+            let mut ground = Ground::new(chip, &[], Durability::Every);
+            ground.options.journal_bytes = Some(u64::from(page) * 32);
+            let shape = MediumShape::Nand(chip);
+            let least = (entry().least_memory)(&ground.options, shape).unwrap();
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let mut model = Model::default();
+            for life in 0..6 {
+                ground.options.memory_bytes = 16 * least;
+                let mut index = ground.index(life == 0);
+                let operations = if life == 0 { 12_000 } else { random.random_range(500..2500) };
+                play(&mut *index, &mut model, &mut random, (operations, 100_000, 5));
+                drop(index);
+                ground.options.memory_bytes = least;
+                let mut index = ground.index(false);
+                model.compare_all(&mut *index);
+                index.figures(&mut |name, number| {
+                    reclaimed += number * u64::from(name == index::GENERATIONS_RECLAIMED);
+                });
+            }
+        }
+    }
+    println!("{reclaimed} generations were reclaimed while journals were replayed");
+    assert!(reclaimed > 0, "no replay was long enough");
+}
+
 #[test]
 fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
     assert!(play_all(64, 40_000, 7) > 0, "it never was full");
@@ -254,7 +286,7 @@ fn the_smallest_chip_that_is_taken_can_be_worked_with() {
                 index.close().unwrap();
             }
             // Entries of the greatest length, each put and deleted many times.
-            let mut ground = smallest(page, spare, EntryShape::variable(), durability);
+            let mut ground = smallest(page, spare, EntryShape::VARIABLE, durability);
             let blocks = ground.chip.geometry().blocks();
             println!("{page} + {spare}, {durability}, variable: {blocks} blocks");
             let mut index = ground.index(true);
