@@ -217,7 +217,7 @@ fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
         [Durability::Checkpoint, Durability::Batch, Durability::Every].into_iter().enumerate()
     {
         for (page, spare) in [stands[place], stands[3 - place]] {
-            let chip = Geometry::new(page, 16, 44).unwrap().with_spare(spare).unwrap();
+            let chip = Geometry::new(page, 16, 80).unwrap().with_spare(spare).unwrap();
             let mut ground = Ground::new(chip, durability);
             let (one, two) = cut_everything(&mut ground, place as u64);
             println!("{durability}, {page} + {spare}: {one} cuts, and {two} of recoveries");

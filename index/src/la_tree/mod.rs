@@ -275,10 +275,12 @@ impl<'d> LaTree<'d> {
         self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
         let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
         self.counters.put_estimated += self.estimator.entries(bytes);
-        let policy = self.policy;
+        // In a replay, no checkpoint makes room for emptying again once a half was reclaimed.
+        let (policy, may_empty) = (self.policy, !self.generation.is_waiting);
         if let Some(record) = self.buffers.record_mut(number) {
             let bytes = u64::from(record.bytes);
-            if policy.at_update(&mut record.registers, bytes) == Decision::Empty {
+            let is_full = policy.at_update(&mut record.registers, bytes) == Decision::Empty;
+            if is_full && may_empty {
                 self.buffers.list(number);
                 self.empty_listed(Cause::Flush)?;
             }
@@ -305,8 +307,7 @@ impl<'d> LaTree<'d> {
         self.log.meter().map_or(0, Meter::time_ns)
     }
 
-    /// Asks ADAPT about a lookup that is to scan buffer `number`; true if it is to be emptied
-    /// before.
+    /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
         let estimate = self.estimate(number);
         let (policy, may_empty) = (self.policy, self.is_open && self.has_space_to_empty());
