@@ -9,7 +9,7 @@ use store::{Durability, Recovery, Update};
 
 use super::LaTree;
 use super::policy::Buffering;
-use super::settle::{PIECE_BYTES, RECORD_PAGES, ROOT_BYTES};
+use super::settle::{PIECE_BYTES, ROOT_BYTES};
 use crate::Result;
 
 /// Entries of the greatest size that the smallest chip has room for.
@@ -110,15 +110,15 @@ impl LaTree<'_> {
             + nodes / children / u64::from(self.plan.chunks.1.max(1))
             + self.chunk_pages()
             + 2;
-        let root = (ROOT_BYTES + 4 * (chunks + held_pages)).div_ceil(room - 32) + RECORD_PAGES;
-        let journal = self.log.statistics().journal_bytes_most / self.log.content_bytes() as u64;
+        // Beside what the log keeps back for its own pages, it has a block that it is filling and
+        // one with the last record; and the end of the tree's present block is not used.
+        let own = self.log.own_reserve_beside(ROOT_BYTES + 4 * (chunks + held_pages));
         nodes.div_ceil(per_page)
             + 2
             + fragments
-            + 2 * (chunks + held_pages + root)
-            + journal
+            + 2 * (chunks + held_pages)
             + self.emptying_pages(pending, nodes)
-            + 3 * self.block_pages()
+            + (u64::from(own) + 3) * self.block_pages()
     }
 
     /// Pages that emptying one buffer takes at most, which happens before it is seen that the

@@ -44,9 +44,6 @@ use root::{damaged_root, decode, pages_in};
 /// Bytes of a root record beside the pages it names, at most.
 pub(super) const ROOT_BYTES: u64 = 160;
 
-/// Pages that a checkpoint takes beside the tree's root record, at most: labels and names.
-pub(super) const RECORD_PAGES: u64 = 24;
-
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
 const POOL: u8 = 4;
