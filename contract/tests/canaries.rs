@@ -43,6 +43,28 @@ const ON_RAW_FLASH: [(Canary, &str); 9] = [
     (Canary::WrongRootRecord, "root record of the wrong checkpoint"),
 ];
 
+/// Every mistake that a tree can make that reclaims half of the chip at once.
+const IN_HALVES: [(Canary, &str); 2] = [
+    (Canary::TrimBeforeCheckpoint, "old half erased before the checkpoint"),
+    (Canary::FreedPageReused, "old half used again before the checkpoint"),
+];
+
+/// Cells on which a mistake in reclaiming halves can show.
+fn suitable_in_halves(canary: Canary) -> Vec<Cell> {
+    let mut cells = cells();
+    cells.retain(|cell| {
+        cell.entry.name == "la-tree"
+            && matches!(cell.stand, Stand::Nand { .. })
+            && cell.durability == Durability::Checkpoint
+            && cell.page_bytes == 512
+            && ["4+4", "variable"].contains(&cell.shape.name)
+    });
+    for cell in &mut cells {
+        cell.canary = Some(canary);
+    }
+    cells
+}
+
 /// Cells on raw flash on which a mistake can show: those of the two trees that hand the mistakes
 /// on, one by the log's order of pages, one by whole blocks.
 fn suitable_on_raw_flash(canary: Canary) -> Vec<Cell> {
@@ -173,12 +195,18 @@ fn every_mistake_of_the_page_log_is_found_within_a_thousand_cuts() {
 }
 
 #[test]
+fn every_mistake_in_reclaiming_halves_is_found_within_a_thousand_cuts() {
+    println!("canaries caught in halves: {}", catch(&IN_HALVES, suitable_in_halves));
+}
+
+#[test]
 fn without_a_mistake_the_same_histories_are_clean() {
     let (mut cuts, mut histories) = (0, 0);
     let kinds =
         [Canary::AcknowledgedBeforeFlush, Canary::RecordBeforePages, Canary::FreedPageReused];
     for kind in kinds {
-        for mut cell in suitable(Some(kind)).into_iter().chain(suitable_on_raw_flash(kind)) {
+        let on_raw_flash = suitable_on_raw_flash(kind).into_iter().chain(suitable_in_halves(kind));
+        for mut cell in suitable(Some(kind)).into_iter().chain(on_raw_flash) {
             cell.canary = None;
             let row = run(cell, 0);
             assert!(row.first.is_none(), "{}: {:?}", row.cell, row.first.map(|(_, what)| what));

@@ -7,6 +7,7 @@ use index::registry::{Entry, Options, TREES};
 use index::{Durability, Width};
 use sim::Unflushed;
 
+use super::witness::GENERATIONS;
 use crate::tree::{SHAPES, Shape, parameter_sets};
 
 /// What a tree stands on.
@@ -254,6 +255,9 @@ impl Cell {
         };
         if !self.stand.is_chip() {
             impossible.push("blocks reclaimed");
+        }
+        if self.entry.name != "la-tree" || !matches!(self.stand, Stand::Nand { .. }) {
+            impossible.push(GENERATIONS);
         }
         impossible
     }

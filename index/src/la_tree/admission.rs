@@ -9,8 +9,11 @@ use store::{Durability, Recovery, Update};
 
 use super::LaTree;
 use super::policy::Buffering;
-use super::settle::{PIECE_BYTES, RECORD_PAGES, ROOT_BYTES};
+use super::settle::{PIECE_BYTES, ROOT_BYTES};
 use crate::Result;
+
+/// Entries of the greatest size that the smallest chip has room for.
+const ENTRIES_LEAST: u64 = 8;
 
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
@@ -41,8 +44,13 @@ impl LaTree<'_> {
     fn fits(&self, batch: &[Update<'_>]) -> bool {
         let puts = batch.iter().filter(|update| matches!(update, Update::Put { .. })).count();
         let half = self.half_for_all();
-        let reserve = if puts > 0 { (half / 16).max(2 * self.block_pages()) } else { 0 };
+        let reserve = if puts > 0 { self.put_reserve(half) } else { 0 };
         self.pages_needed(batch.len() as u64) + reserve <= half
+    }
+
+    /// Pages of a half that puts leave to deletes.
+    fn put_reserve(&self, half: u64) -> u64 {
+        (half / 16).max(2 * self.block_pages())
     }
 
     /// True if the log keeps what the last checkpoint needs.
@@ -63,15 +71,16 @@ impl LaTree<'_> {
     /// True if one more leaf finds room while the tree is loaded.
     pub(super) fn has_room_to_load(&self) -> bool {
         let half = self.half_for_all();
-        self.pages_needed(1) + (half / 16).max(2 * self.block_pages()) <= half
+        self.pages_needed(1) + self.put_reserve(half) <= half
     }
 
-    /// Refuses a chip that is too small for any tree.
+    /// Refuses a chip that is too small for any tree: a few entries have to find room, two blocks
+    /// may go bad, of which one lies in each half. That is asked for once, when the tree is made;
+    /// one that was made is opened whatever went bad since.
     pub(super) fn check_chip(&self) -> Result<()> {
-        let half = self.half_for_all();
-        let need = self.pages_needed(8) + 4 * self.block_pages();
+        let (half, block) = (self.half_for_all(), self.block_pages());
+        let need = self.pages_needed(ENTRIES_LEAST) + self.put_reserve(half) + block;
         if need > half {
-            let block = self.block_pages();
             let have = self.log.good_blocks();
             let need = u32::try_from(2 * need.div_ceil(block)).unwrap_or(u32::MAX);
             return Err(device::Error::TooFewBlocks { have, need }.into());
@@ -101,15 +110,15 @@ impl LaTree<'_> {
             + nodes / children / u64::from(self.plan.chunks.1.max(1))
             + self.chunk_pages()
             + 2;
-        let root = (ROOT_BYTES + 4 * (chunks + held_pages)).div_ceil(room - 32) + RECORD_PAGES;
-        let journal = self.log.statistics().journal_bytes_most / self.log.content_bytes() as u64;
+        // Beside what the log keeps back for its own pages, it has a block that it is filling and
+        // one with the last record; and the end of the tree's present block is not used.
+        let own = self.log.own_reserve_beside(ROOT_BYTES + 4 * (chunks + held_pages));
         nodes.div_ceil(per_page)
             + 2
             + fragments
-            + 2 * (chunks + held_pages + root)
-            + journal
+            + 2 * (chunks + held_pages)
             + self.emptying_pages(pending, nodes)
-            + 3 * self.block_pages()
+            + (u64::from(own) + 3) * self.block_pages()
     }
 
     /// Pages that emptying one buffer takes at most, which happens before it is seen that the

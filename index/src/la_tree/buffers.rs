@@ -180,11 +180,27 @@ impl Buffers {
         }
     }
 
-    /// Appends `entry` to buffer `number`; other entries may have to leave the pool for it.
+    /// Appends `entry`, which is of no batch, to buffer `number`; other entries may have to leave
+    /// the pool for it.
     ///
     /// # Errors
     /// No page is free, or the chip failed.
     pub(super) fn append(
+        &mut self,
+        log: &mut PageLog<'_>,
+        number: u32,
+        entry: &Pending<'_>,
+        cause: Cause,
+    ) -> Result<()> {
+        // A buffer that became the root's may have got batches before: all of them is X now.
+        if let Some(record) = self.record_mut(number).filter(|record| record.batch > 0) {
+            record.batch = 0;
+            record.below_batch = record.newest;
+        }
+        self.push(log, number, entry, cause)
+    }
+
+    fn push(
         &mut self,
         log: &mut PageLog<'_>,
         number: u32,
@@ -223,7 +239,7 @@ impl Buffers {
             record.batch_ascends = order == Order::Ascending;
             record.below_batch = record.newest;
         }
-        self.append(log, number, entry, cause)?;
+        self.push(log, number, entry, cause)?;
         if let Some(record) = self.records.get_mut(number as usize) {
             record.batch += 1;
         }

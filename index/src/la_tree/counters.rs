@@ -1,6 +1,6 @@
 //! What the tree counts, for estimates and reports.
 
-use crate::traits::{NODES_MERGED, NODES_SPLIT};
+use crate::traits::{GENERATIONS_RECLAIMED, NODES_MERGED, NODES_SPLIT};
 
 /// Counts of an event in inner subtrees, and in leaf subtrees.
 pub(super) type Both = [u64; 2];
@@ -33,10 +33,12 @@ pub(super) struct Counters {
     pub(super) scan_actual: u64,
     /// Leaves that emptying changed.
     pub(super) leaves_changed: u64,
-    /// Buffers that were split and merged with their nodes, and merges that buffers stood against.
+    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until a
+    /// buffer was emptied, and the merges among them that were made then.
     pub(super) buffers_split: u64,
     pub(super) buffers_merged: u64,
     pub(super) merges_put_off: u64,
+    pub(super) merged_after_emptying: u64,
     /// Generations of pages that were reclaimed.
     pub(super) reclaimed: u64,
 }
@@ -115,7 +117,8 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
     tell("merges put off", tree_wide.merges_put_off);
-    tell("generations reclaimed", tree_wide.reclaimed);
+    tell("merges after a buffer was emptied", tree_wide.merged_after_emptying);
+    tell(GENERATIONS_RECLAIMED, tree_wide.reclaimed);
     tell(
         "buffers of leaf subtrees",
         tree.buffers.records.iter().filter(|record| record.leaves > 0).count() as u64,

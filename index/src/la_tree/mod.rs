@@ -33,6 +33,7 @@
 pub mod policy;
 
 mod admission;
+mod behind;
 mod buffer_pool;
 mod buffers;
 mod cache;
@@ -63,7 +64,7 @@ use store::{PageLog, Recovery, Update};
 
 use crate::registry::{Entry, Options};
 use crate::{
-    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
     read_piece,
 };
 use buffers::Buffers;
@@ -73,9 +74,10 @@ use descent::{Bounds, Path};
 use emptying::Sorter;
 use layout::NodeId;
 use nodes::{Nodes, damaged};
-use plan::{Choices, Plan};
+use plan::Plan;
 use policy::{Buffering, Decision};
 use reclaim::Generation;
+use shrinking::PutOff;
 use stream::{Form, Pending};
 use subtree::{Flight, Top};
 use table::BufferRecord;
@@ -119,6 +121,7 @@ pub(crate) struct LaTree<'d> {
     bounds: Bounds,
     top: Top,
     flight: Flight,
+    put_off: PutOff,
     separator: Vec<u8>,
     previous: Vec<u8>,
     generation: Generation,
@@ -145,7 +148,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = nand(medium)?;
     let geometry = chip.geometry();
-    let (log, record) = PageLog::open(chip)?;
+    let (log, record) = PageLog::open_with(chip, &options.page_log(false))?;
     let (shape, choices) = settle::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
@@ -193,6 +196,7 @@ impl<'d> LaTree<'d> {
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
             flight: Flight::new(most, most),
+            put_off: PutOff::new(most),
             separator: Vec::with_capacity(most),
             previous: Vec::with_capacity(most),
             generation: Generation::default(),
@@ -271,10 +275,12 @@ impl<'d> LaTree<'d> {
         self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
         let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
         self.counters.put_estimated += self.estimator.entries(bytes);
-        let policy = self.policy;
+        // In a replay, no checkpoint makes room for emptying again once a half was reclaimed.
+        let (policy, may_empty) = (self.policy, !self.generation.is_waiting);
         if let Some(record) = self.buffers.record_mut(number) {
             let bytes = u64::from(record.bytes);
-            if policy.at_update(&mut record.registers, bytes) == Decision::Empty {
+            let is_full = policy.at_update(&mut record.registers, bytes) == Decision::Empty;
+            if is_full && may_empty {
                 self.buffers.list(number);
                 self.empty_listed(Cause::Flush)?;
             }
@@ -301,8 +307,7 @@ impl<'d> LaTree<'d> {
         self.log.meter().map_or(0, Meter::time_ns)
     }
 
-    /// Asks ADAPT about a lookup that is to scan buffer `number`; true if it is to be emptied
-    /// before.
+    /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
         let estimate = self.estimate(number);
         let (policy, may_empty) = (self.policy, self.is_open && self.has_space_to_empty());
@@ -383,6 +388,11 @@ impl Lookup for LaTree<'_> {
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         self.check_whole()?;
         check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        self.check_whole()?;
+        behind::behind(self, key)
     }
 
     fn statistics(&self) -> Statistics {
@@ -486,12 +496,5 @@ impl Tree for LaTree<'_> {
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
         &mut self.log
-    }
-}
-
-impl LaTree<'_> {
-    /// The choices that are stored with the tree.
-    const fn choices(&self) -> Choices {
-        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
     }
 }

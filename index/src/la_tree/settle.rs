@@ -28,7 +28,7 @@ use device::{Cause, Page};
 use store::{PageKind, PageLog};
 
 use super::nodes::damaged;
-use super::plan::CHUNK_HEADER;
+use super::plan::{CHUNK_HEADER, Choices};
 use super::reclaim::Stage;
 use super::table::{BufferRecord, NodeTable};
 use super::{LaTree, NAME};
@@ -44,14 +44,16 @@ use root::{damaged_root, decode, pages_in};
 /// Bytes of a root record beside the pages it names, at most.
 pub(super) const ROOT_BYTES: u64 = 160;
 
-/// Pages that a checkpoint takes beside the tree's root record, at most: labels and names.
-pub(super) const RECORD_PAGES: u64 = 24;
-
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
 const POOL: u8 = 4;
 
 impl LaTree<'_> {
+    /// The choices that are stored with the tree.
+    const fn choices(&self) -> Choices {
+        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+    }
+
     /// Pages of the chunks of both tables.
     pub(super) fn chunk_pages(&self) -> u64 {
         (self.nodes.plain.chunks.len() + self.nodes.buffered.chunks.len()) as u64

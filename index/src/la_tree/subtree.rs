@@ -98,13 +98,18 @@ impl Top {
 }
 
 impl LaTree<'_> {
-    /// Empties every buffer that is listed, and those that get too large by that.
+    /// Empties every buffer that is listed, those that get too large by that, and those that stand
+    /// in the way of merging their nodes.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
-        while let Some(number) = self.buffers.take_listed() {
-            self.make_room_between()?;
-            self.empty(number, cause)?;
+        loop {
+            while let Some(number) = self.buffers.take_listed() {
+                self.make_room_between()?;
+                self.empty(number, cause)?;
+            }
+            if !self.rebalance_put_off(cause)? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Empties buffer `number`.

@@ -291,7 +291,7 @@ impl<'d> PageLog<'d> {
     pub fn release_old(&mut self) {
         for block in (0..self.blocks.count()).map(Block) {
             if self.blocks.is_old(block) {
-                self.blocks.set_released(block);
+                self.release(block);
             }
         }
     }
@@ -378,8 +378,13 @@ impl<'d> PageLog<'d> {
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
     #[must_use]
     pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
-        let root_bytes = root_bytes.max(self.root_bytes);
-        self.blocks.free().saturating_sub(self.own_reserve_for(root_bytes))
+        self.blocks.free().saturating_sub(self.own_reserve_beside(root_bytes))
+    }
+
+    /// As [`PageLog::own_reserve`], if root records may have up to `root_bytes` bytes.
+    #[must_use]
+    pub fn own_reserve_beside(&self, root_bytes: u64) -> u32 {
+        self.own_reserve_for(root_bytes.max(self.root_bytes))
     }
 
     /// From now on root records may have up to `bytes` bytes: blocks are kept back for them. Who
