@@ -11,7 +11,7 @@ use crate::label::Label;
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
-use crate::stand_in::{BlankChip, StandIn};
+use crate::stand_in::StandIn;
 use crate::{Error, OpenOptions, Options, Result};
 
 /// A device for a tree.
@@ -160,13 +160,17 @@ impl<'d> Ground<'d> {
             return Ok(self);
         };
         let layer = match spec {
-            Some(spec) => Some(LayerChoice::read(spec)?),
-            None => find_layer(&mut **chip)?,
+            Some(spec) => LayerChoice::read(spec)?,
+            // Making a layer erases the whole chip, making a tree on raw flash does not: so where
+            // there is a tree, a layer is what it replaced.
+            None if is_raw(&mut **chip)? => return Ok(self),
+            None => match find_layer(&mut **chip)? {
+                Some(layer) => layer,
+                // It says what is missing.
+                None => return Ok(self),
+            },
         };
-        match layer {
-            Some(layer) => self.over(layer.entry.open, &layer),
-            None => Ok(self),
-        }
+        self.over(layer.entry.open, &layer)
     }
 
     /// Puts a translation layer on a chip; a disk needs none.
@@ -217,15 +221,14 @@ fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
 
 /// Bytes of memory that the tables of a tree on such a device take.
 fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
-    let medium: Medium<'static> = match shape {
-        MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
-        MediumShape::Nand(geometry) => Medium::Nand(Box::new(BlankChip(geometry))),
-    };
     // Without a journal there is the most room for pages: so the figure is the same for a database
     // that is made and for one that is opened, whose journal is not known yet.
     let choices = IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
-    let index = (tree.create)(medium, &choices)?;
-    Ok(index.statistics().memory.tables)
+    let medium: Medium<'_> = match shape {
+        MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
+        MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),
+    };
+    Ok((tree.create)(medium, &choices)?.statistics().memory.tables)
 }
 
 /// Refuses an index that takes more memory than it may.
@@ -235,6 +238,15 @@ fn check_total(index: &dyn Index, driver_bytes: u64, limit: MemoryLimit) -> Resu
     match limit {
         MemoryLimit::Total(have) if have < need => Err(Error::LittleMemory { have, need }),
         _ => Ok(()),
+    }
+}
+
+/// True if a tree stands on the raw flash of `chip`, damaged or not. Nothing is changed.
+fn is_raw(chip: &mut dyn Nand) -> Result<bool> {
+    match index::registry::describe_chip(chip) {
+        Ok(_) => Ok(true),
+        Err(index::Error::Store(store::Error::NotAnIndex { .. })) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

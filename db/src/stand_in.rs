@@ -1,14 +1,14 @@
-//! Devices of any size that hold nothing: on them a tree is made to learn how much memory its
+//! A device of any size that holds nothing: on it a tree is made to learn how much memory its
 //! tables take.
 
 use device::{
     Block, Cause, Geometry, Nand, Page, Request, Result, Sector, SectorGeometry, Sectors,
 };
 
-/// A chip on which everything is erased and which forgets what is programmed.
-pub(crate) struct BlankChip(pub(crate) Geometry);
+/// A disk of zeros, or an erased chip, that forgets what is written to it.
+pub(crate) struct StandIn<G>(pub(crate) G);
 
-impl Nand for BlankChip {
+impl Nand for StandIn<Geometry> {
     fn geometry(&self) -> Geometry {
         self.0
     }
@@ -53,10 +53,7 @@ impl Nand for BlankChip {
     }
 }
 
-/// A disk of zeros that forgets what is written to it.
-pub(crate) struct StandIn(pub(crate) SectorGeometry);
-
-impl Sectors for StandIn {
+impl Sectors for StandIn<SectorGeometry> {
     fn geometry(&self) -> SectorGeometry {
         self.0
     }

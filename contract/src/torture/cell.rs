@@ -262,6 +262,11 @@ impl Cell {
         impossible
     }
 
+    /// True if the tree is none, but a list in the order of the updates.
+    pub(super) fn is_list(&self) -> bool {
+        self.entry.name == "list"
+    }
+
     /// True if updates wait in memory, where there is much of it, longer than a script lasts: nodes
     /// are split and merged only when they leave it.
     pub(super) fn buffers_updates(&self) -> bool {

@@ -25,6 +25,7 @@
 //! - A delta is made to a node as it was made before, so it becomes the same bytes.
 
 mod admission;
+mod behind;
 mod block;
 mod check;
 mod cost;
@@ -50,7 +51,7 @@ use store::{Recovery, Update, Width};
 use crate::parameters::{Kind, Parameter};
 use crate::registry::Entry;
 use crate::{
-    Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, read_piece,
+    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, read_piece,
     root_record,
 };
 use admission::Size;
@@ -175,6 +176,10 @@ impl Lookup for Ipl<'_> {
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        behind::behind(self, key)
     }
 
     fn statistics(&self) -> Statistics {

@@ -36,7 +36,7 @@ use store::{EntryShape, PageLog, Recovery, Update};
 
 use crate::registry::{Entry, MediumShape, Options};
 use crate::{
-    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value, read_piece,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value, read_piece,
 };
 use archive::Archive;
 use page::{Form, Item, Root, least_window};
@@ -254,6 +254,12 @@ impl Lookup for List<'_> {
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        // Every range reads every page, and the only way to a page leads over all newer ones.
+        key.map_or(Ok(()), |key| self.archive.form.check_key(key))?;
+        Ok(Behind::End)
     }
 
     fn statistics(&self) -> Statistics {

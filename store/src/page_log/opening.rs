@@ -214,6 +214,7 @@ impl<'d> PageLog<'d> {
         }
         log.journal = Journal::new(record.journal_pages);
         log.checkpoints = Checkpoints::of(&record, page);
+        log.check_is_last(&ends)?;
         log.options = PageLogOptions {
             durability: record.durability,
             recovers_itself: record.recovers_itself,
@@ -237,6 +238,20 @@ impl<'d> PageLog<'d> {
         let what = "its first checkpoint is damaged";
         let page = newest.tag.checkpoint.ok_or(Error::NotAnIndex { what })?;
         Ok((self.read_record(page, Cause::Recovery)?, page))
+    }
+
+    /// Refuses a checkpoint that is not the last one, where a page of the tree names a later one:
+    /// that is damaged, and what this one needs may be overwritten. One that was torn is named by
+    /// no page.
+    fn check_is_last(&mut self, ends: &Ends) -> Result<()> {
+        let since = self.since()?;
+        let names_another = |newest: Newest| {
+            newest.tag.sequence > since && newest.tag.checkpoint != self.checkpoints.page()
+        };
+        if ends.tree.is_some_and(names_another) {
+            return Err(Error::NotAnIndex { what: "its last checkpoint is damaged" });
+        }
+        Ok(())
     }
 
     /// The sequence of the last checkpoint.
@@ -296,6 +311,13 @@ impl<'d> PageLog<'d> {
         Ok(None)
     }
 
+    /// True if the tag of the first page of `block` is whole. No torn page has others behind it: so
+    /// where it is not, and others are, it is damaged, and may be older than the last checkpoint.
+    fn has_first_tag(&mut self, block: Block) -> Result<bool> {
+        let first = self.geometry.first_page(block);
+        Ok(matches!(self.find_tag(first, Cause::Recovery)?, tag::Found::Tag(_)))
+    }
+
     fn newest_of(&mut self, block: Block) -> Result<Option<Newest>> {
         let mut newest = None;
         let mut is_torn = false;
@@ -341,7 +363,7 @@ impl<'d> PageLog<'d> {
             let first = self.first_tag(block)?.map_or(0, |tag| tag.sequence);
             if self.blocks.is_own(block) && (first > since || Some(block) == checkpoint) {
                 own.push((first, block));
-            } else if first > since {
+            } else if first > since && self.has_first_tag(block)? {
                 self.blocks.set_free(block);
             }
         }
