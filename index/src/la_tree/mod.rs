@@ -37,6 +37,7 @@ mod buffer_pool;
 mod buffers;
 mod cache;
 mod check;
+mod chunks;
 mod cost;
 mod counters;
 mod descent;
@@ -49,6 +50,7 @@ mod plan;
 mod reclaim;
 mod scan;
 mod settle;
+mod sharing;
 mod shrinking;
 mod stream;
 mod subtree;
@@ -76,6 +78,7 @@ use nodes::{Nodes, damaged};
 use plan::{Choices, Plan};
 use policy::{Buffering, Decision};
 use reclaim::Generation;
+use sharing::Sharing;
 use stream::{Form, Pending};
 use subtree::{Flight, Top};
 use table::BufferRecord;
@@ -125,6 +128,7 @@ pub(crate) struct LaTree<'d> {
     /// Blocks that named checkpoints keep.
     pinned_blocks: u32,
     counters: Counters,
+    sharing: Sharing,
     /// True from the first change after a checkpoint on: only then do lookups change anything.
     is_open: bool,
     whole: bool,
@@ -167,7 +171,7 @@ impl<'d> LaTree<'d> {
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();
-        let nodes = Nodes::new(plan.shape, plan.pages, plan.frames, plan.chunks);
+        let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks);
         let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
         let what = "the chip has more places for such nodes than can be numbered";
         plan.pages.places(log.geometry().pages()).ok_or(store::Error::NodeSize { bytes, what })?;
@@ -198,6 +202,7 @@ impl<'d> LaTree<'d> {
             generation: Generation::default(),
             pinned_blocks: 0,
             counters: Counters::default(),
+            sharing: Sharing::default(),
             is_open: false,
             whole: true,
             plan,
@@ -436,6 +441,7 @@ impl Tree for LaTree<'_> {
             Update::Delete { key } => self.change(key, None)?,
             Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
+        self.share_memory()?;
         self.whole = true;
         Ok(())
     }
