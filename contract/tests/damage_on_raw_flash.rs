@@ -149,7 +149,7 @@ fn value(case: &Case, mark: u32) -> Bytes {
 /// The change with this number: one in five is a delete.
 fn change(case: &Case, number: u32) -> Change {
     let which = number.wrapping_mul(0x85EB_CA6B) >> 7;
-    let value = (which % 5 > 0).then(|| value(case, number));
+    let value = (!which.is_multiple_of(5)).then(|| value(case, number));
     Change { key: key(case, which % keys(case)), value }
 }
 

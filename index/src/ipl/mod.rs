@@ -51,8 +51,8 @@ use store::{Recovery, Update, Width};
 use crate::parameters::{Kind, Parameter};
 use crate::registry::Entry;
 use crate::{
-    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, read_piece,
-    root_record,
+    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size,
+    read_piece, root_record,
 };
 use admission::Size;
 use ground::Ground;

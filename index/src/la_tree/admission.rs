@@ -101,7 +101,7 @@ impl LaTree<'_> {
         let room = u64::from(self.plan.pages.room());
         let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + 13;
         let levels = u64::from(self.height / self.levels_a_buffer + 1);
-        let pool = self.plan.sizes.pool_bytes;
+        let pool = self.plan.sizes.pool.most();
         let held = if self.plan.buffering == Buffering::None { 0 } else { pending * piece };
         let heads = PIECE_BYTES * self.buffers.records.len() as u64;
         let fragments = ((inner + more) * piece * levels + held.min(2 * pool)).div_ceil(room);

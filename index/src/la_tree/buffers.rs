@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use device::{Cause, Page};
 use store::{PageKind, PageLog};
 
-use super::buffer_pool::{BufferId, BufferPool};
+use super::buffer_pool::{BufferId, BufferPool, PoolSize};
 use super::cost::{Ratio, Subtree};
 use super::counters::BufferCounters;
 use super::emptying::Order;
@@ -41,7 +41,7 @@ const NOT_LISTED: u32 = u32::MAX - 1;
 /// The sizes of the parts that do not grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BufferSizes {
-    pub(super) pool_bytes: u64,
+    pub(super) pool: PoolSize,
     /// The most bytes of a buffer that is sorted as a whole.
     pub(super) whole_bytes: u32,
     /// The most bytes of an entry in a stream.
@@ -104,7 +104,7 @@ impl Buffers {
             listed: Chunked::new(),
             first_listed: END,
             last_listed: END,
-            pool: BufferPool::new(sizes.pool_bytes, form, page_entries, sizes.entry_most),
+            pool: BufferPool::new(sizes.pool, form, page_entries, sizes.entry_most),
             page: vec![0xFF; pages.first() as usize + room].into_boxed_slice(),
             made: Vec::with_capacity(Self::made_most(&pages, sizes.entry_least)),
             read: vec![0; room].into_boxed_slice(),

@@ -33,8 +33,8 @@ pub(super) struct Counters {
     pub(super) scan_actual: u64,
     /// Leaves that emptying changed.
     pub(super) leaves_changed: u64,
-    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until a
-    /// buffer was emptied, and the merges among them that were made then.
+    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until
+    /// a buffer was emptied, and the merges among them that were made then.
     pub(super) buffers_split: u64,
     pub(super) buffers_merged: u64,
     pub(super) merges_put_off: u64,
@@ -49,6 +49,8 @@ pub(super) struct BufferCounters {
     /// Lookups that came to a buffer with entries, and the fragments that they read.
     pub(super) searched: Both,
     pub(super) fragments_read: Both,
+    /// Fragments that were read for whatever reason.
+    pub(super) fetched: u64,
     /// Fragments that were written, and the entries in them.
     pub(super) fragments: Both,
     pub(super) fragment_entries: Both,
@@ -112,6 +114,11 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count());
+    tell("fragments fetched", buffers.fetched);
+    tell("frames of nodes", tree.nodes.cache.frames() as u64);
+    tell("bytes of the pool", tree.buffers.pool.memory_bytes());
+    tell("memory moved to nodes", tree.sharing.moved[0]);
+    tell("memory moved to the pool", tree.sharing.moved[1]);
     tell("buffers emptied in two parts", tree_wide.emptied_in_two);
     tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);

@@ -38,6 +38,7 @@ mod buffer_pool;
 mod buffers;
 mod cache;
 mod check;
+mod chunks;
 mod cost;
 mod counters;
 mod descent;
@@ -50,6 +51,7 @@ mod plan;
 mod reclaim;
 mod scan;
 mod settle;
+mod sharing;
 mod shrinking;
 mod stream;
 mod subtree;
@@ -77,6 +79,7 @@ use nodes::{Nodes, damaged};
 use plan::Plan;
 use policy::{Buffering, Decision};
 use reclaim::Generation;
+use sharing::Sharing;
 use shrinking::PutOff;
 use stream::{Form, Pending};
 use subtree::{Flight, Top};
@@ -128,6 +131,7 @@ pub(crate) struct LaTree<'d> {
     /// Blocks that named checkpoints keep.
     pinned_blocks: u32,
     counters: Counters,
+    sharing: Sharing,
     /// True from the first change after a checkpoint on: only then do lookups change anything.
     is_open: bool,
     whole: bool,
@@ -170,7 +174,7 @@ impl<'d> LaTree<'d> {
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();
-        let nodes = Nodes::new(plan.shape, plan.pages, plan.frames, plan.chunks);
+        let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks);
         let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
         let what = "the chip has more places for such nodes than can be numbered";
         plan.pages.places(log.geometry().pages()).ok_or(store::Error::NodeSize { bytes, what })?;
@@ -202,6 +206,7 @@ impl<'d> LaTree<'d> {
             generation: Generation::default(),
             pinned_blocks: 0,
             counters: Counters::default(),
+            sharing: Sharing::default(),
             is_open: false,
             whole: true,
             plan,
@@ -446,6 +451,7 @@ impl Tree for LaTree<'_> {
             Update::Delete { key } => self.change(key, None)?,
             Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
+        self.share_memory()?;
         self.whole = true;
         Ok(())
     }

@@ -15,7 +15,7 @@ use device::{Cause, Page};
 use store::node::{self, Codec};
 use store::{EntryShape, PageKind, PageLog, Width};
 
-use super::cache::NodeCache;
+use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::layout::{NodeId, PageShape, Place, seal_node, verify_node};
 use super::table::NodeTable;
@@ -117,7 +117,7 @@ impl Nodes {
     pub(super) fn new(
         shape: EntryShape,
         pages: PageShape,
-        frames: u32,
+        cache: CacheSize,
         chunks: (u32, u32),
     ) -> Option<Self> {
         let bytes = pages.node_bytes();
@@ -126,7 +126,7 @@ impl Nodes {
             leaf: Codec::new(bytes, shape.key, shape.value)?,
             inner: Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
             pages,
-            cache: NodeCache::new(frames, bytes as usize),
+            cache: NodeCache::new(cache, bytes as usize),
             plain: Table::new(chunks.0),
             buffered: Table::new(chunks.1),
             page: vec![0xFF; (pages.first() + pages.room()) as usize].into_boxed_slice(),
@@ -327,6 +327,27 @@ impl Nodes {
             }
         }
         self.program(log, cause)
+    }
+
+    /// Gives a chunk of the cache back.
+    ///
+    /// # Errors
+    /// No page is free, or the chip failed.
+    pub(super) fn give_frames_back(&mut self, log: &mut PageLog<'_>) -> Result<()> {
+        while let Some((frame, dirty)) = self.cache.oldest_to_stay() {
+            if let Some(id) = dirty {
+                self.leave(log, frame, id, Cause::Flush)?;
+            }
+            self.cache.take_from_last(frame);
+        }
+        for frame in self.cache.last_chunk() {
+            if let Some(id) = self.cache.dirty(frame) {
+                self.leave(log, frame, id, Cause::Flush)?;
+            }
+            self.cache.clear(frame);
+        }
+        self.cache.shrink();
+        Ok(())
     }
 
     /// Lets node `id` be written to a new place, if it stands on flash only.

@@ -1,16 +1,19 @@
 //! What a tree is made with, and how its memory is divided (section 4.2).
 //!
 //! What is fixed comes first: what sorting, reading and packing need. Of the rest the buffer pool
-//! gets 75 percent and the node cache the others. Tables come beside the budget: 4 bytes a node,
-//! and for each node with a buffer its record and its place in the pool.
+//! gets 75 percent and the node cache the others, for good or to begin with: `sharing.rs` moves
+//! memory between them where the setting `share` is `shared`. Tables come beside the budget: 4
+//! bytes a node, and for each node with a buffer its record and its place in the pool.
 
 use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
 use super::NAME;
+use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers};
-use super::cache::NodeCache;
+use super::cache::{CacheSize, NodeCache};
+use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
 use super::layout::{PageShape, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
@@ -22,10 +25,14 @@ use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
 
 /// The fewest nodes that the cache holds: a node, its neighbours, and those above them.
-const FRAMES_LEAST: u32 = 12;
+pub(super) const FRAMES_LEAST: u32 = 12;
 
 /// Bytes in front of what a chunk of a table holds: checksum, and which chunk it is.
 pub(super) const CHUNK_HEADER: u32 = 8;
+
+/// Shared memory moves in such parts, and in no smaller ones than this.
+const SHARED_PARTS: u64 = 32;
+const SHARED_PART_LEAST: u64 = 512;
 
 /// The most bytes in which a search for the least memory ends.
 const MEMORY_MOST: u64 = 1 << 30;
@@ -59,9 +66,16 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         default: "0.75",
     },
     Parameter {
+        name: "share",
+        about: "memory of pool and nodes: divided for good, or lent to what saves more by it",
+        kind: Kind::Word(&["fixed", "shared"]),
+        default: "fixed",
+    },
+    Parameter {
         name: "rule",
-        about: "the savings that ADAPT counts: as printed, or with those of the lookup itself",
-        kind: Kind::Word(&["printed", "inclusive"]),
+        about: "the savings that ADAPT counts: as printed, or with those of the lookup itself; or \
+                none: the average cost decides",
+        kind: Kind::Word(&["printed", "inclusive", "average"]),
         default: "printed",
     },
     Parameter {
@@ -84,7 +98,11 @@ pub(super) struct Plan {
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
-    pub(super) frames: u32,
+    pub(super) cache: CacheSize,
+    /// What pool and cache share, in bytes; `None` if each has its own.
+    pub(super) shared_bytes: Option<u64>,
+    /// The fewest bytes of the pool.
+    pub(super) pool_least: u64,
     /// Bytes that a range holds of the buffers on its way.
     pub(super) range_bytes: u64,
     /// The most bytes of an entry in a leaf.
@@ -183,7 +201,7 @@ impl Plan {
         let sorter_entries = sorter_bytes as usize / (least + 1) + 1;
         let room = pages.room() as usize;
         let mut sizes = BufferSizes {
-            pool_bytes: 0,
+            pool: PoolSize::Fixed(0),
             whole_bytes: sorter_bytes,
             entry_most: in_stream,
             entry_least: least,
@@ -197,16 +215,17 @@ impl Plan {
             + KEYS * in_stream as u64
             + range_bytes;
         let log = PageLog::least_memory(chip, &options.page_log(false));
+        let fixed_bytes = fixed_bytes + 2 * CHUNK_OVERHEAD;
         let Some(rest) = memory_bytes.checked_sub(fixed_bytes + log) else {
             return Ok(None);
         };
-        sizes.pool_bytes = (rest as f64 * pool_ratio(options)) as u64;
-        let frames = (rest - sizes.pool_bytes) / NodeCache::bytes_a_node(bytes as usize);
-        let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
         let pool_least = (room + 4 * in_stream + 64) as u64;
-        if sizes.pool_bytes < pool_least || frames < FRAMES_LEAST {
+        let Some((pool, cache)) = divide(rest, options, bytes as usize)
+            .filter(|(pool, cache)| pool.bytes() >= pool_least && cache.frames() >= FRAMES_LEAST)
+        else {
             return Ok(None);
-        }
+        };
+        sizes.pool = pool;
         Ok(Some(Plan {
             shape,
             pages,
@@ -217,7 +236,9 @@ impl Plan {
             sorter_bytes,
             sorter_entries,
             sizes,
-            frames,
+            cache,
+            shared_bytes: is_shared(options).then_some(rest),
+            pool_least,
             range_bytes,
             entry_most,
             memory_bytes,
@@ -228,6 +249,24 @@ impl Plan {
             ),
         }))
     }
+}
+
+/// Divides `rest` bytes between the pool and the cache of nodes of `node_bytes` bytes; `None` if
+/// they are too few.
+fn divide(rest: u64, options: &Options, node_bytes: usize) -> Option<(PoolSize, CacheSize)> {
+    let bytes = ((rest as f64 * pool_ratio(options)) as u64).min(rest);
+    if !is_shared(options) {
+        let frames = (rest - bytes) / NodeCache::bytes_a_node(node_bytes);
+        let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
+        return Some((PoolSize::Fixed(bytes), CacheSize::Fixed(frames)));
+    }
+    let unit = (rest / SHARED_PARTS).max(SHARED_PART_LEAST);
+    let pool = PoolSize::Shared { bytes, most: rest, unit };
+    Some((pool, CacheSize::shared(node_bytes, rest - bytes, rest, unit)?))
+}
+
+fn is_shared(options: &Options) -> bool {
+    options.settings.word("share") == Some("shared")
 }
 
 /// The least bytes of a key of `shape`.
@@ -254,6 +293,7 @@ fn buffering(options: &Options) -> Buffering {
 fn rule(options: &Options) -> Rule {
     match options.settings.word("rule") {
         Some("inclusive") => Rule::Inclusive,
+        Some("average") => Rule::Average,
         _ => Rule::Printed,
     }
 }

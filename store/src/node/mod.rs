@@ -275,9 +275,9 @@ impl Codec {
         either!(self, form => form.insert(node, place, key, value, scratch))
     }
 
-    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`, whose keys
-    /// are all lower; false, and nothing changed, if there is no room for them, or lengths vary or
-    /// differ.
+    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`, whose
+    /// keys are all lower; false, and nothing changed, if there is no room for them, or lengths
+    /// vary or differ.
     #[must_use]
     pub fn append(
         &self,

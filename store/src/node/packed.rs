@@ -124,8 +124,8 @@ impl Packed {
         true
     }
 
-    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`; false, and
-    /// nothing changed, if there is no room for them or they are of another shape.
+    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`; false,
+    /// and nothing changed, if there is no room for them or they are of another shape.
     pub(super) fn append(
         &self,
         node: &mut [u8],

@@ -31,6 +31,7 @@ impl Buffers {
         self.pages.check_link(link, pages).map_err(|what| damaged(link.page, what))?;
         let bytes = &mut self.read[..usize::from(link.bytes)];
         log.read(link.page, u32::from(link.offset) - self.pages.first(), bytes, cause)?;
+        self.counters.fetched += 1;
         let opened = open_fragment(owner, link, bytes);
         let (before, _) = opened.map_err(|what| damaged(link.page, what))?;
         // Fragments are written one after the other, so a chain can't run in a circle; a chain of
