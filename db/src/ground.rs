@@ -82,8 +82,7 @@ impl<'d> Ground<'d> {
         // A system that has no lots gives no worse than a number that others may have.
         let drawn = || getrandom::u64().unwrap_or(0);
         choices.identity = options.identity.unwrap_or_else(drawn);
-        choices.memory_bytes =
-            ground.split(options.memory, tree.entry, &choices).map_err(no_room(bytes))?;
+        ground.split(options.memory, tree.entry, &mut choices).map_err(no_room(bytes))?;
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
@@ -103,7 +102,7 @@ impl<'d> Ground<'d> {
         let tree = TreeChoice::of(&found.tree, found.page_bytes, label.fill_percent)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
-        choices.memory_bytes = ground.split(options.memory, tree.entry, &choices)?;
+        ground.split(options.memory, tree.entry, &mut choices)?;
         choices.durability = options.durability.or(choices.durability);
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
@@ -189,25 +188,27 @@ impl<'d> Ground<'d> {
         Ok(self)
     }
 
-    /// What of the memory is for caches and buffers: what driver, mapping and tables leave.
-    fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &IndexOptions) -> Result<u64> {
+    /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
+    /// that grow may take half of what is beyond the least.
+    fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
         let shape = match &self.medium {
             Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
             Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
         };
         let least = (tree.least_memory)(choices, shape)?;
-        let (beside, have) = match limit {
-            MemoryLimit::CachesAndBuffers(bytes) => (0, bytes),
-            MemoryLimit::Total(total) => {
-                let tables = tables(tree, choices, shape, least)?;
-                (self.driver_bytes + self.layer_bytes + tables, total)
-            }
+        let (tables, have) = match limit {
+            MemoryLimit::CachesAndBuffers(bytes) => (None, bytes),
+            MemoryLimit::Total(total) => (Some(tables(tree, choices, shape, least)?), total),
         };
+        let beside = tables.map_or(0, |bytes| self.driver_bytes + self.layer_bytes + bytes);
         let need = least + beside;
-        if have < need {
+        let Some(rest) = have.checked_sub(need) else {
             return Err(Error::LittleMemory { have, need });
-        }
-        Ok(have - beside)
+        };
+        let growth = if tree.tables_grow && tables.is_some() { rest / 2 } else { 0 };
+        choices.memory_bytes = least + rest - growth;
+        choices.tables_bytes = tables.map(|bytes| bytes + growth);
+        Ok(())
     }
 }
 

@@ -82,6 +82,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
     let log = PageLog::create(nand, &options.page_log(false))?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
+    tree.tables_most = options.tables_bytes;
     let leaf = tree.ground.forms.leaf;
     leaf.initialise(&mut tree.kept, 0);
     tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
@@ -100,6 +101,7 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     let frames = frames(geometry, root.shape, (options.memory_bytes, need))?;
     let shape = BlockShape::on(geometry, Some(u32::from(root.log_pages)))?;
     let mut tree = Ipl::over(log, shape, root.shape, frames)?;
+    tree.tables_most = options.tables_bytes;
     // A rollback comes back with the root record of a checkpoint that was made before others. One
     // that gets a name is made twice.
     let is_of_old = tree.ground.log.statistics().checkpoint.0 > root.made.saturating_add(1);
@@ -135,6 +137,7 @@ impl<'d> Ipl<'d> {
             height: 1,
             entries: 0,
             log_pages: shape.log_pages(),
+            tables_most: None,
             fill_percent: 100,
             way: [Step { node: NodeId(0), place: 0 }; HEIGHT_MOST],
             is_rightmost: false,

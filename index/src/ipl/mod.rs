@@ -66,6 +66,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Lee and Moon (SIGMOD 2007), as the LA-Tree paper builds it, section 5",
     nand: true,
     sectors: false,
+    tables_grow: true,
     parameters: PARAMETERS,
     create: make::create,
     open: make::open,
@@ -89,6 +90,8 @@ pub(crate) struct Ipl<'d> {
     height: u8,
     entries: u64,
     log_pages: u16,
+    /// The most bytes that the tables may take, if that is bounded.
+    tables_most: Option<u64>,
     fill_percent: u8,
     /// The nodes on the way to a leaf, by level, and whether it went to the last child everywhere.
     way: [Step; HEIGHT_MOST],

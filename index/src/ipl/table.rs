@@ -79,6 +79,14 @@ impl Table {
         (nodes + self.blocks.len() * size_of::<BlockEntry>()) as u64
     }
 
+    /// The most that it takes when so many nodes more are born.
+    pub(super) fn memory_bytes_with(&self, births: usize) -> u64 {
+        let numbers = (self.live as usize).saturating_add(births).max(self.nodes.len());
+        let grown = numbers.saturating_add(numbers / 8 + 16).saturating_mul(size_of::<NodeEntry>());
+        let grown = if numbers > self.nodes.capacity() { grown as u64 } else { 0 };
+        self.memory_bytes().max(grown + (self.blocks.len() * size_of::<BlockEntry>()) as u64)
+    }
+
     /// Nodes that exist.
     pub(super) const fn live(&self) -> u32 {
         self.live

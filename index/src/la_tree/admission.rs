@@ -18,7 +18,8 @@ const ENTRIES_LEAST: u64 = 8;
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
     pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        if self.fits(batch) {
+        let more = batch.len() as u64;
+        if self.fits(batch) && self.check_tables(more).is_ok() {
             return Ok(());
         }
         // What is pending may be much less than its worst case: that is found out by settling it.
@@ -27,9 +28,15 @@ impl LaTree<'_> {
             self.whole = false;
             self.empty_all(Cause::Flush)?;
             self.whole = true;
-            if self.fits(batch) {
+            if self.fits(batch) && self.check_tables(more).is_ok() {
                 return Ok(());
             }
+        }
+        if batch.iter().any(|update| matches!(update, Update::Put { .. })) {
+            self.check_tables(more)?;
+        }
+        if self.fits(batch) {
+            return Ok(());
         }
         let kept = self.pinned_blocks;
         if kept > 0 {
@@ -39,6 +46,47 @@ impl LaTree<'_> {
             .into());
         }
         Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into())
+    }
+
+    /// Refuses so many entries more if the tables have no memory for them.
+    pub(super) fn check_tables(&self, more: u64) -> Result<()> {
+        match self.plan.tables_most {
+            Some(have) if self.tables_needed(more) > have => {
+                let need = self.tables_needed(more);
+                Err(store::Error::LittleTables { have, need }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of all tables in the worst case, with `more` entries pending.
+    fn tables_needed(&self, more: u64) -> u64 {
+        let born = self.nodes_needed(more).saturating_sub(self.nodes.count());
+        // Those with a buffer have at least half of a node's children each.
+        let is_each = self.levels_a_buffer == 1;
+        let buffered = if is_each { born } else { born / self.children_least() + 1 };
+        self.nodes.table_bytes_with(born, buffered)
+            + self.buffers.table_bytes_with(buffered)
+            + self.log.table_bytes()
+    }
+
+    /// Bytes of all tables.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes()
+    }
+
+    /// Nodes that there are in the worst case, with `more` entries pending, when all are settled.
+    fn nodes_needed(&self, more: u64) -> u64 {
+        let [inner, leaf] = self.buffers.pending;
+        let pending = inner + leaf + more;
+        let capacity = self.nodes.leaf.capacity(self.plan.entry_most, 0).max(4) as u64;
+        let leaves = pending.min(self.leaves + 2 * pending / capacity);
+        self.nodes.count() + leaves + leaves / (self.children_least() - 1) + u64::from(self.height)
+    }
+
+    /// Children of a node that was split.
+    fn children_least(&self) -> u64 {
+        self.nodes.inner.capacity(self.plan.entry_most, 4).max(4) as u64 / 2
     }
 
     fn fits(&self, batch: &[Update<'_>]) -> bool {
@@ -92,11 +140,8 @@ impl LaTree<'_> {
     pub(super) fn pages_needed(&self, more: u64) -> u64 {
         let [inner, leaf] = self.buffers.pending;
         let pending = inner + leaf + more;
-        let entry = self.plan.entry_most;
-        let capacity = self.nodes.leaf.capacity(entry, 0).max(4) as u64;
-        let leaves = pending.min(self.leaves + 2 * pending / capacity);
-        let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;
-        let nodes = self.nodes.count() + leaves + leaves / (children - 1) + u64::from(self.height);
+        let children = self.children_least();
+        let nodes = self.nodes_needed(more);
         let per_page = u64::from(self.plan.pages.nodes_per_page());
         let room = u64::from(self.plan.pages.room());
         let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + 13;

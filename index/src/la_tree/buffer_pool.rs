@@ -292,6 +292,11 @@ impl BufferPool {
         self.slots.memory_bytes()
     }
 
+    /// The most bytes of the table with so many buffers more.
+    pub(super) fn table_bytes_with(&self, more: u64) -> u64 {
+        self.slots.bytes_with(more)
+    }
+
     /// Bytes, as a stream, and entries that `buffer` has in the pool.
     pub(super) fn held(&self, buffer: BufferId) -> Taken {
         let slot = self.slot(buffer);

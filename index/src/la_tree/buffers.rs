@@ -122,6 +122,13 @@ impl Buffers {
         self.records.memory_bytes() + self.listed.memory_bytes() + self.pool.table_bytes()
     }
 
+    /// The most bytes of the tables with so many buffers more.
+    pub(super) fn table_bytes_with(&self, more: u64) -> u64 {
+        self.records.bytes_with(more)
+            + self.listed.bytes_with(more)
+            + self.pool.table_bytes_with(more)
+    }
+
     /// Forgets every buffer.
     pub(super) fn forget(&mut self) {
         for number in 0..self.records.len() as u32 {

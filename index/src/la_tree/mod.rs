@@ -92,6 +92,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
     nand: true,
     sectors: false,
+    tables_grow: true,
     parameters: plan::PARAMETERS,
     create,
     open,
@@ -401,7 +402,7 @@ impl Lookup for LaTree<'_> {
     }
 
     fn statistics(&self) -> Statistics {
-        let tables = self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes();
+        let tables = self.table_bytes();
         let memory = store::Memory {
             cache: self.nodes.cache.memory_bytes(),
             buffers: self.plan.fixed_bytes

@@ -80,6 +80,14 @@ impl Table {
     pub(super) fn memory_bytes(&self) -> u64 {
         self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
     }
+
+    /// The most bytes that it takes with so many numbers more.
+    fn bytes_of(&self, more: u64) -> u64 {
+        let numbers = u64::from(self.numbers.high_water()) + more;
+        let chunks = numbers / u64::from(self.chunk_numbers.max(1));
+        let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
+        NodeTable::bytes_most(numbers) + places
+    }
 }
 
 /// The nodes of a tree.
@@ -152,6 +160,11 @@ impl Nodes {
 
     pub(super) fn table_bytes(&self) -> u64 {
         self.plain.memory_bytes() + self.buffered.memory_bytes()
+    }
+
+    /// The most bytes of the tables with so many nodes more, and so many of those with buffers.
+    pub(super) fn table_bytes_with(&self, plain: u64, buffered: u64) -> u64 {
+        self.plain.bytes_of(plain) + self.buffered.bytes_of(buffered)
     }
 
     fn table(&mut self, id: NodeId) -> (&mut Table, u32) {

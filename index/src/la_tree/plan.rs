@@ -110,6 +110,8 @@ pub(super) struct Plan {
     pub(super) memory_bytes: u64,
     /// The part of the memory that is neither the pool nor the cache, nor the page log's.
     pub(super) fixed_bytes: u64,
+    /// The most bytes that the tables may take, if that is bounded.
+    pub(super) tables_most: Option<u64>,
     /// Numbers in a chunk of the table, without and with buffers.
     pub(super) chunks: (u32, u32),
 }
@@ -206,8 +208,7 @@ impl Plan {
             entry_most: in_stream,
             entry_least: least,
         };
-        let levels = u64::from(12 / choices.levels_a_buffer) + 1;
-        let range_bytes = u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16));
+        let range_bytes = range_bytes(choices, limit, in_stream);
         let fixed_bytes = u64::from(sorter_bytes)
             + 4 * sorter_entries as u64
             + Nodes::fixed_bytes(&pages)
@@ -243,12 +244,19 @@ impl Plan {
             entry_most,
             memory_bytes,
             fixed_bytes,
+            tables_most: options.tables_bytes,
             chunks: (
                 (pages.room() - CHUNK_HEADER) / 4,
                 (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
             ),
         }))
     }
+}
+
+/// Bytes of the entries that a range holds: of four a buffered level at the least.
+fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
+    let levels = u64::from(12 / choices.levels_a_buffer) + 1;
+    u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16))
 }
 
 /// Divides `rest` bytes between the pool and the cache of nodes of `node_bytes` bytes; `None` if

@@ -50,6 +50,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Nath and Kansal: FlashDB (MSR-TR-2006-168), section 6.1",
     nand: true,
     sectors: false,
+    tables_grow: false,
     parameters: &[],
     create,
     open,
