@@ -33,8 +33,8 @@ pub(super) struct Counters {
     pub(super) scan_actual: u64,
     /// Leaves that emptying changed.
     pub(super) leaves_changed: u64,
-    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until a
-    /// buffer was emptied, and the merges among them that were made then.
+    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until
+    /// a buffer was emptied, and the merges among them that were made then.
     pub(super) buffers_split: u64,
     pub(super) buffers_merged: u64,
     pub(super) merges_put_off: u64,
