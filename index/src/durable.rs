@@ -283,10 +283,12 @@ impl<T: Tree> Index for Durable<T> {
             return Ok(self.tree.recovery().statistics().checkpoint);
         }
         if let Some(name) = name
-            && self.tree.recovery().needs_checkpoint_before(name)?
+            && (self.tree.recovery().needs_checkpoint_before(name)?
+                || self.tree.admit_named().is_err())
         {
             self.make_checkpoint(None)?;
             self.tree.recovery().needs_checkpoint_before(name)?;
+            self.tree.admit_named()?;
         }
         self.make_checkpoint(name)
     }

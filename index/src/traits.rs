@@ -241,6 +241,15 @@ pub trait Tree: Lookup {
     /// The record is damaged.
     fn restore(&mut self, root: &[u8]) -> Result<()>;
 
+    /// Refuses one more named checkpoint, with nothing changed, if what it would keep left no room
+    /// to forget it again; called before one is made.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn admit_named(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Protects from reclamation what the named checkpoints reach: called after an opening, after
     /// one was made, and after one was forgotten. Where the medium keeps the way back by itself,
     /// there is nothing to do.

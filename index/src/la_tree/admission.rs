@@ -8,9 +8,11 @@ use device::Cause;
 use store::{Durability, Recovery, Update};
 
 use super::LaTree;
+use super::buffer_pool::BufferId;
+use super::plan::CHUNK_HEADER;
 use super::policy::Buffering;
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Entries of the greatest size that the smallest chip has room for.
 const ENTRIES_LEAST: u64 = 8;
@@ -18,8 +20,7 @@ const ENTRIES_LEAST: u64 = 8;
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
     pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let more = batch.len() as u64;
-        if self.fits(batch) && self.check_tables(more).is_ok() {
+        if self.fits(batch) {
             return Ok(());
         }
         // What is pending may be much less than its worst case: that is found out by settling it.
@@ -28,24 +29,50 @@ impl LaTree<'_> {
             self.whole = false;
             self.empty_all(Cause::Flush)?;
             self.whole = true;
-            if self.fits(batch) && self.check_tables(more).is_ok() {
+            if self.fits(batch) {
                 return Ok(());
             }
         }
         if batch.iter().any(|update| matches!(update, Update::Put { .. })) {
-            self.check_tables(more)?;
+            self.check_tables(batch.len() as u64)?;
         }
-        if self.fits(batch) {
-            return Ok(());
+        Err(self.refusal())
+    }
+
+    /// That there is no room, or only what named checkpoints keep.
+    fn refusal(&self) -> Error {
+        let block = self.log.geometry().block_bytes();
+        match self.pinned_blocks {
+            0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
+            kept => store::Error::Kept { kept: u64::from(kept) * block }.into(),
         }
-        let kept = self.pinned_blocks;
-        if kept > 0 {
-            return Err(store::Error::Kept {
-                kept: u64::from(kept) * self.log.geometry().block_bytes(),
-            }
-            .into());
-        }
-        Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into())
+    }
+
+    /// Refuses one more named checkpoint if there would be no room to forget all of them again:
+    /// each takes a checkpoint, and only the next one erases what is given back.
+    pub(super) fn admit_name(&self) -> Result<()> {
+        let names = self.log.checkpoints().len() as u64 + 1;
+        let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count());
+        let first = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()))
+            + 2 * self.chunk_pages()
+            + 2
+            + self.pool_pages();
+        let need = first + names * (self.pool_pages() + 1) + self.block_pages();
+        if need <= u64::from(self.log.free_pages()) { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// Pages that a checkpoint takes for what is in the pool.
+    fn pool_pages(&self) -> u64 {
+        let held = |number| self.buffers.pool.held(BufferId(number));
+        let bytes: u64 = (0..self.buffers.records.len() as u32)
+            .map(held)
+            .filter(|held| held.entries > 0)
+            .map(|held| held.bytes as u64 + PIECE_BYTES)
+            .sum();
+        // A page may end before an entry that does not fit it, and a piece begins behind it.
+        let lost = self.plan.sizes.entry_most as u64 + PIECE_BYTES + u64::from(CHUNK_HEADER);
+        let room = u64::from(self.plan.pages.room()).saturating_sub(lost).max(1);
+        bytes.div_ceil(room)
     }
 
     /// Refuses so many entries more if the tables have no memory for them.
@@ -93,7 +120,9 @@ impl LaTree<'_> {
         let puts = batch.iter().filter(|update| matches!(update, Update::Put { .. })).count();
         let half = self.half_for_all();
         let reserve = if puts > 0 { self.put_reserve(half) } else { 0 };
-        self.pages_needed(batch.len() as u64) + reserve <= half
+        let more = batch.len() as u64;
+        let fits_memory = puts == 0 || self.check_tables(more).is_ok();
+        fits_memory && self.pages_needed(more) + reserve <= half
     }
 
     /// Pages of a half that puts leave to deletes.

@@ -66,6 +66,14 @@ impl CacheSize {
         }
     }
 
+    /// Frames that there can be.
+    pub(super) const fn frames_most(&self) -> u32 {
+        match *self {
+            CacheSize::Fixed(frames) => frames,
+            CacheSize::Shared { shift, most, .. } => most << shift,
+        }
+    }
+
     fn buckets(&self) -> usize {
         match *self {
             CacheSize::Fixed(frames) => (frames.max(1) as usize).next_power_of_two(),

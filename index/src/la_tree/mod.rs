@@ -484,6 +484,10 @@ impl Tree for LaTree<'_> {
         self.read_state(root)
     }
 
+    fn admit_named(&mut self) -> Result<()> {
+        self.admit_name()
+    }
+
     fn keep_named(&mut self) -> Result<()> {
         self.pin_named()
     }

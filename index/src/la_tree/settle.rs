@@ -62,6 +62,7 @@ impl LaTree<'_> {
     /// Writes all that is only in memory; returns the root record.
     pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
         self.whole = false;
+        self.reclaim_if_it_fits()?;
         self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
         self.forget_old_chunks();
         self.write_chunks(PLAIN)?;
