@@ -51,8 +51,8 @@ use store::{Recovery, Update, Width};
 use crate::parameters::{Kind, Parameter};
 use crate::registry::Entry;
 use crate::{
-    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, read_piece,
-    root_record,
+    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size,
+    read_piece, root_record,
 };
 use admission::Size;
 use ground::Ground;
@@ -184,11 +184,12 @@ impl Lookup for Ipl<'_> {
 
     fn statistics(&self) -> Statistics {
         let Ground { log, forms, table, .. } = &self.ground;
-        // While a checkpoint is made, its record has the table once more.
-        let record = table.bytes() as u64;
+        // While a checkpoint is made, its record has the table once more. Both are counted as on a
+        // full chip, so that they don't grow beyond what was stated.
+        let record = table.record_bytes_most();
         let memory = store::Memory {
             cache: self.ground.cache_bytes(),
-            buffers: make::work_bytes(log.geometry(), forms) + log.buffer_bytes(),
+            buffers: make::work_bytes(log.geometry(), forms, log.durability()) + log.buffer_bytes(),
             tables: log.table_bytes() + table.memory_bytes() + record,
             ..store::Memory::default()
         };

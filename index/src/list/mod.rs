@@ -36,7 +36,8 @@ use store::{EntryShape, PageLog, Recovery, Update};
 
 use crate::registry::{Entry, MediumShape, Options};
 use crate::{
-    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value, read_piece,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
+    read_piece,
 };
 use archive::Archive;
 use page::{Form, Item, Root, least_window};
