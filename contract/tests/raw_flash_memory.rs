@@ -209,10 +209,24 @@ fn wanted() -> impl Iterator<Item = Case> {
     })
 }
 
+/// Plays every case of `cases` and fails with the names of all that failed; returns how many there
+/// were.
+fn each(cases: impl Iterator<Item = Case>, mut play: impl FnMut(Case)) -> u64 {
+    let (mut tried, mut failed) = (0, Vec::new());
+    for case in cases {
+        let name = case.name();
+        tried += 1;
+        if catch_unwind(AssertUnwindSafe(|| play(case))).is_err() {
+            failed.push(name);
+        }
+    }
+    assert!(failed.is_empty(), "{} of {tried} failed\n{}", failed.len(), failed.join("\n"));
+    tried
+}
+
 #[test]
 fn the_heap_taken_on_raw_flash_never_exceeds_the_budget_and_the_stated_tables() {
-    let mut tried = 0;
-    for case in wanted() {
+    let tried = each(wanted(), |case| {
         let lasts = case.durability != Durability::None;
         let mut life = Life::new(case, 2 << 20);
         life.session(false, |index, writes| {
@@ -246,8 +260,7 @@ fn the_heap_taken_on_raw_flash_never_exceeds_the_budget_and_the_stated_tables() 
             }
             index.close().unwrap();
         });
-        tried += 1;
-    }
+    });
     println!("indexes on raw flash inside the budget in use: {tried}");
     assert!(tried >= 192, "{tried} cases");
 }
@@ -277,8 +290,9 @@ fn cut_at(life: &mut Life, at: u64) -> bool {
 
 #[test]
 fn an_index_on_raw_flash_comes_back_inside_its_budget() {
-    let (mut tried, mut cut_opening, mut replayed) = (0, 0, 0);
-    for case in wanted().filter(|case| case.durability != Durability::None) {
+    let (mut cut_opening, mut replayed) = (0, 0);
+    let lasting = wanted().filter(|case| case.durability != Durability::None);
+    let tried = each(lasting, |case| {
         let mut life = Life::new(case, 2 << 20);
         life.session(false, |index, writes| {
             writes.put_all(index, 1);
@@ -309,8 +323,7 @@ fn an_index_on_raw_flash_comes_back_inside_its_budget() {
             writes.compare(index, 1);
             index.close().unwrap();
         });
-        tried += 1;
-    }
+    });
     println!(
         "openings on raw flash inside the budget: {tried}; of them {replayed} replayed a journal; \
          {cut_opening} openings before were cut"
@@ -329,38 +342,30 @@ fn a_bound_on_all_memory_holds_on_a_chip_that_gets_full() {
         let usual = case.memory == MemoryLevel::Double && case.shape.name == "4+4";
         usual && !GROWING.contains(&case.entry.name)
     };
-    let (mut tried, mut full, mut failed) = (0, 0, Vec::new());
-    for case in wanted().filter(is_wanted) {
+    let mut full = 0;
+    let tried = each(wanted().filter(is_wanted), |case| {
         let lasts = case.durability != Durability::None;
         let mut life = Life::new(case, if lasts { 384 << 10 } else { 1536 << 10 });
-        let name = life.case.name();
-        let used = catch_unwind(AssertUnwindSafe(|| {
-            life.session(false, |index, writes| {
-                let mut refused = 0;
-                for number in 0..PUTS_MOST {
-                    writes.set_key(number);
-                    let put = Update::Put { key: &writes.key, value: &writes.value };
-                    refused += u32::from(index.update(&[put]).is_err());
-                    assert!(refused == 0 || number > 1000, "{}: {number}", writes.case);
-                    if refused > 3 {
-                        full += 1;
-                        break;
-                    }
+        life.session(false, |index, writes| {
+            let mut refused = 0;
+            for number in 0..PUTS_MOST {
+                writes.set_key(number);
+                let put = Update::Put { key: &writes.key, value: &writes.value };
+                refused += u32::from(index.update(&[put]).is_err());
+                assert!(refused == 0 || number > 1000, "{}: {number}", writes.case);
+                if refused > 3 {
+                    full += 1;
+                    break;
                 }
-                if lasts { index.sync().unwrap() } else { index.close().unwrap() }
-            });
-            life.session(true, |index, writes| {
-                writes.set_key(0);
-                assert!(index.get(&writes.key, 0, &mut [0; 16]).unwrap().is_some());
-                index.close().unwrap();
-            });
-        }));
-        tried += 1;
-        if used.is_err() {
-            failed.push(name);
-        }
-    }
-    assert!(failed.is_empty(), "{} of {tried} failed\n{}", failed.len(), failed.join("\n"));
+            }
+            if lasts { index.sync().unwrap() } else { index.close().unwrap() }
+        });
+        life.session(true, |index, writes| {
+            writes.set_key(0);
+            assert!(index.get(&writes.key, 0, &mut [0; 16]).unwrap().is_some());
+            index.close().unwrap();
+        });
+    });
     println!("indexes on raw flash inside a bound on all memory: {tried}, of them {full} got full");
     assert!(tried >= 60 && full * 2 >= tried, "{full} of {tried}");
 }
