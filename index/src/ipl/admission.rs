@@ -67,25 +67,12 @@ impl Ipl<'_> {
         // The table has to fit the record of a checkpoint.
         let births = if size.puts > 0 { self.births(size) as usize } else { 0 };
         let more = births.saturating_mul(NODE_BYTES).saturating_add(need as usize * BLOCK_BYTES);
-        self.check_tables(births)?;
         let root = self.ground.table.bytes().saturating_add(more) + BESIDE_BYTES_MOST;
         let log = &mut self.ground.log;
         if log.free_blocks_beside(root as u64) < need {
             return Err(store::Error::Full { pages: u64::from(log.usable_pages()) }.into());
         }
         log.expect_root(root as u64);
-        Ok(())
-    }
-
-    /// Refuses what the table has no memory for.
-    fn check_tables(&self, births: usize) -> Result<()> {
-        let Some(have) = self.tables_most else {
-            return Ok(());
-        };
-        let need = self.ground.table.memory_bytes_with(births) + self.ground.log.table_bytes();
-        if need > have {
-            return Err(store::Error::LittleTables { have, need }.into());
-        }
         Ok(())
     }
 

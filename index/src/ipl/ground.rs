@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
 use store::node::{self, Codec, Stored};
-use store::{EntryShape, LogicalPage, PageLog, Width};
+use store::{EntryShape, LogicalPage, PageLog, Recovery, Width};
 
 use super::block::{BlockShape, Parts};
 use super::layout::{Delta, DeltaForm, HEADER_BYTES, Writes};
+use super::make::has_parts;
 use super::merge;
 use super::table::{NodeId, Place, Table};
 use crate::Result;
@@ -94,6 +95,11 @@ pub(super) struct Ground<'d> {
     pub(super) scratch: Vec<u8>,
     /// Nodes that a merge moves.
     pub(super) moved: Vec<NodeId>,
+    /// The content of a log page before the next part of it is programmed, where none may be lost:
+    /// a chip that refuses a part may take those before it.
+    pub(super) parts: Vec<u8>,
+    /// The log page that `parts` stand in for.
+    pub(super) lost: Option<Page>,
 }
 
 impl<'d> Ground<'d> {
@@ -106,8 +112,10 @@ impl<'d> Ground<'d> {
             deltas: Vec::with_capacity(forms.delta_bytes()),
             used: 0,
         };
+        // Those in the cache that no page holds yet will need one, too.
+        let nodes = chip.blocks() as usize * usize::from(shape.node_pages());
         Ground {
-            table: Table::new(chip.blocks()),
+            table: Table::new(chip.blocks(), nodes),
             frames: (0..frames).map(|_| frame()).collect(),
             clock: 0,
             page: vec![0xFF; chip.page_bytes() as usize],
@@ -115,6 +123,8 @@ impl<'d> Ground<'d> {
             fresh: vec![0; bytes],
             scratch: vec![0; bytes],
             moved: Vec::with_capacity(usize::from(shape.node_pages())),
+            parts: vec![0; if has_parts(chip, log.durability()) { bytes } else { 0 }],
+            lost: None,
             log,
             shape,
             forms,
@@ -229,9 +239,21 @@ impl<'d> Ground<'d> {
         Ok(())
     }
 
+    /// Keeps what stands in a log page, of which a further part is to be programmed.
+    pub(super) fn keep_parts(&mut self, page: Page, cause: Cause) -> Result<()> {
+        let parts = self.shape.parts();
+        self.read_page(page, cause, &|page, content| check_log(page, content, parts))?;
+        self.parts.copy_from_slice(&self.page[self.log.content_start()..]);
+        Ok(())
+    }
+
     /// Reads a page into `self.page` until `check` finds it whole.
     fn read_page(&mut self, page: Page, cause: Cause, check: Check<'_>) -> Result<()> {
         let start = self.log.content_start();
+        if self.lost == Some(page) {
+            self.page[start..].copy_from_slice(&self.parts);
+            return Ok(());
+        }
         let mut reads = 1;
         loop {
             let content = &mut self.page[start..];

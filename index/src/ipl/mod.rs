@@ -66,7 +66,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Lee and Moon (SIGMOD 2007), as the LA-Tree paper builds it, section 5",
     nand: true,
     sectors: false,
-    tables_grow: true,
+    tables_grow: false,
     parameters: PARAMETERS,
     create: make::create,
     open: make::open,
@@ -90,8 +90,6 @@ pub(crate) struct Ipl<'d> {
     height: u8,
     entries: u64,
     log_pages: u16,
-    /// The most bytes that the tables may take, if that is bounded.
-    tables_most: Option<u64>,
     fill_percent: u8,
     /// The nodes on the way to a leaf, by level, and whether it went to the last child everywhere.
     way: [Step; HEIGHT_MOST],
@@ -187,11 +185,12 @@ impl Lookup for Ipl<'_> {
 
     fn statistics(&self) -> Statistics {
         let Ground { log, forms, table, .. } = &self.ground;
-        // While a checkpoint is made, its record has the table once more.
-        let record = table.bytes() as u64;
+        // While a checkpoint is made, its record has the table once more. Both are counted as on a
+        // full chip, so that they don't grow beyond what was stated.
+        let record = table.record_bytes_most();
         let memory = store::Memory {
             cache: self.ground.cache_bytes(),
-            buffers: make::work_bytes(log.geometry(), forms) + log.buffer_bytes(),
+            buffers: make::work_bytes(log.geometry(), forms, log.durability()) + log.buffer_bytes(),
             tables: log.table_bytes() + table.memory_bytes() + record,
             ..store::Memory::default()
         };

@@ -94,6 +94,10 @@ impl Ground<'_> {
             return self.merge(place.block, cause);
         };
         let page = self.page_of(place.block, self.shape.log_place(log.page));
+        let has_earlier = log.offset > 0 && !self.parts.is_empty();
+        if has_earlier {
+            self.keep_parts(page, cause)?;
+        }
         let deltas = &mut self.frames[frame].deltas;
         if !seal(Address { page, offset: log.offset }, place.page, deltas) {
             return Err(damaged(page, "its deltas are too long").into());
@@ -109,7 +113,10 @@ impl Ground<'_> {
         match programmed {
             Err(error) if error.is_refusal() => {
                 self.table.state(place.block).seal(&self.shape);
-                self.merge(place.block, cause)
+                self.lost = has_earlier.then_some(page);
+                let merged = self.merge(place.block, cause);
+                self.lost = None;
+                merged
             }
             programmed => {
                 programmed?;

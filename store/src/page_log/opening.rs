@@ -228,11 +228,11 @@ impl<'d> PageLog<'d> {
 
     fn last_checkpoint(&mut self, newest: &Newest) -> Result<(Record, Page)> {
         if newest.tag.kind == PageKind::Checkpoint {
-            match self.read_record(newest.page, Cause::Recovery) {
-                Ok(record) => return Ok((record, newest.page)),
-                // It was torn, and the one before stands.
-                Err(Error::NotAnIndex { .. }) if newest.tag.checkpoint.is_some() => {}
-                Err(error) => return Err(error),
+            // Its last piece is written last: where only that is not whole it may be torn, and the
+            // one before stands.
+            let is_torn = self.read_piece(newest.page, Cause::Recovery)?.is_none();
+            if !is_torn || newest.tag.checkpoint.is_none() {
+                return Ok((self.read_record(newest.page, Cause::Recovery)?, newest.page));
             }
         }
         let what = "its first checkpoint is damaged";

@@ -199,7 +199,7 @@ pub(super) fn is_sealed(page: Page, content: &[u8]) -> bool {
 
 /// What a piece says beside its bytes of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+pub(super) struct Piece {
     id: u64,
     /// Bytes of this piece and all before it.
     bytes: u32,
@@ -306,7 +306,7 @@ impl PageLog<'_> {
     }
 
     /// Reads the piece in `page`; `None` if there is none that is whole.
-    fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
+    pub(super) fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
         if self.geometry.check_page(page).is_err() || !self.read_own(page, cause)? {
             return Ok(None);
         }

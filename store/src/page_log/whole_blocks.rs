@@ -24,8 +24,8 @@ impl PageLog<'_> {
         self.take_block(StreamOf::Tree, cause)
     }
 
-    /// Says that `block` is in use, as the last checkpoint has it: an opening takes a block for
-    /// free if no tag in it can be read.
+    /// Says that `block` is in use, as the last checkpoint has it: an opening takes a block for a
+    /// free one if no tag in it can be read.
     ///
     /// # Errors
     /// There is no such block.
