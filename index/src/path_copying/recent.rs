@@ -7,7 +7,7 @@
 //! - The **node cache** maps a page and a level to a node. When it is full, the oldest is dropped.
 //!
 //! ```text
-//!  arena:  | slot u16, bytes u16, key, value | ... dead ... | ... | free
+//!  arena:  | slot u16, bytes u16, key, value, rest | ... dead ... | ... | free
 //!  slots:  where the entry begins, lengths, and the neighbours in the order of use
 //!  order:  the slots in the order of their keys
 //! ```
@@ -28,6 +28,9 @@ const HEAD_BYTES: usize = 4;
 
 /// What is moved together for an entry is at most so many times what was dropped.
 const SLACK: usize = 4;
+
+/// Places of dropped entries that are known, for new ones.
+const HOLES: usize = 8;
 
 /// Bytes that an entry takes beside its key and value.
 pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + size_of::<Slot>() + size_of::<u16>();
@@ -54,6 +57,11 @@ impl Slot {
     }
 }
 
+/// True if an entry of so many bytes may take a place of `room` bytes.
+fn is_hole_for(room: usize, bytes: usize) -> bool {
+    room >= bytes && room - bytes <= bytes / SLACK
+}
+
 fn prefix(key: &[u8]) -> u32 {
     if let Some(first) = key.first_chunk() {
         return u32::from_be_bytes(*first);
@@ -73,9 +81,9 @@ pub(super) struct Recent {
     /// Bytes of the arena in use, dead ones included.
     end: usize,
     dead: usize,
-    /// Where the entry stood that was dropped last, and its bytes: the next one of that size takes
-    /// its place.
-    hole: Option<(usize, usize)>,
+    /// Where entries stood that were dropped, and their bytes: one that is not much smaller takes
+    /// such a place, and what is behind it in there stays unused until it goes.
+    holes: [(usize, usize); HOLES],
     slots: Vec<Slot>,
     free: u16,
     order: Vec<u16>,
@@ -98,7 +106,7 @@ impl Recent {
             arena: vec![0; bytes.saturating_sub(tables).min(u32::MAX as usize)],
             end: 0,
             dead: 0,
-            hole: None,
+            holes: [(0, 0); HOLES],
             slots,
             free: if count > 0 { 0 } else { NONE },
             order: Vec::with_capacity(count),
@@ -198,15 +206,14 @@ impl Recent {
         if bytes > usize::from(u16::MAX) {
             return false;
         }
-        let given_up = found.map_or(0, |place| self.slots[usize::from(self.order[place])].bytes());
+        let given_up = found.map_or(0, |place| self.room_of(self.order[place]));
         let live = self.end - self.dead - given_up;
         let needs_slot = found.is_err();
         if bytes > self.arena.len() - live || needs_slot && self.free == NONE {
             return false;
         }
         let is_tight = bytes > self.arena.len() - self.end;
-        let fits_hole = |hole: Option<(usize, usize)>| hole.is_some_and(|hole| hole.1 == bytes);
-        let is_replaced = fits_hole(Some((0, given_up))) || fits_hole(self.hole);
+        let is_replaced = is_hole_for(given_up, bytes) || self.hole_for(bytes).is_some();
         if is_tight && !is_replaced && self.dead < self.arena.len() / SLACK && live > 0 {
             // Moving all together for so little would cost more than what else has to go.
             return false;
@@ -218,15 +225,15 @@ impl Recent {
         let slot = self.free;
         self.free = self.slots[usize::from(slot)].older;
         let value = value.map(|_| value_bytes as u16);
-        if let Some((start, _)) = self.hole.filter(|hole| fits_hole(Some(*hole))) {
-            self.hole = None;
-            self.dead -= bytes;
-            self.write(start, slot, (key, value), parts);
+        if let Some(hole) = self.hole_for(bytes) {
+            let (start, room) = core::mem::take(&mut self.holes[hole]);
+            self.dead -= room;
+            self.write((start, room), slot, (key, value), parts);
         } else {
             if is_tight {
                 self.compact();
             }
-            self.write(self.end, slot, (key, value), parts);
+            self.write((self.end, bytes), slot, (key, value), parts);
             self.end += bytes;
         }
         self.order.insert(place, slot);
@@ -263,9 +270,24 @@ impl Recent {
         (key, (slot.value != NO_VALUE).then_some(value))
     }
 
+    /// The smallest hole for an entry of so many bytes.
+    fn hole_for(&self, bytes: usize) -> Option<usize> {
+        let fit = |hole: &usize| is_hole_for(self.holes[*hole].1, bytes);
+        (0..HOLES).filter(fit).min_by_key(|hole| self.holes[*hole].1)
+    }
+
+    /// Bytes of the arena that are this entry's.
+    fn room_of(&self, slot: u16) -> usize {
+        self.field(self.slots[usize::from(slot)].start as usize + 2)
+    }
+
+    fn field(&self, at: usize) -> usize {
+        usize::from(u16::from_le_bytes([self.arena[at], self.arena[at + 1]]))
+    }
+
     fn write(
         &mut self,
-        start: usize,
+        (start, room): (usize, usize),
         slot: u16,
         (key, value): (&[u8], Option<u16>),
         parts: &[&[u8]],
@@ -275,8 +297,8 @@ impl Recent {
         entry.start = start as u32;
         entry.key = key.len() as u16;
         entry.value = value.unwrap_or(NO_VALUE);
-        let bytes = (entry.bytes() as u16).to_le_bytes();
-        let head = [&slot.to_le_bytes()[..], &bytes, key];
+        let room = (room as u16).to_le_bytes();
+        let head = [&slot.to_le_bytes()[..], &room, key];
         let mut at = start;
         for part in head.iter().chain(parts) {
             self.arena[at..at + part.len()].copy_from_slice(part);
@@ -287,9 +309,14 @@ impl Recent {
     fn drop_at(&mut self, place: usize) {
         let slot = self.order.remove(place);
         self.unlink(slot);
+        let room = self.room_of(slot);
+        self.dead += room;
         let entry = &mut self.slots[usize::from(slot)];
-        self.dead += entry.bytes();
-        self.hole = Some((entry.start as usize, entry.bytes()));
+        if let Some(least) = self.holes.iter_mut().min_by_key(|hole| hole.1)
+            && least.1 < room
+        {
+            *least = (entry.start as usize, room);
+        }
         entry.start = u32::MAX;
         entry.older = self.free;
         self.free = slot;
@@ -299,18 +326,19 @@ impl Recent {
     fn compact(&mut self) {
         let (mut from, mut to) = (0, 0);
         while from < self.end {
-            let field = |at: usize| u16::from_le_bytes([self.arena[at], self.arena[at + 1]]);
-            let (slot, bytes) = (usize::from(field(from)), usize::from(field(from + 2)));
+            let (slot, room) = (self.field(from), self.field(from + 2));
             if self.slots[slot].start as usize == from {
+                let bytes = self.slots[slot].bytes();
                 self.arena.copy_within(from..from + bytes, to);
+                self.arena[to + 2..to + 4].copy_from_slice(&(bytes as u16).to_le_bytes());
                 self.slots[slot].start = to as u32;
                 to += bytes;
             }
-            from += bytes;
+            from += room;
         }
         self.end = to;
         self.dead = 0;
-        self.hole = None;
+        self.holes = [(0, 0); HOLES];
     }
 
     fn unlink(&mut self, slot: u16) {
