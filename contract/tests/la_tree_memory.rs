@@ -210,7 +210,9 @@ fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str
                 });
             } else {
                 tables = tables.max(index.statistics().memory.tables as i64);
+                // With less memory buffers are smaller, so this may send much to the leaves.
                 index.update(&[Update::Delete { key: &[0; 4] }]).unwrap();
+                tables = tables.max(index.statistics().memory.tables as i64);
             }
             index.close().unwrap();
         });
