@@ -171,7 +171,8 @@ fn nand(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
 }
 
 impl<'d> LaTree<'d> {
-    fn over(log: PageLog<'d>, plan: Plan) -> Result<Self> {
+    fn over(mut log: PageLog<'d>, plan: Plan) -> Result<Self> {
+        log.give_back_at_rollback();
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();

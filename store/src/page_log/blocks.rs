@@ -151,6 +151,15 @@ impl Blocks {
         }
     }
 
+    /// Releases every block of the tree that is not pinned.
+    pub(super) fn release_unpinned(&mut self) {
+        for block in (0..self.count()).map(Block) {
+            if self.is_of_tree(block) && !self.is_pinned(block) {
+                self.set_released(block);
+            }
+        }
+    }
+
     pub(super) fn unpin_all(&mut self) {
         self.table.iter_mut().for_each(|entry| *entry &= !PINNED);
         self.pinned = 0;

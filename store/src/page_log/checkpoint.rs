@@ -140,6 +140,10 @@ impl PageLog<'_> {
         (self.checkpoints.names, self.checkpoints.pages) = older.unzip();
         // What lived then lives again.
         self.blocks.take_back_pinned();
+        if self.gives_back {
+            self.tree = super::Stream::default();
+            self.blocks.release_unpinned();
+        }
         self.make_checkpoint(&record.root, None, true)?;
         Ok(record.root)
     }

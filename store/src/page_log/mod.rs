@@ -72,6 +72,8 @@ pub struct PageLog<'d> {
     checkpoints: Checkpoints,
     /// Bytes of the longest root record that the tree may come to write.
     root_bytes: u64,
+    /// True if a rollback gives back what no named checkpoint keeps.
+    gives_back: bool,
     /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
     told_rest: Option<crate::CheckpointId>,
     mistake: Mistake,
@@ -263,6 +265,12 @@ impl<'d> PageLog<'d> {
     /// [`PageLog::unpin_all`].
     pub fn pin(&mut self, page: Page) {
         self.blocks.set_pinned(self.geometry.block_of(page));
+    }
+
+    /// From now on a rollback gives back every block of the tree that is not pinned: the state that
+    /// is gone back to needs none of them, for the tree pins all that named checkpoints reach.
+    pub fn give_back_at_rollback(&mut self) {
+        self.gives_back = true;
     }
 
     /// No block is pinned any more but those of the records of named checkpoints.
