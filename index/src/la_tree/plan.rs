@@ -2,8 +2,8 @@
 //!
 //! What is fixed comes first: what sorting, reading and packing need. Of the rest the buffer pool
 //! gets 75 percent and the node cache the others, for good or to begin with: `sharing.rs` moves
-//! memory between them where the setting `share` is `shared`. Tables come beside the budget: 4 bytes a node,
-//! and for each node with a buffer its record and its place in the pool.
+//! memory between them where the setting `share` is `shared`. Tables come beside the budget: 4
+//! bytes a node, and for each node with a buffer its record and its place in the pool.
 
 use device::Geometry;
 use store::node::Codec;
