@@ -25,9 +25,14 @@ impl LaTree<'_> {
         }
         // What is pending may be much less than its worst case: that is found out by settling it.
         let pending: u64 = self.buffers.pending.iter().sum();
-        if pending > 0 && (self.is_open || self.is_durable()) && self.has_space_to_empty() {
+        if pending > 0 && (self.is_open || self.is_durable()) {
             self.whole = false;
-            self.empty_all(Cause::Flush)?;
+            if self.has_space_to_empty() {
+                self.empty_all(Cause::Flush)?;
+            } else {
+                // Which empties most, and leaves the rest to the next attempt.
+                self.reclaim_if_it_fits()?;
+            }
             self.whole = true;
             if self.fits(batch) {
                 return Ok(());
@@ -135,7 +140,7 @@ impl LaTree<'_> {
         self.log.durability() != Durability::None
     }
 
-    fn block_pages(&self) -> u64 {
+    pub(super) fn block_pages(&self) -> u64 {
         u64::from(self.log.geometry().pages_per_block())
     }
 

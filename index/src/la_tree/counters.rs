@@ -133,3 +133,17 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("pending inner", tree.buffers.pending[0]);
     tell("pending leaf", tree.buffers.pending[1]);
 }
+
+impl super::LaTree<'_> {
+    /// The chip's time so far, in nanoseconds.
+    pub(super) fn time_ns(&self) -> u64 {
+        self.log.meter().map_or(0, device::Meter::time_ns)
+    }
+
+    /// Notes what the whole scan of buffer `number` cost, which began at a time.
+    pub(super) fn note_scan(&mut self, number: u32, before: u64) {
+        let estimated = super::cost::scan(&self.estimator.units, &self.buffers.subtree(number));
+        self.counters.scan_estimated += estimated;
+        self.counters.scan_actual += self.time_ns() - before;
+    }
+}

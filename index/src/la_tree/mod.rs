@@ -309,11 +309,6 @@ impl<'d> LaTree<'d> {
         self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
     }
 
-    /// The chip's time so far, in nanoseconds.
-    fn time_ns(&self) -> u64 {
-        self.log.meter().map_or(0, Meter::time_ns)
-    }
-
     /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
         let estimate = self.estimate(number);
@@ -334,13 +329,6 @@ impl<'d> LaTree<'d> {
         self.empty_listed(Cause::Flush)?;
         self.whole = true;
         Ok(())
-    }
-
-    /// Notes what the whole scan of buffer `number` cost, which began at a time.
-    fn note_scan(&mut self, number: u32, before: u64) {
-        let estimated = cost::scan(&self.estimator.units, &self.buffers.subtree(number));
-        self.counters.scan_estimated += estimated;
-        self.counters.scan_actual += self.time_ns() - before;
     }
 
     /// Figure 2(c): through all buffers of the way, from the root down.

@@ -79,7 +79,9 @@ impl LaTree<'_> {
     /// As [`LaTree::reclaim_if_due`], before a checkpoint: where nothing but checkpoints is made,
     /// the present half gets full by them. What named checkpoints keep may leave no room for that.
     pub(super) fn reclaim_if_it_fits(&mut self) -> Result<()> {
-        if self.is_due() && self.pages_needed(0) <= u64::from(self.log.free_pages()) {
+        // The log's own blocks, those that it fills now included, are not among the free ones.
+        let own = u64::from(self.log.own_reserve() + 2) * self.block_pages();
+        if self.is_due() && self.pages_needed(0) <= u64::from(self.log.free_pages()) + own {
             self.reclaim_if_due()?;
         }
         Ok(())
