@@ -129,7 +129,8 @@ impl Life {
             };
             tables[0] = Some(index.statistics().memory.tables);
             work(&mut *index, &mut writes);
-            tables[1] = Some(index.statistics().memory.tables);
+            // A rollback may leave smaller ones than there were.
+            tables[1] = Some(index.statistics().memory.tables.max(writes.tables));
         });
         self.tables_at_first = self.tables_at_first.or(tables[0]);
         self.tables = tables[1].unwrap_or(self.tables);
@@ -160,6 +161,8 @@ struct Writes {
     case: String,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// The most bytes of tables that the index told.
+    tables: u64,
 }
 
 impl Writes {
@@ -170,7 +173,7 @@ impl Writes {
         };
         let shape = case.shape.shape;
         let (key, value) = (vec![0; bytes(shape.key)], vec![0; bytes(shape.value)]);
-        Writes { case: case.name(), key, value }
+        Writes { case: case.name(), key, value, tables: 0 }
     }
 
     fn set_key(&mut self, number: u32) {
@@ -183,6 +186,7 @@ impl Writes {
             self.set_key(number);
             let put = index.update(&[Update::Put { key: &self.key, value: &self.value }]);
             assert_eq!(put, Ok(()), "{}, key {number}", self.case);
+            self.tables = self.tables.max(index.statistics().memory.tables);
         }
     }
 
