@@ -67,7 +67,7 @@ impl LaTree<'_> {
     }
 
     /// Pages that a checkpoint takes for what is in the pool.
-    fn pool_pages(&self) -> u64 {
+    pub(super) fn pool_pages(&self) -> u64 {
         let held = |number| self.buffers.pool.held(BufferId(number));
         let bytes: u64 = (0..self.buffers.records.len() as u32)
             .map(held)

@@ -68,6 +68,9 @@ impl LaTree<'_> {
         self.write_chunks(PLAIN)?;
         self.write_chunks(BUFFERED)?;
         let mut record = root_record::encode(NAME, self.plan.shape);
+        // Growing, it would be in memory twice.
+        let lists = 4 * (self.chunk_pages() + self.pool_pages() + 4);
+        record.reserve_exact((ROOT_BYTES + lists) as usize);
         self.encode_head(&mut record);
         for table in [&self.nodes.plain, &self.nodes.buffered] {
             let numbers = table.numbers.high_water();

@@ -35,6 +35,7 @@ mod mistakes;
 mod opening;
 mod record;
 mod recovery;
+mod stale;
 mod stream;
 mod tag;
 mod whole_blocks;

@@ -338,15 +338,12 @@ impl<'d> PageLog<'d> {
     /// Frees the blocks that nothing needed any more with the last checkpoint, unless they were
     /// used since.
     fn free_stale(&mut self, record: &Record) -> Result<()> {
-        for &(first, blocks) in &record.stale {
-            let end = first.0.saturating_add(blocks).min(self.blocks.count());
-            for block in (first.0..end).map(Block) {
-                if self.blocks.is_bad(block) {
-                    continue;
-                }
-                if self.first_tag(block)?.is_some_and(|tag| tag.sequence < record.sequence) {
-                    self.blocks.set_free(block);
-                }
+        for block in record.stale.ranges(self.blocks.count()).flatten().map(Block) {
+            if self.blocks.is_bad(block) {
+                continue;
+            }
+            if self.first_tag(block)?.is_some_and(|tag| tag.sequence < record.sequence) {
+                self.blocks.set_free(block);
             }
         }
         Ok(())

@@ -32,9 +32,8 @@ impl Links {
     pub(super) fn fit(memory_bytes: u64, cell_bytes: usize) -> Option<Fit> {
         let (short, long) =
             (memory_bytes / (cell_bytes as u64 + 2), memory_bytes / (cell_bytes as u64 + 3));
-        let is_short = short <= SHORT_MOST;
-        let cells = if is_short { short } else { long.max(SHORT_MOST) };
-        let link_bytes = if is_short { 2 } else { 3 };
+        let (cells, link_bytes) =
+            if long > SHORT_MOST { (long, 3) } else { (short.min(SHORT_MOST), 2) };
         (cells <= LONG_MOST).then_some(Fit { cells: cells as usize, link_bytes })
     }
 
