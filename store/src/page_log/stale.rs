@@ -34,7 +34,7 @@ impl Stale {
         blocks.div_ceil(8) as usize
     }
 
-    /// Those of `blocks`, as whatever is shorter: then a checkpoint takes little memory on any chip.
+    /// Those of `blocks`, as whatever is shorter: so a checkpoint takes little memory on any chip.
     pub(super) fn of(blocks: &Blocks) -> Self {
         let all = || (0..blocks.count()).map(Block).filter(|block| blocks.is_stale(*block));
         let begins = |block: &Block| block.0 == 0 || !blocks.is_stale(Block(block.0 - 1));
