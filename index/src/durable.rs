@@ -111,7 +111,8 @@ impl<T: Tree> Durable<T> {
             Err(full @ Error::Store(store::Error::Full { .. })) => full,
             other => return other,
         };
-        if self.durability == Durability::None || self.state == State::Closed {
+        let is_closed = self.state == State::Closed && !self.tree.waits_for_checkpoint();
+        if self.durability == Durability::None || is_closed {
             return Err(full);
         }
         self.make_checkpoint(None)?;

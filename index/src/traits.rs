@@ -211,6 +211,11 @@ pub trait Tree: Lookup {
     /// The device failed, or a page is damaged.
     fn apply(&mut self, update: &Update<'_>) -> Result<()>;
 
+    /// True if the next checkpoint gives room back that making room for an update left behind.
+    fn waits_for_checkpoint(&self) -> bool {
+        false
+    }
+
     /// True if the last [`apply`](Tree::apply) was made, or failed before it changed anything.
     fn is_whole(&self) -> bool;
 

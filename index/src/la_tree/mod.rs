@@ -469,6 +469,10 @@ impl Tree for LaTree<'_> {
         self.write_state()
     }
 
+    fn waits_for_checkpoint(&self) -> bool {
+        self.generation.is_waiting
+    }
+
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         self.read_state(root)
     }
