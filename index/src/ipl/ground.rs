@@ -346,6 +346,10 @@ impl<'d> Ground<'d> {
 
 fn check_log(page: Page, content: &[u8], parts: Parts) -> core::result::Result<(), store::Error> {
     let mut writes = Writes::new(page, content, parts);
+    // Only pages that were written are read: one that looks erased has lost what it held.
+    if writes.next().map_err(|what| damaged(page, what))?.is_none() {
+        return Err(damaged(page, "a log page is empty"));
+    }
     while writes.next().map_err(|what| damaged(page, what))?.is_some() {}
     Ok(())
 }
