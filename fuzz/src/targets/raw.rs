@@ -151,7 +151,7 @@ pub fn cases() -> impl Strategy<Value = Case> {
         1 => prop_oneof![Just(0), Just(0xFF), any::<u8>()].prop_map(Change::Fill),
         1 => any::<Choice>().prop_map(Change::Copy),
         4 => (any::<u16>(), numbers()).prop_map(|(at, new)| Change::Number(at, new)),
-        2 => (any::<bool>(), numbers()).prop_map(|(is_sequence, new)| Change::Tag(is_sequence, new)),
+        2 => (any::<bool>(), numbers()).prop_map(|(first, new)| Change::Tag(first, new)),
         1 => Just(Change::Condemn),
     ];
     let hits = prop::collection::vec((any::<Choice>(), change), 1..4);
