@@ -148,11 +148,18 @@ impl<'d> Ground<'d> {
 
     /// Nodes in the cache that have to be written.
     pub(super) fn dirty(&self) -> u32 {
-        let is_dirty = |frame: &&Frame| {
-            let is_unwritten = |id| self.table.place(id).is_none();
-            frame.id.is_some_and(is_unwritten) || frame.deltas.len() > HEADER_BYTES
-        };
+        let is_dirty =
+            |frame: &&Frame| self.is_unwritten(frame) || frame.deltas.len() > HEADER_BYTES;
         self.frames.iter().filter(is_dirty).count() as u32
+    }
+
+    /// Nodes in the cache that no page holds yet.
+    pub(super) fn unwritten(&self) -> u32 {
+        self.frames.iter().filter(|frame| self.is_unwritten(frame)).count() as u32
+    }
+
+    fn is_unwritten(&self, frame: &Frame) -> bool {
+        frame.id.is_some_and(|id| self.table.place(id).is_none())
     }
 
     /// Nothing is in the cache.

@@ -122,12 +122,12 @@ impl Ipl<'_> {
     }
 
     fn apply_whole(&mut self, update: &Update<'_>) -> Result<()> {
-        self.make_room()?;
         match update {
-            Update::Put { key, value } => self.put(key, value, Cause::Update),
-            Update::Delete { key } => self.delete(key),
-            Update::Adopt { .. } => Err(store::Error::AdoptedTwice.into()),
+            Update::Put { key, value } => self.put(key, value, Cause::Update)?,
+            Update::Delete { key } => self.delete(key)?,
+            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
+        self.make_room()
     }
 
     fn load_sorted(&mut self, sorted: &mut dyn Cursor) -> Result<u64> {
@@ -243,6 +243,7 @@ impl Tree for Ipl<'_> {
 
     fn settle(&mut self) -> Result<Vec<u8>> {
         self.ground.write_back_all(Cause::Flush)?;
+        self.make_room_to_settle()?;
         let table = &mut self.ground.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.ground.forms.shape);

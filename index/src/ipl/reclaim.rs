@@ -25,7 +25,10 @@ impl Ground<'_> {
                     return self.erase_if_possible();
                 }
                 Err(Error::Store(error)) if error.is_refusal() => self.log.release(target),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.log.release(target);
+                    return Err(error);
+                }
             }
         }
     }
@@ -86,7 +89,7 @@ impl Ground<'_> {
     }
 
     /// Where nothing lasts, blocks that were left are free at once.
-    fn erase_if_possible(&mut self) -> Result<()> {
+    pub(super) fn erase_if_possible(&mut self) -> Result<()> {
         if self.log.erases_at_once() && self.log.released_blocks() > 0 {
             self.log.erase_released(Cause::Reclamation)?;
         }
