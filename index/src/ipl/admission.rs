@@ -97,8 +97,8 @@ impl Ipl<'_> {
         Ok(())
     }
 
-    /// True if blocks with few nodes should become one. That begins before puts are refused, however
-    /// small the chip is.
+    /// True if blocks with few nodes should become one. That begins before puts are refused,
+    /// however small the chip is.
     fn is_short(&self) -> bool {
         let put = Size { puts: 1, deletes: 0 };
         let log = &self.ground.log;
