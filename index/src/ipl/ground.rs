@@ -185,7 +185,7 @@ impl<'d> Ground<'d> {
                 let place = self.table.place(id).ok_or(no_node(id))?;
                 self.read_node(place, cause)?;
                 let frame = &mut self.frames[free];
-                frame.node.copy_from_slice(&self.image);
+                device::copy(&mut frame.node, &self.image);
                 frame.id = Some(id);
                 free
             }
@@ -225,7 +225,7 @@ impl<'d> Ground<'d> {
             let page = LogicalPage(page.0);
             Err(store::Error::CorruptPage { page, expected, found })
         })?;
-        self.image.copy_from_slice(&self.page[start..]);
+        device::copy(&mut self.image, &self.page[start..]);
         let level = node::level(&self.image);
         let codec = *self.forms.at(level);
         codec.validate(&self.image).map_err(|what| damaged(page, what))?;
@@ -250,7 +250,7 @@ impl<'d> Ground<'d> {
     pub(super) fn keep_parts(&mut self, page: Page, cause: Cause) -> Result<()> {
         let parts = self.shape.parts();
         self.read_page(page, cause, &|page, content| check_log(page, content, parts))?;
-        self.parts.copy_from_slice(&self.page[self.log.content_start()..]);
+        device::copy(&mut self.parts, &self.page[self.log.content_start()..]);
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl<'d> Ground<'d> {
     fn read_page(&mut self, page: Page, cause: Cause, check: Check<'_>) -> Result<()> {
         let start = self.log.content_start();
         if self.lost == Some(page) {
-            self.page[start..].copy_from_slice(&self.parts);
+            device::copy(&mut self.page[start..], &self.parts);
             return Ok(());
         }
         let mut reads = 1;
@@ -278,7 +278,7 @@ impl<'d> Ground<'d> {
         let id = self.table.allocate();
         self.clock += 1;
         let frame = &mut self.frames[free];
-        frame.node.copy_from_slice(bytes);
+        device::copy(&mut frame.node, bytes);
         frame.deltas.clear();
         frame.id = Some(id);
         frame.used = self.clock;

@@ -46,7 +46,7 @@ impl Ground<'_> {
         for number in 0..self.moved.len() {
             let id = self.moved[number];
             match (self.find(id), self.table.place(id)) {
-                (Some(frame), _) => self.image.copy_from_slice(&self.frames[frame].node),
+                (Some(frame), _) => device::copy(&mut self.image, &self.frames[frame].node),
                 (None, Some(place)) => self.read_node(place, cause)?,
                 (None, None) => return Err(no_node(id).into()),
             }

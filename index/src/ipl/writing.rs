@@ -43,7 +43,7 @@ impl Ground<'_> {
             let Some(page) = self.table.state(block).take_node(&self.shape) else {
                 continue;
             };
-            self.image.copy_from_slice(&self.frames[frame].node);
+            device::copy(&mut self.image, &self.frames[frame].node);
             match self.program_image(block, page, cause) {
                 Err(Error::Store(error)) if error.is_refusal() => {
                     self.table.state(block).seal(&self.shape);
@@ -76,7 +76,7 @@ impl Ground<'_> {
         let page = self.page_of(block, place);
         let start = self.log.content_start();
         let content = &mut self.page[start..];
-        content.copy_from_slice(&self.image);
+        device::copy(content, &self.image);
         let checksum = checksum(page, content);
         content[..4].copy_from_slice(&checksum.to_le_bytes());
         Ok(self.log.program_at(page, &mut self.page, PageKind::Tree(0), cause)?)
@@ -105,7 +105,7 @@ impl Ground<'_> {
         let programmed = if self.shape.is_whole() {
             let start = self.log.content_start();
             self.page.fill(0xFF);
-            self.page[start..start + bytes].copy_from_slice(deltas);
+            device::copy(&mut self.page[start..start + bytes], deltas);
             self.log.program_at(page, &mut self.page, PageKind::Tree(1), cause)
         } else {
             self.log.program_part(page, log.offset, deltas, cause)

@@ -409,7 +409,7 @@ impl Nodes {
         let bytes = self.pages.node_bytes() as usize;
         if let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) {
             let at = self.pages.first() as usize + slot * bytes;
-            self.cache.node_mut(frame).copy_from_slice(&self.page[at..at + bytes]);
+            device::copy(self.cache.node_mut(frame), &self.page[at..at + bytes]);
         } else {
             let place = self.place(id);
             let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;
@@ -457,7 +457,7 @@ impl Nodes {
         };
         let bytes = self.pages.node_bytes() as usize;
         let at = self.pages.first() as usize + slot * bytes;
-        self.page[at..at + bytes].copy_from_slice(self.cache.node(frame));
+        device::copy(&mut self.page[at..at + bytes], self.cache.node(frame));
         self.cache.set_dirty(frame, false);
         Ok(())
     }

@@ -162,7 +162,7 @@ fn copy_run(
     if count > 0 && codec.append(into, (&step.codec, step.node), old) { count } else { 0 }
 }
 
-/// Copies a node that keeps its size, and makes its one edit.
+/// Copies a node that keeps its size to where nothing stands, and makes its one edit.
 fn copy_node(
     (plan, change): (&Plan, &Rewrite<'_>),
     level: u8,
@@ -172,7 +172,8 @@ fn copy_node(
     let step = change.step(level).ok_or("a copied node is not on the way")?;
     let codec = step.codec;
     let other = scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
-    into.copy_from_slice(step.node);
+    let kept = codec.kept_bytes(step.node);
+    device::copy(&mut into[..kept], &step.node[..kept]);
     let place = step.place;
     let is_done = match change.edit {
         Edit::Keep | Edit::Append if level == change.base => true,

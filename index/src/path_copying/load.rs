@@ -256,7 +256,7 @@ impl PathTree<'_> {
             return Err(super::damage(self.root, "a leaf is larger than it can be"));
         };
         let from = pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        old.copy_from_slice(&self.ground.content()[from]);
+        device::copy(old, &self.ground.content()[from]);
         let node = &mut self.ground.content()[range];
         codec.initialise(node, 0);
         let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();

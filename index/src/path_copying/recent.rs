@@ -33,12 +33,13 @@ const SLACK: usize = 4;
 const HOLES: usize = 8;
 
 /// Bytes that an entry takes beside its key and value.
-pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + size_of::<Slot>() + size_of::<u16>();
+pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + TABLES_BYTES;
+
+/// What the tables take for it.
+const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16>();
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The first bytes of the key, as a number in the same order: they decide most comparisons.
-    prefix: u32,
     start: u32,
     key: u16,
     value: u16,
@@ -85,6 +86,9 @@ pub(super) struct Recent {
     /// such a place, and what is behind it in there stays unused until it goes.
     holes: [(usize, usize); HOLES],
     slots: Vec<Slot>,
+    /// By slot, the first bytes of the key, as a number in the same order: they decide most
+    /// comparisons, and a search reads little else.
+    prefixes: Vec<u32>,
     free: u16,
     order: Vec<u16>,
     oldest: u16,
@@ -95,11 +99,11 @@ impl Recent {
     /// A map that takes at most `bytes` bytes of memory, for entries of about `entry` bytes.
     pub(super) fn new(bytes: usize, entry: usize) -> Self {
         let count = (bytes / (ENTRY_BYTES + entry.max(1))).min(usize::from(NONE));
-        let tables = count * (size_of::<Slot>() + size_of::<u16>());
+        let tables = count * TABLES_BYTES;
         let slots = (0..count)
             .map(|slot| {
                 let next = if slot + 1 < count { slot as u16 + 1 } else { NONE };
-                Slot { prefix: 0, start: 0, key: 0, value: 0, older: next, newer: NONE }
+                Slot { start: 0, key: 0, value: 0, older: next, newer: NONE }
             })
             .collect();
         Recent {
@@ -108,6 +112,7 @@ impl Recent {
             dead: 0,
             holes: [(0, 0); HOLES],
             slots,
+            prefixes: vec![0; count],
             free: if count > 0 { 0 } else { NONE },
             order: Vec::with_capacity(count),
             oldest: NONE,
@@ -121,19 +126,24 @@ impl Recent {
 
     /// Bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.arena.len() + self.slots.len() * (size_of::<Slot>() + size_of::<u16>())
+        self.arena.len() + self.slots.len() * TABLES_BYTES
     }
 
     /// Where `key` stands in the order of keys, or belongs.
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let wanted = prefix(key);
-        let of_slot = |slot: u16| self.slots[usize::from(slot)].prefix;
+        let of_slot = |slot: u16| self.prefixes[usize::from(slot)];
         let first = self.order.partition_point(|slot| of_slot(*slot) < wanted);
         let rest = &self.order[first..];
         if rest.first().is_none_or(|slot| of_slot(*slot) != wanted) {
             return Err(first);
         }
-        let alike = rest.partition_point(|slot| of_slot(*slot) == wanted);
+        let alike = match rest.get(1) {
+            Some(slot) if of_slot(*slot) == wanted => {
+                rest.partition_point(|slot| of_slot(*slot) == wanted)
+            }
+            _ => 1,
+        };
         match rest[..alike].binary_search_by(|slot| self.entry(*slot).0.cmp(key)) {
             Ok(place) => Ok(first + place),
             Err(place) => Err(first + place),
@@ -293,7 +303,7 @@ impl Recent {
         parts: &[&[u8]],
     ) {
         let entry = &mut self.slots[usize::from(slot)];
-        entry.prefix = prefix(key);
+        self.prefixes[usize::from(slot)] = prefix(key);
         entry.start = start as u32;
         entry.key = key.len() as u16;
         entry.value = value.unwrap_or(NO_VALUE);
@@ -301,7 +311,7 @@ impl Recent {
         let head = [&slot.to_le_bytes()[..], &room, key];
         let mut at = start;
         for part in head.iter().chain(parts) {
-            self.arena[at..at + part.len()].copy_from_slice(part);
+            device::copy(&mut self.arena[at..at + part.len()], part);
             at += part.len();
         }
     }

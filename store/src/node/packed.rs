@@ -139,7 +139,7 @@ impl Packed {
         }
         let bytes = &from[other.at(places.start)..other.at(places.end)];
         let at = self.at(entries);
-        node[at..at + bytes.len()].copy_from_slice(bytes);
+        device::copy(&mut node[at..at + bytes.len()], bytes);
         set_count(node, entries + places.len());
         true
     }
@@ -171,7 +171,7 @@ impl Packed {
     ) {
         let entries = count(node);
         let tail = &node[self.at(place)..self.at(entries)];
-        fresh[HEADER_BYTES..HEADER_BYTES + tail.len()].copy_from_slice(tail);
+        device::copy(&mut fresh[HEADER_BYTES..HEADER_BYTES + tail.len()], tail);
         set_count(fresh, entries - place);
         set_count(node, place);
     }
