@@ -34,7 +34,7 @@
 //!   sector for what it was earlier, as after a cut; that is counted as *older*.
 //!
 //! - On raw flash: an error, or a state that the database was in. Where what is newest is
-//! destroyed, that looks like a power cut; that is counted as *older*.
+//!   destroyed, that looks like a power cut; that is counted as *older*.
 //!
 //! # Running
 //! Inputs follow from a seed and a number of rounds, never from the time:
