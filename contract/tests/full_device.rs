@@ -197,8 +197,9 @@ fn leaves_that_are_half_empty_take_puts_on_a_full_device() {
     assert_eq!(tried, 10);
 }
 
-/// Once its leaf has become smaller, mu-star splits old leaves while it collects, and admission does
-/// not count what that takes: where puts wait in memory, deletes may be refused (README, Limits).
+/// Once its leaf has become smaller, mu-star splits old leaves while it collects, and admission
+/// does not count what that takes: where puts wait in memory, deletes may be refused (README,
+/// Limits).
 fn is_known_to_fail(case: &Case) -> bool {
     let waits = matches!(case.durability, index::Durability::None | index::Durability::Batch);
     case.entry.name == "mu-star" && waits

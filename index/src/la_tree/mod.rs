@@ -4,12 +4,12 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! One `put`, from top to bottom: it is appended to the root's buffer ([`buffers`]), which holds
+//! One `put`, from top to bottom: it is appended to the root's buffer (`buffers`), which holds
 //! entries in memory until the pool is full. When a buffer is too large, or a lookup finds that it
-//! should have been emptied before, it is emptied ([`subtree`]): sorted, and handed to the buffers
-//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge
-//! ([`shrinking`]).
-//! Nodes are small, never stay where they were, and are found by a table ([`nodes`]).
+//! should have been emptied before, it is emptied (`subtree`): sorted, and handed to the buffers
+//! at the next buffered level or to the leaves. Leaves split (`growth`) and merge
+//! (`shrinking`).
+//! Nodes are small, never stay where they were, and are found by a table (`nodes`).
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.

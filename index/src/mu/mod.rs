@@ -1,7 +1,7 @@
 //! `mu` and `mu-star`: the whole way from the leaf to the root in one page of raw flash.
 //!
 //! mu-Tree is mu*-Tree with another rule for dividing a page and without an adaptive layout, so
-//! both are one engine, [`path_copying`](crate::path_copying), with two values of [`Division`].
+//! both are one engine, `path_copying`, with two values of [`Division`].
 //! Here are their names, their parameters and their cost model.
 
 use alloc::boxed::Box;
