@@ -102,7 +102,7 @@ pub const CHIPS: &[&str] = &[
     "device TooFewBlocks",
     "device Uncorrectable",
     "no anchor stands in its first two sectors",
-    "no translation layer stands on the chip",
+    "it holds no checkpoint",
     "store CorruptPage",
     "store DamagedPage",
 ];
