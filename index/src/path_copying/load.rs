@@ -303,8 +303,10 @@ impl PathTree<'_> {
             let pages = self.ground.pages;
             finish(page, self.ground.content());
             for level in header.lowest..=header.highest {
-                let range = pages.bytes_of(&header.layout, level).unwrap_or_default();
-                seal_node(page, header.sequence, &mut self.ground.content()[range]);
+                let made = pages.codec(&header.layout, level);
+                let made = made.zip(pages.bytes_of(&header.layout, level));
+                let (codec, range) = made.ok_or(super::damage(page, "no page is divided so"))?;
+                seal_node(&codec, page, header.sequence, &mut self.ground.content()[range]);
             }
             header.encode(page, self.ground.content());
             match self.ground.program(page, &header, Cause::Load) {
