@@ -8,7 +8,7 @@ mod stage;
 
 use device::{Cause, Tally};
 use index::registry::find;
-use index::{Index, Update};
+use index::{EntryShape, Index, Update};
 use stage::{Stage, TREES, key};
 
 fn tally(index: &dyn Index, cause: Cause) -> Tally {
@@ -95,4 +95,27 @@ fn a_delete_splits_a_leaf_that_is_larger_than_leaves_are_now() {
     }
     println!("{splits} of 500 deletes split a leaf");
     assert!(splits > 0);
+}
+
+/// Nodes are split in halves where entries vary in length, too, and keys have a beginning in common
+/// which a node keeps once.
+#[test]
+fn leaves_of_entries_of_many_lengths_are_half_full_and_more() {
+    for tree in TREES {
+        let stage = Stage { shape: EntryShape::VARIABLE, ..Stage::paper(tree, 16 << 20) };
+        let (mut index, witness) = stage.make();
+        let mut bytes = 0;
+        for number in 0..20_000 {
+            let bits = u32::from_be_bytes(key(number));
+            let month = 1 + bits % 12;
+            let key = format!("2013-{month:02} {:02} {}", bits / 12 % 28, bits / 336 % 5_000);
+            let value = &[9; 60][..30 + bits as usize % 30];
+            index.update(&[Update::Put { key: key.as_bytes(), value }]).unwrap();
+            bytes += key.len() + value.len();
+        }
+        let leaf = if tree == "b-plus" { 1.0 } else { witness.layout().unwrap().leaf };
+        let fill = bytes as f64 / (index.statistics().live_pages as f64 * 4096.0 * leaf);
+        println!("{tree}: {:.0} % full", 100.0 * fill);
+        assert!(fill > 0.5, "{tree}: {fill}");
+    }
 }
