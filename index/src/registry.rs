@@ -146,6 +146,19 @@ pub enum MediumShape {
 /// Makes or opens an index on a medium.
 pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
 
+/// What deletes do to the nodes of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletes {
+    /// A node that is left less than half full is merged with a neighbour, where both fit one.
+    Merge,
+    /// A node stays until nothing is left in it; how many went so is told as [`NODES_EMPTIED`].
+    ///
+    /// [`NODES_EMPTIED`]: crate::NODES_EMPTIED
+    Empty,
+    /// Nothing: what is deleted takes room as what is put does.
+    Append,
+}
+
 /// What there is to know about a tree without making one.
 pub struct Entry {
     /// Its name.
@@ -158,6 +171,8 @@ pub struct Entry {
     pub nand: bool,
     /// True if it stands on sectors.
     pub sectors: bool,
+    /// What deletes do to its nodes, on raw flash (true) or on sectors.
+    pub deletes: fn(on_nand: bool) -> Deletes,
     /// True if its tables grow with its entries; otherwise they stay as they were made.
     pub tables_grow: bool,
     /// Its parameters.

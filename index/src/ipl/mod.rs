@@ -49,7 +49,7 @@ use device::{Cause, Meter};
 use store::{Recovery, Update, Width};
 
 use crate::parameters::{Kind, Parameter};
-use crate::registry::Entry;
+use crate::registry::{Deletes, Entry};
 use crate::{
     Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size,
     read_piece, root_record,
@@ -66,6 +66,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Lee and Moon (SIGMOD 2007), as the LA-Tree paper builds it, section 5",
     nand: true,
     sectors: false,
+    deletes: |_| Deletes::Merge,
     tables_grow: false,
     parameters: PARAMETERS,
     create: make::create,

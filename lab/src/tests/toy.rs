@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
-use index::registry::{Entry, MediumShape, Options, Prediction, Profile};
+use index::registry::{Deletes, Entry, MediumShape, Options, Prediction, Profile};
 use index::{
     CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
     NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update, Value,
@@ -40,6 +40,7 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> Entry {
         paper: "none",
         nand,
         sectors,
+        deletes: |_| Deletes::Append,
         tables_grow: false,
         parameters: PARAMETERS,
         create,
