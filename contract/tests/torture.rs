@@ -27,8 +27,8 @@ fn assert_clean(rows: &[Row]) {
 }
 
 /// On every kind of device some histories contain a split, a merge or an emptied node, a
-/// checkpoint, a delete and a batch and, on chips, a reclamation; one that can't be brought to it is
-/// a failure of its cell.
+/// checkpoint, a delete and a batch and, on chips, a reclamation; one that can't be brought to it
+/// is a failure of its cell.
 fn assert_complete(rows: &[Row]) {
     let mut complete = BTreeMap::new();
     for row in rows {

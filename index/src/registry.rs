@@ -102,6 +102,8 @@ pub struct Description {
     pub page_bytes: u32,
     /// How much of it lasts through a power cut.
     pub durability: Durability,
+    /// Bytes of its journal, where the memory that it needs depends on them.
+    pub journal_bytes: Option<u64>,
     /// The label it was made with.
     pub label: Vec<u8>,
 }
@@ -118,6 +120,7 @@ pub fn describe(disk: &mut dyn Sectors) -> Result<Description> {
         shape,
         page_bytes: found.page_bytes,
         durability: found.durability,
+        journal_bytes: None,
         label: found.label,
     })
 }
@@ -130,8 +133,9 @@ pub fn describe_chip(chip: &mut dyn Nand) -> Result<Description> {
     let page_bytes = chip.geometry().page_bytes();
     let found = PageLog::describe(Box::new(chip))?;
     let (tree, shape) = root_record::describe(&found.root)?;
-    let PageLogDescription { durability, label, .. } = found;
-    Ok(Description { tree, shape, page_bytes, durability, label })
+    let PageLogDescription { durability, journal_bytes, label, .. } = found;
+    let journal_bytes = Some(journal_bytes);
+    Ok(Description { tree, shape, page_bytes, durability, journal_bytes, label })
 }
 
 /// The shape of the medium that a tree is to stand on.

@@ -377,7 +377,11 @@ impl Tree for BPlus<'_> {
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         let root = Root::decode(root, NAME)?;
         if root.page.0 >= self.file.pages_used().1 || root.height == 0 {
-            return Err(store::Error::NotAnIndex { what: "its root record names no page" }.into());
+            return Err(store::Error::NotAnIndex {
+                is_ours: true,
+                what: "its root record names no page",
+            }
+            .into());
         }
         self.root = root.page;
         self.height = root.height;

@@ -55,6 +55,7 @@ use crate::{
     read_piece, root_record,
 };
 use admission::Size;
+use block::LogSet;
 use ground::Ground;
 use table::NodeId;
 use tree::{HEIGHT_MOST, Step, Toward};
@@ -80,7 +81,7 @@ const NAME: &str = "ipl";
 const PARAMETERS: &[Parameter] = &[Parameter {
     name: "log-pages",
     about: "log pages in an erase block: as many as node pages where none is given",
-    kind: Kind::Count,
+    kind: Kind::Count(1, LogSet::PAGES_MOST as u64),
     default: "",
 }];
 

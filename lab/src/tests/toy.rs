@@ -23,7 +23,12 @@ const PARAMETERS: &[Parameter] = &[
         kind: Kind::Word(FAULTS),
         default: "none",
     },
-    Parameter { name: "after", about: "after so many updates", kind: Kind::Count, default: "100" },
+    Parameter {
+        name: "after",
+        about: "after so many updates",
+        kind: Kind::Count(0, u64::MAX),
+        default: "100",
+    },
     Parameter { name: "fill", about: "percent", kind: Kind::Percent(1), default: "70" },
 ];
 
