@@ -246,10 +246,8 @@ fn a_translation_layer_that_serves_no_tree_is_told() {
     assert!(told(Some("dac"), &["toy", "both-toy:over=ftl"]).is_empty());
     assert_eq!(
         told(Some("dac"), &["toy", "both-toy"]),
-        [
-            "--ftl dac means nothing for both-toy: on a chip they stand on raw flash; with over=ftl, \
-          both-toy would not"
-        ]
+        ["--ftl dac means nothing for both-toy: on a chip they stand on raw flash; with \
+             over=ftl, both-toy would not"]
     );
 }
 
