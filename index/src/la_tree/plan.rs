@@ -15,7 +15,7 @@ use super::buffers::{BufferSizes, Buffers};
 use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
-use super::layout::{PageShape, node_bytes};
+use super::layout::{PageShape, fanouts, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
 use super::stream::LENGTH_MOST;
@@ -37,6 +37,16 @@ const SHARED_PART_LEAST: u64 = 512;
 /// The most bytes in which a search for the least memory ends.
 const MEMORY_MOST: u64 = 1 << 30;
 
+/// The most bytes above which a buffer can be told to be emptied: what sorting them takes is found
+/// within [`MEMORY_MOST`], however short entries are.
+const BUFFER_MOST: u64 = MEMORY_MOST / 4;
+
+/// The fanout where none is given. Where its node would be larger than a page, it is a page.
+const FANOUT: &str = "16";
+
+/// The most levels from one buffered level to the next.
+const LEVELS_MOST: u64 = 8;
+
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
 const KEYS: u64 = 13;
 
@@ -44,19 +54,19 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fanout",
         about: "entries of a node, header included; a node is never larger than a page",
-        kind: Kind::Count,
-        default: "16",
+        kind: Kind::Count(4, 4096),
+        default: FANOUT,
     },
     Parameter {
         name: "k",
         about: "levels of the tree from one buffered level to the next",
-        kind: Kind::Count,
+        kind: Kind::Count(1, LEVELS_MOST),
         default: "2",
     },
     Parameter {
         name: "buffer",
         about: "when a buffer is emptied: adaptive, or above so many bytes, or none at all",
-        kind: Kind::WordOrBytes(&["adaptive", "none"]),
+        kind: Kind::WordOrBytes(&["adaptive", "none"], BUFFER_MOST),
         default: "adaptive",
     },
     Parameter {
@@ -128,17 +138,28 @@ pub(super) struct Choices {
 /// # Errors
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
-    let fanout = options.settings.number("fanout").unwrap_or(16);
-    let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
-    let levels = options.settings.number("k").unwrap_or(2);
-    let levels = u8::try_from(levels).ok().filter(|levels| (1..=8).contains(levels));
-    let levels_a_buffer = levels.ok_or(Error::BadParameter {
-        name: "k",
-        value: alloc::format!("{}", options.settings.number("k").unwrap_or(0)),
-        expected: "it must be a number from 1 to 8",
-    })?;
+    let usual = FANOUT.parse().unwrap_or(16);
+    let fanout = options.settings.number("fanout").unwrap_or(usual);
+    // Settings are within their bounds.
+    let levels = options.settings.number("k").unwrap_or(2).clamp(1, LEVELS_MOST);
     let room = PageShape::room_of(&chip);
-    Ok(Choices { node_bytes: node_bytes(fanout, options.shape, room), levels_a_buffer })
+    let possible = fanouts(options.shape, room);
+    if fanout != usual && !possible.contains(&fanout) {
+        let (least, most) = (possible.start(), possible.end());
+        return Err(Error::BadParameter {
+            name: "fanout",
+            value: alloc::format!("{fanout}"),
+            expected: alloc::format!(
+                "with such entries in pages of {} bytes it must be a whole number from {least} to \
+                 {most}",
+                chip.page_bytes()
+            )
+            .into(),
+        });
+    }
+    let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
+    let node_bytes = node_bytes(fanout, options.shape, room);
+    Ok(Choices { node_bytes, levels_a_buffer: levels as u8 })
 }
 
 impl Plan {

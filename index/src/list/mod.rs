@@ -35,7 +35,7 @@ use core::fmt::Display;
 use device::{Cause, Geometry, Medium, Meter, Nand};
 use store::{EntryShape, PageLog, Recovery, Update};
 
-use crate::registry::{Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
     read_piece,
@@ -52,6 +52,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Nath and Kansal: FlashDB (MSR-TR-2006-168), section 6.1",
     nand: true,
     sectors: false,
+    deletes: |_| Deletes::Append,
     tables_grow: false,
     parameters: &[],
     create,

@@ -245,7 +245,8 @@ impl<'r> Root<'r> {
     }
 
     pub(super) fn decode(record: &'r [u8]) -> Result<Self> {
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, NAME)?;
         let (newest, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (pages, rest) = rest.split_first_chunk().ok_or(damaged)?;

@@ -289,7 +289,7 @@ pub(crate) fn share(name: &'static str, ratio: f64) -> Result<Share> {
     Share::from_ratio(ratio).ok_or_else(|| Error::BadParameter {
         name,
         value: alloc::format!("{ratio}"),
-        expected: "it must be a share of a page, more than nothing and less than all",
+        expected: "it must be a share of a page, more than nothing and less than all".into(),
     })
 }
 

@@ -218,6 +218,7 @@ fn over<'d>(
         key: Vec::with_capacity(limits.entry),
         value: Vec::with_capacity(limits.entry),
         moved_key: Vec::with_capacity(limits.key),
+        emptied: 0,
         batch_left: 0,
         victim: None,
         collect: choice.collect,

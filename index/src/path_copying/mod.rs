@@ -101,6 +101,8 @@ pub(crate) struct PathTree<'d> {
     value: Vec<u8>,
     /// The key by which collection looks for a page: it runs while an entry is on its way.
     moved_key: Vec<u8>,
+    /// Nodes that went since nothing was left in them.
+    emptied: u64,
     /// Updates of the batch at hand that are not made yet.
     batch_left: usize,
     /// The block that is collected, and its next page.
@@ -249,6 +251,10 @@ impl Lookup for PathTree<'_> {
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
         }
+    }
+
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell(crate::NODES_EMPTIED, self.emptied);
     }
 
     fn meter(&self) -> Option<&Meter> {

@@ -310,6 +310,11 @@ impl Plan {
         true
     }
 
+    /// Nodes that go, for they have no entries left.
+    pub(super) fn nodes_emptied(&self) -> u64 {
+        self.levels.iter().filter(|level| level.parts == 0).count() as u64
+    }
+
     /// True if the new root is one node and nothing is above it; then the plan is complete.
     fn finish(&mut self, pages: &Pages, change: &Rewrite<'_>) -> bool {
         let Some(top) = self.levels.last().copied() else {

@@ -145,6 +145,7 @@ impl PathTree<'_> {
             }
         }
         self.addresses.iter().for_each(|page| self.live.add(*page));
+        self.emptied += self.plan.nodes_emptied();
         if let Some((page, header)) = last.filter(|(_, header)| header.has_root) {
             self.stand_on(page, header);
         }

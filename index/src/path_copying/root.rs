@@ -26,7 +26,8 @@ pub(super) struct Root {
 
 impl Root {
     pub(super) fn decode(record: &[u8], name: &str) -> Result<Self> {
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, name)?;
         let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let rest: &[u8; 6] = rest.first_chunk().ok_or(damaged)?;
