@@ -5,8 +5,8 @@
 //! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
 //! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
-//! ([`collection`]), what is let in ([`admission`]), and the operation buffer and the node cache
-//! ([`recent`]).
+//! ([`collection`]), what is let in ([`admission`]), what nodes need that were written earlier
+//! ([`debts`], [`choice`]), and the operation buffer and the node cache ([`recent`]).
 //!
 //! # Durability
 //! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
@@ -25,7 +25,9 @@ mod admission;
 mod assembly;
 mod behind;
 mod check;
+mod choice;
 mod collection;
+mod debts;
 mod descent;
 mod ground;
 pub(crate) mod layout;
@@ -51,6 +53,7 @@ use device::{Block, Cause, Meter, Page};
 use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
 
 use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
+use debts::Debts;
 use descent::Way;
 use ground::Ground;
 use live::LivePages;
@@ -110,6 +113,7 @@ pub(crate) struct PathTree<'d> {
     /// Share of the blocks below which free ones are made by collection.
     collect: f64,
     live: LivePages,
+    debts: Debts,
     limits: layout::EntryLimits,
     worst: admission::Known,
 }

@@ -252,7 +252,7 @@ impl Plan {
     }
 
     /// Plans `change` in pages of `layout`; false if the root would have to be split.
-    fn try_layout(
+    pub(super) fn try_layout(
         &mut self,
         pages: &Pages,
         change: &Rewrite<'_>,

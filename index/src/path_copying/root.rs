@@ -60,6 +60,7 @@ impl PathTree<'_> {
     fn restore_page(&mut self, page: Page) -> Result<()> {
         self.ground.forget_all();
         self.live.forget();
+        self.debts.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
         self.batch_left = 0;
@@ -100,8 +101,9 @@ impl PathTree<'_> {
             let root = Root::decode(&record, self.name)?;
             let header = self.ground.read_header(root.page, Cause::Recovery)?;
             let height = header.layout.height;
-            self.walk_pages(root.page, height, Cause::Recovery, |tree, page| {
+            self.walk_pages((root.page, height), Cause::Recovery, |tree, page, _| {
                 tree.ground.log.pin(page);
+                Ok(())
             })?;
         }
         Ok(())
