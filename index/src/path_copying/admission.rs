@@ -58,6 +58,10 @@ struct Fitting {
     written: u64,
 }
 
+/// What was asked last of the worst of updates, by height, live pages and updates, and the answer:
+/// each update asks the same several times, and the next one mostly, too. No tree has no level.
+pub(super) type Answer = ((u8, u64, u64), Worst);
+
 /// What a batch asks for.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
@@ -219,7 +223,14 @@ impl PathTree<'_> {
 
     /// The worst of so many updates.
     fn worst_of(&self, updates: u64, live: u64) -> Worst {
-        worst(&self.policy, self.height(), live, updates)
+        let asked = (self.height(), live, updates);
+        let (of, answer) = self.answer.get();
+        if of == asked {
+            return answer;
+        }
+        let answer = worst(&self.policy, self.height(), live, updates);
+        self.answer.set((asked, answer));
+        answer
     }
 
     /// Pages that so many updates write at the most.
