@@ -34,19 +34,6 @@ fn seconds(tree: &str, (records, updates): (u32, u32), memory: u64, durability: 
     seconds
 }
 
-#[test]
-#[ignore = "it measures time: --release --test path_copying_speed -- --ignored"]
-fn a_million_updates_under_every_durability() {
-    let mut slowest = (0.0, "");
-    for tree in ["mu-star", "mu", "b-plus"] {
-        for durability in Durability::ALL {
-            let took = seconds(tree, (1_000_000, 1_000_000), 1 << 18, durability);
-            slowest = if took > slowest.0 { (took, tree) } else { slowest };
-        }
-    }
-    println!("a million updates of {} took {:.2} s", slowest.1, slowest.0);
-}
-
 /// What an issue promises of every tree on raw flash, with its usual durability.
 #[test]
 #[ignore = "it measures time: --release --test path_copying_speed -- --ignored"]
