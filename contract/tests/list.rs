@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::ops::Bound;
+
 use device::{Cause, Geometry, Medium, Nand, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options, Profile};
-use index::{Durability, EntryShape, Error, Index, Update};
+use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 use sim::SimulatedNand;
 
 const MEMORY: u64 = 64 << 10;
@@ -70,6 +72,20 @@ fn list_appends_at_the_cost_that_is_predicted_and_reads_all_of_itself() {
     let before = reads(&*index);
     assert_eq!(index.get(&key(ENTRIES), 0, &mut []), Ok(None));
     assert_eq!(reads(&*index) - before, pages, "an absent key is looked for in every page");
+
+    // A query for a small range is one scan, as in the paper.
+    let before = reads(&*index);
+    let (from, to) = ([0; 4], 0x0010_0000_u32.to_be_bytes());
+    let range =
+        KeyRange { from: Bound::Included(&from), to: Bound::Included(&to), ..KeyRange::ALL };
+    let mut cursor = index.range(range).unwrap();
+    let mut found = 0;
+    while cursor.next().unwrap().is_some() {
+        found += 1;
+    }
+    drop(cursor);
+    assert!((1..20).contains(&found), "{found} entries");
+    assert_eq!(reads(&*index) - before, pages, "a small range is one scan");
 }
 
 #[test]

@@ -146,13 +146,17 @@ fn space(records: u32) {
     let capacity = (u64::from(records) * 52).max(64 << 20);
     let grown =
         stage::all(&TREES, |tree| stage::grow(&Stage::paper(tree, capacity), records, &points));
-    println!("  {:>9} {:>16} {:>16} {:>16}", "records", TREES[0], TREES[1], TREES[2]);
+    println!(
+        "  {:>9} {:>16} {:>16} {:>16} {:>8}",
+        "records", TREES[0], TREES[1], TREES[2], "figure 8"
+    );
     for (place, point) in points.iter().enumerate() {
         let cell = |tree: usize| {
             let (pages, height) = grown[tree].1[place];
             format!("{pages} / {height}")
         };
-        println!("  {point:>9} {:>16} {:>16} {:>16}", cell(0), cell(1), cell(2));
+        let best = PAPER.best(f64::from(*point), 0.5).unwrap().height;
+        println!("  {point:>9} {:>16} {:>16} {:>16} {best:>8}", cell(0), cell(1), cell(2));
     }
     let pages = |tree: usize| grown[tree].1.last().unwrap().0 as f64;
     let (mu, star) = (pages(1) / pages(0), pages(2) / pages(0));

@@ -8,7 +8,7 @@ mod stage;
 
 use device::{Cause, Tally};
 use index::registry::find;
-use index::{EntryShape, Index, Update};
+use index::{Durability, EntryShape, Index, Update};
 use stage::{Stage, TREES, key};
 
 fn tally(index: &dyn Index, cause: Cause) -> Tally {
@@ -52,6 +52,48 @@ fn collection_begins_when_a_tenth_of_the_chip_is_free() {
         println!("{tree}: collection begins with {:.1} % used", used * 100.0);
         // Four of the 128 blocks are the log's.
         assert!((0.83..=0.91).contains(&used), "{tree}: {used}");
+    }
+}
+
+/// Pages that puts of keys that are there read and write, on average, in a tree of so many entries,
+/// and its height.
+fn cost_of_overwrites(stage: &Stage, entries: u32, value: &[u8]) -> (f64, f64, f64) {
+    const PUTS: u32 = 200;
+    let (mut index, _) = stage.make();
+    let put = |index: &mut dyn Index, number| {
+        index.update(&[Update::Put { key: &key(number), value }]).unwrap();
+    };
+    (0..entries).for_each(|number| put(&mut *index, number));
+    let count = |index: &dyn Index| [tally(index, Cause::Update).page_reads, written(index)];
+    let before = count(&*index);
+    (0..PUTS).for_each(|number| put(&mut *index, number));
+    let after = count(&*index);
+    let [reads, writes] = [0, 1].map(|it| (after[it] - before[it]) as f64 / f64::from(PUTS));
+    (reads, writes, f64::from(index.statistics().height))
+}
+
+/// Equation 6 and section 2.3: without a cache, an update reads the nodes on its way, and writes
+/// them to one page, or to a page each in a B+-tree; also one level below the greatest height.
+#[test]
+fn an_update_reads_its_way_and_writes_one_page_or_in_a_b_plus_tree_one_a_node() {
+    let cases = [(EntryShape::fixed(4, 4), 10_000, 4), (EntryShape::VARIABLE, 3_000, 400)];
+    for durability in Durability::ALL.map(Some) {
+        for (shape, entries, value) in cases {
+            for tree in TREES {
+                let stage = Stage { shape, durability, ..Stage::paper(tree, 32 << 20) };
+                let (reads, writes, height) =
+                    cost_of_overwrites(&stage, entries, &[7; 400][..value]);
+                let name = format!("{tree}, {durability:?}, {shape}, height {height}");
+                println!("{name}: {reads} pages read, {writes} written");
+                let nodes = if tree == "b-plus" { height } else { 1.0 };
+                assert_eq!(writes, nodes, "{name}");
+                // Where the next level is the last one, an update is planned before it is taken.
+                let is_high = tree == "mu" && shape == EntryShape::VARIABLE;
+                let is_planned = is_high && durability != Some(Durability::None);
+                let ways = if is_planned { 2.0 } else { 1.0 };
+                assert_eq!(reads, ways * height, "{name}");
+            }
+        }
     }
 }
 

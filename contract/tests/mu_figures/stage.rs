@@ -6,7 +6,7 @@ use device::{Medium, Nand, Result};
 use flashtree_contract::nand::{Hook, Hooked, Program};
 use index::parameters::Settings;
 use index::registry::{MediumShape, Options, find};
-use index::{EntryShape, Index, Update};
+use index::{Durability, EntryShape, Index, Update};
 use sim::SimulatedNand;
 
 /// The trees that are compared.
@@ -20,6 +20,8 @@ pub(crate) struct Stage {
     pub(crate) given: Vec<(&'static str, &'static str)>,
     /// Lengths of keys and values.
     pub(crate) shape: EntryShape,
+    /// How much of it lasts, if it is not as the registry has it.
+    pub(crate) durability: Option<Durability>,
     /// Bytes of the chip.
     pub(crate) chip_bytes: u64,
     /// Bytes beside what it needs at the least: they cache nodes.
@@ -69,7 +71,8 @@ impl Stage {
     /// The paper's setting: a chip of so many bytes, entries of 8 bytes, no cache.
     pub(crate) fn paper(tree: &'static str, chip_bytes: u64) -> Self {
         let given = vec![("cache", "1")];
-        Stage { tree, given, shape: EntryShape::fixed(4, 4), chip_bytes, cache_bytes: 0 }
+        let (shape, durability) = (EntryShape::fixed(4, 4), None);
+        Stage { tree, given, shape, durability, chip_bytes, cache_bytes: 0 }
     }
 
     /// Makes the tree.
@@ -80,7 +83,8 @@ impl Stage {
         let chip = chips::find("samsung-k9gag08u0m").unwrap().nand(&overrides).unwrap();
         let given = self.given.iter().copied();
         let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
-        let mut options = Options::new(self.shape, 0, settings);
+        let mut options =
+            Options { durability: self.durability, ..Options::new(self.shape, 0, settings) };
         let shape = MediumShape::Nand(chip.geometry);
         options.memory_bytes = (entry.least_memory)(&options, shape).unwrap() + self.cache_bytes;
         let witness = Witness::default();

@@ -125,7 +125,7 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
 }
 
 /// Nodes in the cache, of `have` bytes of memory where `need` are the least.
-fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result<usize> {
+pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result<usize> {
     let Some(left) = have.checked_sub(need) else {
         return Err(store::Error::LittleMemory { have, need }.into());
     };

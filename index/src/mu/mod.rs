@@ -6,12 +6,12 @@
 
 use alloc::boxed::Box;
 
-use device::{Geometry, Medium, Nand};
+use device::{Medium, Nand};
 
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
-use crate::path_copying::policy::{Bounds, HALVES, Policy};
+use crate::path_copying::policy::{Bounds, HALVES};
 use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{Error, Index, Result};
 
@@ -105,17 +105,6 @@ fn bounds(options: &Options) -> Result<Bounds> {
         share(parameter.name, options.settings.ratio(parameter.name).unwrap_or(default))
     };
     Ok(Bounds { alpha: ratio(&ALPHA)?, beta: ratio(&BETA)?, delta: ratio(&DELTA)? })
-}
-
-/// The policy that `options` ask for on `chip`.
-fn policy(division: Division, options: &Options, chip: Geometry) -> Result<Policy> {
-    let bounds = choice(division, options)?.bounds;
-    make::policy(division, bounds, (chip, options.shape))
-}
-
-/// Bytes of memory that an update works in.
-fn working_bytes(policy: &Policy) -> u64 {
-    make::working_bytes(policy, policy.pages().page_bytes())
 }
 
 fn nand<'d>(division: Division, medium: Medium<'d>) -> Result<Box<dyn Nand + 'd>> {

@@ -31,7 +31,7 @@ use crate::Result;
 
 /// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
 /// that was when the log was opened, and the page log's own.
-const BLOCKS_BEGUN: u32 = 3;
+pub(super) const BLOCKS_BEGUN: u32 = 3;
 
 /// What is known of the worst case at the present height, so that it is not computed each time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -274,11 +274,18 @@ impl PathTree<'_> {
     fn check_height(&mut self, batch: &[Update<'_>], wish: &Wish) -> Result<()> {
         let children = self.root_children_of(wish.updates + self.buffer.len() as u64);
         let is_highest = self.height() == self.policy.height_most();
-        if is_highest && self.count_root(Cause::Update)? + children <= self.worst.root_children {
+        // The root of a tree that becomes higher is the first child of the next.
+        let children_now = if is_highest { self.count_root(Cause::Update)? } else { 1 };
+        if children_now + children <= self.worst.root_children {
             return Ok(());
         }
         if self.durably == Durably::Not {
             // The first change that has no room is refused by itself.
+            return Ok(());
+        }
+        if let ([update], false, 0) = (batch, is_highest, self.buffer.len())
+            && !self.may_raise(update)?
+        {
             return Ok(());
         }
         self.write_buffer()?;

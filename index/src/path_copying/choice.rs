@@ -1,7 +1,8 @@
 //! How a change is written: with the whole way in the present layout, or, where the chip is nearly
 //! full, so that no node is split that need not be.
 
-use store::node;
+use device::Cause;
+use store::{Update, node};
 
 use super::debts::Growth;
 use super::descent;
@@ -74,6 +75,22 @@ impl PathTree<'_> {
             return Err(self.policy.tree_full());
         }
         if is_even { self.plan_small(order) } else { self.plan_move(order) }
+    }
+
+    /// True if an update may make the tree higher.
+    pub(super) fn may_raise(&mut self, update: &Update<'_>) -> Result<bool> {
+        let value = match update {
+            Update::Put { value, .. } => Some(*value),
+            Update::Adopt { .. } | Update::Delete { .. } => None,
+        };
+        let Some(order) = self.order_of((update.key(), value), false, Cause::Update)? else {
+            return Ok(false);
+        };
+        match self.plan_order(&order) {
+            Ok(Chosen { way: Way::Together(_), .. }) => Ok(self.plan.layout.height > self.height()),
+            Ok(_) | Err(crate::Error::TreeFull { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Plans the change in the present layout, or in the first that has room after it; false if the

@@ -32,7 +32,10 @@ const READS_MOST: u32 = 3;
 const KEY_BYTES: usize = 5;
 
 /// What a node takes in the cache on average, as a part of a page.
-const NODE_PARTS: usize = 4;
+pub(super) const NODE_PARTS: usize = 4;
+
+/// What stands in the cache beside a node: its key, and of its page what matters.
+pub(super) const NODE_TABLES_BYTES: usize = KEY_BYTES + BRIEF_BYTES;
 
 impl Brief {
     fn of(header: &Header) -> Self {

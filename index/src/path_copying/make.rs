@@ -88,7 +88,9 @@ pub(crate) fn policy(
     }
 }
 
-/// The height that a tree of whole pages needs at the most on `chip`, with one to spare.
+/// The height that a tree of whole pages needs at the most on `chip`, with two to spare: nodes can
+/// be less than half full, and a tree that the next level could be the last one of tries each
+/// batch before it takes it, and buffers nothing.
 fn height_for(pages: &Pages, chip: Geometry) -> u8 {
     let layout = pages.layout(super::layout::Share::HALF, 2);
     let half = if pages.is_variable() {
@@ -101,7 +103,7 @@ fn height_for(pages: &Pages, chip: Geometry) -> u8 {
         leaves = leaves.saturating_mul(half.max(2));
         height += 1;
     }
-    (height + 1).min(HEIGHT_MOST)
+    (height + 2).min(HEIGHT_MOST)
 }
 
 /// Bytes of memory that a tree works in, without the page log's: the nodes of a way, the page that
@@ -129,6 +131,48 @@ pub(crate) fn least_memory(choice: &Choice, chip: Geometry, options: &Options) -
 fn least_bytes(policy: &Policy, chip: Geometry, log: u64) -> u64 {
     let working = working_bytes(policy, chip.page_bytes()) + log;
     working + LivePages::bytes_of(chip.pages(), (working, working / 8))
+}
+
+/// What is done with the memory beside what the tree works in, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    /// The table of live pages; 0 if there is none.
+    pub(super) live: u64,
+    /// The operation buffer; 0 if there is none.
+    pub(super) buffer: u64,
+    /// The node cache.
+    pub(super) cache: u64,
+}
+
+impl Shares {
+    /// The shares of a tree over a page log that takes `log` bytes, of which the node cache gets
+    /// `cache` of what the table of live pages leaves.
+    fn of(
+        (policy, durably): (&Policy, Durably),
+        cache: f64,
+        (chip, log): (Geometry, u64),
+        options: &Options,
+    ) -> Self {
+        let taken = working_bytes(policy, chip.page_bytes()) + log;
+        let left = options.memory_bytes.saturating_sub(taken);
+        let live = LivePages::bytes_of(chip.pages(), (taken, left));
+        let left = left - live;
+        let buffer = match durably {
+            // What is acknowledged is on flash: a buffer would hold nothing that the cache does
+            // not.
+            Durably::ByItself => 0,
+            Durably::Not | Durably::ByCheckpoints => (left as f64 * (1.0 - cache)) as u64,
+        };
+        let buffer = if buffer < BUFFER_BYTES_LEAST { 0 } else { buffer };
+        Shares { live, buffer, cache: left - buffer }
+    }
+
+    /// What they are of a tree that is to be made.
+    pub(super) fn on(chip: Geometry, choice: &Choice, policy: &Policy, options: &Options) -> Self {
+        let durably = Durably::of(options.durability.unwrap_or_default());
+        let log = PageLog::least_memory(chip, &log_options(options));
+        Shares::of((policy, durably), choice.cache, (chip, log), options)
+    }
 }
 
 fn log_options(options: &Options) -> PageLogOptions {
@@ -191,16 +235,9 @@ fn over<'d>(
     let durably = Durably::of(log.durability());
     let pages = *policy.pages();
     let limits = policy.limits();
-    let taken = working_bytes(&policy, log.geometry().page_bytes()) + log.buffer_bytes();
-    let left = options.memory_bytes.saturating_sub(taken);
-    let live = LivePages::bytes_of(log.geometry().pages(), (taken, left));
-    let left = left - live;
-    let buffer = match durably {
-        // What is acknowledged is on flash: a buffer would hold nothing that the cache does not.
-        Durably::ByItself => 0,
-        Durably::Not | Durably::ByCheckpoints => (left as f64 * (1.0 - choice.cache)) as u64,
-    };
-    let buffer = if buffer < BUFFER_BYTES_LEAST { 0 } else { buffer };
+    let chip = log.geometry();
+    let shares = Shares::of((&policy, durably), choice.cache, (chip, log.buffer_bytes()), options);
+    let Shares { live, buffer, cache } = shares;
     let width = |width| match width {
         Width::Fixed(bytes) => usize::from(bytes),
         Width::Variable => VARIABLE_BYTES,
@@ -230,7 +267,7 @@ fn over<'d>(
         limits,
         worst: Known::default(),
         answer: Cell::default(),
-        ground: Ground::new(log, pages, bounded(left - buffer)),
+        ground: Ground::new(log, pages, bounded(cache)),
         policy,
     })
 }

@@ -6,7 +6,8 @@
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
 //! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
 //! ([`collection`]), what is let in ([`admission`]), what nodes need that were written earlier
-//! ([`debts`], [`choice`]), and the operation buffer and the node cache ([`recent`]).
+//! ([`debts`], [`choice`]), the operation buffer and the node cache ([`recent`]), and what a
+//! workload costs ([`cost`]).
 //!
 //! # Durability
 //! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
@@ -27,6 +28,7 @@ mod behind;
 mod check;
 mod choice;
 mod collection;
+pub(crate) mod cost;
 mod debts;
 mod descent;
 mod ground;

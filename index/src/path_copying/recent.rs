@@ -36,7 +36,7 @@ const HOLES: usize = 8;
 pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + TABLES_BYTES;
 
 /// What the tables take for it.
-const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16>();
+pub(super) const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16>();
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {

@@ -1,15 +1,13 @@
 use std::println;
-use std::vec;
 
 use device::Geometry;
 use store::EntryShape;
 
-use super::{live, predict_mu, predict_mu_star};
+use super::{predict_mu, predict_mu_star};
 use crate::mu::{MU_PARAMETERS, MU_STAR_PARAMETERS, name};
 use crate::parameters::Settings;
 use crate::path_copying::layout::Division;
-use crate::path_copying::model::Dice;
-use crate::registry::{MediumShape, Options, Prediction, Profile};
+use crate::registry::{MediumShape, Options, Prediction, Profile, find};
 
 fn chip(blocks: u32) -> MediumShape {
     MediumShape::Nand(Geometry::new(4096, 128, blocks).unwrap())
@@ -29,50 +27,22 @@ fn mu_star(entries: u64, lookups: f64, memory_bytes: u64) -> Prediction {
     predict_mu_star(&profile(entries, lookups), &options(memory_bytes), chip(128)).unwrap()
 }
 
-/// Leaves that are updated at random, in a log whose oldest pages are reclaimed first.
-fn moved_per_update(pages: usize, leaves: usize) -> f64 {
-    let mut log = std::collections::VecDeque::new();
-    let mut newest = vec![0usize; leaves];
-    let mut written = 0;
-    let mut dice = Dice(1);
-    let (mut updates, mut moved) = (0, 0);
-    while written < 60 * pages {
-        if log.len() >= pages {
-            let (leaf, version) = log.pop_front().unwrap();
-            if newest[leaf] != version {
-                continue;
-            }
-            written += 1;
-            newest[leaf] = written;
-            log.push_back((leaf, written));
-            moved += usize::from(written > 20 * pages);
-            continue;
-        }
-        let leaf = dice.roll(leaves as u64) as usize;
-        written += 1;
-        newest[leaf] = written;
-        log.push_back((leaf, written));
-        updates += usize::from(written > 20 * pages);
-    }
-    moved as f64 / updates as f64
-}
-
-#[test]
-fn pages_that_live_when_their_turn_comes_are_as_many_as_a_log_has() {
-    for (pages, leaves) in [(2_000, 400), (2_000, 1_000), (2_000, 1_500)] {
-        let chance = live(pages as f64, leaves as f64);
-        let (predicted, measured) = (chance / (1.0 - chance), moved_per_update(pages, leaves));
-        println!("{leaves} of {pages}: {predicted:.3} moved an update, a log moves {measured:.3}");
-        println!("   equation 8: {:.3}", leaves as f64 / pages as f64);
-        assert!((predicted - measured).abs() < 0.03 * measured.max(0.1), "{predicted} {measured}");
-    }
-}
-
 #[test]
 fn an_update_without_a_cache_reads_the_height_and_writes_one_page_on_a_large_chip() {
-    let prediction = predict_mu_star(&profile(100_000, 0.0), &options(0), chip(4096)).unwrap();
+    let least = |blocks| {
+        let least = find("mu-star").unwrap().least_memory;
+        options((least)(&options(0), chip(blocks)).unwrap())
+    };
+    let cost =
+        |blocks| predict_mu_star(&profile(100_000, 0.0), &least(blocks), chip(blocks)).unwrap();
+    let prediction = cost(64);
     assert_eq!(prediction.height, 3);
     assert!((prediction.page_reads - 3.0).abs() < 0.01, "{prediction:?}");
+    assert!((prediction.page_writes - 1.0).abs() < 0.01, "{prediction:?}");
+    // A table of the live pages would be more than a small part of the memory: as many are read to
+    // see that a page is dead.
+    let prediction = cost(4096);
+    assert!((prediction.page_reads - 6.0).abs() < 0.01, "{prediction:?}");
     assert!((prediction.page_writes - 1.0).abs() < 0.01, "{prediction:?}");
 }
 

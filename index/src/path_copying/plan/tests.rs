@@ -1,14 +1,18 @@
-use store::EntryShape;
+use std::vec::Vec;
+
+use device::Page;
+use store::{EntryShape, node};
 
 use super::worst::{pages_most, way_bytes};
 use super::{Level, Run, Source};
-use crate::path_copying::model::{mu, star};
+use crate::path_copying::model::{Model, mu, star};
+use crate::path_copying::page::Header;
 
 #[test]
 fn a_run_is_the_old_entries_with_new_ones_in_their_place() {
     let run = Run { old: 5, from: 2, removed: 1, added: 3 };
     assert_eq!(run.len(), 7);
-    let sources: std::vec::Vec<Source> = (0..7).map(|place| run.source(place)).collect();
+    let sources: Vec<Source> = (0..7).map(|place| run.source(place)).collect();
     let [old, new] = [Source::Old as fn(usize) -> Source, Source::New];
     assert_eq!(sources, [old(0), old(1), new(0), new(1), new(2), old(3), old(4)]);
     let gone = Run { old: 3, from: 1, removed: 1, added: 0 };
@@ -28,6 +32,39 @@ fn parts_take_pages_one_after_the_other_and_the_one_above_stands_with_the_last()
         assert_eq!(pages, [2, 3, 4]);
         assert_eq!(parent.page(parent.last_part()), parent.last_page());
     }
+}
+
+/// Of each page from `first` on: entries of its leaf, its highest level, and whether that is the
+/// root's.
+fn pages_from(model: &Model, first: usize) -> Vec<(usize, u8, bool)> {
+    let pages = model.policy.pages();
+    let page = |number: usize| {
+        let bytes = &model.pages[number];
+        let header = Header::decode(pages, Page(number as u32), bytes).unwrap();
+        let leaf = &bytes[pages.bytes_of(&header.layout, 0).unwrap()];
+        (node::count(leaf), header.highest, header.has_root)
+    };
+    (first..model.pages.len()).map(page).collect()
+}
+
+#[test]
+fn a_full_leaf_of_mu_falls_into_two_pages_and_what_is_above_stands_in_the_second() {
+    let mut model = Model::new(mu(4096, EntryShape::fixed(4, 4)));
+    let mut keys = 0..u32::MAX;
+    let mut put = |model: &mut Model| {
+        let first = model.pages.len();
+        assert!(model.put(&keys.next().unwrap().to_be_bytes(), b"four"));
+        pages_from(model, first)
+    };
+    for entries in 1..=506 {
+        assert_eq!(put(&mut model), [(entries, 0, true)]);
+    }
+    // A lone leaf has twice the room of others: with one entry more it does not fit two.
+    assert_eq!(put(&mut model), [(169, 0, false), (169, 0, false), (169, 1, true)]);
+    for entries in 170..=252 {
+        assert_eq!(put(&mut model), [(entries, 1, true)]);
+    }
+    assert_eq!(put(&mut model), [(127, 0, false), (126, 1, true)]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The worst that updates can write, for admission and for what collection keeps back.
 
-use super::super::layout::Division;
+use store::node;
+
+use super::super::layout::{Division, Layout};
 use super::super::policy::Policy;
 
 /// What nodes of a level can hold, in entries, or in bytes where lengths vary.
@@ -147,11 +149,20 @@ fn nodes_most(policy: &Policy, height: u8, level: u8) -> u64 {
     (level + 1..height).map(children).fold(1, u64::saturating_mul)
 }
 
-/// The fewest children that a full root of a tree of `height` levels has.
+/// The fewest children that a full root of a tree of `height` levels has, in the layout in which
+/// it is largest.
 pub(crate) fn root_children_least(policy: &Policy, height: u8) -> u64 {
+    let pages = policy.pages();
     let layouts = policy.extremes().filter(|layout| layout.height == height);
-    let roots = layouts.map(|layout| policy.pages().capacity(&layout, height - 1) as u64);
-    roots.max().unwrap_or(0)
+    let holds = |layout: Layout| {
+        if pages.is_variable() {
+            let root = layout.part(pages.area(), height - 1).map_or(0, |part| part.bytes);
+            let children = (root as usize).saturating_sub(node::HEADER_BYTES);
+            return (children / policy.child_bytes_most()) as u64;
+        }
+        pages.capacity(&layout, height - 1) as u64
+    };
+    layouts.map(holds).max().unwrap_or(0)
 }
 
 /// The most bytes that the nodes of a way have together. They stand in pages of different layouts,

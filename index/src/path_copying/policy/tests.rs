@@ -129,14 +129,31 @@ fn bounds_in_the_wrong_order_are_refused() {
 #[test]
 fn the_papers_alpha_holds_up_to_the_height_that_a_billion_records_need() {
     let policy = paper();
-    for height in 1..=3 {
+    for height in 1..=6 {
         assert_eq!(policy.largest(height), Share::from_ratio(0.9).unwrap(), "height {height}");
     }
-    assert!(policy.height_most() >= 5);
+    assert_eq!(policy.height_most(), 8);
+    let higher = [7, 8].map(|height| policy.largest(height).ratio());
+    assert!((higher[0] - 0.892).abs() < 0.001 && (higher[1] - 0.888).abs() < 0.001, "{higher:?}");
     assert!(policy.entries_most() > 1_000_000_000, "{}", policy.entries_most());
     for layout in policy.extremes() {
         assert!(policy.pages().is_feasible(&layout), "{layout:?}");
     }
+}
+
+/// Section 4.1.3 has 9 levels and 1.37e11 entries, for its nodes and pages have no headers.
+#[test]
+fn mu_has_seven_levels_in_4_kib_and_each_level_half_the_entries_of_the_one_below() {
+    let policy =
+        Policy::halves(Pages::new(4096, EntryShape::fixed(4, 4), Division::Halves).unwrap());
+    let pages = policy.pages();
+    assert_eq!(policy.height_most(), 7);
+    assert_eq!(pages.capacity(&pages.lone_leaf(), 0), 506);
+    let layout = pages.layout(Share::HALF, 7);
+    let entries = [0, 1, 2, 3, 4, 5].map(|level| pages.capacity(&layout, level));
+    assert_eq!(entries, [252, 125, 62, 30, 14, 6]);
+    let most = policy.entries_most() as f64;
+    assert!((3.35e10..3.45e10).contains(&most), "{most:e}");
 }
 
 #[test]

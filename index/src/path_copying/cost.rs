@@ -1,0 +1,274 @@
+//! What a workload of random keys costs the trees that copy their paths, as they are built.
+//!
+//! The analysis of the mu*-Tree paper takes nodes to be full and victims to be drawn at random. A
+//! prediction has to be nearer to the tree:
+//!
+//! - Nodes are about 69 % full (ln 2, where random inserts settle), and the leaf's share is the
+//!   largest with which the root is not full, as the adaptive layout leaves it.
+//! - Blocks are reclaimed in turn, so a page is reclaimed when all of the others have been written
+//!   since. Of `e` pages, `L` of them live, with `w` updates between, a page still lives with
+//!   the chance `(1 - 1/L)^w`; each one that lives is one write more, so `w = e (1 - P)` and
+//!
+//!   ```text
+//!   P = exp(-e (1 - P) / L)
+//!   ```
+//!
+//!   where equation 8 has `P = L / e`. Where a node has a page to itself, each level has its own
+//!   `L` and `P`, and a node is rewritten with each one below it, be that updated or moved.
+//! - What is not known to be dead is read, with the way to where it would be: where there is no
+//!   memory for the table of live pages, each page that is reclaimed costs that.
+//! - For a node cache of `c` bytes, the approximation of Che, Tung and Wang (Hierarchical web
+//!   caching systems, 2002) over nodes of different sizes: with `n_l` nodes of `b_l` bytes on level
+//!   `l`, each used alike, a node stays `t` operations after its last use, where
+//!
+//!   ```text
+//!   c = sum over l of n_l b_l (1 - m_l)        a node is missing with m_l = (1 - 1 / n_l)^t
+//!   ```
+//!
+//! - The operation buffer absorbs what hits one of its keys.
+//!
+//! Journals and checkpoints are not in it.
+
+use device::Geometry;
+use store::Width;
+use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
+
+use super::admission::BLOCKS_BEGUN;
+use super::ground::{NODE_PARTS, NODE_TABLES_BYTES};
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
+use super::make::{Choice, Shares, policy};
+use super::plan::worst::pages_most;
+use super::policy::Policy;
+use super::recent::{ENTRY_BYTES, TABLES_BYTES};
+use crate::Result;
+use crate::registry::{Options, Prediction, Profile};
+
+/// How full nodes are after many random inserts: the natural logarithm of 2.
+const OCCUPANCY: f64 = core::f64::consts::LN_2;
+
+/// Blocks that the page log keeps back for records of checkpoints.
+const RECORD_BLOCKS: f64 = 2.0;
+
+/// By level, the leaves first.
+type ByLevel = [f64; HEIGHT_MOST as usize];
+
+/// What `profile` costs the tree that `choice` and `options` describe.
+pub(crate) fn predict(
+    choice: &Choice,
+    profile: &Profile,
+    options: &Options,
+    chip: Geometry,
+) -> Result<Prediction> {
+    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    let levels = levels(&policy, profile.entries)?;
+    let shares = Shares::on(chip, choice, &policy, options);
+    let stay = levels.stay(shares.cache as f64, chip);
+    let missing_from = |level: usize| -> f64 {
+        levels.iter().skip(level).map(|(nodes, _)| missing(stay, nodes)).sum()
+    };
+
+    let passed = 1.0 - absorbed(&policy, shares.buffer as f64, profile.entries);
+    let updates = passed * (profile.inserts + profile.overwrites + profile.deletes);
+    let splits = passed * profile.inserts / levels.entries_per_leaf();
+    let round = Round::of(&levels, circling_pages(&policy, &levels, (chip, choice.collect)));
+    let rounds = (updates + splits) / round.updates;
+    let (mut reads, mut writes) = (0.0, 0.0);
+    for level in 0..usize::from(levels.layout.height) {
+        let moved = rounds * round.moved[level];
+        let looked_at = if shares.live > 0 { moved } else { rounds * round.written[level] };
+        // What is moved is read from its page, which nobody used for long.
+        reads += looked_at * (1.0 + missing_from(level + 1));
+        writes += moved * levels.pages_from(level);
+    }
+    Ok(Prediction {
+        page_reads: (passed * profile.lookups + updates) * missing_from(0) + reads,
+        page_writes: updates * levels.pages_from(0) + splits + writes,
+        height: u32::from(levels.layout.height),
+    })
+}
+
+/// Nodes of each level.
+struct Levels {
+    layout: Layout,
+    nodes: ByLevel,
+    /// What a node takes in the cache beside its tables.
+    bytes: ByLevel,
+    entries: f64,
+}
+
+impl Levels {
+    /// Nodes of each level and the bytes of one.
+    fn iter(&self) -> impl Iterator<Item = (f64, f64)> {
+        let height = usize::from(self.layout.height);
+        self.nodes.iter().copied().zip(self.bytes.iter().copied()).take(height)
+    }
+
+    fn entries_per_leaf(&self) -> f64 {
+        self.entries / self.nodes[0]
+    }
+
+    /// Pages that are written when a node of `level` is.
+    fn pages_from(&self, level: usize) -> f64 {
+        match self.layout.division {
+            Division::Whole => f64::from(self.layout.height) - level as f64,
+            Division::Halves | Division::Even => 1.0,
+        }
+    }
+
+    /// How many operations a node stays after its last use, in a cache of `bytes` bytes: it is full
+    /// when its arena is, or its tables.
+    fn stay(&self, bytes: f64, chip: Geometry) -> f64 {
+        let node = f64::from(chip.page_bytes()) / NODE_PARTS as f64;
+        let most = libm::floor(bytes / (ENTRY_BYTES as f64 + node));
+        let arena = bytes - most * TABLES_BYTES as f64;
+        let held = |stay: f64| -> (f64, f64) {
+            let each =
+                self.iter().map(|(nodes, bytes)| (nodes * (1.0 - missing(stay, nodes)), bytes));
+            each.fold((0.0, 0.0), |all, (nodes, bytes)| (all.0 + nodes, all.1 + nodes * bytes))
+        };
+        let fits = |(nodes, bytes): (f64, f64)| nodes < most && bytes < arena;
+        if fits(held(f64::INFINITY)) {
+            return f64::INFINITY;
+        }
+        let (mut low, mut high) = (0.0, 64.0 * self.iter().map(|(nodes, _)| nodes).sum::<f64>());
+        for _ in 0..100 {
+            let middle = f64::midpoint(low, high);
+            if fits(held(middle)) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// The tree that holds `entries` entries, put in random order.
+fn levels(policy: &Policy, entries: u64) -> Result<Levels> {
+    let heights = 1..=policy.height_most();
+    let mut fitting = heights.filter_map(|height| largest_fitting(policy, entries as f64, height));
+    fitting.next().ok_or_else(|| policy.tree_full())
+}
+
+/// The tree of this height with the largest leaves, if one holds so many entries.
+fn largest_fitting(policy: &Policy, entries: f64, height: u8) -> Option<Levels> {
+    policy.leaves(height).find_map(|leaf| {
+        let layout = policy.pages().layout(leaf, height);
+        tree(policy.pages(), layout, entries)
+    })
+}
+
+/// The tree of this layout, if it holds so many entries.
+fn tree(pages: &Pages, layout: Layout, entries: f64) -> Option<Levels> {
+    let all = [1.0; HEIGHT_MOST as usize];
+    let mut levels = Levels { layout, nodes: all, bytes: all, entries };
+    let mut below = entries;
+    for level in 0..layout.height {
+        let place = usize::from(level);
+        let capacity = pages.capacity(&layout, level) as f64;
+        let is_root = level + 1 == layout.height;
+        if is_root && below > capacity {
+            return None;
+        }
+        let held = if is_root { below } else { capacity * OCCUPANCY };
+        levels.bytes[place] = cached_bytes(pages, &layout, level, held)?;
+        if !is_root {
+            below = (below / held).max(1.0);
+            levels.nodes[place] = below;
+        }
+    }
+    Some(levels)
+}
+
+/// What a node of so many entries takes in the cache beside its tables: what is kept of it.
+fn cached_bytes(pages: &Pages, layout: &Layout, level: u8, entries: f64) -> Option<f64> {
+    let value = if level == 0 { pages.shape.value } else { Width::Fixed(CHILD_BYTES) };
+    let kept = match (pages.shape.key, value) {
+        (Width::Fixed(key), Width::Fixed(value)) => {
+            NODE_HEADER_BYTES as f64 + entries * f64::from(key + value)
+        }
+        _ => f64::from(layout.part(pages.area(), level)?.bytes),
+    };
+    Some(kept + (NODE_TABLES_BYTES + ENTRY_BYTES - TABLES_BYTES) as f64)
+}
+
+/// The chance that one of `nodes` nodes is not in the cache.
+fn missing(stay: f64, nodes: f64) -> f64 {
+    libm::pow(1.0 - 1.0 / nodes, stay)
+}
+
+/// The chance that the key of an operation is in an operation buffer of `bytes` bytes.
+fn absorbed(policy: &Policy, bytes: f64, entries: u64) -> f64 {
+    let width = |width| match width {
+        Width::Fixed(bytes) => f64::from(bytes),
+        Width::Variable => VARIABLE_BYTES as f64,
+    };
+    let shape = policy.pages().shape;
+    let held = bytes / (width(shape.key) + width(shape.value) + ENTRY_BYTES as f64);
+    (held / (entries.max(1) as f64)).min(1.0)
+}
+
+/// Pages that hold something, be it dead, once collection has begun: all but those of the page
+/// log, and those that collection keeps free.
+fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
+    let block = f64::from(chip.pages_per_block());
+    let of_tree = f64::from(chip.pages()) - RECORD_BLOCKS * block;
+    let all = of_tree - f64::from(BLOCKS_BEGUN) * block;
+    let each = f64::from(pages_most(policy, levels.layout.height + 1));
+    let needed = 2.0 * each + block * (1.0 + levels.pages_from(0));
+    let live: f64 = match levels.layout.division {
+        Division::Whole => levels.iter().map(|(nodes, _)| nodes).sum(),
+        Division::Halves | Division::Even => levels.nodes[0],
+    };
+    let free = (all * collect).max(needed).min(needed + (all - live - needed).max(0.0) / 4.0);
+    of_tree - free - block / 2.0
+}
+
+/// What is written while every page of the chip is reclaimed once.
+struct Round {
+    /// Updates.
+    updates: f64,
+    /// Pages by the level of their lowest node.
+    written: ByLevel,
+    /// Those of them that lived when their turn came.
+    moved: ByLevel,
+}
+
+impl Round {
+    /// A round over `pages` pages.
+    fn of(levels: &Levels, pages: f64) -> Self {
+        // A tree that fills the chip would move for ever; it refuses puts before.
+        const LEAST: f64 = 0.02;
+        let (mut low, mut high) = (LEAST * pages, pages);
+        for _ in 0..100 {
+            let middle = f64::midpoint(low, high);
+            if Round::with(levels, middle).written.iter().sum::<f64>() < pages {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Round::with(levels, low)
+    }
+
+    /// A round of so many updates.
+    fn with(levels: &Levels, updates: f64) -> Self {
+        let nothing = [0.0; HEIGHT_MOST as usize];
+        let mut round = Round { updates, written: nothing, moved: nothing };
+        let mut rewritten = updates;
+        for (level, (nodes, _)) in levels.iter().enumerate() {
+            if level > 0 && levels.layout.division != Division::Whole {
+                // They stand in the leaves' pages.
+                break;
+            }
+            let lives = libm::exp(-rewritten / nodes);
+            round.moved[level] = rewritten * lives / (1.0 - lives);
+            rewritten += round.moved[level];
+            round.written[level] = rewritten;
+        }
+        round
+    }
+}
+
+#[cfg(test)]
+mod tests;
