@@ -111,11 +111,22 @@ impl<T: Tree> Durable<T> {
             Err(full @ Error::Store(store::Error::Full { .. })) => full,
             other => return other,
         };
-        if self.durability == Durability::None || self.state == State::Closed {
+        let is_durable = self.durability != Durability::None;
+        if self.tree.is_settled() && (!is_durable || self.state == State::Closed) {
             return Err(full);
         }
-        self.make_checkpoint(None)?;
-        self.tree.admit(batch)
+        loop {
+            if !self.tree.is_settled() {
+                self.begin()?;
+                self.tree.drain()?;
+            }
+            if is_durable {
+                self.make_checkpoint(None)?;
+            }
+            if self.tree.is_settled() {
+                return self.tree.admit(batch);
+            }
+        }
     }
 
     fn make_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
@@ -225,7 +236,7 @@ impl<T: Tree> Lookup for Durable<T> {
 impl<T: Tree> Index for Durable<T> {
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()> {
         if self.durability == Durability::None {
-            self.tree.admit(batch)?;
+            self.admit(batch)?;
             self.begin()?;
             return self.apply(batch);
         }

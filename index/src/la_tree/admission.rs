@@ -5,7 +5,7 @@
 //! written on the way, the tables and the checkpoint. That has to fit the other half.
 
 use device::Cause;
-use store::{Durability, Recovery, Update};
+use store::{Durability, Update};
 
 use super::LaTree;
 use super::policy::Buffering;
@@ -15,6 +15,9 @@ use crate::Result;
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
     pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        if self.log.is_disk() {
+            return self.admit_on_disk(batch);
+        }
         if self.fits(batch) {
             return Ok(());
         }
@@ -30,10 +33,9 @@ impl LaTree<'_> {
         }
         let kept = self.pinned_blocks;
         if kept > 0 {
-            return Err(store::Error::Kept {
-                kept: u64::from(kept) * self.log.geometry().block_bytes(),
-            }
-            .into());
+            return Err(
+                store::Error::Kept { kept: u64::from(kept) * self.log.block_bytes() }.into()
+            );
         }
         Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into())
     }
@@ -51,7 +53,7 @@ impl LaTree<'_> {
     }
 
     fn block_pages(&self) -> u64 {
-        u64::from(self.log.geometry().pages_per_block())
+        u64::from(self.log.pages_per_block())
     }
 
     /// Half of the pages that no named checkpoint keeps.
@@ -62,6 +64,9 @@ impl LaTree<'_> {
 
     /// True if one more leaf finds room while the tree is loaded.
     pub(super) fn has_room_to_load(&self) -> bool {
+        if self.log.is_disk() {
+            return self.fits_on_disk(1, 0, 0);
+        }
         let half = self.half_for_all();
         self.pages_needed(1) + (half / 16).max(2 * self.block_pages()) <= half
     }
@@ -87,7 +92,8 @@ impl LaTree<'_> {
         let capacity = self.nodes.leaf.capacity(entry, 0).max(4) as u64;
         let leaves = pending.min(self.leaves + 2 * pending / capacity);
         let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;
-        let nodes = self.nodes.count() + leaves + leaves / (children - 1) + u64::from(self.height);
+        let nodes =
+            self.nodes.count(&self.log) + leaves + leaves / (children - 1) + u64::from(self.height);
         let per_page = u64::from(self.plan.pages.nodes_per_page());
         let room = u64::from(self.plan.pages.room());
         let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + 13;

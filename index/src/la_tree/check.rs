@@ -16,6 +16,8 @@ struct Walk<'f> {
     nodes: u64,
     leaves: u64,
     entries: u64,
+    /// Pages of long values.
+    long_pages: u64,
 }
 
 /// A subtree and the keys that it may hold.
@@ -27,13 +29,13 @@ struct Part<'k> {
 }
 
 pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0 };
+    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0, long_pages: 0 };
     let lowest = tree.lowest_key();
     let (id, level) = (tree.root, tree.height - 1);
     walk_part(tree, &Part { id, level, lower: &lowest, upper: None }, &mut walk)?;
-    let Walk { nodes, leaves, entries, finding } = walk;
-    if nodes != tree.nodes.count() {
-        let known = tree.nodes.count();
+    let Walk { nodes, leaves, entries, long_pages, finding } = walk;
+    if nodes != tree.nodes.count(&tree.log) {
+        let known = tree.nodes.count(&tree.log);
         finding(&format_args!("the tables have {known} nodes, but the tree has {nodes}"));
     }
     if leaves != tree.leaves {
@@ -49,7 +51,7 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
     if pending != counted {
         finding(&format_args!("{counted} entries are pending, but the buffers have {pending}"));
     }
-    Ok(())
+    tree.check_pages(nodes + long_pages, finding)
 }
 
 /// Damage is a finding; whatever else is wrong ends the check.
@@ -65,13 +67,16 @@ fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
 
 fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
-    if walk.nodes > tree.nodes.count() {
+    if walk.nodes > tree.nodes.count(&tree.log) {
         return Ok(());
     }
     let children = match inspect(tree, part, walk) {
         Ok(children) => children,
         Err(error) => return report(error, walk.finding),
     };
+    if part.level == 0 {
+        walk.long_pages += tree.check_values(part.id, walk.finding)?;
+    }
     if let Some(number) = part.id.buffer()
         && let Err(error) = inspect_buffer(tree, part, number, walk)
     {

@@ -109,7 +109,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell(NODES_MERGED, tree_wide.nodes_merged);
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
-    tell("nodes", tree.nodes.count());
+    tell("nodes", tree.nodes.count(&tree.log));
     tell("buffers emptied in two parts", tree_wide.emptied_in_two);
     tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);

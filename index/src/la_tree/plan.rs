@@ -8,10 +8,10 @@ use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
-use super::NAME;
 use super::buffers::{BufferSizes, Buffers};
 use super::cache::NodeCache;
 use super::cost::{Basis, UnitCosts, predict};
+use super::in_place;
 use super::layout::{PageShape, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
@@ -28,15 +28,21 @@ const FRAMES_LEAST: u32 = 12;
 pub(super) const CHUNK_HEADER: u32 = 8;
 
 /// The most bytes in which a search for the least memory ends.
-const MEMORY_MOST: u64 = 1 << 30;
+pub(super) const MEMORY_MOST: u64 = 1 << 30;
 
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
-const KEYS: u64 = 13;
+pub(super) const KEYS: u64 = 13;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
+        name: "node",
+        about: "bytes in a node on a disk: a multiple or a whole fraction of the disk's page",
+        kind: Kind::Bytes,
+        default: "",
+    },
+    Parameter {
         name: "fanout",
-        about: "entries of a node, header included; a node is never larger than a page",
+        about: "entries of a node on raw flash, header included; it is at most a page",
         kind: Kind::Count,
         default: "16",
     },
@@ -110,15 +116,20 @@ pub(super) struct Choices {
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     let fanout = options.settings.number("fanout").unwrap_or(16);
     let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
-    let levels = options.settings.number("levels").unwrap_or(2);
-    let levels = u8::try_from(levels).ok().filter(|levels| (1..=8).contains(levels));
-    let levels_a_buffer = levels.ok_or(Error::BadParameter {
-        name: "levels",
-        value: alloc::format!("{}", options.settings.number("levels").unwrap_or(0)),
-        expected: "it must be a number from 1 to 8",
-    })?;
+    let levels_a_buffer = levels(options)?;
     let room = PageShape::room_of(&chip);
     Ok(Choices { node_bytes: node_bytes(fanout, options.shape, room), levels_a_buffer })
+}
+
+/// K.
+pub(super) fn levels(options: &Options) -> Result<u8> {
+    let levels = options.settings.number("levels").unwrap_or(2);
+    let given = u8::try_from(levels).ok().filter(|levels| (1..=8).contains(levels));
+    given.ok_or_else(|| Error::BadParameter {
+        name: "levels",
+        value: alloc::format!("{levels}"),
+        expected: "it must be a number from 1 to 8",
+    })
 }
 
 impl Plan {
@@ -232,14 +243,14 @@ impl Plan {
 }
 
 /// The least bytes of a key of `shape`.
-fn key_least(shape: EntryShape) -> usize {
+pub(super) fn key_least(shape: EntryShape) -> usize {
     match shape.key {
         Width::Fixed(key) => usize::from(key),
         Width::Variable => 1,
     }
 }
 
-fn buffering(options: &Options) -> Buffering {
+pub(super) fn buffering(options: &Options) -> Buffering {
     match options.settings.value("buffer") {
         Some(Value::Word("none")) => Buffering::None,
         Some(Value::Number(bytes)) => Buffering::Fixed(u32::try_from(bytes).unwrap_or(u32::MAX)),
@@ -247,30 +258,25 @@ fn buffering(options: &Options) -> Buffering {
     }
 }
 
-fn rule(options: &Options) -> Rule {
+pub(super) fn rule(options: &Options) -> Rule {
     match options.settings.word("rule") {
         Some("inclusive") => Rule::Inclusive,
         _ => Rule::Printed,
     }
 }
 
-fn basis(options: &Options) -> Basis {
+pub(super) fn basis(options: &Options) -> Basis {
     match options.settings.word("estimate") {
         Some("printed") => Basis::Printed,
         _ => Basis::Measured,
     }
 }
 
-/// The chip under a medium.
-pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
-    match medium {
-        MediumShape::Nand(chip) => Ok(chip),
-        MediumShape::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
-    }
-}
-
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
-    let chip = chip_of(medium)?;
+    let chip = match medium {
+        MediumShape::Nand(chip) => chip,
+        MediumShape::Sectors(disk) => return in_place::plan::least_memory(options, disk),
+    };
     Plan::least_memory(options, options.shape, choices(options, chip)?, chip)
 }
 
@@ -279,7 +285,10 @@ pub(super) fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let chip = chip_of(medium)?;
+    let chip = match medium {
+        MediumShape::Nand(chip) => chip,
+        MediumShape::Sectors(disk) => return in_place::plan::predict(profile, options, disk),
+    };
     let plan = Plan::new(options, options.shape, choices(options, chip)?, chip)?;
     let width = |width| match width {
         Width::Fixed(bytes) => bytes,
@@ -295,5 +304,5 @@ pub(super) fn predict(
         memory_bytes: plan.memory_bytes,
         pool_ratio: percent as f64 / 100.0,
     };
-    Ok(predict::predict(profile, &plan, &chip))
+    Ok(predict::predict(profile, &plan))
 }

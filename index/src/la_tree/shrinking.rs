@@ -101,7 +101,7 @@ impl LaTree<'_> {
             self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, 0));
         }
         self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
-        self.nodes.free(pair.right);
+        self.nodes.free(&mut self.log, pair.right)?;
         self.leaves -= u64::from(pair.level == 0);
         self.counters.nodes_merged += 1;
         self.counters.rebalanced += 2;
@@ -158,11 +158,11 @@ impl LaTree<'_> {
         codec.key(node, place).copy_to(&mut self.previous);
         self.nodes.remove(&mut self.log, parent, place)?;
         let value = pair.right.0.to_le_bytes();
-        let entry = (self.separator.as_slice(), value.as_slice());
+        let entry = (self.separator.as_slice(), node::Stored::inline(&value));
         if self.nodes.insert(&mut self.log, parent, place, entry)? {
             return Ok(true);
         }
-        let entry = (self.previous.as_slice(), value.as_slice());
+        let entry = (self.previous.as_slice(), node::Stored::inline(&value));
         if !self.nodes.insert(&mut self.log, parent, place, entry)? {
             return Err(damaged(self.nodes.page_of(parent.0), "what was taken away does not fit"));
         }
@@ -184,7 +184,7 @@ impl LaTree<'_> {
                 if self.buffers.record(number).entries > 0 || self.buffers.is_listed(number) {
                     break;
                 }
-                self.nodes.free(root);
+                self.nodes.free(&mut self.log, root)?;
                 self.buffers.set_record(number, BufferRecord::new(Owner(0), 1, 0));
                 self.root = child;
             } else {

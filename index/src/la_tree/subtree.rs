@@ -12,7 +12,7 @@
 use core::ops::Range;
 
 use device::{Cause, Page};
-use store::node;
+use store::node::{self, Stored};
 
 use super::LaTree;
 use super::cost::Emptied;
@@ -44,6 +44,8 @@ pub(super) struct Flight {
     pub(super) key: alloc::vec::Vec<u8>,
     pub(super) value: alloc::vec::Vec<u8>,
     pub(super) is_delete: bool,
+    /// True if the value tells where the entry's long value stands.
+    pub(super) is_long: bool,
     /// True if the entry is all there is: it comes from no buffer.
     is_single: bool,
     order: Order,
@@ -52,33 +54,51 @@ pub(super) struct Flight {
     batch: Option<Batch>,
     /// The chain that is read again for the keys above the last, as its X does not fit memory.
     again: Option<BufferRecord>,
+    /// The chain that is let go when all went down.
+    pub(super) owed: Option<BufferRecord>,
     /// Entries beyond this are not the buffer's own.
     filter: Bounds,
     is_filtered: bool,
 }
 
 impl Flight {
+    /// The order in which entries go down.
+    pub(super) const fn order(&self) -> Order {
+        self.order
+    }
+
     pub(super) fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Flight {
             key: alloc::vec::Vec::with_capacity(key_bytes),
             value: alloc::vec::Vec::with_capacity(value_bytes),
             is_delete: false,
+            is_long: false,
             is_single: false,
             order: Order::Ascending,
             place: 0,
             batch: None,
             again: None,
+            owed: None,
             filter: Bounds::with_capacity(key_bytes),
             is_filtered: false,
         }
     }
 
-    fn take(&mut self, entry: &Pending<'_>) {
+    pub(super) fn take(&mut self, entry: &Pending<'_>) {
         self.key.clear();
         self.key.extend_from_slice(entry.key);
         self.value.clear();
         self.value.extend_from_slice(entry.value.unwrap_or_default());
         self.is_delete = entry.value.is_none();
+        self.is_long = false;
+    }
+
+    /// The value, as it stands in a leaf.
+    fn stored(&self) -> Stored<'_> {
+        match self.value.first_chunk() {
+            Some(long) if self.is_long => Stored::long(long),
+            _ => Stored::inline(&self.value),
+        }
     }
 }
 
@@ -100,7 +120,9 @@ impl Top {
 impl LaTree<'_> {
     /// Empties every buffer that is listed, and those that get too large by that.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
-        while let Some(number) = self.buffers.take_listed() {
+        while self.may_step()
+            && let Some(number) = self.buffers.take_listed()
+        {
             self.make_room_between()?;
             self.empty(number, cause)?;
         }
@@ -134,6 +156,7 @@ impl LaTree<'_> {
             None => leaves_changed = self.distribute_to_leaves(cause)?,
         }
         self.lower_root(cause)?;
+        self.release_chain(cause)?;
         self.counters.leaves_changed += u64::from(leaves_changed);
         let emptied = Emptied {
             before,
@@ -144,6 +167,10 @@ impl LaTree<'_> {
         self.estimator.rates.observe(&emptied);
         let pages = self.nodes.programmed - self.nodes.observed;
         self.nodes.observed = self.nodes.programmed;
+        if self.log.is_disk() {
+            // A node that is changed is written, later.
+            return Ok(());
+        }
         self.estimator.rates.written.add(
             pages * u64::from(self.plan.pages.nodes_per_page()),
             u64::from(emptied.leaves_changed + emptied.rebalanced),
@@ -184,7 +211,7 @@ impl LaTree<'_> {
 
     /// Makes the entries of buffer `number`, which the way leads to, those that go down, and the
     /// buffer empty.
-    fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
+    pub(super) fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
         let mut record = self.buffers.record(number);
         self.sorter.clear();
         self.flight.is_single = false;
@@ -195,8 +222,8 @@ impl LaTree<'_> {
         self.flight.order = Order::Ascending;
         if record.bytes <= self.sorter_bytes {
             self.buffers.load_held(number, &mut self.sorter)?;
-            let (owner, newest) = (record.owner, record.newest);
-            if !self.buffers.load_chain(&mut self.log, owner, newest, &mut self.sorter, cause)? {
+            let sorter = &mut self.sorter;
+            if !self.buffers.take_chain(&mut self.log, &record, sorter, cause)? {
                 return Err(damaged(self.nodes.page_of(NodeId::of_buffer(number)), emptying::FULL));
             }
             self.sorter.sort(self.flight.order);
@@ -204,6 +231,7 @@ impl LaTree<'_> {
             self.buffers.evict(&mut self.log, number, cause)?;
             record = self.buffers.record(number);
             self.take_off_large(record, cause)?;
+            self.flight.owed = Some(record);
         }
         self.buffers.begin_anew(&self.log, number)
     }
@@ -254,7 +282,7 @@ impl LaTree<'_> {
     }
 
     /// Goes on to the next entry that goes down; false after the last.
-    fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
+    pub(super) fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
         if self.flight.is_single {
             self.flight.is_single = false;
             return Ok(true);
@@ -317,7 +345,7 @@ impl LaTree<'_> {
     }
 
     /// Goes to the node at `level` where the next entry belongs.
-    fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
+    pub(super) fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
         let key = core::mem::take(&mut self.flight.key);
         let mut outcome = Ok(NodeId(0));
         if self.top.restructured || !self.top.bounds.contains(&key) {
@@ -336,7 +364,7 @@ impl LaTree<'_> {
     }
 
     /// Hands what goes down to the buffers at level `below`.
-    fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
+    pub(super) fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
         let mut child: Option<u32> = None;
         while self.next_in_flight(cause)? {
             let mut first = None;
@@ -355,7 +383,7 @@ impl LaTree<'_> {
     }
 
     /// Lists a buffer that is too large after its batch came.
-    fn batch_came(&mut self, child: Option<u32>) {
+    pub(super) fn batch_came(&mut self, child: Option<u32>) {
         let policy = self.policy;
         let Some(number) = child else {
             return;
@@ -376,6 +404,10 @@ impl LaTree<'_> {
                 if !at_leaf || !self.bounds.contains(&self.flight.key) {
                     if at_leaf {
                         self.rebalance(0, cause)?;
+                    }
+                    if changed > 0 && !self.may_step() {
+                        self.put_back(cause)?;
+                        return Ok(changed);
                     }
                     self.go_down(0, cause)?;
                     (at_leaf, changed) = (true, changed + 1);
@@ -402,22 +434,27 @@ impl LaTree<'_> {
         let found = codec.search(node, &self.flight.key);
         let place = match (found, self.flight.is_delete) {
             (Ok(place), true) => {
+                let before = codec.value(node, place).as_long();
                 self.nodes.remove(&mut self.log, (leaf, 0), place)?;
                 self.entries -= 1;
+                self.drop_value(before, cause)?;
                 return Ok(true);
             }
             (Err(_), true) => return Ok(true),
             (Ok(place), false) => {
-                let value = &self.flight.value;
-                if codec.value(node, place).bytes() == value.as_slice()
-                    || self.nodes.replace(&mut self.log, leaf, place, value)?
-                {
+                let (known, value) = (codec.value(node, place), self.flight.stored());
+                let before = known.as_long();
+                if before.is_none() && !self.flight.is_long && known.bytes() == value.bytes() {
+                    return Ok(true);
+                }
+                if self.nodes.replace(&mut self.log, leaf, place, value)? {
+                    self.drop_value(before, cause)?;
                     return Ok(true);
                 }
                 place
             }
             (Err(place), false) => {
-                let entry = (self.flight.key.as_slice(), self.flight.value.as_slice());
+                let entry = (self.flight.key.as_slice(), self.flight.stored());
                 if self.nodes.insert(&mut self.log, (leaf, 0), place, entry)? {
                     self.entries += 1;
                     return Ok(true);

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use device::{Cause, Page};
-use store::PageLog;
 
 use super::super::buffer_pool::BufferId;
 use super::super::emptying::{self, Order, Sorter};
+use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
 use super::super::nodes::damaged;
 use super::super::stream::{self, Pending};
@@ -22,12 +22,12 @@ impl Buffers {
     /// It is damaged, or the chip failed.
     pub(in super::super) fn read_fragment(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         owner: Owner,
         link: Link,
         cause: Cause,
     ) -> Result<(Range<usize>, Option<Link>)> {
-        let pages = log.geometry().pages();
+        let pages = log.pages();
         self.pages.check_link(link, pages).map_err(|what| damaged(link.page, what))?;
         let bytes = &mut self.read[..usize::from(link.bytes)];
         log.read(link.page, u32::from(link.offset) - self.pages.first(), bytes, cause)?;
@@ -44,7 +44,7 @@ impl Buffers {
     /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn find<T>(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         key: &[u8],
         found: &mut dyn FnMut(&Pending<'_>) -> T,
@@ -92,7 +92,7 @@ impl Buffers {
     /// As [`Buffers::find`].
     pub(in super::super) fn scan(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
@@ -143,7 +143,7 @@ impl Buffers {
     /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn load_chain(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         owner: Owner,
         from: Option<Link>,
         sorter: &mut Sorter,
@@ -160,9 +160,29 @@ impl Buffers {
                 Err(emptying::FULL) => return Ok(false),
                 loaded => loaded.map_err(|what| damaged(link.page, what))?,
             };
+            if self.lets_go {
+                log.let_go(link.page, cause)?;
+            }
             next = before;
         }
         Ok(true)
+    }
+
+    /// As [`Buffers::load_chain`], of all that `record` tells of, which is let go.
+    ///
+    /// # Errors
+    /// As [`Buffers::load_chain`], which leaves it unknown what was let go.
+    pub(in super::super) fn take_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        sorter: &mut Sorter,
+        cause: Cause,
+    ) -> Result<bool> {
+        self.lets_go = true;
+        let taken = self.load_chain(log, record.owner, record.newest, sorter, cause);
+        self.lets_go = false;
+        taken
     }
 
     /// Selects the lowest keys above `after` of the chain that `record` tells of, as far as there
@@ -172,7 +192,7 @@ impl Buffers {
     /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn select_chain(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         record: &BufferRecord,
         after: Option<&[u8]>,
         sorter: &mut Sorter,

@@ -13,7 +13,6 @@
 //! spread evenly between nothing and the size of a fragment, which is then `2 P / n`. A buffer that
 //! stays smaller never reaches flash.
 
-use device::Geometry;
 use store::Width;
 use store::node::{Codec, HEADER_BYTES};
 
@@ -61,8 +60,8 @@ struct Buffers {
     fragment: f64,
 }
 
-/// What `profile` costs a tree made by `plan` on a chip of this geometry.
-pub(in super::super) fn predict(profile: &Profile, plan: &Plan, chip: &Geometry) -> Prediction {
+/// What `profile` costs a tree made by `plan`.
+pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
     let levels = levels(profile.entries, plan);
     let updates = profile.inserts + profile.overwrites + profile.deletes;
     let missed = missed(&levels, plan);
@@ -88,7 +87,6 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan, chip: &Geometry)
         let nodes = changed + if buffers.leaves > 0.0 { 2.0 * split * entries } else { 0.0 };
         writes += emptyings * nodes / f64::from(plan.shape.nodes_per_page());
     }
-    debug_assert!(chip.page_bytes() >= plan.shape.room(), "the plan is for this chip");
     Prediction { page_reads: reads, page_writes: writes, height: levels.height as u32 }
 }
 
