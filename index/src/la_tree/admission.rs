@@ -8,6 +8,7 @@ use device::Cause;
 use store::{Durability, Update};
 
 use super::LaTree;
+use super::in_place::room::More;
 use super::policy::Buffering;
 use super::settle::{PIECE_BYTES, RECORD_PAGES, ROOT_BYTES};
 use crate::Result;
@@ -65,7 +66,7 @@ impl LaTree<'_> {
     /// True if one more leaf finds room while the tree is loaded.
     pub(super) fn has_room_to_load(&self) -> bool {
         if self.log.is_disk() {
-            return self.fits_on_disk(1, 0, 0);
+            return self.fits_on_disk(More { puts: 1, ..More::default() });
         }
         let half = self.half_for_all();
         self.pages_needed(1) + (half / 16).max(2 * self.block_pages()) <= half

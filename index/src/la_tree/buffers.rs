@@ -159,10 +159,11 @@ impl Buffers {
         let Some(old) = self.records.get_mut(number as usize) else {
             return;
         };
-        self.pending[is_leaf(old)] -= u64::from(old.entries);
+        let pending = &mut self.pending[is_leaf(old)];
+        *pending = pending.saturating_sub(u64::from(old.entries));
         self.pending[is_leaf(&record)] += u64::from(record.entries);
         self.pending_bytes += u64::from(record.bytes);
-        self.pending_bytes -= u64::from(old.bytes);
+        self.pending_bytes = self.pending_bytes.saturating_sub(u64::from(old.bytes));
         *old = BufferRecord { is_dirty: true, ..record };
     }
 
@@ -207,8 +208,8 @@ impl Buffers {
             self.write_page(log, None, cause)?;
         }
         if let Some(record) = self.records.get_mut(number as usize) {
-            record.entries += 1;
-            record.bytes += bytes as u32;
+            record.entries = record.entries.saturating_add(1);
+            record.bytes = record.bytes.saturating_add(bytes as u32);
             record.is_dirty = true;
             self.pending[is_leaf(record)] += 1;
             self.pending_bytes += bytes as u64;

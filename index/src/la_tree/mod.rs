@@ -432,6 +432,9 @@ impl Tree for LaTree<'_> {
             match update {
                 Update::Put { key, value } => self.check_entry(key, value.len())?,
                 Update::Delete { key } => self.check_stored_key(key)?,
+                Update::Adopt { key, .. } if self.has_long_values() => {
+                    self.check_stored_key(key)?;
+                }
                 Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
             }
         }
@@ -490,7 +493,8 @@ impl Tree for LaTree<'_> {
     }
 
     fn keep_named(&mut self) -> Result<()> {
-        self.pin_named()
+        // On a disk the page file keeps the way back by itself.
+        if self.log.is_disk() { Ok(()) } else { self.pin_named() }
     }
 
     fn entry_bytes_most(&self) -> usize {

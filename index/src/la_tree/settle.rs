@@ -181,13 +181,13 @@ impl LaTree<'_> {
         self.nodes.plain.numbers.release_unwritten();
         self.nodes.buffered.numbers.release_unwritten();
         self.read_pool(root.pool)?;
+        (self.leaves, self.entries) = (root.leaves, root.entries);
         let lists = [root.plain.1, root.buffered.1, root.pool];
         self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;
         if self.nodes.place(root.root).is_none() {
             return Err(damaged_root());
         }
         (self.root, self.height) = (root.root, root.height);
-        (self.leaves, self.entries) = (root.leaves, root.entries);
         self.buffers.next_owner = root.next_owner;
         self.generation.first = root.first;
         self.generation.first_owner = root.first_owner;

@@ -102,7 +102,7 @@ impl LaTree<'_> {
         }
         self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
         self.nodes.free(&mut self.log, pair.right)?;
-        self.leaves -= u64::from(pair.level == 0);
+        self.leaves = self.leaves.saturating_sub(u64::from(pair.level == 0));
         self.counters.nodes_merged += 1;
         self.counters.rebalanced += 2;
         self.top.restructured |= pair.level >= self.top.level;

@@ -32,10 +32,10 @@ impl PageFile<'_> {
         self.undo.is_some() && (self.layout.pages_per_sector > 1 || self.checkpoints.are_kept())
     }
 
-    /// How many pages share a sector.
+    /// Free pages that held something before.
     #[must_use]
-    pub fn pages_per_sector(&self) -> u32 {
-        self.layout.pages_per_sector
+    pub fn pages_reused(&self) -> u32 {
+        self.free.pages.saturating_add(self.freed.pages)
     }
 
     /// Pages that were changed since the last checkpoint and had to be kept.

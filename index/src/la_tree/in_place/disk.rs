@@ -1,11 +1,11 @@
 //! Pages of fragments, tables and the pool in a page file.
 //!
 //! ```text
-//!  0        4        6      7      8
-//!  +--------+--------+------+------+---------------------------
-//!  | check- | 0      | what | kind | fragments, or what tables
-//!  | sum u32|        | u8   | u8   | and the pool have there
-//!  +--------+--------+------+------+---------------------------
+//!  0        4      5    6      7      8
+//!  +--------+------+----+------+------+---------------------------
+//!  | check- | what | 0  | no   | kind | fragments, or what tables
+//!  | sum u32| u8   |    | level| u8   | and the pool have there
+//!  +--------+------+----+------+------+---------------------------
 //! ```
 //!
 //! Invariant: a page that is used for fragments or for the state at the last checkpoint is counted
@@ -26,7 +26,11 @@ pub(in super::super) const PAGE_HEADER: usize = 8;
 /// The number that marks such a page; nodes and the page file's own pages have others.
 const KIND_TREE: u8 = 6;
 
-const WHAT: usize = 6;
+/// Nodes have their level here.
+const LEVEL: usize = 6;
+const NO_LEVEL: u8 = u8::MAX;
+
+const WHAT: usize = 4;
 const KIND: usize = 7;
 
 /// Marks a page of the state at the last checkpoint.
@@ -107,6 +111,7 @@ impl<'d> Disk<'d> {
         let into = self.file.fresh(logical)?;
         into[PAGE_HEADER..].copy_from_slice(&content[PAGE_HEADER..]);
         into[WHAT] = what;
+        into[LEVEL] = NO_LEVEL;
         into[KIND] = KIND_TREE;
         if kind != FRAGMENTS {
             self.keep_state(page);

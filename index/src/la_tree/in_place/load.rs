@@ -10,6 +10,7 @@ use super::super::LaTree;
 use super::super::descent::Toward;
 use super::super::layout::NodeId;
 use super::super::scan::Scan;
+use super::room::More;
 use crate::{Cursor, Error, KeyRange, Result, Value};
 
 impl LaTree<'_> {
@@ -41,6 +42,7 @@ impl LaTree<'_> {
         self.buffers.forget();
         if let Some(disk) = self.log.disk_mut() {
             disk.drop_fragments(Cause::Load)?;
+            disk.drop_state(Cause::Load)?;
         }
         (self.height, self.leaves, self.entries) = (1, 0, 0);
         Ok(())
@@ -104,8 +106,8 @@ impl LaTree<'_> {
         let Some(disk) = self.log.disk() else {
             return Err(full.into());
         };
-        let room = u64::from(self.plan.pages.room());
-        match self.fits_on_disk(1, 0, u64::from(disk.file.pages_for_long(bytes)) * room) {
+        let pages = u64::from(disk.file.pages_for_long(bytes));
+        match self.fits_on_disk(More { puts: 1, pages, ..More::default() }) {
             true => Ok(()),
             false => Err(full.into()),
         }

@@ -52,7 +52,8 @@ pub(super) fn create<'d>(
         return Err(full.into());
     }
     tree.plant()?;
-    if !tree.fits_on_disk(PUTS_LEAST, 0, PUTS_LEAST * entry) {
+    let puts = room::More { puts: PUTS_LEAST, bytes: PUTS_LEAST * entry, ..Default::default() };
+    if !tree.fits_on_disk(puts) {
         return Err(full.into());
     }
     Ok(Box::new(Durable::create(tree)?))
@@ -66,6 +67,9 @@ pub(super) fn open<'d>(
     let geometry = disk.geometry();
     let found = PageFile::describe(&mut *disk)?;
     let (shape, choices) = settle::describe(&found.root_head)?;
+    if choices.node_bytes != found.page_bytes {
+        return Err(store::Error::NotAnIndex { what: "its root record is damaged" }.into());
+    }
     let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
     let mut tree = LaTree::over(Ground::Disk(Disk::new(file)), plan)?;

@@ -20,6 +20,9 @@ use crate::registry::{Options, Prediction, Profile};
 /// Bytes that the state's root record may take in memory for each page of the pool, encoded.
 const LIST_BYTES: u64 = 12;
 
+/// The most bytes that the pool's lists of buffers take.
+const POOL_LISTS: usize = 1100;
+
 /// The choices that `options` make on `disk`.
 ///
 /// # Errors
@@ -120,7 +123,8 @@ fn with_memory(
     };
     let percent = options.settings.number("pool").unwrap_or(75);
     sizes.pool_bytes = rest * percent / 100;
-    if sizes.pool_bytes < (room + 4 * in_stream + 64) as u64 {
+    // Entries and what finds them again, and the lists of buffers by their size.
+    if sizes.pool_bytes < (2 * (room + 4 * in_stream) + POOL_LISTS) as u64 {
         return Ok(None);
     }
     let file_bytes = file_least + rest - sizes.pool_bytes;

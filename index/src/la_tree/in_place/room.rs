@@ -21,6 +21,17 @@ use super::super::stream::Pending;
 use super::super::table::BufferRecord;
 use crate::Result;
 
+/// What is to find room beside what is pending.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct More {
+    pub(in super::super) puts: u64,
+    pub(in super::super) deletes: u64,
+    /// Bytes of their entries.
+    pub(in super::super) bytes: u64,
+    /// Pages of long values.
+    pub(in super::super) pages: u64,
+}
+
 impl LaTree<'_> {
     /// Pages in use that one step of emptying changes at most, as one put or delete of a B+-tree
     /// does.
@@ -137,8 +148,9 @@ impl LaTree<'_> {
         chunks + pool + root
     }
 
-    /// True if all that is pending and `puts` and `deletes` more of `bytes` bytes in all find room.
-    pub(in super::super) fn fits_on_disk(&self, puts: u64, deletes: u64, bytes: u64) -> bool {
+    /// True if all that is pending finds room, with so much more.
+    pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
+        let More { puts, deletes, bytes, pages } = more;
         let Some(disk) = self.log.disk() else {
             return true;
         };
@@ -167,7 +179,7 @@ impl LaTree<'_> {
             0 => 0,
             _ => self.state_pages(room, 1) + 2 * height + 8,
         };
-        let need = nodes + fragments + state + journal + reserve + 2;
+        let need = nodes + fragments + state + journal + reserve + pages + 2;
         let names = (room / 4).max(1);
         let freed = need + u64::from(disk.pages_live);
         let lists = if disk.file.durability() == store::Durability::None {
@@ -176,7 +188,8 @@ impl LaTree<'_> {
             freed.div_ceil(names) + 2
         };
         let images = match disk.file.keeps_free_pages() {
-            true => need + lists,
+            // Pages beside those that were ever used hold nothing.
+            true => need.min(u64::from(disk.file.pages_reused())) + lists,
             false => lists.saturating_sub(8),
         };
         disk.file.has_room(need, images)
@@ -184,26 +197,25 @@ impl LaTree<'_> {
 
     /// Refuses `batch` if there is no room for its worst case.
     pub(in super::super) fn admit_on_disk(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let (mut puts, mut deletes, mut bytes, mut long) = (0, 0, 0, 0);
+        let mut more = More::default();
         for update in batch {
             let (key, value) = match update {
                 Update::Put { key, value } => (key, value.len()),
                 Update::Delete { key } => (key, 0),
                 Update::Adopt { key, .. } => (key, store::LongValue::ENCODED_BYTES),
             };
-            puts += u64::from(!matches!(update, Update::Delete { .. }));
-            deletes += u64::from(matches!(update, Update::Delete { .. }));
+            more.puts += u64::from(!matches!(update, Update::Delete { .. }));
+            more.deletes += u64::from(matches!(update, Update::Delete { .. }));
             let value = match (self.long_bytes(update), self.log.disk()) {
                 (Some(length), Some(disk)) => {
-                    long += u64::from(disk.file.pages_for_long(length));
+                    more.pages += u64::from(disk.file.pages_for_long(length));
                     store::LongValue::ENCODED_BYTES
                 }
                 _ => value,
             };
-            bytes += (key.len() + value + 1) as u64;
+            more.bytes += (key.len() + value + 1) as u64;
         }
-        let room = u64::from(self.plan.pages.room());
-        match self.fits_on_disk(puts, deletes, bytes + long * room) {
+        match self.fits_on_disk(more) {
             true => Ok(()),
             false => Err(store::Error::Full { pages: u64::from(self.log.pages()) }.into()),
         }

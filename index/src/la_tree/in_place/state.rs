@@ -46,6 +46,10 @@ impl LaTree<'_> {
         };
         disk.forget();
         disk.nodes = u64::from_le_bytes(*nodes);
+        let (all, bytes) = (u64::from(disk.file.pages()), u64::from(disk.file.page_bytes()));
+        if disk.nodes > all || self.leaves > all || self.entries > all * bytes {
+            return Err(damaged);
+        }
         disk.longest_value = longest.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         for page in pages {
             disk.keep_state(page);

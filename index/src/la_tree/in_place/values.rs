@@ -15,10 +15,14 @@ use super::super::layout::NodeId;
 use crate::{Error, Result, Value, read_piece};
 
 impl LaTree<'_> {
+    /// True if a value may be too long for a leaf, and the tree takes it all the same.
+    pub(in super::super) fn has_long_values(&self) -> bool {
+        self.log.is_disk() && self.plan.shape.value == Width::Variable
+    }
+
     /// True if a value of `value` bytes does not fit a leaf beside a key of `key` bytes.
     pub(super) fn is_long(&self, key: usize, value: u64) -> bool {
-        self.log.is_disk()
-            && self.plan.shape.value == Width::Variable
+        self.has_long_values()
             && key as u64 + value > self.plan.entry_most as u64
     }
 
@@ -53,7 +57,10 @@ impl LaTree<'_> {
         let Some(disk) = self.log.disk_mut() else {
             return Ok(false);
         };
-        let long = disk.file.write_long(value, Cause::Update)?;
+        let written = disk.file.write_long(value, Cause::Update);
+        // What was written of it was given back.
+        self.whole = matches!(written, Err(store::Error::Full { .. }));
+        let long = written?;
         self.adopt_value(key, long)?;
         Ok(true)
     }
@@ -141,7 +148,7 @@ impl LaTree<'_> {
         leaf: NodeId,
         finding: &mut dyn FnMut(&dyn Display),
     ) -> Result<u64> {
-        if !self.log.is_disk() || self.plan.shape.value != Width::Variable {
+        if !self.has_long_values() {
             return Ok(0);
         }
         let (codec, mut pages, mut place) = (self.nodes.leaf, 0, 0);
