@@ -118,7 +118,10 @@ impl<T: Tree> Durable<T> {
         loop {
             if !self.tree.is_settled() {
                 self.begin()?;
-                self.tree.drain()?;
+                self.make_room(&[])?;
+                if !self.tree.drain()? {
+                    return Err(full);
+                }
             }
             if is_durable {
                 self.make_checkpoint(None)?;

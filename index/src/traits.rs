@@ -228,12 +228,12 @@ pub trait Tree: Lookup {
     }
 
     /// Settles what is pending, as far as the way back to the last checkpoint has room: so pages
-    /// that were held for the worst case get free.
+    /// that were held for the worst case get free. Returns whether anything could be settled.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
-    fn drain(&mut self) -> Result<()> {
-        Ok(())
+    fn drain(&mut self) -> Result<bool> {
+        Ok(false)
     }
 
     /// Writes back all that is only in memory, and returns the root record from which the tree

@@ -505,13 +505,13 @@ impl Tree for LaTree<'_> {
         !self.log.is_disk() || self.buffers.pending == [0; 2]
     }
 
-    fn drain(&mut self) -> Result<()> {
+    fn drain(&mut self) -> Result<bool> {
         self.check_whole()?;
         self.is_open = true;
         self.whole = false;
-        self.drain_some()?;
+        let drained = self.drain_some()?;
         self.whole = true;
-        Ok(())
+        Ok(drained)
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {

@@ -147,6 +147,9 @@ impl LaTree<'_> {
         self.counters.emptied[leaf] += 1;
         self.counters.emptied_entries[leaf] += u64::from(before.entries);
         self.counters.emptied_bytes[leaf] += u64::from(before.bytes);
+        if let Some(disk) = self.log.disk_mut().filter(|_| leaf > 0) {
+            disk.gone_down += u64::from(before.bytes);
+        }
         self.top.level = level;
         self.top.restructured = false;
         self.top.bounds.copy_from(&self.bounds);

@@ -3,7 +3,6 @@
 use device::{DiskCosts, Sectors};
 
 use super::PageFile;
-use super::undo::Undo;
 use crate::{LogicalPage, Result};
 
 impl PageFile<'_> {
@@ -38,19 +37,14 @@ impl PageFile<'_> {
         self.free.pages.saturating_add(self.freed.pages)
     }
 
-    /// Pages that were changed since the last checkpoint and had to be kept.
-    #[must_use]
-    pub fn pages_kept(&self) -> u32 {
-        self.undo.as_ref().map_or(0, Undo::images)
-    }
-
     /// Pages that can still be changed before a checkpoint, beside those of the checkpoint itself.
     #[must_use]
     pub fn changes_left(&self) -> u32 {
         let Some(undo) = &self.undo else {
             return u32::MAX;
         };
-        undo.images_left(self.checkpoint_changes())
+        let in_use = self.high_water.saturating_add(self.checkpoint_pages(self.names_kept()));
+        undo.images_left(self.checkpoint_changes(), in_use)
     }
 
     /// True if `pages` pages can be allocated when, before the next checkpoint, `images` pages
@@ -62,10 +56,14 @@ impl PageFile<'_> {
         };
         let images = u32::try_from(images).unwrap_or(u32::MAX);
         let beside = undo.pages_beside_images(images).saturating_sub(self.high_water);
-        let own = self.checkpoint_pages(self.checkpoints.count());
+        let own = self.checkpoint_pages(self.names_kept());
         // Free pages that named checkpoints need are no room for images.
         let free = beside.saturating_add(self.free.pages).saturating_sub(own);
         pages <= u64::from(free) && (images == 0 || beside > 0)
+    }
+
+    fn names_kept(&self) -> usize {
+        self.checkpoints.count()
     }
 
     /// What the disk's operations cost, if it tells.

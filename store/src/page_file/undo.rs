@@ -185,14 +185,13 @@ impl Undo {
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
     }
 
-    /// Images that were made since the checkpoint.
-    pub(super) fn images(&self) -> u32 {
-        self.images
-    }
-
-    /// Images for which there always is room, beside those made and `later` ones.
-    pub(super) fn images_left(&self, later: u32) -> u32 {
-        (self.limit + SPARE_IMAGES).saturating_sub(self.images.saturating_add(later))
+    /// Images that may still be made, beside `later` ones: as many as there always is room for, if
+    /// that is there with `in_use` pages in use.
+    pub(super) fn images_left(&self, later: u32, in_use: u32) -> u32 {
+        let left = (self.limit + SPARE_IMAGES).saturating_sub(self.images);
+        let positions = self.positions_beside(in_use).saturating_sub(self.next);
+        // An image and, at worst, a header of its own.
+        left.min(positions / (1 + HEADER_UNITS)).saturating_sub(later)
     }
 
     /// Pages that there is room for beside what is in the run.

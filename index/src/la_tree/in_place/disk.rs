@@ -47,6 +47,8 @@ pub(in super::super) struct Disk<'d> {
     pub(super) pages_live: u32,
     /// Nodes of the tree.
     pub(in super::super) nodes: u64,
+    /// Bytes of entries that went down to leaves since the last checkpoint.
+    pub(in super::super) gone_down: u64,
     /// Bytes in the longest long value that there ever was.
     pub(in super::super) longest_value: u32,
 }
@@ -75,6 +77,7 @@ impl<'d> Disk<'d> {
             state: Vec::new(),
             pages_live: 0,
             nodes: 0,
+            gone_down: 0,
             longest_value: 0,
         }
     }
@@ -134,6 +137,11 @@ impl<'d> Disk<'d> {
         let bytes = bytes.get(from..from + into.len()).ok_or(damaged)?;
         into.copy_from_slice(bytes);
         Ok(())
+    }
+
+    /// Pages with fragments, but for those among the state's.
+    pub(in super::super) fn pages_of_fragments(&self) -> u32 {
+        self.pages_live.saturating_sub(self.state.len() as u32)
     }
 
     fn change(&mut self, page: Page, change: impl FnOnce(u16) -> u16) -> bool {

@@ -32,9 +32,6 @@ use super::{LaTree, settle};
 use crate::registry::Options;
 use crate::{Durable, Index, Result, Tree};
 
-/// Puts that a disk must have room for in the worst case, or no tree is made on it.
-const PUTS_LEAST: u64 = 4;
-
 /// Makes an empty tree on `disk`.
 pub(super) fn create<'d>(
     disk: Box<dyn Sectors + 'd>,
@@ -52,7 +49,9 @@ pub(super) fn create<'d>(
         return Err(full.into());
     }
     tree.plant()?;
-    let puts = room::More { puts: PUTS_LEAST, bytes: PUTS_LEAST * entry, ..Default::default() };
+    // The state at the first checkpoint stands beside that at the next.
+    let pages = tree.state_pages(0, 0);
+    let puts = room::More { puts: 1, deletes: 0, bytes: entry, pages };
     if !tree.fits_on_disk(puts) {
         return Err(full.into());
     }

@@ -20,6 +20,9 @@ use crate::registry::{Options, Prediction, Profile};
 /// Bytes that the state's root record may take in memory for each page of the pool, encoded.
 const LIST_BYTES: u64 = 12;
 
+/// Bytes of the beginnings of root records that the page file has in memory.
+const ROOT_COPIES: u64 = 1024;
+
 /// The most bytes that the pool's lists of buffers take.
 const POOL_LISTS: usize = 1100;
 
@@ -117,7 +120,8 @@ fn with_memory(
         + Buffers::fixed_bytes(&pages, &sizes)
         + KEYS * in_stream as u64
         + range_bytes
-        + lists;
+        + lists
+        + ROOT_COPIES;
     let Some(rest) = memory_bytes.checked_sub(fixed_bytes + file_least) else {
         return Ok(None);
     };

@@ -33,17 +33,15 @@ pub(in super::super) struct More {
 }
 
 impl LaTree<'_> {
-    /// Pages in use that one step of emptying changes at most, as one put or delete of a B+-tree
-    /// does.
+    /// Pages in use that one step of emptying changes: on each level a node, and its neighbour or a
+    /// page that comes to name free ones.
     pub(in super::super) fn step_pages(&self) -> u32 {
-        3 * u32::from(self.height) + 6
+        2 * u32::from(self.height) + 3
     }
 
     /// True if the pages of one more step can be kept for the last checkpoint.
     pub(in super::super) fn may_step(&self) -> bool {
-        self.log.disk().is_none_or(|disk| {
-            disk.file.pages_kept() == 0 || disk.file.changes_left() >= self.step_pages()
-        })
+        self.log.disk().is_none_or(|disk| disk.file.changes_left() >= self.step_pages())
     }
 
     /// Pages that `batch` changes at most before it asks whether there is room.
@@ -75,8 +73,9 @@ impl LaTree<'_> {
         }
     }
 
-    /// Empties buffers as far as there is room.
-    pub(in super::super) fn drain_some(&mut self) -> Result<()> {
+    /// Empties buffers as far as there is room; false if there is none.
+    pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
+        let may_step = self.may_step();
         for is_leaf in [false, true] {
             let mut number = 0;
             while (number as usize) < self.buffers.records.len() && self.may_step() {
@@ -88,7 +87,7 @@ impl LaTree<'_> {
                 number += 1;
             }
         }
-        Ok(())
+        Ok(may_step)
     }
 
     /// Puts what has not gone down yet back into the buffers of leaf subtrees.
@@ -138,13 +137,14 @@ impl LaTree<'_> {
 
     /// Pages that the state at a checkpoint takes, if `held` bytes of `entries` entries are in the
     /// pool.
-    fn state_pages(&self, held: u64, entries: u64) -> u64 {
+    pub(super) fn state_pages(&self, held: u64, entries: u64) -> u64 {
         let room = u64::from(self.plan.pages.room()) - 32;
-        let records = self.buffers.records.len() as u64 + 8;
+        let records = self.buffers.records.len() as u64 + 2;
         let chunks = records / u64::from(self.plan.chunks.1.max(1)) + 1;
         let heads = PIECE_BYTES * records.min(entries);
         let pool = (held + heads).div_ceil(room / 2) + u64::from(held > 0);
-        let root = (ROOT_BYTES + 4 * (chunks + pool)).div_ceil(room) + 2;
+        // The page file has room for a root record as long as the last.
+        let root = (ROOT_BYTES + 4 * (chunks + pool)) / room;
         chunks + pool + root
     }
 
@@ -169,16 +169,20 @@ impl LaTree<'_> {
         let levels = height / u64::from(self.levels_a_buffer) + 1;
         let room = u64::from(self.plan.pages.room());
         let spread = all_bytes + 13 * pending;
-        let held = spread.min(2 * self.plan.sizes.pool_bytes);
+        let pool = self.plan.sizes.pool_bytes;
+        let held = spread.min(2 * pool);
         let going = if levels > 1 { spread * (levels - 1) } else { 0 };
-        let fragments = (going + held).div_ceil(room) + 2;
-        let journal = disk.file.statistics().journal_bytes_most.div_ceil(room);
-        let state = self.state_pages(held, pending);
-        // What a delete may need when nothing else is pending.
-        let reserve = match puts {
-            0 => 0,
-            _ => self.state_pages(room, 1) + 2 * height + 8,
+        // Cells may be half empty. What fits the pool never becomes a fragment.
+        let stays = disk.pages_of_fragments() == 0 && 2 * all_bytes + 16 * pending <= pool / 2;
+        let fragments = if stays { 0 } else { (going + held).div_ceil(room) + 2 };
+        // A replay may leave in buffers what went down before.
+        let journal = match disk.file.durability().has_journal() {
+            true => (2 * disk.gone_down).div_ceil(room),
+            false => 0,
         };
+        let state = self.state_pages(held, pending);
+        // What a delete may need when nothing else is pending, beside the state.
+        let reserve = if puts > 0 { 4 } else { 0 };
         let need = nodes + fragments + state + journal + reserve + pages + 2;
         let names = (room / 4).max(1);
         let freed = need + u64::from(disk.pages_live);

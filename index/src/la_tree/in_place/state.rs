@@ -18,6 +18,7 @@ impl LaTree<'_> {
     pub(in super::super) fn begin_state(&mut self) -> Result<()> {
         if let Some(disk) = self.log.disk_mut() {
             disk.drop_state(Cause::Checkpoint)?;
+            disk.gone_down = 0;
             self.nodes.buffered.chunks.fill(None);
         }
         Ok(())
@@ -45,6 +46,7 @@ impl LaTree<'_> {
             return Err(damaged);
         };
         disk.forget();
+        disk.gone_down = 0;
         disk.nodes = u64::from_le_bytes(*nodes);
         let (all, bytes) = (u64::from(disk.file.pages()), u64::from(disk.file.page_bytes()));
         if disk.nodes > all || self.leaves > all || self.entries > all * bytes {
