@@ -32,6 +32,9 @@ use super::{LaTree, settle};
 use crate::registry::Options;
 use crate::{Durable, Index, Result, Tree};
 
+/// Pages of a root record that is longer than an anchor has room for, twice.
+const ROOT_PAGES: u64 = 6;
+
 /// Makes an empty tree on `disk`.
 pub(super) fn create<'d>(
     disk: Box<dyn Sectors + 'd>,
@@ -49,8 +52,8 @@ pub(super) fn create<'d>(
         return Err(full.into());
     }
     tree.plant()?;
-    // The state at the first checkpoint stands beside that at the next.
-    let pages = tree.state_pages(0, 0);
+    // The state at the first checkpoint stands beside that at the next, and so do root records.
+    let pages = tree.state_pages(0, 0) + ROOT_PAGES;
     let puts = room::More { puts: 1, deletes: 0, bytes: entry, pages };
     if !tree.fits_on_disk(puts) {
         return Err(full.into());

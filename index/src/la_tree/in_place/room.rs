@@ -142,7 +142,7 @@ impl LaTree<'_> {
         let records = self.buffers.records.len() as u64 + 2;
         let chunks = records / u64::from(self.plan.chunks.1.max(1)) + 1;
         let heads = PIECE_BYTES * records.min(entries);
-        let pool = (held + heads).div_ceil(room / 2) + u64::from(held > 0);
+        let pool = (held + heads).div_ceil(room / 2);
         // The page file has room for a root record as long as the last.
         let root = (ROOT_BYTES + 4 * (chunks + pool)) / room;
         chunks + pool + root
@@ -182,8 +182,8 @@ impl LaTree<'_> {
         };
         let state = self.state_pages(held, pending);
         // What a delete may need when nothing else is pending, beside the state.
-        let reserve = if puts > 0 { 4 } else { 0 };
-        let need = nodes + fragments + state + journal + reserve + pages + 2;
+        let reserve = if puts > 0 { 2 } else { 0 };
+        let need = nodes + fragments + state + journal + reserve + pages + 1;
         let names = (room / 4).max(1);
         let freed = need + u64::from(disk.pages_live);
         let lists = if disk.file.durability() == store::Durability::None {
