@@ -131,7 +131,6 @@ fn with_memory(
     if sizes.pool_bytes < (2 * (room + 4 * in_stream) + POOL_LISTS) as u64 {
         return Ok(None);
     }
-    let file_bytes = file_least + rest - sizes.pool_bytes;
     let plan = Plan {
         shape,
         pages,
@@ -152,7 +151,7 @@ fn with_memory(
             (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
         ),
     };
-    Ok(Some((plan, file_bytes)))
+    Ok(Some((plan, file_least + rest - sizes.pool_bytes)))
 }
 
 pub(in super::super) fn predict(
