@@ -19,6 +19,7 @@ use super::in_place::Disk;
 use super::layout::PageShape;
 
 /// What a tree stands on.
+#[expect(clippy::large_enum_variant, reason = "a tree has one, and asks it for every page")]
 pub(super) enum Ground<'d> {
     /// Raw flash.
     Chip(PageLog<'d>),
