@@ -165,6 +165,7 @@ fn one_line(error: &clap::Error) -> String {
 
 fn suggestion(near: &[String], kind: &str) -> String {
     match near {
+        [] if kind == "cell" => "; see flashtree torture --list".to_owned(),
         [] => format!("; see flashtree {kind}s"),
         [one] => format!("; did you mean {one}?"),
         [most @ .., last] => format!("; did you mean {} or {last}?", most.join(", ")),

@@ -88,18 +88,32 @@ fn cells(tree: Option<&str>) -> Result<Vec<Cell>, Failure> {
     cells.retain(|cell| {
         let name = cell.to_string();
         let rest = name.strip_prefix(spec);
-        cell.entry.name == spec || rest.is_some_and(|rest| rest.starts_with(['/', '+']))
+        let is_part = |rest: &str| rest.is_empty() || rest.starts_with(['/', '+']);
+        cell.entry.name == spec || rest.is_some_and(is_part)
     });
-    if cells.is_empty() {
-        let known = TREES.iter().map(|entry| entry.name);
-        let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
-        if known.clone().any(|known| known == name) {
-            let parameters = parameters.to_owned();
-            return Err(Failure::NoCell { tree: name.to_owned(), parameters });
-        }
-        return Err(Failure::unknown("tree", name, known));
+    if cells.is_empty() { Err(no_cells(spec)) } else { Ok(cells) }
+}
+
+/// What is wrong with `spec`, which names no cell.
+fn no_cells(spec: &str) -> Failure {
+    let name = spec.split([':', '/']).next().unwrap_or(spec);
+    let Some(entry) = index::registry::find(name) else {
+        return Failure::unknown("tree", name, TREES.iter().map(|entry| entry.name));
+    };
+    if !spec.contains('/') {
+        let parameters = spec.split_once(':').map_or("", |(_, parameters)| parameters);
+        return Failure::NoCell { tree: name.to_owned(), parameters: parameters.to_owned() };
     }
-    Ok(cells)
+    // As much of each cell's name as there is of this one.
+    let slashes = spec.matches('/').count();
+    let start = |cell: &Cell| {
+        let name = cell.to_string();
+        let end = name.match_indices('/').nth(slashes).map_or(name.len(), |(at, _)| at);
+        name[..end].to_owned()
+    };
+    let mut known: Vec<String> = torture::cells_of(entry).iter().map(start).collect();
+    known.dedup();
+    Failure::unknown("cell", spec, known.iter().map(String::as_str))
 }
 
 fn list(cells: &[Cell], format: ListFormat) -> Result<(), Failure> {

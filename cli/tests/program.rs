@@ -223,7 +223,8 @@ fn nobody_reading_on_is_no_failure() {
 #[test]
 fn an_interrupt_ends_a_run_cleanly() {
     let folder = tempdir().unwrap();
-    let line = "compare --workload zipf:preload=1000,ltu=100 --ops 1000000000 --report r.html";
+    let line = "compare --tree b-plus --workload zipf:preload=1000,ltu=100 --ops 1000000000 \
+                --report r.html";
     let mut command = Command::new(cargo_bin!("flashtree"));
     command.current_dir(folder.path()).args(line.split_whitespace()).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

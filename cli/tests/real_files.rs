@@ -11,7 +11,8 @@ use assert_cmd::cargo::cargo_bin;
 use tempfile::tempdir;
 
 /// A comparison that takes a moment, and whose tree is larger than its memory.
-const SMALL: &str = "compare --workload uniform:preload=20000,updates=1000,ltu=100 --size 8MiB";
+const SMALL: &str =
+    "compare --tree b-plus --workload uniform:preload=20000,updates=1000,ltu=100 --size 8MiB";
 
 /// Runs the program with the words of `line` in `folder`.
 fn run_in(folder: &Path, line: &str) -> Output {
@@ -53,11 +54,17 @@ fn what_a_device_does_not_have_is_null() {
         ("file:disk", &unseen[..]),
         ("mtron-msp-sata7525", &unseen),
         ("kingston-minisd-512", &["block_erases", "erases_mean", "erases_most", "ftl"]),
-        ("nand-file:chip", &["energy_uj_per_op"]),
-        ("winbond-w25n01gv", &["energy_uj_per_op"]),
-        ("toshiba-tc58dvg02a1ft00", &[]),
+        ("nand-file:chip", &["energy_uj_per_op", "ftl"]),
+        ("winbond-w25n01gv", &["energy_uj_per_op", "ftl"]),
+        ("toshiba-tc58dvg02a1ft00", &["ftl"]),
+        ("toshiba-tc58dvg02a1ft00 over a layer", &[]),
     ] {
-        let line = format!("{SMALL} --device {device} --format json");
+        let small = match device.ends_with("layer") {
+            true => SMALL.replace("b-plus", "b-plus:over=ftl"),
+            false => SMALL.to_owned(),
+        };
+        let device = device.trim_end_matches(" over a layer");
+        let line = format!("{small} --device {device} --format json");
         let row = row(&run_in(folder.path(), &line));
         let mut found = nulls(&row);
         found.sort_unstable();
@@ -96,7 +103,7 @@ fn tables_and_report_name_the_clock() {
 #[test]
 fn a_file_that_stays_is_told_once() {
     let folder = tempdir().unwrap();
-    let line = format!("{SMALL} --device file:disk --trees b-plus,b-plus:fill=80");
+    let line = format!("{SMALL} --device file:disk --tree b-plus:fill=80");
     let error = text(&run_in(folder.path(), &line).stderr);
     assert_eq!(error.matches("disk stays").count(), 1, "{error}");
     let quiet = run_in(folder.path(), &format!("{line} --quiet"));
@@ -153,7 +160,8 @@ fn a_file_system_without_room_is_told_and_nothing_is_left() {
 #[test]
 fn an_interrupt_takes_away_the_file_that_was_made() {
     let folder = tempdir().unwrap();
-    let line = "compare --workload zipf:preload=1000,ltu=100 --ops 1000000000 --size 8MiB";
+    let line =
+        "compare --tree b-plus --workload zipf:preload=1000,ltu=100 --ops 1000000000 --size 8MiB";
     let mut command = Command::new(cargo_bin!("flashtree"));
     command.current_dir(folder.path()).args(line.split_whitespace());
     command.args(["--device", "file:disk"]).stdin(Stdio::null());

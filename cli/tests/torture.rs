@@ -53,6 +53,12 @@ fn a_tree_names_all_its_cells_or_those_with_its_parameters() {
     let is_b_plus = |cell: &&str| cell.starts_with("b-plus/") || cell.starts_with("b-plus:");
     let wanted: Vec<_> = every.lines().filter(is_b_plus).collect();
     assert_eq!(all.lines().collect::<Vec<_>>(), wanted);
+    let on_flash = printed("--list --tree b-plus/nand");
+    assert_eq!(on_flash.lines().count(), 72);
+    assert!(on_flash.lines().all(|cell| cell.starts_with("b-plus/nand")));
+    assert_eq!(printed("--list --tree b-plus/nand+spare").lines().count(), 36);
+    let one = "b-plus/nand+spare/512/4+4/batch\n";
+    assert_eq!(printed(&format!("--list --tree {one}")), one);
     let some = printed("--list --tree b-plus:node=1024");
     assert!(!some.is_empty() && some.len() < all.len());
     assert!(some.lines().all(|cell| cell.starts_with("b-plus:node=1024/")));
@@ -123,6 +129,10 @@ fn an_id_is_played_up_to_its_cut() {
 fn wrong_usage_says_in_one_line_what_is_wrong() {
     assert!(wrong("--tree b-puls").contains("did you mean b-plus?"));
     assert!(wrong("--tree b-plus:node=77").contains("--list --tree b-plus"));
+    assert!(wrong("--tree b-plus/nnad").contains("did you mean b-plus/nand"));
+    assert!(wrong("--tree list/nand+spare/512/8+9").contains("list/nand+spare/512/8+8"));
+    assert!(wrong("--tree b-puls/nand").contains("did you mean b-plus?"));
+    assert!(wrong("--tree list/").contains("list/nand"));
     assert!(wrong("--replay b-plus/file/512/4+4/every").contains("can't be played again"));
     assert!(wrong("--replay no-tree/file/512/4+4/every@life:1:1").contains("can't be played"));
     for line in [

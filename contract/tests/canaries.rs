@@ -43,6 +43,28 @@ const ON_RAW_FLASH: [(Canary, &str); 9] = [
     (Canary::WrongRootRecord, "root record of the wrong checkpoint"),
 ];
 
+/// Every mistake that a tree can make that reclaims half of the chip at once.
+const IN_HALVES: [(Canary, &str); 2] = [
+    (Canary::TrimBeforeCheckpoint, "old half erased before the checkpoint"),
+    (Canary::FreedPageReused, "old half used again before the checkpoint"),
+];
+
+/// Cells on which a mistake in reclaiming halves can show: one history in three reclaims a half.
+fn suitable_in_halves(canary: Canary) -> Vec<Cell> {
+    let mut cells = cells();
+    cells.retain(|cell| {
+        cell.entry.name == "la-tree"
+            && matches!(cell.stand, Stand::Nand { .. })
+            && cell.durability == Durability::Checkpoint
+            && cell.page_bytes == 512
+            && ["4+4", "variable"].contains(&cell.shape.name)
+    });
+    for cell in &mut cells {
+        cell.canary = Some(canary);
+    }
+    cells
+}
+
 /// Cells on raw flash on which a mistake can show: those of the two trees that hand the mistakes
 /// on, one by the log's order of pages, one by whole blocks.
 fn suitable_on_raw_flash(canary: Canary) -> Vec<Cell> {
@@ -130,9 +152,9 @@ fn run(cell: Cell, round: u64) -> Row {
 }
 
 /// The cut at which the mistake that `cells` make is found, and how; `None` if it is not.
-fn cut_that_finds(cells: &[Cell]) -> Option<(u64, String)> {
+fn cut_that_finds(cells: &[Cell], most: u64) -> Option<(u64, String)> {
     let mut cuts = 0;
-    for round in 0..CUTS_MOST {
+    for round in 0..most {
         for cell in cells {
             let row = run(cell.clone(), round);
             if let (Some((id, failure)), Some(after)) = (row.first, row.first_after) {
@@ -140,7 +162,7 @@ fn cut_that_finds(cells: &[Cell]) -> Option<(u64, String)> {
                 return Some((cuts + after.max(1), format!("{id}\n    {failure}")));
             }
             cuts += row.witness.cuts;
-            if cuts > CUTS_MOST {
+            if cuts > most {
                 return None;
             }
         }
@@ -149,10 +171,14 @@ fn cut_that_finds(cells: &[Cell]) -> Option<(u64, String)> {
 }
 
 /// Lets each mistake be found; returns how many were.
-fn catch(canaries: &[(Canary, &'static str)], suitable: impl Fn(Canary) -> Vec<Cell>) -> usize {
+fn catch(
+    canaries: &[(Canary, &'static str)],
+    most: u64,
+    suitable: impl Fn(Canary) -> Vec<Cell>,
+) -> usize {
     let mut silent = Vec::new();
     for (canary, words) in canaries {
-        match cut_that_finds(&suitable(*canary)).filter(|(cut, _)| *cut <= CUTS_MOST) {
+        match cut_that_finds(&suitable(*canary), most).filter(|(cut, _)| *cut <= most) {
             Some((cut, how)) => println!("{words}: found at cut {cut}, {how}"),
             None => silent.push(*words),
         }
@@ -164,12 +190,20 @@ fn catch(canaries: &[(Canary, &'static str)], suitable: impl Fn(Canary) -> Vec<C
 
 #[test]
 fn every_mistake_is_found_within_a_thousand_cuts() {
-    println!("canaries caught: {}", catch(&CANARIES, |canary| suitable(Some(canary))));
+    println!("canaries caught: {}", catch(&CANARIES, CUTS_MOST, |canary| suitable(Some(canary))));
 }
 
 #[test]
 fn every_mistake_of_the_page_log_is_found_within_a_thousand_cuts() {
-    println!("canaries caught on raw flash: {}", catch(&ON_RAW_FLASH, suitable_on_raw_flash));
+    println!(
+        "canaries caught on raw flash: {}",
+        catch(&ON_RAW_FLASH, CUTS_MOST, suitable_on_raw_flash)
+    );
+}
+
+#[test]
+fn every_mistake_in_reclaiming_halves_is_found_within_three_thousand_cuts() {
+    println!("canaries caught in halves: {}", catch(&IN_HALVES, 3 * CUTS_MOST, suitable_in_halves));
 }
 
 #[test]
@@ -178,7 +212,8 @@ fn without_a_mistake_the_same_histories_are_clean() {
     let kinds =
         [Canary::AcknowledgedBeforeFlush, Canary::RecordBeforePages, Canary::FreedPageReused];
     for kind in kinds {
-        for mut cell in suitable(Some(kind)).into_iter().chain(suitable_on_raw_flash(kind)) {
+        let on_raw_flash = suitable_on_raw_flash(kind).into_iter().chain(suitable_in_halves(kind));
+        for mut cell in suitable(Some(kind)).into_iter().chain(on_raw_flash) {
             cell.canary = None;
             let row = run(cell, 0);
             assert!(row.first.is_none(), "{}: {:?}", row.cell, row.first.map(|(_, what)| what));

@@ -9,7 +9,7 @@
 
 use std::panic::catch_unwind;
 
-use device::{Geometry, Medium, NandCosts};
+use device::{Geometry, Medium, Nand, NandCosts};
 use flashtree_contract::torture::{self, cells_of};
 use flashtree_contract::tree::{Model, Stand, cases, findings, run};
 use index::parameters::Settings;
@@ -96,12 +96,12 @@ fn play(
 
 const SETTINGS: [&[(&str, &str)]; 7] = [
     &[],
-    &[("levels", "1")],
-    &[("levels", "3")],
+    &[("k", "1")],
+    &[("k", "3")],
     &[("buffer", "none")],
     &[("buffer", "128")],
     &[("buffer", "2048"), ("estimate", "printed")],
-    &[("rule", "inclusive"), ("levels", "4")],
+    &[("rule", "inclusive"), ("k", "4")],
 ];
 
 /// Plays on a chip of `blocks` blocks in every setting and durability.
@@ -130,6 +130,55 @@ fn play_all(blocks: u32, keys: u32, rounds: u32) -> u32 {
 #[test]
 fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
     assert_eq!(play_all(200, 2000, 3), 0, "there is room for all");
+}
+
+/// Deletes of keys side by side leave few entries in nodes with buffers; what is put meanwhile
+/// waits in the buffers of all of them.
+#[test]
+fn nodes_are_merged_though_the_buffers_of_both_hold_entries() {
+    let (mut merged, mut with_both) = (0, 0);
+    for (place, (levels, page, spare)) in
+        [("1", 512, 16), ("1", 2048, 0), ("2", 512, 0), ("2", 2048, 64)].into_iter().enumerate()
+    {
+        let given = [("k", levels), ("fanout", "8")];
+        let chip = Geometry::new(page, 16, 4_000_000 / page / 16).unwrap();
+        let chip = chip.with_spare(spare).unwrap();
+        let mut ground = Ground::new(chip, &given, Durability::ALL[place]);
+        ground.options.memory_bytes *= 2;
+        let mut index = ground.index(true);
+        let mut model = Model::default();
+        let mut random = ChaCha8Rng::seed_from_u64(place as u64);
+        for round in 0..8_u32 {
+            for turn in 0..6000_u32 {
+                // Most puts of a round hit what its deletes leave.
+                let is_delete = round % 2 == 1 && !turn.is_multiple_of(8);
+                let number = if is_delete { turn / 2 } else { random.random_range(0..3000) };
+                let key = number.to_be_bytes().to_vec();
+                if is_delete {
+                    index.update(&[Update::Delete { key: &key }]).unwrap();
+                    model.entries.remove(&key);
+                } else {
+                    let value = random.next_u32().to_be_bytes().to_vec();
+                    index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
+                    model.entries.insert(key, value);
+                }
+            }
+            model.compare_all(&mut *index);
+            assert_eq!(findings(&mut *index), Vec::<String>::new());
+        }
+        let (merged_before, both_before) = (merged, with_both);
+        index.figures(&mut |name, number| {
+            merged += number * u64::from(name == "buffers merged");
+            with_both += number * u64::from(name == "merges after a buffer was emptied");
+        });
+        println!(
+            "{levels} levels, {page} + {spare}: {} buffers merged with an empty one, {} merges of \
+             nodes whose buffers both held entries",
+            merged - merged_before,
+            with_both - both_before,
+        );
+    }
+    assert!(merged >= 20 && with_both >= 10, "{merged} and {with_both}");
 }
 
 /// Each life has another memory, or another kind of buffers; half of them end without closing.
@@ -165,9 +214,99 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
     assert!(in_parts > 0, "no buffer was too large for the memory");
 }
 
+/// What much memory held back comes to flash when it is replayed with little: the present half may
+/// get full, and no checkpoint can be made before the replay is over.
+#[test]
+fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
+    let (mut replayed, mut reclaimed, mut refused) = (0, 0, 0);
+    for (page, spare, blocks, keys) in [(512, 16, 56, 4000), (2048, 0, 40, 12_000)] {
+        let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
+        for seed in 0..3 {
+            let mut ground = Ground::new(chip, &[], Durability::Batch);
+            ground.options.journal_bytes = Some(u64::from(page) * 64);
+            let shape = MediumShape::Nand(chip);
+            let least = (entry().least_memory)(&ground.options, shape).unwrap();
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let mut model = Model::default();
+            for life in 0..8 {
+                ground.options.memory_bytes = 16 * least;
+                let mut index = ground.index(life == 0);
+                let operations = if life == 0 { 6000 } else { random.random_range(500..2500) };
+                refused += play(&mut *index, &mut model, &mut random, (operations, keys, 5));
+                index.sync().unwrap();
+                drop(index);
+                ground.options.memory_bytes = least;
+                let mut index = ground.index(false);
+                model.compare_all(&mut *index);
+                replayed += index.recovery().replayed;
+                index.figures(&mut |name, number| {
+                    reclaimed += number * u64::from(name == index::GENERATIONS_RECLAIMED);
+                });
+            }
+        }
+    }
+    println!("{reclaimed} generations reclaimed in {replayed} replayed updates, {refused} refused");
+    assert!(reclaimed > 0, "no replay was long enough");
+}
+
 #[test]
 fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
     assert!(play_all(64, 40_000, 7) > 0, "it never was full");
+}
+
+/// The smallest chip on which a tree of `shape` can be made.
+fn smallest(page: u32, spare: u32, shape: EntryShape, durability: Durability) -> Ground {
+    let mut blocks = 8;
+    loop {
+        let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
+        let mut ground = Ground::new(chip, &[], durability);
+        ground.options.shape = shape;
+        let least = (entry().least_memory)(&ground.options, MediumShape::Nand(chip)).unwrap();
+        ground.options.memory_bytes = least;
+        let make = entry().create;
+        let made = make(Medium::Nand(Box::new(&mut ground.chip)), &ground.options).map(drop);
+        match made {
+            Ok(()) => return ground,
+            Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks { .. }))) => {}
+            Err(error) => panic!("{page} + {spare}, {blocks} blocks: {error}"),
+        }
+        blocks += 1;
+    }
+}
+
+#[test]
+fn the_smallest_chip_that_is_taken_can_be_worked_with() {
+    for (place, durability) in Durability::ALL.into_iter().enumerate() {
+        for (page, spare) in [(512, 16), (512, 0), (2048, 64), (4096, 0)] {
+            let mut ground = smallest(page, spare, EntryShape::fixed(4, 4), durability);
+            let blocks = ground.chip.geometry().blocks();
+            println!("{page} + {spare}, {durability}: {blocks} blocks");
+            let mut random = ChaCha8Rng::seed_from_u64(place as u64);
+            let mut model = Model::default();
+            for round in 0..4 {
+                let mut index = ground.index(round == 0);
+                play(&mut *index, &mut model, &mut random, (1500, 200_000, [10, 50][round % 2]));
+                assert!(model.entries.len() >= 8, "{} entries", model.entries.len());
+                index.close().unwrap();
+            }
+            // Entries of the greatest length, each put and deleted many times.
+            let mut ground = smallest(page, spare, EntryShape::VARIABLE, durability);
+            let blocks = ground.chip.geometry().blocks();
+            println!("{page} + {spare}, {durability}, variable: {blocks} blocks");
+            let mut index = ground.index(true);
+            for turn in 0..400_u32 {
+                let key = [(turn % 6) as u8; 4];
+                let value = vec![turn as u8; if page == 512 { 60 } else { 200 }];
+                index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
+                let mut into = [0; 1];
+                assert_eq!(index.get(&key, 0, &mut into).unwrap(), Some(value.len() as u32));
+                if turn % 5 == 0 {
+                    index.update(&[Update::Delete { key: &key }]).unwrap();
+                }
+            }
+            assert_eq!(findings(&mut *index), Vec::<String>::new());
+        }
+    }
 }
 
 #[test]

@@ -128,48 +128,101 @@ fn work(index: &mut dyn Index) -> i64 {
     tables
 }
 
-#[test]
-fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
-    let entry = index::registry::find("la-tree").unwrap();
-    for (page, times) in [(512, 1), (512, 4), (2048, 1), (2048, 2), (4096, 1), (4096, 8)] {
-        for durability in Durability::ALL {
-            let chip = Geometry::new(page, 16, (6 << 20) / page / 16).unwrap();
-            let settings = Settings::parse("la-tree", entry.parameters, []).unwrap();
-            let mut options = Options {
-                durability: Some(durability),
-                ..Options::new(EntryShape::fixed(4, 4), 0, settings)
-            };
-            let least = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
-            options.memory_bytes = least * times;
-            let mut nand = SimulatedNand::new(chip, NandCosts::default());
-            let mut tables = 0;
-            for is_new in [true, false] {
-                if !is_new {
-                    // However much it had before.
-                    options.memory_bytes = least;
-                }
-                TAKEN.set(0);
-                PEAK.set(0);
-                counted(true, || {
-                    let medium = Medium::Nand(Box::new(Uncounted(&mut nand)));
-                    let make = if is_new { entry.create } else { entry.open };
-                    let mut index = make(medium, &options).unwrap();
-                    if is_new {
-                        tables = work(&mut *index);
-                    } else {
-                        tables = tables.max(index.statistics().memory.tables as i64);
-                        index.update(&[Update::Delete { key: &[0; 4] }]).unwrap();
-                    }
-                    index.close().unwrap();
-                });
-                let (peak, budget) = (PEAK.get(), options.memory_bytes as i64);
-                println!(
-                    "{page} bytes a page, {durability}, new {is_new}: {peak} bytes of {budget} \
-                     and {tables} of tables"
-                );
-                assert!(peak > budget / 2, "nothing was counted");
-                assert!(peak <= budget + tables + SLACK_BYTES, "{peak} of {budget} + {tables}");
+/// Lookups of all keys that are there, which want nodes, and updates with lookups of a few keys,
+/// which want the pool, in turns.
+fn alternate(index: &mut dyn Index) {
+    let mut random: u32 = 5;
+    let mut draw = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 4).wrapping_mul(0x9E37_79B9)
+    };
+    let mut into = [0; 8];
+    for round in 0..4 {
+        for step in 0..6000 {
+            if round % 2 == 0 || step % 50 == 0 {
+                index
+                    .update(&[Update::Put { key: &draw().to_be_bytes(), value: &[7; 4] }])
+                    .unwrap();
             }
+            let key = if round % 2 == 0 { step % 4 } else { draw() };
+            index.get(&key.to_be_bytes(), 0, &mut into).unwrap();
         }
     }
+}
+
+#[test]
+fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
+    for (page, times) in [(512, 1), (512, 4), (2048, 1), (2048, 2), (4096, 1), (4096, 8)] {
+        for durability in Durability::ALL {
+            stay_within_budget(page, times, durability, "fixed");
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_shared_is_lent_without_exceeding_the_budget() {
+    let mut moved = [0, 0];
+    for (page, times) in [(512, 1), (512, 4), (512, 8), (2048, 2), (4096, 4)] {
+        for durability in [Durability::None, Durability::Batch] {
+            let [to_nodes, to_pool] = stay_within_budget(page, times, durability, "shared");
+            moved[0] += to_nodes;
+            moved[1] += to_pool;
+        }
+    }
+    assert!(moved.iter().all(|moved| *moved > 0), "moved {moved:?} times");
+}
+
+/// Holds a tree to the least memory so many times, and opens it with the least; returns how often
+/// memory moved to nodes and to the pool.
+fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str) -> [u64; 2] {
+    let entry = index::registry::find("la-tree").unwrap();
+    let chip = Geometry::new(page, 16, (6 << 20) / page / 16).unwrap();
+    let settings = Settings::parse("la-tree", entry.parameters, [("share", share)]).unwrap();
+    let mut options = Options {
+        durability: Some(durability),
+        ..Options::new(EntryShape::fixed(4, 4), 0, settings)
+    };
+    let least = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    options.memory_bytes = least * times;
+    let mut nand = SimulatedNand::new(chip, NandCosts::default());
+    let (mut tables, mut moved) = (0, [0, 0]);
+    for is_new in [true, false] {
+        if !is_new {
+            // However much it had before.
+            options.memory_bytes = least;
+        }
+        TAKEN.set(0);
+        PEAK.set(0);
+        counted(true, || {
+            let medium = Medium::Nand(Box::new(Uncounted(&mut nand)));
+            let make = if is_new { entry.create } else { entry.open };
+            let mut index = make(medium, &options).unwrap();
+            if is_new {
+                tables = work(&mut *index);
+                if share == "shared" {
+                    alternate(&mut *index);
+                    tables = tables.max(index.statistics().memory.tables as i64);
+                }
+                index.figures(&mut |name, number| match name {
+                    "memory moved to nodes" => moved[0] = number,
+                    "memory moved to the pool" => moved[1] = number,
+                    _ => {}
+                });
+            } else {
+                tables = tables.max(index.statistics().memory.tables as i64);
+                // With less memory buffers are smaller, so this may send much to the leaves.
+                index.update(&[Update::Delete { key: &[0; 4] }]).unwrap();
+                tables = tables.max(index.statistics().memory.tables as i64);
+            }
+            index.close().unwrap();
+        });
+        let (peak, budget) = (PEAK.get(), options.memory_bytes as i64);
+        println!(
+            "{page} bytes a page, {durability}, {share}, new {is_new}: {peak} bytes of {budget} \
+             and {tables} of tables"
+        );
+        assert!(peak > budget / 2, "nothing was counted");
+        assert!(peak <= budget + tables + SLACK_BYTES, "{peak} of {budget} + {tables}");
+    }
+    moved
 }

@@ -98,7 +98,7 @@ fn values_of_up_to_a_mebibyte_are_kept_through_everything() {
         // Where deletes wait, loading nothing lets go of what they deleted.
         assert_eq!(index.load(&mut Model::default().cursor(), 100), Ok(0));
         // A root record that an anchor has no room for has two pages of its own.
-        let node = case.parameters.iter().find_map(|(_, bytes)| bytes.parse().ok());
+        let node: Option<u32> = case.parameters.iter().find_map(|(_, bytes)| bytes.parse().ok());
         let sectors = u64::from(node.unwrap_or(0).div_ceil(case.page_bytes).max(1));
         let most = if is_lazy(&case) { 3 * sectors } else { 2 };
         assert!(index.statistics().live_pages <= most, "{}: pages are lost", case.name());

@@ -185,7 +185,7 @@ fn flips_within_the_code_are_corrected() {
 #[test]
 fn flips_beyond_the_code_that_come_and_go_are_read_again() {
     nobody_notices(FaultKind::UncorrectableRead, 100, |seed| FaultPlan {
-        flips: Flips { ecc_bits: Some(4), uncorrectable_rate: 0.001, ..Flips::default() },
+        flips: Flips { ecc_bits: Some(4), uncorrectable_rate: 0.002, ..Flips::default() },
         ..plan(seed)
     });
 }

@@ -162,6 +162,7 @@ fn peaks(
 fn mu_star_runs_in_16_kib_in_all_with_pages_of_2_kib() {
     const ALL: i64 = 16 << 10;
     let entry = find("mu-star").unwrap();
+    let mut most = 0;
     // 128 MiB, as small SPI NAND chips have: 4 KiB of the memory are the table of blocks.
     let chip = Geometry::new(2048, 64, 1024).unwrap().with_spare(64).unwrap();
     for (key, value) in [(4, 4), (8, 8)] {
@@ -178,8 +179,10 @@ fn mu_star_runs_in_16_kib_in_all_with_pages_of_2_kib() {
             let peaks = peaks((entry, &options), chip, 12_000, bytes);
             println!("{shape}, {durability}: {peaks:?} bytes, with a budget of {least}");
             assert!(peaks.iter().all(|peak| *peak <= ALL), "{shape}, {durability}: {peaks:?}");
+            most = peaks.into_iter().chain([most]).max().unwrap_or(most);
         }
     }
+    println!("mu-star took at most {most} bytes");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn assert_complete(rows: &[Row]) {
 
 #[test]
 fn nothing_acknowledged_is_lost_in_any_cell() {
-    let rows = run(20_000, 1);
+    let rows = run(30_000, 2);
     let (mut all, mut faults) = (Witness::default(), FaultLog::default());
     for row in &rows {
         all += row.witness;
@@ -52,7 +52,7 @@ fn nothing_acknowledged_is_lost_in_any_cell() {
     }
     assert_clean(&rows);
     assert_eq!(rows.len(), cells().len());
-    assert!(all.cuts >= 20_000 && rows.iter().all(|row| row.witness.cuts > 0));
+    assert!(all.cuts >= 30_000 && rows.iter().all(|row| row.witness.cuts > 0));
     assert_complete(&rows);
     for (words, count) in all.counts() {
         // What nothing can be promised for: whether chips wear out in so short a time.

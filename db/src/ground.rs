@@ -33,6 +33,8 @@ pub(crate) struct Standing<'d> {
     pub(crate) label: Label,
     pub(crate) driver_bytes: u64,
     pub(crate) health: Option<SharedHealth>,
+    /// True if the tree is on the chip itself, without a translation layer.
+    pub(crate) is_raw: bool,
 }
 
 impl<'d> Ground<'d> {
@@ -70,6 +72,7 @@ impl<'d> Ground<'d> {
                 options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
             ground = ground.over(layer.entry.create, &layer)?;
         }
+        ground = ground.with_health()?;
         let page_bytes = ground.page_bytes(&tree);
         let mut choices = IndexOptions::new(options.entry_shape(), 0, tree.settings);
         choices.durability = Some(options.durability);
@@ -79,8 +82,8 @@ impl<'d> Ground<'d> {
         // A system that has no lots gives no worse than a number that others may have.
         let drawn = || getrandom::u64().unwrap_or(0);
         choices.identity = options.identity.unwrap_or_else(drawn);
-        choices.memory_bytes =
-            ground.split(options.memory, tree.entry, &choices).map_err(no_room(bytes))?;
+        ground.split(options.memory, tree.entry, &mut choices).map_err(no_room(bytes))?;
+        let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
         let mut index = made.map_err(no_room(bytes))?;
@@ -88,19 +91,20 @@ impl<'d> Ground<'d> {
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
         let (tree, shape) = (tree.entry.name, choices.shape);
-        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health })
+        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health, is_raw })
     }
 
     /// Opens the database that is here.
     pub(crate) fn open(self, options: &OpenOptions) -> Result<Standing<'d>> {
-        let mut ground = self.with_layer(options.ftl.as_deref())?;
+        let mut ground = self.with_layer(options.ftl.as_deref())?.with_health()?;
         let found = ground.describe()?;
         let label = Label::decode(&found.label)?;
         let tree = TreeChoice::of(&found.tree, found.page_bytes, label.fill_percent)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
-        choices.memory_bytes = ground.split(options.memory, tree.entry, &choices)?;
+        ground.split(options.memory, tree.entry, &mut choices)?;
         choices.durability = options.durability.or(choices.durability);
+        let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let index = (tree.entry.open)(medium, &choices)?;
         check_total(&*index, driver_bytes, options.memory)?;
@@ -109,7 +113,7 @@ impl<'d> Ground<'d> {
             return Err(Error::Index(store::Error::Durability { made, wanted }.into()));
         }
         let (tree, page_bytes, shape) = (tree.entry.name, found.page_bytes, found.shape);
-        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health })
+        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health, is_raw })
     }
 
     /// Bytes in a page of a tree that is to be made: its node, or a page of the device.
@@ -120,6 +124,18 @@ impl<'d> Ground<'d> {
         };
         let node = tree.settings.number("node").map(u32::try_from);
         node.and_then(std::result::Result::ok).unwrap_or(device)
+    }
+
+    const fn is_raw(&self) -> bool {
+        matches!(self.medium, Medium::Nand(_))
+    }
+
+    /// A raw chip tells how it is, as one under a translation layer does.
+    fn with_health(mut self) -> Result<Self> {
+        if let Medium::Nand(chip) = &mut self.medium {
+            self.health = Some(SharedHealth::of(&mut **chip)?);
+        }
+        Ok(self)
     }
 
     /// Bytes of the device.
@@ -133,9 +149,7 @@ impl<'d> Ground<'d> {
     fn describe(&mut self) -> Result<Description> {
         match &mut self.medium {
             Medium::Sectors(disk) => Ok(index::registry::describe(&mut **disk)?),
-            Medium::Nand(_) => Err(Error::NotADatabase {
-                what: "no translation layer stands on the chip".to_owned(),
-            }),
+            Medium::Nand(chip) => Ok(index::registry::describe_chip(&mut **chip)?),
         }
     }
 
@@ -145,13 +159,17 @@ impl<'d> Ground<'d> {
             return Ok(self);
         };
         let layer = match spec {
-            Some(spec) => Some(LayerChoice::read(spec)?),
-            None => find_layer(&mut **chip)?,
+            Some(spec) => LayerChoice::read(spec)?,
+            // Making a layer erases the whole chip, making a tree on raw flash does not: so where
+            // there is a tree, a layer is what it replaced.
+            None if is_raw(&mut **chip)? => return Ok(self),
+            None => match find_layer(&mut **chip)? {
+                Some(layer) => layer,
+                // It says what is missing.
+                None => return Ok(self),
+            },
         };
-        match layer {
-            Some(layer) => self.over(layer.entry.open, &layer),
-            None => Ok(self),
-        }
+        self.over(layer.entry.open, &layer)
     }
 
     /// Puts a translation layer on a chip; a disk needs none.
@@ -170,25 +188,27 @@ impl<'d> Ground<'d> {
         Ok(self)
     }
 
-    /// What of the memory is for caches and buffers: what driver, mapping and tables leave.
-    fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &IndexOptions) -> Result<u64> {
+    /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
+    /// that grow may take half of what is beyond the least.
+    fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
         let shape = match &self.medium {
             Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
             Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
         };
         let least = (tree.least_memory)(choices, shape)?;
-        let (beside, have) = match limit {
-            MemoryLimit::CachesAndBuffers(bytes) => (0, bytes),
-            MemoryLimit::Total(total) => {
-                let tables = tables(tree, choices, shape, least)?;
-                (self.driver_bytes + self.layer_bytes + tables, total)
-            }
+        let (tables, have) = match limit {
+            MemoryLimit::CachesAndBuffers(bytes) => (None, bytes),
+            MemoryLimit::Total(total) => (Some(tables(tree, choices, shape, least)?), total),
         };
+        let beside = tables.map_or(0, |bytes| self.driver_bytes + self.layer_bytes + bytes);
         let need = least + beside;
-        if have < need {
+        let Some(rest) = have.checked_sub(need) else {
             return Err(Error::LittleMemory { have, need });
-        }
-        Ok(have - beside)
+        };
+        let growth = if tree.tables_grow && tables.is_some() { rest / 2 } else { 0 };
+        choices.memory_bytes = least + rest - growth;
+        choices.tables_bytes = tables.map(|bytes| bytes + growth);
+        Ok(())
     }
 }
 
@@ -202,14 +222,14 @@ fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
 
 /// Bytes of memory that the tables of a tree on such a device take.
 fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
-    let MediumShape::Sectors(geometry) = shape else {
-        return Ok(0);
-    };
     // Without a journal there is the most room for pages: so the figure is the same for a database
     // that is made and for one that is opened, whose journal is not known yet.
     let choices = IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
-    let index = (tree.create)(Medium::Sectors(Box::new(StandIn(geometry))), &choices)?;
-    Ok(index.statistics().memory.tables)
+    let medium: Medium<'_> = match shape {
+        MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
+        MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),
+    };
+    Ok((tree.create)(medium, &choices)?.statistics().memory.tables)
 }
 
 /// Refuses an index that takes more memory than it may.
@@ -219,6 +239,15 @@ fn check_total(index: &dyn Index, driver_bytes: u64, limit: MemoryLimit) -> Resu
     match limit {
         MemoryLimit::Total(have) if have < need => Err(Error::LittleMemory { have, need }),
         _ => Ok(()),
+    }
+}
+
+/// True if a tree stands on the raw flash of `chip`, damaged or not. Nothing is changed.
+fn is_raw(chip: &mut dyn Nand) -> Result<bool> {
+    match index::registry::describe_chip(chip) {
+        Ok(_) => Ok(true),
+        Err(index::Error::Store(store::Error::NotAnIndex { .. })) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -34,7 +34,8 @@ impl<'t> Spec<'t> {
 pub(crate) struct TreeChoice {
     pub(crate) entry: &'static Entry,
     pub(crate) settings: Settings,
-    /// True if the spec says that it stands on a translation layer where it could do without.
+    /// True if it stands on a translation layer where it could do without: if its spec says so, or
+    /// no tree is named, for what is usual takes values of any length.
     pub(crate) over_ftl: bool,
     /// How full nodes are loaded; 0 where that was left open.
     pub(crate) fill_percent: u8,
@@ -44,10 +45,10 @@ impl TreeChoice {
     /// Reads a tree's spec; `page_bytes` are the `node` that it does not name itself, and so is
     /// `fill_percent`, if it is not 0, its `fill`.
     pub(crate) fn read(text: &str, page_bytes: Option<u32>, fill_percent: u8) -> Result<Self> {
-        let text = if text.is_empty() { DEFAULT_TREE } else { text };
-        let spec = Spec::parse("tree", text)?;
+        let is_usual = text.is_empty();
+        let spec = Spec::parse("tree", if is_usual { DEFAULT_TREE } else { text })?;
         let entry = tree(spec.name)?;
-        let over_ftl = spec.parameters.contains(&("over", "ftl"));
+        let over_ftl = is_usual || spec.parameters.contains(&("over", "ftl"));
         let mut given: Vec<(&str, String)> = spec
             .parameters
             .iter()

@@ -17,17 +17,19 @@ use flashtree::{
 };
 use ground::{Model, SharedDisk, compare};
 use index::parameters::Kind;
+use index::registry::Entry;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// What a database stands on.
 enum Place {
-    File { folder: tempfile::TempDir, chip: bool },
+    File { folder: tempfile::TempDir, chip: Option<&'static str> },
     Disk(SharedDisk),
 }
 
 impl Place {
-    fn file(chip: bool) -> Self {
+    /// In a plain file, or on an imitated chip with this translation layer, "" for none.
+    fn file(chip: Option<&'static str>) -> Self {
         Place::File { folder: tempfile::tempdir().unwrap(), chip }
     }
 
@@ -38,11 +40,11 @@ impl Place {
     fn create(&self, options: &Options) -> Database<'static> {
         match self {
             Place::File { folder, chip } => {
-                let options = match chip {
-                    true => {
-                        options.clone().chip(Geometry::new(2048, 32, 128).unwrap()).ftl("page-map")
-                    }
-                    false => options.clone(),
+                let on_chip = || options.clone().chip(Geometry::new(2048, 32, 128).unwrap());
+                let options = match *chip {
+                    Some("") => on_chip(),
+                    Some(layer) => on_chip().ftl(layer),
+                    None => options.clone(),
                 };
                 Database::create(Place::path(folder), &options).unwrap()
             }
@@ -66,6 +68,8 @@ struct History {
     model: Model,
     kept: Vec<Kept>,
     durable: bool,
+    /// Lengths of long values; raw flash takes none.
+    long: std::ops::Range<usize>,
 }
 
 /// A checkpoint with a name, and those before it that were kept when it was made: going back to it
@@ -85,7 +89,7 @@ impl History {
 
     fn value(&mut self) -> Vec<u8> {
         let length = match self.random.random_range(0..40) {
-            0 => self.random.random_range(2000..20_000),
+            0 => self.random.random_range(self.long.clone()),
             1..10 => 0,
             _ => self.random.random_range(0..60),
         };
@@ -232,6 +236,10 @@ fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
         model: Model::new(),
         kept: Vec::new(),
         durable: durability != Durability::None,
+        long: match place {
+            Place::File { chip: Some(""), .. } => 60..120,
+            _ => 2000..20_000,
+        },
     };
     for step in 0..steps {
         history.step(&mut database);
@@ -248,13 +256,17 @@ fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
 }
 
 /// Each tree of the registry as it is, and with each end of what its parameters can be.
-fn specs() -> Vec<String> {
+/// Raw flash leaves the size of a node no choice: it is a page.
+fn specs(on_raw_flash: bool) -> Vec<String> {
     let mut specs = Vec::new();
-    for entry in index::registry::TREES {
+    let stands = |entry: &&&Entry| if on_raw_flash { entry.nand } else { entry.sectors };
+    for entry in index::registry::TREES.iter().filter(stands) {
         specs.push(entry.name.to_owned());
         for parameter in entry.parameters {
             let values = match parameter.kind {
-                Kind::Bytes if parameter.name == "node" => vec!["512".into(), "8192".into()],
+                Kind::Bytes if parameter.name == "node" && !on_raw_flash => {
+                    vec!["512".into(), "8192".into()]
+                }
                 Kind::Percent(least) => vec![least.to_string(), "100".into()],
                 Kind::Word(words) => words.iter().map(ToString::to_string).collect(),
                 _ => Vec::new(),
@@ -269,7 +281,7 @@ fn specs() -> Vec<String> {
 /// In the least memory, so that pages come and go.
 #[test]
 fn histories_of_every_tree_under_every_durability_are_those_of_an_ordered_map() {
-    let specs = specs();
+    let specs = specs(false);
     assert!(specs.len() >= 5, "{specs:?}");
     let count = specs.len() as u64 * 4;
     for seed in seeds(1000..1000 + count) {
@@ -292,9 +304,25 @@ fn histories_of_every_tree_under_every_durability_are_those_of_an_ordered_map() 
 }
 
 #[test]
+fn histories_on_raw_flash_are_those_of_an_ordered_map() {
+    let specs = specs(true);
+    let count = specs.len() as u64 * 4;
+    for seed in seeds(2000..2000 + count) {
+        let (spec, durability) = (seed as usize % specs.len(), seed as usize / specs.len() % 4);
+        println!("{}, {}", specs[spec], Durability::ALL[durability]);
+        println!(
+            "to play it again: FLASHTREE_SEED={seed} cargo test -p flashtree --test histories"
+        );
+        let options =
+            Options::new().tree(specs[spec].as_str()).durability(Durability::ALL[durability]);
+        play_with(&Place::file(Some("")), &options, 300, seed);
+    }
+}
+
+#[test]
 fn histories_in_a_file_are_those_of_an_ordered_map() {
     for seed in seeds(0..4) {
-        play(&Place::file(false), Durability::ALL[seed as usize % 4], 1000, seed);
+        play(&Place::file(None), Durability::ALL[seed as usize % 4], 1000, seed);
     }
 }
 
@@ -305,7 +333,7 @@ fn histories_on_an_imitated_chip_are_those_of_an_ordered_map() {
             0 => (Durability::None, 600),
             _ => (Durability::Batch, 200),
         };
-        play(&Place::file(true), durability, steps, seed);
+        play(&Place::file(Some("page-map")), durability, steps, seed);
     }
 }
 

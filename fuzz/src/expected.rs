@@ -102,7 +102,7 @@ pub const CHIPS: &[&str] = &[
     "device TooFewBlocks",
     "device Uncorrectable",
     "no anchor stands in its first two sectors",
-    "no translation layer stands on the chip",
+    "it holds no checkpoint",
     "store CorruptPage",
     "store DamagedPage",
 ];
@@ -126,9 +126,28 @@ pub const FILES: &[&str] = &[
     "db OtherVersion",
 ];
 
+/// What damaged raw flash gives.
+pub const RAW_FLASH: &[&str] = &[
+    "it holds no checkpoint",
+    "its checkpoint is damaged",
+    "its last checkpoint is damaged",
+    "the record of a named checkpoint is damaged",
+    "a node has another checksum than its bytes, its number and its place give",
+    "a page of the tree's tables has another checksum, or mark",
+    "a write of deltas has another checksum than its bytes and place give",
+    "device Uncorrectable",
+    "store CorruptPage",
+    "store DamagedJournal",
+    "store DamagedPage",
+    "store NoCheckpoint",
+    "db Damaged",
+    "db NotADatabase",
+    "db NotClosed",
+];
+
 /// Every list.
 pub const ALL: &[&[&str]] =
-    &[NODES, ANCHORS, JOURNALS, UNDO_RUNS, TREES, LONG_VALUES, CHIPS, FILES, LONG_RUNS];
+    &[NODES, ANCHORS, JOURNALS, UNDO_RUNS, TREES, LONG_VALUES, CHIPS, FILES, RAW_FLASH, LONG_RUNS];
 
 /// What only long runs reach for certain.
 pub const LONG_RUNS: &[&str] = &[
@@ -137,6 +156,12 @@ pub const LONG_RUNS: &[&str] = &[
     "db Full",
     "device Geometry",
     "device TooSmall",
+    // A record of a checkpoint on raw flash, or a tag, whose numbers were made up.
+    "its checkpoint makes no sense",
+    "its journal is longer than the chip",
+    "device NoSuchPage",
+    // A block of a tree on raw flash that was marked bad.
+    "device BadBlock",
     // The name of the tree in the root record.
     "db Unknown",
     // The header of an imitated chip is as it should be, with too many pages.
@@ -154,14 +179,12 @@ pub const LONG_RUNS: &[&str] = &[
 
 /// What no reading gives, and why.
 pub const OUT_OF_REACH: &[(&str, &str)] = &[
-    ("device BadBlock", "layers look at the marks first"),
     ("device BadLength", "nothing that stands on a device sizes a request"),
     ("device Checksum", "no device gives it so far"),
     ("device Driver", "no damage, but a system that fails"),
     ("device EraseRefused", "the chips of this fuzzer never refuse: that is the storms' part"),
     ("device Full", "comes with writing only"),
     ("device NoSuchBlock", "layers bound every number of a block that they read"),
-    ("device NoSuchPage", "layers bound every number of a page that they read"),
     ("device NoSuchSector", "the page file bounds every number of a page that it reads"),
     ("device NotErased", "the chips of this fuzzer obey no rule of programming"),
     ("device NotFormatted", "a database looks for every layer, and says then that there is none"),
@@ -177,10 +200,12 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("store Durability", "only who asks for another one gets it"),
     ("store Kept", "only who writes needs room"),
     ("store Label", "only who makes an index gives a label"),
+    ("its making was broken off", "no damage, but a cut while an index was made"),
+    ("its first checkpoint is damaged", "a database makes a second one when it is made"),
+    ("store LittleTables", "only who puts makes tables grow"),
     ("store LittleMemory", "the memory suits the images: another length is told first"),
     ("store LongBatch", "only who writes has batches"),
     ("store LongValuePieces", "only who writes has pieces"),
-    ("store NoCheckpoint", "only who goes back gives a name"),
     ("store NoMemory", "no damage, but a system that has too little"),
     ("index BadParameter", "only who makes an index gives parameters"),
     ("index EntryTooLong", "in a journal it is told as a journal that holds what it can't hold"),

@@ -6,6 +6,7 @@
 //!   damaged in their anchors, journals, undo runs, nodes, or lists and long values. They give
 //!   right data or a typed error.
 //! - `tests/chips.rs`: chips with a database over every translation layer, damaged: the same.
+//! - `tests/raw_flash.rs`: chips with a database under every tree on raw flash, damaged: the same.
 //! - `tests/files.rs`: plain files and imitated chips with a database, damaged: the same.
 //! - `tests/histories.rs`: batches, checkpoints, rollbacks and cuts, under every durability. What
 //!   comes back is what an ordered map says.
@@ -31,6 +32,9 @@
 //! - On a chip: the same, as long as the metadata of the translation layer is whole. Where it is
 //!   destroyed and no other page tells it, or the last page of a block is, a layer may take a
 //!   sector for what it was earlier, as after a cut; that is counted as *older*.
+//!
+//! - On raw flash: an error, or a state that the database was in. Where what is newest is
+//!   destroyed, that looks like a power cut; that is counted as *older*.
 //!
 //! # Running
 //! Inputs follow from a seed and a number of rounds, never from the time:

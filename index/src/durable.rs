@@ -112,7 +112,8 @@ impl<T: Tree> Durable<T> {
             other => return other,
         };
         let is_durable = self.durability != Durability::None;
-        if self.tree.is_settled() && (!is_durable || self.state == State::Closed) {
+        let is_closed = self.state == State::Closed && !self.tree.waits_for_checkpoint();
+        if self.tree.is_settled() && (!is_durable || is_closed) {
             return Err(full);
         }
         loop {
@@ -297,10 +298,12 @@ impl<T: Tree> Index for Durable<T> {
             return Ok(self.tree.recovery().statistics().checkpoint);
         }
         if let Some(name) = name
-            && self.tree.recovery().needs_checkpoint_before(name)?
+            && (self.tree.recovery().needs_checkpoint_before(name)?
+                || self.tree.admit_named().is_err())
         {
             self.make_checkpoint(None)?;
             self.tree.recovery().needs_checkpoint_before(name)?;
+            self.tree.admit_named()?;
         }
         self.make_checkpoint(name)
     }

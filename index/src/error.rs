@@ -54,8 +54,8 @@ pub enum Error {
     },
     /// A tree that can't have another level, for its nodes share pages that are small.
     #[error(
-        "full: in pages of {page_bytes} bytes this tree holds at most {entries} entries, and fewer \
-         where they come in random order"
+        "full: in pages of {page_bytes} bytes this tree holds at most {entries} short entries, and \
+         fewer where they come in random order"
     )]
     TreeFull {
         /// Bytes of a page.

@@ -29,8 +29,8 @@ mod traits;
 pub use durable::Durable;
 pub use error::{Error, Result};
 pub use traits::{
-    Behind, Cursor, Direction, Index, KeyRange, KeyValue, Lookup, NODES_MERGED, NODES_SPLIT,
-    Statistics, Tree, Value, read_piece,
+    Behind, Cursor, Direction, GENERATIONS_RECLAIMED, Index, KeyRange, KeyValue, Lookup,
+    NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,
 };
 
 pub use store::{

@@ -33,6 +33,9 @@ pub struct Options {
     pub journal_bytes: Option<u64>,
     /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
     pub label: Vec<u8>,
+    /// The most bytes of tables that grow with the entries, beside the budget; `None` if they may
+    /// take what they need. See [`Entry::tables_grow`].
+    pub tables_bytes: Option<u64>,
     /// A number that other indexes don't have, where pages of theirs could get among its own.
     pub identity: u64,
     /// A mistake to be made.
@@ -51,6 +54,7 @@ impl Options {
             durability: None,
             journal_bytes: None,
             label: Vec::new(),
+            tables_bytes: None,
             identity: 0,
             #[cfg(feature = "canaries")]
             canary: None,
@@ -154,6 +158,8 @@ pub struct Entry {
     pub nand: bool,
     /// True if it stands on sectors.
     pub sectors: bool,
+    /// True if its tables grow with its entries; otherwise they stay as they were made.
+    pub tables_grow: bool,
     /// Its parameters.
     pub parameters: &'static [Parameter],
     /// Makes an empty index.

@@ -16,6 +16,10 @@ pub const NODES_SPLIT: &str = "nodes split";
 /// The figure of an index that tells how many nodes it merged with a neighbour since it was opened.
 pub const NODES_MERGED: &str = "nodes merged";
 
+/// The figure of an index that reclaims its pages by generations, all of them at once: how often
+/// it did since it was opened.
+pub const GENERATIONS_RECLAIMED: &str = "generations reclaimed";
+
 /// Which way a range is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
@@ -181,7 +185,8 @@ pub trait Lookup: Send {
     fn statistics(&self) -> Statistics;
 
     /// Tells figures of the index's own, by name: what its paper measures beside times. Where pages
-    /// do not show it, [`NODES_SPLIT`] and [`NODES_MERGED`] are among them.
+    /// do not show it, [`NODES_SPLIT`] and [`NODES_MERGED`] are among them; and where it applies,
+    /// [`GENERATIONS_RECLAIMED`].
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let _ = tell;
     }
@@ -205,6 +210,11 @@ pub trait Tree: Lookup {
     /// # Errors
     /// The device failed, or a page is damaged.
     fn apply(&mut self, update: &Update<'_>) -> Result<()>;
+
+    /// True if the next checkpoint gives room back that making room for an update left behind.
+    fn waits_for_checkpoint(&self) -> bool {
+        false
+    }
 
     /// True if the last [`apply`](Tree::apply) was made, or failed before it changed anything.
     fn is_whole(&self) -> bool;
@@ -249,6 +259,15 @@ pub trait Tree: Lookup {
     /// # Errors
     /// The record is damaged.
     fn restore(&mut self, root: &[u8]) -> Result<()>;
+
+    /// Refuses one more named checkpoint, with nothing changed, if what it would keep left no room
+    /// to forget it again; called before one is made.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn admit_named(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Protects from reclamation what the named checkpoints reach: called after an opening, after
     /// one was made, and after one was forgotten. Where the medium keeps the way back by itself,

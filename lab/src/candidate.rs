@@ -132,10 +132,13 @@ impl Candidate {
             footing.options.memory_bytes = least;
             let tables = (self.entry.create)(medium, &footing.options)?.statistics().memory.tables;
             let beside = ftl_bytes.unwrap_or(0) + tables;
-            footing.options.memory_bytes = match total.checked_sub(beside) {
-                Some(budget) if budget >= least => budget,
-                _ => return Err(Misfit::LittleTotal { have: total, need: least + beside }),
+            let Some(rest) = total.checked_sub(beside + least) else {
+                return Err(Misfit::LittleTotal { have: total, need: least + beside });
             };
+            // Tables that grow may take half of what is beyond the least.
+            let growth = if self.entry.tables_grow { rest / 2 } else { 0 };
+            footing.options.memory_bytes = least + rest - growth;
+            footing.options.tables_bytes = Some(tables + growth);
         } else if given < least {
             return Err(Misfit::LittleMemory { have: given, need: least });
         } else {

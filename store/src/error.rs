@@ -65,6 +65,17 @@ pub enum Error {
         /// The least that works, in bytes.
         need: u64,
     },
+    /// What is to be put in makes tables grow beyond the memory that they may take.
+    #[error(
+        "{have} bytes of memory are too few for the tables, which may need {need}: open the index \
+         with more memory"
+    )]
+    LittleTables {
+        /// Bytes that they may take.
+        have: u64,
+        /// Bytes that they may need.
+        need: u64,
+    },
     /// There is less memory than the budget.
     #[error("the system has no {bytes} bytes of memory to give: choose a smaller budget")]
     NoMemory {

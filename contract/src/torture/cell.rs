@@ -7,6 +7,7 @@ use index::registry::{Entry, Options, TREES};
 use index::{Durability, Width};
 use sim::Unflushed;
 
+use super::witness::GENERATIONS;
 use crate::tree::{SHAPES, Shape, parameter_sets};
 
 /// What a tree stands on.
@@ -255,7 +256,15 @@ impl Cell {
         if !self.stand.is_chip() {
             impossible.push("blocks reclaimed");
         }
+        if self.entry.name != "la-tree" || !matches!(self.stand, Stand::Nand { .. }) {
+            impossible.push(GENERATIONS);
+        }
         impossible
+    }
+
+    /// True if the tree is none, but a list in the order of the updates.
+    pub(super) fn is_list(&self) -> bool {
+        self.entry.name == "list"
     }
 
     /// True if updates wait in memory, where there is much of it, longer than a script lasts: nodes

@@ -67,6 +67,8 @@ impl Size {
     /// Keys of the histories of `cell`.
     pub(super) fn keys(self, cell: &Cell) -> u32 {
         match self {
+            // All of it is read once for each windowful of keys.
+            _ if cell.is_list() => cell.keys(),
             Size::Usual => cell.keys(),
             Size::Large | Size::Tight => (cell.keys() * 6).min(3000),
         }

@@ -1,5 +1,5 @@
 //! A history that contains everything: it fills leaves until one splits, empties them until two
-//! merge, makes a checkpoint, and writes until a block is reclaimed.
+//! merge, makes a checkpoint, and writes until a block is reclaimed, or a whole generation of them.
 
 use super::actions::{Action, Actor};
 use super::cell::Cell;

@@ -363,7 +363,8 @@ impl Usage<'_> {
         self.witness.heights += u64::from(after.0.height != before.0.height);
         let puts = changes.iter().filter(|change| change.value.is_some()).count();
         let changed = nodes_changed(self.index);
-        if changed != [None; 2] {
+        self.witness.generations += u64::from(changed[2] > nodes[2]);
+        if changed[0].is_some() {
             self.witness.splits += u64::from(changed[0] > nodes[0]);
             self.witness.merges += u64::from(changed[1] > nodes[1]);
         } else if !changes.iter().any(|change| self.is_long(change)) {
@@ -464,12 +465,14 @@ impl Usage<'_> {
     }
 }
 
-/// How many nodes an index split, and merged, since it was opened, where it tells that.
-fn nodes_changed(index: &dyn Index) -> [Option<u64>; 2] {
-    let mut changed = [None; 2];
+/// How many nodes an index split, and merged, and how many generations of pages it reclaimed since
+/// it was opened, where it tells that.
+fn nodes_changed(index: &dyn Index) -> [Option<u64>; 3] {
+    let mut changed = [None; 3];
     index.figures(&mut |name, number| match name {
         index::NODES_SPLIT => changed[0] = Some(number),
         index::NODES_MERGED => changed[1] = Some(number),
+        index::GENERATIONS_RECLAIMED => changed[2] = Some(number),
         _ => {}
     });
     changed

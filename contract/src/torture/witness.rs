@@ -78,6 +78,8 @@ witness! {
     heights: "changes of height",
     /// Blocks that were reclaimed.
     reclamations: "blocks reclaimed",
+    /// Batches in which all pages of a generation were reclaimed.
+    generations: "generations reclaimed",
     /// Syncs.
     syncs: "syncs",
     /// Checkpoints without a name that were asked for.
@@ -104,9 +106,20 @@ witness! {
                delete and a batch",
 }
 
-/// What a complete history contains; reclamations are wanted on chips only.
-const WANTED: [&str; 6] =
-    ["splits", "merges", "blocks reclaimed", "checkpoints asked for", "deletes", "batches"];
+/// What a complete history contains; reclamations are wanted on chips only, and generations where
+/// a tree has them.
+const WANTED: [&str; 7] = [
+    "splits",
+    "merges",
+    "blocks reclaimed",
+    GENERATIONS,
+    "checkpoints asked for",
+    "deletes",
+    "batches",
+];
+
+/// What only trees come to that reclaim all pages at once.
+pub(super) const GENERATIONS: &str = "generations reclaimed";
 
 impl Witness {
     /// What a history would have to contain as well to be complete: a split, a merge, a

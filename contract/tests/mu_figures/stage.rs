@@ -120,7 +120,7 @@ pub(crate) fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<
     (course, sizes)
 }
 
-/// Runs `work` for every tree, on two cores.
+/// Runs `work` for every tree, all at the same time.
 pub(crate) fn all<R: Send>(
     trees: &[&'static str],
     work: impl Fn(&'static str) -> R + Sync,
@@ -128,7 +128,7 @@ pub(crate) fn all<R: Send>(
     let left = Mutex::new(trees.iter().copied().enumerate());
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in trees {
             scope.spawn(|| {
                 loop {
                     let next = left.lock().unwrap().next();

@@ -174,7 +174,9 @@ impl Database<'_> {
         options.key.get_or_insert_with(|| standing.label.key.clone());
         options.value.get_or_insert_with(|| standing.label.value.clone());
         if options.tree.is_empty() {
-            standing.tree.clone_into(&mut options.tree);
+            // Values of any length fit what stands on sectors only.
+            let is_raw = standing.is_raw;
+            options.tree = format!("{}{}", standing.tree, if is_raw { "" } else { ":over=ftl" });
         }
         if options.fill_percent == 0 {
             options.fill_percent = standing.label.fill_percent;

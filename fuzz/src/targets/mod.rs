@@ -4,3 +4,4 @@ pub mod chips;
 pub mod databases;
 pub mod disks;
 pub mod files;
+pub mod raw;

@@ -60,6 +60,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "the baseline of all five papers",
     nand: true,
     sectors: true,
+    tables_grow: false,
     parameters: PARAMETERS,
     create,
     open,

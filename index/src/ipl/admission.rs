@@ -4,7 +4,7 @@ use device::Cause;
 
 use super::Ipl;
 use super::table::{BLOCK_BYTES, NODE_BYTES};
-use crate::Result;
+use crate::{Error, Result};
 
 /// How often two blocks become one between two checkpoints, at most.
 const COMPACTIONS_MOST: u32 = 4;
@@ -46,7 +46,8 @@ impl Ipl<'_> {
     /// A node is written back after a change at the earliest, and with each birth two more nodes
     /// change. Each write takes a page, of nodes or of a log, and may find its block full, so that
     /// it is merged; a block that was merged, or begun, takes as many writes as it has pages of the
-    /// scarcer kind. Where blocks are free again at once, only births fill any.
+    /// scarcer kind. Where blocks are free again at once, only births fill any: those of the batch,
+    /// and earlier ones that are in the cache only.
     pub(super) fn blocks_for(&self, size: Size) -> u32 {
         let births = self.births(size);
         let updates = u32::try_from(size.puts.saturating_add(size.deletes)).unwrap_or(u32::MAX);
@@ -55,7 +56,8 @@ impl Ipl<'_> {
         let pages = births.saturating_add(writes);
         let nodes = u32::from(self.ground.shape.node_pages());
         if self.ground.log.erases_at_once() {
-            return births.min(pages.div_ceil(nodes) + 2);
+            let unwritten = self.ground.unwritten().div_ceil(nodes);
+            return births.min(pages.div_ceil(nodes) + 2).saturating_add(unwritten);
         }
         let each = nodes.min(u32::from(self.log_pages));
         let blocks = self.ground.table.used().saturating_add(pages.div_ceil(each) + 2);
@@ -76,19 +78,49 @@ impl Ipl<'_> {
         Ok(())
     }
 
-    /// Makes room ahead of need: where deletes left blocks with few nodes.
+    /// Makes room ahead of the next update: where deletes left blocks with few nodes.
     pub(super) fn make_room(&mut self) -> Result<()> {
-        let log = &self.ground.log;
-        let is_short = if log.erases_at_once() {
-            self.ground.is_short() && log.free_blocks() > 2
-        } else {
-            // As many blocks as are in use may have to be merged before a checkpoint.
-            let wanted = self.ground.table.used() + self.blocks_for(Size { puts: 1, deletes: 0 });
-            log.free_blocks() < wanted && log.released_blocks() < 2 * COMPACTIONS_MOST
-        };
-        if is_short {
-            self.ground.compact(Cause::Reclamation)?;
+        if self.is_short() {
+            self.compact()?;
         }
         Ok(())
+    }
+
+    /// As [`Ipl::make_room`], before a checkpoint, behind which all blocks that were left are free:
+    /// a put that was refused comes back then. Blocks that named checkpoints keep don't get free.
+    pub(super) fn make_room_to_settle(&mut self) -> Result<()> {
+        let log = &self.ground.log;
+        if log.erases_at_once() || log.pinned_blocks() > 0 {
+            return Ok(());
+        }
+        while self.is_short() && self.compact()? {}
+        Ok(())
+    }
+
+    /// True if blocks with few nodes should become one. That begins before puts are refused,
+    /// however small the chip is.
+    fn is_short(&self) -> bool {
+        let put = Size { puts: 1, deletes: 0 };
+        let log = &self.ground.log;
+        let free = log.free_blocks();
+        if log.erases_at_once() {
+            let wanted = self.blocks_for(put) + self.kept_back(false) + 1;
+            return free > 2 && (free < wanted || self.ground.is_short());
+        }
+        // As many blocks as are in use may have to be merged before a checkpoint.
+        let wanted = self.ground.table.used().max(self.kept_back(false)) + self.blocks_for(put);
+        free < wanted && log.released_blocks() < 2 * COMPACTIONS_MOST
+    }
+
+    /// Makes one block of two; false if no two fit together. Nodes that can't be read stay where
+    /// they are: who asks for them is told.
+    fn compact(&mut self) -> Result<bool> {
+        match self.ground.compact(Cause::Reclamation) {
+            Err(Error::Store(error)) if error.is_damage() => {
+                self.ground.erase_if_possible()?;
+                Ok(false)
+            }
+            compacted => compacted,
+        }
     }
 }

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
 use store::node::{self, Codec, Stored};
-use store::{EntryShape, LogicalPage, PageLog, Width};
+use store::{EntryShape, LogicalPage, PageLog, Recovery, Width};
 
 use super::block::{BlockShape, Parts};
 use super::layout::{Delta, DeltaForm, HEADER_BYTES, Writes};
+use super::make::has_parts;
 use super::merge;
 use super::table::{NodeId, Place, Table};
 use crate::Result;
@@ -94,6 +95,11 @@ pub(super) struct Ground<'d> {
     pub(super) scratch: Vec<u8>,
     /// Nodes that a merge moves.
     pub(super) moved: Vec<NodeId>,
+    /// The content of a log page before the next part of it is programmed, where none may be lost:
+    /// a chip that refuses a part may take those before it.
+    pub(super) parts: Vec<u8>,
+    /// The log page that `parts` stand in for.
+    pub(super) lost: Option<Page>,
 }
 
 impl<'d> Ground<'d> {
@@ -106,8 +112,10 @@ impl<'d> Ground<'d> {
             deltas: Vec::with_capacity(forms.delta_bytes()),
             used: 0,
         };
+        // Those in the cache that no page holds yet will need one, too.
+        let nodes = chip.blocks() as usize * usize::from(shape.node_pages());
         Ground {
-            table: Table::new(chip.blocks()),
+            table: Table::new(chip.blocks(), nodes),
             frames: (0..frames).map(|_| frame()).collect(),
             clock: 0,
             page: vec![0xFF; chip.page_bytes() as usize],
@@ -115,6 +123,8 @@ impl<'d> Ground<'d> {
             fresh: vec![0; bytes],
             scratch: vec![0; bytes],
             moved: Vec::with_capacity(usize::from(shape.node_pages())),
+            parts: vec![0; if has_parts(chip, log.durability()) { bytes } else { 0 }],
+            lost: None,
             log,
             shape,
             forms,
@@ -138,11 +148,18 @@ impl<'d> Ground<'d> {
 
     /// Nodes in the cache that have to be written.
     pub(super) fn dirty(&self) -> u32 {
-        let is_dirty = |frame: &&Frame| {
-            let is_unwritten = |id| self.table.place(id).is_none();
-            frame.id.is_some_and(is_unwritten) || frame.deltas.len() > HEADER_BYTES
-        };
+        let is_dirty =
+            |frame: &&Frame| self.is_unwritten(frame) || frame.deltas.len() > HEADER_BYTES;
         self.frames.iter().filter(is_dirty).count() as u32
+    }
+
+    /// Nodes in the cache that no page holds yet.
+    pub(super) fn unwritten(&self) -> u32 {
+        self.frames.iter().filter(|frame| self.is_unwritten(frame)).count() as u32
+    }
+
+    fn is_unwritten(&self, frame: &Frame) -> bool {
+        frame.id.is_some_and(|id| self.table.place(id).is_none())
     }
 
     /// Nothing is in the cache.
@@ -168,7 +185,7 @@ impl<'d> Ground<'d> {
                 let place = self.table.place(id).ok_or(no_node(id))?;
                 self.read_node(place, cause)?;
                 let frame = &mut self.frames[free];
-                frame.node.copy_from_slice(&self.image);
+                device::copy(&mut frame.node, &self.image);
                 frame.id = Some(id);
                 free
             }
@@ -208,7 +225,7 @@ impl<'d> Ground<'d> {
             let page = LogicalPage(page.0);
             Err(store::Error::CorruptPage { page, expected, found })
         })?;
-        self.image.copy_from_slice(&self.page[start..]);
+        device::copy(&mut self.image, &self.page[start..]);
         let level = node::level(&self.image);
         let codec = *self.forms.at(level);
         codec.validate(&self.image).map_err(|what| damaged(page, what))?;
@@ -229,9 +246,21 @@ impl<'d> Ground<'d> {
         Ok(())
     }
 
+    /// Keeps what stands in a log page, of which a further part is to be programmed.
+    pub(super) fn keep_parts(&mut self, page: Page, cause: Cause) -> Result<()> {
+        let parts = self.shape.parts();
+        self.read_page(page, cause, &|page, content| check_log(page, content, parts))?;
+        device::copy(&mut self.parts, &self.page[self.log.content_start()..]);
+        Ok(())
+    }
+
     /// Reads a page into `self.page` until `check` finds it whole.
     fn read_page(&mut self, page: Page, cause: Cause, check: Check<'_>) -> Result<()> {
         let start = self.log.content_start();
+        if self.lost == Some(page) {
+            device::copy(&mut self.page[start..], &self.parts);
+            return Ok(());
+        }
         let mut reads = 1;
         loop {
             let content = &mut self.page[start..];
@@ -249,7 +278,7 @@ impl<'d> Ground<'d> {
         let id = self.table.allocate();
         self.clock += 1;
         let frame = &mut self.frames[free];
-        frame.node.copy_from_slice(bytes);
+        device::copy(&mut frame.node, bytes);
         frame.deltas.clear();
         frame.id = Some(id);
         frame.used = self.clock;
@@ -324,6 +353,10 @@ impl<'d> Ground<'d> {
 
 fn check_log(page: Page, content: &[u8], parts: Parts) -> core::result::Result<(), store::Error> {
     let mut writes = Writes::new(page, content, parts);
+    // Only pages that were written are read: one that looks erased has lost what it held.
+    if writes.next().map_err(|what| damaged(page, what))?.is_none() {
+        return Err(damaged(page, "a log page is empty"));
+    }
     while writes.next().map_err(|what| damaged(page, what))?.is_some() {}
     Ok(())
 }

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Medium, Nand};
-use store::{EntryShape, PageLog, Recovery};
+use store::{Durability, EntryShape, PageLog, Recovery};
 
 use super::block::BlockShape;
 use super::ground::{FRAMES_LEAST, Forms, Ground};
@@ -55,23 +55,34 @@ fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
 }
 
 /// Bytes of memory beside the cache: pages to work in, one more node, keys, and a root record,
-/// twice more in a checkpoint.
-pub(super) fn work_bytes(chip: Geometry, forms: &Forms) -> u64 {
+/// twice more in a checkpoint; and what is read before parts of a page are programmed.
+pub(super) fn work_bytes(chip: Geometry, forms: &Forms, durability: Durability) -> u64 {
     let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
-    Ground::work_bytes(chip) + u64::from(chip.page_bytes()) + keys
+    let parts = if has_parts(chip, durability) { u64::from(chip.page_bytes()) } else { 0 };
+    Ground::work_bytes(chip) + u64::from(chip.page_bytes()) + keys + parts
+}
+
+/// True if a page is programmed in parts, none of which may be lost.
+pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
+    chip.programs_per_page() > 1 && durability != Durability::None
 }
 
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
     let chip = chip_of(medium)?;
     BlockShape::on(chip, log_pages(options))?;
-    let log = PageLog::least_memory(chip, &options.page_log(false));
-    least_of(chip, options.shape, log)
+    let log = options.page_log(false);
+    least_of(chip, options.shape, (PageLog::least_memory(chip, &log), log.durability))
 }
 
-fn least_of(chip: Geometry, shape: EntryShape, log: u64) -> Result<u64> {
+/// The least memory where the log takes `log` bytes.
+fn least_of(
+    chip: Geometry,
+    shape: EntryShape,
+    (log, durability): (u64, Durability),
+) -> Result<u64> {
     let forms = Forms::on(chip, shape)?;
     let frames = FRAMES_LEAST as u64 * Ground::frame_bytes(&forms);
-    Ok(log + work_bytes(chip, &forms) + frames)
+    Ok(log + work_bytes(chip, &forms, durability) + frames)
 }
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -96,7 +107,7 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log(false))?;
     let root = Root::decode(&record)?;
     let geometry = log.geometry();
-    let need = least_of(geometry, root.shape, log.buffer_bytes())?;
+    let need = least_of(geometry, root.shape, (log.buffer_bytes(), log.durability()))?;
     let frames = frames(geometry, root.shape, (options.memory_bytes, need))?;
     let shape = BlockShape::on(geometry, Some(u32::from(root.log_pages)))?;
     let mut tree = Ipl::over(log, shape, root.shape, frames)?;

@@ -25,6 +25,7 @@
 //! - A delta is made to a node as it was made before, so it becomes the same bytes.
 
 mod admission;
+mod behind;
 mod block;
 mod check;
 mod cost;
@@ -50,8 +51,8 @@ use store::{Recovery, Update, Width};
 use crate::parameters::{Kind, Parameter};
 use crate::registry::Entry;
 use crate::{
-    Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, read_piece,
-    root_record,
+    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size,
+    read_piece, root_record,
 };
 use admission::Size;
 use ground::Ground;
@@ -65,6 +66,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Lee and Moon (SIGMOD 2007), as the LA-Tree paper builds it, section 5",
     nand: true,
     sectors: false,
+    tables_grow: false,
     parameters: PARAMETERS,
     create: make::create,
     open: make::open,
@@ -120,12 +122,12 @@ impl Ipl<'_> {
     }
 
     fn apply_whole(&mut self, update: &Update<'_>) -> Result<()> {
-        self.make_room()?;
         match update {
-            Update::Put { key, value } => self.put(key, value, Cause::Update),
-            Update::Delete { key } => self.delete(key),
-            Update::Adopt { .. } => Err(store::Error::AdoptedTwice.into()),
+            Update::Put { key, value } => self.put(key, value, Cause::Update)?,
+            Update::Delete { key } => self.delete(key)?,
+            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
+        self.make_room()
     }
 
     fn load_sorted(&mut self, sorted: &mut dyn Cursor) -> Result<u64> {
@@ -177,13 +179,18 @@ impl Lookup for Ipl<'_> {
         check::check(self, finding)
     }
 
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        behind::behind(self, key)
+    }
+
     fn statistics(&self) -> Statistics {
         let Ground { log, forms, table, .. } = &self.ground;
-        // While a checkpoint is made, its record has the table once more.
-        let record = table.bytes() as u64;
+        // While a checkpoint is made, its record has the table once more. Both are counted as on a
+        // full chip, so that they don't grow beyond what was stated.
+        let record = table.record_bytes_most();
         let memory = store::Memory {
             cache: self.ground.cache_bytes(),
-            buffers: make::work_bytes(log.geometry(), forms) + log.buffer_bytes(),
+            buffers: make::work_bytes(log.geometry(), forms, log.durability()) + log.buffer_bytes(),
             tables: log.table_bytes() + table.memory_bytes() + record,
             ..store::Memory::default()
         };
@@ -236,6 +243,7 @@ impl Tree for Ipl<'_> {
 
     fn settle(&mut self) -> Result<Vec<u8>> {
         self.ground.write_back_all(Cause::Flush)?;
+        self.make_room_to_settle()?;
         let table = &mut self.ground.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.ground.forms.shape);

@@ -25,7 +25,10 @@ impl Ground<'_> {
                     return self.erase_if_possible();
                 }
                 Err(Error::Store(error)) if error.is_refusal() => self.log.release(target),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.log.release(target);
+                    return Err(error);
+                }
             }
         }
     }
@@ -43,7 +46,7 @@ impl Ground<'_> {
         for number in 0..self.moved.len() {
             let id = self.moved[number];
             match (self.find(id), self.table.place(id)) {
-                (Some(frame), _) => self.image.copy_from_slice(&self.frames[frame].node),
+                (Some(frame), _) => device::copy(&mut self.image, &self.frames[frame].node),
                 (None, Some(place)) => self.read_node(place, cause)?,
                 (None, None) => return Err(no_node(id).into()),
             }
@@ -86,7 +89,7 @@ impl Ground<'_> {
     }
 
     /// Where nothing lasts, blocks that were left are free at once.
-    fn erase_if_possible(&mut self) -> Result<()> {
+    pub(super) fn erase_if_possible(&mut self) -> Result<()> {
         if self.log.erases_at_once() && self.log.released_blocks() > 0 {
             self.log.erase_released(Cause::Reclamation)?;
         }

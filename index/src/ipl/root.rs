@@ -76,6 +76,9 @@ impl Ipl<'_> {
         }
         (self.root, self.height, self.entries) = (root.root, root.height, root.entries);
         self.ground.log.expect_root(record.len() as u64);
+        for block in self.ground.table.used_blocks() {
+            self.ground.log.claim_block(block)?;
+        }
         if is_torn {
             self.ground.table.seal_all(&shape);
         }

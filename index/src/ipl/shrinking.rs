@@ -63,7 +63,7 @@ impl Ipl<'_> {
         }
         let (left, right) = (forms.child(bytes, right_place - 1), forms.child(bytes, right_place));
         forms.inner.key(bytes, right_place).copy_to(&mut self.separator);
-        self.kept.copy_from_slice(self.ground.node(right, cause)?);
+        device::copy(&mut self.kept, self.ground.node(right, cause)?);
         Ok(Some(Neighbours { level, parent: parent.node, left, right }))
     }
 
@@ -110,7 +110,7 @@ impl Ipl<'_> {
         ground.rewrite(pair.left, Cause::Update, |left, scratch| {
             codec.apply_shift(left, kept, shift, scratch);
         })?;
-        ground.rewrite(pair.right, Cause::Update, |right, _| right.copy_from_slice(kept))
+        ground.rewrite(pair.right, Cause::Update, |right, _| device::copy(right, kept))
     }
 
     /// True if `self.key` finds room in `parent` in place of another.

@@ -69,14 +69,20 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(blocks: u32) -> Self {
+    /// An empty table of `blocks` blocks, with room for `nodes` nodes: it never grows beyond.
+    pub(super) fn new(blocks: u32, nodes: usize) -> Self {
         let blocks = vec![BlockEntry::default(); blocks as usize];
-        Table { nodes: Vec::new(), blocks, live: 0, used: 0, free_from: 0 }
+        Table { nodes: Vec::with_capacity(nodes), blocks, live: 0, used: 0, free_from: 0 }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
         let nodes = self.nodes.capacity() * size_of::<NodeEntry>();
         (nodes + self.blocks.len() * size_of::<BlockEntry>()) as u64
+    }
+
+    /// Bytes of the table in a checkpoint, at most.
+    pub(super) fn record_bytes_most(&self) -> u64 {
+        (self.nodes.capacity() * NODE_BYTES + self.blocks.len() * BLOCK_BYTES) as u64
     }
 
     /// Nodes that exist.
@@ -306,7 +312,7 @@ mod tests {
     fn a_table_comes_back_from_its_checkpoint() {
         let chip = Geometry::new(512, 16, 8).unwrap().with_order(ProgramOrder::Ascending);
         let shape = BlockShape::new(&chip, None).unwrap();
-        let mut table = Table::new(8);
+        let mut table = Table::new(8, 4);
         let nodes = [table.allocate(), table.allocate(), table.allocate()];
         for (block, node) in [(3, nodes[0]), (3, nodes[1]), (5, nodes[2])] {
             if table.live_in(Block(block)) == 0 {
@@ -325,7 +331,7 @@ mod tests {
         });
         assert_eq!((written, bytes.len()), (Ok(()), table.bytes()));
 
-        let mut read = Table::new(8);
+        let mut read = Table::new(8, 4);
         let (nodes_part, blocks_part) = bytes.split_at(3 * NODE_BYTES);
         for node in nodes_part.chunks_exact(NODE_BYTES) {
             assert!(read.read_node(node.first_chunk().unwrap(), &shape));

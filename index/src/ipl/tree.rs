@@ -152,7 +152,7 @@ impl Ipl<'_> {
 
     /// What was cut off must not be worked in while room is made for it.
     fn keep_fresh(&mut self) {
-        self.kept.copy_from_slice(&self.ground.fresh);
+        device::copy(&mut self.kept, &self.ground.fresh);
     }
 
     /// Gives the root a parent.

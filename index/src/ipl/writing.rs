@@ -43,7 +43,7 @@ impl Ground<'_> {
             let Some(page) = self.table.state(block).take_node(&self.shape) else {
                 continue;
             };
-            self.image.copy_from_slice(&self.frames[frame].node);
+            device::copy(&mut self.image, &self.frames[frame].node);
             match self.program_image(block, page, cause) {
                 Err(Error::Store(error)) if error.is_refusal() => {
                     self.table.state(block).seal(&self.shape);
@@ -76,7 +76,7 @@ impl Ground<'_> {
         let page = self.page_of(block, place);
         let start = self.log.content_start();
         let content = &mut self.page[start..];
-        content.copy_from_slice(&self.image);
+        device::copy(content, &self.image);
         let checksum = checksum(page, content);
         content[..4].copy_from_slice(&checksum.to_le_bytes());
         Ok(self.log.program_at(page, &mut self.page, PageKind::Tree(0), cause)?)
@@ -94,6 +94,10 @@ impl Ground<'_> {
             return self.merge(place.block, cause);
         };
         let page = self.page_of(place.block, self.shape.log_place(log.page));
+        let has_earlier = log.offset > 0 && !self.parts.is_empty();
+        if has_earlier {
+            self.keep_parts(page, cause)?;
+        }
         let deltas = &mut self.frames[frame].deltas;
         if !seal(Address { page, offset: log.offset }, place.page, deltas) {
             return Err(damaged(page, "its deltas are too long").into());
@@ -101,7 +105,7 @@ impl Ground<'_> {
         let programmed = if self.shape.is_whole() {
             let start = self.log.content_start();
             self.page.fill(0xFF);
-            self.page[start..start + bytes].copy_from_slice(deltas);
+            device::copy(&mut self.page[start..start + bytes], deltas);
             self.log.program_at(page, &mut self.page, PageKind::Tree(1), cause)
         } else {
             self.log.program_part(page, log.offset, deltas, cause)
@@ -109,7 +113,10 @@ impl Ground<'_> {
         match programmed {
             Err(error) if error.is_refusal() => {
                 self.table.state(place.block).seal(&self.shape);
-                self.merge(place.block, cause)
+                self.lost = has_earlier.then_some(page);
+                let merged = self.merge(place.block, cause);
+                self.lost = None;
+                merged
             }
             programmed => {
                 programmed?;

@@ -8,10 +8,15 @@ use device::Cause;
 use store::{Durability, Update};
 
 use super::LaTree;
+use super::buffer_pool::BufferId;
 use super::in_place::room::More;
+use super::plan::CHUNK_HEADER;
 use super::policy::Buffering;
-use super::settle::{PIECE_BYTES, RECORD_PAGES, ROOT_BYTES};
-use crate::Result;
+use super::settle::{PIECE_BYTES, ROOT_BYTES};
+use crate::{Error, Result};
+
+/// Entries of the greatest size that the smallest chip has room for.
+const ENTRIES_LEAST: u64 = 8;
 
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
@@ -24,28 +29,117 @@ impl LaTree<'_> {
         }
         // What is pending may be much less than its worst case: that is found out by settling it.
         let pending: u64 = self.buffers.pending.iter().sum();
-        if pending > 0 && (self.is_open || self.is_durable()) && self.has_space_to_empty() {
+        if pending > 0 && (self.is_open || self.is_durable()) {
             self.whole = false;
-            self.empty_all(Cause::Flush)?;
+            if self.has_space_to_empty() {
+                self.empty_all(Cause::Flush)?;
+            } else {
+                // Which empties most, and leaves the rest to the next attempt.
+                self.reclaim_if_it_fits()?;
+            }
             self.whole = true;
             if self.fits(batch) {
                 return Ok(());
             }
         }
-        let kept = self.pinned_blocks;
-        if kept > 0 {
-            return Err(
-                store::Error::Kept { kept: u64::from(kept) * self.log.block_bytes() }.into()
-            );
+        if batch.iter().any(|update| matches!(update, Update::Put { .. })) {
+            self.check_tables(batch.len() as u64)?;
         }
-        Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into())
+        Err(self.refusal())
+    }
+
+    /// That there is no room, or only what named checkpoints keep.
+    fn refusal(&self) -> Error {
+        let block = self.log.block_bytes();
+        match self.pinned_blocks {
+            0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
+            kept => store::Error::Kept { kept: u64::from(kept) * block }.into(),
+        }
+    }
+
+    /// Refuses one more named checkpoint if there would be no room to forget all of them again:
+    /// each takes a checkpoint, and only the next one erases what is given back.
+    pub(super) fn admit_name(&self) -> Result<()> {
+        let names = self.log.checkpoints().len() as u64 + 1;
+        let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count(&self.log));
+        let first = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()))
+            + 2 * self.chunk_pages()
+            + 2
+            + self.pool_pages();
+        let need = first + names * (self.pool_pages() + 1) + self.block_pages();
+        if need <= u64::from(self.log.free_pages()) { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// Pages that a checkpoint takes for what is in the pool.
+    pub(super) fn pool_pages(&self) -> u64 {
+        let held = |number| self.buffers.pool.held(BufferId(number));
+        let bytes: u64 = (0..self.buffers.records.len() as u32)
+            .map(held)
+            .filter(|held| held.entries > 0)
+            .map(|held| held.bytes as u64 + PIECE_BYTES)
+            .sum();
+        // A page may end before an entry that does not fit it, and a piece begins behind it.
+        let lost = self.plan.sizes.entry_most as u64 + PIECE_BYTES + u64::from(CHUNK_HEADER);
+        let room = u64::from(self.plan.pages.room()).saturating_sub(lost).max(1);
+        bytes.div_ceil(room)
+    }
+
+    /// Refuses so many entries more if the tables have no memory for them.
+    pub(super) fn check_tables(&self, more: u64) -> Result<()> {
+        match self.plan.tables_most {
+            Some(have) if self.tables_needed(more) > have => {
+                let need = self.tables_needed(more);
+                Err(store::Error::LittleTables { have, need }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of all tables in the worst case, with `more` entries pending.
+    fn tables_needed(&self, more: u64) -> u64 {
+        let born = self.nodes_needed(more).saturating_sub(self.nodes.count(&self.log));
+        // Those with a buffer have at least half of a node's children each.
+        let is_each = self.levels_a_buffer == 1;
+        let buffered = if is_each { born } else { born / self.children_least() + 1 };
+        self.nodes.table_bytes_with(born, buffered)
+            + self.buffers.table_bytes_with(buffered)
+            + self.log.table_bytes()
+    }
+
+    /// Bytes of all tables.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes()
+    }
+
+    /// Nodes that there are in the worst case, with `more` entries pending, when all are settled.
+    fn nodes_needed(&self, more: u64) -> u64 {
+        let [inner, leaf] = self.buffers.pending;
+        let pending = inner + leaf + more;
+        let capacity = self.nodes.leaf.capacity(self.plan.entry_most, 0).max(4) as u64;
+        let leaves = pending.min(self.leaves + 2 * pending / capacity);
+        self.nodes.count(&self.log)
+            + leaves
+            + leaves / (self.children_least() - 1)
+            + u64::from(self.height)
+    }
+
+    /// Children of a node that was split.
+    fn children_least(&self) -> u64 {
+        self.nodes.inner.capacity(self.plan.entry_most, 4).max(4) as u64 / 2
     }
 
     fn fits(&self, batch: &[Update<'_>]) -> bool {
         let puts = batch.iter().filter(|update| matches!(update, Update::Put { .. })).count();
         let half = self.half_for_all();
-        let reserve = if puts > 0 { (half / 16).max(2 * self.block_pages()) } else { 0 };
-        self.pages_needed(batch.len() as u64) + reserve <= half
+        let reserve = if puts > 0 { self.put_reserve(half) } else { 0 };
+        let more = batch.len() as u64;
+        let fits_memory = puts == 0 || self.check_tables(more).is_ok();
+        fits_memory && self.pages_needed(more) + reserve <= half
+    }
+
+    /// Pages of a half that puts leave to deletes.
+    fn put_reserve(&self, half: u64) -> u64 {
+        (half / 16).max(2 * self.block_pages())
     }
 
     /// True if the log keeps what the last checkpoint needs.
@@ -53,7 +147,7 @@ impl LaTree<'_> {
         self.log.durability() != Durability::None
     }
 
-    fn block_pages(&self) -> u64 {
+    pub(super) fn block_pages(&self) -> u64 {
         u64::from(self.log.pages_per_block())
     }
 
@@ -69,15 +163,16 @@ impl LaTree<'_> {
             return self.fits_on_disk(More { puts: 1, ..More::default() });
         }
         let half = self.half_for_all();
-        self.pages_needed(1) + (half / 16).max(2 * self.block_pages()) <= half
+        self.pages_needed(1) + self.put_reserve(half) <= half
     }
 
-    /// Refuses a chip that is too small for any tree.
+    /// Refuses a chip that is too small for any tree: a few entries have to find room, two blocks
+    /// may go bad, of which one lies in each half. That is asked for once, when the tree is made;
+    /// one that was made is opened whatever went bad since.
     pub(super) fn check_chip(&self) -> Result<()> {
-        let half = self.half_for_all();
-        let need = self.pages_needed(8) + 4 * self.block_pages();
+        let (half, block) = (self.half_for_all(), self.block_pages());
+        let need = self.pages_needed(ENTRIES_LEAST) + self.put_reserve(half) + block;
         if need > half {
-            let block = self.block_pages();
             let have = self.log.good_blocks();
             let need = u32::try_from(2 * need.div_ceil(block)).unwrap_or(u32::MAX);
             return Err(device::Error::TooFewBlocks { have, need }.into());
@@ -89,17 +184,13 @@ impl LaTree<'_> {
     pub(super) fn pages_needed(&self, more: u64) -> u64 {
         let [inner, leaf] = self.buffers.pending;
         let pending = inner + leaf + more;
-        let entry = self.plan.entry_most;
-        let capacity = self.nodes.leaf.capacity(entry, 0).max(4) as u64;
-        let leaves = pending.min(self.leaves + 2 * pending / capacity);
-        let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;
-        let nodes =
-            self.nodes.count(&self.log) + leaves + leaves / (children - 1) + u64::from(self.height);
+        let children = self.children_least();
+        let nodes = self.nodes_needed(more);
         let per_page = u64::from(self.plan.pages.nodes_per_page());
         let room = u64::from(self.plan.pages.room());
         let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + 13;
         let levels = u64::from(self.height / self.levels_a_buffer + 1);
-        let pool = self.plan.sizes.pool_bytes;
+        let pool = self.plan.sizes.pool.most();
         let held = if self.plan.buffering == Buffering::None { 0 } else { pending * piece };
         let heads = PIECE_BYTES * self.buffers.records.len() as u64;
         let fragments = ((inner + more) * piece * levels + held.min(2 * pool)).div_ceil(room);
@@ -108,15 +199,15 @@ impl LaTree<'_> {
             + nodes / children / u64::from(self.plan.chunks.1.max(1))
             + self.chunk_pages()
             + 2;
-        let root = (ROOT_BYTES + 4 * (chunks + held_pages)).div_ceil(room - 32) + RECORD_PAGES;
-        let journal = self.log.statistics().journal_bytes_most / self.log.content_bytes() as u64;
+        // Beside what the log keeps back for its own pages, it has a block that it is filling and
+        // one with the last record; and the end of the tree's present block is not used.
+        let own = self.log.own_reserve_beside(ROOT_BYTES + 4 * (chunks + held_pages));
         nodes.div_ceil(per_page)
             + 2
             + fragments
-            + 2 * (chunks + held_pages + root)
-            + journal
+            + 2 * (chunks + held_pages)
             + self.emptying_pages(pending, nodes)
-            + 3 * self.block_pages()
+            + (u64::from(own) + 3) * self.block_pages()
     }
 
     /// Pages that emptying one buffer takes at most, which happens before it is seen that the

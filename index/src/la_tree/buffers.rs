@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use device::{Cause, Page};
 use store::PageKind;
 
-use super::buffer_pool::{BufferId, BufferPool};
+use super::buffer_pool::{BufferId, BufferPool, PoolSize};
 use super::cost::{Ratio, Subtree};
 use super::counters::BufferCounters;
 use super::emptying::Order;
@@ -42,7 +42,7 @@ const NOT_LISTED: u32 = u32::MAX - 1;
 /// The sizes of the parts that do not grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BufferSizes {
-    pub(super) pool_bytes: u64,
+    pub(super) pool: PoolSize,
     /// The most bytes of a buffer that is sorted as a whole.
     pub(super) whole_bytes: u32,
     /// The most bytes of an entry in a stream.
@@ -109,7 +109,7 @@ impl Buffers {
             listed: Chunked::new(),
             first_listed: END,
             last_listed: END,
-            pool: BufferPool::new(sizes.pool_bytes, form, page_entries, sizes.entry_most),
+            pool: BufferPool::new(sizes.pool, form, page_entries, sizes.entry_most),
             page: vec![0xFF; pages.first() as usize + room].into_boxed_slice(),
             made: Vec::with_capacity(Self::made_most(&pages, sizes.entry_least)),
             read: vec![0; room].into_boxed_slice(),
@@ -127,6 +127,13 @@ impl Buffers {
     /// Bytes of what is known of each buffer.
     pub(super) fn table_bytes(&self) -> u64 {
         self.records.memory_bytes() + self.listed.memory_bytes() + self.pool.table_bytes()
+    }
+
+    /// The most bytes of the tables with so many buffers more.
+    pub(super) fn table_bytes_with(&self, more: u64) -> u64 {
+        self.records.bytes_with(more)
+            + self.listed.bytes_with(more)
+            + self.pool.table_bytes_with(more)
     }
 
     /// Forgets every buffer.
@@ -191,11 +198,27 @@ impl Buffers {
         }
     }
 
-    /// Appends `entry` to buffer `number`; other entries may have to leave the pool for it.
+    /// Appends `entry`, which is of no batch, to buffer `number`; other entries may have to leave
+    /// the pool for it.
     ///
     /// # Errors
     /// No page is free, or the chip failed.
     pub(super) fn append(
+        &mut self,
+        log: &mut Ground<'_>,
+        number: u32,
+        entry: &Pending<'_>,
+        cause: Cause,
+    ) -> Result<()> {
+        // A buffer that became the root's may have got batches before: all of them is X now.
+        if let Some(record) = self.record_mut(number).filter(|record| record.batch > 0) {
+            record.batch = 0;
+            record.below_batch = record.newest;
+        }
+        self.push(log, number, entry, cause)
+    }
+
+    fn push(
         &mut self,
         log: &mut Ground<'_>,
         number: u32,
@@ -235,7 +258,7 @@ impl Buffers {
             record.batch_ascends = order == Order::Ascending;
             record.below_batch = record.newest;
         }
-        self.append(log, number, entry, cause)?;
+        self.push(log, number, entry, cause)?;
         if let Some(record) = self.records.get_mut(number as usize) {
             record.batch += 1;
         }

@@ -1,21 +1,30 @@
 //! The node cache (section 4.2): nodes in memory, the one used longest ago leaves first.
 //!
+//! Where memory is shared with the buffer pool, frames come and go in chunks, and the cache counts
+//! how often a node is found in its tail: the frames used longest ago, which it would miss if it
+//! had less memory.
+//!
 //! Invariant: a frame is in the list of uses exactly once, whether it holds a node or not; a node
-//! is in at most one frame.
+//! is in at most one frame. The tail is the old end of that list.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
+use super::chunks::{CHUNK_OVERHEAD, Chunks};
 use super::layout::NodeId;
 
 /// No frame, at the end of a list.
 const NONE: u32 = u32::MAX;
+
+/// The part of the frames that is the tail.
+const TAIL: usize = 8;
 
 /// What a frame holds, and its neighbours.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     id: Option<NodeId>,
     is_dirty: bool,
+    in_tail: bool,
     /// The frames that were used next later and next earlier.
     newer: u32,
     older: u32,
@@ -23,46 +32,119 @@ struct Frame {
     next: u32,
 }
 
+const EMPTY: Frame =
+    Frame { id: None, is_dirty: false, in_tail: false, newer: NONE, older: NONE, next: NONE };
+
+/// How many frames there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheSize {
+    /// So many, always.
+    Fixed(u32),
+    /// Chunks of two to the power of `shift` frames: so many now, and so many at most.
+    Shared { shift: u32, chunks: u32, most: u32 },
+}
+
+impl CacheSize {
+    /// As many chunks of about `unit` bytes as `bytes` have room for, where there may be `most`
+    /// bytes; `None` if there is no room for one.
+    pub(super) fn shared(node_bytes: usize, bytes: u64, most: u64, unit: u64) -> Option<Self> {
+        let each = (node_bytes + size_of::<Frame>()) as u64;
+        let shift = (unit / each).max(1).ilog2();
+        let chunk = each << shift;
+        let most = u32::try_from(most / chunk).ok()?;
+        let size = CacheSize::Shared { shift, chunks: 0, most };
+        let rest = bytes.checked_sub(size.fixed_bytes())?;
+        let chunks = u32::try_from(rest / chunk).ok()?.min(most);
+        (chunks > 0).then_some(CacheSize::Shared { shift, chunks, most })
+    }
+
+    /// Frames at the start.
+    pub(super) const fn frames(&self) -> u32 {
+        match *self {
+            CacheSize::Fixed(frames) => frames,
+            CacheSize::Shared { shift, chunks, .. } => chunks << shift,
+        }
+    }
+
+    /// Frames that there can be.
+    pub(super) const fn frames_most(&self) -> u32 {
+        match *self {
+            CacheSize::Fixed(frames) => frames,
+            CacheSize::Shared { shift, most, .. } => most << shift,
+        }
+    }
+
+    fn buckets(&self) -> usize {
+        match *self {
+            CacheSize::Fixed(frames) => (frames.max(1) as usize).next_power_of_two(),
+            CacheSize::Shared { shift, most, .. } => {
+                ((most << shift).div_ceil(2).max(1) as usize).next_power_of_two()
+            }
+        }
+    }
+
+    /// Bytes that are taken whatever frames there are.
+    fn fixed_bytes(&self) -> u64 {
+        let most = if let CacheSize::Shared { most, .. } = *self { u64::from(most) } else { 1 };
+        2 * most * CHUNK_OVERHEAD + 4 * self.buckets() as u64
+    }
+}
+
 /// The cache.
 #[derive(Debug)]
 pub(super) struct NodeCache {
-    node_bytes: usize,
-    bytes: Box<[u8]>,
-    frames: Box<[Frame]>,
+    bytes: Chunks<u8>,
+    frames: Chunks<Frame>,
     /// The first frame of each bucket; their number is a power of two.
     buckets: Box<[u32]>,
     newest: u32,
     oldest: u32,
+    /// The frame of the tail that was used last, how many it has, and how many it should have.
+    border: u32,
+    tail: usize,
+    tail_wanted: usize,
+    /// How often a node was found in the tail.
+    pub(super) tail_hits: u64,
+    is_shared: bool,
+    chunk_frames: usize,
 }
 
 impl NodeCache {
-    /// Bytes of memory that a node takes in the cache.
+    /// Bytes of memory that a node takes in a cache of fixed size.
     pub(super) const fn bytes_a_node(node_bytes: usize) -> u64 {
         (node_bytes + size_of::<Frame>() + 2 * size_of::<u32>()) as u64
     }
 
-    /// A cache of `frames` nodes of `node_bytes` bytes.
-    pub(super) fn new(frames: u32, node_bytes: usize) -> Self {
-        let frame = |at: u32| Frame {
-            id: None,
-            is_dirty: false,
-            newer: if at == 0 { NONE } else { at - 1 },
-            older: if at + 1 == frames { NONE } else { at + 1 },
-            next: NONE,
+    /// A cache of nodes of `node_bytes` bytes.
+    pub(super) fn new(size: CacheSize, node_bytes: usize) -> Self {
+        let (shift, chunks, most) = match size {
+            CacheSize::Fixed(frames) => {
+                ((frames.max(1) as usize).next_power_of_two().ilog2(), 1, 1)
+            }
+            CacheSize::Shared { shift, chunks, most } => (shift, chunks, most as usize),
         };
-        NodeCache {
-            node_bytes,
-            bytes: vec![0; frames as usize * node_bytes].into_boxed_slice(),
-            frames: (0..frames).map(frame).collect(),
-            buckets: vec![NONE; (frames.max(1) as usize).next_power_of_two()].into_boxed_slice(),
-            newest: 0,
-            oldest: frames.saturating_sub(1),
+        let mut cache = NodeCache {
+            bytes: Chunks::new(shift, node_bytes, most),
+            frames: Chunks::new(shift, 1, most),
+            buckets: vec![NONE; size.buckets()].into_boxed_slice(),
+            newest: NONE,
+            oldest: NONE,
+            border: NONE,
+            tail: 0,
+            tail_wanted: 0,
+            tail_hits: 0,
+            is_shared: matches!(size, CacheSize::Shared { .. }),
+            chunk_frames: (size.frames() / chunks.max(1)) as usize,
+        };
+        for _ in 0..chunks {
+            cache.grow();
         }
+        cache
     }
 
     /// Bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.bytes.len() + size_of_val(&*self.frames) + size_of_val(&*self.buckets)) as u64
+        self.bytes.memory_bytes() + self.frames.memory_bytes() + size_of_val(&*self.buckets) as u64
     }
 
     /// Frames that there are.
@@ -70,13 +152,100 @@ impl NodeCache {
         self.frames.len()
     }
 
+    /// Frames in the tail.
+    pub(super) const fn tail_frames(&self) -> usize {
+        self.tail
+    }
+
+    /// The frames of the last chunk.
+    pub(super) fn last_chunk(&self) -> core::ops::Range<usize> {
+        self.frames.last_chunk()..self.frames.len()
+    }
+
+    /// Bytes of a chunk.
+    pub(super) fn chunk_bytes(&self) -> u64 {
+        let node = self.bytes.get(0).map_or(0, <[u8]>::len);
+        (self.chunk_frames * (node + size_of::<Frame>())) as u64
+    }
+
+    /// Frames that there are when the last chunk is gone.
+    pub(super) fn frames_without_last(&self) -> usize {
+        self.frames.last_chunk()
+    }
+
+    /// Adds a chunk of frames without nodes.
+    pub(super) fn grow(&mut self) {
+        let first = self.frames.len();
+        self.bytes.add(self.chunk_frames, 0);
+        self.frames.add(self.chunk_frames, EMPTY);
+        for frame in first..self.frames.len() {
+            self.link_oldest(frame as u32);
+        }
+        self.size_tail();
+    }
+
+    /// The frame, not of the last chunk, that was used longest ago, and the node in it if that was
+    /// changed: it has to be empty, or written, for a node of the last chunk. `None` when that
+    /// chunk has no nodes.
+    pub(super) fn oldest_to_stay(&self) -> Option<(usize, Option<NodeId>)> {
+        let last = self.last_chunk();
+        last.clone().find(|frame| self.at(*frame as u32).id.is_some())?;
+        let mut frame = self.oldest;
+        while frame != NONE && last.contains(&(frame as usize)) {
+            frame = self.at(frame).newer;
+        }
+        (frame != NONE).then(|| (frame as usize, self.dirty(frame as usize)))
+    }
+
+    /// Lets `frame` hold a node of the last chunk; what it held is forgotten.
+    pub(super) fn take_from_last(&mut self, frame: usize) {
+        let held = self.last_chunk().find_map(|at| {
+            let held = self.at(at as u32);
+            held.id.map(|id| (at, id, held.is_dirty))
+        });
+        if let Some((from, id, is_dirty)) = held {
+            let (from_bytes, to_bytes) = self.two_mut(from, frame);
+            to_bytes.copy_from_slice(from_bytes);
+            self.clear(from);
+            self.assign(frame, id);
+            self.set_dirty(frame, is_dirty);
+        }
+    }
+
+    /// Gives the last chunk, whose nodes have left it, back.
+    pub(super) fn shrink(&mut self) {
+        for frame in self.last_chunk() {
+            debug_assert!(self.at(frame as u32).id.is_none(), "its nodes have left");
+            self.unlink(frame as u32);
+        }
+        self.bytes.remove();
+        self.frames.remove();
+        self.size_tail();
+    }
+
+    #[inline]
+    fn at(&self, frame: u32) -> &Frame {
+        match self.frames.get(frame as usize) {
+            Some([frame]) => frame,
+            _ => &EMPTY,
+        }
+    }
+
+    #[inline]
+    fn change(&mut self, frame: u32, change: impl FnOnce(&mut Frame)) {
+        if let Some([frame]) = self.frames.get_mut(frame as usize) {
+            change(frame);
+        }
+    }
+
     /// The frame of node `id`, which is used now.
     #[inline]
     pub(super) fn find(&mut self, id: NodeId) -> Option<usize> {
         let mut at = self.buckets[self.bucket(id)];
         while at != NONE {
-            let frame = &self.frames[at as usize];
+            let frame = self.at(at);
             if frame.id == Some(id) {
+                self.tail_hits += u64::from(frame.in_tail);
                 self.touch(at);
                 return Some(at as usize);
             }
@@ -87,54 +256,47 @@ impl NodeCache {
 
     /// The frame that was used longest ago, and the node in it if that was changed.
     pub(super) fn oldest(&self) -> (usize, Option<NodeId>) {
-        let frame = &self.frames[self.oldest as usize];
-        (self.oldest as usize, frame.id.filter(|_| frame.is_dirty))
+        (self.oldest as usize, self.dirty(self.oldest as usize))
     }
 
     /// The node in `frame`, if it was changed.
     pub(super) fn dirty(&self, frame: usize) -> Option<NodeId> {
-        self.frames[frame].id.filter(|_| self.frames[frame].is_dirty)
+        let frame = self.at(frame as u32);
+        frame.id.filter(|_| frame.is_dirty)
     }
 
     /// Lets `frame` hold node `id` from now on; what it held is forgotten.
     pub(super) fn assign(&mut self, frame: usize, id: NodeId) {
         self.clear(frame);
         let bucket = self.bucket(id);
-        self.frames[frame].id = Some(id);
-        self.frames[frame].next = self.buckets[bucket];
+        let next = self.buckets[bucket];
+        self.change(frame as u32, |frame| (frame.id, frame.next) = (Some(id), next));
         self.buckets[bucket] = frame as u32;
         self.touch(frame as u32);
     }
 
     /// Lets `frame` hold nothing; it is the next to be used for another node.
     pub(super) fn clear(&mut self, frame: usize) {
-        let Some(id) = self.frames[frame].id.take() else {
+        let frame = frame as u32;
+        let Frame { id: Some(id), next, .. } = *self.at(frame) else {
             return;
         };
-        self.frames[frame].is_dirty = false;
-        let next = self.frames[frame].next;
+        self.change(frame, |frame| (frame.id, frame.is_dirty) = (None, false));
         let bucket = self.bucket(id);
-        if self.buckets[bucket] == frame as u32 {
+        if self.buckets[bucket] == frame {
             self.buckets[bucket] = next;
         } else {
             let mut at = self.buckets[bucket];
             while at != NONE {
-                if self.frames[at as usize].next == frame as u32 {
-                    self.frames[at as usize].next = next;
+                if self.at(at).next == frame {
+                    self.change(at, |frame| frame.next = next);
                     break;
                 }
-                at = self.frames[at as usize].next;
+                at = self.at(at).next;
             }
         }
-        self.unlink(frame as u32);
-        let (oldest, frame) = (self.oldest, frame as u32);
-        self.frames[frame as usize].newer = oldest;
-        self.frames[frame as usize].older = NONE;
-        match self.frames.get_mut(oldest as usize) {
-            Some(oldest) => oldest.older = frame,
-            None => self.newest = frame,
-        }
-        self.oldest = frame;
+        self.unlink(frame);
+        self.link_oldest(frame);
     }
 
     /// Forgets every node.
@@ -151,27 +313,23 @@ impl NodeCache {
     }
 
     pub(super) fn set_dirty(&mut self, frame: usize, is_dirty: bool) {
-        self.frames[frame].is_dirty = is_dirty;
+        self.change(frame as u32, |frame| frame.is_dirty = is_dirty);
     }
 
     #[inline]
     pub(super) fn node(&self, frame: usize) -> &[u8] {
-        &self.bytes[frame * self.node_bytes..(frame + 1) * self.node_bytes]
+        self.bytes.get(frame).unwrap_or_default()
     }
 
     #[inline]
     pub(super) fn node_mut(&mut self, frame: usize) -> &mut [u8] {
-        &mut self.bytes[frame * self.node_bytes..(frame + 1) * self.node_bytes]
+        self.bytes.get_mut(frame).unwrap_or_default()
     }
 
     /// Two nodes at once; they are in different frames.
     pub(super) fn two_mut(&mut self, one: usize, other: usize) -> (&mut [u8], &mut [u8]) {
         debug_assert_ne!(one, other, "a node is no neighbour of its own");
-        let (low, high) = (one.min(other), one.max(other));
-        let (head, tail) = self.bytes.split_at_mut(high * self.node_bytes);
-        let low = &mut head[low * self.node_bytes..][..self.node_bytes];
-        let high = &mut tail[..self.node_bytes];
-        if one < other { (low, high) } else { (high, low) }
+        self.bytes.two_mut(one, other).unwrap_or_default()
     }
 
     fn bucket(&self, id: NodeId) -> usize {
@@ -185,79 +343,76 @@ impl NodeCache {
         }
         self.unlink(frame);
         let newest = self.newest;
-        self.frames[frame as usize].newer = NONE;
-        self.frames[frame as usize].older = newest;
-        match self.frames.get_mut(newest as usize) {
-            Some(newest) => newest.newer = frame,
-            None => self.oldest = frame,
+        self.change(frame, |frame| (frame.newer, frame.older) = (NONE, newest));
+        match newest {
+            NONE => self.oldest = frame,
+            newest => self.change(newest, |newest| newest.newer = frame),
         }
         self.newest = frame;
+        self.fit_tail();
+    }
+
+    /// Makes `frame`, which is in no list, the one used longest ago.
+    fn link_oldest(&mut self, frame: u32) {
+        let (oldest, in_tail) = (self.oldest, self.tail_wanted > 0);
+        self.change(frame, |frame| {
+            (frame.newer, frame.older, frame.in_tail) = (oldest, NONE, in_tail);
+        });
+        match oldest {
+            NONE => self.newest = frame,
+            oldest => self.change(oldest, |oldest| oldest.older = frame),
+        }
+        self.oldest = frame;
+        self.tail += usize::from(in_tail);
+        if in_tail && self.border == NONE {
+            self.border = frame;
+        }
+        self.fit_tail();
     }
 
     fn unlink(&mut self, frame: u32) {
-        let Frame { newer, older, .. } = self.frames[frame as usize];
-        match self.frames.get_mut(newer as usize) {
-            Some(neighbour) => neighbour.older = older,
-            None => self.newest = older,
+        let Frame { newer, older, in_tail, .. } = *self.at(frame);
+        match newer {
+            NONE => self.newest = older,
+            newer => self.change(newer, |newer| newer.older = older),
         }
-        match self.frames.get_mut(older as usize) {
-            Some(neighbour) => neighbour.newer = newer,
-            None => self.oldest = newer,
+        match older {
+            NONE => self.oldest = newer,
+            older => self.change(older, |older| older.newer = newer),
+        }
+        if in_tail {
+            self.change(frame, |frame| frame.in_tail = false);
+            self.tail -= 1;
+            if self.border == frame {
+                self.border = older;
+            }
+        }
+    }
+
+    /// Gives the tail its part of the frames that there are.
+    fn size_tail(&mut self) {
+        self.tail_wanted = if self.is_shared { (self.frames.len() / TAIL).max(1) } else { 0 };
+        self.fit_tail();
+    }
+
+    fn fit_tail(&mut self) {
+        while self.tail > self.tail_wanted {
+            let border = self.border;
+            self.border = self.at(border).older;
+            self.change(border, |frame| frame.in_tail = false);
+            self.tail -= 1;
+        }
+        while self.tail < self.tail_wanted {
+            let next = if self.border == NONE { self.oldest } else { self.at(self.border).newer };
+            if next == NONE {
+                break;
+            }
+            self.change(next, |frame| frame.in_tail = true);
+            self.border = next;
+            self.tail += 1;
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use super::NodeCache;
-    use crate::la_tree::layout::NodeId;
-
-    /// Uses node `id` as a tree does: loads it if it is not there.
-    fn using(cache: &mut NodeCache, id: u32) -> bool {
-        if let Some(frame) = cache.find(NodeId(id)) {
-            assert_eq!(cache.node(frame)[0], id as u8, "the frame holds node {id}");
-            return true;
-        }
-        let (frame, _) = cache.oldest();
-        cache.assign(frame, NodeId(id));
-        cache.node_mut(frame)[0] = id as u8;
-        false
-    }
-
-    #[test]
-    fn the_cache_holds_the_nodes_that_were_used_last() {
-        let mut cache = NodeCache::new(4, 16);
-        let mut recent: Vec<u32> = Vec::new();
-        let mut random: u32 = 1;
-        for _ in 0..5000 {
-            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let id = random >> 8 & 7;
-            if random >> 20 & 15 == 0 {
-                if let Some(frame) = cache.find(NodeId(id)) {
-                    cache.clear(frame);
-                }
-                recent.retain(|known| *known != id);
-                continue;
-            }
-            assert_eq!(using(&mut cache, id), recent.contains(&id), "node {id} of {recent:?}");
-            recent.retain(|known| *known != id);
-            recent.push(id);
-            if recent.len() > 4 {
-                recent.remove(0);
-            }
-        }
-    }
-
-    #[test]
-    fn two_nodes_are_handed_out_at_once_in_the_order_asked_for() {
-        let mut cache = NodeCache::new(3, 4);
-        for id in [1, 2] {
-            using(&mut cache, id);
-        }
-        let (one, two) = (cache.find(NodeId(1)).unwrap(), cache.find(NodeId(2)).unwrap());
-        let (first, second) = cache.two_mut(two, one);
-        assert_eq!((first[0], second[0]), (2, 1));
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! What the tree counts, for estimates and reports.
 
-use crate::traits::{NODES_MERGED, NODES_SPLIT};
+use crate::traits::{GENERATIONS_RECLAIMED, NODES_MERGED, NODES_SPLIT};
 
 /// Counts of an event in inner subtrees, and in leaf subtrees.
 pub(super) type Both = [u64; 2];
@@ -33,10 +33,12 @@ pub(super) struct Counters {
     pub(super) scan_actual: u64,
     /// Leaves that emptying changed.
     pub(super) leaves_changed: u64,
-    /// Buffers that were split and merged with their nodes, and merges that buffers stood against.
+    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until
+    /// a buffer was emptied, and the merges among them that were made then.
     pub(super) buffers_split: u64,
     pub(super) buffers_merged: u64,
     pub(super) merges_put_off: u64,
+    pub(super) merged_after_emptying: u64,
     /// Generations of pages that were reclaimed.
     pub(super) reclaimed: u64,
 }
@@ -47,6 +49,8 @@ pub(super) struct BufferCounters {
     /// Lookups that came to a buffer with entries, and the fragments that they read.
     pub(super) searched: Both,
     pub(super) fragments_read: Both,
+    /// Fragments that were read for whatever reason.
+    pub(super) fetched: u64,
     /// Fragments that were written, and the entries in them.
     pub(super) fragments: Both,
     pub(super) fragment_entries: Both,
@@ -110,16 +114,36 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));
+    tell("fragments fetched", buffers.fetched);
+    tell("frames of nodes", tree.nodes.cache.frames() as u64);
+    tell("bytes of the pool", tree.buffers.pool.memory_bytes());
+    tell("memory moved to nodes", tree.sharing.moved[0]);
+    tell("memory moved to the pool", tree.sharing.moved[1]);
     tell("buffers emptied in two parts", tree_wide.emptied_in_two);
     tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
     tell("merges put off", tree_wide.merges_put_off);
-    tell("generations reclaimed", tree_wide.reclaimed);
+    tell("merges after a buffer was emptied", tree_wide.merged_after_emptying);
+    tell(GENERATIONS_RECLAIMED, tree_wide.reclaimed);
     tell(
         "buffers of leaf subtrees",
         tree.buffers.records.iter().filter(|record| record.leaves > 0).count() as u64,
     );
     tell("pending inner", tree.buffers.pending[0]);
     tell("pending leaf", tree.buffers.pending[1]);
+}
+
+impl super::LaTree<'_> {
+    /// The chip's time so far, in nanoseconds.
+    pub(super) fn time_ns(&self) -> u64 {
+        self.log.meter().map_or(0, device::Meter::time_ns)
+    }
+
+    /// Notes what the whole scan of buffer `number` cost, which began at a time.
+    pub(super) fn note_scan(&mut self, number: u32, before: u64) {
+        let estimated = super::cost::scan(&self.estimator.units, &self.buffers.subtree(number));
+        self.counters.scan_estimated += estimated;
+        self.counters.scan_actual += self.time_ns() - before;
+    }
 }

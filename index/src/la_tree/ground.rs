@@ -10,9 +10,7 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Meter, Page};
-use store::{
-    Durability, Memory, NamedCheckpoint, PageKind, PageLog, Recovery, RecoveryStatistics, Result,
-};
+use store::{Durability, Memory, NamedCheckpoint, PageKind, PageLog, Recovery, Result};
 
 use super::cost::UnitCosts;
 use super::in_place::Disk;
@@ -82,13 +80,6 @@ impl<'d> Ground<'d> {
         match self {
             Ground::Chip(log) => log.content_start(),
             Ground::Disk(_) => super::in_place::PAGE_HEADER,
-        }
-    }
-
-    pub(super) fn content_bytes(&self) -> usize {
-        match self {
-            Ground::Chip(log) => log.content_bytes(),
-            Ground::Disk(disk) => disk.file.page_bytes() as usize - super::in_place::PAGE_HEADER,
         }
     }
 
@@ -172,6 +163,11 @@ impl<'d> Ground<'d> {
         }
     }
 
+    /// Bytes of the tables of what is below.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.memory().tables
+    }
+
     pub(super) fn meter(&self) -> Option<&Meter> {
         match self {
             Ground::Chip(log) => log.meter(),
@@ -193,10 +189,6 @@ impl<'d> Ground<'d> {
         }
     }
 
-    pub(super) fn statistics(&self) -> RecoveryStatistics {
-        self.recovery().statistics()
-    }
-
     pub(super) fn durability(&self) -> Durability {
         self.recovery().durability()
     }
@@ -212,6 +204,26 @@ impl Ground<'_> {
         match self {
             Ground::Chip(log) => log.kept_root(name),
             Ground::Disk(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) fn give_back_at_rollback(&mut self) {
+        if let Ground::Chip(log) = self {
+            log.give_back_at_rollback();
+        }
+    }
+
+    pub(super) fn own_reserve(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.own_reserve(),
+            Ground::Disk(_) => 0,
+        }
+    }
+
+    pub(super) fn own_reserve_beside(&self, root_bytes: u64) -> u32 {
+        match self {
+            Ground::Chip(log) => log.own_reserve_beside(root_bytes),
+            Ground::Disk(_) => 0,
         }
     }
 

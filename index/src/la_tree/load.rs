@@ -90,6 +90,7 @@ impl LaTree<'_> {
             self.entries += 1;
             return Ok(());
         }
+        self.check_tables(1)?;
         if !self.has_room_to_load() {
             return Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into());
         }

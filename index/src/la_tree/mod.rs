@@ -4,12 +4,12 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! One `put`, from top to bottom: it is appended to the root's buffer ([`buffers`]), which holds
+//! One `put`, from top to bottom: it is appended to the root's buffer (`buffers`), which holds
 //! entries in memory until the pool is full. When a buffer is too large, or a lookup finds that it
-//! should have been emptied before, it is emptied ([`subtree`]): sorted, and handed to the buffers
-//! at the next buffered level or to the leaves. Leaves split ([`growth`]) and merge
-//! ([`shrinking`]).
-//! Nodes are small, never stay where they were, and are found by a table ([`nodes`]).
+//! should have been emptied before, it is emptied (`subtree`): sorted, and handed to the buffers
+//! at the next buffered level or to the leaves. Leaves split (`growth`) and merge
+//! (`shrinking`).
+//! Nodes are small, never stay where they were, and are found by a table (`nodes`).
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
@@ -33,10 +33,12 @@
 pub mod policy;
 
 mod admission;
+mod behind;
 mod buffer_pool;
 mod buffers;
 mod cache;
 mod check;
+mod chunks;
 mod cost;
 mod counters;
 mod descent;
@@ -51,6 +53,7 @@ mod plan;
 mod reclaim;
 mod scan;
 mod settle;
+mod sharing;
 mod shrinking;
 mod stream;
 mod subtree;
@@ -65,7 +68,7 @@ use store::{PageLog, Recovery, Update};
 
 use crate::registry::{Entry, Options};
 use crate::{
-    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
     read_piece,
 };
 use buffers::Buffers;
@@ -76,9 +79,11 @@ use emptying::Sorter;
 use ground::Ground;
 use layout::NodeId;
 use nodes::{Nodes, damaged};
-use plan::{Choices, Plan};
+use plan::Plan;
 use policy::{Buffering, Decision};
 use reclaim::Generation;
+use sharing::Sharing;
+use shrinking::PutOff;
 use stream::{Form, Pending};
 use subtree::{Flight, Top};
 use table::BufferRecord;
@@ -89,7 +94,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "the lazy-adaptive tree: updates wait in buffers on flash, at every K-th level",
     paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
     nand: true,
-    sectors: false,
+    sectors: true,
+    tables_grow: true,
     parameters: plan::PARAMETERS,
     create,
     open,
@@ -122,12 +128,14 @@ pub(crate) struct LaTree<'d> {
     bounds: Bounds,
     top: Top,
     flight: Flight,
+    put_off: PutOff,
     separator: Vec<u8>,
     previous: Vec<u8>,
     generation: Generation,
     /// Blocks that named checkpoints keep.
     pinned_blocks: u32,
     counters: Counters,
+    sharing: Sharing,
     /// True from the first change after a checkpoint on: only then do lookups change anything.
     is_open: bool,
     whole: bool,
@@ -154,7 +162,7 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
         Medium::Sectors(disk) => return in_place::open(disk, options),
     };
     let geometry = chip.geometry();
-    let (log, record) = PageLog::open(chip)?;
+    let (log, record) = PageLog::open_with(chip, &options.page_log(false))?;
     let (shape, choices) = settle::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
@@ -165,11 +173,12 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
 }
 
 impl<'d> LaTree<'d> {
-    fn over(log: Ground<'d>, plan: Plan) -> Result<Self> {
+    fn over(mut log: Ground<'d>, plan: Plan) -> Result<Self> {
+        log.give_back_at_rollback();
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();
-        let nodes = Nodes::new(plan.shape, plan.pages, plan.frames, plan.chunks);
+        let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks);
         let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
         let what = "the chip has more places for such nodes than can be numbered";
         plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
@@ -192,11 +201,13 @@ impl<'d> LaTree<'d> {
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
             flight: Flight::new(most, most),
+            put_off: PutOff::new(most),
             separator: Vec::with_capacity(most),
             previous: Vec::with_capacity(most),
             generation: Generation::default(),
             pinned_blocks: 0,
             counters: Counters::default(),
+            sharing: Sharing::default(),
             is_open: false,
             whole: true,
             plan,
@@ -279,10 +290,12 @@ impl<'d> LaTree<'d> {
         self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
         let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
         self.counters.put_estimated += self.estimator.entries(bytes);
-        let policy = self.policy;
+        // In a replay, no checkpoint makes room for emptying again once a half was reclaimed.
+        let (policy, may_empty) = (self.policy, !self.generation.is_waiting);
         if let Some(record) = self.buffers.record_mut(number) {
             let bytes = u64::from(record.bytes);
-            if policy.at_update(&mut record.registers, bytes) == Decision::Empty {
+            let is_full = policy.at_update(&mut record.registers, bytes) == Decision::Empty;
+            if is_full && may_empty {
                 self.buffers.list(number);
                 self.empty_listed(Cause::Flush)?;
             }
@@ -304,13 +317,7 @@ impl<'d> LaTree<'d> {
         self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
     }
 
-    /// The chip's time so far, in nanoseconds.
-    fn time_ns(&self) -> u64 {
-        self.log.meter().map_or(0, Meter::time_ns)
-    }
-
-    /// Asks ADAPT about a lookup that is to scan buffer `number`; true if it is to be emptied
-    /// before.
+    /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
         let estimate = self.estimate(number);
         let (policy, may_empty) = (self.policy, self.is_open && self.has_space_to_empty());
@@ -330,13 +337,6 @@ impl<'d> LaTree<'d> {
         self.empty_listed(Cause::Flush)?;
         self.whole = true;
         Ok(())
-    }
-
-    /// Notes what the whole scan of buffer `number` cost, which began at a time.
-    fn note_scan(&mut self, number: u32, before: u64) {
-        let estimated = cost::scan(&self.estimator.units, &self.buffers.subtree(number));
-        self.counters.scan_estimated += estimated;
-        self.counters.scan_actual += self.time_ns() - before;
     }
 
     /// Figure 2(c): through all buffers of the way, from the root down.
@@ -395,12 +395,17 @@ impl Lookup for LaTree<'_> {
         check::check(self, finding)
     }
 
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        self.check_whole()?;
+        behind::behind(self, key)
+    }
+
     fn statistics(&self) -> Statistics {
         let below = self.log.memory();
         let memory = store::Memory {
             cache: below.cache + self.nodes.cache.memory_bytes(),
             buffers: below.buffers + self.plan.fixed_bytes + self.buffers.pool.memory_bytes(),
-            tables: below.tables + self.nodes.table_bytes() + self.buffers.table_bytes(),
+            tables: self.table_bytes(),
             ftl: below.ftl,
         };
         let nodes = self.nodes.count(&self.log);
@@ -461,6 +466,7 @@ impl Tree for LaTree<'_> {
             Update::Adopt { key, value } => self.adopt_value(key, *value)?,
         }
         self.empty_owed()?;
+        self.share_memory()?;
         self.whole = true;
         Ok(())
     }
@@ -488,8 +494,17 @@ impl Tree for LaTree<'_> {
         self.write_state()
     }
 
+    fn waits_for_checkpoint(&self) -> bool {
+        self.generation.is_waiting
+    }
+
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         self.read_state(root)
+    }
+
+    fn admit_named(&mut self) -> Result<()> {
+        // On a disk the page file counts what names keep, and what forgetting takes.
+        if self.log.is_disk() { Ok(()) } else { self.admit_name() }
     }
 
     fn keep_named(&mut self) -> Result<()> {
@@ -528,12 +543,5 @@ impl Tree for LaTree<'_> {
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
         self.log.recovery_mut()
-    }
-}
-
-impl LaTree<'_> {
-    /// The choices that are stored with the tree.
-    const fn choices(&self) -> Choices {
-        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
     }
 }

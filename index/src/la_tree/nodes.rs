@@ -15,7 +15,7 @@ use device::{Cause, Page};
 use store::node::{self, Codec};
 use store::{EntryShape, PageKind, PageLog, Width};
 
-use super::cache::NodeCache;
+use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::ground::Ground;
 use super::layout::{NodeId, PageShape, Place, seal_node, verify_node};
@@ -81,6 +81,14 @@ impl Table {
     pub(super) fn memory_bytes(&self) -> u64 {
         self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
     }
+
+    /// The most bytes that it takes with so many numbers more.
+    fn bytes_of(&self, more: u64) -> u64 {
+        let numbers = u64::from(self.numbers.high_water()) + more;
+        let chunks = numbers / u64::from(self.chunk_numbers.max(1));
+        let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
+        NodeTable::bytes_most(numbers) + places
+    }
 }
 
 /// The nodes of a tree.
@@ -123,7 +131,7 @@ impl Nodes {
     pub(super) fn new(
         shape: EntryShape,
         pages: PageShape,
-        frames: u32,
+        cache: CacheSize,
         chunks: (u32, u32),
     ) -> Option<Self> {
         let bytes = pages.node_bytes();
@@ -132,7 +140,7 @@ impl Nodes {
             leaf: Codec::new(bytes, shape.key, shape.value)?,
             inner: Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
             pages,
-            cache: NodeCache::new(frames, bytes as usize),
+            cache: NodeCache::new(cache, bytes as usize),
             plain: Table::new(chunks.0),
             buffered: Table::new(chunks.1),
             page: vec![0xFF; Self::page_bytes(&pages)].into_boxed_slice(),
@@ -161,6 +169,12 @@ impl Nodes {
 
     pub(super) fn table_bytes(&self) -> u64 {
         self.plain.memory_bytes() + self.buffered.memory_bytes()
+    }
+
+    /// The most bytes of the tables with so many nodes more, and so many of those with buffers.
+    pub(super) fn table_bytes_with(&self, plain: u64, buffered: u64) -> u64 {
+        let plain = if self.pages.is_in_place() { 0 } else { plain };
+        self.plain.bytes_of(plain) + self.buffered.bytes_of(buffered)
     }
 
     fn table(&mut self, id: NodeId) -> (&mut Table, u32) {
@@ -373,6 +387,30 @@ impl Nodes {
         self.program(log, cause)
     }
 
+    /// Gives a chunk of the cache back.
+    ///
+    /// # Errors
+    /// No page is free, or the chip failed.
+    pub(super) fn give_frames_back(&mut self, log: &mut Ground<'_>) -> Result<()> {
+        let Ground::Chip(log) = log else {
+            return Ok(());
+        };
+        while let Some((frame, dirty)) = self.cache.oldest_to_stay() {
+            if let Some(id) = dirty {
+                self.leave(log, frame, id, Cause::Flush)?;
+            }
+            self.cache.take_from_last(frame);
+        }
+        for frame in self.cache.last_chunk() {
+            if let Some(id) = self.cache.dirty(frame) {
+                self.leave(log, frame, id, Cause::Flush)?;
+            }
+            self.cache.clear(frame);
+        }
+        self.cache.shrink();
+        Ok(())
+    }
+
     /// Lets node `id` be written to a new place, if it stands on flash only.
     ///
     /// # Errors
@@ -422,7 +460,7 @@ impl Nodes {
         let bytes = self.pages.node_bytes() as usize;
         if let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) {
             let at = self.pages.first() as usize + slot * bytes;
-            self.cache.node_mut(frame).copy_from_slice(&self.page[at..at + bytes]);
+            device::copy(self.cache.node_mut(frame), &self.page[at..at + bytes]);
         } else {
             let place = self.place(id);
             let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;
@@ -470,7 +508,7 @@ impl Nodes {
         };
         let bytes = self.pages.node_bytes() as usize;
         let at = self.pages.first() as usize + slot * bytes;
-        self.page[at..at + bytes].copy_from_slice(self.cache.node(frame));
+        device::copy(&mut self.page[at..at + bytes], self.cache.node(frame));
         self.cache.set_dirty(frame, false);
         Ok(())
     }

@@ -1,15 +1,18 @@
 //! What a tree is made with, and how its memory is divided (section 4.2).
 //!
 //! What is fixed comes first: what sorting, reading and packing need. Of the rest the buffer pool
-//! gets 75 percent and the node cache the others. Tables come beside the budget: 4 bytes a node,
-//! and for each node with a buffer its record and its place in the pool.
+//! gets 75 percent and the node cache the others, for good or to begin with: `sharing.rs` moves
+//! memory between them where the setting `share` is `shared`. Tables come beside the budget: 4
+//! bytes a node, and for each node with a buffer its record and its place in the pool.
 
 use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
+use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers};
-use super::cache::NodeCache;
+use super::cache::{CacheSize, NodeCache};
+use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
 use super::in_place;
 use super::layout::{PageShape, node_bytes};
@@ -22,10 +25,14 @@ use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
 
 /// The fewest nodes that the cache holds: a node, its neighbours, and those above them.
-const FRAMES_LEAST: u32 = 12;
+pub(super) const FRAMES_LEAST: u32 = 12;
 
 /// Bytes in front of what a chunk of a table holds: checksum, and which chunk it is.
 pub(super) const CHUNK_HEADER: u32 = 8;
+
+/// Shared memory moves in such parts, and in no smaller ones than this.
+const SHARED_PARTS: u64 = 32;
+const SHARED_PART_LEAST: u64 = 512;
 
 /// The most bytes in which a search for the least memory ends.
 pub(super) const MEMORY_MOST: u64 = 1 << 30;
@@ -47,8 +54,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         default: "16",
     },
     Parameter {
-        name: "levels",
-        about: "levels of the tree from one buffered level to the next: K",
+        name: "k",
+        about: "levels of the tree from one buffered level to the next",
         kind: Kind::Count,
         default: "2",
     },
@@ -60,14 +67,27 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "pool",
-        about: "percent of the memory for buffers in memory; nodes get the rest",
-        kind: Kind::Percent(1),
-        default: "75",
+        about: "share of the memory for buffers in memory; nodes get the rest",
+        kind: Kind::Ratio(0.01, 0.99),
+        default: "0.75",
+    },
+    Parameter {
+        name: "share",
+        about: "memory of pool and nodes: divided for good, or lent to what saves more by it",
+        kind: Kind::Word(&["fixed", "shared"]),
+        default: "fixed",
+    },
+    Parameter {
+        name: "place",
+        about: "where nodes are written: a log and a node table on raw flash, in place on a disk",
+        kind: Kind::Word(&["log", "in-place"]),
+        default: "",
     },
     Parameter {
         name: "rule",
-        about: "the savings that ADAPT counts: as printed, or with those of the lookup itself",
-        kind: Kind::Word(&["printed", "inclusive"]),
+        about: "the savings that ADAPT counts: as printed, or with those of the lookup itself; or \
+                none: the average cost decides",
+        kind: Kind::Word(&["printed", "inclusive", "average"]),
         default: "printed",
     },
     Parameter {
@@ -90,7 +110,11 @@ pub(super) struct Plan {
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
-    pub(super) frames: u32,
+    pub(super) cache: CacheSize,
+    /// What pool and cache share, in bytes; `None` if each has its own.
+    pub(super) shared_bytes: Option<u64>,
+    /// The fewest bytes of the pool.
+    pub(super) pool_least: u64,
     /// Bytes that a range holds of the buffers on its way.
     pub(super) range_bytes: u64,
     /// The most bytes of an entry in a leaf.
@@ -98,6 +122,8 @@ pub(super) struct Plan {
     pub(super) memory_bytes: u64,
     /// The part of the memory that is neither the pool nor the cache, nor the page log's.
     pub(super) fixed_bytes: u64,
+    /// The most bytes that the tables may take, if that is bounded.
+    pub(super) tables_most: Option<u64>,
     /// Numbers in a chunk of the table, without and with buffers.
     pub(super) chunks: (u32, u32),
 }
@@ -114,6 +140,10 @@ pub(super) struct Choices {
 /// # Errors
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
+    if options.settings.word("place") == Some("in-place") {
+        let expected = "on raw flash nothing is overwritten: nodes go to a log";
+        return Err(Error::BadParameter { name: "place", value: "in-place".into(), expected });
+    }
     let fanout = options.settings.number("fanout").unwrap_or(16);
     let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
     let levels_a_buffer = levels(options)?;
@@ -123,10 +153,10 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
 
 /// K.
 pub(super) fn levels(options: &Options) -> Result<u8> {
-    let levels = options.settings.number("levels").unwrap_or(2);
+    let levels = options.settings.number("k").unwrap_or(2);
     let given = u8::try_from(levels).ok().filter(|levels| (1..=8).contains(levels));
     given.ok_or_else(|| Error::BadParameter {
-        name: "levels",
+        name: "k",
         value: alloc::format!("{levels}"),
         expected: "it must be a number from 1 to 8",
     })
@@ -194,13 +224,12 @@ impl Plan {
         let sorter_entries = sorter_bytes as usize / (least + 1) + 1;
         let room = pages.room() as usize;
         let mut sizes = BufferSizes {
-            pool_bytes: 0,
+            pool: PoolSize::Fixed(0),
             whole_bytes: sorter_bytes,
             entry_most: in_stream,
             entry_least: least,
         };
-        let levels = u64::from(12 / choices.levels_a_buffer) + 1;
-        let range_bytes = u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16));
+        let range_bytes = range_bytes(choices, limit, in_stream);
         let fixed_bytes = u64::from(sorter_bytes)
             + 4 * sorter_entries as u64
             + Nodes::fixed_bytes(&pages)
@@ -208,17 +237,17 @@ impl Plan {
             + KEYS * in_stream as u64
             + range_bytes;
         let log = PageLog::least_memory(chip, &options.page_log(false));
+        let fixed_bytes = fixed_bytes + 2 * CHUNK_OVERHEAD;
         let Some(rest) = memory_bytes.checked_sub(fixed_bytes + log) else {
             return Ok(None);
         };
-        let percent = options.settings.number("pool").unwrap_or(75);
-        sizes.pool_bytes = rest * percent / 100;
-        let frames = (rest - sizes.pool_bytes) / NodeCache::bytes_a_node(bytes as usize);
-        let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
         let pool_least = (room + 4 * in_stream + 64) as u64;
-        if sizes.pool_bytes < pool_least || frames < FRAMES_LEAST {
+        let Some((pool, cache)) = divide(rest, options, bytes as usize)
+            .filter(|(pool, cache)| pool.bytes() >= pool_least && cache.frames() >= FRAMES_LEAST)
+        else {
             return Ok(None);
-        }
+        };
+        sizes.pool = pool;
         Ok(Some(Plan {
             shape,
             pages,
@@ -229,11 +258,14 @@ impl Plan {
             sorter_bytes,
             sorter_entries,
             sizes,
-            frames,
+            cache,
+            shared_bytes: is_shared(options).then_some(rest),
+            pool_least,
             range_bytes,
             entry_most,
             memory_bytes,
             fixed_bytes,
+            tables_most: options.tables_bytes,
             chunks: (
                 (pages.room() - CHUNK_HEADER) / 4,
                 (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
@@ -242,12 +274,41 @@ impl Plan {
     }
 }
 
+/// Bytes of the entries that a range holds: of four a buffered level at the least.
+pub(super) fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
+    let levels = u64::from(12 / choices.levels_a_buffer) + 1;
+    u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16))
+}
+
+/// Divides `rest` bytes between the pool and the cache of nodes of `node_bytes` bytes; `None` if
+/// they are too few.
+fn divide(rest: u64, options: &Options, node_bytes: usize) -> Option<(PoolSize, CacheSize)> {
+    let bytes = ((rest as f64 * pool_ratio(options)) as u64).min(rest);
+    if !is_shared(options) {
+        let frames = (rest - bytes) / NodeCache::bytes_a_node(node_bytes);
+        let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
+        return Some((PoolSize::Fixed(bytes), CacheSize::Fixed(frames)));
+    }
+    let unit = (rest / SHARED_PARTS).max(SHARED_PART_LEAST);
+    let pool = PoolSize::Shared { bytes, most: rest, unit };
+    Some((pool, CacheSize::shared(node_bytes, rest - bytes, rest, unit)?))
+}
+
+fn is_shared(options: &Options) -> bool {
+    options.settings.word("share") == Some("shared")
+}
+
 /// The least bytes of a key of `shape`.
 pub(super) fn key_least(shape: EntryShape) -> usize {
     match shape.key {
         Width::Fixed(key) => usize::from(key),
         Width::Variable => 1,
     }
+}
+
+/// The share of the memory left over that the buffer pool gets.
+pub(super) fn pool_ratio(options: &Options) -> f64 {
+    options.settings.ratio("pool").unwrap_or(0.75)
 }
 
 pub(super) fn buffering(options: &Options) -> Buffering {
@@ -261,6 +322,7 @@ pub(super) fn buffering(options: &Options) -> Buffering {
 pub(super) fn rule(options: &Options) -> Rule {
     match options.settings.word("rule") {
         Some("inclusive") => Rule::Inclusive,
+        Some("average") => Rule::Average,
         _ => Rule::Printed,
     }
 }
@@ -294,7 +356,6 @@ pub(super) fn predict(
         Width::Fixed(bytes) => bytes,
         Width::Variable => 16,
     };
-    let percent = options.settings.number("pool").unwrap_or(75);
     let plan = predict::Plan {
         shape: plan.pages,
         units: UnitCosts::usual(&plan.pages),
@@ -302,7 +363,8 @@ pub(super) fn predict(
         levels_per_buffer: u32::from(plan.levels_a_buffer),
         buffering: plan.buffering,
         memory_bytes: plan.memory_bytes,
-        pool_ratio: percent as f64 / 100.0,
+        pool_bytes: plan.sizes.pool.bytes(),
+        cache_nodes: plan.cache.frames(),
     };
     Ok(predict::predict(profile, &plan))
 }

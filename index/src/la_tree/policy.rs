@@ -31,6 +31,9 @@ const MEMORY_PER_LIMIT: u64 = 16;
 /// The lookup at which a register comes due that never does.
 const NEVER: u32 = u32::MAX;
 
+/// The unit in which [`Rule::Average`] sums up costs.
+const PAID_UNIT: u64 = 1024;
+
 /// How large buffers may grow: the tree's parameter `buffer`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffering {
@@ -68,6 +71,11 @@ pub enum Rule {
     /// That of lookup `i` as well, which emptying there would have answered: `(j - i + 1) s_i`.
     /// Twice the optimum is kept if the lookup at which a buffer is emptied pays no scan.
     Inclusive,
+    /// No savings in hindsight: a buffer is emptied as soon as a lookup's scan costs more than a
+    /// lookup did on the average since the last emptying, emptying now included: `s_j >= (s_1 +
+    /// ... + s_(j-1) + e_j) / j`. That is best where lookups and updates come as steadily as they
+    /// did, and promises nothing where they do not: the ablation of ADAPT's caution.
+    Average,
 }
 
 /// What to do with a buffer now.
@@ -93,7 +101,8 @@ pub struct Estimate {
 pub struct Registers {
     /// Lookups since then: `j`.
     lookups: u32,
-    /// The first lookup at which any register comes due.
+    /// The first lookup at which any register comes due; with [`Rule::Average`] what the lookups'
+    /// scans cost, a unit for [`PAID_UNIT`].
     due: u32,
     /// Groups of consecutive lookups since then.
     groups: u16,
@@ -130,6 +139,7 @@ impl Registers {
         self.lookups = self.lookups.saturating_add(1).min(NEVER - 1);
         let due = due(self.lookups, estimate);
         match rule {
+            Rule::Average => return self.average(estimate),
             Rule::Printed if self.lookups >= self.due => return Decision::Empty,
             Rule::Printed => self.due = self.due.min(due),
             Rule::Inclusive => {
@@ -140,6 +150,19 @@ impl Registers {
                 }
             }
         }
+        Decision::Keep
+    }
+
+    /// [`Rule::Average`].
+    fn average(&mut self, estimate: Estimate) -> Decision {
+        let paid = if self.due == NEVER { 0 } else { self.due };
+        let scans = u64::from(self.lookups).saturating_mul(estimate.scan);
+        let cost = (u64::from(paid) * PAID_UNIT).saturating_add(estimate.emptying);
+        if estimate.scan > 0 && scans >= cost {
+            return Decision::Empty;
+        }
+        let paid = u64::from(paid) + estimate.scan / PAID_UNIT;
+        self.due = u32::try_from(paid).unwrap_or(NEVER - 1).min(NEVER - 1);
         Decision::Keep
     }
 }

@@ -79,6 +79,17 @@ impl LaTree<'_> {
         Ok(())
     }
 
+    /// As [`LaTree::reclaim_if_due`], before a checkpoint: where nothing but checkpoints is made,
+    /// the present half gets full by them. What named checkpoints keep may leave no room for that.
+    pub(super) fn reclaim_if_it_fits(&mut self) -> Result<()> {
+        // The log's own blocks, those that it fills now included, are not among the free ones.
+        let own = u64::from(self.log.own_reserve() + 2) * self.block_pages();
+        if self.is_due() && self.pages_needed(0) <= u64::from(self.log.free_pages()) + own {
+            self.reclaim_if_due()?;
+        }
+        Ok(())
+    }
+
     /// As [`LaTree::reclaim_if_due`], between two buffers that are emptied.
     pub(super) fn make_room_between(&mut self) -> Result<()> {
         if self.is_due() {

@@ -30,7 +30,7 @@ use store::PageKind;
 
 use super::ground::Ground;
 use super::nodes::damaged;
-use super::plan::CHUNK_HEADER;
+use super::plan::{CHUNK_HEADER, Choices};
 use super::reclaim::Stage;
 use super::table::{BufferRecord, NodeTable};
 use super::{LaTree, NAME};
@@ -46,14 +46,16 @@ use root::{damaged_root, decode, pages_in};
 /// Bytes of a root record beside the pages it names, at most.
 pub(super) const ROOT_BYTES: u64 = 160;
 
-/// Pages that a checkpoint takes beside the tree's root record, at most: labels and names.
-pub(super) const RECORD_PAGES: u64 = 24;
-
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
 const POOL: u8 = 4;
 
 impl LaTree<'_> {
+    /// The choices that are stored with the tree.
+    const fn choices(&self) -> Choices {
+        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+    }
+
     /// Pages of the chunks of both tables.
     pub(super) fn chunk_pages(&self) -> u64 {
         (self.nodes.plain.chunks.len() + self.nodes.buffered.chunks.len()) as u64
@@ -62,12 +64,16 @@ impl LaTree<'_> {
     /// Writes all that is only in memory; returns the root record.
     pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
         self.whole = false;
+        self.reclaim_if_it_fits()?;
         self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
         self.begin_state()?;
         self.forget_old_chunks();
         self.write_chunks(PLAIN)?;
         self.write_chunks(BUFFERED)?;
         let mut record = root_record::encode(NAME, self.plan.shape);
+        // Growing, it would be in memory twice.
+        let lists = 4 * (self.chunk_pages() + self.pool_pages() + 4);
+        record.reserve_exact((ROOT_BYTES + lists) as usize);
         self.encode_head(&mut record);
         for table in [&self.nodes.plain, &self.nodes.buffered] {
             let numbers = table.numbers.high_water();
@@ -168,6 +174,7 @@ impl LaTree<'_> {
             return Err(damaged_root());
         }
         self.whole = false;
+        self.put_off.forget();
         self.nodes.forget();
         self.buffers.forget();
         let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());

@@ -1,8 +1,16 @@
 //! Borrowing and merging after deletes.
 //!
 //! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
-//! same parent, and those with buffers whose entries stand in the way: a shared buffer never grows
-//! into keys that were split from it, and two buffers with entries are not merged.
+//! same parent.
+//!
+//! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
+//! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has
+//! arrived; then the nodes are merged, and the larger buffer stays. So is a buffer that shares its
+//! chain, for it must not grow into keys that were split from it, and so are both where nodes
+//! exchange children, for entries would have to change buffers with them. Nothing is written for
+//! that which emptying all buffers would not write, and no memory is taken.
+
+use alloc::vec::Vec;
 
 use device::Cause;
 use store::node::{self, Shift};
@@ -26,6 +34,25 @@ struct Neighbours {
     right: NodeId,
     /// The place of the right one in the parent.
     right_place: usize,
+}
+
+/// Two neighbours that are to be merged, or to exchange entries, when their buffers are empty.
+#[derive(Debug)]
+pub(super) struct PutOff {
+    level: Option<u8>,
+    /// Any key of one of them.
+    key: Vec<u8>,
+}
+
+impl PutOff {
+    pub(super) fn new(key_bytes: usize) -> Self {
+        PutOff { level: None, key: Vec::with_capacity(key_bytes) }
+    }
+
+    /// Nothing is put off in a tree that was just read.
+    pub(super) const fn forget(&mut self) {
+        self.level = None;
+    }
 }
 
 impl LaTree<'_> {
@@ -75,17 +102,59 @@ impl LaTree<'_> {
         Some([(left, self.buffers.record(left)), (right, self.buffers.record(right))])
     }
 
-    /// Merges two neighbours and, if they have buffers, these; does nothing where both hold
-    /// entries.
+    /// Puts off what is done with two neighbours at `level` of the present way, until the buffers
+    /// `in_the_way` are emptied; false if none of them has entries.
+    fn put_off(&mut self, level: u8, in_the_way: [Option<u32>; 2]) -> bool {
+        let mut is_put_off = false;
+        for number in in_the_way.into_iter().flatten() {
+            if self.buffers.record(number).entries > 0 {
+                self.buffers.list(number);
+                is_put_off = true;
+            }
+        }
+        if is_put_off {
+            self.counters.merges_put_off += 1;
+            self.put_off.level = Some(level);
+            self.put_off.key.clear();
+            self.put_off.key.extend_from_slice(&self.bounds.lower);
+        }
+        is_put_off
+    }
+
+    /// Goes on with the neighbours that were put off last, whose buffers were emptied meanwhile;
+    /// false if there are none. Then there may be more buffers to be emptied.
+    pub(super) fn rebalance_put_off(&mut self, cause: Cause) -> Result<bool> {
+        let Some(level) = self.put_off.level.take() else {
+            return Ok(false);
+        };
+        if level < self.height {
+            let key = core::mem::take(&mut self.put_off.key);
+            let merged = self.counters.nodes_merged;
+            let outcome = self.descend(level, &key, cause);
+            self.put_off.key = key;
+            outcome?;
+            self.rebalance(level, cause)?;
+            self.counters.merged_after_emptying += u64::from(self.counters.nodes_merged > merged);
+        }
+        Ok(true)
+    }
+
+    /// Merges two neighbours and, if they have buffers, these; where both hold entries, that is put
+    /// off until one of them is empty.
     fn join(&mut self, pair: Neighbours, cause: Cause) -> Result<()> {
         let buffers = self.buffers_of(&pair);
         if let Some([(left, left_record), (right, right_record)]) = buffers {
             let both = left_record.entries > 0 && right_record.entries > 0;
-            let shared = left_record.shared || right_record.shared;
-            let listed = self.buffers.is_listed(left) || self.buffers.is_listed(right);
-            if both || shared || listed {
-                self.counters.merges_put_off += 1;
+            let left_is_smaller = left_record.bytes <= right_record.bytes;
+            let in_the_way = [
+                (left_record.shared || both && left_is_smaller).then_some(left),
+                (right_record.shared || both && !left_is_smaller).then_some(right),
+            ];
+            if self.put_off(pair.level, in_the_way) {
                 return Ok(());
+            }
+            if self.buffers.is_listed(right) {
+                self.buffers.list(left);
             }
             self.buffers.evict(&mut self.log, right, cause)?;
         }
@@ -117,12 +186,9 @@ impl LaTree<'_> {
     /// Moves entries between two neighbours, if the parent has room for the new separator.
     fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<()> {
         let buffers = self.buffers_of(&pair);
-        if let Some(buffers) = buffers
-            && buffers
-                .iter()
-                .any(|(number, record)| record.entries > 0 || self.buffers.is_listed(*number))
+        if let Some([(left, _), (right, _)]) = buffers
+            && self.put_off(pair.level, [Some(left), Some(right)])
         {
-            self.counters.merges_put_off += 1;
             return Ok(());
         }
         let codec = self.nodes.at(pair.level);
@@ -169,8 +235,8 @@ impl LaTree<'_> {
         Ok(false)
     }
 
-    /// Makes the root's only child the root, as long as it has only one and its buffer finds a
-    /// place.
+    /// Makes the root's only child the root, as long as it has only one. If both have a buffer, the
+    /// root's is emptied before.
     pub(super) fn lower_root(&mut self, cause: Cause) -> Result<()> {
         while self.height > 1 {
             let (top, root) = (self.height - 1, self.root);
@@ -181,7 +247,8 @@ impl LaTree<'_> {
             let child = self.child(root, top, 0, cause)?;
             let number = root.buffer().unwrap_or_default();
             if child.buffer().is_some() {
-                if self.buffers.record(number).entries > 0 || self.buffers.is_listed(number) {
+                if self.buffers.record(number).entries > 0 {
+                    self.buffers.list(number);
                     break;
                 }
                 self.nodes.free(&mut self.log, root)?;

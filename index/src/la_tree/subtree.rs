@@ -15,6 +15,7 @@ use device::{Cause, Page};
 use store::node::{self, Stored};
 
 use super::LaTree;
+use super::buffer_pool::BufferId;
 use super::cost::Emptied;
 use super::descent::{Bounds, Toward};
 use super::emptying::{self, Next, Order};
@@ -118,15 +119,20 @@ impl Top {
 }
 
 impl LaTree<'_> {
-    /// Empties every buffer that is listed, and those that get too large by that.
+    /// Empties every buffer that is listed, those that get too large by that, and those that stand
+    /// in the way of merging their nodes.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
-        while self.may_step()
-            && let Some(number) = self.buffers.take_listed()
-        {
-            self.make_room_between()?;
-            self.empty(number, cause)?;
+        loop {
+            while self.may_step()
+                && let Some(number) = self.buffers.take_listed()
+            {
+                self.make_room_between()?;
+                self.empty(number, cause)?;
+            }
+            if !self.may_step() || !self.rebalance_put_off(cause)? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Empties buffer `number`.
@@ -215,7 +221,7 @@ impl LaTree<'_> {
     /// Makes the entries of buffer `number`, which the way leads to, those that go down, and the
     /// buffer empty.
     pub(super) fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
-        let mut record = self.buffers.record(number);
+        let record = self.buffers.record(number);
         self.sorter.clear();
         self.flight.is_single = false;
         self.flight.place = 0;
@@ -224,40 +230,46 @@ impl LaTree<'_> {
         self.flight.filter.copy_from(&self.bounds);
         self.flight.order = Order::Ascending;
         if record.bytes <= self.sorter_bytes {
-            self.buffers.load_held(number, &mut self.sorter)?;
             let sorter = &mut self.sorter;
-            if !self.buffers.take_chain(&mut self.log, &record, sorter, cause)? {
+            let held = self.buffers.pool.held(BufferId(number)).entries;
+            let fits = self.buffers.load_held(number, held, sorter)?
+                && self.buffers.take_chain(&mut self.log, &record, sorter, cause)?;
+            if !fits {
                 return Err(damaged(self.nodes.page_of(NodeId::of_buffer(number)), emptying::FULL));
             }
             self.sorter.sort(self.flight.order);
         } else {
-            self.buffers.evict(&mut self.log, number, cause)?;
-            record = self.buffers.record(number);
-            self.take_off_large(record, cause)?;
-            self.flight.owed = Some(record);
+            self.flight.owed = Some(self.take_off_large(number, cause)?);
         }
         self.buffers.begin_anew(&self.log, number)
     }
 
-    /// As [`LaTree::take_off`], of a buffer that does not fit memory and is on flash.
-    fn take_off_large(&mut self, record: BufferRecord, cause: Cause) -> Result<()> {
+    /// As [`LaTree::take_off`], of a buffer that does not fit memory; returns what it was. What is
+    /// in the pool is taken from there, but for what of Y does not fit the buffer for reading.
+    fn take_off_large(&mut self, number: u32, cause: Cause) -> Result<BufferRecord> {
+        self.buffers.evict_beyond_read(&mut self.log, number, cause)?;
+        let record = self.buffers.record(number);
         let (owner, below) = (record.owner, record.below_batch);
-        if !self.buffers.load_chain(&mut self.log, owner, below, &mut self.sorter, cause)? {
+        let (of_x, sorter) = (self.buffers.held_of_x(number), &mut self.sorter);
+        let fits = self.buffers.load_held(number, of_x, sorter)?
+            && self.buffers.load_chain(&mut self.log, owner, below, sorter, cause)?;
+        if !fits {
             self.counters.emptied_in_parts += 1;
-            let sorter = &mut self.sorter;
+            self.buffers.evict(&mut self.log, number, cause)?;
+            let (record, sorter) = (self.buffers.record(number), &mut self.sorter);
             self.buffers.select_chain(&mut self.log, &record, None, sorter, cause)?;
             self.flight.again = Some(record);
-            return Ok(());
+            return Ok(record);
         }
         self.counters.emptied_in_two += 1;
         if !record.batch_ascends {
             self.flight.order = Order::Descending;
         }
         self.flight.order = self.flight.order.reversed();
-        self.flight.batch =
-            Some(Batch { owner, next: record.newest, until: below, stream: 0..0, left: 0 });
+        let (stream, left) = self.buffers.read_held_of_y(number)?;
+        self.flight.batch = Some(Batch { owner, next: record.newest, until: below, stream, left });
         self.sorter.sort(self.flight.order);
-        Ok(())
+        Ok(record)
     }
 
     /// Reads what goes down again, for the keys above the last one; false if there are none.

@@ -56,6 +56,12 @@ impl NodeTable {
         (self.chunks.len() * CHUNK * 4 + self.chunks.capacity() * size_of::<Box<[u32]>>()) as u64
     }
 
+    /// The most bytes that a table of so many numbers takes.
+    pub(super) fn bytes_most(numbers: u64) -> u64 {
+        let chunks = numbers / CHUNK as u64 + 1;
+        chunks * CHUNK as u64 * 4 + (2 * chunks + 4) * size_of::<Box<[u32]>>() as u64
+    }
+
     /// A number for a new node; `None` if there is none left.
     pub(super) fn allocate(&mut self) -> Option<NodeId> {
         let number = self.first_free;
@@ -319,6 +325,13 @@ impl<T: Copy> Chunked<T> {
     pub(super) fn memory_bytes(&self) -> u64 {
         let items = self.chunks.len() * Self::ITEMS * size_of::<T>();
         (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
+    }
+
+    /// The most bytes that a table with so many items more takes.
+    pub(super) fn bytes_with(&self, more: u64) -> u64 {
+        let chunks = (self.length as u64 + more) / Self::ITEMS as u64 + 1;
+        let items = chunks * (Self::ITEMS * size_of::<T>()) as u64;
+        items + (2 * chunks + 4) * size_of::<Box<[T]>>() as u64
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&T> {

@@ -36,7 +36,8 @@ use store::{EntryShape, PageLog, Recovery, Update};
 
 use crate::registry::{Entry, MediumShape, Options};
 use crate::{
-    Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value, read_piece,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
+    read_piece,
 };
 use archive::Archive;
 use page::{Form, Item, Root, least_window};
@@ -49,6 +50,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Nath and Kansal: FlashDB (MSR-TR-2006-168), section 6.1",
     nand: true,
     sectors: false,
+    tables_grow: false,
     parameters: &[],
     create,
     open,
@@ -254,6 +256,12 @@ impl Lookup for List<'_> {
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        // Every range reads every page, and the only way to a page leads over all newer ones.
+        key.map_or(Ok(()), |key| self.archive.form.check_key(key))?;
+        Ok(Behind::End)
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,7 +1,7 @@
 //! `mu` and `mu-star`: the whole way from the leaf to the root in one page of raw flash.
 //!
 //! mu-Tree is mu*-Tree with another rule for dividing a page and without an adaptive layout, so
-//! both are one engine, [`path_copying`](crate::path_copying), with two values of [`Division`].
+//! both are one engine, `path_copying`, with two values of [`Division`].
 //! Here are their names, their parameters and their cost model.
 
 use alloc::boxed::Box;
@@ -27,6 +27,7 @@ pub(crate) const MU: Entry = Entry {
     paper: "Kang, Jung, Kang, Kim: mu-Tree, EMSOFT 2007",
     nand: true,
     sectors: false,
+    tables_grow: false,
     parameters: MU_PARAMETERS,
     create: create_mu,
     open: open_mu,
@@ -41,6 +42,7 @@ pub(crate) const MU_STAR: Entry = Entry {
     paper: "Ahn, Kang, Jung, Kim, Maeng: mu*-Tree, IEEE TC 2013",
     nand: true,
     sectors: false,
+    tables_grow: false,
     parameters: MU_STAR_PARAMETERS,
     create: create_mu_star,
     open: open_mu_star,

@@ -3,7 +3,10 @@
 //! Room is counted in pages of all blocks that are neither bad nor pinned. Of these the tree's live
 //! pages are taken; then what the updates write in the worst case, since nothing can be reclaimed
 //! while a batch is made; and a reserve: to move a whole block, and for one that the chip may
-//! refuse. Puts leave a second reserve, on which deletes draw. The page log keeps back what journal
+//! refuse. Puts leave a second reserve, on which deletes draw. Where only that is left, a put is
+//! taken by itself if it makes no page more live, and what would split a node because it is resized
+//! leaves it as large as it is: so what was deleted is room again, and deletes never lack any. The
+//! page log keeps back what journal
 //! and checkpoints take, and finds as much room for a replay as there was.
 
 use device::Cause;
@@ -11,6 +14,7 @@ use store::Update;
 
 use super::layout::Division;
 use super::plan::worst::{self, Worst, worst};
+use super::policy::Change;
 use super::{Durably, PathTree, full};
 use crate::Result;
 
@@ -51,16 +55,22 @@ struct Wish {
 impl PathTree<'_> {
     /// Refuses a batch that has no room; where it lasts, room is made for it.
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
-        let wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
+        let mut wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
         self.learn_worst();
         if self.worst.is_high && self.policy.height_most() > 1 {
             self.check_height(batch, &wish)?;
         }
         // What is buffered takes less room in the tree than it may take in the worst case.
         while !self.has_room(&wish) {
-            if !self.write_oldest()? {
+            if self.write_oldest()? {
+                continue;
+            }
+            // Where entries went, their nodes have room, though the chip has none for more nodes.
+            let filling = Wish { puts: 0, ..wish };
+            if !self.has_room(&filling) || !self.fits_its_node(batch)? {
                 return Err(full(u64::from(self.ground.log.usable_pages())));
             }
+            wish = filling;
         }
         if self.durably != Durably::Not {
             let mut pages = self.pages_for(&wish);
@@ -90,7 +100,7 @@ impl PathTree<'_> {
         self.collect_lazily(pages)
     }
 
-    fn learn_worst(&mut self) {
+    pub(super) fn learn_worst(&mut self) {
         let height = self.height();
         if self.worst.height == height {
             return;
@@ -264,6 +274,15 @@ impl PathTree<'_> {
             }
         };
         needed + self.margin(wish) <= self.pages_all()
+    }
+
+    /// True if a change that adds so many live pages would leave less than what deletes after it
+    /// draw on, or, if it is a put, less than what puts leave them.
+    pub(super) fn is_tight(&self, growth: u32, change: Change) -> bool {
+        let is_put = u64::from(change == Change::Put);
+        let live = self.held_pages(u64::from(self.standing.live_pages + growth));
+        let margin = self.margin(&Wish { updates: 1, puts: is_put });
+        live + self.worst.pages_each + margin > self.pages_all()
     }
 
     /// Pages without which not even one put is taken.

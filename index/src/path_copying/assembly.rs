@@ -1,7 +1,7 @@
 //! The bytes of what a [`Plan`] says: one page after the other, into one buffer.
 
 use device::Page;
-use store::node::{self, Stored};
+use store::node::{self, Codec, Stored};
 
 use super::layout::CHILD_BYTES;
 use super::page::{self, Header};
@@ -115,7 +115,15 @@ fn write_node(
     let other = scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
     let mut key = core::mem::take(&mut scratch.key);
     let mut outcome = Ok(());
-    for place in plan.part(level, part) {
+    let places = plan.part(level, part);
+    let mut next = places.start;
+    while next < places.end {
+        let place = next;
+        let copied = copy_run((plan, change), (level, place..places.end), (&codec, into));
+        next += copied.max(1);
+        if copied > 0 {
+            continue;
+        }
         plan.key(change, level, place).copy_to(&mut key);
         let child;
         let value = match value(plan, change, level, place) {
@@ -135,7 +143,26 @@ fn write_node(
     outcome
 }
 
-/// Copies a node that keeps its size, and makes its one edit.
+/// Copies as many entries as stand together in the old node from the first of `places` on; returns
+/// how many these are.
+fn copy_run(
+    (plan, change): (&Plan, &Rewrite<'_>),
+    (level, places): (u8, core::ops::Range<usize>),
+    (codec, into): (&Codec, &mut [u8]),
+) -> usize {
+    let Some((step, run)) = change.step(level).zip(plan.level(level).map(|level| level.run)) else {
+        return 0;
+    };
+    if places.start == 0 && level > 0 {
+        // Its key is the separator above.
+        return 0;
+    }
+    let old = run.old_run(places);
+    let count = old.len();
+    if count > 0 && codec.append(into, (&step.codec, step.node), old) { count } else { 0 }
+}
+
+/// Copies a node that keeps its size to where nothing stands, and makes its one edit.
 fn copy_node(
     (plan, change): (&Plan, &Rewrite<'_>),
     level: u8,
@@ -145,10 +172,11 @@ fn copy_node(
     let step = change.step(level).ok_or("a copied node is not on the way")?;
     let codec = step.codec;
     let other = scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
-    into.copy_from_slice(step.node);
+    let kept = codec.kept_bytes(step.node);
+    device::copy(&mut into[..kept], &step.node[..kept]);
     let place = step.place;
     let is_done = match change.edit {
-        Edit::Keep if level == change.base => true,
+        Edit::Keep | Edit::Append if level == change.base => true,
         Edit::Insert { key, value } if level == change.base => {
             codec.insert(into, place, key, Stored::inline(value), other)
         }

@@ -49,7 +49,8 @@ impl Way {
         self.bytes.get_mut(..bytes)
     }
 
-    /// Copies a node, behind what stands up to `start`; false if there is no room for it.
+    /// Copies a node, behind what stands up to `start`; false if there is no room for it. Behind
+    /// what the codec keeps of it stand bytes of other nodes.
     pub(super) fn copy(
         &mut self,
         (page, level): (Page, u8),
@@ -61,9 +62,8 @@ impl Way {
         let Some(bytes) = self.bytes.get_mut(start..end) else {
             return false;
         };
-        let kept = node.len().min(bytes.len());
-        bytes[..kept].copy_from_slice(&node[..kept]);
-        bytes[kept..].fill(0xFF);
+        let kept = codec.kept_bytes(node).min(node.len()).min(bytes.len());
+        device::copy(&mut bytes[..kept], &node[..kept]);
         self.spots[usize::from(level)] = Spot { page, brief: *brief, start, end, place: 0 };
         true
     }

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!  0        header                                              page
-//!  +--------+----------------------------+--------+-----+-------+
-//!  | header | leaf                       | inner  | ... | root  |
-//!  |        | level 0                    | level 1|     |       |
-//!  +--------+----------------------------+--------+-----+-------+
+//!  +--------+-------+-----+--------+----------------------------+
+//!  | header | root  | ... | inner  | leaf                       |
+//!  |        |       |     | level 1| level 0                    |
+//!  +--------+-------+-----+--------+----------------------------+
 //!           '------------------- area -------------------------'
 //! ```
+//!
+//! The root comes first and the leaf last: so one read from the page's start reaches a node
+//! whatever is below it, and the many reads of inner nodes don't fetch the leaf.
 //!
 //! A page has room for one node of every level of its tree, so that a leaf and all above it go out
 //! in one program. Two divisions exist. mu-Tree halves: a leaf has half of the area, and each level
@@ -124,6 +127,7 @@ pub(crate) struct Part {
 impl Layout {
     /// The node of `level` in an area of `area` bytes; `None` above the root. This is `N_L` of
     /// equations 1 and 2.
+    #[inline]
     pub(crate) fn part(&self, area: u32, level: u8) -> Option<Part> {
         let top = self.height.checked_sub(1)?;
         if level > top || top >= HEIGHT_MOST {
@@ -132,19 +136,24 @@ impl Layout {
         if self.division == Division::Whole {
             return Some(Part { offset: 0, bytes: area });
         }
-        let offset = self.offset(area, level);
-        let end = if level == top { area } else { self.offset(area, level + 1) };
+        let end = area - self.below(area, level);
+        let offset = if level == top { 0 } else { area - self.below(area, level + 1) };
         Some(Part { offset, bytes: end - offset })
     }
 
-    /// Where the node of `level` begins; the root is not the leaf.
-    fn offset(&self, area: u32, level: u8) -> u32 {
+    /// Bytes of the levels below `level`, which stand behind it; the root is not the leaf.
+    #[inline]
+    fn below(&self, area: u32, level: u8) -> u32 {
         match self.division {
             Division::Whole => 0,
             Division::Halves => (1..=u32::from(level)).map(|halvings| area >> halvings).sum(),
-            Division::Even if level == 0 => 0,
+            _ if level == 0 => 0,
             Division::Even => {
                 let leaf = self.leaf.of(area);
+                if level == 1 {
+                    // It is asked for with every read: no division.
+                    return leaf;
+                }
                 leaf + u32::from(level - 1) * ((area - leaf) / (u32::from(self.height) - 1))
             }
         }
@@ -301,7 +310,7 @@ mod tests {
             let child = layout.part(area, height - 2).unwrap();
             // What the halvings round off is the root's.
             assert!((child.bytes..=child.bytes + u32::from(height)).contains(&root.bytes));
-            assert_eq!(root.offset + root.bytes, area);
+            assert_eq!((root.offset, root.bytes), (0, child.offset));
         }
     }
 
@@ -326,15 +335,16 @@ mod tests {
                 let leaf = layout.part(area, 0).unwrap();
                 assert_eq!(leaf.bytes, share.of(area));
                 let inner = (area - leaf.bytes) / (u32::from(height) - 1);
-                let mut end = leaf.bytes;
+                let mut start = leaf.offset;
+                assert_eq!(start + leaf.bytes, area);
                 for level in 1..height {
                     let part = layout.part(area, level).unwrap();
-                    assert_eq!(part.offset, end);
-                    end += part.bytes;
+                    assert_eq!(part.offset + part.bytes, start);
+                    start = part.offset;
                     let spread = inner..inner + u32::from(height);
                     assert!(spread.contains(&part.bytes), "{part:?}");
                 }
-                assert_eq!(end, area);
+                assert_eq!(start, 0);
             }
         }
     }

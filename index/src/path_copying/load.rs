@@ -1,16 +1,18 @@
-//! Loading sorted entries: leaf after leaf, each in a page of its own, and behind it a page with
-//! the nodes above it, which is an update of its parent.
+//! Loading sorted entries: leaf after leaf, each in one page with the nodes above it, as an update
+//! writes them; one page behind the other. Where every node has a page to itself, all of them are
+//! written with each leaf.
 //!
-//! So the layout adapts as it does with updates. The nodes that each leaf gives up are dead at
-//! once; no page that is needed is collected meanwhile, so loading takes twice as many pages as it
-//! fills.
+//! So the layout adapts as it does with updates. Leaves are filled as far as is asked for, inner
+//! nodes completely. What a leaf writes of the nodes above it is given up by the next one, but its
+//! page lives by the leaf: no page is dead where a page holds the whole way.
 
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
 use store::node::{self, Codec, Stored};
 
-use super::layout::Layout;
+use super::ground::Brief;
+use super::layout::{Division, Layout};
 use super::page::{Header, seal_node};
 use super::plan::Edit;
 use super::policy::{Change, Splits, State};
@@ -176,62 +178,64 @@ impl PathTree<'_> {
     }
 
     fn write_leaf(&mut self, leaf: &Leaf, first: &[u8]) -> Result<()> {
-        let state = State { layout: leaf.layout, splits: self.standing.next.splits };
-        let live_pages = self.standing.live_pages + 1;
-        let header = Header {
-            sequence: 0,
-            live_pages,
-            layout: leaf.layout,
-            lowest: 0,
-            highest: 0,
-            has_root: false,
-            closes_batch: false,
-            next: state,
-        };
-        let page = self.write_made(header)?.0;
         if leaf.before == 0 {
-            return self.write_first_root(page, leaf.layout, first);
+            return self.write_first_root(leaf);
         }
-        self.standing.live_pages = live_pages;
-        self.live.add(page);
-        self.descend(first, 1, Cause::Load)?;
-        self.way.spot_mut(1).place += 1;
-        let child = page.0.to_le_bytes();
+        let range = self.ground.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
+        // It stands in no page yet, which it could be the lowest of.
+        let brief = Brief { layout: leaf.layout, lowest: 1 };
+        let node = &self.ground.content()[range];
+        if !self.way.copy((self.root, 0), (&brief, 0), &leaf.codec, node) {
+            return Err(super::damage(self.root, "a leaf is larger than it can be"));
+        }
+        self.descend_behind(leaf.codec.node_bytes(), (first, 1), Cause::Load)?;
         self.rewrite(&Order {
-            base: 1,
-            edit: Edit::Insert { key: first, value: &child },
+            base: 0,
+            edit: Edit::Append,
             change: Change::Put,
             closes: false,
             cause: Cause::Load,
         })
     }
 
-    /// A root whose only child is the leaf in `page`.
-    fn write_first_root(&mut self, page: Page, layout: Layout, _first: &[u8]) -> Result<()> {
-        let pages = self.ground.pages;
-        let no_node = super::damage(page, "no root fits");
+    /// Writes the first leaf, with a root whose only child it is.
+    fn write_first_root(&mut self, leaf: &Leaf) -> Result<()> {
+        let (pages, layout) = (self.ground.pages, leaf.layout);
+        let no_node = super::damage(self.root, "no root fits");
         let codec = pages.codec(&layout, 1).ok_or(no_node.clone())?;
-        let range = pages.bytes_of(&layout, 1).ok_or(no_node)?;
-        self.ground.content().fill(0xFF);
-        let lowest = self.plan.lowest_key.clone();
-        let node = &mut self.ground.content()[range];
-        codec.initialise(node, 1);
-        let child = page.0.to_le_bytes();
-        let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
-        if !codec.insert(node, 0, &lowest, Stored::inline(&child), other) {
-            return Err(super::damage(page, "an empty root has no room"));
-        }
-        let header = Header {
+        let range = pages.bytes_of(&layout, 1).ok_or(no_node.clone())?;
+        let mut header = Header {
             sequence: 0,
-            live_pages: 2,
+            live_pages: 1,
             layout,
-            lowest: 1,
+            lowest: 0,
             highest: 1,
             has_root: true,
             closes_batch: false,
             next: State { layout, splits: Splits::default() },
         };
-        let (page, header) = self.write_made(header)?;
+        let mut child = None;
+        if layout.division == Division::Whole {
+            let alone = Header { highest: 0, has_root: false, ..header };
+            child = Some(self.write_made(alone)?.0);
+            header = Header { live_pages: 2, lowest: 1, ..header };
+            self.ground.content().fill(0xFF);
+        }
+        let mut other = core::mem::take(&mut self.scratch.other);
+        let lowest = core::mem::take(&mut self.plan.lowest_key);
+        let mut fits = true;
+        let made = self.write_made_with(header, &mut |page, content| {
+            let node = &mut content[range.clone()];
+            codec.initialise(node, 1);
+            let child = child.unwrap_or(page).0.to_le_bytes();
+            let scratch = other.get_mut(..codec.node_bytes()).unwrap_or_default();
+            fits = codec.insert(node, 0, &lowest, Stored::inline(&child), scratch);
+        });
+        (self.scratch.other, self.plan.lowest_key) = (other, lowest);
+        let (page, header) = made?;
+        if !fits {
+            return Err(no_node);
+        }
         self.live.forget();
         self.stand_on(page, header);
         Ok(())
@@ -252,7 +256,7 @@ impl PathTree<'_> {
             return Err(super::damage(self.root, "a leaf is larger than it can be"));
         };
         let from = pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        old.copy_from_slice(&self.ground.content()[from]);
+        device::copy(old, &self.ground.content()[from]);
         let node = &mut self.ground.content()[range];
         codec.initialise(node, 0);
         let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
@@ -281,13 +285,23 @@ impl PathTree<'_> {
 
     /// Seals the page that was made, with `header`, and programs it; where the chip refuses,
     /// elsewhere.
-    pub(super) fn write_made(&mut self, mut header: Header) -> Result<(Page, Header)> {
+    pub(super) fn write_made(&mut self, header: Header) -> Result<(Page, Header)> {
+        self.write_made_with(header, &mut |_, _| {})
+    }
+
+    /// As [`PathTree::write_made`]; `finish` completes the page when its address is known.
+    fn write_made_with(
+        &mut self,
+        mut header: Header,
+        finish: &mut dyn FnMut(Page, &mut [u8]),
+    ) -> Result<(Page, Header)> {
         loop {
             header.sequence = self.ground.log.reserve(1, &mut self.addresses, Cause::Load)?;
             let Some(page) = self.addresses.first().copied() else {
                 return Err(super::damage(self.root, "a page has no address"));
             };
             let pages = self.ground.pages;
+            finish(page, self.ground.content());
             for level in header.lowest..=header.highest {
                 let range = pages.bytes_of(&header.layout, level).unwrap_or_default();
                 seal_node(page, header.sequence, &mut self.ground.content()[range]);

@@ -23,6 +23,7 @@
 
 mod admission;
 mod assembly;
+mod behind;
 mod check;
 mod collection;
 mod descent;
@@ -49,7 +50,7 @@ use core::fmt::Display;
 use device::{Block, Cause, Meter, Page};
 use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
 
-use crate::{Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
+use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
 use descent::Way;
 use ground::Ground;
 use live::LivePages;
@@ -229,6 +230,10 @@ impl Lookup for PathTree<'_> {
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        behind::behind(self, key)
     }
 
     fn statistics(&self) -> Statistics {

@@ -76,6 +76,8 @@ pub(super) enum Edit<'e> {
     },
     /// The entry at the step's place goes.
     Remove,
+    /// Nothing, but it is a new node: its parent gets a child more, behind the way's.
+    Append,
 }
 
 /// A change of the tree.
@@ -97,6 +99,11 @@ impl<'r> Rewrite<'r> {
     /// The node of `level`, unless that is above the root as it stands.
     pub(super) fn step(&self, level: u8) -> Option<&Step<'r>> {
         self.steps.get(usize::from(level.checked_sub(self.base)?))
+    }
+
+    /// True if `level` is above a new node, behind all others.
+    fn appends_above(&self, level: u8) -> bool {
+        matches!(self.edit, Edit::Append) && level > self.base
     }
 
     /// Pages that hold nothing live when this is written.
@@ -284,6 +291,9 @@ impl Plan {
         let parts = match run.len() {
             0 => 0,
             _ if is_copied => 1,
+            entries if scratch.is_fixed() && change.appends_above(level) => {
+                self.cut_full(entries, codec.capacity(0, 0))
+            }
             // With fixed lengths a node's capacity does not depend on its entries.
             entries if scratch.is_fixed() => self.cut_evenly(entries, codec.capacity(0, 0)),
             _ => match self.cut_by_trial(change, level, codec, scratch) {
@@ -328,8 +338,9 @@ impl Plan {
         };
         let old = node::count(step.node);
         let (from, removed, added) = match (below, change.edit) {
+            (Some(parts), Edit::Append) if level == change.base + 1 => (step.place + 1, 0, parts),
             (Some(parts), _) => (step.place, 1, parts),
-            (None, Edit::Keep) => (0, 0, 0),
+            (None, Edit::Keep | Edit::Append) => (0, 0, 0),
             (None, Edit::Insert { .. }) => (step.place, 0, 1),
             (None, Edit::Replace { .. }) => (step.place, 1, 1),
             (None, Edit::Remove) => (step.place, 1, 0),
@@ -342,7 +353,8 @@ impl Plan {
         let Some(step) = change.step(level).filter(|step| step.codec == *codec) else {
             return false;
         };
-        if run.len() == 0 || run.added > 1 {
+        let gets_child = level == change.base + 1 && change.appends_above(level);
+        if run.len() == 0 || run.added > 1 || gets_child {
             return false;
         }
         if let (Edit::Insert { key, value }, true) = (change.edit, level == change.base)
@@ -359,7 +371,7 @@ impl Plan {
             Edit::Replace { value } => {
                 value.len() <= codec.value(step.node, step.place).bytes().len()
             }
-            Edit::Keep | Edit::Remove | Edit::Insert { .. } => true,
+            Edit::Keep | Edit::Append | Edit::Remove | Edit::Insert { .. } => true,
         }
     }
 
@@ -367,6 +379,14 @@ impl Plan {
     fn cut_evenly(&mut self, entries: usize, most: usize) -> usize {
         let parts = entries.div_ceil(most.max(1));
         self.cuts.extend((1..parts).map(|part| (part * entries).div_ceil(parts)));
+        parts
+    }
+
+    /// Cuts so many entries into parts of `most`, and one of what is left: nothing comes between
+    /// them soon.
+    fn cut_full(&mut self, entries: usize, most: usize) -> usize {
+        let parts = entries.div_ceil(most.max(1));
+        self.cuts.extend((1..parts).map(|part| part * most));
         parts
     }
 
@@ -381,7 +401,7 @@ impl Plan {
     ) -> Option<usize> {
         let start = self.cuts.len();
         let (parts, bytes) = self.fill_nodes(change, level, codec, scratch, usize::MAX)?;
-        if parts > 1 {
+        if parts > 1 && !change.appends_above(level) {
             let middle = self.cuts.len();
             let even = self.fill_nodes(change, level, codec, scratch, bytes.div_ceil(parts))?;
             if even.0 == parts {

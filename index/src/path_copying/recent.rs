@@ -7,7 +7,7 @@
 //! - The **node cache** maps a page and a level to a node. When it is full, the oldest is dropped.
 //!
 //! ```text
-//!  arena:  | slot u16, bytes u16, key, value | ... dead ... | ... | free
+//!  arena:  | slot u16, bytes u16, key, value, rest | ... dead ... | ... | free
 //!  slots:  where the entry begins, lengths, and the neighbours in the order of use
 //!  order:  the slots in the order of their keys
 //! ```
@@ -29,13 +29,17 @@ const HEAD_BYTES: usize = 4;
 /// What is moved together for an entry is at most so many times what was dropped.
 const SLACK: usize = 4;
 
+/// Places of dropped entries that are known, for new ones.
+const HOLES: usize = 8;
+
 /// Bytes that an entry takes beside its key and value.
-pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + size_of::<Slot>() + size_of::<u16>();
+pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + TABLES_BYTES;
+
+/// What the tables take for it.
+const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16>();
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The first bytes of the key, as a number in the same order: they decide most comparisons.
-    prefix: u32,
     start: u32,
     key: u16,
     value: u16,
@@ -52,6 +56,11 @@ impl Slot {
     fn bytes(&self) -> usize {
         HEAD_BYTES + usize::from(self.key) + self.value_bytes()
     }
+}
+
+/// True if an entry of so many bytes may take a place of `room` bytes.
+fn is_hole_for(room: usize, bytes: usize) -> bool {
+    room >= bytes && room - bytes <= bytes / SLACK
 }
 
 fn prefix(key: &[u8]) -> u32 {
@@ -73,10 +82,13 @@ pub(super) struct Recent {
     /// Bytes of the arena in use, dead ones included.
     end: usize,
     dead: usize,
-    /// Where the entry stood that was dropped last, and its bytes: the next one of that size takes
-    /// its place.
-    hole: Option<(usize, usize)>,
+    /// Where entries stood that were dropped, and their bytes: one that is not much smaller takes
+    /// such a place, and what is behind it in there stays unused until it goes.
+    holes: [(usize, usize); HOLES],
     slots: Vec<Slot>,
+    /// By slot, the first bytes of the key, as a number in the same order: they decide most
+    /// comparisons, and a search reads little else.
+    prefixes: Vec<u32>,
     free: u16,
     order: Vec<u16>,
     oldest: u16,
@@ -87,19 +99,20 @@ impl Recent {
     /// A map that takes at most `bytes` bytes of memory, for entries of about `entry` bytes.
     pub(super) fn new(bytes: usize, entry: usize) -> Self {
         let count = (bytes / (ENTRY_BYTES + entry.max(1))).min(usize::from(NONE));
-        let tables = count * (size_of::<Slot>() + size_of::<u16>());
+        let tables = count * TABLES_BYTES;
         let slots = (0..count)
             .map(|slot| {
                 let next = if slot + 1 < count { slot as u16 + 1 } else { NONE };
-                Slot { prefix: 0, start: 0, key: 0, value: 0, older: next, newer: NONE }
+                Slot { start: 0, key: 0, value: 0, older: next, newer: NONE }
             })
             .collect();
         Recent {
             arena: vec![0; bytes.saturating_sub(tables).min(u32::MAX as usize)],
             end: 0,
             dead: 0,
-            hole: None,
+            holes: [(0, 0); HOLES],
             slots,
+            prefixes: vec![0; count],
             free: if count > 0 { 0 } else { NONE },
             order: Vec::with_capacity(count),
             oldest: NONE,
@@ -113,19 +126,24 @@ impl Recent {
 
     /// Bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.arena.len() + self.slots.len() * (size_of::<Slot>() + size_of::<u16>())
+        self.arena.len() + self.slots.len() * TABLES_BYTES
     }
 
     /// Where `key` stands in the order of keys, or belongs.
     pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let wanted = prefix(key);
-        let of_slot = |slot: u16| self.slots[usize::from(slot)].prefix;
+        let of_slot = |slot: u16| self.prefixes[usize::from(slot)];
         let first = self.order.partition_point(|slot| of_slot(*slot) < wanted);
         let rest = &self.order[first..];
         if rest.first().is_none_or(|slot| of_slot(*slot) != wanted) {
             return Err(first);
         }
-        let alike = rest.partition_point(|slot| of_slot(*slot) == wanted);
+        let alike = match rest.get(1) {
+            Some(slot) if of_slot(*slot) == wanted => {
+                rest.partition_point(|slot| of_slot(*slot) == wanted)
+            }
+            _ => 1,
+        };
         match rest[..alike].binary_search_by(|slot| self.entry(*slot).0.cmp(key)) {
             Ok(place) => Ok(first + place),
             Err(place) => Err(first + place),
@@ -198,15 +216,14 @@ impl Recent {
         if bytes > usize::from(u16::MAX) {
             return false;
         }
-        let given_up = found.map_or(0, |place| self.slots[usize::from(self.order[place])].bytes());
+        let given_up = found.map_or(0, |place| self.room_of(self.order[place]));
         let live = self.end - self.dead - given_up;
         let needs_slot = found.is_err();
         if bytes > self.arena.len() - live || needs_slot && self.free == NONE {
             return false;
         }
         let is_tight = bytes > self.arena.len() - self.end;
-        let fits_hole = |hole: Option<(usize, usize)>| hole.is_some_and(|hole| hole.1 == bytes);
-        let is_replaced = fits_hole(Some((0, given_up))) || fits_hole(self.hole);
+        let is_replaced = is_hole_for(given_up, bytes) || self.hole_for(bytes).is_some();
         if is_tight && !is_replaced && self.dead < self.arena.len() / SLACK && live > 0 {
             // Moving all together for so little would cost more than what else has to go.
             return false;
@@ -218,15 +235,15 @@ impl Recent {
         let slot = self.free;
         self.free = self.slots[usize::from(slot)].older;
         let value = value.map(|_| value_bytes as u16);
-        if let Some((start, _)) = self.hole.filter(|hole| fits_hole(Some(*hole))) {
-            self.hole = None;
-            self.dead -= bytes;
-            self.write(start, slot, (key, value), parts);
+        if let Some(hole) = self.hole_for(bytes) {
+            let (start, room) = core::mem::take(&mut self.holes[hole]);
+            self.dead -= room;
+            self.write((start, room), slot, (key, value), parts);
         } else {
             if is_tight {
                 self.compact();
             }
-            self.write(self.end, slot, (key, value), parts);
+            self.write((self.end, bytes), slot, (key, value), parts);
             self.end += bytes;
         }
         self.order.insert(place, slot);
@@ -263,23 +280,38 @@ impl Recent {
         (key, (slot.value != NO_VALUE).then_some(value))
     }
 
+    /// The smallest hole for an entry of so many bytes.
+    fn hole_for(&self, bytes: usize) -> Option<usize> {
+        let fit = |hole: &usize| is_hole_for(self.holes[*hole].1, bytes);
+        (0..HOLES).filter(fit).min_by_key(|hole| self.holes[*hole].1)
+    }
+
+    /// Bytes of the arena that are this entry's.
+    fn room_of(&self, slot: u16) -> usize {
+        self.field(self.slots[usize::from(slot)].start as usize + 2)
+    }
+
+    fn field(&self, at: usize) -> usize {
+        usize::from(u16::from_le_bytes([self.arena[at], self.arena[at + 1]]))
+    }
+
     fn write(
         &mut self,
-        start: usize,
+        (start, room): (usize, usize),
         slot: u16,
         (key, value): (&[u8], Option<u16>),
         parts: &[&[u8]],
     ) {
         let entry = &mut self.slots[usize::from(slot)];
-        entry.prefix = prefix(key);
+        self.prefixes[usize::from(slot)] = prefix(key);
         entry.start = start as u32;
         entry.key = key.len() as u16;
         entry.value = value.unwrap_or(NO_VALUE);
-        let bytes = (entry.bytes() as u16).to_le_bytes();
-        let head = [&slot.to_le_bytes()[..], &bytes, key];
+        let room = (room as u16).to_le_bytes();
+        let head = [&slot.to_le_bytes()[..], &room, key];
         let mut at = start;
         for part in head.iter().chain(parts) {
-            self.arena[at..at + part.len()].copy_from_slice(part);
+            device::copy(&mut self.arena[at..at + part.len()], part);
             at += part.len();
         }
     }
@@ -287,9 +319,14 @@ impl Recent {
     fn drop_at(&mut self, place: usize) {
         let slot = self.order.remove(place);
         self.unlink(slot);
+        let room = self.room_of(slot);
+        self.dead += room;
         let entry = &mut self.slots[usize::from(slot)];
-        self.dead += entry.bytes();
-        self.hole = Some((entry.start as usize, entry.bytes()));
+        if let Some(least) = self.holes.iter_mut().min_by_key(|hole| hole.1)
+            && least.1 < room
+        {
+            *least = (entry.start as usize, room);
+        }
         entry.start = u32::MAX;
         entry.older = self.free;
         self.free = slot;
@@ -299,18 +336,19 @@ impl Recent {
     fn compact(&mut self) {
         let (mut from, mut to) = (0, 0);
         while from < self.end {
-            let field = |at: usize| u16::from_le_bytes([self.arena[at], self.arena[at + 1]]);
-            let (slot, bytes) = (usize::from(field(from)), usize::from(field(from + 2)));
+            let (slot, room) = (self.field(from), self.field(from + 2));
             if self.slots[slot].start as usize == from {
+                let bytes = self.slots[slot].bytes();
                 self.arena.copy_within(from..from + bytes, to);
+                self.arena[to + 2..to + 4].copy_from_slice(&(bytes as u16).to_le_bytes());
                 self.slots[slot].start = to as u32;
                 to += bytes;
             }
-            from += bytes;
+            from += room;
         }
         self.end = to;
         self.dead = 0;
-        self.hole = None;
+        self.holes = [(0, 0); HOLES];
     }
 
     fn unlink(&mut self, slot: u16) {

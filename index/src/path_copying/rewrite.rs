@@ -1,6 +1,7 @@
 //! One change of the tree: planned, written page by page, and with the last page made.
 
 use device::Cause;
+use store::Update;
 
 use super::assembly::{Stamp, write_page};
 use super::plan::{Edit, Rewrite};
@@ -40,6 +41,25 @@ impl PathTree<'_> {
         Ok(true)
     }
 
+    /// True if `batch` is one put that makes no page more live than there are. Nothing is buffered.
+    pub(super) fn fits_its_node(&mut self, batch: &[Update<'_>]) -> Result<bool> {
+        let [Update::Put { key, value }] = batch else {
+            return Ok(false);
+        };
+        let is_found = self.descend(key, 0, Cause::Update)?;
+        let edit = if is_found { Edit::Replace { value } } else { Edit::Insert { key, value } };
+        let mut steps = [None; super::layout::HEIGHT_MOST as usize];
+        let count = self.way.steps(&self.ground.pages, 0, self.standing.layout.height, &mut steps);
+        let Some(first) = steps[0] else {
+            return Err(super::damage(self.root, "a change without a way"));
+        };
+        let steps = steps.map(|step| step.unwrap_or(first));
+        let change = Rewrite { steps: &steps[..count], base: 0, edit };
+        let layouts = (self.standing.next.layout, self.way.spot(0).brief.layout);
+        let is_planned = self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch);
+        Ok(is_planned && self.plan.pages <= change.pages_given_up())
+    }
+
     /// Writes the root again, so that a batch ends with it.
     pub(super) fn close_batch(&mut self) -> Result<()> {
         let base = self.standing.layout.height - 1;
@@ -54,6 +74,7 @@ impl PathTree<'_> {
     /// # Errors
     /// There is no room, the tree can't be high enough, or the chip failed: nothing is changed.
     pub(super) fn rewrite(&mut self, order: &Order<'_>) -> Result<()> {
+        self.learn_worst();
         loop {
             match self.try_rewrite(order) {
                 Err(crate::Error::Store(error)) if error.is_refusal() => {}
@@ -73,18 +94,25 @@ impl PathTree<'_> {
         let steps = steps.map(|step| step.unwrap_or(first));
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let state = self.standing.next;
-        let is_planned = match order.change {
-            Change::Move => {
-                let old = self.way.spot(order.base).brief.layout;
-                let layouts = (state.layout, old);
-                self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch)
+        let old = self.way.spot(order.base).brief.layout;
+        let mut counts_as = order.change;
+        let mut is_planned = counts_as != Change::Move
+            && self.plan.make(&self.policy, &change, state.layout, &mut self.scratch);
+        if is_planned && !matches!(order.edit, Edit::Append) {
+            let growth = self.plan.pages.saturating_sub(change.pages_given_up());
+            if growth > 0 && self.is_tight(growth, order.change) {
+                // A node that need not fall apart stays as large as it is.
+                (is_planned, counts_as) = (false, Change::Move);
             }
-            _ => self.plan.make(&self.policy, &change, state.layout, &mut self.scratch),
-        };
+        }
+        if counts_as == Change::Move {
+            let layouts = (state.layout, old);
+            is_planned = self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch);
+        }
         if !is_planned {
             return Err(self.policy.tree_full());
         }
-        if order.base > 0 && matches!(order.edit, Edit::Insert { .. }) {
+        if matches!(order.edit, Edit::Append) {
             // A leaf that was loaded counts as one that was split off.
             self.plan.splits.leaf += 1;
         }
@@ -96,7 +124,7 @@ impl PathTree<'_> {
             live_pages: self.standing.live_pages,
             closes_batch: order.closes && self.durably == Durably::ByItself,
             state,
-            change: order.change,
+            change: counts_as,
         };
         let mut last = None;
         for number in 0..self.plan.pages {

@@ -67,6 +67,9 @@ impl PathTree<'_> {
         if !is_fit || header.next.layout.height > self.policy.height_most() {
             return Err(damage(page, "it has no root of this tree"));
         }
+        // The one page of a block may have a damaged tag.
+        let block = self.ground.log.geometry().block_of(page);
+        self.ground.log.claim_block(block)?;
         self.stand_on(page, header);
         Ok(())
     }

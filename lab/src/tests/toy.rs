@@ -40,6 +40,7 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> Entry {
         paper: "none",
         nand,
         sectors,
+        tables_grow: false,
         parameters: PARAMETERS,
         create,
         open: create,

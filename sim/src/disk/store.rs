@@ -52,7 +52,7 @@ impl Store {
             let target = &mut into[piece.run..piece.run + piece.length];
             match self.chunks.get(&piece.chunk) {
                 Some(chunk) => {
-                    target.copy_from_slice(&chunk[piece.within..piece.within + piece.length]);
+                    device::copy(target, &chunk[piece.within..piece.within + piece.length]);
                 }
                 None => target.fill(0),
             }
@@ -69,7 +69,7 @@ impl Store {
                 }
             };
             let source = &from[piece.run..piece.run + piece.length];
-            chunk[piece.within..piece.within + piece.length].copy_from_slice(source);
+            device::copy(&mut chunk[piece.within..piece.within + piece.length], source);
         }
     }
 

@@ -275,6 +275,22 @@ impl Codec {
         either!(self, form => form.insert(node, place, key, value, scratch))
     }
 
+    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`, whose
+    /// keys are all lower; false, and nothing changed, if there is no room for them, or lengths
+    /// vary or differ.
+    #[must_use]
+    pub fn append(
+        &self,
+        node: &mut [u8],
+        (other, from): (&Codec, &[u8]),
+        places: core::ops::Range<usize>,
+    ) -> bool {
+        match (&self.form, &other.form) {
+            (Form::Packed(form), Form::Packed(other)) => form.append(node, (other, from), places),
+            _ => false,
+        }
+    }
+
     /// Replaces the value at `place`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub fn replace(

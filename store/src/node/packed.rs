@@ -29,7 +29,9 @@ impl Packed {
         if key == 0 {
             return None;
         }
-        let capacity = ((bytes - HEADER_BYTES) / stride).min(usize::from(u16::MAX));
+        // Dividing what has 32 bits is faster, and trees make codecs with every read.
+        let room = u32::try_from(bytes.checked_sub(HEADER_BYTES)?).ok()?;
+        let capacity = (room / u32::try_from(stride).ok()?).min(u32::from(u16::MAX)) as usize;
         (capacity >= ENTRIES_LEAST).then_some(Packed { bytes, key, stride, capacity })
     }
 
@@ -122,6 +124,26 @@ impl Packed {
         true
     }
 
+    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`; false,
+    /// and nothing changed, if there is no room for them or they are of another shape.
+    pub(super) fn append(
+        &self,
+        node: &mut [u8],
+        (other, from): (&Packed, &[u8]),
+        places: core::ops::Range<usize>,
+    ) -> bool {
+        let entries = count(node);
+        let is_alike = (self.key, self.stride) == (other.key, other.stride);
+        if !is_alike || entries + places.len() > self.capacity {
+            return false;
+        }
+        let bytes = &from[other.at(places.start)..other.at(places.end)];
+        let at = self.at(entries);
+        device::copy(&mut node[at..at + bytes.len()], bytes);
+        set_count(node, entries + places.len());
+        true
+    }
+
     pub(super) fn replace(
         &self,
         node: &mut [u8],
@@ -149,7 +171,7 @@ impl Packed {
     ) {
         let entries = count(node);
         let tail = &node[self.at(place)..self.at(entries)];
-        fresh[HEADER_BYTES..HEADER_BYTES + tail.len()].copy_from_slice(tail);
+        device::copy(&mut fresh[HEADER_BYTES..HEADER_BYTES + tail.len()], tail);
         set_count(fresh, entries - place);
         set_count(node, place);
     }

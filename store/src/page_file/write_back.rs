@@ -102,7 +102,7 @@ impl PageFile<'_> {
             let page = LogicalPage(page);
             if let Some(frame) = self.cache.peek(page) {
                 checksum::seal(self.anchor.identity, page, self.cache.bytes_mut(frame));
-                part.copy_from_slice(self.cache.bytes(frame));
+                device::copy(part, self.cache.bytes(frame));
             }
         }
         self.disk.write(first, &self.sector, Cause::Flush)?;

@@ -151,6 +151,15 @@ impl Blocks {
         }
     }
 
+    /// Releases every block of the tree that is not pinned.
+    pub(super) fn release_unpinned(&mut self) {
+        for block in (0..self.count()).map(Block) {
+            if self.is_of_tree(block) && !self.is_pinned(block) {
+                self.set_released(block);
+            }
+        }
+    }
+
     pub(super) fn unpin_all(&mut self) {
         self.table.iter_mut().for_each(|entry| *entry &= !PINNED);
         self.pinned = 0;
@@ -241,20 +250,10 @@ impl Blocks {
         Some(found)
     }
 
-    /// Every block that was not erased though nothing needs what it holds, as runs: the first, and
-    /// how many.
-    pub(super) fn stale_runs(&self) -> Vec<(Block, u32)> {
-        let is_stale = |entry: u32| {
-            entry & (RELEASED | PINNED) == RELEASED || entry & (USED | BAD | BLANK) == 0
-        };
-        let mut runs: Vec<(Block, u32)> = Vec::new();
-        for block in (0..self.count()).map(Block).filter(|block| is_stale(self.entry(*block))) {
-            match runs.last_mut() {
-                Some((first, blocks)) if first.0 + *blocks == block.0 => *blocks += 1,
-                _ => runs.push((block, 1)),
-            }
-        }
-        runs
+    /// True if `block` was not erased though nothing needs what it holds.
+    pub(super) fn is_stale(&self, block: Block) -> bool {
+        let entry = self.entry(block);
+        entry & (RELEASED | PINNED) == RELEASED || entry & (USED | BAD | BLANK) == 0
     }
 
     /// The first released block from `from` on that is not pinned.

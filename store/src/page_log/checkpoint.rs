@@ -6,6 +6,7 @@ use device::{Cause, Page};
 
 use super::PageLog;
 use super::record::Record;
+use super::stale::Stale;
 use crate::recovery::check_checkpoint_name;
 use crate::{CheckpointId, Error, NamedCheckpoint, Result};
 
@@ -71,7 +72,7 @@ impl PageLog<'_> {
             label: self.options.label.clone(),
             names: names.zip(self.checkpoints.pages.iter().copied()).collect(),
             sequence: self.sequence,
-            stale: self.blocks.stale_runs(),
+            stale: Stale::of(&self.blocks),
             root: Vec::new(),
         };
         let head = record.encode_head(root.len());
@@ -140,6 +141,10 @@ impl PageLog<'_> {
         (self.checkpoints.names, self.checkpoints.pages) = older.unzip();
         // What lived then lives again.
         self.blocks.take_back_pinned();
+        if self.gives_back {
+            self.tree = super::Stream::default();
+            self.blocks.release_unpinned();
+        }
         self.make_checkpoint(&record.root, None, true)?;
         Ok(record.root)
     }

@@ -35,6 +35,7 @@ mod mistakes;
 mod opening;
 mod record;
 mod recovery;
+mod stale;
 mod stream;
 mod tag;
 mod whole_blocks;
@@ -72,6 +73,8 @@ pub struct PageLog<'d> {
     checkpoints: Checkpoints,
     /// Bytes of the longest root record that the tree may come to write.
     root_bytes: u64,
+    /// True if a rollback gives back what no named checkpoint keeps.
+    gives_back: bool,
     /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
     told_rest: Option<crate::CheckpointId>,
     mistake: Mistake,
@@ -265,6 +268,12 @@ impl<'d> PageLog<'d> {
         self.blocks.set_pinned(self.geometry.block_of(page));
     }
 
+    /// From now on a rollback gives back every block of the tree that is not pinned: the state that
+    /// is gone back to needs none of them, for the tree pins all that named checkpoints reach.
+    pub fn give_back_at_rollback(&mut self) {
+        self.gives_back = true;
+    }
+
     /// No block is pinned any more but those of the records of named checkpoints.
     ///
     /// # Errors
@@ -291,7 +300,7 @@ impl<'d> PageLog<'d> {
     pub fn release_old(&mut self) {
         for block in (0..self.blocks.count()).map(Block) {
             if self.blocks.is_old(block) {
-                self.blocks.set_released(block);
+                self.release(block);
             }
         }
     }
@@ -378,8 +387,13 @@ impl<'d> PageLog<'d> {
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
     #[must_use]
     pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
-        let root_bytes = root_bytes.max(self.root_bytes);
-        self.blocks.free().saturating_sub(self.own_reserve_for(root_bytes))
+        self.blocks.free().saturating_sub(self.own_reserve_beside(root_bytes))
+    }
+
+    /// As [`PageLog::own_reserve`], if root records may have up to `root_bytes` bytes.
+    #[must_use]
+    pub fn own_reserve_beside(&self, root_bytes: u64) -> u32 {
+        self.own_reserve_for(root_bytes.max(self.root_bytes))
     }
 
     /// From now on root records may have up to `bytes` bytes: blocks are kept back for them. Who

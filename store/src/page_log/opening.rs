@@ -190,6 +190,7 @@ impl<'d> PageLog<'d> {
             journal: Journal::new(journal_pages),
             checkpoints: Checkpoints::default(),
             root_bytes: 0,
+            gives_back: false,
             told_rest: None,
             mistake: options.mistake(),
             #[cfg(feature = "canaries")]
@@ -214,6 +215,7 @@ impl<'d> PageLog<'d> {
         }
         log.journal = Journal::new(record.journal_pages);
         log.checkpoints = Checkpoints::of(&record, page);
+        log.check_is_last(&ends)?;
         log.options = PageLogOptions {
             durability: record.durability,
             recovers_itself: record.recovers_itself,
@@ -227,16 +229,30 @@ impl<'d> PageLog<'d> {
 
     fn last_checkpoint(&mut self, newest: &Newest) -> Result<(Record, Page)> {
         if newest.tag.kind == PageKind::Checkpoint {
-            match self.read_record(newest.page, Cause::Recovery) {
-                Ok(record) => return Ok((record, newest.page)),
-                // It was torn, and the one before stands.
-                Err(Error::NotAnIndex { .. }) if newest.tag.checkpoint.is_some() => {}
-                Err(error) => return Err(error),
+            // Its last piece is written last: where only that is not whole it may be torn, and the
+            // one before stands.
+            let is_torn = self.read_piece(newest.page, Cause::Recovery)?.is_none();
+            if !is_torn || newest.tag.checkpoint.is_none() {
+                return Ok((self.read_record(newest.page, Cause::Recovery)?, newest.page));
             }
         }
         let what = "its first checkpoint is damaged";
         let page = newest.tag.checkpoint.ok_or(Error::NotAnIndex { what })?;
         Ok((self.read_record(page, Cause::Recovery)?, page))
+    }
+
+    /// Refuses a checkpoint that is not the last one, where a page of the tree names a later one:
+    /// that is damaged, and what this one needs may be overwritten. One that was torn is named by
+    /// no page.
+    fn check_is_last(&mut self, ends: &Ends) -> Result<()> {
+        let since = self.since()?;
+        let names_another = |newest: Newest| {
+            newest.tag.sequence > since && newest.tag.checkpoint != self.checkpoints.page()
+        };
+        if ends.tree.is_some_and(names_another) {
+            return Err(Error::NotAnIndex { what: "its last checkpoint is damaged" });
+        }
+        Ok(())
     }
 
     /// The sequence of the last checkpoint.
@@ -296,6 +312,13 @@ impl<'d> PageLog<'d> {
         Ok(None)
     }
 
+    /// True if the tag of the first page of `block` is whole. No torn page has others behind it: so
+    /// where it is not, and others are, it is damaged, and may be older than the last checkpoint.
+    fn has_first_tag(&mut self, block: Block) -> Result<bool> {
+        let first = self.geometry.first_page(block);
+        Ok(matches!(self.find_tag(first, Cause::Recovery)?, tag::Found::Tag(_)))
+    }
+
     fn newest_of(&mut self, block: Block) -> Result<Option<Newest>> {
         let mut newest = None;
         let mut is_torn = false;
@@ -315,15 +338,12 @@ impl<'d> PageLog<'d> {
     /// Frees the blocks that nothing needed any more with the last checkpoint, unless they were
     /// used since.
     fn free_stale(&mut self, record: &Record) -> Result<()> {
-        for &(first, blocks) in &record.stale {
-            let end = first.0.saturating_add(blocks).min(self.blocks.count());
-            for block in (first.0..end).map(Block) {
-                if self.blocks.is_bad(block) {
-                    continue;
-                }
-                if self.first_tag(block)?.is_some_and(|tag| tag.sequence < record.sequence) {
-                    self.blocks.set_free(block);
-                }
+        for block in record.stale.ranges(self.blocks.count()).flatten().map(Block) {
+            if self.blocks.is_bad(block) {
+                continue;
+            }
+            if self.first_tag(block)?.is_some_and(|tag| tag.sequence < record.sequence) {
+                self.blocks.set_free(block);
             }
         }
         Ok(())
@@ -341,7 +361,7 @@ impl<'d> PageLog<'d> {
             let first = self.first_tag(block)?.map_or(0, |tag| tag.sequence);
             if self.blocks.is_own(block) && (first > since || Some(block) == checkpoint) {
                 own.push((first, block));
-            } else if first > since {
+            } else if first > since && self.has_first_tag(block)? {
                 self.blocks.set_free(block);
             }
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!  record   FLOG | version u32 | id u64 | durability u8 | flags u8 | journal pages u32
 //!           | label bytes u8 | label | names u8 | each: id u64, page u32, bytes u8, name
-//!           | sequence u64 | runs of blocks u32 | each: first u32, blocks u32
+//!           | sequence u64 | blocks that nothing needs (`stale.rs`)
 //!           | root bytes u32 | root record of the tree
 //!
 //!  piece    0          4        12              16            20
@@ -21,9 +21,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Geometry, Page};
+use device::{Cause, Geometry, Page};
 
 use super::checkpoint::NAMES_MOST;
+use super::stale::Stale;
 use super::{PageKind, PageLog, StreamOf};
 use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
@@ -42,15 +43,14 @@ const RECOVERS_ITSELF: u8 = 2;
 
 const PIECE_HEADER: usize = 20;
 
-/// Bytes of a record beside its root record and its runs of blocks, at most.
+/// Bytes of a record beside its root record and its stale blocks, at most.
 const BESIDE_BYTES_MOST: u64 = 64 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_BYTES_MOST)) as u64;
 
 /// Pages of a record on `chip`, at most, whose root record has `root_bytes` bytes.
 pub(super) fn pages_most(chip: Geometry, root_bytes: u64) -> u64 {
-    // Every other block may be stale: then each is a run of its own.
-    let runs = u64::from(chip.blocks().div_ceil(2)) * 8;
+    let stale = Stale::bytes_most(chip.blocks()) as u64;
     let room = u64::from(PageLog::content_bytes_on(chip)) - PIECE_HEADER as u64;
-    (BESIDE_BYTES_MOST + runs + root_bytes).div_ceil(room)
+    (BESIDE_BYTES_MOST + stale + root_bytes).div_ceil(room)
 }
 
 const NO_PAGE: u32 = u32::MAX;
@@ -71,8 +71,8 @@ pub(super) struct Record {
     pub(super) names: Vec<(NamedCheckpoint, Page)>,
     /// The sequence of the record's first page.
     pub(super) sequence: u64,
-    /// Runs of blocks that nothing needs, though they were not erased: the first, and how many.
-    pub(super) stale: Vec<(Block, u32)>,
+    /// Blocks that nothing needs, though they were not erased.
+    pub(super) stale: Stale,
     pub(super) root: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ impl Record {
     /// The record, but for the root record at its end, of which there are `root_bytes` bytes.
     pub(super) fn encode_head(&self, root_bytes: usize) -> Vec<u8> {
         let names: usize = self.names.iter().map(|(kept, _)| 13 + kept.name.len()).sum();
-        let beside = self.label.len() + names + 8 * self.stale.len();
+        let beside = self.label.len() + names + self.stale.bytes();
         let mut bytes = Vec::with_capacity(64 + beside);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -100,11 +100,7 @@ impl Record {
             bytes.extend_from_slice(kept.name.as_bytes());
         }
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
-        bytes.extend_from_slice(&(self.stale.len() as u32).to_le_bytes());
-        for (first, blocks) in &self.stale {
-            bytes.extend_from_slice(&first.0.to_le_bytes());
-            bytes.extend_from_slice(&blocks.to_le_bytes());
-        }
+        self.stale.encode(&mut bytes);
         bytes.extend_from_slice(&(root_bytes as u32).to_le_bytes());
         bytes
     }
@@ -152,10 +148,7 @@ impl Record {
             names.push(decode_name(from)?);
         }
         let sequence = from.u64()?;
-        let mut stale = Vec::new();
-        for _ in 0..from.u32()? {
-            stale.push((Block(from.u32()?), from.u32()?));
-        }
+        let stale = Stale::decode(from)?;
         let _root_bytes = from.u32()?;
         let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
         let is_known = flags & !(CLOSED | RECOVERS_ITSELF) == 0;
@@ -199,7 +192,7 @@ pub(super) fn is_sealed(page: Page, content: &[u8]) -> bool {
 
 /// What a piece says beside its bytes of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+pub(super) struct Piece {
     id: u64,
     /// Bytes of this piece and all before it.
     bytes: u32,
@@ -306,7 +299,7 @@ impl PageLog<'_> {
     }
 
     /// Reads the piece in `page`; `None` if there is none that is whole.
-    fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
+    pub(super) fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
         if self.geometry.check_page(page).is_err() || !self.read_own(page, cause)? {
             return Ok(None);
         }

@@ -24,6 +24,19 @@ impl PageLog<'_> {
         self.take_block(StreamOf::Tree, cause)
     }
 
+    /// Says that `block` is in use, as the last checkpoint has it: an opening takes a block for a
+    /// free one if no tag in it can be read.
+    ///
+    /// # Errors
+    /// There is no such block.
+    pub fn claim_block(&mut self, block: Block) -> Result<()> {
+        self.geometry.check_block(block)?;
+        if self.blocks.is_free(block) {
+            self.blocks.set_used(block);
+        }
+        Ok(())
+    }
+
     /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at `page`
     /// of a block that was allocated.
     ///

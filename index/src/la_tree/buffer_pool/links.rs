@@ -1,7 +1,6 @@
 //! The links between cells: the next cell, and a mark; two bytes each, or three in a large pool.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use super::super::chunks::Chunks;
 
 /// The end of a list of cells.
 pub(super) const NO_CELL: u32 = u32::MAX;
@@ -14,42 +13,61 @@ const LONG_MOST: u64 = 0x7F_FFFF;
 #[derive(Debug)]
 pub(super) struct Links {
     /// The low 16 bits; without high bits the top one is the mark.
-    low: Box<[u16]>,
+    low: Chunks<u16>,
     /// The mark, and seven bits more; empty in a small pool.
-    high: Box<[u8]>,
+    high: Chunks<u8>,
+    is_long: bool,
+}
+
+/// Cells, and the bytes of the link of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    pub(super) cells: usize,
+    pub(super) link_bytes: u64,
 }
 
 impl Links {
     /// How many cells of `cell_bytes` bytes fit into `memory_bytes` with their links; `None` if
     /// they could not be numbered.
-    pub(super) fn fit(memory_bytes: u64, cell_bytes: usize) -> Option<usize> {
+    pub(super) fn fit(memory_bytes: u64, cell_bytes: usize) -> Option<Fit> {
         let (short, long) =
             (memory_bytes / (cell_bytes as u64 + 2), memory_bytes / (cell_bytes as u64 + 3));
-        let cells = if short <= SHORT_MOST { short } else { long.max(SHORT_MOST) };
-        (cells <= LONG_MOST).then_some(cells as usize)
+        let (cells, link_bytes) =
+            if long > SHORT_MOST { (long, 3) } else { (short.min(SHORT_MOST), 2) };
+        (cells <= LONG_MOST).then_some(Fit { cells: cells as usize, link_bytes })
     }
 
-    /// Links of `cells` cells, each to the one behind it.
-    pub(super) fn new(cells: usize) -> Self {
-        let is_long = cells as u64 > SHORT_MOST;
-        let mut links = Links {
-            low: vec![0; cells].into_boxed_slice(),
-            high: vec![0; if is_long { cells } else { 0 }].into_boxed_slice(),
-        };
-        for cell in 0..cells as u32 {
-            let next = if cell as usize + 1 == cells { NO_CELL } else { cell + 1 };
-            links.set(cell, next, false);
+    /// No links yet, of `link_bytes` bytes each, in at most `most` chunks of two to the power of
+    /// `shift`.
+    pub(super) fn new(link_bytes: u64, shift: u32, most: usize) -> Self {
+        let is_long = link_bytes > 2;
+        let high = if is_long { most } else { 0 };
+        Links { low: Chunks::new(shift, 1, most), high: Chunks::new(shift, 1, high), is_long }
+    }
+
+    /// Adds links of `cells` cells, each to the one behind it, the last one to `next`.
+    pub(super) fn add(&mut self, cells: usize, next: u32) {
+        let first = self.low.len();
+        self.low.add(cells, 0);
+        if self.is_long {
+            self.high.add(cells, 0);
         }
-        links
+        for cell in first..first + cells {
+            let next = if cell + 1 == first + cells { next } else { cell as u32 + 1 };
+            self.set(cell as u32, next, false);
+        }
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
-        2 * self.low.len() + self.high.len()
+    /// Forgets the links of the last chunk of cells.
+    pub(super) fn remove(&mut self) {
+        self.low.remove();
+        if self.is_long {
+            self.high.remove();
+        }
     }
 
-    /// Bytes of a cell, if all have `bytes` together.
-    pub(super) fn cell_bytes(&self, bytes: usize) -> usize {
-        bytes / self.low.len().max(1)
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.low.memory_bytes() + self.high.memory_bytes()
     }
 
     #[cfg(test)]
@@ -58,17 +76,20 @@ impl Links {
     }
 
     fn raw(&self, cell: u32) -> u32 {
-        let low = self.low.get(cell as usize).map_or(0, |low| u32::from(*low));
+        let low = match self.low.get(cell as usize) {
+            Some([low]) => u32::from(*low),
+            _ => 0,
+        };
         match self.high.get(cell as usize) {
-            Some(high) => u32::from(*high) << 16 | low,
-            None => (low & 0x8000) << 8 | low & 0x7FFF,
+            Some([high]) => u32::from(*high) << 16 | low,
+            _ => (low & 0x8000) << 8 | low & 0x7FFF,
         }
     }
 
     /// The cell behind `cell`.
     pub(super) fn next(&self, cell: u32) -> u32 {
         let next = self.raw(cell) & 0x7F_FFFF;
-        let none = if self.high.is_empty() { SHORT_MOST } else { LONG_MOST };
+        let none = if self.is_long { LONG_MOST } else { SHORT_MOST };
         if u64::from(next) == none { NO_CELL } else { next }
     }
 
@@ -79,15 +100,15 @@ impl Links {
 
     /// Lets `next` follow `cell`, which is marked or not.
     pub(super) fn set(&mut self, cell: u32, next: u32, is_marked: bool) {
-        let Some(low) = self.low.get_mut(cell as usize) else {
+        let Some([low]) = self.low.get_mut(cell as usize) else {
             return;
         };
         match self.high.get_mut(cell as usize) {
-            Some(high) => {
+            Some([high]) => {
                 *low = next as u16;
                 *high = (next >> 16) as u8 & 0x7F | u8::from(is_marked) << 7;
             }
-            None => *low = next as u16 & 0x7FFF | u16::from(is_marked) << 15,
+            _ => *low = next as u16 & 0x7FFF | u16::from(is_marked) << 15,
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use store::EntryShape;
 
-use super::{BufferId, BufferPool};
+use super::{BufferId, BufferPool, PoolSize};
 use crate::la_tree::stream::{Form, Pending};
 
 const FORM: Form = Form::new(EntryShape::fixed(4, 4));
@@ -24,12 +24,12 @@ fn stream(form: Form, bytes: &[u8]) -> Vec<([u8; 4], Option<[u8; 4]>)> {
 
 /// A pool for entries of 4 + 4 bytes.
 fn pool_of(memory_bytes: u64, page_entries: u32) -> BufferPool {
-    BufferPool::new(memory_bytes, FORM, page_entries, 8)
+    BufferPool::new(PoolSize::Fixed(memory_bytes), FORM, page_entries, 8)
 }
 
 fn held(pool: &mut BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
-    let copied = pool.copy(BufferId(buffer), 0, &mut bytes).unwrap();
+    let copied = pool.copy(BufferId(buffer), 0..u32::MAX, &mut bytes).unwrap();
     assert_eq!(copied, pool.held(BufferId(buffer)), "what is held is known exactly");
     stream(FORM, &bytes)
 }
@@ -134,6 +134,44 @@ fn a_pool_keeps_to_its_memory_and_uses_it() {
 }
 
 #[test]
+fn a_shared_pool_gives_chunks_back_and_takes_others() {
+    let size = PoolSize::Shared { bytes: 6000, most: 12_000, unit: 600 };
+    let mut pool = BufferPool::new(size, FORM, 10, 8);
+    let mut model = Model::new();
+    let mut most = 0;
+    for step in 0..20_000_u32 {
+        let (buffer, key) = (step.wrapping_mul(0x9E37_79B9) >> 27, step.to_be_bytes());
+        let value = (step % 3 > 0).then_some([7; 4]);
+        let entry = Pending { key: &key, value: value.as_ref().map(|value| &value[..]) };
+        if pool.append(BufferId(buffer), &entry) {
+            model.entry(buffer).or_default().push((key, value));
+        } else {
+            pool.clear(BufferId(buffer));
+            model.remove(&buffer);
+        }
+        let (memory, chunk) = (pool.memory_bytes(), pool.chunk_bytes());
+        match step % 70 {
+            0 if memory + chunk <= 12_000 => pool.grow(),
+            35 if pool.can_shrink() && step % 9 > 2 => {
+                pool.shrink();
+                assert_eq!(pool.memory_bytes(), memory - chunk);
+            }
+            _ => {}
+        }
+        most = most.max(pool.memory_bytes());
+        if step % 100 == 0 {
+            for buffer in 0..32 {
+                let expected = model.get(&buffer).cloned().unwrap_or_default();
+                assert_eq!(held(&mut pool, buffer), expected, "step {step}, buffer {buffer}");
+            }
+        }
+    }
+    assert!(most > 10_000, "it grew to {most} bytes only");
+    (0..32).for_each(|buffer| pool.clear(BufferId(buffer)));
+    assert_eq!(pool.free, pool.links.len(), "every cell is free again");
+}
+
+#[test]
 fn small_fragments_of_many_buffers_waste_little() {
     // Seven entries a buffer, as 96 KiB hold for the leaf subtrees of 200,000 keys.
     let mut pool = pool_of(96 << 10, 60);
@@ -152,7 +190,7 @@ fn small_fragments_of_many_buffers_waste_little() {
 fn entries_of_all_lengths_come_back_from_their_cells() {
     for shape in [EntryShape::VARIABLE, EntryShape::fixed(9, 40), EntryShape::fixed(3, 0)] {
         let form = Form::new(shape);
-        let mut pool = BufferPool::new(20_000, form, 10, 400);
+        let mut pool = BufferPool::new(PoolSize::Fixed(20_000), form, 10, 400);
         let bytes: Vec<u8> = (0..=255).collect();
         let length = |width, number: usize| match width {
             store::Width::Fixed(bytes) => usize::from(bytes),

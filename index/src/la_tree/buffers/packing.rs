@@ -26,7 +26,7 @@ pub(super) struct Made {
 
 impl Buffers {
     /// Makes a page of fragments, of the buffer `first` before all others, and programs it.
-    pub(super) fn write_page(
+    pub(in super::super) fn write_page(
         &mut self,
         log: &mut Ground<'_>,
         first: Option<u32>,

@@ -5,7 +5,10 @@ use device::SectorGeometry;
 use store::node::{self, Codec};
 use store::{Durability, EntryShape, PageFile, Width};
 
+use super::super::LaTree;
+use super::super::buffer_pool::PoolSize;
 use super::super::buffers::{BufferSizes, Buffers};
+use super::super::cache::CacheSize;
 use super::super::cost::{UnitCosts, predict};
 use super::super::layout::PageShape;
 use super::super::nodes::{CHILD_BYTES, Nodes};
@@ -14,8 +17,8 @@ use super::super::policy::Policy;
 use super::super::stream::LENGTH_MOST;
 use super::super::table::BufferRecord;
 use super::PAGE_HEADER;
-use crate::Result;
 use crate::registry::{Options, Prediction, Profile};
+use crate::{Error, Result};
 
 /// Bytes that the state's root record may take in memory for each page of the pool, encoded.
 const LIST_BYTES: u64 = 12;
@@ -31,6 +34,18 @@ const POOL_LISTS: usize = 1100;
 /// # Errors
 /// They are not possible.
 pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Result<Choices> {
+    for (name, word, expected) in [
+        ("place", "log", "on a disk nodes are rewritten in place: there is no node table"),
+        (
+            "share",
+            "shared",
+            "on a disk the pool and the nodes have a fixed part of the memory each",
+        ),
+    ] {
+        if options.settings.word(name) == Some(word) {
+            return Err(Error::BadParameter { name, value: word.into(), expected });
+        }
+    }
     let default = disk.sector_bytes().clamp(node::NODE_BYTES_LEAST, node::NODE_BYTES_MOST);
     let node_bytes = match options.settings.number("node") {
         Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
@@ -105,14 +120,13 @@ fn with_memory(
     let entry_least = plan::key_least(shape);
     let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
     let mut sizes = BufferSizes {
-        pool_bytes: 0,
+        pool: PoolSize::Fixed(0),
         whole_bytes: sorter_bytes,
         entry_most: in_stream,
         entry_least,
     };
     let room = pages.room() as usize;
-    let levels = u64::from(12 / choices.levels_a_buffer) + 1;
-    let range_bytes = u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16));
+    let range_bytes = plan::range_bytes(choices, limit, in_stream);
     let lists = memory_bytes / room as u64 * LIST_BYTES;
     let fixed_bytes = u64::from(sorter_bytes)
         + 4 * sorter_entries as u64
@@ -121,14 +135,15 @@ fn with_memory(
         + KEYS * in_stream as u64
         + range_bytes
         + lists
-        + ROOT_COPIES;
+        + ROOT_COPIES
+        + size_of::<LaTree<'_>>() as u64;
     let Some(rest) = memory_bytes.checked_sub(fixed_bytes + file_least) else {
         return Ok(None);
     };
-    let percent = options.settings.number("pool").unwrap_or(75);
-    sizes.pool_bytes = rest * percent / 100;
+    let pool_bytes = ((rest as f64 * plan::pool_ratio(options)) as u64).min(rest);
+    sizes.pool = PoolSize::Fixed(pool_bytes);
     // Entries and what finds them again, and the lists of buffers by their size.
-    if sizes.pool_bytes < (2 * (room + 4 * in_stream) + POOL_LISTS) as u64 {
+    if pool_bytes < (2 * (room + 4 * in_stream) + POOL_LISTS) as u64 {
         return Ok(None);
     }
     let plan = Plan {
@@ -141,17 +156,21 @@ fn with_memory(
         sorter_bytes,
         sorter_entries,
         sizes,
-        frames: 0,
+        // Nodes are in the page file's cache.
+        cache: CacheSize::Fixed(0),
+        shared_bytes: None,
+        pool_least: pool_bytes,
         range_bytes,
         entry_most,
         memory_bytes,
         fixed_bytes,
+        tables_most: options.tables_bytes,
         chunks: (
             (pages.room() - CHUNK_HEADER) / 4,
             (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
         ),
     };
-    Ok(Some((plan, file_least + rest - sizes.pool_bytes)))
+    Ok(Some((plan, file_least + rest - pool_bytes)))
 }
 
 pub(in super::super) fn predict(
@@ -161,12 +180,13 @@ pub(in super::super) fn predict(
 ) -> Result<Prediction> {
     let durability = options.durability.unwrap_or_default();
     let given = (choices(options, disk)?, durability);
-    let (plan, _) = plan(options, options.shape, given, disk)?;
+    let (plan, file) = plan(options, options.shape, given, disk)?;
+    let file = options.page_file(plan.pages.node_bytes(), file);
+    let cache_nodes = PageFile::frames(disk, &file)?;
     let width = |width| match width {
         Width::Fixed(bytes) => bytes,
         Width::Variable => 16,
     };
-    let percent = options.settings.number("pool").unwrap_or(75);
     let plan = predict::Plan {
         shape: plan.pages,
         units: UnitCosts::usual_on_disk(plan.pages.node_bytes()),
@@ -174,7 +194,8 @@ pub(in super::super) fn predict(
         levels_per_buffer: u32::from(plan.levels_a_buffer),
         buffering: plan.buffering,
         memory_bytes: plan.memory_bytes,
-        pool_ratio: percent as f64 / 100.0,
+        pool_bytes: plan.sizes.pool.bytes(),
+        cache_nodes,
     };
     Ok(predict::predict(profile, &plan))
 }

@@ -169,7 +169,7 @@ impl LaTree<'_> {
         let levels = height / u64::from(self.levels_a_buffer) + 1;
         let room = u64::from(self.plan.pages.room());
         let spread = all_bytes + 13 * pending;
-        let pool = self.plan.sizes.pool_bytes;
+        let pool = self.plan.sizes.pool.most();
         let held = spread.min(2 * pool);
         let going = if levels > 1 { spread * (levels - 1) } else { 0 };
         // Cells may be half empty. What fits the pool never becomes a fragment.
@@ -219,6 +219,9 @@ impl LaTree<'_> {
             };
             more.bytes += (key.len() + value + 1) as u64;
         }
+        if more.puts > 0 {
+            self.check_tables(more.puts + more.deletes)?;
+        }
         match self.fits_on_disk(more) {
             true => Ok(()),
             false => Err(store::Error::Full { pages: u64::from(self.log.pages()) }.into()),
@@ -229,6 +232,19 @@ impl LaTree<'_> {
 impl Buffers {
     /// Notes that one buffer more has the chain of `record`.
     pub(in super::super) fn hold_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        // What goes down may be in the buffer for reading.
+        core::mem::swap(&mut self.read, &mut self.page);
+        let held = self.hold_each(log, record, cause);
+        core::mem::swap(&mut self.read, &mut self.page);
+        held
+    }
+
+    fn hold_each(
         &mut self,
         log: &mut Ground<'_>,
         record: &BufferRecord,

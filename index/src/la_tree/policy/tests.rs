@@ -190,3 +190,21 @@ fn the_parameter_is_a_word_or_a_size() {
         assert_eq!(Buffering::parse(wrong), None, "{wrong}");
     }
 }
+
+#[test]
+fn by_averages_a_buffer_is_emptied_when_a_scan_costs_more_than_a_lookup_did() {
+    let (policy, mut registers) = (adaptive().with_rule(Rule::Average), Registers::new());
+    let estimate =
+        |scan: u64, emptying: u64| Estimate { scan: scan << 10, emptying: emptying << 10 };
+    // While all is in memory scans are free, and nothing is gained.
+    for _ in 0..4 {
+        assert_eq!(policy.at_lookup(&mut registers, estimate(0, 100)), Decision::Keep);
+    }
+    // 5 x 15 < 100, then 6 x 15 < 15 + 100, then 7 x 20 >= 30 + 100.
+    assert_eq!(policy.at_lookup(&mut registers, estimate(15, 100)), Decision::Keep);
+    assert_eq!(policy.at_lookup(&mut registers, estimate(15, 100)), Decision::Keep);
+    assert_eq!(policy.at_lookup(&mut registers, estimate(20, 100)), Decision::Empty);
+    policy.emptied(&mut registers);
+    assert_eq!(policy.at_lookup(&mut registers, estimate(99, 100)), Decision::Keep);
+    assert_eq!(policy.at_lookup(&mut registers, estimate(100, 100)), Decision::Empty);
+}

@@ -23,6 +23,9 @@ impl Plan {
             (Source::New(_), Some(_), Edit::Insert { key, .. }) if level == change.base => {
                 NodeKey { prefix: &[], suffix: key }
             }
+            (Source::New(part), _, Edit::Append) if level == change.base + 1 => {
+                self.separator(change, level - 1, part)
+            }
             (Source::New(0), Some(step), _) => step.codec.key(step.node, run.from),
             (Source::New(part), _, _) if level > 0 => self.separator(change, level - 1, part),
             _ => self.lowest(),

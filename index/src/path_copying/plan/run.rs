@@ -1,5 +1,7 @@
 //! Which entries a node is to have, and where they come from.
 
+use core::ops::Range;
+
 /// The entries that a node is to have: those of the old node, of which `removed` from `from` on are
 /// replaced by `added` new ones.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +24,17 @@ pub(in crate::path_copying) enum Source {
 impl Run {
     pub(in crate::path_copying) fn len(&self) -> usize {
         self.old + self.added - self.removed
+    }
+
+    /// Where the first of `places`, and as many behind it as stand together, are in the old node.
+    pub(in crate::path_copying) fn old_run(&self, places: Range<usize>) -> Range<usize> {
+        match self.source(places.start) {
+            Source::New(_) => 0..0,
+            Source::Old(place) if places.start < self.from => {
+                place..place + places.end.min(self.from) - places.start
+            }
+            Source::Old(place) => place..place + places.len(),
+        }
     }
 
     pub(in crate::path_copying) fn source(&self, place: usize) -> Source {

@@ -285,7 +285,7 @@ fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     let entries = policy.entries_most();
     assert!(entries > 0 && entries < 5000, "{entries}");
     assert!(
-        told.contains("512 bytes") && told.contains(&std::format!("{entries} entries")),
+        told.contains("512 bytes") && told.contains(&std::format!("{entries} short entries")),
         "{told}"
     );
 }

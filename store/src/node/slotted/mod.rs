@@ -317,7 +317,7 @@ impl Slotted {
     /// Writes the node anew without garbage, with a prefix of `prefix` bytes: those of `bytes`, or
     /// else of its first key.
     fn rebuild(&self, node: &mut [u8], prefix: usize, bytes: Option<&[u8]>, scratch: &mut [u8]) {
-        scratch.copy_from_slice(node);
+        device::copy(scratch, node);
         let old: &[u8] = scratch;
         self.initialise(node);
         self.set_prefix(node, prefix, bytes, old);
@@ -375,7 +375,7 @@ impl Slotted {
         if used + self.cell_bytes(node) - old_bytes + new_bytes > self.bytes {
             return false;
         }
-        scratch.copy_from_slice(node);
+        device::copy(scratch, node);
         let old: &[u8] = scratch;
         if count(old) > 1 && new_bytes <= self.free_bytes(node) {
             self.remove(node, place);

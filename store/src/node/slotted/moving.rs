@@ -30,7 +30,7 @@ impl Slotted {
         fresh: &mut [u8],
         scratch: &mut [u8],
     ) {
-        scratch.copy_from_slice(node);
+        device::copy(scratch, node);
         let old: &[u8] = scratch;
         self.fill(node, old, 0..place);
         self.fill(fresh, old, place..count(old));
@@ -123,17 +123,17 @@ impl Slotted {
     ) {
         match shift {
             Shift::Right(place) => {
-                scratch.copy_from_slice(right);
+                device::copy(scratch, right);
                 let moved: Run<'_> = (left, place..count(left));
                 self.fill_from_two(right, &moved, &(scratch, 0..count(scratch)));
-                scratch.copy_from_slice(left);
+                device::copy(scratch, left);
                 self.fill(left, scratch, 0..place);
             }
             Shift::Left(moved) => {
-                scratch.copy_from_slice(left);
+                device::copy(scratch, left);
                 let kept: Run<'_> = (scratch, 0..count(scratch));
                 self.fill_from_two(left, &kept, &(right, 0..moved));
-                scratch.copy_from_slice(right);
+                device::copy(scratch, right);
                 self.fill(right, scratch, moved..count(scratch));
             }
         }
