@@ -13,7 +13,6 @@ use crate::failure::Failure;
 use crate::{compare, devices, files, layers, numbers, torture, trees, workloads};
 
 const WORKLOAD: &str = "weather";
-const FTL: &str = "page-map";
 const MEMORY_BYTES: u64 = 128 << 10;
 
 /// Compare ordered indexes on exact models of flash devices.
@@ -87,9 +86,9 @@ struct CompareArguments {
     /// One more tree; may be given repeatedly
     #[arg(long, value_name = "SPEC")]
     tree: Vec<String>,
-    /// The translation layer for trees that stand on sectors; see below
-    #[arg(long, value_name = "SPEC", default_value = FTL)]
-    ftl: String,
+    /// The translation layer for trees that stand on sectors; see below [default: page-map]
+    #[arg(long, value_name = "SPEC")]
+    ftl: Option<String>,
     /// Memory for caches and buffers [default: 128KiB]
     #[arg(long, value_name = "SIZE", conflicts_with = "memory_total")]
     #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]

@@ -93,6 +93,6 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
         ended if progress::interrupted() => {
             Err(Failure::Interrupted { finished: all - ended, all })
         }
-        _ => Err(Failure::Trees { failed, all }),
+        _ => Err(Failure::Trees { failed, all, is_usage: comparison.refused > 0 }),
     }
 }

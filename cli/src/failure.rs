@@ -58,7 +58,12 @@ pub(crate) enum Failure {
     NoCell { tree: String, parameters: String },
     /// Some trees failed midway.
     #[error("{}", trees_failed(.failed, *.all))]
-    Trees { failed: Vec<(String, String)>, all: usize },
+    Trees {
+        failed: Vec<(String, String)>,
+        all: usize,
+        /// True if one of them does not fit, though it was named.
+        is_usage: bool,
+    },
 }
 
 impl Failure {
@@ -79,6 +84,7 @@ impl Failure {
             | Failure::ListForOne { .. }
             | Failure::Replay { .. }
             | Failure::NoCell { .. }
+            | Failure::Trees { is_usage: true, .. }
             | Failure::Unknown { .. } => USAGE,
             Failure::Lab(error) if error.is_usage() => USAGE,
             Failure::File(failure) if failure.is_usage() => USAGE,
@@ -204,7 +210,7 @@ mod tests {
         assert_eq!(unknown.exit_code(), 2);
         assert_eq!(Failure::Interrupted { finished: 0, all: 1 }.exit_code(), 1);
         let failed = vec![("b-plus".to_owned(), "the device is full".to_owned())];
-        let failed = Failure::Trees { failed, all: 2 };
+        let failed = Failure::Trees { failed, all: 2, is_usage: false };
         assert_eq!(failed.exit_code(), 1);
         assert_eq!(failed.to_string(), "1 of 2 trees failed; b-plus failed: the device is full");
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::arguments::{ListArguments, ListFormat};
 use crate::failure::Failure;
+use crate::numbers::rounded_size;
 use crate::output::{self, Sheet};
 
 /// Prints all trees, or one with its parameters.
@@ -61,8 +62,22 @@ fn tree(entry: &Entry) -> Tree {
         about: entry.about,
         paper: entry.paper,
         stands_on: stands_on(entry),
-        parameters: entry.parameters.iter().map(setting).collect(),
+        parameters: parameters(entry).map(setting).collect(),
     }
+}
+
+/// What a tree that stands on both views of a chip can be told beside its own parameters.
+const OVER: Parameter = Parameter {
+    name: "over",
+    about: "ftl: to stand on a translation layer, where raw flash is there as well",
+    kind: Kind::Word(&["ftl"]),
+    default: "",
+};
+
+/// The parameters that a spec of the tree can have.
+fn parameters(entry: &Entry) -> impl Iterator<Item = &'static Parameter> {
+    let over = (entry.nand && entry.sectors).then_some(&OVER);
+    entry.parameters.iter().chain(over)
 }
 
 fn stands_on(entry: &Entry) -> Vec<&'static str> {
@@ -73,11 +88,14 @@ fn stands_on(entry: &Entry) -> Vec<&'static str> {
 fn values(kind: Kind) -> String {
     match kind {
         Kind::Bytes => "a size in bytes".to_owned(),
-        Kind::Count => "a whole number".to_owned(),
+        Kind::Count(0, u64::MAX) => "a whole number".to_owned(),
+        Kind::Count(least, most) => format!("{least} to {most}"),
         Kind::Ratio(least, most) => format!("{least} to {most}"),
         Kind::Percent(least) => format!("{least} to 100 percent"),
         Kind::Word(words) => words.join(", "),
-        Kind::WordOrBytes(words) => format!("{}, or a size in bytes", words.join(", ")),
+        Kind::WordOrBytes(words, most) => {
+            format!("{}, or a size up to {}", words.join(", "), rounded_size(most))
+        }
     }
 }
 
@@ -95,8 +113,9 @@ fn list() -> String {
 
 fn describe(entry: &Entry) -> String {
     let mut sheet = Sheet::of_text(&["parameter", "default", "values", "meaning"]);
-    for parameter in entry.parameters {
+    for parameter in parameters(entry) {
         let default = match parameter.default {
+            "" if parameter.name == OVER.name => "raw flash",
             "" => "from the device",
             default => default,
         };

@@ -77,6 +77,63 @@ fn unknown_names_are_refused_with_near_ones() {
 }
 
 #[test]
+fn parameters_that_are_refused_tell_what_is_permitted() {
+    for (tree, permitted) in [
+        ("la-tree:pool=2", "a ratio from 0.01 to 0.99"),
+        ("la-tree:share=half", "fixed or shared"),
+        ("la-tree:buffer=1TiB", "adaptive, none, or a size from 1 to 268435456 bytes"),
+        ("la-tree:buffer=0", "adaptive, none, or a size from 1 to 268435456 bytes"),
+        ("la-tree:k=9", "a whole number from 1 to 8"),
+        ("la-tree:fanout=1", "a whole number from 4 to"),
+        ("la-tree:fanout=1/3", "a whole number from 4 to"),
+        ("la-tree:fanout=4096", "in pages of 2048 bytes it must be a whole number from"),
+        ("ipl:log-pages=0", "a whole number from 1 to 64"),
+        ("ipl:log-pages=64", "a whole number from 1 to 63 on this chip"),
+        ("list:x=1", "it has none at all"),
+        ("b-plus:x=1", "node, fill, collect, cache, over"),
+    ] {
+        let error = wrong(&format!("compare --tree {tree}"));
+        assert!(error.contains(permitted), "{tree}: {error}");
+    }
+    // The largest buffer that is permitted only needs memory, of which enough is told at once.
+    let error = wrong("compare --tree la-tree:buffer=256MiB");
+    let (_, least) = error.trim().rsplit_once(' ').unwrap();
+    let least: u64 = least.parse().unwrap();
+    assert!(least > 256 << 20 && least < 1 << 30, "{error}");
+}
+
+#[test]
+fn beside_a_tree_that_is_refused_the_others_are_rows() {
+    let line = "compare --device file:disk --size 16MiB --quiet --workload uniform --ops 500 \
+                --trees mu,b-plus,list --format json";
+    let output = run(line);
+    let error = text(&output.stderr);
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (row, tree) in ["mu", "b-plus", "list"].iter().enumerate() {
+        assert_eq!(rows[row]["tree"], *tree);
+        assert_eq!(rows[row]["verified"] == true, *tree == "b-plus", "{rows}");
+        let refused = rows[row]["error"].as_str().is_some_and(|why| why.contains("a disk"));
+        assert_eq!(refused, *tree != "b-plus", "{rows}");
+    }
+    // What no device could help is refused before anything runs.
+    assert!(wrong("compare --trees b-plus,la-tree:k=9").contains("1 to 8"));
+    assert!(wrong("compare --trees mu --device file:disk").contains("a disk"));
+}
+
+#[test]
+fn a_translation_layer_that_serves_no_tree_is_told() {
+    let line = SMALL.replace(" --quiet", "") + " --ftl dac --tree";
+    let told = text(&run(&format!("{line} mu")).stderr);
+    assert!(told.contains("--ftl dac means nothing for mu"), "{told}");
+    let told = text(&run(&format!("{line} b-plus:over=ftl")).stderr);
+    assert!(!told.contains("means nothing"), "{told}");
+    let parameters = text(&run("trees b-plus").stdout);
+    assert!(parameters.contains("over") && parameters.contains("translation layer"));
+    assert!(!text(&run("trees mu").stdout).contains("translation layer"));
+}
+
+#[test]
 fn numbers_that_are_none_are_refused_with_what_is_expected() {
     for (line, expected) in [
         ("compare --ops 0", "1 or more"),

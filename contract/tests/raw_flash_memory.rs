@@ -346,11 +346,7 @@ const PUTS_MOST: u32 = 200_000;
 /// what they were stated to take when the index was made, or what they may.
 #[test]
 fn a_bound_on_all_memory_holds_on_a_chip_that_gets_full() {
-    let is_wanted = |case: &Case| {
-        // Without durability, mu-star can't always be closed on a full chip (README, Limits).
-        let is_known = case.entry.name == "mu-star" && case.durability == Durability::None;
-        case.memory == MemoryLevel::Double && case.shape.name == "4+4" && !is_known
-    };
+    let is_wanted = |case: &Case| case.memory == MemoryLevel::Double && case.shape.name == "4+4";
     let mut full = 0;
     let tried = each(wanted().filter(is_wanted), |case| {
         let lasts = case.durability != Durability::None;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use flashtree_contract::torture::{Plan, Row, Witness, cells, torture};
+use flashtree_contract::torture::{Plan, ReplayId, Row, Witness, cells, replay, torture};
 use sim::FaultLog;
 
 /// Tortures all cells with about `cuts` cuts in all.
@@ -26,8 +26,9 @@ fn assert_clean(rows: &[Row]) {
     assert!(failed.is_empty(), "{} cells failed\n{}", failed.len(), failed.join("\n"));
 }
 
-/// On every kind of device some histories contain a split, a merge, a checkpoint, a delete and a
-/// batch and, on chips, a reclamation; one that can't be brought to it is a failure of its cell.
+/// On every kind of device some histories contain a split, a merge or an emptied node, a
+/// checkpoint, a delete and a batch and, on chips, a reclamation; one that can't be brought to it
+/// is a failure of its cell.
 fn assert_complete(rows: &[Row]) {
     let mut complete = BTreeMap::new();
     for row in rows {
@@ -68,4 +69,24 @@ fn the_same_seed_gives_the_same_histories() {
     };
     let witnesses = |rows: Vec<Row>| rows.into_iter().map(|row| row.witness).collect::<Vec<_>>();
     assert_eq!(witnesses(run(1)), witnesses(run(2)));
+}
+
+/// What is demanded of a history is what the tree says that deletes do: these trees merge no nodes
+/// on raw flash, but give up those in which nothing is left.
+#[test]
+fn histories_on_raw_flash_are_complete_by_what_the_tree_says_that_deletes_do() {
+    for tree in ["b-plus", "mu", "mu-star"] {
+        let mut all = Witness::default();
+        let cells =
+            ["nand/512/8+8/checkpoint", "nand/512/4+4/every", "nand+spare/512/variable/batch"];
+        for (cell, seed) in cells.iter().flat_map(|cell| (0..6).map(move |seed| (cell, seed))) {
+            let seed = 1_000_003 + seed;
+            let id = format!("{tree}/{cell}@each:{seed}:0");
+            let row = replay(&ReplayId::parse(&id).unwrap());
+            let failure = row.first.map(|(id, failure)| format!("{}: {failure}", id.command()));
+            assert_eq!(failure, None);
+            all += row.witness;
+        }
+        assert!(all.emptied > 0 && all.merges == 0, "{tree}\n{all}");
+    }
 }

@@ -55,11 +55,11 @@ pub enum Error {
         /// The file or block device.
         path: PathBuf,
     },
-    /// The file or device holds something else.
-    #[error(
-        "this is no flashtree database: {what}: name the file or device of one, or make one there"
-    )]
+    /// The file or device holds something else, or a database whose beginning is damaged.
+    #[error("{}", no_database(*is_ours, what))]
     NotADatabase {
+        /// True if there is a database, but what tells where it stands is damaged.
+        is_ours: bool,
         /// What was expected and not found.
         what: String,
     },
@@ -262,9 +262,20 @@ impl Error {
     }
 }
 
+fn no_database(is_ours: bool, what: &str) -> String {
+    match is_ours {
+        true => format!("this flashtree database can't be used: {what}: take a copy of it"),
+        false => format!(
+            "this is no flashtree database: {what}: name the file or device of one, or make one \
+             there"
+        ),
+    }
+}
+
 fn suggestion(near: Option<&str>, known: &[String]) -> String {
     match near {
         Some(near) => format!(": did you mean \"{near}\"?"),
+        None if known.is_empty() => ": there is none".to_owned(),
         None => format!(": there are {}", known.join(", ")),
     }
 }
@@ -302,6 +313,9 @@ fn advice(error: &index::Error) -> &'static str {
             ": shorten it, or copy the database to one with larger pages"
         }
         Index::TreeFull { .. } => ": copy the database to one with larger pages",
+        Index::WrongMedium { medium: "a disk", .. } => {
+            ": make the database on a chip, or choose a tree that stands on sectors, as b-plus does"
+        }
         Index::NotSorted { .. } => ": sort the entries, or put them one by one",
         Index::NotEmpty => ": make a new database, or put the entries one by one",
         Index::Store(Store::LongBatch { .. }) => {
@@ -336,7 +350,9 @@ impl From<index::Error> for Error {
             | Store::Device(Device::Checksum { .. } | Device::Uncorrectable { .. }) => {
                 Error::Damaged { source: error }
             }
-            Store::NotAnIndex { what } => Error::NotADatabase { what: what.to_owned() },
+            Store::NotAnIndex { is_ours, what } => {
+                Error::NotADatabase { is_ours, what: what.to_owned() }
+            }
             Store::OtherVersion { expected, found } => Error::OtherVersion { expected, found },
             Store::OtherLength { expected, found } => Error::OtherLength { expected, found },
             Store::NotClosed => Error::NotClosed,
@@ -366,10 +382,12 @@ impl From<file::Error> for Error {
                 Error::OtherVersion { expected, found }
             }
             File::Header { fault, .. } => {
-                Error::NotADatabase { what: format!("as an imitated chip, {fault}") }
+                let is_ours = !matches!(fault, file::HeaderFault::Magic);
+                Error::NotADatabase { is_ours, what: format!("as an imitated chip, {fault}") }
             }
             File::Device(error) => error.into(),
             File::Length { bytes, unit } => Error::NotADatabase {
+                is_ours: false,
                 what: format!("its length, {bytes} bytes, is no multiple of {unit}"),
             },
             other => Error::File(other),

@@ -3,7 +3,7 @@
 
 use device::{Medium, Nand, Sectors};
 use index::registry::{Description, Entry, MediumShape, Options as IndexOptions};
-use index::{EntryShape, Index};
+use index::{EntryShape, Index, Update, Width};
 
 use crate::error::WRITE_REFUSED;
 use crate::health::{SharedHealth, Watched};
@@ -86,6 +86,7 @@ impl<'d> Ground<'d> {
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
+        let made = made.map_err(in_all(options.memory, tree.entry.tables_grow));
         let mut index = made.map_err(no_room(bytes))?;
         check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
@@ -102,11 +103,13 @@ impl<'d> Ground<'d> {
         let tree = TreeChoice::of(&found.tree, found.page_bytes, label.fill_percent)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
+        choices.journal_bytes = found.journal_bytes;
         ground.split(options.memory, tree.entry, &mut choices)?;
         choices.durability = options.durability.or(choices.durability);
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
-        let index = (tree.entry.open)(medium, &choices)?;
+        let opened = (tree.entry.open)(medium, &choices).map_err(Error::from);
+        let index = opened.map_err(in_all(options.memory, tree.entry.tables_grow))?;
         check_total(&*index, driver_bytes, options.memory)?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
@@ -220,16 +223,40 @@ fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
     }
 }
 
+/// What caches and buffers lack is lacking in all, too; where tables grow, they get as much.
+fn in_all(limit: MemoryLimit, tables_grow: bool) -> impl Fn(Error) -> Error {
+    move |error| match (error, limit) {
+        (Error::LittleMemory { have, need }, MemoryLimit::Total(total)) => {
+            let more = need.saturating_sub(have).saturating_mul(if tables_grow { 2 } else { 1 });
+            Error::LittleMemory { have: total, need: total.saturating_add(more) }
+        }
+        (other, _) => other,
+    }
+}
+
 /// Bytes of memory that the tables of a tree on such a device take.
 fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
     // Without a journal there is the most room for pages: so the figure is the same for a database
     // that is made and for one that is opened, whose journal is not known yet.
-    let choices = IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
+    let mut choices =
+        IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
+    choices.tables_bytes = tree.tables_grow.then_some(0);
     let medium: Medium<'_> = match shape {
         MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
         MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),
     };
-    Ok((tree.create)(medium, &choices)?.statistics().memory.tables)
+    let mut made = (tree.create)(medium, &choices)?;
+    let tables = made.statistics().memory.tables;
+    if !tree.tables_grow {
+        return Ok(tables);
+    }
+    // Those that grow do so with the first entry, for which there has to be room.
+    let zeros = |width| vec![0; if let Width::Fixed(bytes) = width { bytes.into() } else { 1 }];
+    let (key, value) = (zeros(choices.shape.key), zeros(choices.shape.value));
+    match made.update(&[Update::Put { key: &key, value: &value }]) {
+        Err(index::Error::Store(store::Error::LittleTables { need, .. })) => Ok(need.max(tables)),
+        _ => Ok(tables),
+    }
 }
 
 /// Refuses an index that takes more memory than it may.
@@ -246,7 +273,7 @@ fn check_total(index: &dyn Index, driver_bytes: u64, limit: MemoryLimit) -> Resu
 fn is_raw(chip: &mut dyn Nand) -> Result<bool> {
     match index::registry::describe_chip(chip) {
         Ok(_) => Ok(true),
-        Err(index::Error::Store(store::Error::NotAnIndex { .. })) => Ok(false),
+        Err(index::Error::Store(store::Error::NotAnIndex { is_ours: false, .. })) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -268,7 +295,7 @@ fn find_layer(chip: &mut dyn Nand) -> Result<Option<LayerChoice>> {
 fn not_formatted(error: device::Error) -> Error {
     match error {
         device::Error::NotFormatted { .. } => {
-            Error::NotADatabase { what: format!("on its chip: {error}") }
+            Error::NotADatabase { is_ours: false, what: format!("on its chip: {error}") }
         }
         other => other.into(),
     }

@@ -52,7 +52,10 @@ impl Label {
             return Err(Error::OtherVersion { expected, found });
         }
         let Some(&fill_percent) = rest.first() else {
-            return Err(Error::NotADatabase { what: "its label is cut off".to_owned() });
+            return Err(Error::NotADatabase {
+                is_ours: true,
+                what: "its label is cut off".to_owned(),
+            });
         };
         let mut at = TYPES;
         let key = Type::unpack(bytes, &mut at)?;

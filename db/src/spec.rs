@@ -106,7 +106,8 @@ fn settings<'t>(
 ) -> Result<Settings> {
     Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
         index::Error::UnknownParameter { name, .. } => {
-            let known = entry.parameters.iter().map(|parameter| parameter.name);
+            let over = (entry.nand && entry.sectors).then_some("over");
+            let known = entry.parameters.iter().map(|parameter| parameter.name).chain(over);
             Error::unknown("parameter", &name, known)
         }
         other => Error::Index(other),

@@ -31,7 +31,7 @@ impl Reach {
         use store::Error::{DamagedPage, Device, NodeSize, NotAnIndex};
         match error {
             Device(error) => self.note(format!("device {}", variant(error))),
-            DamagedPage { what, .. } | NotAnIndex { what } | NodeSize { what, .. } => {
+            DamagedPage { what, .. } | NotAnIndex { what, .. } | NodeSize { what, .. } => {
                 self.note(format!("store {}", variant(error)));
                 self.note(*what);
             }
@@ -49,7 +49,7 @@ impl Reach {
                 self.note(format!("header {}", variant(fault)));
             }
             db::Error::Encoding(error) => self.note(format!("encoding {}", variant(error))),
-            db::Error::NotADatabase { what } => self.note(without_numbers(what)),
+            db::Error::NotADatabase { what, .. } => self.note(without_numbers(what)),
             _ => {}
         }
     }

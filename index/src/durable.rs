@@ -197,7 +197,7 @@ fn in_journal(error: Error) -> Error {
         | KeyTooLong { .. }
         | ValueTooLong { .. } => {
             let what = "its journal holds an entry that it can't hold";
-            store::Error::NotAnIndex { what }.into()
+            store::Error::NotAnIndex { is_ours: true, what }.into()
         }
         other => other,
     }

@@ -1,5 +1,6 @@
 //! What can go wrong with an index.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 
 /// A result of this layer.
@@ -99,7 +100,7 @@ pub enum Error {
         /// The value given.
         value: String,
         /// What is possible.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
     /// An operation that this kind of index or durability does not offer.
     #[error("{what}")]

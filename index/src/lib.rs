@@ -30,7 +30,7 @@ pub use durable::Durable;
 pub use error::{Error, Result};
 pub use traits::{
     Behind, Cursor, Direction, GENERATIONS_RECLAIMED, Index, KeyRange, KeyValue, Lookup,
-    NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,
+    NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,
 };
 
 pub use store::{

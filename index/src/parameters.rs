@@ -1,7 +1,10 @@
 //! The parameters of trees: declared as data by each tree, read from text, checked here.
 
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{Error, Result};
 
@@ -10,16 +13,33 @@ use crate::{Error, Result};
 pub enum Kind {
     /// A size in bytes; suffixes KiB, MiB, GiB are binary, kB, MB, GB decimal.
     Bytes,
-    /// A whole number.
-    Count,
+    /// A whole number, within these bounds.
+    Count(u64, u64),
     /// A ratio, within these bounds.
     Ratio(f64, f64),
     /// A percentage, from this to 100.
     Percent(u8),
     /// One of these words.
     Word(&'static [&'static str]),
-    /// One of these words, or a size in bytes that is not 0.
-    WordOrBytes(&'static [&'static str]),
+    /// One of these words, or a size in bytes that is not 0 and at most this.
+    WordOrBytes(&'static [&'static str], u64),
+}
+
+/// Says what is possible, as behind "it must be".
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Bytes => f.write_str("a size in bytes, such as 4096 or 4KiB"),
+            Kind::Count(0, u64::MAX) => f.write_str("a whole number"),
+            Kind::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
+            Kind::Ratio(least, most) => write!(f, "a ratio from {least} to {most}"),
+            Kind::Percent(least) => write!(f, "a percentage from {least} to 100"),
+            Kind::Word(words) => f.write_str(&words.join(" or ")),
+            Kind::WordOrBytes(words, most) => {
+                write!(f, "{}, or a size from 1 to {most} bytes", words.join(", "))
+            }
+        }
+    }
 }
 
 /// One parameter of a tree.
@@ -69,7 +89,7 @@ impl Settings {
                 return Err(Error::UnknownParameter { tree, name: name.to_string() });
             };
             if settings.value(parameter.name).is_some() {
-                return Err(bad(parameter, text, "a parameter is given only once"));
+                return Err(bad(parameter, text, "a parameter is given only once".into()));
             }
             settings.values.push((parameter.name, parse_value(parameter, text)?));
         }
@@ -116,44 +136,32 @@ impl Settings {
     }
 }
 
-fn bad(parameter: &Parameter, text: &str, expected: &'static str) -> Error {
+fn bad(parameter: &Parameter, text: &str, expected: Cow<'static, str>) -> Error {
     Error::BadParameter { name: parameter.name, value: text.to_string(), expected }
 }
 
 fn parse_value(parameter: &Parameter, text: &str) -> Result<Value> {
-    let (value, expected) = match parameter.kind {
-        Kind::Bytes => (
-            parse_bytes(text).map(Value::Number),
-            "it must be a size in bytes, such as 4096 or 4KiB",
-        ),
-        Kind::Count => (text.parse().ok().map(Value::Number), "it must be a whole number"),
-        Kind::Percent(least) => {
-            let bounds = u64::from(least)..=100;
-            let percent = text.parse().ok().filter(|percent| bounds.contains(percent));
-            let expected = match least {
-                50 => "it must be a percentage from 50 to 100",
-                _ => "it must be a percentage from 1 to 100",
-            };
-            (percent.map(Value::Number), expected)
-        }
-        Kind::Ratio(least, most) => (
-            text.parse().ok().filter(|ratio| (least..=most).contains(ratio)).map(Value::Ratio),
-            "it must be a ratio within the parameter's bounds",
-        ),
-        Kind::WordOrBytes(words) => (
-            words
-                .iter()
-                .find(|word| **word == text)
-                .map(|word| Value::Word(word))
-                .or_else(|| parse_bytes(text).filter(|bytes| *bytes > 0).map(Value::Number)),
-            "it must be one of the parameter's words, or a size in bytes",
-        ),
-        Kind::Word(words) => (
-            words.iter().find(|word| **word == text).map(|word| Value::Word(word)),
-            "it must be one of the parameter's words",
-        ),
+    let word = |words: &[&'static str]| {
+        words.iter().find(|word| **word == text).map(|word| Value::Word(word))
     };
-    value.ok_or_else(|| bad(parameter, text, expected))
+    let number = |bounds: core::ops::RangeInclusive<u64>| {
+        text.parse().ok().filter(|number| bounds.contains(number)).map(Value::Number)
+    };
+    let value = match parameter.kind {
+        Kind::Bytes => parse_bytes(text).map(Value::Number),
+        Kind::Count(least, most) => number(least..=most),
+        Kind::Percent(least) => number(u64::from(least)..=100),
+        Kind::Ratio(least, most) => {
+            text.parse().ok().filter(|ratio| (least..=most).contains(ratio)).map(Value::Ratio)
+        }
+        Kind::Word(words) => word(words),
+        Kind::WordOrBytes(words, most) => word(words).or_else(|| {
+            let bytes = parse_bytes(text).filter(|bytes| (1..=most).contains(bytes));
+            bytes.map(Value::Number)
+        }),
+    };
+    let expected = || format!("it must be {}", parameter.kind).into();
+    value.ok_or_else(|| bad(parameter, text, expected()))
 }
 
 /// Reads a size: KiB, MiB and GiB are binary, kB, MB and GB decimal, a bare number is bytes.
@@ -181,6 +189,9 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::ToString;
+
     use super::{Kind, Parameter, Settings, parse_bytes};
     use crate::Error;
 
@@ -189,6 +200,13 @@ mod tests {
         Parameter { name: "pool", about: "", kind: Kind::Ratio(0.0, 1.0), default: "0.5" },
         Parameter { name: "policy", about: "", kind: Kind::Word(&["lru", "fifo"]), default: "lru" },
         Parameter { name: "fill", about: "", kind: Kind::Percent(1), default: "70" },
+        Parameter { name: "levels", about: "", kind: Kind::Count(1, 8), default: "" },
+        Parameter {
+            name: "buffer",
+            about: "",
+            kind: Kind::WordOrBytes(&["none"], 1024),
+            default: "none",
+        },
     ];
 
     #[test]
@@ -209,6 +227,22 @@ mod tests {
         assert_eq!(settings.word("policy"), Some("lru"));
         assert_eq!(settings.number("fill"), Some(70));
         assert_eq!(Settings::parse("a-tree", PARAMETERS, []).unwrap().number("node"), None);
+    }
+
+    #[test]
+    fn what_is_refused_is_told_with_what_is_permitted() {
+        for (name, value, permitted) in [
+            ("node", "large", "it must be a size in bytes, such as 4096 or 4KiB"),
+            ("pool", "1.5", "it must be a ratio from 0 to 1"),
+            ("policy", "best", "it must be lru or fifo"),
+            ("fill", "0", "it must be a percentage from 1 to 100"),
+            ("levels", "9", "it must be a whole number from 1 to 8"),
+            ("buffer", "2KiB", "it must be none, or a size from 1 to 1024 bytes"),
+            ("buffer", "0", "it must be none, or a size from 1 to 1024 bytes"),
+        ] {
+            let refused = Settings::parse("a-tree", PARAMETERS, [(name, value)]).unwrap_err();
+            assert_eq!(refused.to_string(), format!("{name}={value}: {permitted}"));
+        }
     }
 
     #[test]

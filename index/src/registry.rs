@@ -102,6 +102,8 @@ pub struct Description {
     pub page_bytes: u32,
     /// How much of it lasts through a power cut.
     pub durability: Durability,
+    /// Bytes of its journal, where the memory that it needs depends on them.
+    pub journal_bytes: Option<u64>,
     /// The label it was made with.
     pub label: Vec<u8>,
 }
@@ -118,6 +120,7 @@ pub fn describe(disk: &mut dyn Sectors) -> Result<Description> {
         shape,
         page_bytes: found.page_bytes,
         durability: found.durability,
+        journal_bytes: None,
         label: found.label,
     })
 }
@@ -130,8 +133,9 @@ pub fn describe_chip(chip: &mut dyn Nand) -> Result<Description> {
     let page_bytes = chip.geometry().page_bytes();
     let found = PageLog::describe(Box::new(chip))?;
     let (tree, shape) = root_record::describe(&found.root)?;
-    let PageLogDescription { durability, label, .. } = found;
-    Ok(Description { tree, shape, page_bytes, durability, label })
+    let PageLogDescription { durability, journal_bytes, label, .. } = found;
+    let journal_bytes = Some(journal_bytes);
+    Ok(Description { tree, shape, page_bytes, durability, journal_bytes, label })
 }
 
 /// The shape of the medium that a tree is to stand on.
@@ -146,6 +150,19 @@ pub enum MediumShape {
 /// Makes or opens an index on a medium.
 pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
 
+/// What deletes do to the nodes of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletes {
+    /// A node that is left less than half full is merged with a neighbour, where both fit one.
+    Merge,
+    /// A node stays until nothing is left in it; how many went so is told as [`NODES_EMPTIED`].
+    ///
+    /// [`NODES_EMPTIED`]: crate::NODES_EMPTIED
+    Empty,
+    /// Nothing: what is deleted takes room as what is put does.
+    Append,
+}
+
 /// What there is to know about a tree without making one.
 pub struct Entry {
     /// Its name.
@@ -158,6 +175,8 @@ pub struct Entry {
     pub nand: bool,
     /// True if it stands on sectors.
     pub sectors: bool,
+    /// What deletes do to its nodes, on raw flash (true) or on sectors.
+    pub deletes: fn(on_nand: bool) -> Deletes,
     /// True if its tables grow with its entries; otherwise they stay as they were made.
     pub tables_grow: bool,
     /// Its parameters.

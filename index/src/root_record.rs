@@ -38,7 +38,9 @@ pub(crate) fn encode(tree: &str, shape: EntryShape) -> Vec<u8> {
 pub(crate) fn decode<'r>(record: &'r [u8], tree: &str) -> Result<(EntryShape, &'r [u8])> {
     let (name, shape, rest) = split(record)?;
     if name != tree.as_bytes() {
-        return Err(store::Error::NotAnIndex { what: "it holds another tree" }.into());
+        return Err(
+            store::Error::NotAnIndex { is_ours: true, what: "it holds another tree" }.into()
+        );
     }
     Ok((shape, rest))
 }
@@ -50,7 +52,7 @@ pub(crate) fn describe(record: &[u8]) -> Result<(String, EntryShape)> {
 }
 
 fn split(record: &[u8]) -> Result<(&[u8], EntryShape, &[u8])> {
-    let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+    let damaged = store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
     let (length, rest) = record.split_first().ok_or(damaged)?;
     let (name, rest) = rest.split_at_checked(usize::from(*length)).ok_or(damaged)?;
     let (key, rest) = rest.split_first_chunk().ok_or(damaged)?;

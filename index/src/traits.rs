@@ -16,6 +16,10 @@ pub const NODES_SPLIT: &str = "nodes split";
 /// The figure of an index that tells how many nodes it merged with a neighbour since it was opened.
 pub const NODES_MERGED: &str = "nodes merged";
 
+/// The figure of an index whose nodes go when nothing is left in them: how many went since it was
+/// opened.
+pub const NODES_EMPTIED: &str = "nodes emptied";
+
 /// The figure of an index that reclaims its pages by generations, all of them at once: how often
 /// it did since it was opened.
 pub const GENERATIONS_RECLAIMED: &str = "generations reclaimed";
@@ -185,8 +189,8 @@ pub trait Lookup: Send {
     fn statistics(&self) -> Statistics;
 
     /// Tells figures of the index's own, by name: what its paper measures beside times. Where pages
-    /// do not show it, [`NODES_SPLIT`] and [`NODES_MERGED`] are among them; and where it applies,
-    /// [`GENERATIONS_RECLAIMED`].
+    /// do not show it, [`NODES_SPLIT`] and [`NODES_MERGED`] are among them; and where they apply,
+    /// [`NODES_EMPTIED`] and [`GENERATIONS_RECLAIMED`].
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let _ = tell;
     }

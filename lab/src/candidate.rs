@@ -2,8 +2,9 @@
 
 use device::Medium;
 use ftl::BadOption;
+use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
-use index::{Durability, EntryShape, Index, parameters::Settings};
+use index::{Durability, EntryShape, Index, Update, Width};
 
 use crate::error::{Error, Misfit, Result, Thing};
 use crate::model::Model;
@@ -139,12 +140,40 @@ impl Candidate {
             let growth = if self.entry.tables_grow { rest / 2 } else { 0 };
             footing.options.memory_bytes = least + rest - growth;
             footing.options.tables_bytes = Some(tables + growth);
+            self.check_tables(ground, &footing, total)?;
         } else if given < least {
             return Err(Misfit::LittleMemory { have: given, need: least });
         } else {
             (self.entry.create)(medium, &footing.options)?;
         }
         Ok(footing)
+    }
+
+    /// Refuses a total in which tables that grow have no room for the first entry.
+    fn check_tables(
+        &self,
+        ground: &Ground,
+        footing: &Footing,
+        total: u64,
+    ) -> std::result::Result<(), Misfit> {
+        let (medium, _) = footing.place(ground.model.stand_in(), ground)?;
+        let mut trial = (self.entry.create)(medium, &footing.options)?;
+        let zeros = |width| vec![0; if let Width::Fixed(bytes) = width { bytes.into() } else { 1 }];
+        let (key, value) = (zeros(ground.shape.key), zeros(ground.shape.value));
+        match trial.update(&[Update::Put { key: &key, value: &value }]) {
+            Err(index::Error::Store(store::Error::LittleTables { have, need })) => {
+                // Tables get half of what is added.
+                let more = need.saturating_sub(have).saturating_mul(2);
+                Err(Misfit::LittleTotal { have: total, need: total.saturating_add(more) })
+            }
+            // What else may be wrong is told by the run.
+            _ => Ok(()),
+        }
+    }
+
+    /// True if the tree could stand on a translation layer, too.
+    pub(crate) fn can_stand_over_ftl(&self) -> bool {
+        self.entry.sectors
     }
 
     /// Makes the tree, empty, on the new `device`.
@@ -180,7 +209,8 @@ impl Candidate {
         let entry = self.entry;
         Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
             index::Error::UnknownParameter { name, .. } => {
-                let known = || entry.parameters.iter().map(|parameter| parameter.name);
+                let over = (entry.nand && entry.sectors).then_some("over");
+                let known = || entry.parameters.iter().map(|parameter| parameter.name).chain(over);
                 let near = near(&name, known());
                 Misfit::UnknownParameter { name, near, known: known().map(String::from).collect() }
             }

@@ -9,8 +9,9 @@ use crate::candidate::{Candidate, Footing, Ground, Layer};
 use crate::error::{Error, Misfit, Result};
 use crate::model::Model;
 use crate::outcome::{Comparison, LeftOut, Measured};
-use crate::plan::{Plan, Watcher};
-use crate::run::{Task, blank, run};
+use crate::plan::{DEFAULT_FTL, Plan, Watcher};
+use crate::run::{Task, blank, blank_row, run};
+use crate::spec::shown;
 use crate::workload::{Workload, WorkloadOptions};
 
 /// Runs the plan's workload through each of its trees, each on a fresh device of its own.
@@ -30,7 +31,7 @@ pub(crate) fn compare_among(
 ) -> Result<Comparison> {
     let named: Vec<Candidate> =
         plan.trees.iter().map(|spec| Candidate::read(spec, trees)).collect::<Result<_>>()?;
-    let layer = Layer::read(&plan.ftl)?;
+    let layer = Layer::read(plan.ftl.as_deref().unwrap_or(DEFAULT_FTL))?;
     let model = Model::read(plan)?;
     let options = WorkloadOptions {
         operations: plan.operations,
@@ -54,41 +55,87 @@ pub(crate) fn compare_among(
     let tasks: Vec<Task<'_>> = standing
         .iter()
         .enumerate()
-        .map(|(place, (candidate, footing))| Task {
-            place,
-            candidate,
-            footing,
-            ground: &ground,
-            workload: &workload,
-            plan,
-            watcher,
+        .filter_map(|(place, (candidate, footing))| {
+            let footing = footing.as_ref().ok()?;
+            let (ground, workload) = (&ground, &workload);
+            Some(Task { place, candidate, footing, ground, workload, plan, watcher })
         })
         .collect();
     // From here on there may be a file: all that makes no sense was refused before.
     let mut remarks: Vec<String> = ground.model.prepare()?.into_iter().collect();
+    remarks.extend(unused_layer(plan, &tasks));
     let jobs = if ground.model.is_in_file() { 1 } else { plan.jobs };
-    let measured = run_all(&tasks, jobs);
+    let mut measured = run_all(&tasks, jobs);
+    let mut refused = 0;
+    for (place, (candidate, footing)) in standing.iter().enumerate() {
+        if let Err(reason) = footing {
+            measured.insert(place, refused_row(plan, candidate, reason));
+            refused += 1;
+        }
+    }
     remarks.extend(
         ground
             .model
             .file_that_stays()
             .map(|path| format!("{} stays: remove it when it is not needed", path.display())),
     );
-    Ok(Comparison { measured, left_out, remarks })
+    Ok(Comparison { measured, refused, left_out, remarks })
 }
 
-type Standing = Vec<(Candidate, Footing)>;
+/// What to say where a translation layer was asked for, and these trees do without.
+fn unused_layer(plan: &Plan, tasks: &[Task<'_>]) -> Option<String> {
+    let ftl = plan.ftl.as_deref()?;
+    let without: Vec<&Task<'_>> = tasks.iter().filter(|task| task.footing.ftl.is_none()).collect();
+    if without.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = without.iter().map(|task| shown(&task.candidate.spec)).collect();
+    let on_disk = !tasks.iter().any(|task| task.ground.model.is_chip());
+    let instead = match without.iter().find(|task| task.candidate.can_stand_over_ftl()) {
+        _ if on_disk => "the device is a disk already".to_string(),
+        Some(task) => format!(
+            "on a chip they stand on raw flash; with over=ftl, {} would not",
+            shown(&task.candidate.spec)
+        ),
+        None => "on a chip they stand on raw flash".to_string(),
+    };
+    Some(format!("--ftl {} means nothing for {}: {instead}", shown(ftl), names.join(", ")))
+}
 
-/// The trees that were named; each has to fit.
+/// The row of a tree that was named and does not fit.
+fn refused_row(plan: &Plan, candidate: &Candidate, reason: &Misfit) -> Measured {
+    let mut measured = Measured { row: blank_row(plan, &candidate.spec), ..Measured::default() };
+    measured.row.error = Some(reason.to_string());
+    measured
+}
+
+/// Trees, and how each stands or why it can't.
+type Standing = Vec<(Candidate, std::result::Result<Footing, Misfit>)>;
+
+/// The trees that were named. One that does not fit is a row with an error, if others do; a spec
+/// that makes no sense ends all.
 fn stand(named: Vec<Candidate>, ground: &Ground) -> Result<Standing> {
     let mut standing = Vec::new();
     for candidate in named {
-        match candidate.fit(ground) {
-            Ok(footing) => standing.push((candidate, footing)),
-            Err(reason) => return Err(Error::DoesNotFit { tree: candidate.spec, reason }),
+        let footing = candidate.fit(ground);
+        match footing {
+            Err(reason) if reason.is_of_spec() => {
+                return Err(Error::DoesNotFit { tree: candidate.spec, reason });
+            }
+            footing => standing.push((candidate, footing)),
         }
     }
-    Ok(standing)
+    if standing.iter().any(|(_, footing)| footing.is_ok()) {
+        return Ok(standing);
+    }
+    let misfits = standing
+        .into_iter()
+        .filter_map(|(tree, footing)| footing.err().map(|reason| (tree.spec, reason)));
+    let mut misfits: Vec<(String, Misfit)> = misfits.collect();
+    match (misfits.len(), misfits.pop()) {
+        (1, Some((tree, reason))) => Err(Error::DoesNotFit { tree, reason }),
+        (_, last) => Err(Error::NothingFits(misfits.into_iter().chain(last).collect())),
+    }
 }
 
 /// Every tree that fits, and why the others don't.
@@ -97,7 +144,7 @@ fn choose(trees: &[&'static Entry], ground: &Ground) -> Result<(Standing, Vec<Le
     let mut misfits: Vec<(String, Misfit)> = Vec::new();
     for candidate in trees.iter().map(|entry| Candidate::plain(entry)) {
         match candidate.fit(ground) {
-            Ok(footing) => standing.push((candidate, footing)),
+            Ok(footing) => standing.push((candidate, Ok(footing))),
             Err(reason) => misfits.push((candidate.spec, reason)),
         }
     }

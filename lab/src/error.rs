@@ -242,7 +242,7 @@ pub enum Misfit {
     #[error("{0}")]
     Refused(#[from] index::Error),
     /// A parameter that the tree does not have.
-    #[error("it has no parameter \"{}\": {}", shown(name), suggestion(near, known))]
+    #[error("it has no parameter \"{}\": {}", shown(name), parameters(near, known))]
     UnknownParameter {
         /// The parameter.
         name: String,
@@ -260,6 +260,19 @@ pub enum Misfit {
     /// The device can't be made as the tree needs it.
     #[error("{0}")]
     Device(#[from] device::Error),
+}
+
+impl Misfit {
+    /// True if the spec itself makes no sense, whatever the device, the memory and the workload.
+    pub(crate) fn is_of_spec(&self) -> bool {
+        use index::Error::{BadParameter, UnknownParameter};
+        matches!(
+            self,
+            Misfit::UnknownParameter { .. }
+                | Misfit::Over(_)
+                | Misfit::Refused(BadParameter { .. } | UnknownParameter { .. })
+        )
+    }
 }
 
 /// What is wrong with an input file.
@@ -314,6 +327,13 @@ pub enum InputFault {
         /// The most that can be.
         most: u64,
     },
+}
+
+fn parameters(near: &[String], known: &[String]) -> String {
+    match known {
+        [] => "it has none at all".to_string(),
+        known => suggestion(near, known),
+    }
 }
 
 fn shown_list(names: &[String]) -> String {

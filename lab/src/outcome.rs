@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Comparison {
     /// A row for each tree, in the order of the plan.
     pub measured: Vec<Measured>,
+    /// How many of them have an error since the tree does not fit, though it was named: they are
+    /// wrong usage.
+    pub refused: usize,
     /// Trees that do not fit the device or the workload, where none was named.
     pub left_out: Vec<LeftOut>,
     /// What there is to say about the device, a line each.

@@ -7,6 +7,9 @@ use index::Durability;
 /// The chip that is imitated where none is named.
 pub const DEFAULT_CHIP: &str = "winbond-w25n01gv";
 
+/// The translation layer where none is named.
+pub(crate) const DEFAULT_FTL: &str = "page-map";
+
 /// Everything that decides a comparison; the same plan gives the same rows, wall times aside.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -20,8 +23,9 @@ pub struct Plan {
     pub workload: String,
     /// The specs of the trees; empty for every tree that fits.
     pub trees: Vec<String>,
-    /// The spec of the translation layer for trees that stand on sectors.
-    pub ftl: String,
+    /// The spec of the translation layer for trees that stand on sectors, if not page
+    /// mapping.
+    pub ftl: Option<String>,
     /// The memory budget.
     pub memory: MemoryLimit,
     /// The most bytes of the device that may be used.

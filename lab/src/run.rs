@@ -133,6 +133,25 @@ impl fmt::Display for Broken {
     }
 }
 
+impl Broken {
+    /// The bound on all memory that may suffice, where tables that grow found it too little: they
+    /// grow with what is done, and get half of what is added.
+    fn total_needed(&self, limit: MemoryLimit) -> Option<u64> {
+        use store::Error::LittleTables;
+        let (
+            Failure::Index(index::Error::Store(LittleTables { have, need })),
+            MemoryLimit::Total(total),
+        ) = (&self.failure, limit)
+        else {
+            return None;
+        };
+        let (done, planned) = (self.done.max(1), self.planned.max(1));
+        let at_end = u128::from(*need) * u128::from(planned) / u128::from(done);
+        let at_end = if self.done == 0 { *need } else { u64::try_from(at_end).ok()? };
+        Some(total.saturating_add(at_end.max(*need).saturating_sub(*have).saturating_mul(2)))
+    }
+}
+
 /// Counts steps for the watcher, and stops when it says so.
 struct Steps<'t> {
     task: &'t Task<'t>,
@@ -161,7 +180,9 @@ impl<'t> Steps<'t> {
 pub(crate) fn run(task: &Task<'_>) -> Measured {
     let mut measured = blank(task);
     if let Err(broken) = attempt(task, &mut measured) {
-        measured.row.error = Some(broken.to_string());
+        let instead = broken.total_needed(task.plan.memory);
+        let instead = instead.map(|total| format!(", here with --memory-total {total}"));
+        measured.row.error = Some(format!("{broken}{}", instead.unwrap_or_default()));
     }
     task.watcher.finish(task.place);
     measured
@@ -169,18 +190,19 @@ pub(crate) fn run(task: &Task<'_>) -> Measured {
 
 /// What there is of a tree that did nothing yet.
 pub(crate) fn blank(task: &Task<'_>) -> Measured {
-    Measured { row: blank_row(task), clock: task.ground.model.clock(), ..Measured::default() }
+    let ftl = task.footing.ftl.clone();
+    let row = Row { ftl, ..blank_row(task.plan, &task.candidate.spec) };
+    Measured { row, clock: task.ground.model.clock(), ..Measured::default() }
 }
 
-fn blank_row(task: &Task<'_>) -> Row {
-    let plan = task.plan;
+/// The row of a tree called `spec` that did nothing.
+pub(crate) fn blank_row(plan: &Plan, spec: &str) -> Row {
     let memory_bytes = match plan.memory {
         MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
     };
     Row {
-        tree: task.candidate.spec.clone(),
+        tree: spec.to_string(),
         device: plan.device.clone(),
-        ftl: task.footing.ftl.clone(),
         workload: plan.workload.clone(),
         seed: plan.seed,
         memory_bytes,

@@ -30,9 +30,11 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The medium holds no index of this format.
-    #[error("this is no flashtree index: {what}")]
+    /// The medium holds no index of this format, or one that can't be opened.
+    #[error("{}: {what}", no_index(*is_ours))]
     NotAnIndex {
+        /// True if there is an index, but what tells where it stands is damaged.
+        is_ours: bool,
         /// What was expected and not found.
         what: &'static str,
     },
@@ -187,4 +189,9 @@ impl Error {
                 | Error::Device(device::Error::Uncorrectable { .. })
         )
     }
+}
+
+/// What is said of a medium without an index that can be opened.
+const fn no_index(is_ours: bool) -> &'static str {
+    if is_ours { "this flashtree index can't be opened" } else { "this is no flashtree index" }
 }

@@ -23,7 +23,7 @@ fn compare_without_options_has_the_defaults_and_a_report() {
     let plan = &request.plan;
     assert_eq!((plan.device.as_str(), plan.workload.as_str()), ("winbond-w25n01gv", "weather"));
     assert_eq!(plan.trees, Vec::<String>::new());
-    assert_eq!(plan.ftl, "page-map");
+    assert_eq!(plan.ftl, None);
     assert_eq!(plan.memory, MemoryLimit::CachesAndBuffers(131_072));
     assert_eq!((plan.size_bytes, plan.operations, plan.seed), (None, None, 1));
     assert_eq!((&plan.chip, plan.overwrite), (&None, false));
@@ -61,7 +61,7 @@ fn every_option_of_compare_reaches_the_plan() {
         plan.trees,
         ["la-tree", "la-tree:buffer=8192,k=3", "b-plus:node=4096,fill=80", "mu"]
     );
-    assert_eq!(plan.ftl, "page-map:over-provision=0.1");
+    assert_eq!(plan.ftl.as_deref(), Some("page-map:over-provision=0.1"));
     assert_eq!(plan.memory, MemoryLimit::Total(1_000_000));
     assert_eq!(plan.size_bytes, Some(4 << 20));
     assert_eq!((plan.operations, plan.seed, plan.jobs), (Some(1000), 7, 3));

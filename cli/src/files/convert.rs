@@ -1,6 +1,6 @@
 //! `flashtree convert`.
 
-use db::{Database, Error, MEMORY_TOTAL, Options};
+use db::{Database, Error, MEMORY_TOTAL, OpenOptions, Options};
 
 use super::arguments::Convert;
 use super::{FileFailure, create, import, opening};
@@ -19,16 +19,23 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
     let (path, new) = (arguments.home.file.path(), arguments.new.path());
     import::check_foreign(path, new)?;
     let options = create::options(&arguments.new, &arguments.making)?;
-    let mut old = opening::to_read(&arguments.home, quiet)?;
+    let mut old = match opening::to_read(&arguments.home, quiet) {
+        Err(Failure::File(FileFailure::Database {
+            source: Error::LittleMemory { have, need },
+            ..
+        })) => return Err(little_memory(arguments, &options, (have, need))?.into()),
+        other => other?,
+    };
     let kept = old.checkpoints().len() as u64;
     progress::catch_interrupts();
     let bar = Counter::new(quiet, "copying", None);
     let memory = arguments.home.memory_total;
-    let made = copy(&mut old, new, &options, memory, &bar).map_err(|source| match source {
-        // Damage is in what is read; all else is about what is written.
-        Error::Damaged { .. } => FileFailure::of(path)(source),
-        source => FileFailure::of(new)(source),
-    })?;
+    let (made, taken) =
+        copy(&mut old, new, &options, memory, &bar).map_err(|source| match source {
+            // Damage is in what is read; all else is about what is written.
+            Error::Damaged { .. } => FileFailure::of(path)(source),
+            source => FileFailure::of(new)(source),
+        })?;
     bar.finish();
     import::forget(new);
     let stats = made.stats().map_err(FileFailure::of(new))?;
@@ -37,6 +44,10 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         let size = stats.file.map_or(0, |file| file.taken);
         output::remark(&format!("{}: {}", new.display(), rounded_size(size)));
+        if taken > MEMORY_TOTAL {
+            let new = new.display();
+            output::remark(&format!("{new} takes {taken} bytes of memory: --memory-total {taken}"));
+        }
         if kept > 0 {
             let kept = count(kept, "named checkpoint");
             output::remark(&format!("{kept} of {} left behind", path.display()));
@@ -45,21 +56,57 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Copies with the memory that the user gave, or else with what the new database needs.
+/// What to say where the memory that was given is too little for the old database: what suffices
+/// for both, so that it is said once.
+fn little_memory(
+    arguments: &Convert,
+    options: &Options,
+    (have, need): (u64, u64),
+) -> Result<FileFailure, Failure> {
+    let (path, new) = (arguments.home.file.path(), arguments.new.path());
+    let of_old = OpenOptions::new().memory_total(need);
+    let mut old = Database::open_read_only(path, &of_old).map_err(FileFailure::of(path))?;
+    // Nothing is copied: it ends before the first entry.
+    let options = options.clone().memory_total(have);
+    let need = match old.copy_to_while(new, &options, &mut |_| false) {
+        Err(Error::LittleMemory { need: of_new, .. }) => need.max(of_new),
+        _ => need,
+    };
+    Ok(FileFailure::of(path)(Error::LittleMemory { have, need }))
+}
+
+/// Copies with the memory that the user gave, or else with what the new database needs; returns
+/// how much that was.
 fn copy(
     old: &mut Database<'_>,
     new: &std::path::Path,
     options: &Options,
     memory: Option<u64>,
     bar: &Counter,
-) -> Result<Database<'static>, Error> {
+) -> Result<(Database<'static>, u64), Error> {
     let mut copy = |bytes| {
         let options = options.clone().memory_total(bytes);
         old.copy_to_while(new, &options, &mut |entries| bar.goes_on(entries))
     };
-    let bytes = memory.unwrap_or(MEMORY_TOTAL);
-    match copy(bytes) {
-        Err(Error::LittleMemory { need, .. }) if memory.is_none() && need > bytes => copy(need),
+    let mut bytes = memory.unwrap_or(MEMORY_TOTAL);
+    loop {
+        match copy(bytes).map_err(|error| in_all(error, bytes)) {
+            Err(Error::LittleMemory { need, .. }) if memory.is_none() && need > bytes => {
+                bytes = need;
+            }
+            other => return Ok((other?, bytes)),
+        }
+    }
+}
+
+/// Tables that grow get half of what is added to all memory; as there are more entries to come, a
+/// quarter more of it is added at once.
+fn in_all(error: Error, bytes: u64) -> Error {
+    match error {
+        Error::Index(index::Error::Store(store::Error::LittleTables { have, need })) => {
+            let more = need.saturating_sub(have).saturating_mul(2).max(bytes / 4);
+            Error::LittleMemory { have: bytes, need: bytes.saturating_add(more) }
+        }
         other => other,
     }
 }

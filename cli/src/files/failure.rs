@@ -204,10 +204,19 @@ fn line(whole: &Path, error: &Error) -> String {
             count(*pages, "page")
         ),
         Error::NotAPlainFile => format!(
-            "{path}: only a database in a plain file can be compacted; copy it into a new one with \
-             flashtree convert {path} NEW, or nand-file:NEW for a chip"
+            "{path}: only a database in a plain file can be compacted; copy it to a new chip with \
+             flashtree convert {path} nand-file:NEW, or into a plain file with flashtree convert \
+             {path} NEW --tree b-plus"
         ),
-        Error::NotADatabase { what } => format!(
+        Error::Index(index::Error::WrongMedium { tree, medium: "a disk" }) => format!(
+            "{path}: {tree} stands on raw flash, and can't in a plain file; name nand-file:{path} \
+             for an imitated chip, or give --tree {}",
+            on_sectors()
+        ),
+        Error::NotADatabase { is_ours: true, what } => {
+            format!("{path}: this flashtree database can't be used: {what}; take a copy of it")
+        }
+        Error::NotADatabase { is_ours: false, what } => format!(
             "{path}: this is no flashtree database: {what}; name another file, or make a database \
              with flashtree create NEW"
         ),
@@ -229,6 +238,12 @@ fn line(whole: &Path, error: &Error) -> String {
         Error::File(_) => error.to_string(),
         _ => format!("{path}: {error}"),
     }
+}
+
+/// The trees that a plain file can have.
+fn on_sectors() -> String {
+    let trees = index::registry::TREES.iter().filter(|entry| entry.sectors);
+    trees.map(|entry| entry.name).collect::<Vec<_>>().join(" or ")
 }
 
 /// What the system refused, and what can be done about it. The path is the user's, who does not

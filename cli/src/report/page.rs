@@ -302,8 +302,8 @@ fn command(plan: &Plan, measured: &[Measured]) -> String {
         ("--device", plan.device.clone()),
         ("--workload", plan.workload.clone()),
         ("--trees", trees.join(",")),
-        ("--ftl", plan.ftl.clone()),
     ];
+    options.extend(plan.ftl.as_ref().map(|ftl| ("--ftl", ftl.clone())));
     options.extend(plan.chip.as_ref().map(|chip| ("--chip", chip.clone())));
     options.extend(plan.input.as_ref().map(|path| ("--input", path.to_string_lossy().into())));
     options.push(match plan.memory {

@@ -28,7 +28,7 @@ pub(crate) fn plan(trees: usize) -> Plan {
         overwrite: false,
         workload: "weather:ltu=10".to_owned(),
         trees: TREES.iter().take(trees).map(ToString::to_string).collect(),
-        ftl: "page-map".to_owned(),
+        ftl: Some("page-map".to_owned()),
         memory: MemoryLimit::CachesAndBuffers(128 << 10),
         size_bytes: None,
         operations: None,
@@ -44,7 +44,7 @@ pub(crate) fn plan(trees: usize) -> Plan {
 pub(crate) fn comparison(trees: usize) -> Comparison {
     let reason = "it stands on raw NAND only; name it to see why".to_owned();
     let left_out = vec![LeftOut { tree: "list".to_owned(), reason }];
-    Comparison { measured: measured(trees), left_out, remarks: Vec::new() }
+    Comparison { measured: measured(trees), refused: 0, left_out, remarks: Vec::new() }
 }
 
 /// The rows of `trees` trees, at most ten.

@@ -192,6 +192,26 @@ fn a_damaged_beginning_is_told_or_repaired() {
 }
 
 #[test]
+fn our_own_files_are_not_called_foreign_when_their_beginning_is_damaged() {
+    let (bench, _) = full();
+    bench.done("create nand-file:chip.db --tree mu --size 8MiB");
+    // Both anchors of a file; the header of a chip.
+    for place in [40, 4096 + 40] {
+        flip(&bench, place);
+    }
+    let mut chip = fs::read(bench.path("chip.db")).unwrap();
+    chip[20] ^= 1;
+    bench.write("chip.db", chip);
+    for name in ["a.db", "chip.db"] {
+        for line in ["check FILE", "get FILE key000000", "export FILE - --skip-damaged"] {
+            let error = bench.failed(&line.replace("FILE", name));
+            assert!(error.contains("this flashtree database can't be used"), "{error}");
+            assert!(error.contains("copy") && !error.contains("no flashtree"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn check_tells_of_entries_that_are_not_of_their_types() {
     let bench = Bench::with_database("--key text --value text");
     let mut database = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();

@@ -96,6 +96,45 @@ fn a_database_is_converted_to_another_tree_and_onto_a_chip() {
 }
 
 #[test]
+fn the_memory_that_a_converted_database_needs_is_told_once() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("rows.csv", rows(100));
+    bench.done("import a.db rows.csv");
+    for tree in ["ipl", "mu", "la-tree", "list"] {
+        let line = format!("convert a.db nand-file:{tree}.db --tree {tree} --memory-total");
+        let error = bench.wrong(&format!("{line} 64KiB"));
+        let need = error.split("--memory-total ").nth(1).unwrap_or_else(|| panic!("{error}"));
+        let need: String = need.chars().take_while(char::is_ascii_digit).collect();
+        bench.done(&format!("{line} {need}"));
+        for memory in [format!(" --memory-total {need}"), String::new()] {
+            let exported = bench.done(&format!("export {tree}.db - --quiet{memory}"));
+            assert_eq!(exported, rows(100), "{tree}{memory}");
+        }
+        let less = need.parse::<u64>().unwrap() / 2;
+        let error = bench.wrong(&format!("stat {tree}.db --memory-total {less}"));
+        let need = error.split("--memory-total ").nth(1).unwrap_or_else(|| panic!("{error}"));
+        let need: String = need.chars().take_while(char::is_ascii_digit).collect();
+        bench.done(&format!("stat {tree}.db --memory-total {need}"));
+    }
+}
+
+#[test]
+fn a_tree_of_raw_flash_tells_what_to_do_where_it_can_not_stand() {
+    let bench = Bench::new();
+    bench.done("create nand-file:mu.db --tree mu");
+    for (line, path) in [("create a.db --tree mu", "a.db"), ("convert mu.db b.db", "b.db")] {
+        let error = bench.wrong(line);
+        let advice = [&*format!("nand-file:{path}"), "--tree b-plus"];
+        assert!(advice.iter().all(|advice| error.contains(advice)), "{line}: {error}");
+    }
+    let error = bench.failed("compact mu.db");
+    assert!(error.contains("convert mu.db nand-file:NEW"), "{error}");
+    bench.done("convert mu.db nand-file:c.db");
+    bench.done("convert mu.db d.db --tree b-plus");
+    assert_eq!(bench.names(), ["c.db", "d.db", "mu.db"]);
+}
+
+#[test]
 fn what_is_not_named_is_taken_from_the_database_that_is_converted() {
     let choices = "--durability every --page 2KiB --size 64MiB --tree b-plus:fill=70";
     let bench = Bench::with_database(&format!("{TEXTS} {choices}"));

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use index::parameters::Settings;
-use index::registry::{Entry, Options, TREES};
+use index::registry::{Deletes, Entry, Options, TREES};
 use index::{Durability, Width};
 use sim::Unflushed;
 
-use super::witness::GENERATIONS;
+use super::witness::{EMPTIED, GENERATIONS, MERGES};
 use crate::tree::{SHAPES, Shape, parameter_sets};
 
 /// What a tree stands on.
@@ -196,7 +196,7 @@ impl Cell {
 
     /// True if a rollback does not bring back what was forgotten.
     pub(super) fn forgets_for_good(&self) -> bool {
-        matches!(self.stand, Stand::Nand { .. })
+        self.is_raw()
     }
 
     /// Bytes of a usual entry.
@@ -248,15 +248,15 @@ impl Cell {
 
     /// What histories of this cell can't contain: see [`Witness::lacks`](super::Witness::lacks).
     pub(super) fn impossible(&self) -> Vec<&'static str> {
-        let mut impossible = match self.entry.name {
-            // They never merge nodes.
-            "list" | "mu" | "mu-star" => vec!["merges"],
-            _ => Vec::new(),
+        let mut impossible = match self.deletes() {
+            Deletes::Merge => vec![EMPTIED],
+            Deletes::Empty => vec![MERGES],
+            Deletes::Append => vec![MERGES, EMPTIED],
         };
         if !self.stand.is_chip() {
             impossible.push("blocks reclaimed");
         }
-        if self.entry.name != "la-tree" || !matches!(self.stand, Stand::Nand { .. }) {
+        if self.entry.name != "la-tree" || !self.is_raw() {
             impossible.push(GENERATIONS);
         }
         impossible
@@ -273,10 +273,13 @@ impl Cell {
         self.entry.name == "la-tree"
     }
 
-    /// True if every node of the tree has a page of raw flash to itself: then there are fewer live
-    /// pages only where nodes went.
-    pub(super) fn has_node_a_page(&self) -> bool {
-        self.entry.name == "b-plus" && matches!(self.stand, Stand::Nand { .. })
+    /// What deletes do to the nodes of the tree, as it says itself.
+    pub(super) fn deletes(&self) -> Deletes {
+        (self.entry.deletes)(self.is_raw())
+    }
+
+    fn is_raw(&self) -> bool {
+        matches!(self.stand, Stand::Nand { .. })
     }
 
     /// The options of an index, without its memory.

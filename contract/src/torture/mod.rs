@@ -6,7 +6,8 @@
 //!
 //! - **short ones**, cut at every operation in turn (`each.rs`), then at every operation of the
 //!   recovery, and some of these recoveries' recoveries too; what a cut tears is decided by the
-//!   seed. Some of these histories are complete: they contain a split, a merge, a reclamation, a
+//!   seed. Some of these histories are complete: they contain a split, a merge (or an
+//!   emptied node, where the tree says that its nodes are not merged), a reclamation, a
 //!   checkpoint, a delete and a batch;
 //! - **lives** (`life.rs`): many sessions on one device, each cut at a random operation, be it in
 //!   the middle of a recovery, while blocks of the chip go bad, requests of a disk fail, memory

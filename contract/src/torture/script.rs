@@ -1,10 +1,11 @@
 //! A history that contains everything: it fills leaves until one splits, empties them until two
-//! merge, makes a checkpoint, and writes until a block is reclaimed, or a whole generation of them.
+//! merge or one goes, makes a checkpoint, and writes until a block is reclaimed, or a whole
+//! generation of them.
 
 use super::actions::{Action, Actor};
 use super::cell::Cell;
 use super::truth::{Change, World};
-use super::witness::Witness;
+use super::witness::{EMPTIED, MERGES, Witness};
 
 /// Keys that scripts use beside those of other histories.
 pub(super) const FRESH_KEYS: u32 = 4000;
@@ -79,7 +80,8 @@ impl Script {
             return Action::Update(actor.side_by_side(first..first + self.step, false));
         }
         self.merges_are_due = true;
-        if (lacks.contains(&"merges") || lacks.contains(&"deletes")) && self.filled > 0 {
+        let wants_deletes = [MERGES, EMPTIED, "deletes"].iter().any(|what| lacks.contains(what));
+        if wants_deletes && self.filled > 0 {
             self.filled = self.filled.saturating_sub(self.step);
             let first = self.fresh + self.filled;
             return Action::Update(actor.side_by_side(first..first + self.step, true));

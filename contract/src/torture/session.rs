@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use index::registry::Deletes;
 use index::{Durability, Index, Update};
 
 use super::actions::{Action, Actor};
@@ -308,6 +309,14 @@ struct Usage<'u> {
 
 impl Usage<'_> {
     fn perform(&mut self, action: Action) -> Result<(), Stop> {
+        // Deletes that were buffered come to the tree later, and what they empty goes then.
+        let emptied = nodes_changed(self.index).emptied;
+        self.act(action)?;
+        self.witness.emptied += u64::from(nodes_changed(self.index).emptied > emptied);
+        Ok(())
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), Stop> {
         match action {
             Action::Update(changes) => self.update(changes),
             Action::Sync => {
@@ -317,11 +326,7 @@ impl Usage<'_> {
                 Ok(())
             }
             Action::Checkpoint => {
-                let before = self.index.statistics().live_pages;
                 self.index.checkpoint(None).map_err(|error| Stop::of("a checkpoint", error))?;
-                // Deletes that were buffered come to the tree only now, and what they empty goes.
-                let is_fewer = self.index.statistics().live_pages < before;
-                self.witness.merges += u64::from(is_fewer && self.cell.has_node_a_page());
                 self.truth.acknowledge();
                 self.witness.checkpoints += 1;
                 Ok(())
@@ -363,13 +368,14 @@ impl Usage<'_> {
         self.witness.heights += u64::from(after.0.height != before.0.height);
         let puts = changes.iter().filter(|change| change.value.is_some()).count();
         let changed = nodes_changed(self.index);
-        self.witness.generations += u64::from(changed[2] > nodes[2]);
-        if changed[0].is_some() {
-            self.witness.splits += u64::from(changed[0] > nodes[0]);
-            self.witness.merges += u64::from(changed[1] > nodes[1]);
+        self.witness.generations += u64::from(changed.generations > nodes.generations);
+        if changed.split.is_some() {
+            self.witness.splits += u64::from(changed.split > nodes.split);
+            self.witness.merges += u64::from(changed.merged > nodes.merged);
         } else if !changes.iter().any(|change| self.is_long(change)) {
             // Where a value is long, pages come and go without splits and merges.
-            let (more, fewer) = (puts > 0, puts < changes.len());
+            let merges = self.cell.deletes() == Deletes::Merge;
+            let (more, fewer) = (puts > 0, merges && puts < changes.len());
             self.witness.splits += u64::from(more && after.0.live_pages > before.0.live_pages);
             self.witness.merges += u64::from(fewer && after.0.live_pages < before.0.live_pages);
         }
@@ -465,14 +471,23 @@ impl Usage<'_> {
     }
 }
 
-/// How many nodes an index split, and merged, and how many generations of pages it reclaimed since
-/// it was opened, where it tells that.
-fn nodes_changed(index: &dyn Index) -> [Option<u64>; 3] {
-    let mut changed = [None; 3];
+/// What an index tells of its nodes since it was opened, where it does.
+#[derive(Default)]
+struct Changed {
+    split: Option<u64>,
+    merged: Option<u64>,
+    emptied: Option<u64>,
+    /// Generations of pages that were reclaimed.
+    generations: Option<u64>,
+}
+
+fn nodes_changed(index: &dyn Index) -> Changed {
+    let mut changed = Changed::default();
     index.figures(&mut |name, number| match name {
-        index::NODES_SPLIT => changed[0] = Some(number),
-        index::NODES_MERGED => changed[1] = Some(number),
-        index::GENERATIONS_RECLAIMED => changed[2] = Some(number),
+        index::NODES_SPLIT => changed.split = Some(number),
+        index::NODES_MERGED => changed.merged = Some(number),
+        index::NODES_EMPTIED => changed.emptied = Some(number),
+        index::GENERATIONS_RECLAIMED => changed.generations = Some(number),
         _ => {}
     });
     changed

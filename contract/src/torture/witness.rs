@@ -74,6 +74,8 @@ witness! {
     splits: "splits",
     /// Batches after which the tree had fewer pages.
     merges: "merges",
+    /// Actions in which nodes went, since nothing was left in them.
+    emptied: "nodes emptied",
     /// Batches after which the tree had another height.
     heights: "changes of height",
     /// Blocks that were reclaimed.
@@ -102,15 +104,16 @@ witness! {
     histories: "histories cut at every operation",
     /// Short histories that were cut and contain, each of them, everything that [`Witness::lacks`]
     /// names.
-    complete: "histories that contain a split, a merge, a reclamation (on chips), a checkpoint, a \
-               delete and a batch",
+    complete: "histories that contain a split, a merge or an emptied node (where trees have them), \
+               a reclamation (on chips), a checkpoint, a delete and a batch",
 }
 
-/// What a complete history contains; reclamations are wanted on chips only, and generations where
-/// a tree has them.
-const WANTED: [&str; 7] = [
+/// What a complete history contains; reclamations are wanted on chips only, merges, emptied nodes
+/// and generations where a tree has them.
+const WANTED: [&str; 8] = [
     "splits",
-    "merges",
+    MERGES,
+    EMPTIED,
     "blocks reclaimed",
     GENERATIONS,
     "checkpoints asked for",
@@ -118,13 +121,19 @@ const WANTED: [&str; 7] = [
     "batches",
 ];
 
+/// What only trees come to that balance their nodes.
+pub(super) const MERGES: &str = "merges";
+
+/// What only trees come to whose nodes stay until they are empty.
+pub(super) const EMPTIED: &str = "nodes emptied";
+
 /// What only trees come to that reclaim all pages at once.
 pub(super) const GENERATIONS: &str = "generations reclaimed";
 
 impl Witness {
-    /// What a history would have to contain as well to be complete: a split, a merge, a
-    /// reclamation, a checkpoint, a delete and a batch, without those that are `impossible` for its
-    /// tree or device.
+    /// What a history would have to contain as well to be complete: a split, a merge, an
+    /// emptied node, a reclamation, a checkpoint, a delete and a batch, without those that are
+    /// `impossible` for its tree or device.
     #[must_use]
     pub fn lacks(&self, impossible: &[&str]) -> Vec<&'static str> {
         let count =

@@ -18,6 +18,8 @@ pub(crate) struct Stage {
     pub(crate) tree: &'static str,
     /// Its parameters.
     pub(crate) given: Vec<(&'static str, &'static str)>,
+    /// Lengths of keys and values.
+    pub(crate) shape: EntryShape,
     /// Bytes of the chip.
     pub(crate) chip_bytes: u64,
     /// Bytes beside what it needs at the least: they cache nodes.
@@ -66,7 +68,8 @@ impl Witness {
 impl Stage {
     /// The paper's setting: a chip of so many bytes, entries of 8 bytes, no cache.
     pub(crate) fn paper(tree: &'static str, chip_bytes: u64) -> Self {
-        Stage { tree, given: vec![("cache", "1")], chip_bytes, cache_bytes: 0 }
+        let given = vec![("cache", "1")];
+        Stage { tree, given, shape: EntryShape::fixed(4, 4), chip_bytes, cache_bytes: 0 }
     }
 
     /// Makes the tree.
@@ -77,7 +80,7 @@ impl Stage {
         let chip = chips::find("samsung-k9gag08u0m").unwrap().nand(&overrides).unwrap();
         let given = self.given.iter().copied();
         let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
-        let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+        let mut options = Options::new(self.shape, 0, settings);
         let shape = MediumShape::Nand(chip.geometry);
         options.memory_bytes = (entry.least_memory)(&options, shape).unwrap() + self.cache_bytes;
         let witness = Witness::default();

@@ -128,7 +128,8 @@ impl Root {
     }
 
     pub(super) fn decode(record: &[u8], tree: &str) -> Result<Self> {
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, tree)?;
         let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;

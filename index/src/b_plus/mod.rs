@@ -48,7 +48,7 @@ use store::{LogicalPage, PageFile, Recovery, Update};
 
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::make;
-use crate::registry::{Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
@@ -60,6 +60,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "the baseline of all five papers",
     nand: true,
     sectors: true,
+    deletes: |on_nand| if on_nand { Deletes::Empty } else { Deletes::Merge },
     tables_grow: false,
     parameters: PARAMETERS,
     create,
@@ -376,7 +377,11 @@ impl Tree for BPlus<'_> {
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         let root = Root::decode(root, NAME)?;
         if root.page.0 >= self.file.pages_used().1 || root.height == 0 {
-            return Err(store::Error::NotAnIndex { what: "its root record names no page" }.into());
+            return Err(store::Error::NotAnIndex {
+                is_ours: true,
+                what: "its root record names no page",
+            }
+            .into());
         }
         self.root = root.page;
         self.height = root.height;

@@ -24,7 +24,7 @@ fn choice(chip: Geometry, options: &Options) -> Result<Choice> {
         Some(bytes) if bytes != u64::from(chip.page_bytes()) => Err(Error::BadParameter {
             name: "node",
             value: alloc::format!("{bytes}"),
-            expected: "on raw flash a node is a page of the chip",
+            expected: "on raw flash a node is a page of the chip".into(),
         }),
         _ => Ok(Choice::new(NAME, Division::Whole, HALVES, options)),
     }

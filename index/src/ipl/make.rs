@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use device::{Cause, Geometry, Medium, Nand};
 use store::{Durability, EntryShape, PageLog, Recovery};
 
-use super::block::BlockShape;
+use super::block::{BlockShape, LogSet};
 use super::ground::{FRAMES_LEAST, Forms, Ground};
 use super::root::Root;
 use super::table::NodeId;
@@ -41,7 +41,11 @@ impl BlockShape {
         let shape = BlockShape::new(&chip, log_pages).ok_or_else(|| Error::BadParameter {
             name: "log-pages",
             value: alloc::format!("{}", log_pages.unwrap_or_default()),
-            expected: "at most 64, and fewer than the block has pages",
+            expected: alloc::format!(
+                "it must be a whole number from 1 to {} on this chip",
+                LogSet::PAGES_MOST.min(chip.pages_per_block().saturating_sub(1))
+            )
+            .into(),
         })?;
         Ok(shape.with_content(PageLog::content_bytes_on(chip)))
     }

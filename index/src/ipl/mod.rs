@@ -49,12 +49,13 @@ use device::{Cause, Meter};
 use store::{Recovery, Update, Width};
 
 use crate::parameters::{Kind, Parameter};
-use crate::registry::Entry;
+use crate::registry::{Deletes, Entry};
 use crate::{
     Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size,
     read_piece, root_record,
 };
 use admission::Size;
+use block::LogSet;
 use ground::Ground;
 use table::NodeId;
 use tree::{HEIGHT_MOST, Step, Toward};
@@ -66,6 +67,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Lee and Moon (SIGMOD 2007), as the LA-Tree paper builds it, section 5",
     nand: true,
     sectors: false,
+    deletes: |_| Deletes::Merge,
     tables_grow: false,
     parameters: PARAMETERS,
     create: make::create,
@@ -79,7 +81,7 @@ const NAME: &str = "ipl";
 const PARAMETERS: &[Parameter] = &[Parameter {
     name: "log-pages",
     about: "log pages in an erase block: as many as node pages where none is given",
-    kind: Kind::Count,
+    kind: Kind::Count(1, LogSet::PAGES_MOST as u64),
     default: "",
 }];
 

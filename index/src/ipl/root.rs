@@ -28,7 +28,8 @@ pub(super) struct Root<'r> {
 
 impl<'r> Root<'r> {
     pub(super) fn decode(record: &'r [u8]) -> Result<Self> {
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, NAME)?;
         let (made, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
@@ -72,7 +73,11 @@ impl Ipl<'_> {
         self.ground.forget_all();
         let shape = self.ground.shape;
         if !root.read_table(&mut self.ground.table, &shape) {
-            return Err(store::Error::NotAnIndex { what: "its table makes no sense" }.into());
+            return Err(store::Error::NotAnIndex {
+                is_ours: true,
+                what: "its table makes no sense",
+            }
+            .into());
         }
         (self.root, self.height, self.entries) = (root.root, root.height, root.entries);
         self.ground.log.expect_root(record.len() as u64);

@@ -147,19 +147,37 @@ impl PageShape {
 /// The size of nodes that hold about `fanout` entries, header included: 128 bytes for 16 entries of
 /// 4 + 4 bytes. Where that does not fit a page's `room`, a node takes all of it.
 pub(super) fn node_bytes(fanout: u32, shape: EntryShape, room: u32) -> u32 {
-    let entry = match (shape.key, shape.value) {
+    let (least, most) = node_bounds(shape, room);
+    fanout.saturating_mul(entry_bytes(shape)).max(least).min(most)
+}
+
+/// The numbers of entries that nodes can have: those of any other number would be as small or as
+/// large as these.
+pub(super) fn fanouts(shape: EntryShape, room: u32) -> core::ops::RangeInclusive<u64> {
+    let (least, most) = node_bounds(shape, room);
+    let entry = entry_bytes(shape);
+    let most = most / entry;
+    u64::from(least.div_ceil(entry).min(most))..=u64::from(most)
+}
+
+/// Bytes of an entry, as fanouts count.
+fn entry_bytes(shape: EntryShape) -> u32 {
+    match (shape.key, shape.value) {
         (Width::Fixed(key), Width::Fixed(value)) => {
             // Inner nodes name their children in four bytes.
             u32::from(key) + u32::from(value).max(4)
         }
         _ => VARIABLE_ENTRY_BYTES,
-    };
-    let four_entries = HEADER_BYTES as u32 + entry.saturating_mul(4);
+    }
+}
+
+/// The least and the most bytes of a node.
+fn node_bounds(shape: EntryShape, room: u32) -> (u32, u32) {
+    let four_entries = HEADER_BYTES as u32 + entry_bytes(shape).saturating_mul(4);
     let is_fixed = matches!((shape.key, shape.value), (Width::Fixed(_), Width::Fixed(_)));
     // An entry of variable length may have a quarter of half a page.
     let half = if is_fixed { 0 } else { room / 2 };
-    let least = NODE_BYTES_LEAST.max(four_entries).max(half);
-    fanout.saturating_mul(entry).max(least).min(room.min(NODE_BYTES_MOST))
+    (NODE_BYTES_LEAST.max(four_entries).max(half), room.min(NODE_BYTES_MOST))
 }
 
 /// Where a node stands: page and slot in one number.

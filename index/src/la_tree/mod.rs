@@ -66,7 +66,7 @@ use core::fmt::Display;
 use device::{Cause, Medium, Meter};
 use store::{PageLog, Recovery, Update};
 
-use crate::registry::{Entry, Options};
+use crate::registry::{Deletes, Entry, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
     read_piece,
@@ -95,6 +95,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
     nand: true,
     sectors: true,
+    deletes: |_| Deletes::Merge,
     tables_grow: true,
     parameters: plan::PARAMETERS,
     create,

@@ -15,7 +15,7 @@ use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
 use super::in_place;
-use super::layout::{PageShape, node_bytes};
+use super::layout::{PageShape, fanouts, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
 use super::stream::LENGTH_MOST;
@@ -37,6 +37,16 @@ const SHARED_PART_LEAST: u64 = 512;
 /// The most bytes in which a search for the least memory ends.
 pub(super) const MEMORY_MOST: u64 = 1 << 30;
 
+/// The most bytes above which a buffer can be told to be emptied: what sorting them takes is found
+/// within [`MEMORY_MOST`], however short entries are.
+const BUFFER_MOST: u64 = MEMORY_MOST / 4;
+
+/// The fanout where none is given. Where its node would be larger than a page, it is a page.
+const FANOUT: &str = "16";
+
+/// The most levels from one buffered level to the next.
+const LEVELS_MOST: u64 = 8;
+
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
 pub(super) const KEYS: u64 = 13;
 
@@ -50,19 +60,19 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fanout",
         about: "entries of a node on raw flash, header included; it is at most a page",
-        kind: Kind::Count,
-        default: "16",
+        kind: Kind::Count(4, 4096),
+        default: FANOUT,
     },
     Parameter {
         name: "k",
         about: "levels of the tree from one buffered level to the next",
-        kind: Kind::Count,
+        kind: Kind::Count(1, LEVELS_MOST),
         default: "2",
     },
     Parameter {
         name: "buffer",
         about: "when a buffer is emptied: adaptive, or above so many bytes, or none at all",
-        kind: Kind::WordOrBytes(&["adaptive", "none"]),
+        kind: Kind::WordOrBytes(&["adaptive", "none"], BUFFER_MOST),
         default: "adaptive",
     },
     Parameter {
@@ -142,24 +152,34 @@ pub(super) struct Choices {
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     if options.settings.word("place") == Some("in-place") {
         let expected = "on raw flash nothing is overwritten: nodes go to a log";
-        return Err(Error::BadParameter { name: "place", value: "in-place".into(), expected });
+        let value = "in-place".into();
+        return Err(Error::BadParameter { name: "place", value, expected: expected.into() });
     }
-    let fanout = options.settings.number("fanout").unwrap_or(16);
-    let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
-    let levels_a_buffer = levels(options)?;
+    let usual = FANOUT.parse().unwrap_or(16);
+    let fanout = options.settings.number("fanout").unwrap_or(usual);
     let room = PageShape::room_of(&chip);
-    Ok(Choices { node_bytes: node_bytes(fanout, options.shape, room), levels_a_buffer })
+    let possible = fanouts(options.shape, room);
+    if fanout != usual && !possible.contains(&fanout) {
+        let (least, most) = (possible.start(), possible.end());
+        return Err(Error::BadParameter {
+            name: "fanout",
+            value: alloc::format!("{fanout}"),
+            expected: alloc::format!(
+                "with such entries in pages of {} bytes it must be a whole number from {least} to \
+                 {most}",
+                chip.page_bytes()
+            )
+            .into(),
+        });
+    }
+    let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
+    let node_bytes = node_bytes(fanout, options.shape, room);
+    Ok(Choices { node_bytes, levels_a_buffer: levels(options) })
 }
 
-/// K.
-pub(super) fn levels(options: &Options) -> Result<u8> {
-    let levels = options.settings.number("k").unwrap_or(2);
-    let given = u8::try_from(levels).ok().filter(|levels| (1..=8).contains(levels));
-    given.ok_or_else(|| Error::BadParameter {
-        name: "k",
-        value: alloc::format!("{levels}"),
-        expected: "it must be a number from 1 to 8",
-    })
+/// K. Settings that were parsed are within their bounds.
+pub(super) fn levels(options: &Options) -> u8 {
+    options.settings.number("k").unwrap_or(2).clamp(1, LEVELS_MOST) as u8
 }
 
 impl Plan {

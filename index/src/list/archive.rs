@@ -270,7 +270,8 @@ impl<'d> Archive<'d> {
 
     pub(super) fn restore(&mut self, record: &[u8]) -> Result<()> {
         let root = Root::decode(record)?;
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         if root.shape != self.form.shape || root.open.len() > self.room {
             return Err(damaged.into());
         }
@@ -303,5 +304,5 @@ fn misplaced(page: Page) -> store::Error {
 
 /// What is wrong with an entry of `page`, or with one that is in no page yet.
 pub(super) fn damaged_at(page: Option<Page>, what: &'static str) -> store::Error {
-    page.map_or(store::Error::NotAnIndex { what }, |page| damaged(page, what))
+    page.map_or(store::Error::NotAnIndex { is_ours: true, what }, |page| damaged(page, what))
 }

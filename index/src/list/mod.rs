@@ -26,6 +26,7 @@ mod check;
 mod cost;
 mod page;
 mod scan;
+mod window;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -34,14 +35,15 @@ use core::fmt::Display;
 use device::{Cause, Geometry, Medium, Meter, Nand};
 use store::{EntryShape, PageLog, Recovery, Update};
 
-use crate::registry::{Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
     read_piece,
 };
 use archive::Archive;
 use page::{Form, Item, Root, least_window};
-use scan::{Scan, Window};
+use scan::Scan;
+use window::{WINDOW_BYTES_MOST, Window};
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -50,6 +52,7 @@ pub(crate) const ENTRY: Entry = Entry {
     paper: "Nath and Kansal: FlashDB (MSR-TR-2006-168), section 6.1",
     nand: true,
     sectors: false,
+    deletes: |_| Deletes::Append,
     tables_grow: false,
     parameters: &[],
     create,
@@ -70,7 +73,7 @@ pub(crate) struct List<'d> {
 
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = chip(medium)?;
-    let window = window(chip.geometry(), options.shape, options)?;
+    let window = window(chip.geometry(), options)?;
     let log = PageLog::create(chip, &options.page_log(false))?;
     let list = List::over(log, window, options.shape)?;
     let (have, need) = (list.archive.log.free_pages(), list.kept_back(false) + 1);
@@ -84,7 +87,7 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log(false))?;
     let shape = Root::decode(&record)?.shape;
     let needs = least_of(log.geometry(), shape, log.buffer_bytes())?;
-    let window = window_beside(needs, log.geometry(), shape, options.memory_bytes)?;
+    let window = window_beside(needs, log.geometry(), options.memory_bytes)?;
     let mut list = List::over(log, window, shape)?;
     list.restore(&record)?;
     drop(record);
@@ -112,21 +115,19 @@ fn least_of(chip: Geometry, shape: EntryShape, log: u64) -> Result<u64> {
     Ok(log + Archive::memory_bytes(chip) + window)
 }
 
-fn window(chip: Geometry, shape: EntryShape, options: &Options) -> Result<u32> {
+fn window(chip: Geometry, options: &Options) -> Result<u32> {
     let need = least_memory(options, MediumShape::Nand(chip))?;
-    window_beside(need, chip, shape, options.memory_bytes)
+    window_beside(need, chip, options.memory_bytes)
 }
 
 /// Bytes of the window where `need` bytes of memory are the least, and there are `have`.
-fn window_beside(need: u64, chip: Geometry, shape: EntryShape, have: u64) -> Result<u32> {
+fn window_beside(need: u64, chip: Geometry, have: u64) -> Result<u32> {
     let Some(left) = have.checked_sub(need) else {
         return Err(store::Error::LittleMemory { have, need }.into());
     };
-    let most = store::node::NODE_BYTES_MOST;
+    let most = WINDOW_BYTES_MOST;
     let bytes = u64::from(least_window(chip.page_bytes())) + left / 2;
-    let bytes = u32::try_from(bytes).map_or(most, |bytes| bytes.min(most));
-    // An entry's room in the window grows with it, but is never needed.
-    page::window_codec(bytes, shape).map(|_| bytes).ok_or_else(|| Form::small(chip).into())
+    Ok(u32::try_from(bytes).map_or(most, |bytes| bytes.min(most)))
 }
 
 impl Form {
@@ -147,7 +148,7 @@ impl<'d> List<'d> {
     fn over(log: PageLog<'d>, window_bytes: u32, shape: EntryShape) -> Result<Self> {
         let chip = log.geometry();
         let form = Form::on(chip, shape)?;
-        let window = Window::new(window_bytes, &form).ok_or(Form::small(chip))?;
+        let window = Window::new(window_bytes);
         let buffer_bytes = Archive::memory_bytes(chip)
             + Window::memory_bytes(window_bytes, form.entry_bytes_most());
         Ok(List { archive: Archive::new(log, form), window, buffer_bytes })

@@ -21,10 +21,10 @@
 use alloc::vec::Vec;
 
 use device::Page;
-use store::node::Codec;
 use store::{EntryShape, LogicalPage, Width};
 
 use super::NAME;
+use super::window::{WINDOW_BYTES_LEAST, WINDOW_BYTES_MOST};
 use crate::{Error, Result, entry_size, root_record};
 
 /// Bytes of a page in front of its entries.
@@ -55,9 +55,12 @@ impl Form {
     /// The form of entries of `shape` in pages of `page_bytes` bytes; `None` if such a page holds
     /// less than four.
     pub(super) fn new(page_bytes: u32, shape: EntryShape) -> Option<Self> {
-        // A scan sorts in nodes that are no smaller than this.
-        let codec = window_codec(least_window(page_bytes), shape)?;
-        Some(Form { shape, entry_bytes_most: codec.entry_bytes_most() - 1 })
+        let mut form = Form { shape, entry_bytes_most: 0 };
+        // Nor is an entry longer than a quarter of a range's window.
+        let bytes = page_bytes.min(WINDOW_BYTES_MOST) as usize;
+        form.entry_bytes_most = (bytes / 4).checked_sub(form.trailer_bytes())?;
+        let fixed = |width| if let Width::Fixed(bytes) = width { usize::from(bytes) } else { 0 };
+        (fixed(shape.key) + fixed(shape.value) <= form.entry_bytes_most).then_some(form)
     }
 
     /// The most bytes that a key and its value have together.
@@ -91,14 +94,6 @@ impl Form {
             Width::Variable => value.unwrap_or(0),
         };
         key + value + self.trailer_bytes()
-    }
-
-    /// The length of every value, where it is fixed.
-    pub(super) fn value_width(&self) -> Option<usize> {
-        match self.shape.value {
-            Width::Fixed(bytes) => Some(usize::from(bytes)),
-            Width::Variable => None,
-        }
     }
 
     fn trailer_bytes(&self) -> usize {
@@ -155,19 +150,9 @@ fn split_length(width: Width, bytes: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// The codec of the node in which a scan sorts: a value in it stands behind a byte that tells a put
-/// from a delete.
-pub(super) fn window_codec(bytes: u32, shape: EntryShape) -> Option<Codec> {
-    let value = match shape.value {
-        Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
-        Width::Variable => Width::Variable,
-    };
-    Codec::new(bytes, shape.key, value)
-}
-
-/// Bytes of the smallest node in which a scan sorts.
+/// Bytes of the smallest window of a range.
 pub(super) fn least_window(page_bytes: u32) -> u32 {
-    page_bytes.clamp(store::node::NODE_BYTES_LEAST, store::node::NODE_BYTES_MOST)
+    page_bytes.clamp(WINDOW_BYTES_LEAST, WINDOW_BYTES_MOST)
 }
 
 /// What stands in front of a page's entries.
@@ -260,7 +245,8 @@ impl<'r> Root<'r> {
     }
 
     pub(super) fn decode(record: &'r [u8]) -> Result<Self> {
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, NAME)?;
         let (newest, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (pages, rest) = rest.split_first_chunk().ok_or(damaged)?;

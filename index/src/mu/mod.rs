@@ -12,7 +12,7 @@ use crate::parameters::{Kind, Parameter};
 use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES, Policy};
-use crate::registry::{Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{Error, Index, Result};
 
 mod cost;
@@ -27,6 +27,7 @@ pub(crate) const MU: Entry = Entry {
     paper: "Kang, Jung, Kang, Kim: mu-Tree, EMSOFT 2007",
     nand: true,
     sectors: false,
+    deletes: |_| Deletes::Empty,
     tables_grow: false,
     parameters: MU_PARAMETERS,
     create: create_mu,
@@ -42,6 +43,7 @@ pub(crate) const MU_STAR: Entry = Entry {
     paper: "Ahn, Kang, Jung, Kim, Maeng: mu*-Tree, IEEE TC 2013",
     nand: true,
     sectors: false,
+    deletes: |_| Deletes::Empty,
     tables_grow: false,
     parameters: MU_STAR_PARAMETERS,
     create: create_mu_star,

@@ -6,12 +6,23 @@
 //! refuse. Puts leave a second reserve, on which deletes draw. Where only that is left, a put is
 //! taken by itself if it makes no page more live, and what would split a node because it is resized
 //! leaves it as large as it is: so what was deleted is room again, and deletes never lack any. The
-//! page log keeps back what journal
-//! and checkpoints take, and finds as much room for a replay as there was.
+//! page log keeps back what journal and checkpoints take, and finds as much room for a replay as
+//! there was.
+//!
+//! Where pages name their own division, the tree may come to more pages than live, without any put:
+//! [`super::debts`] says to how many, and these are taken instead of the live ones.
+//!
+//! # Invariants
+//! - What the tree has to find, what one update writes and the reserve are never more than there
+//!   is. No delete and no move raises the first; a put is let in only if that holds after it, and
+//!   after all that is buffered before it.
+//! - An update that is refused has changed nothing, but for what was buffered, which may be in the
+//!   tree then.
 
 use device::Cause;
 use store::Update;
 
+use super::debts::Growth;
 use super::layout::Division;
 use super::plan::worst::{self, Worst, worst};
 use super::policy::Change;
@@ -27,7 +38,9 @@ const BLOCKS_BEGUN: u32 = 3;
 pub(super) struct Known {
     height: u8,
     /// The most pages that one update writes.
-    pages_each: u64,
+    pub(super) pages_each: u64,
+    /// So many more in a tree that is one level higher.
+    more_if_raised: u64,
     /// The most children that the root can have.
     root_children: u64,
     /// The tree can't be higher than its next height.
@@ -55,25 +68,30 @@ struct Wish {
 impl PathTree<'_> {
     /// Refuses a batch that has no room; where it lasts, room is made for it.
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
-        let mut wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
+        let wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
         self.learn_worst();
         if self.worst.is_high && self.policy.height_most() > 1 {
             self.check_height(batch, &wish)?;
         }
+        self.learn_if_near(wish.updates)?;
+        let mut is_alone = false;
         // What is buffered takes less room in the tree than it may take in the worst case.
         while !self.has_room(&wish) {
             if self.write_oldest()? {
                 continue;
             }
-            // Where entries went, their nodes have room, though the chip has none for more nodes.
-            let filling = Wish { puts: 0, ..wish };
-            if !self.has_room(&filling) || !self.fits_its_node(batch)? {
+            if !self.has_room_alone(batch, &wish)? {
                 return Err(full(u64::from(self.ground.log.usable_pages())));
             }
-            wish = filling;
+            is_alone = true;
+            break;
         }
         if self.durably != Durably::Not {
-            let mut pages = self.pages_for(&wish);
+            let most = |tree: &Self| match is_alone {
+                true => tree.worst.pages_each + tree.reserve_pages(),
+                false => tree.pages_for(&wish),
+            };
+            let mut pages = most(self);
             if self.durably == Durably::ByCheckpoints
                 && u64::from(self.ground.log.free_pages()) < pages
                 && (self.buffer.len() > 0 || self.ground.log.released_blocks() > 0)
@@ -81,10 +99,90 @@ impl PathTree<'_> {
                 // Then nothing is buffered, and what was released is free.
                 self.checkpoint_now()?;
                 self.worst.fitting = Fitting::default();
-                pages = self.pages_for(&wish);
+                pages = most(self);
             }
             self.make_space(pages)?;
             self.collect_lazily(pages)?;
+        }
+        Ok(())
+    }
+
+    /// True if a batch that has no room in the worst case is one update that has room as it is.
+    /// Nothing is buffered.
+    ///
+    /// Where entries went, their nodes have room, though the chip has none for more nodes: so a put
+    /// that splits nothing draws on what other puts leave free.
+    fn has_room_alone(&mut self, batch: &[Update<'_>], wish: &Wish) -> Result<bool> {
+        let [update] = batch else {
+            return Ok(false);
+        };
+        let all = self.pages_all();
+        let (value, most) = match update {
+            Update::Delete { .. } => return Ok(self.has_room(wish)),
+            Update::Adopt { .. } => return Ok(false),
+            Update::Put { value, .. } => (Some(*value), all.saturating_sub(self.kept_free())),
+        };
+        let Some(order) = self.order_of((update.key(), value), false, Cause::Update)? else {
+            return Ok(true);
+        };
+        if self.ground.pages.division != Division::Even {
+            let filling = Wish { puts: 0, ..*wish };
+            return Ok(self.has_room(&filling) && self.adds_no_page(&order)?);
+        }
+        let chosen = match self.plan_order(&order) {
+            Err(crate::Error::TreeFull { .. }) => return Ok(true),
+            other => other?,
+        };
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let most = if chosen.splits { self.pages_for_puts() } else { most.saturating_sub(block) };
+        Ok(chosen.pages <= most)
+    }
+
+    /// Pages that the tree never has to find, so that one update has room after every delete, and
+    /// a block can be collected.
+    fn kept_free(&self) -> u64 {
+        self.worst.pages_each + self.reserve_pages()
+    }
+
+    /// Pages that the tree has to find at the most after a put.
+    pub(super) fn pages_for_puts(&self) -> u64 {
+        let wish = Wish { updates: 1, puts: 1 };
+        self.pages_all().saturating_sub(self.worst.pages_each + self.margin(&wish))
+    }
+
+    /// True if nodes may be split that need not be, by a change after which the tree has to find so
+    /// many pages.
+    pub(super) fn may_split(&mut self, pages: u64) -> bool {
+        if pages > self.pages_for_puts() / 8 * 7 {
+            self.debts.is_filled = true;
+        }
+        !self.debts.is_filled
+    }
+
+    /// Pages that the tree has to find at the most after a change that adds so much, and whether it
+    /// is higher then.
+    pub(super) fn pages_to_find(&self, (growth, is_raised): (&Growth, bool)) -> u64 {
+        let live = u64::from(self.standing.live_pages);
+        if self.debts.is_known() {
+            // Every update may write more then, and as much has to be free after it.
+            let more = if is_raised { 2 * self.worst.more_if_raised } else { 0 };
+            self.debts.pages(live, self.height(), (growth, is_raised)) + more
+        } else {
+            self.held_pages(live + growth.pages)
+        }
+    }
+
+    /// Counts the nodes if they are not, and the tree may fill the chip.
+    fn learn_if_near(&mut self, updates: u64) -> Result<()> {
+        if self.debts.is_known() {
+            return Ok(());
+        }
+        let live = u64::from(self.standing.live_pages);
+        let updates = updates + self.buffer.len() as u64;
+        let nodes = live + self.growth_most(updates, live);
+        // Every node of the way to each leaf may be its own, and a misfit.
+        if nodes * 3 * u64::from(self.height() + 1) > self.pages_for_puts() {
+            self.learn_debts()?;
         }
         Ok(())
     }
@@ -95,7 +193,8 @@ impl PathTree<'_> {
             return Ok(());
         }
         self.learn_worst();
-        let pages = self.worst.pages_each + self.reserve_pages();
+        self.learn_if_near(1)?;
+        let pages = self.kept_free();
         self.make_space(pages)?;
         self.collect_lazily(pages)
     }
@@ -106,9 +205,12 @@ impl PathTree<'_> {
             return;
         }
         let most = self.policy.height_most();
+        let pages_of = |height: u8| u64::from(worst::pages_most(&self.policy, height.min(most)));
+        let pages_each = pages_of(height + 1);
         self.worst = Known {
             height,
-            pages_each: u64::from(worst::pages_most(&self.policy, (height + 1).min(most))),
+            pages_each,
+            more_if_raised: pages_of(height + 2).saturating_sub(pages_each),
             root_children: worst::root_children_least(&self.policy, most),
             is_high: height + 1 >= most,
             fitting: Fitting::default(),
@@ -162,6 +264,7 @@ impl PathTree<'_> {
         let pages = 2 * self.pages_for(wish);
         self.make_space(pages)?;
         let (root, standing) = (self.root, self.standing);
+        self.debts.is_trial = true;
         let mut outcome = batch.iter().try_for_each(|update| {
             let value = match update {
                 Update::Put { value, .. } => Some(*value),
@@ -169,6 +272,7 @@ impl PathTree<'_> {
             };
             self.change(update.key(), value, false, Cause::Update).map(|_| ())
         });
+        self.debts.is_trial = false;
         if outcome.is_ok() && wish.puts > 0 && self.is_root_nearly_full()? {
             // Deletes may split, too.
             outcome = Err(self.policy.tree_full());
@@ -244,6 +348,9 @@ impl PathTree<'_> {
         let live = u64::from(self.standing.live_pages);
         let all = self.pages_all();
         let known = self.worst.fitting;
+        if self.debts.is_known() {
+            return self.has_room_beside_debts(wish, updates);
+        }
         if updates <= known.updates && live <= known.live && all >= known.pages {
             return true;
         }
@@ -262,7 +369,33 @@ impl PathTree<'_> {
         fits
     }
 
+    /// As [`PathTree::has_room`], where it is known what nodes need.
+    fn has_room_beside_debts(&mut self, wish: &Wish, updates: u64) -> bool {
+        let live = u64::from(self.standing.live_pages);
+        let now = self.pages_to_find((&Growth::default(), false));
+        if now < self.pages_for_puts() / 2 {
+            self.debts.is_filled = false;
+        }
+        self.worst.fitting = Fitting::default();
+        if wish.puts == 0 && updates == 1 {
+            // A delete leaves no more to find than there is.
+            now + self.kept_free() <= self.pages_all()
+        } else {
+            self.fits(wish, updates, live)
+        }
+    }
+
     fn fits(&self, wish: &Wish, updates: u64, live: u64) -> bool {
+        let all = self.pages_all();
+        if self.debts.is_known() {
+            let needed = self.pages_to_find_after(updates) + self.worst.pages_each;
+            if needed + self.margin(wish) > all {
+                return false;
+            }
+            if self.durably == Durably::Not {
+                return true;
+            }
+        }
         let needed = match self.durably {
             // Blocks can be made free after each update.
             Durably::Not => {
@@ -270,10 +403,32 @@ impl PathTree<'_> {
                 self.held_pages(live + growth) + self.worst.pages_each
             }
             Durably::ByItself | Durably::ByCheckpoints => {
-                self.held_pages(live) + self.written_by(updates, live)
+                self.pages_held(live) + self.written_by(updates, live)
             }
         };
-        needed + self.margin(wish) <= self.pages_all()
+        needed + self.margin(wish) <= all
+    }
+
+    /// What live pages take, with what they may come to take.
+    fn pages_held(&self, live: u64) -> u64 {
+        let more = live.saturating_sub(u64::from(self.standing.live_pages));
+        if self.debts.is_known() {
+            self.pages_to_find((&Growth::default(), false)) + more
+        } else {
+            self.held_pages(live)
+        }
+    }
+
+    /// Pages that the tree has to find after so many updates, at the most.
+    fn pages_to_find_after(&self, updates: u64) -> u64 {
+        let live = u64::from(self.standing.live_pages);
+        let pages = self.growth_most(updates, live);
+        let children = self.worst_of(updates, live).root_children;
+        let root = self.debts.root_used() + children * self.policy.child_bytes_most() as u64;
+        let class = self.debts.inner_class(root, self.height());
+        // Each page more has a node more that is its lowest, of whatever level.
+        let growth = Growth { leaves: pages, inner: 0, pages, alone: updates, class };
+        self.pages_to_find((&growth, self.debts.is_misfit(class)))
     }
 
     /// True if a change that adds so many live pages would leave less than what deletes after it

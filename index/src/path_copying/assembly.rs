@@ -53,7 +53,8 @@ pub(super) fn write_page(
         if level + 1 == plan.layout.height {
             root = Some(use_of_root(policy, plan, node));
         }
-        page::seal_node(address, sequence, node);
+        let codec = pages.codec(&plan.layout, level).ok_or("a node is too small")?;
+        page::seal_node(&codec, address, sequence, node);
     }
     let splits = stamp.state.splits.plus(plan.splits);
     let written = State { layout: plan.layout, splits };

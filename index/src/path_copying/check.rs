@@ -40,6 +40,14 @@ pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Displa
     if pages != live {
         finding(&format_args!("the root counts {live} live pages, but {pages} are"));
     }
+    if tree.debts.is_known() {
+        let counted = tree.debts.counts.clone();
+        tree.debts.forget();
+        tree.learn_debts()?;
+        if tree.debts.counts != counted {
+            finding(&format_args!("the counts of nodes by their size are not those of the nodes"));
+        }
+    }
     if let Some(known) = tree.live.count().filter(|known| *known != pages) {
         finding(&format_args!("the table of live pages has {known}, but {pages} are"));
     }

@@ -8,6 +8,7 @@
 use device::Cause;
 use store::{Recovery, node};
 
+use super::debts::Growth;
 use super::plan::Edit;
 use super::policy::Change;
 use super::rewrite::Order;
@@ -45,7 +46,7 @@ impl PathTree<'_> {
                 turns_left -= 1;
                 continue;
             }
-            let has_victim = turns_left > 0 && self.collect(u32::MAX)?;
+            let has_victim = turns_left > 0 && self.collect_next(free)?;
             if has_victim {
                 was_checkpointed = false;
                 turns_left -= 1;
@@ -59,8 +60,24 @@ impl PathTree<'_> {
         Ok(())
     }
 
+    /// Collects the next block of the round; where nodes have to be written that pages have become
+    /// too small for, the one that costs least: the next may cost more than it has pages.
+    fn collect_next(&mut self, free: u64) -> Result<bool> {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let found = self.pages_to_find((&Growth::default(), false));
+        let is_near = self.debts.is_filled
+            || free < 2 * block + 2 * self.worst.pages_each
+            || found > self.pages_all() / 4 * 3;
+        if is_near && self.debts.has_any() {
+            self.collect_cheapest()
+        } else {
+            self.collect(u32::MAX)
+        }
+    }
+
     /// Gives up every block in which nothing lives; if there is none, moves what lives in the block
-    /// with the least, if it has room. False if nothing could be given up. Nothing is buffered.
+    /// in which that costs least, if it has room. False if nothing could be given up. Nothing is
+    /// buffered.
     ///
     /// Openings after cuts close the block that was being filled, and replay, without a batch that
     /// would collect: so there may be less free than moving a full block takes.
@@ -72,7 +89,7 @@ impl PathTree<'_> {
             let Some(block) = self.ground.log.victim() else {
                 break;
             };
-            let lives = self.count_live(block)?;
+            let lives = self.count_moves(block)?;
             if lives == 0 {
                 self.give_up(block)?;
                 has_released = true;
@@ -92,20 +109,32 @@ impl PathTree<'_> {
         self.collect(u32::MAX)
     }
 
-    /// Pages of `block` in which something lives; what is damaged counts.
-    fn count_live(&mut self, block: device::Block) -> Result<u64> {
-        let mut lives = 0;
+    /// Pages that moving what lives in `block` takes; what is damaged counts.
+    fn count_moves(&mut self, block: device::Block) -> Result<u64> {
+        let (mut lives, has_debts) = (0, self.debts.has_any());
         for page in self.ground.log.pages_of(block).map(device::Page) {
             let is_live = match self.live.is_live(page) {
                 Some(is_live) => Ok(is_live),
                 None => self.way_to(page, false).map(|base| base.is_some()),
             };
-            lives += match is_live {
-                Err(crate::Error::Store(error)) if error.is_damage() => 1,
-                other => u64::from(other?),
+            let is_live = match is_live {
+                Err(crate::Error::Store(error)) if error.is_damage() => true,
+                other => other?,
             };
+            if is_live {
+                lives += 1 + u64::from(has_debts && self.stands_alone(page)?);
+            }
         }
         Ok(lives)
+    }
+
+    /// True if a leaf is in `page` that may have to stand alone.
+    fn stands_alone(&mut self, page: device::Page) -> Result<bool> {
+        let used =
+            self.ground.visit_lowest(page, false, Cause::Reclamation, |brief, codec, node| {
+                (brief.lowest == 0).then(|| codec.used_bytes(node))
+            })?;
+        Ok(used.flatten().is_some_and(|used| self.debts.may_stand_alone(used)))
     }
 
     /// What has to be free now, of what a batch asked for before a checkpoint may have been made.
@@ -131,6 +160,10 @@ impl PathTree<'_> {
         let block = u64::from(log.geometry().pages_per_block());
         let soon = u64::from(log.free_pages()) + u64::from(log.released_blocks()) * block;
         let threshold = self.free_wanted();
+        if self.debts.is_filled {
+            // What is moved beforehand costs more than it gives.
+            return Ok(());
+        }
         // In a tree that fills its chip, so many blocks can't be free.
         let live = u64::from(self.standing.live_pages);
         let most = needed + self.pages_all().saturating_sub(live + needed) / 4;

@@ -236,10 +236,16 @@ impl Pages {
         let is_shared = self.division != Division::Whole;
         let least =
             if self.is_variable() && is_shared { self.area() / VARIABLE_INNER_PARTS } else { 0 };
+        let mut bytes_below = 0;
         (0..layout.height).all(|level| {
-            let is_wide =
-                level == 0 || layout.part(self.area(), level).is_some_and(|it| it.bytes >= least);
-            is_wide && self.codec(layout, level).is_some()
+            let Some(part) = layout.part(self.area(), level) else {
+                return false;
+            };
+            // Every page that is read is asked, and most levels are as large as the one below.
+            let is_known = level > 1 && part.bytes == bytes_below;
+            bytes_below = part.bytes;
+            let is_wide = level == 0 || part.bytes >= least;
+            is_known || is_wide && self.codec(layout, level).is_some()
         })
     }
 
@@ -283,7 +289,7 @@ pub(crate) fn share(name: &'static str, ratio: f64) -> Result<Share> {
     Share::from_ratio(ratio).ok_or_else(|| Error::BadParameter {
         name,
         value: alloc::format!("{ratio}"),
-        expected: "it must be a share of a page, more than nothing and less than all",
+        expected: "it must be a share of a page, more than nothing and less than all".into(),
     })
 }
 

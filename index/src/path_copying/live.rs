@@ -88,8 +88,10 @@ impl PathTree<'_> {
         }
         self.live.bits.fill(0);
         let mut live = core::mem::replace(&mut self.live, LivePages::new(0));
-        let walked = self.walk_pages(self.root, self.height(), Cause::Reclamation, |_, page| {
+        let root = (self.root, self.height());
+        let walked = self.walk_pages(root, Cause::Reclamation, |_, page, _| {
             live.add(page);
+            Ok(())
         });
         self.live = live;
         match walked {
@@ -101,20 +103,19 @@ impl PathTree<'_> {
         }
     }
 
-    /// Hands the page of each node of the tree whose root, of `height` levels, is in `root` to
-    /// `visit`. No leaf is read: its page is known from its parent.
+    /// Hands the page and the level of each node of the tree whose root, of `height` levels, is in
+    /// `root` to `visit`. No leaf is read: its page is known from its parent.
     pub(super) fn walk_pages(
         &mut self,
-        root: Page,
-        height: u8,
+        (root, height): (Page, u8),
         cause: Cause,
-        mut visit: impl FnMut(&mut Self, Page),
+        mut visit: impl FnMut(&mut Self, Page, u8) -> Result<()>,
     ) -> Result<()> {
         let mut way = [(root, 0usize); HEIGHT_MOST as usize];
         let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < way.len()) else {
             return Err(damage(root, "it has no root of this tree"));
         };
-        visit(self, root);
+        visit(self, root, top)?;
         let mut level = top;
         while level > 0 {
             let (page, place) = way[usize::from(level)];
@@ -130,7 +131,7 @@ impl PathTree<'_> {
             };
             way[usize::from(level)].1 += 1;
             self.ground.log.geometry().check_page(child)?;
-            visit(self, child);
+            visit(self, child, level - 1)?;
             if level > 1 {
                 level -= 1;
                 way[usize::from(level)] = (child, 0);

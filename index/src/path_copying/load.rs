@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use device::{Cause, Page};
 use store::node::{self, Codec, Stored};
 
+use super::debts::Growth;
 use super::ground::Brief;
 use super::layout::{Division, Layout};
 use super::page::{Header, seal_node};
@@ -19,6 +20,9 @@ use super::policy::{Change, Splits, State};
 use super::rewrite::Order;
 use super::{Durably, PathTree, full};
 use crate::{Cursor, Error, Result, Value};
+
+/// What a leaf adds, with an inner node that becomes larger.
+const LEAF: Growth = Growth { leaves: 1, inner: 1, pages: 1, alone: 1, class: 0 };
 
 /// The leaf that is filled.
 struct Leaf {
@@ -154,9 +158,14 @@ impl PathTree<'_> {
         }
         let live = u64::from(self.standing.live_pages);
         let all = self.pages_all();
-        let log = &self.ground.log;
         let needed = self.written_most(1) + self.reserve_pages() + 2;
-        if u64::from(log.free_pages()) < needed || self.held_pages(live) + needed > all {
+        let held = if self.debts.is_known() {
+            self.pages_to_find((&LEAF, false)) + self.worst.pages_each
+        } else {
+            self.held_pages(live)
+        };
+        let log = &self.ground.log;
+        if u64::from(log.free_pages()) < needed || held + needed > all {
             return Err(full(u64::from(log.usable_pages())));
         }
         Ok(())
@@ -214,17 +223,18 @@ impl PathTree<'_> {
             closes_batch: false,
             next: State { layout, splits: Splits::default() },
         };
+        let leaf_used = leaf.codec.used_bytes(self.leaf_node(leaf));
         let mut child = None;
         if layout.division == Division::Whole {
             let alone = Header { highest: 0, has_root: false, ..header };
-            child = Some(self.write_made(alone)?.0);
+            child = Some(self.write_made(alone, Cause::Load)?.0);
             header = Header { live_pages: 2, lowest: 1, ..header };
             self.ground.content().fill(0xFF);
         }
         let mut other = core::mem::take(&mut self.scratch.other);
         let lowest = core::mem::take(&mut self.plan.lowest_key);
         let mut fits = true;
-        let made = self.write_made_with(header, &mut |page, content| {
+        let made = self.write_made_with((header, Cause::Load), &mut |page, content| {
             let node = &mut content[range.clone()];
             codec.initialise(node, 1);
             let child = child.unwrap_or(page).0.to_le_bytes();
@@ -237,6 +247,9 @@ impl PathTree<'_> {
             return Err(no_node);
         }
         self.live.forget();
+        self.debts.begin();
+        self.debts.add((0, 2), leaf_used);
+        self.debts.add((1, 2), codec.used_bytes(&self.ground.content()[range]));
         self.stand_on(page, header);
         Ok(())
     }
@@ -257,7 +270,7 @@ impl PathTree<'_> {
         };
         let from = pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
         device::copy(old, &self.ground.content()[from]);
-        let node = &mut self.ground.content()[range];
+        let node = &mut self.ground.content()[range.clone()];
         codec.initialise(node, 0);
         let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
         let key = &mut self.scratch.key;
@@ -277,37 +290,42 @@ impl PathTree<'_> {
             closes_batch: false,
             next: self.policy.first(),
         };
-        let (page, header) = self.write_made(header)?;
+        let used = codec.used_bytes(&self.ground.content()[range]);
+        let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
+        self.debts.begin();
+        self.debts.add((0, 1), used);
         self.stand_on(page, header);
         Ok(())
     }
 
     /// Seals the page that was made, with `header`, and programs it; where the chip refuses,
     /// elsewhere.
-    pub(super) fn write_made(&mut self, header: Header) -> Result<(Page, Header)> {
-        self.write_made_with(header, &mut |_, _| {})
+    pub(super) fn write_made(&mut self, header: Header, cause: Cause) -> Result<(Page, Header)> {
+        self.write_made_with((header, cause), &mut |_, _| {})
     }
 
     /// As [`PathTree::write_made`]; `finish` completes the page when its address is known.
     fn write_made_with(
         &mut self,
-        mut header: Header,
+        (mut header, cause): (Header, Cause),
         finish: &mut dyn FnMut(Page, &mut [u8]),
     ) -> Result<(Page, Header)> {
         loop {
-            header.sequence = self.ground.log.reserve(1, &mut self.addresses, Cause::Load)?;
+            header.sequence = self.ground.log.reserve(1, &mut self.addresses, cause)?;
             let Some(page) = self.addresses.first().copied() else {
                 return Err(super::damage(self.root, "a page has no address"));
             };
             let pages = self.ground.pages;
             finish(page, self.ground.content());
             for level in header.lowest..=header.highest {
-                let range = pages.bytes_of(&header.layout, level).unwrap_or_default();
-                seal_node(page, header.sequence, &mut self.ground.content()[range]);
+                let made = pages.codec(&header.layout, level);
+                let made = made.zip(pages.bytes_of(&header.layout, level));
+                let (codec, range) = made.ok_or(super::damage(page, "no page is divided so"))?;
+                seal_node(&codec, page, header.sequence, &mut self.ground.content()[range]);
             }
             header.encode(page, self.ground.content());
-            match self.ground.program(page, &header, Cause::Load) {
+            match self.ground.program(page, &header, cause) {
                 Err(Error::Store(error)) if error.is_refusal() => {}
                 other => return other.map(|()| (page, header)),
             }

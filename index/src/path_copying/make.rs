@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use device::{Geometry, Nand};
+use device::{Cause, Geometry, Nand};
 use store::{EntryShape, PageLog, PageLogOptions, Recovery, Width};
 
 use super::admission::Known;
+use super::debts::Debts;
 use super::descent::Way;
 use super::ground::Ground;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
@@ -111,7 +112,8 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
     let limits = policy.limits();
     let plan = usize::from(policy.height_most()) * size_of::<Level>() + CUTS * size_of::<usize>();
     let keys = 4 * limits.key + 4 * limits.entry;
-    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
+    let debts = Debts::bytes_of(policy);
+    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64 + debts
 }
 
 /// The least memory with which a tree works on `chip`, in bytes.
@@ -218,10 +220,12 @@ fn over<'d>(
         key: Vec::with_capacity(limits.entry),
         value: Vec::with_capacity(limits.entry),
         moved_key: Vec::with_capacity(limits.key),
+        emptied: 0,
         batch_left: 0,
         victim: None,
         collect: choice.collect,
         live: LivePages::new(live),
+        debts: Debts::new(&policy),
         limits,
         worst: Known::default(),
         ground: Ground::new(log, pages, bounded(left - buffer)),
@@ -256,8 +260,10 @@ impl PathTree<'_> {
         let range = pages.bytes_of(&header.layout, 0).ok_or(no_node)?;
         self.ground.content().fill(0xFF);
         codec.initialise(&mut self.ground.content()[range], 0);
-        let (page, header) = self.write_made(header)?;
+        let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
+        self.debts.begin();
+        self.debts.add((0, 1), 0);
         self.stand_on(page, header);
         Ok(())
     }

@@ -5,8 +5,8 @@
 //! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
 //! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
-//! ([`collection`]), what is let in ([`admission`]), and the operation buffer and the node cache
-//! ([`recent`]).
+//! ([`collection`]), what is let in ([`admission`]), what nodes need that were written earlier
+//! ([`debts`], [`choice`]), and the operation buffer and the node cache ([`recent`]).
 //!
 //! # Durability
 //! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
@@ -25,7 +25,9 @@ mod admission;
 mod assembly;
 mod behind;
 mod check;
+mod choice;
 mod collection;
+mod debts;
 mod descent;
 mod ground;
 pub(crate) mod layout;
@@ -51,6 +53,7 @@ use device::{Block, Cause, Meter, Page};
 use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
 
 use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
+use debts::Debts;
 use descent::Way;
 use ground::Ground;
 use live::LivePages;
@@ -101,6 +104,8 @@ pub(crate) struct PathTree<'d> {
     value: Vec<u8>,
     /// The key by which collection looks for a page: it runs while an entry is on its way.
     moved_key: Vec<u8>,
+    /// Nodes that went since nothing was left in them.
+    emptied: u64,
     /// Updates of the batch at hand that are not made yet.
     batch_left: usize,
     /// The block that is collected, and its next page.
@@ -108,6 +113,7 @@ pub(crate) struct PathTree<'d> {
     /// Share of the blocks below which free ones are made by collection.
     collect: f64,
     live: LivePages,
+    debts: Debts,
     limits: layout::EntryLimits,
     worst: admission::Known,
 }
@@ -249,6 +255,10 @@ impl Lookup for PathTree<'_> {
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
         }
+    }
+
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell(crate::NODES_EMPTIED, self.emptied);
     }
 
     fn meter(&self) -> Option<&Meter> {

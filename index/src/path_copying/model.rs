@@ -69,8 +69,9 @@ impl Model {
         let layout = policy.first().layout;
         let mut page = vec![0xFF; policy.pages().page_bytes() as usize];
         let node = &mut page[policy.pages().bytes_of(&layout, 0).unwrap()];
-        policy.pages().codec(&layout, 0).unwrap().initialise(node, 0);
-        super::page::seal_node(Page(0), 0, node);
+        let codec = policy.pages().codec(&layout, 0).unwrap();
+        codec.initialise(node, 0);
+        super::page::seal_node(&codec, Page(0), 0, node);
         let root = Header {
             sequence: 0,
             live_pages: 1,

@@ -21,8 +21,9 @@
 //! pages with a root.
 //!
 //! The header's checksum covers the page's address and the header; a node's, in its first four
-//! bytes, covers the page's address, its sequence and the node. So a node is read and checked
-//! without the rest of its page, and a page is whole if its header and all its nodes are.
+//! bytes, covers the page's address, its sequence and what is in use of the node. So a node is read
+//! and checked without the rest of its page, and a page is whole if its header and all its nodes
+//! are.
 //!
 //! [`Header::decode`] takes any bytes.
 
@@ -206,14 +207,17 @@ fn header_checksum(address: Page, bytes: &[u8; HEADER_BYTES]) -> u32 {
     device::checksum(&[&address.0.to_le_bytes(), &bytes[CHECKSUM_BYTES..]])
 }
 
-fn node_checksum(address: Page, sequence: u64, node: &[u8]) -> u32 {
-    let rest = node.get(CHECKSUM_BYTES..).unwrap_or_default();
+/// The checksum of what is kept of `node`: what is behind that means nothing. A node that counts
+/// more entries than it has room for is taken whole.
+fn node_checksum(codec: &Codec, address: Page, sequence: u64, node: &[u8]) -> u32 {
+    let end = codec.kept_bytes(node).min(node.len());
+    let rest = node.get(CHECKSUM_BYTES..end).unwrap_or_default();
     device::checksum(&[&address.0.to_le_bytes(), &sequence.to_le_bytes(), rest])
 }
 
 /// Writes the checksum of `node`, which is to stand in the page at `address` with this `sequence`.
-pub(super) fn seal_node(address: Page, sequence: u64, node: &mut [u8]) {
-    let checksum = node_checksum(address, sequence, node);
+pub(super) fn seal_node(codec: &Codec, address: Page, sequence: u64, node: &mut [u8]) {
+    let checksum = node_checksum(codec, address, sequence, node);
     if let Some(head) = node.first_chunk_mut::<CHECKSUM_BYTES>() {
         *head = checksum.to_le_bytes();
     }
@@ -236,7 +240,7 @@ pub(super) fn check_node(
         return Err(Damage::Nonsense("it has no room for a node"));
     };
     let expected = u32::from_le_bytes(*head);
-    let found = node_checksum(address, header.sequence, node);
+    let found = node_checksum(&codec, address, header.sequence, node);
     if expected != found {
         return Err(Damage::Checksum { expected, found });
     }
@@ -310,7 +314,7 @@ mod tests {
             let codec = pages.codec(&header.layout, level).unwrap();
             codec.initialise(node, level);
             assert!(codec.insert(node, 0, b"key.", Stored::inline(b"1234"), &mut []));
-            seal_node(ADDRESS, header.sequence, node);
+            seal_node(&codec, ADDRESS, header.sequence, node);
         }
         header.encode(ADDRESS, &mut page);
         page
@@ -330,11 +334,16 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_of_a_header_or_node_is_found() {
+    fn every_changed_byte_of_a_header_and_of_what_nodes_use_is_found() {
         let pages = pages();
         let header = header(&pages);
         let mut page = page(&pages, &header);
-        for byte in 0..page.len() {
+        let used = (0..3).flat_map(|level| {
+            let range = pages.bytes_of(&header.layout, level).unwrap();
+            let codec = pages.codec(&header.layout, level).unwrap();
+            range.start..range.start + codec.used_bytes(&page[range])
+        });
+        for byte in (0..HEADER_BYTES).chain(used.collect::<Vec<_>>()) {
             for bit in [0x01, 0x80] {
                 page[byte] ^= bit;
                 let found = check_page(&pages, ADDRESS, &page);

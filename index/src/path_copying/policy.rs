@@ -150,7 +150,7 @@ impl Policy {
     /// Beta is above alpha.
     pub(crate) fn adaptive(pages: Pages, bounds: Bounds) -> Result<Self> {
         if bounds.beta > bounds.alpha {
-            let expected = "it must be at most alpha";
+            let expected = "it must be at most alpha".into();
             let value = alloc::format!("{}", bounds.beta);
             return Err(Error::BadParameter { name: "beta", value, expected });
         }

@@ -1,9 +1,13 @@
 //! One change of the tree: planned, written page by page, and with the last page made.
 
 use device::Cause;
-use store::Update;
+use store::node::{self, Stored};
 
 use super::assembly::{Stamp, write_page};
+use super::choice::{WITHOUT_WAY, Way, steps_of};
+use super::debts::Debts;
+use super::ground::Ground;
+use super::page::Header;
 use super::plan::{Edit, Rewrite};
 use super::policy::Change;
 use super::{Durably, PathTree};
@@ -30,34 +34,28 @@ impl PathTree<'_> {
         closes: bool,
         cause: Cause,
     ) -> Result<bool> {
+        let Some(order) = self.order_of((key, value), closes, cause)? else {
+            return Ok(false);
+        };
+        self.rewrite(&order)?;
+        Ok(true)
+    }
+
+    /// Goes to where `key` is or belongs, and says what there is to do; `None` if there is nothing.
+    pub(super) fn order_of<'o>(
+        &mut self,
+        (key, value): (&'o [u8], Option<&'o [u8]>),
+        closes: bool,
+        cause: Cause,
+    ) -> Result<Option<Order<'o>>> {
         let is_found = self.descend(key, 0, cause)?;
         let (edit, change) = match (value, is_found) {
             (Some(value), true) => (Edit::Replace { value }, Change::Put),
             (Some(value), false) => (Edit::Insert { key, value }, Change::Put),
             (None, true) => (Edit::Remove, Change::Delete),
-            (None, false) => return Ok(false),
+            (None, false) => return Ok(None),
         };
-        self.rewrite(&Order { base: 0, edit, change, closes, cause })?;
-        Ok(true)
-    }
-
-    /// True if `batch` is one put that makes no page more live than there are. Nothing is buffered.
-    pub(super) fn fits_its_node(&mut self, batch: &[Update<'_>]) -> Result<bool> {
-        let [Update::Put { key, value }] = batch else {
-            return Ok(false);
-        };
-        let is_found = self.descend(key, 0, Cause::Update)?;
-        let edit = if is_found { Edit::Replace { value } } else { Edit::Insert { key, value } };
-        let mut steps = [None; super::layout::HEIGHT_MOST as usize];
-        let count = self.way.steps(&self.ground.pages, 0, self.standing.layout.height, &mut steps);
-        let Some(first) = steps[0] else {
-            return Err(super::damage(self.root, "a change without a way"));
-        };
-        let steps = steps.map(|step| step.unwrap_or(first));
-        let change = Rewrite { steps: &steps[..count], base: 0, edit };
-        let layouts = (self.standing.next.layout, self.way.spot(0).brief.layout);
-        let is_planned = self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch);
-        Ok(is_planned && self.plan.pages <= change.pages_given_up())
+        Ok(Some(Order { base: 0, edit, change, closes, cause }))
     }
 
     /// Writes the root again, so that a batch ends with it.
@@ -84,40 +82,29 @@ impl PathTree<'_> {
     }
 
     fn try_rewrite(&mut self, order: &Order<'_>) -> Result<()> {
-        let height = self.standing.layout.height;
-        let pages = self.ground.pages;
-        let mut steps = [None; super::layout::HEIGHT_MOST as usize];
-        let count = self.way.steps(&pages, order.base, height, &mut steps);
-        let Some(first) = steps[0] else {
-            return Err(super::damage(self.root, "a change without a way"));
-        };
-        let steps = steps.map(|step| step.unwrap_or(first));
-        let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
-        let state = self.standing.next;
-        let old = self.way.spot(order.base).brief.layout;
-        let mut counts_as = order.change;
-        let mut is_planned = counts_as != Change::Move
-            && self.plan.make(&self.policy, &change, state.layout, &mut self.scratch);
-        if is_planned && !matches!(order.edit, Edit::Append) {
-            let growth = self.plan.pages.saturating_sub(change.pages_given_up());
-            if growth > 0 && self.is_tight(growth, order.change) {
-                // A node that need not fall apart stays as large as it is.
-                (is_planned, counts_as) = (false, Change::Move);
+        match self.plan_order(order)?.way {
+            Way::Together(change) => {
+                let written = self.write_plan(order, change);
+                if written.is_err() {
+                    // Some of the change is counted, which is not made.
+                    self.debts.forget();
+                }
+                written
             }
+            Way::Alone => self.write_alone(order),
         }
-        if counts_as == Change::Move {
-            let layouts = (state.layout, old);
-            is_planned = self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch);
-        }
-        if !is_planned {
-            return Err(self.policy.tree_full());
-        }
-        if matches!(order.edit, Edit::Append) {
-            // A leaf that was loaded counts as one that was split off.
-            self.plan.splits.leaf += 1;
-        }
+    }
+
+    /// Writes what was planned.
+    fn write_plan(&mut self, order: &Order<'_>, counts_as: Change) -> Result<()> {
+        let height = self.standing.layout.height;
+        let state = self.standing.next;
         let log = &mut self.ground.log;
         let sequence = log.reserve(self.plan.pages, &mut self.addresses, order.cause)?;
+        self.discount_way(order.base);
+        let steps = steps_of(&self.way, &self.ground.pages, (order.base, height));
+        let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_WAY))?;
+        let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let stamp = Stamp {
             addresses: &self.addresses,
             sequence,
@@ -134,6 +121,7 @@ impl PathTree<'_> {
             let Some(address) = stamp.addresses.get(number as usize) else {
                 return Err(super::damage(self.root, "a page has no address"));
             };
+            count_nodes(&mut self.debts, &mut self.ground, &header);
             self.ground.program(*address, &header, order.cause)?;
             last = Some((*address, header));
         }
@@ -145,9 +133,99 @@ impl PathTree<'_> {
             }
         }
         self.addresses.iter().for_each(|page| self.live.add(*page));
+        self.emptied += self.plan.nodes_emptied();
         if let Some((page, header)) = last.filter(|(_, header)| header.has_root) {
             self.stand_on(page, header);
         }
         Ok(())
+    }
+
+    /// Counts the nodes of the way from `base` on no more: they are given up.
+    fn discount_way(&mut self, base: u8) {
+        let height = self.standing.layout.height;
+        for level in base..height {
+            let spot = self.way.spot(level);
+            let is_new = matches!(spot.brief.lowest.cmp(&level), core::cmp::Ordering::Greater);
+            if let Some(codec) = self.ground.pages.codec(&spot.brief.layout, level)
+                && !is_new
+            {
+                self.debts.remove((level, height), codec.used_bytes(self.way.node(level)));
+            }
+        }
+        if self.plan.layout.height != height {
+            self.debts.forget_inner();
+        }
+    }
+
+    /// Writes the leaf of the way into a page of its own, as large as it was or larger, and the
+    /// nodes above it behind that. Until these are written, nothing leads to it.
+    fn write_alone(&mut self, order: &Order<'_>) -> Result<()> {
+        let spot = *self.way.spot(0);
+        let height = self.height();
+        let no_leaf = super::damage(spot.page, "a leaf that is none");
+        let pages = self.ground.pages;
+        let layout = self.layout_alone(order.edit).ok_or(no_leaf.clone())?;
+        let old_codec = pages.codec(&spot.brief.layout, 0).ok_or(no_leaf.clone())?;
+        let codec = pages.codec(&layout, 0).ok_or(no_leaf.clone())?;
+        let range = pages.bytes_of(&layout, 0).ok_or(no_leaf.clone())?;
+        self.ground.content().fill(0xFF);
+        let (node, from) = (&mut self.ground.content()[range.clone()], self.way.node(0));
+        let is_copied = if codec == old_codec {
+            let kept = codec.kept_bytes(from);
+            device::copy(&mut node[..kept], &from[..kept]);
+            true
+        } else {
+            codec.initialise(node, 0);
+            codec.append(node, (&old_codec, from), 0..node::count(from))
+        };
+        let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
+        let is_edited = is_copied
+            && match order.edit {
+                Edit::Keep => true,
+                Edit::Append => false,
+                Edit::Insert { key, value } => {
+                    codec.insert(node, spot.place, key, Stored::inline(value), other)
+                }
+                Edit::Replace { value } => {
+                    codec.replace(node, spot.place, Stored::inline(value), other)
+                }
+                Edit::Remove => {
+                    codec.remove(node, spot.place);
+                    true
+                }
+            };
+        if !is_edited {
+            return Err(no_leaf);
+        }
+        let (old_used, used) = (old_codec.used_bytes(from), codec.used_bytes(node));
+        let header = Header {
+            layout,
+            lowest: 0,
+            highest: 0,
+            has_root: false,
+            closes_batch: false,
+            ..self.standing
+        };
+        let (page, _) = self.write_made(header, order.cause)?;
+        let edit = Edit::Replace { value: &page.0.to_le_bytes() };
+        self.rewrite(&Order { base: 1, edit, change: Change::Move, ..*order })?;
+        self.debts.remove((0, height), old_used);
+        self.debts.add((0, height), used);
+        self.ground.forget_node(spot.page, 0);
+        self.live.remove(spot.page);
+        self.live.add(page);
+        Ok(())
+    }
+}
+
+/// Counts the nodes of the page that is made.
+fn count_nodes(debts: &mut Debts, ground: &mut Ground<'_>, header: &Header) {
+    let pages = ground.pages;
+    for level in header.lowest..=header.highest {
+        if let Some(codec) = pages.codec(&header.layout, level) {
+            let range = pages.bytes_of(&header.layout, level).unwrap_or_default();
+            let used = codec.used_bytes(&ground.content()[range]);
+            debts.add((level, header.layout.height), used);
+        }
     }
 }

@@ -26,7 +26,8 @@ pub(super) struct Root {
 
 impl Root {
     pub(super) fn decode(record: &[u8], name: &str) -> Result<Self> {
-        let damaged = store::Error::NotAnIndex { what: "its root record is damaged" };
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, name)?;
         let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let rest: &[u8; 6] = rest.first_chunk().ok_or(damaged)?;
@@ -59,6 +60,7 @@ impl PathTree<'_> {
     fn restore_page(&mut self, page: Page) -> Result<()> {
         self.ground.forget_all();
         self.live.forget();
+        self.debts.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
         self.batch_left = 0;
@@ -99,8 +101,9 @@ impl PathTree<'_> {
             let root = Root::decode(&record, self.name)?;
             let header = self.ground.read_header(root.page, Cause::Recovery)?;
             let height = header.layout.height;
-            self.walk_pages(root.page, height, Cause::Recovery, |tree, page| {
+            self.walk_pages((root.page, height), Cause::Recovery, |tree, page, _| {
                 tree.ground.log.pin(page);
+                Ok(())
             })?;
         }
         Ok(())

@@ -242,12 +242,12 @@ fn every_parameter_of_every_translation_layer_is_reached_by_its_spec() {
         let whole = format!("{}:{}", layer.name, parameters.join(","));
         for ftl in [layer.name.to_string(), whole] {
             let workload = "uniform:preload=2000,updates=1000,deletes=20";
-            let plan = Plan { ftl: ftl.clone(), ..plan(workload, &["b-plus:over=ftl"]) };
+            let plan = Plan { ftl: Some(ftl.clone()), ..plan(workload, &["b-plus:over=ftl"]) };
             let row = run(&plan).unwrap().measured.remove(0).row;
             assert_eq!((row.error, row.verified), (None, Verified::Full), "{ftl}");
             assert_eq!(row.ftl, Some(ftl));
         }
-        let wrong = |ftl: String| Plan { ftl, ..plan(ALL, &["b-plus"]) };
+        let wrong = |ftl: String| Plan { ftl: Some(ftl), ..plan(ALL, &["b-plus"]) };
         assert!(refused(&wrong(format!("{}x", layer.name)), layer.name).is_usage());
         for parameter in layer.parameters {
             let name = parameter.name;

@@ -23,7 +23,7 @@ pub(crate) fn plan(workload: &str, trees: &[&str]) -> Plan {
         overwrite: false,
         workload: workload.to_string(),
         trees: trees.iter().map(|tree| (*tree).to_string()).collect(),
-        ftl: "page-map".to_string(),
+        ftl: None,
         memory: MemoryLimit::CachesAndBuffers(128 << 10),
         size_bytes: None,
         operations: None,
@@ -205,7 +205,6 @@ fn without_names_every_tree_that_fits_takes_part() {
 #[test]
 fn a_named_tree_that_does_not_fit_is_wrong_usage() {
     for (tree, part) in [
-        ("hungry-toy", "1099511627776"),
         ("toy:fil=3", "did you mean fill"),
         ("toy:fill=0", "percentage"),
         ("toy:over=nand", "over=nand"),
@@ -218,6 +217,71 @@ fn a_named_tree_that_does_not_fit_is_wrong_usage() {
         assert!(error.is_usage() && line.contains(part), "{tree}: {line}");
         assert!(!line.contains('\n'), "{line}");
     }
+    for hungry in [&["hungry-toy"][..], &["hungry-toy", "hungry-toy:fill=80"]] {
+        let error = toys(&plan(ALL, hungry)).unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("1099511627776"), "{error}");
+    }
+}
+
+#[test]
+fn beside_a_named_tree_that_does_not_fit_the_others_run() {
+    let comparison = toys(&plan(ALL, &["toy", "hungry-toy", "both-toy"])).unwrap();
+    let rows: Vec<&Row> = comparison.measured.iter().map(|measured| &measured.row).collect();
+    let trees: Vec<&str> = rows.iter().map(|row| row.tree.as_str()).collect();
+    assert_eq!((trees, comparison.refused), (vec!["toy", "hungry-toy", "both-toy"], 1));
+    assert!(rows[1].error.as_ref().is_some_and(|error| error.contains("1099511627776")));
+    for row in [rows[0], rows[2]] {
+        assert_eq!((&row.error, row.verified), (&None, Verified::Full));
+        assert_eq!((&row.device, row.seed), (&rows[1].device, rows[1].seed));
+    }
+}
+
+#[test]
+fn a_translation_layer_that_serves_no_tree_is_told() {
+    let told = |ftl: Option<&str>, trees: &[&str]| {
+        let plan = Plan { ftl: ftl.map(str::to_string), ..plan(ALL, trees) };
+        toys(&plan).unwrap().remarks
+    };
+    assert!(told(None, &["both-toy"]).is_empty());
+    assert!(told(Some("dac"), &["toy", "both-toy:over=ftl"]).is_empty());
+    assert_eq!(
+        told(Some("dac"), &["toy", "both-toy"]),
+        ["--ftl dac means nothing for both-toy: on a chip they stand on raw flash; with \
+             over=ftl, both-toy would not"]
+    );
+}
+
+#[test]
+fn the_least_memory_in_all_lets_a_tree_whose_tables_grow_begin() {
+    let la_tree = |total| {
+        let workload = "uniform:preload=0,updates=200,ltu=10";
+        let memory = MemoryLimit::Total(total);
+        compare(&Plan { memory, ..plan(workload, &["la-tree"]) }, &Unwatched)
+    };
+    let mut need = 0;
+    // The tables of the first entry are told after those of none.
+    while let Err(Error::DoesNotFit { reason: Misfit::LittleTotal { need: more, .. }, .. }) =
+        la_tree(need)
+    {
+        assert!(more > need, "{more} bytes after {need}");
+        need = more;
+    }
+    assert_eq!(la_tree(need).unwrap().measured[0].row.error, None, "{need} bytes");
+    assert!(la_tree(need - 1).is_err());
+}
+
+#[test]
+fn tables_that_grow_beyond_the_memory_tell_how_much_would_do() {
+    let workload = "uniform:preload=0,updates=30000,ltu=0";
+    let run = |total| {
+        let memory = MemoryLimit::Total(total);
+        let run = compare(&Plan { memory, ..plan(workload, &["la-tree"]) }, &Unwatched);
+        run.unwrap().measured.remove(0).row.error
+    };
+    let error = run(60_000).unwrap();
+    let total = error.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap();
+    assert!(error.contains("for the tables") && total > 60_000, "{error}");
+    assert_eq!(run(total), None);
 }
 
 #[test]
@@ -256,9 +320,9 @@ fn wrong_plans_are_refused_before_anything_runs() {
     let good = plan(ALL, &["toy"]);
     let wrong = [
         Plan { operations: Some(0), ..good.clone() },
-        Plan { ftl: "page-mop".to_string(), ..good.clone() },
-        Plan { ftl: "page-map:over-provision=2".to_string(), ..good.clone() },
-        Plan { ftl: "page-map:logs=3".to_string(), ..good.clone() },
+        Plan { ftl: Some("page-mop".to_string()), ..good.clone() },
+        Plan { ftl: Some("page-map:over-provision=2".to_string()), ..good.clone() },
+        Plan { ftl: Some("page-map:logs=3".to_string()), ..good.clone() },
         Plan { device: "winbond".to_string(), ..good.clone() },
         Plan { size_bytes: Some(1), ..good.clone() },
         Plan { workload: "wether".to_string(), ..good.clone() },

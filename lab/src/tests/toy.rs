@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
-use index::registry::{Entry, MediumShape, Options, Prediction, Profile};
+use index::registry::{Deletes, Entry, MediumShape, Options, Prediction, Profile};
 use index::{
     CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
     NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update, Value,
@@ -23,7 +23,12 @@ const PARAMETERS: &[Parameter] = &[
         kind: Kind::Word(FAULTS),
         default: "none",
     },
-    Parameter { name: "after", about: "after so many updates", kind: Kind::Count, default: "100" },
+    Parameter {
+        name: "after",
+        about: "after so many updates",
+        kind: Kind::Count(0, u64::MAX),
+        default: "100",
+    },
     Parameter { name: "fill", about: "percent", kind: Kind::Percent(1), default: "70" },
 ];
 
@@ -40,6 +45,7 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> Entry {
         paper: "none",
         nand,
         sectors,
+        deletes: |_| Deletes::Append,
         tables_grow: false,
         parameters: PARAMETERS,
         create,

@@ -145,9 +145,10 @@ impl Anchor {
     pub(super) fn check_settled(&self) -> Result<()> {
         match (self.durability, self.state) {
             (Durability::None, State::Open | State::RollingBack { .. }) => Err(Error::NotClosed),
-            (_, State::Open) => {
-                Err(Error::NotAnIndex { what: "its making was broken off: make it anew" })
-            }
+            (_, State::Open) => Err(Error::NotAnIndex {
+                is_ours: true,
+                what: "its making was broken off: make it anew",
+            }),
             _ => Ok(()),
         }
     }
@@ -220,8 +221,9 @@ struct Standing {
     other: Option<Sector>,
 }
 
-const NO_ANCHOR: Error = Error::NotAnIndex { what: "no anchor stands in its first two sectors" };
-const CORRUPT: Error = Error::NotAnIndex { what: "its anchor is corrupt" };
+const NO_ANCHOR: Error =
+    Error::NotAnIndex { is_ours: false, what: "no anchor stands in its first two sectors" };
+const CORRUPT: Error = Error::NotAnIndex { is_ours: true, what: "its anchor is corrupt" };
 
 /// Reads an anchor out of its sector.
 fn decode(sector: &[u8]) -> Result<Anchor> {

@@ -111,7 +111,10 @@ impl PageFile<'_> {
     /// Reads a record that stands in at most `pages_most` pages.
     fn read_record(&mut self, record: LongValue, pages_most: u64) -> Result<Vec<u8>> {
         if u64::from(record.bytes) > pages_most * u64::from(self.layout.page_bytes) {
-            return Err(Error::NotAnIndex { what: "a record is longer than its device" });
+            return Err(Error::NotAnIndex {
+                is_ours: true,
+                what: "a record is longer than its device",
+            });
         }
         let mut bytes = vec![0; record.bytes as usize];
         self.read_long(record, 0, &mut bytes, Cause::Recovery)?;

@@ -124,7 +124,10 @@ impl PageFile<'_> {
         let state = CheckpointState::decode(&mut from)
             .filter(|state| state.is_possible(&self.layout))
             .filter(|_| self.checkpoints.kept.len() < NAMES_MOST)
-            .ok_or(Error::NotAnIndex { what: "its directory of checkpoints is damaged" })?;
+            .ok_or(Error::NotAnIndex {
+                is_ours: true,
+                what: "its directory of checkpoints is damaged",
+            })?;
         // The last checkpoint may have a name, too.
         let last = usize::from(self.anchor.checkpoint.name.is_some());
         if self.checkpoints.kept.len() + last >= self.checkpoints.names_most {

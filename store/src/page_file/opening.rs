@@ -198,7 +198,10 @@ impl<'d> PageFile<'d> {
         options.durability = anchor.durability;
         let mut file = Self::over(disk, anchor, &options)?;
         if !file.anchor.checkpoint.is_possible(&file.layout) {
-            return Err(Error::NotAnIndex { what: "it counts more pages than the device has" });
+            return Err(Error::NotAnIndex {
+                is_ours: true,
+                what: "it counts more pages than the device has",
+            });
         }
         let root = file.recover()?;
         Ok((file, root))

@@ -59,6 +59,8 @@ impl PageLogOptions {
 pub struct PageLogDescription {
     /// How much lasts through a power cut.
     pub durability: Durability,
+    /// Bytes of the journal; 0 if there is none.
+    pub journal_bytes: u64,
     /// Bytes of the user's own.
     pub label: Vec<u8>,
     /// The root record.
@@ -154,7 +156,7 @@ impl<'d> PageLog<'d> {
             return Err(Error::NotClosed);
         }
         if record.root.is_empty() {
-            return Err(Error::NotAnIndex { what: "its making was broken off" });
+            return Err(Error::NotAnIndex { is_ours: true, what: "its making was broken off" });
         }
         if log.options.is_durable() && !log.options.recovers_itself && !is_last {
             log.find_rest(since)?;
@@ -169,9 +171,11 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// There is none, or the chip failed.
     pub fn describe(nand: Box<dyn Nand + 'd>) -> Result<PageLogDescription> {
-        let (_, record, _) = PageLog::find(nand, Mistake::default())?;
+        let (log, record, _) = PageLog::find(nand, Mistake::default())?;
+        let page_bytes = u64::from(log.geometry.page_bytes());
         Ok(PageLogDescription {
             durability: record.durability,
+            journal_bytes: u64::from(record.journal_pages) * page_bytes,
             label: record.label,
             root: record.root,
         })
@@ -207,11 +211,14 @@ impl<'d> PageLog<'d> {
         log.mistake = mistake;
         let what = "it holds no checkpoint";
         let ends = log.survey()?;
-        let newest = ends.own.ok_or(Error::NotAnIndex { what })?;
+        let newest = ends.own.ok_or(Error::NotAnIndex { is_ours: false, what })?;
         let (record, page) = log.last_checkpoint(&newest)?;
         let pages_most = log.geometry.pages() / 4 + super::journal::PAGES_LEAST;
         if record.journal_pages > pages_most {
-            return Err(Error::NotAnIndex { what: "its journal is longer than the chip" });
+            return Err(Error::NotAnIndex {
+                is_ours: true,
+                what: "its journal is longer than the chip",
+            });
         }
         log.journal = Journal::new(record.journal_pages);
         log.checkpoints = Checkpoints::of(&record, page);
@@ -237,7 +244,7 @@ impl<'d> PageLog<'d> {
             }
         }
         let what = "its first checkpoint is damaged";
-        let page = newest.tag.checkpoint.ok_or(Error::NotAnIndex { what })?;
+        let page = newest.tag.checkpoint.ok_or(Error::NotAnIndex { is_ours: true, what })?;
         Ok((self.read_record(page, Cause::Recovery)?, page))
     }
 
@@ -250,14 +257,17 @@ impl<'d> PageLog<'d> {
             newest.tag.sequence > since && newest.tag.checkpoint != self.checkpoints.page()
         };
         if ends.tree.is_some_and(names_another) {
-            return Err(Error::NotAnIndex { what: "its last checkpoint is damaged" });
+            return Err(Error::NotAnIndex {
+                is_ours: true,
+                what: "its last checkpoint is damaged",
+            });
         }
         Ok(())
     }
 
     /// The sequence of the last checkpoint.
     fn since(&mut self) -> Result<u64> {
-        let damaged = Error::NotAnIndex { what: "its checkpoint is damaged" };
+        let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint is damaged" };
         let page = self.checkpoints.page().ok_or(damaged)?;
         Ok(self.tag(page, Cause::Recovery)?.ok_or(damaged)?.sequence)
     }

@@ -106,7 +106,7 @@ impl Record {
     }
 
     pub(super) fn decode(mut bytes: Vec<u8>) -> Result<Self> {
-        let damaged = Error::NotAnIndex { what: "its checkpoint makes no sense" };
+        let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint makes no sense" };
         let (mut record, head_bytes) = Self::decode_head(&bytes)?;
         let root_bytes = bytes.len() - head_bytes;
         let said = bytes.get(head_bytes.wrapping_sub(4)..head_bytes).map(|said| said.to_vec());
@@ -121,7 +121,7 @@ impl Record {
 
     /// The record without its root record, and where that begins.
     fn decode_head(bytes: &[u8]) -> Result<(Self, usize)> {
-        let damaged = Error::NotAnIndex { what: "its checkpoint makes no sense" };
+        let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint makes no sense" };
         let mut from = Reader::new(bytes);
         if from.array() != Some(MAGIC) {
             return Err(damaged);
@@ -253,7 +253,7 @@ impl PageLog<'_> {
     /// # Errors
     /// There is none, it is damaged, or the chip failed.
     pub(super) fn read_record(&mut self, last: Page, cause: Cause) -> Result<Record> {
-        let damaged = Error::NotAnIndex { what: "its checkpoint is damaged" };
+        let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint is damaged" };
         // Once to see that all of it is there, and only then for its bytes.
         let first = self.read_piece(last, cause)?.ok_or(damaged)?;
         let mut piece = first;
@@ -317,7 +317,10 @@ impl PageLog<'_> {
 
     /// The page of the piece before the one in `page`.
     pub(super) fn piece_before(&mut self, page: Page) -> Result<Option<Page>> {
-        let damaged = Error::NotAnIndex { what: "the record of a named checkpoint is damaged" };
+        let damaged = Error::NotAnIndex {
+            is_ours: true,
+            what: "the record of a named checkpoint is damaged",
+        };
         Ok(self.read_piece(page, Cause::Recovery)?.ok_or(damaged)?.before)
     }
 

@@ -70,7 +70,9 @@ pub(super) fn open<'d>(
     let found = PageFile::describe(&mut *disk)?;
     let (shape, choices) = settle::describe(&found.root_head)?;
     if choices.node_bytes != found.page_bytes {
-        return Err(store::Error::NotAnIndex { what: "its root record is damaged" }.into());
+        return Err(
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
+        );
     }
     let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;

@@ -43,7 +43,11 @@ pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Resu
         ),
     ] {
         if options.settings.word(name) == Some(word) {
-            return Err(Error::BadParameter { name, value: word.into(), expected });
+            return Err(Error::BadParameter {
+                name,
+                value: word.into(),
+                expected: expected.into(),
+            });
         }
     }
     let default = disk.sector_bytes().clamp(node::NODE_BYTES_LEAST, node::NODE_BYTES_MOST);
@@ -51,7 +55,7 @@ pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Resu
         Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
         None => default,
     };
-    Ok(Choices { node_bytes, levels_a_buffer: plan::levels(options)? })
+    Ok(Choices { node_bytes, levels_a_buffer: plan::levels(options) })
 }
 
 /// What `options` say of a tree of `shape` with such choices on `disk`, and the memory of its page

@@ -38,7 +38,8 @@ impl LaTree<'_> {
         tail: &[u8],
         pages: &mut dyn Iterator<Item = Page>,
     ) -> Result<()> {
-        let damaged: Error = store::Error::NotAnIndex { what: "its root record is damaged" }.into();
+        let damaged: Error =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into();
         let Some(disk) = self.log.disk_mut() else {
             return if tail.is_empty() { Ok(()) } else { Err(damaged) };
         };

@@ -41,7 +41,7 @@ impl<'r> Fields<'r> {
 }
 
 pub(super) fn damaged_root() -> Error {
-    store::Error::NotAnIndex { what: "its root record is damaged" }.into()
+    store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
 }
 
 /// The pages in a list of a root record.

@@ -1,0 +1,299 @@
+//! How a change is written: with the whole way in the present layout, or, where the chip is nearly
+//! full, so that no node is split that need not be.
+
+use store::node;
+
+use super::debts::Growth;
+use super::descent;
+use super::layout::{Division, HEIGHT_MOST, Layout, Pages, Share};
+use super::plan::{Edit, Rewrite, Step};
+use super::policy::Change;
+use super::rewrite::Order;
+use super::{PathTree, damage};
+use crate::Result;
+
+/// What a node without entries uses.
+const NODE_HEADER_BYTES: u64 = 8;
+
+pub(super) const WITHOUT_WAY: &str = "a change without a way";
+
+/// Where a change goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As was planned. The policy is told that it was this.
+    Together(Change),
+    /// The leaf into a page of its own, the nodes above it behind it.
+    Alone,
+}
+
+/// What was chosen for a change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chosen {
+    pub(super) way: Way,
+    /// Pages that the tree has to find after it, at the most.
+    pub(super) pages: u64,
+    /// True if there are more nodes after it.
+    pub(super) splits: bool,
+}
+
+/// The steps of a rewrite from a level on up to the root of a tree of a height.
+pub(super) fn steps_of<'w>(
+    way: &'w descent::Way,
+    pages: &Pages,
+    (base, height): (u8, u8),
+) -> Option<([Step<'w>; HEIGHT_MOST as usize], usize)> {
+    let mut steps = [None; HEIGHT_MOST as usize];
+    let count = way.steps(pages, base, height, &mut steps);
+    let first = steps[0]?;
+    Some((steps.map(|step| step.unwrap_or(first)), count))
+}
+
+impl PathTree<'_> {
+    /// Plans the change of the way, and says how it is to be written.
+    ///
+    /// # Errors
+    /// The tree can't be as high as it would have to be: nothing is planned.
+    pub(super) fn plan_order(&mut self, order: &Order<'_>) -> Result<Chosen> {
+        let is_append = matches!(order.edit, Edit::Append);
+        let is_even = self.ground.pages.division == Division::Even;
+        if (is_append || order.change != Change::Move) && self.plan_usual(order)? {
+            let splits = self.chosen_growth(order)?;
+            let chosen = self.choose(Way::Together(order.change), splits);
+            if is_append {
+                // A leaf that was loaded counts as one that was split off.
+                self.plan.splits.leaf += 1;
+                return Ok(chosen);
+            }
+            let is_taken = if is_even {
+                !chosen.splits || self.may_split(chosen.pages)
+            } else {
+                let growth = self.plan.pages.saturating_sub(self.pages_given_up(order.base));
+                growth == 0 || !self.is_tight(growth, order.change)
+            };
+            if is_taken {
+                return Ok(chosen);
+            }
+        } else if is_append {
+            return Err(self.policy.tree_full());
+        }
+        if is_even { self.plan_small(order) } else { self.plan_move(order) }
+    }
+
+    /// Plans the change in the present layout, or in the first that has room after it; false if the
+    /// tree can't be so high.
+    fn plan_usual(&mut self, order: &Order<'_>) -> Result<bool> {
+        let present = self.standing.next.layout;
+        let span = (order.base, self.height());
+        let steps = steps_of(&self.way, &self.ground.pages, span);
+        let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
+        let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
+        Ok(self.plan.make(&self.policy, &change, present, &mut self.scratch))
+    }
+
+    /// Plans the change so that it makes no page more live, if there is any way to that.
+    fn plan_move(&mut self, order: &Order<'_>) -> Result<Chosen> {
+        let layouts = (self.standing.next.layout, self.way.spot(order.base).brief.layout);
+        let span = (order.base, self.height());
+        let steps = steps_of(&self.way, &self.ground.pages, span);
+        let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
+        let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
+        if !self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch) {
+            return Err(self.policy.tree_full());
+        }
+        let growth = self.chosen_growth(order)?;
+        Ok(self.choose(Way::Together(Change::Move), growth))
+    }
+
+    /// True if the change makes no page more live than there are, or can be made so.
+    pub(super) fn adds_no_page(&mut self, order: &Order<'_>) -> Result<bool> {
+        match self.plan_move(order) {
+            Err(crate::Error::TreeFull { .. }) => Ok(false),
+            Err(error) => Err(error),
+            Ok(_) => Ok(self.plan.pages <= self.pages_given_up(order.base)),
+        }
+    }
+
+    /// Plans the change in pages that name their own division, so that no node falls apart that
+    /// need not: in one page, whatever its division; with the leaf alone; or so that the tree has
+    /// the fewest pages to find.
+    fn plan_small(&mut self, order: &Order<'_>) -> Result<Chosen> {
+        let old = self.way.spot(order.base).brief.layout;
+        let standing = Layout { height: self.height(), ..self.standing.next.layout };
+        let most = self.policy.leaves(standing.height).next();
+        let beside_all = self.debts.share_beside_all();
+        let few = [beside_all, Some(standing.leaf), Some(old.leaf)]
+            .map(|leaf| leaf.zip(most).map(|(leaf, most)| leaf.min(most)));
+        let mut number = 0;
+        loop {
+            let leaf = match few.get(number) {
+                Some(leaf) => *leaf,
+                None => match self.policy.leaves(standing.height).nth(number - few.len()) {
+                    Some(leaf) => Some(leaf),
+                    None => break,
+                },
+            };
+            number += 1;
+            let Some(leaf) = leaf else {
+                continue;
+            };
+            if self.plan_in(order, Layout { leaf, ..standing })? && self.plan.pages == 1 {
+                let growth = self.chosen_growth(order)?;
+                return Ok(self.choose(Way::Together(Change::Move), growth));
+            }
+        }
+        if order.change == Change::Move && self.plan_usual(order)? {
+            let growth = self.chosen_growth(order)?;
+            let chosen = self.choose(Way::Together(Change::Move), growth);
+            if self.may_split(chosen.pages) {
+                return Ok(chosen);
+            }
+        }
+        if order.base == 0 && self.height() > 1 && self.layout_alone(order.edit).is_some() {
+            let growth = Growth { pages: 1, alone: self.comes_alone(order), ..Growth::default() };
+            return Ok(self.choose(Way::Alone, (growth, false)));
+        }
+        self.plan_least(order, few, standing)
+    }
+
+    /// Plans the change with the share of `few` with which the tree has the fewest pages to find;
+    /// as usual if none has room.
+    fn plan_least(
+        &mut self,
+        order: &Order<'_>,
+        few: [Option<Share>; 3],
+        standing: Layout,
+    ) -> Result<Chosen> {
+        let mut least: Option<(u64, Layout)> = None;
+        for leaf in few.into_iter().flatten() {
+            let layout = Layout { leaf, ..standing };
+            if self.plan_in(order, layout)? {
+                let growth = self.chosen_growth(order)?;
+                let pages = self.choose(Way::Alone, growth).pages;
+                if least.is_none_or(|(fewest, _)| pages < fewest) {
+                    least = Some((pages, layout));
+                }
+            }
+        }
+        let is_planned = match least {
+            Some((_, layout)) => self.plan_in(order, layout)?,
+            None => self.plan_usual(order)?,
+        };
+        if !is_planned {
+            return Err(self.policy.tree_full());
+        }
+        let growth = self.chosen_growth(order)?;
+        let counts_as = if least.is_some() { Change::Move } else { order.change };
+        Ok(self.choose(Way::Together(counts_as), growth))
+    }
+
+    /// Plans the change in pages of `layout`; false if the root would have to be split.
+    fn plan_in(&mut self, order: &Order<'_>, layout: Layout) -> Result<bool> {
+        let span = (order.base, self.height());
+        let steps = steps_of(&self.way, &self.ground.pages, span);
+        let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
+        let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
+        Ok(self.plan.try_layout(self.policy.pages(), &change, layout, &mut self.scratch))
+    }
+
+    fn choose(&self, way: Way, (growth, is_raised): (Growth, bool)) -> Chosen {
+        let splits = growth.leaves > 0 || growth.inner > 0;
+        let pages = self.pages_to_find((&growth, is_raised));
+        Chosen { way, pages, splits }
+    }
+
+    /// Pages that hold nothing live when the way is written from `base` on.
+    fn pages_given_up(&self, base: u8) -> u32 {
+        let levels = (base..self.height()).filter(|level| {
+            let spot = self.way.spot(*level);
+            spot.brief.lowest == *level
+        });
+        levels.count() as u32
+    }
+
+    /// Leaves that the change may bring to stand alone, and that are not counted among those.
+    fn comes_alone(&self, order: &Order<'_>) -> u64 {
+        let (spot, pages) = (self.way.spot(0), &self.ground.pages);
+        let is_new = matches!(order.edit, Edit::Append);
+        let codec = pages.codec(&spot.brief.layout, 0).filter(|_| !is_new);
+        let used = codec.map(|codec| codec.used_bytes(self.way.node(0)));
+        if order.change != Change::Put || used.is_some_and(|used| self.debts.may_stand_alone(used))
+        {
+            return 0;
+        }
+        match (used, order.edit) {
+            (Some(used), Edit::Insert { key, value }) if !pages.is_variable() => {
+                u64::from(self.debts.may_stand_alone(used + key.len() + value.len()))
+            }
+            (Some(_), Edit::Replace { .. }) if !pages.is_variable() => 0,
+            // A prefix that is shorter than before makes every entry longer.
+            _ => 1,
+        }
+    }
+
+    /// What the plan adds to the tree, and whether the tree is higher then.
+    fn chosen_growth(&self, order: &Order<'_>) -> Result<(Growth, bool)> {
+        let (height, plan) = (self.height(), &self.plan);
+        let given_up = self.pages_given_up(order.base);
+        let mut growth = Growth {
+            pages: u64::from(plan.pages.saturating_sub(given_up)),
+            alone: self.comes_alone(order),
+            ..Growth::default()
+        };
+        for level in order.base..plan.layout.height {
+            let Some(planned) = plan.level(level) else {
+                break;
+            };
+            let is_new = level >= height || matches!(order.edit, Edit::Append) && level == 0;
+            let more = (planned.parts as u64).saturating_sub(u64::from(!is_new));
+            if level == 0 {
+                growth.leaves += more;
+                continue;
+            }
+            growth.inner += more;
+            let (added, removed) = planned.run.change();
+            if added > removed || planned.parts > 1 {
+                let class = self.class_of_inner(level, (added, level < height));
+                growth.class = growth.class.max(class);
+            }
+        }
+        Ok((growth, plan.layout.height > height))
+    }
+
+    /// The class of an inner node of the plan, which takes so many new children; whether it is on
+    /// the way.
+    fn class_of_inner(&self, level: u8, (added, is_old): (usize, bool)) -> usize {
+        let (pages, layout) = (&self.ground.pages, &self.plan.layout);
+        let part = layout.part(pages.area(), level).map_or(0, |part| u64::from(part.bytes));
+        let spot = self.way.spot(level);
+        let old = pages.codec(&spot.brief.layout, level).filter(|_| is_old);
+        let used =
+            old.map_or(NODE_HEADER_BYTES, |codec| codec.used_bytes(self.way.node(level)) as u64);
+        let more = added as u64 * self.policy.child_bytes_most() as u64;
+        self.debts.inner_class(part.min(used + more), layout.height)
+    }
+
+    /// How a page is divided in which the leaf of the way stands alone: as its old one was, or with
+    /// the largest leaf there is, if that one has no room for the edit. `None` if none has.
+    pub(super) fn layout_alone(&self, edit: Edit<'_>) -> Option<Layout> {
+        let spot = *self.way.spot(0);
+        let (old, pages) = (spot.brief.layout, &self.ground.pages);
+        let codec = pages.codec(&old, 0)?;
+        let node = self.way.node(0);
+        let stays = match edit {
+            Edit::Keep => true,
+            Edit::Insert { key, value } => codec.has_room(node, key, value.len()),
+            Edit::Replace { value } => value.len() <= codec.value(node, spot.place).bytes().len(),
+            Edit::Remove => node::count(node) > 1,
+            Edit::Append => false,
+        };
+        if stays {
+            return Some(old);
+        }
+        // The lowest tree that has inner nodes has the largest leaves.
+        let leaf = self.policy.leaves(2).next()?;
+        let largest = Layout { leaf, height: 2, ..old };
+        let is_insert = matches!(edit, Edit::Insert { .. }) && !pages.is_variable();
+        let has_room = is_insert && node::count(node) < pages.capacity(&largest, 0);
+        has_room.then_some(largest)
+    }
+}

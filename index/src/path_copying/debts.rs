@@ -1,0 +1,369 @@
+//! What nodes would take that have become too large for the pages that are written now.
+//!
+//! Where pages name their own division ([`Division::Even`]), a node that was written earlier may
+//! have no room in a page beside the nodes above it, which have grown since. Whoever moves it, or
+//! deletes from it, has to write more than one page. What that takes has to be known when puts are
+//! let in, for deletes and collection must never lack it. So the nodes are counted by the room that
+//! they need. The counts are in memory alone: they follow every change, and after an opening, a
+//! rollback or a load a walk over all nodes counts again, once the tree may fill its chip.
+//!
+//! # Invariants
+//! Where a chip is nearly full, no node is split that need not be. A leaf that has no room beside
+//! the nodes above it **stands alone** in a page of its own, as large as it was, and the nodes
+//! above it follow in a page of theirs. So deletes and moves make no node more. Let there be
+//!
+//! - `L` leaves and `I` inner nodes; `m` of the latter are **misfits**: larger than any inner node
+//!   of the present height can be;
+//! - `q`, the largest share of a leaf beside which every inner node, but for misfits, has room;
+//! - `D` leaves that are larger than `q` allows: these may have to stand alone;
+//! - `x` live pages in which no leaf is; `y` is `I` where `D` is not 0, and otherwise `x`.
+//!
+//! Then the tree never has more than `E = L + y + D + 3m + 1` pages to find, whatever is deleted
+//! and moved:
+//!
+//! - Each live page has a lowest node of its own: so at most `I` have no leaf. More of them come
+//!   only from leaves that stand alone.
+//! - To move a leaf costs a page, and one more if it stands alone: all blocks together cost at
+//!   most `L + y + D`. So while `E` and what has to be free are less than the pages of the chip,
+//!   there is a block that costs less than it has pages; collection looks for the one that costs
+//!   least.
+//! - A misfit falls apart when it is written next: two parts, and one of its parent's, at the
+//!   most.
+//! - A delete, a move, or a put that splits nothing raises neither `L` nor `I`, and does not
+//!   lower `q`; only such a put raises `D`, by one.
+//! - The page that is one more is the root's, where a batch ends with it alone.
+//!
+//! Admission keeps `E`, what one update writes in the worst case and the reserve of collection
+//! below the pages of the chip. The share with which pages are divided next is not in it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::Cause;
+
+use super::PathTree;
+use super::layout::{Division, Share};
+use super::policy::Policy;
+use crate::Result;
+
+/// The most classes of leaves, and of inner nodes.
+const CLASSES_MOST: u32 = 128;
+
+/// Nodes by the share of a leaf at which they have room: leaves in it, inner nodes beside it.
+///
+/// Share number `n` is alpha less `n` times delta. A leaf of class 0 is larger than alpha allows,
+/// one of class `c` has room in share `(c - 1) * step`, and one of the last class in any. An inner
+/// node of class `c` has room beside share `c * step`; one of the last class is a misfit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    leaves: Vec<u32>,
+    inner: Vec<u32>,
+    /// The sums of both.
+    all: [u64; 2],
+}
+
+/// What classes mean.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    alpha: u32,
+    beta: u32,
+    /// What is between two classes.
+    step: u32,
+    classes: u32,
+    area: u32,
+}
+
+/// The counts, and what is known of them.
+#[derive(Debug)]
+pub(super) struct Debts {
+    grid: Grid,
+    /// Without any classes where pages are not divided in this way.
+    pub(super) counts: Counts,
+    is_known: bool,
+    /// Bytes that the root uses.
+    root_used: u32,
+    /// True while changes are tried that are taken back: they are not counted.
+    pub(super) is_trial: bool,
+    /// The tree nearly fills its chip: nothing is split that need not be.
+    pub(super) is_filled: bool,
+}
+
+/// What a change does to the counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growth {
+    pub(super) leaves: u64,
+    pub(super) inner: u64,
+    /// Live pages.
+    pub(super) pages: u64,
+    /// Leaves that may come to stand alone.
+    pub(super) alone: u64,
+    /// The class of the largest inner node that is made.
+    pub(super) class: usize,
+}
+
+fn grid(policy: &Policy) -> Grid {
+    let bounds = policy.bounds();
+    let (alpha, beta) = (u32::from(bounds.alpha.bits()), u32::from(bounds.beta.bits()));
+    let delta = u32::from(bounds.delta.bits());
+    let steps = (alpha - beta.min(alpha)).div_ceil(delta);
+    let step = delta * (steps + 1).div_ceil(CLASSES_MOST - 2);
+    // The last share is beta itself.
+    let classes = (alpha - beta.min(alpha)).div_ceil(step) + 2;
+    Grid { alpha, beta, step, classes, area: policy.pages().area() }
+}
+
+impl Grid {
+    fn bytes(&self) -> u64 {
+        2 * u64::from(self.classes) * size_of::<u32>() as u64
+    }
+
+    fn share(&self, number: u32) -> u32 {
+        self.alpha.saturating_sub(number * self.step).max(self.beta)
+    }
+
+    /// The bytes of a leaf of this share.
+    fn leaf_bytes(&self, number: u32) -> u32 {
+        Share::from_bits(self.share(number) as u16).map_or(0, |share| share.of(self.area))
+    }
+
+    /// The class of a leaf that uses so many bytes.
+    fn leaf_class(&self, used: u32) -> usize {
+        let needed = (u64::from(used) << 16).div_ceil(u64::from(self.area.max(1)));
+        let last = self.classes - 1;
+        if needed > u64::from(self.alpha) {
+            return 0;
+        }
+        if needed <= u64::from(self.beta) {
+            return last as usize;
+        }
+        ((self.alpha - needed as u32) / self.step + 1).min(last) as usize
+    }
+
+    /// The class of an inner node that uses so many bytes, in a tree of this height.
+    fn inner_class(&self, used: u32, height: u8) -> usize {
+        let last = self.classes - 1;
+        let rest = self.area.saturating_sub(used.saturating_mul(u32::from(height.max(2)) - 1));
+        if self.leaf_bytes(last - 1) > rest {
+            return last as usize;
+        }
+        let needed = (u64::from(rest) << 16) / u64::from(self.area.max(1));
+        let mut class = u64::from(self.alpha).saturating_sub(needed) / u64::from(self.step);
+        // Shares are rounded.
+        while class < u64::from(last) && self.leaf_bytes(class as u32) > rest {
+            class += 1;
+        }
+        class.min(u64::from(last - 1)) as usize
+    }
+
+    /// The most bytes that an inner node of this class uses.
+    fn inner_bytes(&self, class: usize, height: u8) -> u32 {
+        (self.area - self.leaf_bytes(class as u32)) / (u32::from(height.max(2)) - 1)
+    }
+}
+
+impl Counts {
+    fn new(grid: &Grid) -> Self {
+        let classes = grid.classes as usize;
+        Counts { leaves: vec![0; classes], inner: vec![0; classes], all: [0; 2] }
+    }
+
+    fn clear(&mut self) {
+        self.leaves.fill(0);
+        self.inner.fill(0);
+        self.all = [0; 2];
+    }
+
+    fn of(&mut self, level: u8) -> (&mut [u32], &mut u64) {
+        let [leaves, inner] = &mut self.all;
+        if level == 0 { (&mut self.leaves, leaves) } else { (&mut self.inner, inner) }
+    }
+}
+
+impl Debts {
+    /// Bytes of memory that they take.
+    pub(super) fn bytes_of(policy: &Policy) -> u64 {
+        if policy.pages().division == Division::Even { grid(policy).bytes() } else { 0 }
+    }
+
+    /// No node is counted.
+    pub(super) fn new(policy: &Policy) -> Self {
+        let grid = grid(policy);
+        let is_even = policy.pages().division == Division::Even;
+        let counts = if is_even { Counts::new(&grid) } else { Counts::default() };
+        Debts { grid, counts, is_known: false, root_used: 0, is_trial: false, is_filled: false }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.is_known &= self.is_trial;
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// There is no node yet, and what is added is all.
+    pub(super) fn begin(&mut self) {
+        self.counts.clear();
+        self.is_known = !self.counts.leaves.is_empty();
+    }
+
+    /// Bytes that the root uses.
+    pub(super) fn root_used(&self) -> u64 {
+        u64::from(self.root_used)
+    }
+
+    fn class(&self, (level, height): (u8, u8), used: usize) -> usize {
+        let used = u32::try_from(used).unwrap_or(u32::MAX);
+        if level == 0 { self.grid.leaf_class(used) } else { self.grid.inner_class(used, height) }
+    }
+
+    /// Counts a node of a level, in a tree of a height, that uses so many bytes.
+    pub(super) fn add(&mut self, (level, height): (u8, u8), used: usize) {
+        if self.is_trial {
+            return;
+        }
+        let class = self.class((level, height), used);
+        let (counts, all) = self.counts.of(level);
+        if let Some(count) = counts.get_mut(class) {
+            *count += 1;
+            *all += 1;
+        }
+        if level + 1 == height {
+            self.root_used = u32::try_from(used).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Counts a node no more.
+    pub(super) fn remove(&mut self, (level, height): (u8, u8), used: usize) {
+        if self.is_trial {
+            return;
+        }
+        let class = self.class((level, height), used);
+        let (counts, all) = self.counts.of(level);
+        match counts.get_mut(class) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                *all -= 1;
+            }
+            Some(_) => self.is_known = false,
+            None => {}
+        }
+    }
+
+    /// The tree's height is another: what inner nodes need is, too, and they were counted for the
+    /// old one.
+    pub(super) fn forget_inner(&mut self) {
+        if self.counts.all[1] > 0 {
+            self.forget();
+        }
+    }
+
+    /// The class of inner nodes that all have room for, but misfits.
+    pub(super) fn inner_class(&self, used: u64, height: u8) -> usize {
+        self.grid.inner_class(u32::try_from(used).unwrap_or(u32::MAX), height)
+    }
+
+    /// True for the class of misfits.
+    pub(super) fn is_misfit(&self, class: usize) -> bool {
+        class + 1 >= self.grid.classes as usize
+    }
+
+    /// The class that makes every leaf that is larger than beta allows stand alone.
+    pub(super) fn class_of_beta(&self) -> usize {
+        self.grid.classes as usize - 2
+    }
+
+    /// The class of the largest inner node that is no misfit.
+    fn largest_inner(&self) -> usize {
+        let fits = self.counts.inner.len().saturating_sub(1);
+        self.counts.inner[..fits].iter().rposition(|count| *count > 0).unwrap_or(0)
+    }
+
+    fn alone(&self, inner: usize) -> u64 {
+        let until = (inner + 1).min(self.counts.leaves.len());
+        self.counts.leaves[..until].iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The largest share of a leaf beside which every inner node has room that is no misfit.
+    pub(super) fn share_beside_all(&self) -> Option<Share> {
+        let number = self.is_known.then(|| self.largest_inner() as u32)?;
+        Share::from_bits(self.grid.share(number) as u16)
+    }
+
+    /// True if a leaf that uses so many bytes may have to stand alone.
+    pub(super) fn may_stand_alone(&self, used: usize) -> bool {
+        self.class((0, 1), used) <= self.largest_inner()
+    }
+
+    /// True if some leaf may have to stand alone, or an inner node falls apart.
+    pub(super) fn has_any(&self) -> bool {
+        let misfits = self.counts.inner.last().copied().unwrap_or(0);
+        misfits > 0 || self.alone(self.largest_inner()) > 0
+    }
+
+    /// Inner nodes that would be misfits in a tree that is one level higher.
+    fn misfits_above(&self, height: u8) -> u64 {
+        let most = self.grid.inner_bytes(self.grid.classes as usize - 2, height + 1);
+        let nodes = self.counts.inner.iter().enumerate();
+        let misfits = nodes.filter(|(class, _)| {
+            self.is_misfit(*class) || self.grid.inner_bytes(*class, height) > most
+        });
+        misfits.map(|(_, count)| u64::from(*count)).sum()
+    }
+
+    /// The pages that the tree has to find at the most, `E`, of so many live ones, in a tree of
+    /// `height` levels, after a change that may raise it.
+    pub(super) fn pages(&self, live: u64, height: u8, (more, is_raised): (&Growth, bool)) -> u64 {
+        let [leaves, inner] = self.counts.all;
+        let misfits = if is_raised {
+            self.misfits_above(height)
+        } else {
+            u64::from(self.counts.inner.last().copied().unwrap_or(0))
+        };
+        let inner = inner + more.inner;
+        let leaves = leaves + more.leaves;
+        // Each live page has a lowest node of its own.
+        let without_leaf = (live + more.pages).saturating_sub(leaves).min(inner);
+        let class = if misfits > 0 || is_raised {
+            self.class_of_beta()
+        } else {
+            self.largest_inner().max(more.class.min(self.class_of_beta()))
+        };
+        let alone = self.alone(class) + more.alone;
+        let above = if alone + misfits > 0 { inner } else { without_leaf };
+        // A batch may end with a page in which nothing but the root is.
+        leaves + above + alone + 3 * misfits + 1
+    }
+}
+
+impl PathTree<'_> {
+    /// Counts all nodes if they are not counted. Damage on the way leaves them unknown.
+    pub(super) fn learn_debts(&mut self) -> Result<()> {
+        if self.debts.is_known || self.ground.pages.division != Division::Even {
+            return Ok(());
+        }
+        let mut counts = core::mem::take(&mut self.debts.counts);
+        counts.clear();
+        let grid = self.debts.grid;
+        let mut debts =
+            Debts { grid, counts, is_known: true, root_used: 0, is_trial: false, is_filled: false };
+        let height = self.height();
+        let walked =
+            self.walk_pages((self.root, height), Cause::Reclamation, |tree, page, level| {
+                let used =
+                    tree.ground.visit((page, level), Cause::Reclamation, |_, codec, node| {
+                        codec.used_bytes(node)
+                    })?;
+                debts.add((level, height), used);
+                Ok(())
+            });
+        (self.debts.counts, self.debts.root_used) = (debts.counts, debts.root_used);
+        match walked {
+            Err(crate::Error::Store(error)) if error.is_damage() => Ok(()),
+            other => {
+                self.debts.is_known = other.is_ok();
+                other
+            }
+        }
+    }
+}
