@@ -118,9 +118,14 @@ impl<T: Tree> Durable<T> {
         }
         loop {
             if !self.tree.is_settled() {
-                self.begin()?;
                 self.make_room(&[])?;
+                let before = self.state;
+                self.begin()?;
                 if !self.tree.drain()? {
+                    // Nothing was changed, so no checkpoint has anything to write.
+                    if is_durable {
+                        self.state = before;
+                    }
                     return Err(full);
                 }
             }
@@ -246,8 +251,9 @@ impl<T: Tree> Index for Durable<T> {
         }
         self.check_whole()?;
         self.admit(batch)?;
-        self.begin()?;
+        // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch)?;
+        self.begin()?;
         if let Err(error) = self.tree.recovery_mut().record(batch) {
             self.state = State::Failed;
             return Err(error.into());

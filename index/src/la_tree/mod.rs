@@ -523,7 +523,7 @@ impl Tree for LaTree<'_> {
 
     fn drain(&mut self) -> Result<bool> {
         self.check_whole()?;
-        self.is_open = true;
+        self.is_open |= self.may_step();
         self.whole = false;
         let drained = self.drain_some()?;
         self.whole = true;
