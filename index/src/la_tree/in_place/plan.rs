@@ -102,6 +102,22 @@ pub(in super::super) fn least_memory(options: &Options, disk: SectorGeometry) ->
     least(options, options.shape, (choices(options, disk)?, durability), disk)
 }
 
+/// The form of leaves.
+///
+/// # Errors
+/// They, or inner nodes, can't hold four entries.
+fn leaf_codec(bytes: u32, shape: EntryShape) -> Result<Codec> {
+    let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
+    Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
+    Ok(Codec::new(bytes, shape.key, shape.value).ok_or(small)?)
+}
+
+/// Numbers in a chunk of the table of nodes without buffers, and of those with.
+const fn chunk_numbers(pages: &PageShape) -> (u32, u32) {
+    let room = pages.room() - CHUNK_HEADER;
+    (room / 4, room / (4 + BufferRecord::BYTES as u32))
+}
+
 fn with_memory(
     options: &Options,
     shape: EntryShape,
@@ -110,10 +126,8 @@ fn with_memory(
     memory_bytes: u64,
 ) -> Result<Option<(Plan, u64)>> {
     let bytes = choices.node_bytes;
-    let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
     let file_least = PageFile::least_memory(disk, bytes, durability)?;
-    let leaf = Codec::new(bytes, shape.key, shape.value).ok_or(small)?;
-    Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
+    let leaf = leaf_codec(bytes, shape)?;
     let pages = PageShape::in_place(bytes, PAGE_HEADER as u32);
     let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
     let buffering = plan::buffering(options);
@@ -169,10 +183,7 @@ fn with_memory(
         memory_bytes,
         fixed_bytes,
         tables_most: options.tables_bytes,
-        chunks: (
-            (pages.room() - CHUNK_HEADER) / 4,
-            (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
-        ),
+        chunks: chunk_numbers(&pages),
     };
     Ok(Some((plan, file_least + rest - pool_bytes)))
 }
