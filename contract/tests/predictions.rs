@@ -25,9 +25,13 @@ const PAGE_BYTES: u64 = 2048;
 /// Entries in the tree: about 340 leaves of 2 KiB.
 const ENTRIES: u32 = 60_000;
 
-/// Updates that are counted, after as many that are not: the model is of a steady state, and where
-/// updates wait, thousands of them wait for one that changes nodes.
+/// Updates that are counted at least, after as many that are not: the model is of a steady state,
+/// and where updates wait, thousands of them wait for one that changes nodes.
 const UPDATES: u32 = 40_000;
+
+/// Updates that are counted for each byte of memory. Where updates wait until they fill a sixteenth
+/// of the memory, [`UPDATES`] would empty a buffer of leaves six times: too few to measure by.
+const UPDATES_PER_BYTE: f64 = 0.2;
 
 #[derive(Clone, Default)]
 struct Counts {
@@ -77,7 +81,7 @@ fn key(number: u32) -> [u8; 4] {
 
 /// Pages read and written an operation, where `lookups` of the operations are lookups and the
 /// others puts of keys that are there.
-fn measure(case: &Case, ground: &mut Ground, lookups: f64) -> (f64, f64) {
+fn measure(case: &Case, ground: &mut Ground, (lookups, memory): (f64, u64)) -> (f64, f64) {
     let counts = Counts::default();
     let wrapped = counts.clone();
     let mut index =
@@ -86,18 +90,19 @@ fn measure(case: &Case, ground: &mut Ground, lookups: f64) -> (f64, f64) {
         index.update(&[Update::Put { key: &key(number), value: b"four" }]).unwrap();
     }
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    play(&mut *index, &mut random, lookups);
+    play(&mut *index, &mut random, (lookups, UPDATES));
     let before = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
-    let operations = play(&mut *index, &mut random, lookups);
+    let counted = UPDATES.max((memory as f64 * UPDATES_PER_BYTE) as u32);
+    let operations = play(&mut *index, &mut random, (lookups, counted));
     let after = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
     let each = |place: usize| (after[place] - before[place]) as f64 / operations as f64;
     (each(0), each(1))
 }
 
-/// Plays lookups and [`UPDATES`] puts; returns how many operations these were.
-fn play(index: &mut dyn Index, random: &mut ChaCha8Rng, lookups: f64) -> u64 {
+/// Plays lookups and so many puts; returns how many operations these were.
+fn play(index: &mut dyn Index, random: &mut ChaCha8Rng, (lookups, puts): (f64, u32)) -> u64 {
     let (mut updates, mut operations) = (0, 0);
-    while updates < UPDATES {
+    while updates < puts {
         operations += 1;
         let key = key(random.random_range(0..ENTRIES));
         if random.random_bool(lookups) {
@@ -137,8 +142,10 @@ fn predictions_are_near_what_random_operations_cost() {
                 overwrites: 1.0 - lookups,
                 deletes: 0.0,
             };
-            let predicted = (case.entry.predict)(&profile, &case.options(medium), medium).unwrap();
-            let (reads, writes) = measure(&case, &mut ground, lookups);
+            let options = case.options(medium);
+            let predicted = (case.entry.predict)(&profile, &options, medium).unwrap();
+            let given = (lookups, options.memory_bytes);
+            let (reads, writes) = measure(&case, &mut ground, given);
             let name = case.name();
             for (what, predicted, measured) in
                 [("reads", predicted.page_reads, reads), ("writes", predicted.page_writes, writes)]

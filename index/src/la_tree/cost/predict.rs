@@ -6,7 +6,9 @@
 //!
 //! # When a buffer is emptied
 //! Above its limit of U entries; but entries come in batches of c from the buffer above, so it is
-//! only seen to be too large when it has about `U + c / 2`, or c where that is more.
+//! only seen to be too large after a whole number of them: after n with the chance that n are more
+//! than U, and n - 1 are not. Where batches are small that is at about `U + c / 2`. Of several
+//! changes of a key only the newest goes on, so the batches are smaller than what was emptied.
 //!
 //! Or by ADAPT. A buffer that is in the pool costs no scan. In a pool of P entries the fullest
 //! buffers leave, so what all have there is spread evenly between nothing and some x, the size of a
@@ -19,6 +21,14 @@
 //! ```
 //!
 //! A buffer that is emptied below x never reaches flash.
+//!
+//! Few buffers are not spread evenly: what they have together goes up and down, and leaves the
+//! pool at its highest, though the average would fit. If each is anywhere between nothing and twice
+//! its average h with the same chance, the sum has the variance `sum of h^2 / 3`; as if it were a
+//! normal distribution, its average without what is above P tells what stays in the pool.
+//!
+//! A buffer that its last batch made too large for memory goes to flash but for a page before it is
+//! emptied, if that batch is more than a page.
 //!
 //! # What is in the cache
 //! The cache holds the pages used last. Between two lookups through a node that has n on its level,
@@ -44,6 +54,18 @@ const LEVELS_MOST: usize = 32;
 
 /// Registers with more fragments than this are not looked at.
 const FRAGMENTS_MOST: u32 = 256;
+
+/// The most lists of buffers that the pool has.
+const LISTS_MOST: f64 = 256.0;
+
+/// Standard deviations above the average that are never reached.
+const NEVER_BEYOND: f64 = 3.0;
+
+/// With more batches than this to a buffer it does not matter that their number is a whole one.
+const BATCHES_MOST: f64 = 30.0;
+
+/// The standard deviation of how full nodes are, which are half full at least, to their average.
+const UNEVEN: f64 = 0.19;
 
 /// Rounds in which sizes of buffers and of fragments are brought together.
 const ROUNDS: usize = 6;
@@ -84,6 +106,10 @@ struct Buffers {
     emptied: f64,
     /// Entries that a lookup finds in one.
     held: f64,
+    /// Entries that go to flash at the latest when it is emptied.
+    beyond: f64,
+    /// Entries that go on when it is emptied.
+    passed: f64,
 }
 
 /// What a buffer has on flash.
@@ -140,18 +166,21 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
     }
     let updates = profile.inserts + profile.overwrites + profile.deletes;
     let split = profile.inserts / updates.max(f64::MIN_POSITIVE) / levels.entries_per_leaf;
+    let mut coming = updates;
     for buffer in &buffers {
-        let emptyings = updates / buffer.emptied;
+        let emptyings = coming / buffer.emptied;
+        coming = emptyings * buffer.passed;
         let way: f64 = missed[buffer.level..].iter().sum();
         let below: f64 = (buffer.lowest..buffer.level)
             .map(|level| {
                 touched(levels.nodes[level] / buffer.count, buffer.emptied) * missed[level]
             })
             .sum();
-        let chain = fragments.of(buffer.emptied);
+        let chain = fragments.of(buffer.emptied).max(buffer.beyond / page_entries(plan));
         reads += emptyings * (chain * fragment_missed + way + below);
         let header = FRAGMENT_HEADER_BYTES as f64 / fragments.each;
-        let stored = (chain * fragments.each).min(buffer.emptied) * (entry_bytes(plan) + header);
+        let stored = (fragments.of(buffer.emptied) * fragments.each).min(buffer.emptied);
+        let stored = stored.max(buffer.beyond) * (entry_bytes(plan) + header);
         writes += emptyings * stored / f64::from(plan.shape.room());
         if buffer.leaves > 0.0 && !cache.holds_all() {
             let nodes = touched(buffer.leaves, buffer.emptied) + 2.0 * split * buffer.emptied;
@@ -178,6 +207,11 @@ fn entry_bytes(plan: &Plan) -> f64 {
     f64::from(plan.entry.0) + f64::from(plan.entry.1) + 0.125
 }
 
+/// Entries that fill a page of fragments.
+fn page_entries(plan: &Plan) -> f64 {
+    (f64::from(plan.shape.room()) / entry_bytes(plan)).max(1.0)
+}
+
 fn levels(entries: u64, plan: &Plan) -> Levels {
     let capacity = |value: u16| {
         let (bytes, key) = (plan.shape.node_bytes(), plan.entry.0);
@@ -190,7 +224,9 @@ fn levels(entries: u64, plan: &Plan) -> Levels {
     let mut levels = Levels { nodes: [1.0; LEVELS_MOST], height: 1, entries_per_leaf };
     levels.nodes[0] = (entries as f64 / entries_per_leaf).max(1.0);
     while levels.height < LEVELS_MOST && levels.nodes[levels.height - 1] > 1.0 {
-        levels.nodes[levels.height] = (levels.nodes[levels.height - 1] / children).max(1.0);
+        let nodes = levels.nodes[levels.height - 1] / children;
+        // Between one node and two there is nothing.
+        levels.nodes[levels.height] = if nodes <= 1.0 { 1.0 } else { nodes.max(2.0) };
         levels.height += 1;
     }
     levels
@@ -291,14 +327,17 @@ fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> (Vec<Buffers>, Fr
             leaves,
             emptied: 1.0,
             held: 0.0,
+            beyond: 0.0,
+            passed: 1.0,
         });
     }
-    let mut fragments = Fragments { first: f64::INFINITY, each: 1.0 };
-    for _ in 0..ROUNDS {
-        grow(profile, plan, &mut buffers, &fragments);
-        fragments = fragments_of(plan, &buffers);
-    }
+    let mut fragments = Fragments { first: f64::INFINITY, each: page_entries(plan) };
     grow(profile, plan, &mut buffers, &fragments);
+    let pool = pool_entries(plan, &buffers);
+    for _ in 0..ROUNDS {
+        fragments = fragments_of(plan, &buffers, pool, fragments);
+        grow(profile, plan, &mut buffers, &fragments);
+    }
     (buffers, fragments)
 }
 
@@ -307,14 +346,44 @@ fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], fragments: &Fra
     let most = f64::from(Policy::new(plan.buffering, plan.memory_bytes).most_bytes());
     // An entry counts a byte more than it has.
     let limit = (most / (entry_bytes(plan) + 0.875)).max(1.0);
+    let updates = profile.inserts + profile.overwrites + profile.deletes;
+    let changed = 1.0 - profile.inserts / updates.max(f64::MIN_POSITIVE);
     let mut from: Option<Buffers> = None;
     for buffer in buffers {
-        let batch = from.map_or(1.0, |above| above.emptied * above.count / buffer.count);
+        let batch = from.map_or(1.0, |above| above.passed * above.count / buffer.count);
         let due = due(profile, plan, buffer, fragments);
-        buffer.emptied = if due < limit { due } else { limit + batch / 2.0 }.max(batch).max(1.0);
+        buffer.emptied = due.min(outgrown(limit, batch, buffer.count)).max(batch).max(1.0);
         buffer.held = ((buffer.emptied - batch) / 2.0).max(0.0);
+        let page = page_entries(plan);
+        let is_large = buffer.emptied > limit && batch > page;
+        buffer.beyond = if is_large { buffer.emptied - page } else { 0.0 };
+        // What is put to new keys has no older entry.
+        let keys = profile.entries as f64 / buffer.count;
+        let twice = (buffer.emptied - touched(keys, buffer.emptied)).max(0.0);
+        buffer.passed = buffer.emptied - changed * twice;
         from = Some(*buffer);
     }
+}
+
+/// Entries of a buffer when batches of `batch` entries make it larger than `limit`, where `count`
+/// buffers share what comes from above.
+fn outgrown(limit: f64, batch: f64, count: f64) -> f64 {
+    if count <= 1.0 || batch * BATCHES_MOST < limit {
+        return limit + batch / 2.0;
+    }
+    // Keys fall at random, and but for the two halves of what was one node, nodes differ.
+    let uneven = UNEVEN * (1.0 - 2.0 / count).max(0.0);
+    let chance = batch * (1.0 - 1.0 / count);
+    let (mut batches, mut within, mut number) = (0.0, 1.0, 0.0);
+    while number < 2.0 * BATCHES_MOST && within > 1e-6 {
+        batches += within;
+        number += 1.0;
+        let spread = number * batch * uneven;
+        let deviation = libm::sqrt(number * chance + spread * spread);
+        let above = (number * batch - limit) / deviation.max(f64::MIN_POSITIVE);
+        within = libm::erfc(above / core::f64::consts::SQRT_2) / 2.0;
+    }
+    batches * batch
 }
 
 /// Entries at which ADAPT empties a buffer.
@@ -347,13 +416,30 @@ fn due(profile: &Profile, plan: &Plan, buffer: &Buffers, fragments: &Fragments) 
     (1..=FRAGMENTS_MOST).map(register).fold(f64::INFINITY, f64::min)
 }
 
-/// What of the buffers is on flash, so that the others fill the pool.
-fn fragments_of(plan: &Plan, buffers: &[Buffers]) -> Fragments {
-    let bytes = entry_bytes(plan);
-    let page = (f64::from(plan.shape.room()) / bytes).max(1.0);
-    // A cell has a link of two bytes. When the pool is full, a page of it leaves.
-    let pool = plan.pool_bytes as f64 / (bytes - 0.125 + 2.0);
-    let pool = (pool - page / 2.0).max(pool / 2.0);
+/// Entries that the pool has on the average, with buffers that would be so large if it had all.
+fn pool_entries(plan: &Plan, buffers: &[Buffers]) -> f64 {
+    let page = page_entries(plan);
+    // A cell has a link of two bytes, and each number of entries up to a page a list of buffers.
+    let lists = 4.0 * (page.min(LISTS_MOST) + 1.0);
+    let room = (plan.pool_bytes as f64 - lists).max(0.0) / (entry_bytes(plan) - 0.125 + 2.0);
+    // When the pool is full, a page of it leaves.
+    let pool = (room - page / 2.0).max(room / 2.0);
+    let all = buffers.iter().map(|all| all.count * all.held).sum::<f64>();
+    let variance = buffers.iter().map(|all| all.count * all.held * all.held / 3.0).sum::<f64>();
+    let deviation = libm::sqrt(variance).max(f64::MIN_POSITIVE);
+    let beside = (room - all) / deviation;
+    if all <= pool && beside > NEVER_BEYOND {
+        return pool;
+    }
+    let kept = all - deviation * mean_above(beside);
+    // It is not always full.
+    if all < room { kept } else { pool.min(kept) }
+}
+
+/// What of the buffers is on flash, so that the others have `pool` entries; as before, if they have
+/// no more.
+fn fragments_of(plan: &Plan, buffers: &[Buffers], pool: f64, before: Fragments) -> Fragments {
+    let page = page_entries(plan);
     let of = |first: f64| Fragments { first, each: first.min(page) };
     let held = |first: f64| {
         let fragments = of(first);
@@ -361,7 +447,7 @@ fn fragments_of(plan: &Plan, buffers: &[Buffers]) -> Fragments {
     };
     let most = buffers.iter().map(|all| all.emptied).fold(1.0, f64::max);
     if held(most + 1.0) <= pool {
-        return Fragments { first: f64::INFINITY, each: page };
+        return before;
     }
     let (mut low, mut high) = (1.0, most);
     for _ in 0..50 {
@@ -369,4 +455,10 @@ fn fragments_of(plan: &Plan, buffers: &[Buffers]) -> Fragments {
         if held(middle) <= pool { low = middle } else { high = middle }
     }
     of(low)
+}
+
+/// By how much a standard normal variable is above `bound` on the average, nothing if it is below.
+fn mean_above(bound: f64) -> f64 {
+    let density = libm::exp(-bound * bound / 2.0) / libm::sqrt(2.0 * core::f64::consts::PI);
+    density - bound * libm::erfc(bound / core::f64::consts::SQRT_2) / 2.0
 }
