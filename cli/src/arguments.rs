@@ -80,7 +80,7 @@ struct CompareArguments {
     /// The workload: a name that `flashtree workloads` lists, with parameters
     #[arg(long, value_name = "SPEC", default_value = WORKLOAD)]
     workload: String,
-    /// Trees, such as b-plus,b-plus:node=4096,fill=80 [default: all that fit]
+    /// Trees, such as la-tree,la-tree:buffer=8192,k=3 [default: all that fit]
     #[arg(long, value_name = "SPEC,SPEC")]
     trees: Option<String>,
     /// One more tree; may be given repeatedly

@@ -76,7 +76,7 @@ const OVER: Parameter = Parameter {
 
 /// The parameters that a spec of the tree can have.
 fn parameters(entry: &Entry) -> impl Iterator<Item = &'static Parameter> {
-    let over = (entry.nand && entry.sectors).then_some(&OVER);
+    let over = entry.has_choice().then_some(&OVER);
     entry.parameters.iter().chain(over)
 }
 

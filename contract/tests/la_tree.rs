@@ -140,7 +140,7 @@ fn nodes_are_merged_though_the_buffers_of_both_hold_entries() {
     for (place, (levels, page, spare)) in
         [("1", 512, 16), ("1", 2048, 0), ("2", 512, 0), ("2", 2048, 64)].into_iter().enumerate()
     {
-        let given = [("k", levels), ("fanout", "8")];
+        let given = [("k", levels), ("fanout", "16")];
         let chip = Geometry::new(page, 16, 4_000_000 / page / 16).unwrap();
         let chip = chip.with_spare(spare).unwrap();
         let mut ground = Ground::new(chip, &given, Durability::ALL[place]);

@@ -1,4 +1,5 @@
-//! How fast the trees on raw flash are: a million updates each, pages of 4 KiB, one core.
+//! How fast the trees on raw flash are: a million updates each, pages of 4 KiB, one core. They
+//! report; the promise `million-updates-on-raw-flash` has the bound.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -33,20 +34,6 @@ fn seconds(tree: &str, (records, updates): (u32, u32), memory: u64, durability: 
     seconds
 }
 
-#[test]
-#[ignore = "it measures time: --release --test path_copying_speed -- --ignored"]
-fn a_million_updates_take_less_than_ten_seconds() {
-    let mut slowest = (0.0, "");
-    for tree in ["mu-star", "mu", "b-plus"] {
-        for durability in Durability::ALL {
-            let took = seconds(tree, (1_000_000, 1_000_000), 1 << 18, durability);
-            slowest = if took > slowest.0 { (took, tree) } else { slowest };
-        }
-    }
-    println!("a million updates of {} took {:.2} s", slowest.1, slowest.0);
-    assert!(slowest.0 < 10.0, "{slowest:?}");
-}
-
 /// What an issue promises of every tree on raw flash, with its usual durability.
 #[test]
 #[ignore = "it measures time: --release --test path_copying_speed -- --ignored"]
@@ -58,5 +45,4 @@ fn a_million_updates_of_each_tree_on_raw_flash() {
         slowest = if took > slowest.0 { (took, entry.name) } else { slowest };
     }
     println!("the slowest of all, {}, took {:.2} s", slowest.1, slowest.0);
-    assert!(slowest.0 < 10.0, "{slowest:?}");
 }

@@ -3,7 +3,7 @@
 
 use device::{Medium, Nand, Sectors};
 use index::registry::{Description, Entry, MediumShape, Options as IndexOptions};
-use index::{EntryShape, Index, Update, Width};
+use index::{EntryShape, Index};
 
 use crate::error::WRITE_REFUSED;
 use crate::health::{SharedHealth, Watched};
@@ -251,12 +251,8 @@ fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) 
         return Ok(tables);
     }
     // Those that grow do so with the first entry, for which there has to be room.
-    let zeros = |width| vec![0; if let Width::Fixed(bytes) = width { bytes.into() } else { 1 }];
-    let (key, value) = (zeros(choices.shape.key), zeros(choices.shape.value));
-    match made.update(&[Update::Put { key: &key, value: &value }]) {
-        Err(index::Error::Store(store::Error::LittleTables { need, .. })) => Ok(need.max(tables)),
-        _ => Ok(tables),
-    }
+    let short = index::registry::tables_short_of(&mut *made, choices.shape);
+    Ok(short.map_or(tables, |(_, need)| need.max(tables)))
 }
 
 /// Refuses an index that takes more memory than it may.

@@ -106,7 +106,7 @@ fn settings<'t>(
 ) -> Result<Settings> {
     Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
         index::Error::UnknownParameter { name, .. } => {
-            let over = (entry.nand && entry.sectors).then_some("over");
+            let over = entry.has_choice().then_some("over");
             let known = entry.parameters.iter().map(|parameter| parameter.name).chain(over);
             Error::unknown("parameter", &name, known)
         }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
@@ -10,7 +11,7 @@ use store::{
 };
 
 use crate::parameters::{Parameter, Settings};
-use crate::{Index, Result, b_plus, ipl, la_tree, list, mu, root_record};
+use crate::{Error, Index, Result, Update, Width, b_plus, ipl, la_tree, list, mu, root_record};
 
 /// All trees, sorted by name.
 pub const TREES: &[&Entry] =
@@ -189,6 +190,25 @@ pub struct Entry {
     pub least_memory: fn(&Options, MediumShape) -> Result<u64>,
     /// What a workload would cost, by the tree's cost model.
     pub predict: fn(&Profile, &Options, MediumShape) -> Result<Prediction>,
+}
+
+impl Entry {
+    /// True if the tree can stand on raw flash and on sectors: `over=ftl` chooses the latter.
+    #[must_use]
+    pub const fn has_choice(&self) -> bool {
+        self.nand && self.sectors
+    }
+}
+
+/// Puts the shortest entry of `shape` into `index`, and returns what its tables have and need, in
+/// bytes, where they have too little for it: tables that grow do so with the first entry.
+pub fn tables_short_of(index: &mut dyn Index, shape: EntryShape) -> Option<(u64, u64)> {
+    let shortest = |width| vec![0; if let Width::Fixed(bytes) = width { bytes.into() } else { 1 }];
+    let (key, value) = (shortest(shape.key), shortest(shape.value));
+    match index.update(&[Update::Put { key: &key, value: &value }]) {
+        Err(Error::Store(store::Error::LittleTables { have, need })) => Some((have, need)),
+        _ => None,
+    }
 }
 
 /// A workload in numbers, for the cost models.

@@ -4,7 +4,7 @@ use device::Medium;
 use ftl::BadOption;
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
-use index::{Durability, EntryShape, Index, Update, Width};
+use index::{Durability, EntryShape, Index};
 
 use crate::error::{Error, Misfit, Result, Thing};
 use crate::model::Model;
@@ -158,17 +158,13 @@ impl Candidate {
     ) -> std::result::Result<(), Misfit> {
         let (medium, _) = footing.place(ground.model.stand_in(), ground)?;
         let mut trial = (self.entry.create)(medium, &footing.options)?;
-        let zeros = |width| vec![0; if let Width::Fixed(bytes) = width { bytes.into() } else { 1 }];
-        let (key, value) = (zeros(ground.shape.key), zeros(ground.shape.value));
-        match trial.update(&[Update::Put { key: &key, value: &value }]) {
-            Err(index::Error::Store(store::Error::LittleTables { have, need })) => {
-                // Tables get half of what is added.
-                let more = need.saturating_sub(have).saturating_mul(2);
-                Err(Misfit::LittleTotal { have: total, need: total.saturating_add(more) })
-            }
-            // What else may be wrong is told by the run.
-            _ => Ok(()),
-        }
+        // What else may be wrong is told by the run.
+        let short = index::registry::tables_short_of(&mut *trial, ground.shape);
+        short.map_or(Ok(()), |(have, need)| {
+            // Tables get half of what is added.
+            let more = need.saturating_sub(have).saturating_mul(2);
+            Err(Misfit::LittleTotal { have: total, need: total.saturating_add(more) })
+        })
     }
 
     /// True if the tree could stand on a translation layer, too.
@@ -209,7 +205,7 @@ impl Candidate {
         let entry = self.entry;
         Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
             index::Error::UnknownParameter { name, .. } => {
-                let over = (entry.nand && entry.sectors).then_some("over");
+                let over = entry.has_choice().then_some("over");
                 let known = || entry.parameters.iter().map(|parameter| parameter.name).chain(over);
                 let near = near(&name, known());
                 Misfit::UnknownParameter { name, near, known: known().map(String::from).collect() }

@@ -40,7 +40,7 @@ pub(super) struct Known {
     /// The most pages that one update writes.
     pub(super) pages_each: u64,
     /// So many more in a tree that is one level higher.
-    more_if_raised: u64,
+    more_if_raised: u32,
     /// The most children that the root can have.
     root_children: u64,
     /// The tree can't be higher than its next height.
@@ -52,11 +52,24 @@ pub(super) struct Known {
 #[derive(Clone, Copy, Debug, Default)]
 struct Fitting {
     updates: u64,
-    live: u64,
-    pages: u64,
+    live: u32,
+    pages: u32,
     /// What they write at the most.
     written: u64,
 }
+
+impl Fitting {
+    /// So many updates, which write so much, fit a tree of `live` of so many pages: of which a chip
+    /// has no more than a u32 counts.
+    fn new((updates, written): (u64, u64), (live, pages): (u64, u64)) -> Self {
+        let count = |pages| u32::try_from(pages).unwrap_or(u32::MAX);
+        Fitting { updates, live: count(live), pages: count(pages), written }
+    }
+}
+
+/// What was asked last of the worst of updates, by height, live pages and updates, and the answer:
+/// each update asks the same several times, and the next one mostly, too. No tree has no level.
+pub(super) type Answer = ((u8, u32, u64), Worst);
 
 /// What a batch asks for.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +178,7 @@ impl PathTree<'_> {
         let live = u64::from(self.standing.live_pages);
         if self.debts.is_known() {
             // Every update may write more then, and as much has to be free after it.
-            let more = if is_raised { 2 * self.worst.more_if_raised } else { 0 };
+            let more = if is_raised { 2 * u64::from(self.worst.more_if_raised) } else { 0 };
             self.debts.pages(live, self.height(), (growth, is_raised)) + more
         } else {
             self.held_pages(live + growth.pages)
@@ -205,11 +218,11 @@ impl PathTree<'_> {
             return;
         }
         let most = self.policy.height_most();
-        let pages_of = |height: u8| u64::from(worst::pages_most(&self.policy, height.min(most)));
+        let pages_of = |height: u8| worst::pages_most(&self.policy, height.min(most));
         let pages_each = pages_of(height + 1);
         self.worst = Known {
             height,
-            pages_each,
+            pages_each: pages_each.into(),
             more_if_raised: pages_of(height + 2).saturating_sub(pages_each),
             root_children: worst::root_children_least(&self.policy, most),
             is_high: height + 1 >= most,
@@ -219,7 +232,15 @@ impl PathTree<'_> {
 
     /// The worst of so many updates.
     fn worst_of(&self, updates: u64, live: u64) -> Worst {
-        worst(&self.policy, self.height(), live, updates)
+        // No chip has more pages than that, however many updates add to them.
+        let asked = (self.height(), u32::try_from(live).unwrap_or(u32::MAX), updates);
+        let (of, answer) = self.answer.get();
+        if of == asked {
+            return answer;
+        }
+        let answer = worst(&self.policy, self.height(), live, updates);
+        self.answer.set((asked, answer));
+        answer
     }
 
     /// Pages that so many updates write at the most.
@@ -351,20 +372,20 @@ impl PathTree<'_> {
         if self.debts.is_known() {
             return self.has_room_beside_debts(wish, updates);
         }
-        if updates <= known.updates && live <= known.live && all >= known.pages {
+        if updates <= known.updates && live <= known.live.into() && all >= known.pages.into() {
             return true;
         }
         let (more, higher) = (updates + updates / 4, live + live / 64);
         if wish.puts > 0 && self.fits(wish, more, higher) {
             let written = self.written_by(more, higher);
-            self.worst.fitting = Fitting { updates: more, live: higher, pages: all, written };
+            self.worst.fitting = Fitting::new((more, written), (higher, all));
             return true;
         }
         self.worst.fitting = Fitting::default();
         let fits = self.fits(wish, updates, live);
         if fits && wish.puts > 0 {
             let written = self.written_by(updates, live);
-            self.worst.fitting = Fitting { updates, live, pages: all, written };
+            self.worst.fitting = Fitting::new((updates, written), (live, all));
         }
         fits
     }

@@ -12,9 +12,6 @@ use super::rewrite::Order;
 use super::{PathTree, damage};
 use crate::Result;
 
-/// What a node without entries uses.
-const NODE_HEADER_BYTES: u64 = 8;
-
 pub(super) const WITHOUT_WAY: &str = "a change without a way";
 
 /// Where a change goes.
@@ -266,10 +263,9 @@ impl PathTree<'_> {
         let part = layout.part(pages.area(), level).map_or(0, |part| u64::from(part.bytes));
         let spot = self.way.spot(level);
         let old = pages.codec(&spot.brief.layout, level).filter(|_| is_old);
-        let used =
-            old.map_or(NODE_HEADER_BYTES, |codec| codec.used_bytes(self.way.node(level)) as u64);
+        let used = old.map_or(node::HEADER_BYTES, |codec| codec.used_bytes(self.way.node(level)));
         let more = added as u64 * self.policy.child_bytes_most() as u64;
-        self.debts.inner_class(part.min(used + more), layout.height)
+        self.debts.inner_class(part.min(used as u64 + more), layout.height)
     }
 
     /// How a page is divided in which the leaf of the way stands alone: as its old one was, or with

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use device::{Cause, Geometry, Nand};
 use store::{EntryShape, PageLog, PageLogOptions, Recovery, Width};
@@ -228,6 +229,7 @@ fn over<'d>(
         debts: Debts::new(&policy),
         limits,
         worst: Known::default(),
+        answer: Cell::default(),
         ground: Ground::new(log, pages, bounded(left - buffer)),
         policy,
     })

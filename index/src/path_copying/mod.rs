@@ -47,6 +47,7 @@ pub(crate) mod model;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt::Display;
 
 use device::{Block, Cause, Meter, Page};
@@ -116,6 +117,7 @@ pub(crate) struct PathTree<'d> {
     debts: Debts,
     limits: layout::EntryLimits,
     worst: admission::Known,
+    answer: Cell<admission::Answer>,
 }
 
 fn damage(page: Page, what: &'static str) -> Error {
