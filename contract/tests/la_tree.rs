@@ -9,7 +9,8 @@
 
 use std::panic::catch_unwind;
 
-use device::{Geometry, Medium, Nand, NandCosts};
+use device::{Geometry, Medium, Nand, NandCosts, SectorGeometry};
+use flashtree_contract::RamDisk;
 use flashtree_contract::torture::{self, cells_of};
 use flashtree_contract::tree::{Model, Stand, cases, findings, run};
 use index::parameters::Settings;
@@ -134,6 +135,55 @@ fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
 
 /// Deletes of keys side by side leave few entries in nodes with buffers; what is put meanwhile
 /// waits in the buffers of all of them.
+/// Deletes keys of the first two of many leaves, without buffers; tells the figures "nodes filled up
+/// by a neighbour" and "nodes merged" when the first leaf had too few and its neighbour enough, and
+/// when both had too few.
+fn fill_up_and_merge(medium: Medium<'_>, shape: MediumShape, given: &[(&str, &str)]) -> [u64; 4] {
+    let settings = Settings::parse("la-tree", entry().parameters, given.iter().copied());
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings.unwrap());
+    options.memory_bytes = 4 * (entry().least_memory)(&options, shape).unwrap();
+    let mut index = (entry().create)(medium, &options).unwrap();
+    let mut model = Model::default();
+    for number in 0..400_u32 {
+        model.entries.insert(number.to_be_bytes().to_vec(), vec![1; 4]);
+    }
+    // Ten or eleven entries a leaf, of fifteen that it has room for; four are a quarter.
+    index.load(&mut model.cursor(), 67).unwrap();
+    let mut figures = |keys: std::ops::Range<u32>, figures: &mut [u64]| {
+        for number in keys {
+            index.update(&[Update::Delete { key: &number.to_be_bytes() }]).unwrap();
+            model.entries.remove(&number.to_be_bytes()[..]);
+        }
+        index.figures(&mut |name, number| match name {
+            "nodes filled up by a neighbour" => figures[0] = number,
+            "nodes merged" => figures[1] = number,
+            _ => {}
+        });
+        model.compare_all(&mut *index);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    };
+    let mut all = [0; 4];
+    figures(0..8, &mut all[..2]);
+    figures(8..15, &mut all[2..]);
+    all
+}
+
+#[test]
+fn an_underfull_node_borrows_from_its_neighbour_and_is_merged_only_if_that_has_too_little() {
+    let chip = Geometry::new(512, 16, 64).unwrap().with_spare(16).unwrap();
+    let mut chip = SimulatedNand::new(chip, NandCosts::default());
+    let shape = MediumShape::Nand(chip.geometry());
+    let on_flash = [("buffer", "none"), ("fanout", "16")];
+    let found = fill_up_and_merge(Medium::Nand(Box::new(&mut chip)), shape, &on_flash);
+    assert_eq!(found, [1, 0, 1, 1], "on raw flash");
+
+    let disk = SectorGeometry::new(512, 1000).unwrap();
+    let (shape, mut disk) = (MediumShape::Sectors(disk), RamDisk::new(disk));
+    let in_place = [("buffer", "none"), ("node", "128")];
+    let found = fill_up_and_merge(Medium::Sectors(Box::new(&mut disk)), shape, &in_place);
+    assert_eq!(found, [1, 0, 1, 1], "in place");
+}
+
 #[test]
 fn nodes_are_merged_though_the_buffers_of_both_hold_entries() {
     let (mut merged, mut with_both) = (0, 0);

@@ -13,6 +13,8 @@ pub(super) struct Counters {
     /// Nodes that were split, and that were merged with a neighbour.
     pub(super) nodes_split: u64,
     pub(super) nodes_merged: u64,
+    /// Underfull nodes that took entries from a neighbour.
+    pub(super) nodes_filled_up: u64,
     /// Buffers that were emptied, the entries and bytes in them, and those buffers of them that a
     /// lookup had emptied.
     pub(super) emptied: Both,
@@ -111,6 +113,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("nodes rebalanced", tree_wide.rebalanced);
     tell(NODES_SPLIT, tree_wide.nodes_split);
     tell(NODES_MERGED, tree_wide.nodes_merged);
+    tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));

@@ -1,7 +1,8 @@
 //! Borrowing and merging after deletes.
 //!
 //! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
-//! same parent.
+//! same parent. One that is not takes entries from a neighbour, so that both have as many; only
+//! where that would leave them less than a quarter full they are merged (section 2.1).
 //!
 //! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
 //! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has
@@ -13,7 +14,7 @@
 use alloc::vec::Vec;
 
 use device::Cause;
-use store::node::{self, Shift};
+use store::node::{self, Codec, Shift};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
@@ -56,8 +57,8 @@ impl PutOff {
 }
 
 impl LaTree<'_> {
-    /// Fills up the node at `level` of the present way, if it is less than a quarter full: merges
-    /// it with a neighbour, or takes entries from it.
+    /// Fills up the node at `level` of the present way, if it is less than a quarter full: takes
+    /// entries from a neighbour or, if that has too few, merges it with that.
     pub(super) fn rebalance(&mut self, level: u8, cause: Cause) -> Result<()> {
         if level + 1 >= self.height {
             return self.lower_root(cause);
@@ -73,13 +74,24 @@ impl LaTree<'_> {
         };
         let (left, right) =
             self.nodes.pair(&mut self.log, (pair.left, pair.right), level, cause)?;
-        if codec.joint_bytes(left, right) <= codec.node_bytes() {
-            return self.join(pair, cause);
+        let fits_one = codec.joint_bytes(left, right) <= codec.node_bytes();
+        let shift =
+            codec.shift(left, right).filter(|_| !fits_one || Self::is_enough(&codec, left, right));
+        if let Some(shift) = shift
+            && self.borrow(pair, shift, cause)?
+        {
+            return Ok(());
         }
-        match codec.shift(left, right) {
-            Some(shift) => self.borrow(pair, shift, cause),
-            None => Ok(()),
-        }
+        if fits_one { self.join(pair, cause) } else { Ok(()) }
+    }
+
+    /// True if what `codec`'s neighbours have together makes both of them a quarter full.
+    fn is_enough(codec: &Codec, left: &[u8], right: &[u8]) -> bool {
+        let room = codec.node_bytes() - node::HEADER_BYTES;
+        let have = codec.joint_bytes(left, right) - node::HEADER_BYTES;
+        // Entries are not cut: one side may get less than half by half an entry.
+        let entries = node::count(left) + node::count(right);
+        have * 100 >= room * usize::from(2 * QUARTER) + 100 * have.div_ceil(entries.max(1))
     }
 
     /// The node at `level` of the present way with its left neighbour, or else its right one.
@@ -183,13 +195,14 @@ impl LaTree<'_> {
         self.rebalance(pair.level + 1, cause)
     }
 
-    /// Moves entries between two neighbours, if the parent has room for the new separator.
-    fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<()> {
+    /// Moves entries between two neighbours, now or when their buffers are emptied; false if the
+    /// parent has no room for the new separator.
+    fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<bool> {
         let buffers = self.buffers_of(&pair);
         if let Some([(left, _), (right, _)]) = buffers
             && self.put_off(pair.level, [Some(left), Some(right)])
         {
-            return Ok(());
+            return Ok(true);
         }
         let codec = self.nodes.at(pair.level);
         let (left, right) =
@@ -203,7 +216,7 @@ impl LaTree<'_> {
             super::growth::shorten(&before, &mut self.separator, self.plan.shape.key);
         }
         if !self.rename(pair, cause)? {
-            return Ok(());
+            return Ok(false);
         }
         self.nodes.shift(&mut self.log, (pair.left, pair.right), pair.level, shift)?;
         self.counters.rebalanced += 2;
@@ -212,7 +225,8 @@ impl LaTree<'_> {
             self.recount(pair.left, pair.level, cause)?;
             self.recount(pair.right, pair.level, cause)?;
         }
-        Ok(())
+        self.counters.nodes_filled_up += 1;
+        Ok(true)
     }
 
     /// Makes `self.separator` the key of the right neighbour in its parent; false, and nothing
