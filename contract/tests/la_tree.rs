@@ -133,8 +133,6 @@ fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
     assert_eq!(play_all(200, 2000, 3), 0, "there is room for all");
 }
 
-/// Deletes of keys side by side leave few entries in nodes with buffers; what is put meanwhile
-/// waits in the buffers of all of them.
 /// Deletes keys of the first two of many leaves, without buffers; tells the figures "nodes filled up
 /// by a neighbour" and "nodes merged" when the first leaf had too few and its neighbour enough, and
 /// when both had too few.
@@ -184,6 +182,8 @@ fn an_underfull_node_borrows_from_its_neighbour_and_is_merged_only_if_that_has_t
     assert_eq!(found, [1, 0, 1, 1], "in place");
 }
 
+/// Deletes of keys side by side leave few entries in nodes with buffers; what is put meanwhile
+/// waits in the buffers of all of them.
 #[test]
 fn nodes_are_merged_though_the_buffers_of_both_hold_entries() {
     let (mut merged, mut with_both) = (0, 0);

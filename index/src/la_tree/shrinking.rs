@@ -1,8 +1,12 @@
 //! Borrowing and merging after deletes.
 //!
 //! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
-//! same parent. One that is not takes entries from a neighbour, so that both have as many; only
-//! where that would leave them less than a quarter full they are merged (section 2.1).
+//! same parent. One that is not takes entries from a neighbour, so that both have as many, and is
+//! merged with it if that has too few (section 2.1). Where that begins, the paper does not say; its
+//! bound of 8 / F rebalancing operations a buffered entry (section 3) does: after each, F / 8 updates
+//! and more have to pass before the next. Neighbours that have 5 / 6 of a node together are as far
+//! from their bounds either way: exchanging leaves both F / 6 above a quarter, merging F / 6 below
+//! the whole. With less they are merged, with more they exchange entries.
 //!
 //! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
 //! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has
@@ -85,13 +89,10 @@ impl LaTree<'_> {
         if fits_one { self.join(pair, cause) } else { Ok(()) }
     }
 
-    /// True if what `codec`'s neighbours have together makes both of them a quarter full.
+    /// True if two neighbours of `codec` have enough together to stay two nodes.
     fn is_enough(codec: &Codec, left: &[u8], right: &[u8]) -> bool {
         let room = codec.node_bytes() - node::HEADER_BYTES;
-        let have = codec.joint_bytes(left, right) - node::HEADER_BYTES;
-        // Entries are not cut: one side may get less than half by half an entry.
-        let entries = node::count(left) + node::count(right);
-        have * 100 >= room * usize::from(2 * QUARTER) + 100 * have.div_ceil(entries.max(1))
+        (codec.joint_bytes(left, right) - node::HEADER_BYTES) * 6 > room * 5
     }
 
     /// The node at `level` of the present way with its left neighbour, or else its right one.
