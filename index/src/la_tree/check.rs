@@ -8,6 +8,7 @@ use store::node;
 
 use super::LaTree;
 use super::layout::NodeId;
+use super::shrinking::QUARTER;
 use crate::{Error, Result};
 
 /// What a walk over the tree counts.
@@ -18,6 +19,8 @@ struct Walk<'f> {
     entries: u64,
     /// Pages of long values.
     long_pages: u64,
+    /// Nodes that are less than a quarter full, though they have a neighbour below their parent.
+    lean: u64,
 }
 
 /// A subtree and the keys that it may hold.
@@ -26,14 +29,20 @@ struct Part<'k> {
     level: u8,
     lower: &'k [u8],
     upper: Option<&'k [u8]>,
+    has_neighbour: bool,
 }
 
 pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0, long_pages: 0 };
+    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0, long_pages: 0, lean: 0 };
     let lowest = tree.lowest_key();
     let (id, level) = (tree.root, tree.height - 1);
-    walk_part(tree, &Part { id, level, lower: &lowest, upper: None }, &mut walk)?;
-    let Walk { nodes, leaves, entries, long_pages, finding } = walk;
+    walk_part(
+        tree,
+        &Part { id, level, lower: &lowest, upper: None, has_neighbour: false },
+        &mut walk,
+    )?;
+    let Walk { nodes, leaves, entries, long_pages, lean, finding } = walk;
+    tree.counters.lean = lean;
     if nodes != tree.nodes.count(&tree.log) {
         let known = tree.nodes.count(&tree.log);
         finding(&format_args!("the tables have {known} nodes, but the tree has {nodes}"));
@@ -95,7 +104,8 @@ fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Res
         };
         match tree.child(part.id, part.level, place, Cause::Lookup) {
             Ok(id) => {
-                let child = Part { id, level: part.level - 1, lower: &lower, upper };
+                let (level, has_neighbour) = (part.level - 1, children > 1);
+                let child = Part { id, level, lower: &lower, upper, has_neighbour };
                 walk_part(tree, &child, walk)?;
             }
             Err(error) => report(error, walk.finding)?,
@@ -111,6 +121,7 @@ fn inspect(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Resul
     let is_root = part.id == tree.root;
     let buffers_stand_against = tree.has_buffers(level - u8::from(level > 0));
     let node = tree.nodes.node(&mut tree.log, part.id, level, Cause::Lookup)?;
+    walk.lean += u64::from(part.has_neighbour && !codec.is_filled(node, QUARTER));
     let finding = &mut *walk.finding;
     let entries = node::count(node);
     if level > 0 && entries == 0 {

@@ -43,6 +43,8 @@ pub(super) struct Counters {
     pub(super) merged_after_emptying: u64,
     /// Generations of pages that were reclaimed.
     pub(super) reclaimed: u64,
+    /// Nodes that the last check found to be less than a quarter full, though they have neighbours.
+    pub(super) lean: u64,
 }
 
 /// What buffers counted.
@@ -114,6 +116,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell(NODES_SPLIT, tree_wide.nodes_split);
     tell(NODES_MERGED, tree_wide.nodes_merged);
     tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
+    tell("nodes less than a quarter full at the last check", tree_wide.lean);
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));

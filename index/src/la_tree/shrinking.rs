@@ -3,10 +3,10 @@
 //! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
 //! same parent. One that is not takes entries from a neighbour, so that both have as many, and is
 //! merged with it if that has too few (section 2.1). Where that begins, the paper does not say; its
-//! bound of 8 / F rebalancing operations a buffered entry (section 3) does: after each, F / 8 updates
-//! and more have to pass before the next. Neighbours that have 5 / 6 of a node together are as far
-//! from their bounds either way: exchanging leaves both F / 6 above a quarter, merging F / 6 below
-//! the whole. With less they are merged, with more they exchange entries.
+//! bound of 8 / F rebalancing operations a buffered entry (section 3) does: after each, F / 8
+//! updates and more have to pass before the next. Neighbours that have 5 / 6 of a node together are
+//! as far from their bounds either way: exchanging leaves both F / 6 above a quarter, merging F / 6
+//! below the whole. With less they are merged, with more they exchange entries.
 //!
 //! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
 //! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has
@@ -41,22 +41,26 @@ struct Neighbours {
     right_place: usize,
 }
 
-/// Two neighbours that are to be merged, or to exchange entries, when their buffers are empty.
+/// Nodes that are to be merged with a neighbour, or to exchange entries with one, when buffers that
+/// are in the way are empty. They are marked in their buffers' records; the way to the last one is
+/// known.
 #[derive(Debug)]
 pub(super) struct PutOff {
     level: Option<u8>,
-    /// Any key of one of them.
+    /// Any key of the last one.
     key: Vec<u8>,
+    /// True if records may be marked.
+    is_any_marked: bool,
 }
 
 impl PutOff {
     pub(super) fn new(key_bytes: usize) -> Self {
-        PutOff { level: None, key: Vec::with_capacity(key_bytes) }
+        PutOff { level: None, key: Vec::with_capacity(key_bytes), is_any_marked: false }
     }
 
     /// Nothing is put off in a tree that was just read.
     pub(super) const fn forget(&mut self) {
-        self.level = None;
+        (self.level, self.is_any_marked) = (None, false);
     }
 }
 
@@ -127,6 +131,7 @@ impl LaTree<'_> {
         }
         if is_put_off {
             self.counters.merges_put_off += 1;
+            self.set_mark(self.path.at(level).id, true);
             self.put_off.level = Some(level);
             self.put_off.key.clear();
             self.put_off.key.extend_from_slice(&self.bounds.lower);
@@ -134,22 +139,48 @@ impl LaTree<'_> {
         is_put_off
     }
 
-    /// Goes on with the neighbours that were put off last, whose buffers were emptied meanwhile;
-    /// false if there are none. Then there may be more buffers to be emptied.
+    /// Goes on with one of the nodes that were put off, whose buffers were emptied meanwhile; false
+    /// if there are none. Then there may be more buffers to be emptied.
     pub(super) fn rebalance_put_off(&mut self, cause: Cause) -> Result<bool> {
-        let Some(level) = self.put_off.level.take() else {
-            return Ok(false);
+        let level = match self.put_off.level.take() {
+            Some(level) if level < self.height => {
+                let key = core::mem::take(&mut self.put_off.key);
+                let id = self.descend(level, &key, cause);
+                self.put_off.key = key;
+                self.set_mark(id?, false);
+                level
+            }
+            Some(_) => return Ok(true),
+            None => match self.take_marked() {
+                Some(number) => self.find_buffer(NodeId::of_buffer(number), cause)?,
+                None => return Ok(false),
+            },
         };
-        if level < self.height {
-            let key = core::mem::take(&mut self.put_off.key);
-            let merged = self.counters.nodes_merged;
-            let outcome = self.descend(level, &key, cause);
-            self.put_off.key = key;
-            outcome?;
-            self.rebalance(level, cause)?;
-            self.counters.merged_after_emptying += u64::from(self.counters.nodes_merged > merged);
-        }
+        let merged = self.counters.nodes_merged;
+        self.rebalance(level, cause)?;
+        self.counters.merged_after_emptying += u64::from(self.counters.nodes_merged > merged);
         Ok(true)
+    }
+
+    /// Marks node `id`, which has a buffer, or marks it no more. The turn of marked ones comes when
+    /// no buffer is listed.
+    fn set_mark(&mut self, id: NodeId, is_lean: bool) {
+        if let Some(record) = id.buffer().and_then(|number| self.buffers.record_mut(number)) {
+            record.is_lean = is_lean;
+            self.put_off.is_any_marked |= is_lean;
+        }
+    }
+
+    /// The buffer of a node that is marked, and is no more.
+    fn take_marked(&mut self) -> Option<u32> {
+        if !self.put_off.is_any_marked {
+            return None;
+        }
+        let number = self.buffers.records.iter().position(|record| record.is_lean);
+        self.put_off.is_any_marked = number.is_some();
+        let number = number? as u32;
+        self.buffers.record_mut(number)?.is_lean = false;
+        Some(number)
     }
 
     /// Merges two neighbours and, if they have buffers, these; where both hold entries, that is put
@@ -190,6 +221,11 @@ impl LaTree<'_> {
         self.top.restructured |= pair.level >= self.top.level;
         if buffers.is_some() {
             self.recount(pair.left, pair.level, cause)?;
+            // Both were underfull, where the other one had waited.
+            let codec = self.nodes.at(pair.level);
+            let node = self.nodes.node(&mut self.log, pair.left, pair.level, cause)?;
+            let is_lean = !codec.is_filled(node, QUARTER);
+            self.set_mark(pair.left, is_lean);
         } else {
             self.count_nodes(pair.level, -1)?;
         }

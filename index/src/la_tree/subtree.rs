@@ -188,7 +188,7 @@ impl LaTree<'_> {
     }
 
     /// Walks the way to node `id`, which has a buffer; returns its level.
-    fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
+    pub(super) fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
         let codecs = [self.nodes.leaf, self.nodes.inner];
         let node = self.nodes.any(&mut self.log, id, cause)?;
         let level = node::level(node);
@@ -199,12 +199,34 @@ impl LaTree<'_> {
             key.clear();
             self.any_key(id, &mut key)?;
         }
-        let found = if level < self.height { self.descend(level, &key, cause) } else { Ok(id) };
+        let found = match level {
+            0 if key.is_empty() => self.find_empty_leaf(id, &mut key, cause),
+            level if level < self.height => self.descend(level, &key, cause),
+            _ => Ok(id),
+        };
         self.flight.key = key;
         if found? != id || level >= self.height {
             return Err(damaged(self.nodes.page_of(id), "the tree does not lead to this node"));
         }
         Ok(level)
+    }
+
+    /// Goes from leaf to leaf until `id`, of which no key is known.
+    fn find_empty_leaf(
+        &mut self,
+        id: NodeId,
+        key: &mut alloc::vec::Vec<u8>,
+        cause: Cause,
+    ) -> Result<NodeId> {
+        key.extend_from_slice(&self.lowest_key());
+        loop {
+            let found = self.descend(0, key, cause)?;
+            if found == id || !self.bounds.has_upper {
+                return Ok(found);
+            }
+            key.clear();
+            key.extend_from_slice(&self.bounds.upper);
+        }
     }
 
     /// Any key of the buffer of `id`, an empty leaf: no other has its entries.
@@ -496,10 +518,16 @@ impl LaTree<'_> {
         let middle = codec.middle(node);
         let ahead = self.flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
         let follow = ahead.checked_sub(1).and_then(|ahead| self.sorter.get(ahead));
-        if !follow.is_some_and(|entry| self.bounds.contains(entry.key)) {
+        let Some(follow) = follow.filter(|entry| self.bounds.contains(entry.key)) else {
             return Ok(middle);
-        }
+        };
         Ok(match self.flight.order {
+            // Of the right one's few entries, something has to follow that comes to them.
+            Order::Ascending
+                if place < count && codec.key(node, place).compare(follow.key).is_gt() =>
+            {
+                middle
+            }
             Order::Ascending => place.max(middle),
             Order::Descending => place.min(middle),
         })
