@@ -12,7 +12,7 @@
 
 use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases, findings};
 use index::registry::{MediumShape, TREES};
-use index::{Index, KeyRange, Update};
+use index::{Error, Index, KeyRange, Update};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -101,6 +101,7 @@ fn damaged_pages_with_good_checksums_never_panic() {
         let mut ground = closed_index(&case);
         let whole = bytes(&mut ground).to_vec();
         let mut random = ChaCha8Rng::seed_from_u64(case.seed);
+        let reads_to_open = case.entry.name == "la-tree";
         for _ in 0..250 {
             let page = random.random_range(0..60);
             let start = (BASE + page) * PAGE_BYTES;
@@ -113,7 +114,11 @@ fn damaged_pages_with_good_checksums_never_panic() {
             }
             seal(page as u64, sector);
             let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let mut index = case.index(&mut ground, true);
+                let mut index = match case.try_index_over(&mut ground, true, |disk| disk) {
+                    // What waits in buffers is read when the index is opened.
+                    Err(Error::Store(damage)) if reads_to_open && damage.is_damage() => return 1,
+                    opened => opened.unwrap(),
+                };
                 let findings = findings(&mut *index);
                 use_everything(&case, &mut *index);
                 findings.len()

@@ -9,7 +9,8 @@
 
 use std::panic::catch_unwind;
 
-use device::{Geometry, Medium, Nand, NandCosts};
+use device::{Cost, Geometry, Linear, Medium, Nand, NandCosts, SectorGeometry};
+use flashtree_contract::RamDisk;
 use flashtree_contract::torture::{self, cells_of};
 use flashtree_contract::tree::{Model, Stand, cases, findings, run};
 use index::parameters::Settings;
@@ -91,7 +92,20 @@ fn play(
     }
     model.compare_all(index);
     assert_eq!(findings(index), Vec::<String>::new());
+    let lean = figure(index, "nodes less than a quarter full at the last check");
+    assert_eq!(lean, 0, "of {} nodes", figure(index, "nodes"));
     refused
+}
+
+/// What the index counts by the `name`.
+fn figure(index: &dyn Index, name: &str) -> u64 {
+    let mut found = None;
+    index.figures(&mut |other, number| {
+        if name == other {
+            found = Some(number);
+        }
+    });
+    found.unwrap()
 }
 
 const SETTINGS: [&[(&str, &str)]; 7] = [
@@ -132,6 +146,52 @@ fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
     assert_eq!(play_all(200, 2000, 3), 0, "there is room for all");
 }
 
+/// Deletes keys of the first two of many leaves, without buffers; tells the figures "nodes filled
+/// up by a neighbour" and "nodes merged" when the first leaf had too few and its neighbour enough,
+/// and when both had too few.
+fn fill_up_and_merge(medium: Medium<'_>, shape: MediumShape, given: &[(&str, &str)]) -> [u64; 4] {
+    let settings = Settings::parse("la-tree", entry().parameters, given.iter().copied());
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings.unwrap());
+    options.memory_bytes = 4 * (entry().least_memory)(&options, shape).unwrap();
+    let mut index = (entry().create)(medium, &options).unwrap();
+    let mut model = Model::default();
+    for number in 0..400_u32 {
+        model.entries.insert(number.to_be_bytes().to_vec(), vec![1; 4]);
+    }
+    // Ten or eleven entries a leaf, of fifteen that it has room for; four are a quarter.
+    index.load(&mut model.cursor(), 67).unwrap();
+    let mut figures = |keys: std::ops::Range<u32>, figures: &mut [u64]| {
+        for number in keys {
+            index.update(&[Update::Delete { key: &number.to_be_bytes() }]).unwrap();
+            model.entries.remove(&number.to_be_bytes()[..]);
+        }
+        figures[0] = figure(&*index, "nodes filled up by a neighbour");
+        figures[1] = figure(&*index, "nodes merged");
+        model.compare_all(&mut *index);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    };
+    let mut all = [0; 4];
+    figures(0..8, &mut all[..2]);
+    figures(8..15, &mut all[2..]);
+    all
+}
+
+#[test]
+fn an_underfull_node_borrows_from_its_neighbour_and_is_merged_only_if_that_has_too_little() {
+    let chip = Geometry::new(512, 16, 64).unwrap().with_spare(16).unwrap();
+    let mut chip = SimulatedNand::new(chip, NandCosts::default());
+    let shape = MediumShape::Nand(chip.geometry());
+    let on_flash = [("buffer", "none"), ("fanout", "16")];
+    let found = fill_up_and_merge(Medium::Nand(Box::new(&mut chip)), shape, &on_flash);
+    assert_eq!(found, [1, 0, 1, 1], "on raw flash");
+
+    let disk = SectorGeometry::new(512, 1000).unwrap();
+    let (shape, mut disk) = (MediumShape::Sectors(disk), RamDisk::new(disk));
+    let in_place = [("buffer", "none"), ("node", "128")];
+    let found = fill_up_and_merge(Medium::Sectors(Box::new(&mut disk)), shape, &in_place);
+    assert_eq!(found, [1, 0, 1, 1], "in place");
+}
+
 /// Deletes of keys side by side leave few entries in nodes with buffers; what is put meanwhile
 /// waits in the buffers of all of them.
 #[test]
@@ -167,10 +227,8 @@ fn nodes_are_merged_though_the_buffers_of_both_hold_entries() {
             assert_eq!(findings(&mut *index), Vec::<String>::new());
         }
         let (merged_before, both_before) = (merged, with_both);
-        index.figures(&mut |name, number| {
-            merged += number * u64::from(name == "buffers merged");
-            with_both += number * u64::from(name == "merges after a buffer was emptied");
-        });
+        merged += figure(&*index, "buffers merged");
+        with_both += figure(&*index, "merges after a buffer was emptied");
         println!(
             "{levels} levels, {page} + {spare}: {} buffers merged with an empty one, {} merges of \
              nodes whose buffers both held entries",
@@ -179,6 +237,41 @@ fn nodes_are_merged_though_the_buffers_of_both_hold_entries() {
         );
     }
     assert!(merged >= 20 && with_both >= 10, "{merged} and {with_both}");
+}
+
+/// An opened tree writes nothing before it is changed: ADAPT's emptying at lookups waits for that.
+#[test]
+fn lookups_empty_buffers_but_in_a_tree_that_was_not_changed_since_it_was_opened() {
+    let chip = Geometry::new(512, 16, 800).unwrap().with_spare(16).unwrap();
+    let mut ground = Ground::new(chip, &[], Durability::None);
+    // Without costs there is nothing to save.
+    let fixed = |ns| Cost { time: Linear::fixed(ns), energy: None };
+    let costs = NandCosts { read: fixed(25_000), program: fixed(200_000), erase: fixed(0) };
+    ground.chip = SimulatedNand::new(chip, costs);
+    let mut model = Model::default();
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut index = ground.index(true);
+    play(&mut *index, &mut model, &mut random, (20_000, 20_000, 20));
+    index.close().unwrap();
+    drop(index);
+
+    let mut index = ground.index(false);
+    let look_up_all = |index: &mut dyn Index, model: &Model| {
+        for key in (0..9).flat_map(|_| model.entries.keys()) {
+            model.compare_get(index, key, 0);
+        }
+        ["leaf", "inner"]
+            .map(|part| figure(index, &format!("emptied for lookups {part}")))
+            .iter()
+            .sum()
+    };
+    let before: u64 = look_up_all(&mut *index, &model);
+    assert!(figure(&*index, "searched leaf") > 1000, "buffers were searched");
+    let key = [7; 4];
+    index.update(&[Update::Put { key: &key, value: &key }]).unwrap();
+    model.entries.insert(key.to_vec(), key.to_vec());
+    let after = look_up_all(&mut *index, &model);
+    assert!(before == 0 && after > 0, "{before} emptied before a change, {after} after it");
 }
 
 /// Each life has another memory, or another kind of buffers; half of them end without closing.

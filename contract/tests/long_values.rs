@@ -36,6 +36,11 @@ fn wanted() -> impl Iterator<Item = Case> {
     all.map(|case| Case { durability: Durability::None, ..case })
 }
 
+/// True if updates wait before they come to the leaves.
+fn is_lazy(case: &Case) -> bool {
+    case.entry.name == "la-tree"
+}
+
 fn value(random: &mut ChaCha8Rng, bytes_most: usize) -> Vec<u8> {
     // All orders of magnitude alike, so that some have 1 MiB.
     let magnitude = random.random_range(0..=bytes_most.ilog2());
@@ -90,7 +95,13 @@ fn values_of_up_to_a_mebibyte_are_kept_through_everything() {
             index.update(&[Update::Delete { key: &key }]).unwrap();
         }
         assert_eq!(findings(&mut *index), Vec::<String>::new(), "{}", case.name());
-        assert!(index.statistics().live_pages <= 2, "{}: pages are lost", case.name());
+        // Where deletes wait, loading nothing lets go of what they deleted.
+        assert_eq!(index.load(&mut Model::default().cursor(), 100), Ok(0));
+        // A root record that an anchor has no room for has two pages of its own.
+        let node: Option<u32> = case.parameters.iter().find_map(|(_, bytes)| bytes.parse().ok());
+        let sectors = u64::from(node.unwrap_or(0).div_ceil(case.page_bytes).max(1));
+        let most = if is_lazy(&case) { 3 * sectors } else { 2 };
+        assert!(index.statistics().live_pages <= most, "{}: pages are lost", case.name());
     }
     assert!(longest >= MEBIBYTE);
 }
@@ -140,7 +151,12 @@ fn a_long_value_that_finds_no_room_changes_nothing() {
                 (Ok(()), Update::Delete { .. }) => drop(model.entries.remove(&key[..])),
                 (Ok(()), _) => drop(model.entries.insert(key.to_vec(), value)),
                 (Err(Error::Store(store::Error::Full { .. })), Update::Put { .. }) => {
-                    assert_eq!(index.statistics().live_pages, pages, "{}", case.name());
+                    let left = index.statistics().live_pages;
+                    // Where updates wait, they were settled to find room.
+                    assert!(left == pages || is_lazy(&case), "{}", case.name());
+                    let put = Update::Put { key: &key, value: &value };
+                    assert!(index.update(&[put]).is_err(), "{}: it is refused again", case.name());
+                    assert_eq!(index.statistics().live_pages, left, "{}", case.name());
                     refused += 1;
                 }
                 (Err(error), _) => panic!("{}: {error}", case.name()),
@@ -223,7 +239,9 @@ fn a_made_up_long_value_is_an_error_when_it_is_read() {
         assert!(index.get(b"made up", 0, &mut [0; 100]).is_err(), "{}", case.name());
         assert!(!findings(&mut *index).is_empty(), "{}", case.name());
         assert_eq!(index.get(b"long", 19_990, &mut [0; 100]), Ok(Some(20_000)));
-        assert!(index.update(&[Update::Delete { key: b"made up" }]).is_err());
+        // Where a delete waits, it does not yet find what is wrong.
+        let deleted = index.update(&[Update::Delete { key: b"made up" }]);
+        assert!(deleted.is_err() || is_lazy(&case), "{}", case.name());
     }
 }
 

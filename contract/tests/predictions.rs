@@ -13,17 +13,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
 use index::registry::{MediumShape, Profile, TREES};
-use index::{Durability, Update};
+use index::{Durability, Index, Update};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// What the model may be off by.
 const TOLERANCE: f64 = 0.15;
 
+const PAGE_BYTES: u64 = 2048;
+
 /// Entries in the tree: about 340 leaves of 2 KiB.
 const ENTRIES: u32 = 60_000;
 
-const OPERATIONS: u32 = 60_000;
+/// Updates that are counted at least, after as many that are not: the model is of a steady state,
+/// and where updates wait, thousands of them wait for one that changes nodes.
+const UPDATES: u32 = 40_000;
+
+/// Updates that are counted for each byte of memory. Where updates wait until they fill a sixteenth
+/// of the memory, [`UPDATES`] would empty a buffer of leaves six times: too few to measure by.
+const UPDATES_PER_BYTE: f64 = 0.2;
 
 #[derive(Clone, Default)]
 struct Counts {
@@ -42,12 +50,15 @@ impl<S: Sectors> Sectors for Counted<S> {
     }
 
     fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> Result<()> {
-        self.counts.reads.fetch_add(requests.len() as u64, Ordering::Relaxed);
+        let pages = |request: &Request<'_>| (request.into.len() as u64).div_ceil(PAGE_BYTES);
+        self.counts.reads.fetch_add(requests.iter().map(pages).sum(), Ordering::Relaxed);
         self.below.read(requests, cause)
     }
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
-        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        // Neighbours may be written at once, but the model tells pages.
+        let pages = (from.len() as u64).div_ceil(PAGE_BYTES);
+        self.counts.writes.fetch_add(pages, Ordering::Relaxed);
         self.below.write(first, from, cause)
     }
 
@@ -60,13 +71,17 @@ impl<S: Sectors> Sectors for Counted<S> {
     }
 }
 
+/// Keys as good as random, none of them twice. (Multiples of the golden ratio alone are spread so
+/// evenly that all leaves get full at the same time: no model of random keys tells their number.)
 fn key(number: u32) -> [u8; 4] {
-    number.wrapping_mul(0x9E37_79B9).to_be_bytes()
+    let mixed = (number ^ number >> 16).wrapping_mul(0x85EB_CA6B);
+    let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xC2B2_AE35);
+    (mixed ^ mixed >> 16).to_be_bytes()
 }
 
 /// Pages read and written an operation, where `lookups` of the operations are lookups and the
 /// others puts of keys that are there.
-fn measure(case: &Case, ground: &mut Ground, lookups: f64) -> (f64, f64) {
+fn measure(case: &Case, ground: &mut Ground, (lookups, memory): (f64, u64)) -> (f64, f64) {
     let counts = Counts::default();
     let wrapped = counts.clone();
     let mut index =
@@ -74,19 +89,32 @@ fn measure(case: &Case, ground: &mut Ground, lookups: f64) -> (f64, f64) {
     for number in 0..ENTRIES {
         index.update(&[Update::Put { key: &key(number), value: b"four" }]).unwrap();
     }
-    let before = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    for _ in 0..OPERATIONS {
+    play(&mut *index, &mut random, (lookups, UPDATES));
+    let before = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
+    let counted = UPDATES.max((memory as f64 * UPDATES_PER_BYTE) as u32);
+    let operations = play(&mut *index, &mut random, (lookups, counted));
+    let after = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
+    let each = |place: usize| (after[place] - before[place]) as f64 / operations as f64;
+    (each(0), each(1))
+}
+
+/// Plays lookups and so many puts; returns how many operations these were.
+fn play(index: &mut dyn Index, random: &mut ChaCha8Rng, (lookups, puts): (f64, u32)) -> u64 {
+    let (mut updates, mut operations) = (0, 0);
+    while updates < puts {
+        operations += 1;
         let key = key(random.random_range(0..ENTRIES));
         if random.random_bool(lookups) {
             assert_eq!(index.get(&key, 0, &mut [0; 4]), Ok(Some(4)));
         } else {
-            index.update(&[Update::Put { key: &key, value: b"five" }]).unwrap();
+            // Not always the same value: that may change nothing.
+            let value = u32::to_le_bytes(updates);
+            index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
+            updates += 1;
         }
     }
-    let after = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
-    let each = |place: usize| (after[place] - before[place]) as f64 / f64::from(OPERATIONS);
-    (each(0), each(1))
+    operations
 }
 
 #[test]
@@ -94,7 +122,7 @@ fn predictions_are_near_what_random_operations_cost() {
     let mut compared = 0;
     for case in TREES.iter().flat_map(|entry| cases(entry)) {
         let is_wanted = matches!(case.stand, Stand::Ram)
-            && case.page_bytes == 2048
+            && u64::from(case.page_bytes) == PAGE_BYTES
             && case.shape.name == "4+4"
             && matches!(case.memory, MemoryLevel::Least | MemoryLevel::Sixteenfold)
             && case.parameters.is_empty();
@@ -114,8 +142,10 @@ fn predictions_are_near_what_random_operations_cost() {
                 overwrites: 1.0 - lookups,
                 deletes: 0.0,
             };
-            let predicted = (case.entry.predict)(&profile, &case.options(medium), medium).unwrap();
-            let (reads, writes) = measure(&case, &mut ground, lookups);
+            let options = case.options(medium);
+            let predicted = (case.entry.predict)(&profile, &options, medium).unwrap();
+            let given = (lookups, options.memory_bytes);
+            let (reads, writes) = measure(&case, &mut ground, given);
             let name = case.name();
             for (what, predicted, measured) in
                 [("reads", predicted.page_reads, reads), ("writes", predicted.page_writes, writes)]

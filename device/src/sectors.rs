@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use crate::{Cause, Meter, Result, Sector, SectorGeometry};
+use crate::{Cause, DiskCosts, Meter, Result, Sector, SectorGeometry};
 
 /// One run of bytes to read: `into.len()` bytes from byte `offset` of sector `first` on, which may
 /// go over several sectors.
@@ -65,6 +65,11 @@ pub trait Sectors: Send {
     fn meter(&self) -> Option<&Meter> {
         None
     }
+
+    /// What the disk's operations cost, if it knows: trees weigh reading against writing by it.
+    fn costs(&self) -> Option<&DiskCosts> {
+        None
+    }
 }
 
 macro_rules! forward_sectors {
@@ -96,6 +101,10 @@ macro_rules! forward_sectors {
 
             fn meter(&self) -> Option<&Meter> {
                 (**self).meter()
+            }
+
+            fn costs(&self) -> Option<&DiskCosts> {
+                (**self).costs()
             }
         }
     };

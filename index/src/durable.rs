@@ -111,12 +111,31 @@ impl<T: Tree> Durable<T> {
             Err(full @ Error::Store(store::Error::Full { .. })) => full,
             other => return other,
         };
+        let is_durable = self.durability != Durability::None;
         let is_closed = self.state == State::Closed && !self.tree.waits_for_checkpoint();
-        if self.durability == Durability::None || is_closed {
+        if self.tree.is_settled() && (!is_durable || is_closed) {
             return Err(full);
         }
-        self.make_checkpoint(None)?;
-        self.tree.admit(batch)
+        loop {
+            if !self.tree.is_settled() {
+                self.make_room(&[])?;
+                let before = self.state;
+                self.begin()?;
+                if !self.tree.drain()? {
+                    // Nothing was changed, so no checkpoint has anything to write.
+                    if is_durable {
+                        self.state = before;
+                    }
+                    return Err(full);
+                }
+            }
+            if is_durable {
+                self.make_checkpoint(None)?;
+            }
+            if self.tree.is_settled() {
+                return self.tree.admit(batch);
+            }
+        }
     }
 
     fn make_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
@@ -226,14 +245,15 @@ impl<T: Tree> Lookup for Durable<T> {
 impl<T: Tree> Index for Durable<T> {
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()> {
         if self.durability == Durability::None {
-            self.tree.admit(batch)?;
+            self.admit(batch)?;
             self.begin()?;
             return self.apply(batch);
         }
         self.check_whole()?;
         self.admit(batch)?;
-        self.begin()?;
+        // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch)?;
+        self.begin()?;
         if let Err(error) = self.tree.recovery_mut().record(batch) {
             self.state = State::Failed;
             return Err(error.into());

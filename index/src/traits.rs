@@ -236,6 +236,20 @@ pub trait Tree: Lookup {
     /// As [`apply`](Tree::apply).
     fn maintain(&mut self, pages: u32) -> Result<bool>;
 
+    /// True if nothing is pending that [`drain`](Tree::drain) would settle.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// Settles what is pending, as far as the way back to the last checkpoint has room: so pages
+    /// that were held for the worst case get free. Returns whether anything could be settled.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn drain(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Writes back all that is only in memory, and returns the root record from which the tree
     /// can be opened.
     ///

@@ -5,7 +5,6 @@ use flashtree_index::parameters::Settings;
 use flashtree_index::registry::TREES;
 
 /// Each tree's parameters as the grammar has them: name, default where it names one, other values.
-/// (la-tree has no `place` yet: in place on sectors is not done.)
 type Named = (&'static str, &'static [(&'static str, &'static str, &'static [&'static str])]);
 
 const NAMED: &[Named] = &[
@@ -19,6 +18,7 @@ const NAMED: &[Named] = &[
             ("buffer", "adaptive", &["none", "8192", "128"]),
             ("pool", "0.75", &["0.5"]),
             ("share", "fixed", &["shared"]),
+            ("place", "", &["log", "in-place"]),
         ],
     ),
     ("list", &[]),

@@ -29,6 +29,8 @@ pub(super) struct Script {
     step: u32,
     /// Fresh keys that are in the index.
     filled: u32,
+    /// Fresh keys that were put.
+    put: u32,
     /// True if enough was filled.
     merges_are_due: bool,
     /// Updates that were refused, each of which one entry made room for.
@@ -46,6 +48,7 @@ impl Script {
             fresh: keys,
             step,
             filled: 0,
+            put: 0,
             merges_are_due: false,
             refused: 0,
             writes: 0,
@@ -77,11 +80,16 @@ impl Script {
         {
             let first = self.fresh + self.filled;
             self.filled += self.step;
+            self.put = self.filled;
             return Action::Update(actor.side_by_side(first..first + self.step, false));
         }
         self.merges_are_due = true;
         let wants_deletes = [MERGES, EMPTIED, "deletes"].iter().any(|what| lacks.contains(what));
-        if wants_deletes && self.filled > 0 {
+        if wants_deletes && self.put > 0 {
+            if self.filled == 0 {
+                // Where deletes wait in buffers, others of the same keys push them to the leaves.
+                self.filled = self.put;
+            }
             self.filled = self.filled.saturating_sub(self.step);
             let first = self.fresh + self.filled;
             return Action::Update(actor.side_by_side(first..first + self.step, true));

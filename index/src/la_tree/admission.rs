@@ -5,10 +5,11 @@
 //! written on the way, the tables and the checkpoint. That has to fit the other half.
 
 use device::Cause;
-use store::{Durability, Recovery, Update};
+use store::{Durability, Update};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
+use super::in_place::room::More;
 use super::plan::CHUNK_HEADER;
 use super::policy::Buffering;
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
@@ -20,6 +21,9 @@ const ENTRIES_LEAST: u64 = 8;
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
     pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        if self.log.is_disk() {
+            return self.admit_on_disk(batch);
+        }
         if self.fits(batch) {
             return Ok(());
         }
@@ -46,7 +50,7 @@ impl LaTree<'_> {
 
     /// That there is no room, or only what named checkpoints keep.
     fn refusal(&self) -> Error {
-        let block = self.log.geometry().block_bytes();
+        let block = self.log.block_bytes();
         match self.pinned_blocks {
             0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
             kept => store::Error::Kept { kept: u64::from(kept) * block }.into(),
@@ -57,7 +61,7 @@ impl LaTree<'_> {
     /// each takes a checkpoint, and only the next one erases what is given back.
     pub(super) fn admit_name(&self) -> Result<()> {
         let names = self.log.checkpoints().len() as u64 + 1;
-        let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count());
+        let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count(&self.log));
         let first = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()))
             + 2 * self.chunk_pages()
             + 2
@@ -93,7 +97,7 @@ impl LaTree<'_> {
 
     /// Bytes of all tables in the worst case, with `more` entries pending.
     fn tables_needed(&self, more: u64) -> u64 {
-        let born = self.nodes_needed(more).saturating_sub(self.nodes.count());
+        let born = self.nodes_needed(more).saturating_sub(self.nodes.count(&self.log));
         // Those with a buffer have at least half of a node's children each.
         let is_each = self.levels_a_buffer == 1;
         let buffered = if is_each { born } else { born / self.children_least() + 1 };
@@ -113,7 +117,10 @@ impl LaTree<'_> {
         let pending = inner + leaf + more;
         let capacity = self.nodes.leaf.capacity(self.plan.entry_most, 0).max(4) as u64;
         let leaves = pending.min(self.leaves + 2 * pending / capacity);
-        self.nodes.count() + leaves + leaves / (self.children_least() - 1) + u64::from(self.height)
+        self.nodes.count(&self.log)
+            + leaves
+            + leaves / (self.children_least() - 1)
+            + u64::from(self.height)
     }
 
     /// Children of a node that was split.
@@ -141,7 +148,7 @@ impl LaTree<'_> {
     }
 
     pub(super) fn block_pages(&self) -> u64 {
-        u64::from(self.log.geometry().pages_per_block())
+        u64::from(self.log.pages_per_block())
     }
 
     /// Half of the pages that no named checkpoint keeps.
@@ -152,6 +159,9 @@ impl LaTree<'_> {
 
     /// True if one more leaf finds room while the tree is loaded.
     pub(super) fn has_room_to_load(&self) -> bool {
+        if self.log.is_disk() {
+            return self.fits_on_disk(More { puts: 1, ..More::default() });
+        }
         let half = self.half_for_all();
         self.pages_needed(1) + self.put_reserve(half) <= half
     }

@@ -19,6 +19,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::Range;
 
 use super::chunks::{CHUNK_OVERHEAD, Chunks};
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
@@ -379,21 +380,56 @@ impl BufferPool {
         Ok(())
     }
 
-    /// Copies the entries of `buffer` behind its `from` oldest ones as a stream to the start of
-    /// `into`, as many as fit.
+    /// Hands the newest entry of `key` that `buffer` has here to `found`.
+    ///
+    /// # Errors
+    /// The pool's memory is damaged.
+    pub(super) fn find<T>(
+        &mut self,
+        buffer: BufferId,
+        key: &[u8],
+        found: &mut dyn FnMut(&Pending<'_>) -> T,
+    ) -> Result<Option<T>, Damage> {
+        let slot = self.slot(buffer);
+        // Then a cell begins with the key.
+        let in_one = self.form.fixed_bytes().is_some_and(|bytes| bytes <= self.cell_bytes);
+        let (mut cell, mut newest) = (slot.first, None);
+        for _ in 0..slot.entries {
+            let (is_it, last) = if in_one {
+                (self.cells.get(cell as usize).is_some_and(|cell| cell.starts_with(key)), cell)
+            } else {
+                let (entry, last) =
+                    entry_at(&self.cells, &self.links, &mut self.whole, self.form, cell)?;
+                (entry.key == key, last)
+            };
+            if is_it {
+                newest = Some(cell);
+            }
+            cell = self.links.next(last);
+        }
+        let Some(cell) = newest else {
+            return Ok(None);
+        };
+        let (entry, _) = entry_at(&self.cells, &self.links, &mut self.whole, self.form, cell)?;
+        Ok(Some(found(&entry)))
+    }
+
+    /// Copies the entries of `buffer` in `range`, counted from the oldest one, as a stream to the
+    /// start of `into`, as many as fit.
     ///
     /// # Errors
     /// The pool's memory is damaged.
     pub(super) fn copy(
         &mut self,
         buffer: BufferId,
-        from: u32,
+        range: Range<u32>,
         into: &mut [u8],
     ) -> Result<Taken, Damage> {
         let mut writer = Writer::new(self.form, into);
         let (mut place, mut has_room) = (0, true);
         self.visit(buffer, &mut |entry| {
-            has_room = has_room && (place < from || writer.push(entry));
+            let is_wanted = has_room && range.contains(&place);
+            has_room = has_room && (!is_wanted || writer.push(entry));
             place += 1;
             Ok(())
         })?;

@@ -15,12 +15,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::{PageKind, PageLog};
+use store::PageKind;
 
 use super::buffer_pool::{BufferId, BufferPool, PoolSize};
 use super::cost::{Ratio, Subtree};
 use super::counters::BufferCounters;
 use super::emptying::Order;
+use super::ground::Ground;
 use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
 use super::stream::{Form, Pending};
 use super::table::{BufferRecord, Chunked};
@@ -70,8 +71,12 @@ pub(super) struct Buffers {
     /// The most bytes of a buffer that is sorted as a whole.
     whole_bytes: u32,
     pub(super) next_owner: u32,
+    /// True while the chain that is loaded is let go.
+    lets_go: bool,
     /// Entries in the buffers of inner subtrees, and of leaf subtrees.
     pub(super) pending: [u64; 2],
+    /// Bytes of them.
+    pub(super) pending_bytes: u64,
     /// Bytes of pages of fragments that were written, of the bytes of entries that came.
     pub(super) stored: Ratio,
     pub(super) counters: BufferCounters,
@@ -111,7 +116,9 @@ impl Buffers {
             next: Vec::with_capacity(4),
             whole_bytes: sizes.whole_bytes,
             next_owner: 0,
+            lets_go: false,
             pending: [0; 2],
+            pending_bytes: 0,
             stored: Ratio::default(),
             counters: BufferCounters::default(),
         }
@@ -138,6 +145,7 @@ impl Buffers {
         self.listed.clear();
         (self.first_listed, self.last_listed) = (END, END);
         self.pending = [0; 2];
+        self.pending_bytes = 0;
     }
 
     /// The record of buffer `number`.
@@ -158,8 +166,11 @@ impl Buffers {
         let Some(old) = self.records.get_mut(number as usize) else {
             return;
         };
-        self.pending[is_leaf(old)] -= u64::from(old.entries);
+        let pending = &mut self.pending[is_leaf(old)];
+        *pending = pending.saturating_sub(u64::from(old.entries));
         self.pending[is_leaf(&record)] += u64::from(record.entries);
+        self.pending_bytes += u64::from(record.bytes);
+        self.pending_bytes = self.pending_bytes.saturating_sub(u64::from(old.bytes));
         *old = BufferRecord { is_dirty: true, ..record };
     }
 
@@ -167,7 +178,7 @@ impl Buffers {
     ///
     /// # Errors
     /// There are no more.
-    pub(super) fn owner(&mut self, log: &PageLog<'_>) -> Result<Owner> {
+    pub(super) fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
         let full = store::Error::Full { pages: u64::from(log.usable_pages()) };
         let owner = Owner(self.next_owner);
         self.next_owner = self.next_owner.checked_add(1).ok_or(full)?;
@@ -194,7 +205,7 @@ impl Buffers {
     /// No page is free, or the chip failed.
     pub(super) fn append(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         entry: &Pending<'_>,
         cause: Cause,
@@ -209,7 +220,7 @@ impl Buffers {
 
     fn push(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         entry: &Pending<'_>,
         cause: Cause,
@@ -220,10 +231,11 @@ impl Buffers {
             self.write_page(log, None, cause)?;
         }
         if let Some(record) = self.records.get_mut(number as usize) {
-            record.entries += 1;
-            record.bytes += bytes as u32;
+            record.entries = record.entries.saturating_add(1);
+            record.bytes = record.bytes.saturating_add(bytes as u32);
             record.is_dirty = true;
             self.pending[is_leaf(record)] += 1;
+            self.pending_bytes += bytes as u64;
             self.stored.add(0, bytes as u64);
         }
         Ok(())
@@ -235,7 +247,7 @@ impl Buffers {
     /// As [`Buffers::append`].
     pub(super) fn append_to_batch(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         entry: &Pending<'_>,
         first: Option<Order>,
@@ -257,7 +269,7 @@ impl Buffers {
     ///
     /// # Errors
     /// As [`Buffers::append`].
-    pub(super) fn evict(&mut self, log: &mut PageLog<'_>, number: u32, cause: Cause) -> Result<()> {
+    pub(super) fn evict(&mut self, log: &mut Ground<'_>, number: u32, cause: Cause) -> Result<()> {
         while self.pool.held(BufferId(number)).entries > 0 {
             self.write_page(log, Some(number), cause)?;
         }
@@ -268,7 +280,7 @@ impl Buffers {
     ///
     /// # Errors
     /// There are no more numbers for owners.
-    pub(super) fn begin_anew(&mut self, log: &PageLog<'_>, number: u32) -> Result<()> {
+    pub(super) fn begin_anew(&mut self, log: &Ground<'_>, number: u32) -> Result<()> {
         let record = self.record(number);
         self.pool.clear(BufferId(number));
         let owner = self.owner(log)?;

@@ -8,6 +8,7 @@ use store::node;
 
 use super::LaTree;
 use super::layout::NodeId;
+use super::shrinking::QUARTER;
 use crate::{Error, Result};
 
 /// What a walk over the tree counts.
@@ -16,6 +17,10 @@ struct Walk<'f> {
     nodes: u64,
     leaves: u64,
     entries: u64,
+    /// Pages of long values.
+    long_pages: u64,
+    /// Nodes that are less than a quarter full, though they have a neighbour below their parent.
+    lean: u64,
 }
 
 /// A subtree and the keys that it may hold.
@@ -24,16 +29,22 @@ struct Part<'k> {
     level: u8,
     lower: &'k [u8],
     upper: Option<&'k [u8]>,
+    has_neighbour: bool,
 }
 
 pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0 };
+    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0, long_pages: 0, lean: 0 };
     let lowest = tree.lowest_key();
     let (id, level) = (tree.root, tree.height - 1);
-    walk_part(tree, &Part { id, level, lower: &lowest, upper: None }, &mut walk)?;
-    let Walk { nodes, leaves, entries, finding } = walk;
-    if nodes != tree.nodes.count() {
-        let known = tree.nodes.count();
+    walk_part(
+        tree,
+        &Part { id, level, lower: &lowest, upper: None, has_neighbour: false },
+        &mut walk,
+    )?;
+    let Walk { nodes, leaves, entries, long_pages, lean, finding } = walk;
+    tree.counters.lean = lean;
+    if nodes != tree.nodes.count(&tree.log) {
+        let known = tree.nodes.count(&tree.log);
         finding(&format_args!("the tables have {known} nodes, but the tree has {nodes}"));
     }
     if leaves != tree.leaves {
@@ -49,7 +60,7 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
     if pending != counted {
         finding(&format_args!("{counted} entries are pending, but the buffers have {pending}"));
     }
-    Ok(())
+    tree.check_pages(nodes + long_pages, finding)
 }
 
 /// Damage is a finding; whatever else is wrong ends the check.
@@ -65,13 +76,16 @@ fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
 
 fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
-    if walk.nodes > tree.nodes.count() {
+    if walk.nodes > tree.nodes.count(&tree.log) {
         return Ok(());
     }
     let children = match inspect(tree, part, walk) {
         Ok(children) => children,
         Err(error) => return report(error, walk.finding),
     };
+    if part.level == 0 {
+        walk.long_pages += tree.check_values(part.id, walk.finding)?;
+    }
     if let Some(number) = part.id.buffer()
         && let Err(error) = inspect_buffer(tree, part, number, walk)
     {
@@ -90,7 +104,8 @@ fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Res
         };
         match tree.child(part.id, part.level, place, Cause::Lookup) {
             Ok(id) => {
-                let child = Part { id, level: part.level - 1, lower: &lower, upper };
+                let (level, has_neighbour) = (part.level - 1, children > 1);
+                let child = Part { id, level, lower: &lower, upper, has_neighbour };
                 walk_part(tree, &child, walk)?;
             }
             Err(error) => report(error, walk.finding)?,
@@ -106,6 +121,7 @@ fn inspect(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Resul
     let is_root = part.id == tree.root;
     let buffers_stand_against = tree.has_buffers(level - u8::from(level > 0));
     let node = tree.nodes.node(&mut tree.log, part.id, level, Cause::Lookup)?;
+    walk.lean += u64::from(part.has_neighbour && !codec.is_filled(node, QUARTER));
     let finding = &mut *walk.finding;
     let entries = node::count(node);
     if level > 0 && entries == 0 {

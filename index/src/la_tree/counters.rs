@@ -13,6 +13,8 @@ pub(super) struct Counters {
     /// Nodes that were split, and that were merged with a neighbour.
     pub(super) nodes_split: u64,
     pub(super) nodes_merged: u64,
+    /// Underfull nodes that took entries from a neighbour.
+    pub(super) nodes_filled_up: u64,
     /// Buffers that were emptied, the entries and bytes in them, and those buffers of them that a
     /// lookup had emptied.
     pub(super) emptied: Both,
@@ -41,6 +43,8 @@ pub(super) struct Counters {
     pub(super) merged_after_emptying: u64,
     /// Generations of pages that were reclaimed.
     pub(super) reclaimed: u64,
+    /// Nodes that the last check found to be less than a quarter full, though they have neighbours.
+    pub(super) lean: u64,
 }
 
 /// What buffers counted.
@@ -111,9 +115,11 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("nodes rebalanced", tree_wide.rebalanced);
     tell(NODES_SPLIT, tree_wide.nodes_split);
     tell(NODES_MERGED, tree_wide.nodes_merged);
+    tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
+    tell("nodes less than a quarter full at the last check", tree_wide.lean);
     tell("leaves", tree.leaves);
     tell("entries", tree.entries);
-    tell("nodes", tree.nodes.count());
+    tell("nodes", tree.nodes.count(&tree.log));
     tell("fragments fetched", buffers.fetched);
     tell("frames of nodes", tree.nodes.cache.frames() as u64);
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());

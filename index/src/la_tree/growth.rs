@@ -57,6 +57,7 @@ impl LaTree<'_> {
         let copy = if record.entries > 0 {
             self.counters.buffers_split += 1;
             self.buffers.set_record(number, shared);
+            self.buffers.hold_chain(&mut self.log, &shared, cause)?;
             shared
         } else {
             BufferRecord::new(self.buffers.owner(&self.log)?, 1, record.leaves.min(1))
@@ -147,7 +148,7 @@ impl LaTree<'_> {
         child: NodeId,
     ) -> Result<()> {
         let value = child.0.to_le_bytes();
-        let entry = (self.separator.as_slice(), value.as_slice());
+        let entry = (self.separator.as_slice(), node::Stored::inline(&value));
         if !self.nodes.insert(&mut self.log, (parent, level), place, entry)? {
             return Err(damaged(self.nodes.page_of(parent), "it has no room"));
         }

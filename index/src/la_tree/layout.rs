@@ -58,6 +58,11 @@ impl PageShape {
         (possible && node_bytes <= shape.room()).then_some(shape)
     }
 
+    /// Pages of a page file, each of which is one node; fragments are behind `first` bytes.
+    pub(super) const fn in_place(page_bytes: u32, first: u32) -> Self {
+        PageShape { page_bytes, first, node_bytes: page_bytes }
+    }
+
     /// Bytes of a page of `geometry` that nodes or fragments may fill.
     pub(super) fn room_of(geometry: &Geometry) -> u32 {
         let has_spare = geometry.spare_bytes() >= PAGE_HEADER_BYTES;
@@ -68,6 +73,11 @@ impl PageShape {
     /// Where the header does not fit the spare area, it takes the page's first bytes.
     pub(super) const fn header_in_page(&self) -> bool {
         self.first > 0
+    }
+
+    /// True if each node is a whole page.
+    pub(super) const fn is_in_place(&self) -> bool {
+        self.node_bytes == self.page_bytes && self.first > 0
     }
 
     /// Bytes of a page that nodes or fragments may fill.
@@ -87,7 +97,7 @@ impl PageShape {
 
     /// Nodes that a page holds.
     pub(super) const fn nodes_per_page(&self) -> u32 {
-        self.room() / self.node_bytes
+        if self.is_in_place() { 1 } else { self.room() / self.node_bytes }
     }
 
     /// Bytes that programming a page moves, its spare area included.

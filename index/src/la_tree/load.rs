@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node::{self, NodeKey};
+use store::node::{self, NodeKey, Stored};
 
 use super::LaTree;
 use super::descent::Toward;
@@ -19,6 +19,9 @@ use crate::{Cursor, Error, Result, Value};
 impl LaTree<'_> {
     pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
         let fill = fill.clamp(QUARTER, 100);
+        if self.log.is_disk() {
+            return self.load_on_disk(sorted, fill);
+        }
         self.whole = false;
         self.empty_all(Cause::Load)?;
         if self.entries > 0 {
@@ -52,7 +55,7 @@ impl LaTree<'_> {
             }
             match value {
                 Value::Whole(value) => {
-                    self.append_entry(next, value, (&previous, fill))?;
+                    self.append_entry(next, Stored::inline(value), (&previous, fill))?;
                     previous.clear();
                     previous.extend_from_slice(next);
                 }
@@ -61,7 +64,7 @@ impl LaTree<'_> {
                     key.extend_from_slice(next);
                     whole.resize(bytes, 0);
                     sorted.read_value(0, &mut whole)?;
-                    self.append_entry(&key, &whole, (&previous, fill))?;
+                    self.append_entry(&key, Stored::inline(&whole), (&previous, fill))?;
                     previous.clear();
                     previous.extend_from_slice(&key);
                 }
@@ -70,7 +73,13 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    fn append_entry(&mut self, key: &[u8], value: &[u8], last: (&[u8], u8)) -> Result<()> {
+    /// Puts an entry behind all others, into the last leaf or a new one.
+    pub(super) fn append_entry(
+        &mut self,
+        key: &[u8],
+        value: Stored<'_>,
+        last: (&[u8], u8),
+    ) -> Result<()> {
         let (previous, fill) = last;
         let leaf = self.path.at(0).id;
         let codec = self.nodes.leaf;

@@ -43,7 +43,9 @@ mod cost;
 mod counters;
 mod descent;
 mod emptying;
+mod ground;
 mod growth;
+mod in_place;
 mod layout;
 mod load;
 mod nodes;
@@ -61,7 +63,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use device::{Cause, Medium, Meter, Nand};
+use device::{Cause, Medium, Meter};
 use store::{PageLog, Recovery, Update};
 
 use crate::registry::{Deletes, Entry, Options};
@@ -70,10 +72,11 @@ use crate::{
     read_piece,
 };
 use buffers::Buffers;
-use cost::{Estimator, TreeShape, UnitCosts};
+use cost::{Estimator, TreeShape};
 use counters::Counters;
 use descent::{Bounds, Path};
 use emptying::Sorter;
+use ground::Ground;
 use layout::NodeId;
 use nodes::{Nodes, damaged};
 use plan::Plan;
@@ -91,7 +94,7 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "the lazy-adaptive tree: updates wait in buffers on flash, at every K-th level",
     paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
     nand: true,
-    sectors: false,
+    sectors: true,
     deletes: |_| Deletes::Merge,
     tables_grow: true,
     parameters: plan::PARAMETERS,
@@ -105,7 +108,7 @@ const NAME: &str = "la-tree";
 
 /// The tree.
 pub(crate) struct LaTree<'d> {
-    log: PageLog<'d>,
+    log: Ground<'d>,
     plan: Plan,
     nodes: Nodes,
     buffers: Buffers,
@@ -140,39 +143,38 @@ pub(crate) struct LaTree<'d> {
 }
 
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = nand(medium)?;
+    let chip = match medium {
+        Medium::Nand(chip) => chip,
+        Medium::Sectors(disk) => return in_place::create(disk, options),
+    };
     let geometry = chip.geometry();
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     let log = PageLog::create(chip, &options.page_log(false))?;
-    let mut tree = LaTree::over(log, plan)?;
+    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
     tree.check_chip()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = nand(medium)?;
+    let chip = match medium {
+        Medium::Nand(chip) => chip,
+        Medium::Sectors(disk) => return in_place::open(disk, options),
+    };
     let geometry = chip.geometry();
     let (log, record) = PageLog::open_with(chip, &options.page_log(false))?;
     let (shape, choices) = settle::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
     let plan = Plan::new(&options, shape, choices, geometry)?;
-    let mut tree = LaTree::over(log, plan)?;
+    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
 }
 
-fn nand(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
-    match medium {
-        Medium::Nand(chip) => Ok(chip),
-        Medium::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
-    }
-}
-
 impl<'d> LaTree<'d> {
-    fn over(mut log: PageLog<'d>, plan: Plan) -> Result<Self> {
+    fn over(mut log: Ground<'d>, plan: Plan) -> Result<Self> {
         log.give_back_at_rollback();
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
@@ -180,11 +182,8 @@ impl<'d> LaTree<'d> {
         let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks);
         let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
         let what = "the chip has more places for such nodes than can be numbered";
-        plan.pages.places(log.geometry().pages()).ok_or(store::Error::NodeSize { bytes, what })?;
-        let units = match log.costs() {
-            Some(costs) if costs.read.time.at(1, 1) > 0 => UnitCosts::on_nand(costs, &plan.pages),
-            _ => UnitCosts::usual(&plan.pages),
-        };
+        plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
+        let units = log.unit_costs(&plan.pages);
         let most = plan.sizes.entry_most;
         Ok(LaTree {
             log,
@@ -240,6 +239,8 @@ impl<'d> LaTree<'d> {
 
     fn check_key(&self, key: &[u8]) -> Result<()> {
         match self.plan.shape.key {
+            // On a disk a key that no entry can have is just absent, as in all trees there.
+            store::Width::Variable if self.log.is_disk() => Ok(()),
             store::Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
                 Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
             }
@@ -257,8 +258,15 @@ impl<'d> LaTree<'d> {
     }
 
     fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
-        self.check_key(key)?;
+        self.check_stored_key(key)?;
         match self.plan.shape.value {
+            store::Width::Variable if self.log.is_disk() => {
+                let (found, limit) = (value_bytes as u64, u64::from(u32::MAX));
+                if found > limit {
+                    return Err(Error::ValueTooLong { found, limit });
+                }
+                Ok(())
+            }
             store::Width::Fixed(bytes) if value_bytes != usize::from(bytes) => {
                 Err(Error::ValueLength { expected: u64::from(bytes), found: value_bytes as u64 })
             }
@@ -340,11 +348,11 @@ impl<'d> LaTree<'d> {
             let (mut level, mut id) = (self.height - 1, self.root);
             loop {
                 if let Some(number) = id.buffer().filter(|_| level < searched) {
-                    searched = level;
                     if self.is_to_be_emptied(number) {
                         self.empty_for_lookup(number)?;
                         continue 'again;
                     }
+                    searched = level;
                     let read = &mut |entry: &Pending<'_>| {
                         entry.value.map(|value| read_piece(value, offset, into))
                     };
@@ -358,8 +366,10 @@ impl<'d> LaTree<'d> {
                 let node = self.nodes.node(&mut self.log, id, level, Cause::Lookup)?;
                 let place = codec.search(node, key);
                 if level == 0 {
-                    let value = place.ok().map(|place| codec.value(node, place));
-                    return Ok(value.map(|value| read_piece(value.bytes(), offset, into)));
+                    let Ok(place) = place else {
+                        return Ok(None);
+                    };
+                    return self.read_stored(id, place, offset, into).map(Some);
                 }
                 let place = place.unwrap_or_else(|place| place.saturating_sub(1));
                 id = self.child(id, level, place, Cause::Lookup)?;
@@ -392,19 +402,21 @@ impl Lookup for LaTree<'_> {
     }
 
     fn statistics(&self) -> Statistics {
-        let tables = self.table_bytes();
+        let below = self.log.memory();
         let memory = store::Memory {
-            cache: self.nodes.cache.memory_bytes(),
-            buffers: self.plan.fixed_bytes
-                + self.buffers.pool.memory_bytes()
-                + self.log.buffer_bytes(),
-            tables,
-            ftl: 0,
+            cache: below.cache + self.nodes.cache.memory_bytes(),
+            buffers: below.buffers + self.plan.fixed_bytes + self.buffers.pool.memory_bytes(),
+            tables: self.table_bytes(),
+            ftl: below.ftl,
         };
-        let nodes = self.nodes.count().div_ceil(u64::from(self.plan.pages.nodes_per_page()));
+        let nodes = self.nodes.count(&self.log);
+        let nodes = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()));
         Statistics {
             height: u32::from(self.height),
-            live_pages: nodes + self.fragment_pages() + self.chunk_pages(),
+            live_pages: match self.log.disk() {
+                Some(disk) => disk.file.sectors_used(),
+                None => nodes + self.fragment_pages() + self.chunk_pages(),
+            },
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
         }
@@ -425,7 +437,10 @@ impl Tree for LaTree<'_> {
         for update in batch {
             match update {
                 Update::Put { key, value } => self.check_entry(key, value.len())?,
-                Update::Delete { key } => self.check_key(key)?,
+                Update::Delete { key } => self.check_stored_key(key)?,
+                Update::Adopt { key, .. } if self.has_long_values() => {
+                    self.check_stored_key(key)?;
+                }
                 Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
             }
         }
@@ -434,14 +449,24 @@ impl Tree for LaTree<'_> {
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         self.check_whole()?;
+        match update {
+            Update::Put { key, value } => self.check_entry(key, value.len())?,
+            Update::Delete { key } => self.check_stored_key(key)?,
+            Update::Adopt { key, .. } => self.check_stored_key(key)?,
+        }
         self.is_open = true;
         self.whole = false;
         self.reclaim_if_due()?;
         match update {
-            Update::Put { key, value } => self.change(key, Some(value))?,
+            Update::Put { key, value } => {
+                if !self.put_long(key, value)? {
+                    self.change(key, Some(value))?;
+                }
+            }
             Update::Delete { key } => self.change(key, None)?,
-            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+            Update::Adopt { key, value } => self.adopt_value(key, *value)?,
         }
+        self.empty_owed()?;
         self.share_memory()?;
         self.whole = true;
         Ok(())
@@ -479,27 +504,45 @@ impl Tree for LaTree<'_> {
     }
 
     fn admit_named(&mut self) -> Result<()> {
-        self.admit_name()
+        // On a disk the page file counts what names keep, and what forgetting takes.
+        if self.log.is_disk() { Ok(()) } else { self.admit_name() }
     }
 
     fn keep_named(&mut self) -> Result<()> {
-        self.pin_named()
+        // On a disk the page file keeps the way back by itself.
+        if self.log.is_disk() { Ok(()) } else { self.pin_named() }
     }
 
     fn entry_bytes_most(&self) -> usize {
         self.plan.entry_most
     }
 
-    fn pages_changed(&self, _batch: &[Update<'_>]) -> u32 {
+    fn is_settled(&self) -> bool {
+        !self.log.is_disk() || self.buffers.pending == [0; 2]
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        self.check_whole()?;
+        self.is_open |= self.may_step();
+        self.whole = false;
+        let drained = self.drain_some()?;
+        self.whole = true;
+        Ok(drained)
+    }
+
+    fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
+        if self.log.is_disk() {
+            return self.pages_changed_on_disk(batch);
+        }
         // What was reclaimed is erased by the next checkpoint, which is due then.
         if self.generation.is_waiting { u32::MAX } else { 0 }
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        &self.log
+        self.log.recovery()
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        &mut self.log
+        self.log.recovery_mut()
     }
 }

@@ -17,6 +17,7 @@ use store::{EntryShape, PageKind, PageLog, Width};
 
 use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
+use super::ground::Ground;
 use super::layout::{NodeId, PageShape, Place, seal_node, verify_node};
 use super::table::NodeTable;
 use crate::{Error, Result};
@@ -118,7 +119,12 @@ impl Nodes {
     /// Bytes of memory beside the cache and the tables.
     pub(super) fn fixed_bytes(pages: &PageShape) -> u64 {
         let waiting = u64::from(pages.nodes_per_page()) * size_of::<NodeId>() as u64;
-        u64::from(pages.first() + pages.room()) + waiting + u64::from(pages.node_bytes()) + 16
+        Self::page_bytes(pages) as u64 + waiting + u64::from(pages.node_bytes()) + 16
+    }
+
+    /// Bytes of the page of nodes that is being filled: in place there is none.
+    fn page_bytes(pages: &PageShape) -> usize {
+        if pages.is_in_place() { 0 } else { (pages.first() + pages.room()) as usize }
     }
 
     /// The nodes of a new tree; `None` if they can't hold four entries.
@@ -137,7 +143,7 @@ impl Nodes {
             cache: NodeCache::new(cache, bytes as usize),
             plain: Table::new(chunks.0),
             buffered: Table::new(chunks.1),
-            page: vec![0xFF; (pages.first() + pages.room()) as usize].into_boxed_slice(),
+            page: vec![0xFF; Self::page_bytes(&pages)].into_boxed_slice(),
             waiting: Vec::with_capacity(pages.nodes_per_page() as usize),
             scratch: vec![0; bytes as usize].into_boxed_slice(),
             next: Vec::with_capacity(4),
@@ -154,7 +160,10 @@ impl Nodes {
     }
 
     /// Nodes that there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(super) fn count(&self, log: &Ground<'_>) -> u64 {
+        if let Ground::Disk(disk) = log {
+            return disk.nodes;
+        }
         u64::from(self.plain.numbers.nodes()) + u64::from(self.buffered.numbers.nodes())
     }
 
@@ -164,6 +173,7 @@ impl Nodes {
 
     /// The most bytes of the tables with so many nodes more, and so many of those with buffers.
     pub(super) fn table_bytes_with(&self, plain: u64, buffered: u64) -> u64 {
+        let plain = if self.pages.is_in_place() { 0 } else { plain };
         self.plain.bytes_of(plain) + self.buffered.bytes_of(buffered)
     }
 
@@ -178,6 +188,7 @@ impl Nodes {
     pub(super) fn place(&self, id: NodeId) -> Option<Place> {
         match id.buffer() {
             Some(number) => self.buffered.numbers.place(NodeId(number)),
+            None if self.pages.is_in_place() => Some(Place(id.0)),
             None => self.plain.numbers.place(id),
         }
     }
@@ -195,13 +206,17 @@ impl Nodes {
     /// # Errors
     /// It is damaged, or the chip failed.
     #[inline]
-    pub(super) fn node(
-        &mut self,
-        log: &mut PageLog<'_>,
+    pub(super) fn node<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
         id: NodeId,
         level: u8,
         cause: Cause,
-    ) -> Result<&[u8]> {
+    ) -> Result<&'n [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page(disk, id, level, cause),
+            Ground::Chip(log) => log,
+        };
         let frame = self.frame(log, id, level, cause)?;
         Ok(self.cache.node(frame))
     }
@@ -211,13 +226,17 @@ impl Nodes {
     /// # Errors
     /// As [`Nodes::node`].
     #[inline]
-    pub(super) fn node_mut(
-        &mut self,
-        log: &mut PageLog<'_>,
+    pub(super) fn node_mut<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
         id: NodeId,
         level: u8,
         cause: Cause,
-    ) -> Result<&mut [u8]> {
+    ) -> Result<&'n mut [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_mut(disk, id, level, cause),
+            Ground::Chip(log) => log,
+        };
         let frame = self.frame(log, id, level, cause)?;
         self.cache.set_dirty(frame, true);
         Ok(self.cache.node_mut(frame))
@@ -227,13 +246,17 @@ impl Nodes {
     ///
     /// # Errors
     /// As [`Nodes::node`].
-    pub(super) fn pair_mut(
-        &mut self,
-        log: &mut PageLog<'_>,
+    pub(super) fn pair_mut<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
         pair: (NodeId, NodeId),
         level: u8,
         cause: Cause,
-    ) -> Result<(&mut [u8], &mut [u8])> {
+    ) -> Result<(&'n mut [u8], &'n mut [u8])> {
+        let log = match log {
+            Ground::Disk(disk) => return self.pages_of_pair_mut(disk, pair, level, cause),
+            Ground::Chip(log) => log,
+        };
         self.frame(log, pair.0, level, cause)?;
         let second = self.frame(log, pair.1, level, cause)?;
         let first = self.frame(log, pair.0, level, cause)?;
@@ -251,10 +274,14 @@ impl Nodes {
     /// There are no more numbers, or the chip failed.
     pub(super) fn create(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         is_buffered: bool,
         level: u8,
     ) -> Result<NodeId> {
+        let log = match log {
+            Ground::Disk(disk) => return self.create_page(disk, is_buffered, level),
+            Ground::Chip(log) => log,
+        };
         let frame = self.free_frame(log)?;
         let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
         let number = table.numbers.allocate();
@@ -268,7 +295,13 @@ impl Nodes {
     }
 
     /// Gives the node back; it is no more.
-    pub(super) fn free(&mut self, id: NodeId) {
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(super) fn free(&mut self, log: &mut Ground<'_>, id: NodeId) -> Result<()> {
+        if let Ground::Disk(disk) = log {
+            return self.free_page(disk, id);
+        }
         if let Some(frame) = self.cache.find(id) {
             self.cache.clear(frame);
         }
@@ -277,6 +310,7 @@ impl Nodes {
         if table.numbers.release(NodeId(number)) {
             table.changed(number);
         }
+        Ok(())
     }
 
     /// Gives node `old` at `level` a number of its own without a buffer, and makes an empty node of
@@ -286,10 +320,14 @@ impl Nodes {
     /// As [`Nodes::create`].
     pub(super) fn slide_under(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         old: NodeId,
         level: u8,
     ) -> Result<NodeId> {
+        let log = match log {
+            Ground::Disk(disk) => return self.slide_page_under(disk, old, level),
+            Ground::Chip(log) => log,
+        };
         self.frame(log, old, level, Cause::Update)?;
         let fresh = self.free_frame(log)?;
         let frame = self.frame(log, old, level, Cause::Update)?;
@@ -310,11 +348,15 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(super) fn take_over(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         parent: NodeId,
         child: NodeId,
         level: u8,
     ) -> Result<()> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_takes_over(disk, parent, child),
+            Ground::Chip(log) => log,
+        };
         let frame = self.frame(log, child, level, Cause::Update)?;
         if let Some(old) = self.cache.find(parent) {
             self.cache.clear(old);
@@ -333,7 +375,10 @@ impl Nodes {
     ///
     /// # Errors
     /// No page is free, or the chip failed.
-    pub(super) fn write_all(&mut self, log: &mut PageLog<'_>, cause: Cause) -> Result<()> {
+    pub(super) fn write_all(&mut self, log: &mut Ground<'_>, cause: Cause) -> Result<()> {
+        let Ground::Chip(log) = log else {
+            return Ok(());
+        };
         for frame in 0..self.cache.frames() {
             if let Some(id) = self.cache.dirty(frame) {
                 self.leave(log, frame, id, cause)?;
@@ -346,7 +391,10 @@ impl Nodes {
     ///
     /// # Errors
     /// No page is free, or the chip failed.
-    pub(super) fn give_frames_back(&mut self, log: &mut PageLog<'_>) -> Result<()> {
+    pub(super) fn give_frames_back(&mut self, log: &mut Ground<'_>) -> Result<()> {
+        let Ground::Chip(log) = log else {
+            return Ok(());
+        };
         while let Some((frame, dirty)) = self.cache.oldest_to_stay() {
             if let Some(id) = dirty {
                 self.leave(log, frame, id, Cause::Flush)?;
@@ -367,7 +415,10 @@ impl Nodes {
     ///
     /// # Errors
     /// As [`Nodes::node`].
-    pub(super) fn copy(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<()> {
+    pub(super) fn copy(&mut self, log: &mut Ground<'_>, id: NodeId, cause: Cause) -> Result<()> {
+        let Ground::Chip(log) = log else {
+            return Ok(());
+        };
         let is_in_memory = self.waiting.contains(&id)
             || self.cache.find(id).is_some_and(|frame| self.cache.dirty(frame).is_some());
         if is_in_memory {

@@ -9,12 +9,12 @@ use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
-use super::NAME;
 use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers};
 use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
+use super::in_place;
 use super::layout::{PageShape, fanouts, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
@@ -35,7 +35,7 @@ const SHARED_PARTS: u64 = 32;
 const SHARED_PART_LEAST: u64 = 512;
 
 /// The most bytes in which a search for the least memory ends.
-const MEMORY_MOST: u64 = 1 << 30;
+pub(super) const MEMORY_MOST: u64 = 1 << 30;
 
 /// The most bytes above which a buffer can be told to be emptied: what sorting them takes is found
 /// within [`MEMORY_MOST`], however short entries are.
@@ -48,12 +48,18 @@ const FANOUT: &str = "16";
 const LEVELS_MOST: u64 = 8;
 
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
-const KEYS: u64 = 13;
+pub(super) const KEYS: u64 = 13;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
+        name: "node",
+        about: "bytes in a node on a disk: a multiple or a whole fraction of the disk's page",
+        kind: Kind::Bytes,
+        default: "",
+    },
+    Parameter {
         name: "fanout",
-        about: "entries of a node, header included; a node is never larger than a page",
+        about: "entries of a node on raw flash, header included; it is at most a page",
         kind: Kind::Count(4, 4096),
         default: FANOUT,
     },
@@ -80,6 +86,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         about: "memory of pool and nodes: divided for good, or lent to what saves more by it",
         kind: Kind::Word(&["fixed", "shared"]),
         default: "fixed",
+    },
+    Parameter {
+        name: "place",
+        about: "where nodes are written: a log and a node table on raw flash, in place on a disk",
+        kind: Kind::Word(&["log", "in-place"]),
+        default: "",
     },
     Parameter {
         name: "rule",
@@ -138,10 +150,13 @@ pub(super) struct Choices {
 /// # Errors
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
+    if options.settings.word("place") == Some("in-place") {
+        let expected = "on raw flash nothing is overwritten: nodes go to a log";
+        let value = "in-place".into();
+        return Err(Error::BadParameter { name: "place", value, expected: expected.into() });
+    }
     let usual = FANOUT.parse().unwrap_or(16);
     let fanout = options.settings.number("fanout").unwrap_or(usual);
-    // Settings are within their bounds.
-    let levels = options.settings.number("k").unwrap_or(2).clamp(1, LEVELS_MOST);
     let room = PageShape::room_of(&chip);
     let possible = fanouts(options.shape, room);
     if fanout != usual && !possible.contains(&fanout) {
@@ -159,7 +174,12 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     }
     let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
     let node_bytes = node_bytes(fanout, options.shape, room);
-    Ok(Choices { node_bytes, levels_a_buffer: levels as u8 })
+    Ok(Choices { node_bytes, levels_a_buffer: levels(options) })
+}
+
+/// K. Settings that were parsed are within their bounds.
+pub(super) fn levels(options: &Options) -> u8 {
+    options.settings.number("k").unwrap_or(2).clamp(1, LEVELS_MOST) as u8
 }
 
 impl Plan {
@@ -275,7 +295,7 @@ impl Plan {
 }
 
 /// Bytes of the entries that a range holds: of four a buffered level at the least.
-fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
+pub(super) fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
     let levels = u64::from(12 / choices.levels_a_buffer) + 1;
     u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16))
 }
@@ -299,7 +319,7 @@ fn is_shared(options: &Options) -> bool {
 }
 
 /// The least bytes of a key of `shape`.
-fn key_least(shape: EntryShape) -> usize {
+pub(super) fn key_least(shape: EntryShape) -> usize {
     match shape.key {
         Width::Fixed(key) => usize::from(key),
         Width::Variable => 1,
@@ -307,11 +327,11 @@ fn key_least(shape: EntryShape) -> usize {
 }
 
 /// The share of the memory left over that the buffer pool gets.
-fn pool_ratio(options: &Options) -> f64 {
+pub(super) fn pool_ratio(options: &Options) -> f64 {
     options.settings.ratio("pool").unwrap_or(0.75)
 }
 
-fn buffering(options: &Options) -> Buffering {
+pub(super) fn buffering(options: &Options) -> Buffering {
     match options.settings.value("buffer") {
         Some(Value::Word("none")) => Buffering::None,
         Some(Value::Number(bytes)) => Buffering::Fixed(u32::try_from(bytes).unwrap_or(u32::MAX)),
@@ -319,7 +339,7 @@ fn buffering(options: &Options) -> Buffering {
     }
 }
 
-fn rule(options: &Options) -> Rule {
+pub(super) fn rule(options: &Options) -> Rule {
     match options.settings.word("rule") {
         Some("inclusive") => Rule::Inclusive,
         Some("average") => Rule::Average,
@@ -327,23 +347,18 @@ fn rule(options: &Options) -> Rule {
     }
 }
 
-fn basis(options: &Options) -> Basis {
+pub(super) fn basis(options: &Options) -> Basis {
     match options.settings.word("estimate") {
         Some("printed") => Basis::Printed,
         _ => Basis::Measured,
     }
 }
 
-/// The chip under a medium.
-pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
-    match medium {
-        MediumShape::Nand(chip) => Ok(chip),
-        MediumShape::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
-    }
-}
-
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
-    let chip = chip_of(medium)?;
+    let chip = match medium {
+        MediumShape::Nand(chip) => chip,
+        MediumShape::Sectors(disk) => return in_place::plan::least_memory(options, disk),
+    };
     Plan::least_memory(options, options.shape, choices(options, chip)?, chip)
 }
 
@@ -352,7 +367,10 @@ pub(super) fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let chip = chip_of(medium)?;
+    let chip = match medium {
+        MediumShape::Nand(chip) => chip,
+        MediumShape::Sectors(disk) => return in_place::plan::predict(profile, options, disk),
+    };
     let plan = Plan::new(options, options.shape, choices(options, chip)?, chip)?;
     let width = |width| match width {
         Width::Fixed(bytes) => bytes,
@@ -365,7 +383,8 @@ pub(super) fn predict(
         levels_per_buffer: u32::from(plan.levels_a_buffer),
         buffering: plan.buffering,
         memory_bytes: plan.memory_bytes,
-        pool_ratio: pool_ratio(options),
+        pool_bytes: plan.sizes.pool.bytes(),
+        cache_nodes: plan.cache.frames(),
     };
-    Ok(predict::predict(profile, &plan, &chip))
+    Ok(predict::predict(profile, &plan))
 }

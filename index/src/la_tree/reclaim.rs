@@ -13,7 +13,6 @@
 use alloc::vec::Vec;
 
 use device::Cause;
-use store::Recovery;
 
 use super::LaTree;
 use super::layout::NodeId;
@@ -49,19 +48,23 @@ impl LaTree<'_> {
     pub(super) fn half_pages(&self) -> u64 {
         let dead = if self.generation.is_waiting { 0 } else { self.log.released_blocks() };
         let blocks = self.log.good_blocks().saturating_sub(dead) / 2;
-        u64::from(blocks) * u64::from(self.log.geometry().pages_per_block())
+        u64::from(blocks) * u64::from(self.log.pages_per_block())
     }
 
     /// True if the present half is full.
     fn is_due(&self) -> bool {
-        self.generation.stage.is_none()
+        !self.log.is_disk()
+            && self.generation.stage.is_none()
             && !self.generation.is_waiting
             && u64::from(self.log.free_pages()) <= self.half_pages()
     }
 
     /// True if a lookup may empty a buffer.
     pub(super) fn has_space_to_empty(&self) -> bool {
-        !self.is_due() && !self.generation.is_waiting
+        match self.log.disk() {
+            Some(_) => self.may_step(),
+            None => !self.is_due() && !self.generation.is_waiting,
+        }
     }
 
     /// Reclaims the old half, if the present one is full.
@@ -98,7 +101,10 @@ impl LaTree<'_> {
 
     /// Reclaims about `pages` pages, somewhat before it is due; true if more is to be done.
     pub(super) fn maintain_pages(&mut self, pages: u32) -> Result<bool> {
-        let ahead = 2 * u64::from(self.log.geometry().pages_per_block());
+        if self.log.is_disk() {
+            return Ok(false);
+        }
+        let ahead = 2 * u64::from(self.log.pages_per_block());
         let is_near = u64::from(self.log.free_pages()) <= self.half_pages() + ahead;
         if self.generation.stage.is_none() {
             if !is_near || self.generation.is_waiting || !self.is_open {

@@ -13,12 +13,13 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::Cause;
-use store::node;
+use store::{LongValue, node};
 
 use super::LaTree;
 use super::descent::{Bounds, Toward};
+use super::in_place::values::handed_out;
 use super::stream::{Form, Pending};
-use crate::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
+use crate::{Cursor, Direction, Error, KeyRange, KeyValue, Result, read_piece};
 
 /// Marks the place of a delete.
 const DELETE: u32 = 0x8000_0000;
@@ -179,6 +180,8 @@ pub(super) struct Scan<'t, 'd> {
     ended: bool,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// Where the value stands, if it is a long one.
+    long: Option<LongValue>,
     has_entry: bool,
 }
 
@@ -215,6 +218,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             ended: false,
             key: Vec::new(),
             value: Vec::new(),
+            long: None,
             has_entry: false,
         })
     }
@@ -377,10 +381,12 @@ impl<'t, 'd> Scan<'t, 'd> {
         let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
         // The leaf's entry for the same key is passed by, too.
         let here = codec.search(node, &self.key);
+        self.long = None;
         let is_put = match source {
             Source::Leaf(place) => {
                 self.value.clear();
                 self.value.extend_from_slice(codec.value(node, place).bytes());
+                self.long = codec.value(node, place).as_long();
                 true
             }
             Source::Hold(at) => {
@@ -468,13 +474,16 @@ impl Cursor for Scan<'_, '_> {
         }
         self.ended = false;
         self.has_entry = true;
-        Ok(Some((&self.key, Value::Whole(&self.value))))
+        Ok(Some((&self.key, handed_out(self.long, &self.value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
         if !self.has_entry {
             return Err(Error::NoEntry);
         }
-        Ok(read_piece(&self.value, offset, into))
+        match self.long {
+            Some(long) => self.tree.read_long(long, offset, into),
+            None => Ok(read_piece(&self.value, offset, into)),
+        }
     }
 }

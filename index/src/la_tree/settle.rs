@@ -6,6 +6,7 @@
 //!                | generation: first sequence u64, first owner u32, stage u8, next u32
 //!                | twice, for nodes without and with buffers: numbers u32, page of each chunk u32
 //!                | pages of the pool: count u32, each u32
+//!                | on a disk: nodes u64, bytes of the longest long value u32
 //!
 //!  page          0          4          8
 //!                +----------+----------+--------------------------------------
@@ -25,8 +26,9 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::{PageKind, PageLog};
+use store::PageKind;
 
+use super::ground::Ground;
 use super::nodes::damaged;
 use super::plan::{CHUNK_HEADER, Choices};
 use super::reclaim::Stage;
@@ -64,6 +66,7 @@ impl LaTree<'_> {
         self.whole = false;
         self.reclaim_if_it_fits()?;
         self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
+        self.begin_state()?;
         self.forget_old_chunks();
         self.write_chunks(PLAIN)?;
         self.write_chunks(BUFFERED)?;
@@ -81,6 +84,7 @@ impl LaTree<'_> {
             }
         }
         self.write_pool(&mut record)?;
+        self.encode_tail(&mut record);
         self.generation.is_waiting = false;
         self.is_open = false;
         self.whole = true;
@@ -170,6 +174,7 @@ impl LaTree<'_> {
             return Err(damaged_root());
         }
         self.whole = false;
+        self.put_off.forget();
         self.nodes.forget();
         self.buffers.forget();
         let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
@@ -183,11 +188,13 @@ impl LaTree<'_> {
         self.nodes.plain.numbers.release_unwritten();
         self.nodes.buffered.numbers.release_unwritten();
         self.read_pool(root.pool)?;
+        (self.leaves, self.entries) = (root.leaves, root.entries);
+        let lists = [root.plain.1, root.buffered.1, root.pool];
+        self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;
         if self.nodes.place(root.root).is_none() {
             return Err(damaged_root());
         }
         (self.root, self.height) = (root.root, root.height);
-        (self.leaves, self.entries) = (root.leaves, root.entries);
         self.buffers.next_owner = root.next_owner;
         self.generation.first = root.first;
         self.generation.first_owner = root.first_owner;
@@ -211,7 +218,7 @@ impl LaTree<'_> {
     }
 
     fn take_chunk(&mut self, chunk: (u8, u32), page: Page, mut bytes: &[u8]) -> Result<()> {
-        let places = self.plan.pages.places(self.log.geometry().pages()).unwrap_or(0);
+        let places = self.plan.pages.places(self.log.pages()).unwrap_or(0);
         let is_plain = chunk.0 == PLAIN;
         let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
         let each = table.chunk_numbers;
@@ -265,7 +272,7 @@ impl LaTree<'_> {
     fn pin_chunk(&mut self, chunk: (u8, u32), numbers: u32, mut bytes: &[u8]) -> Result<()> {
         let chunks = self.plan.chunks;
         let each = if chunk.0 == PLAIN { chunks.0 } else { chunks.1 };
-        let places = self.plan.pages.places(self.log.geometry().pages()).unwrap_or(0);
+        let places = self.plan.pages.places(self.log.pages()).unwrap_or(0);
         for _ in chunk.1 * each..numbers.min((chunk.1 + 1) * each) {
             let Some((stored, rest)) = bytes.split_first_chunk() else {
                 break;
@@ -293,7 +300,7 @@ impl LaTree<'_> {
 
 /// Programs `bytes` as the page of a chunk; `seal` completes it for a page.
 fn append(
-    log: &mut PageLog<'_>,
+    log: &mut Ground<'_>,
     (kind, chunk): (u8, u32),
     bytes: &mut [u8],
     seal: &mut dyn FnMut(Page, &mut [u8]),
@@ -317,7 +324,7 @@ fn append(
 
 /// Reads the page of a chunk into `bytes`; returns where what it holds begins.
 fn read(
-    log: &mut PageLog<'_>,
+    log: &mut Ground<'_>,
     (kind, chunk): (u8, u32),
     page: Page,
     bytes: &mut [u8],

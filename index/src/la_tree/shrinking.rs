@@ -1,7 +1,12 @@
 //! Borrowing and merging after deletes.
 //!
 //! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
-//! same parent.
+//! same parent. One that is not takes entries from a neighbour, so that both have as many, and is
+//! merged with it if that has too few (section 2.1). Where that begins, the paper does not say; its
+//! bound of 8 / F rebalancing operations a buffered entry (section 3) does: after each, F / 8
+//! updates and more have to pass before the next. Neighbours that have 5 / 6 of a node together are
+//! as far from their bounds either way: exchanging leaves both F / 6 above a quarter, merging F / 6
+//! below the whole. With less they are merged, with more they exchange entries.
 //!
 //! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
 //! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has
@@ -13,7 +18,7 @@
 use alloc::vec::Vec;
 
 use device::Cause;
-use store::node::{self, Shift};
+use store::node::{self, Codec, Shift};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
@@ -36,23 +41,32 @@ struct Neighbours {
     right_place: usize,
 }
 
-/// Two neighbours that are to be merged, or to exchange entries, when their buffers are empty.
+/// Nodes that are to be merged with a neighbour, or to exchange entries with one, when buffers that
+/// are in the way are empty. They are marked in their buffers' records; the way to the last one is
+/// known.
 #[derive(Debug)]
 pub(super) struct PutOff {
     level: Option<u8>,
-    /// Any key of one of them.
+    /// Any key of the last one.
     key: Vec<u8>,
+    /// True if records may be marked.
+    is_any_marked: bool,
 }
 
 impl PutOff {
     pub(super) fn new(key_bytes: usize) -> Self {
-        PutOff { level: None, key: Vec::with_capacity(key_bytes) }
+        PutOff { level: None, key: Vec::with_capacity(key_bytes), is_any_marked: false }
+    }
+
+    /// Nothing is put off in a tree that was just read.
+    pub(super) const fn forget(&mut self) {
+        (self.level, self.is_any_marked) = (None, false);
     }
 }
 
 impl LaTree<'_> {
-    /// Fills up the node at `level` of the present way, if it is less than a quarter full: merges
-    /// it with a neighbour, or takes entries from it.
+    /// Fills up the node at `level` of the present way, if it is less than a quarter full: takes
+    /// entries from a neighbour or, if that has too few, merges it with that.
     pub(super) fn rebalance(&mut self, level: u8, cause: Cause) -> Result<()> {
         if level + 1 >= self.height {
             return self.lower_root(cause);
@@ -68,13 +82,21 @@ impl LaTree<'_> {
         };
         let (left, right) =
             self.nodes.pair(&mut self.log, (pair.left, pair.right), level, cause)?;
-        if codec.joint_bytes(left, right) <= codec.node_bytes() {
-            return self.join(pair, cause);
+        let fits_one = codec.joint_bytes(left, right) <= codec.node_bytes();
+        let shift =
+            codec.shift(left, right).filter(|_| !fits_one || Self::is_enough(&codec, left, right));
+        if let Some(shift) = shift
+            && self.borrow(pair, shift, cause)?
+        {
+            return Ok(());
         }
-        match codec.shift(left, right) {
-            Some(shift) => self.borrow(pair, shift, cause),
-            None => Ok(()),
-        }
+        if fits_one { self.join(pair, cause) } else { Ok(()) }
+    }
+
+    /// True if two neighbours of `codec` have enough together to stay two nodes.
+    fn is_enough(codec: &Codec, left: &[u8], right: &[u8]) -> bool {
+        let room = codec.node_bytes() - node::HEADER_BYTES;
+        (codec.joint_bytes(left, right) - node::HEADER_BYTES) * 6 > room * 5
     }
 
     /// The node at `level` of the present way with its left neighbour, or else its right one.
@@ -109,6 +131,7 @@ impl LaTree<'_> {
         }
         if is_put_off {
             self.counters.merges_put_off += 1;
+            self.set_mark(self.path.at(level).id, true);
             self.put_off.level = Some(level);
             self.put_off.key.clear();
             self.put_off.key.extend_from_slice(&self.bounds.lower);
@@ -116,22 +139,48 @@ impl LaTree<'_> {
         is_put_off
     }
 
-    /// Goes on with the neighbours that were put off last, whose buffers were emptied meanwhile;
-    /// false if there are none. Then there may be more buffers to be emptied.
+    /// Goes on with one of the nodes that were put off, whose buffers were emptied meanwhile; false
+    /// if there are none. Then there may be more buffers to be emptied.
     pub(super) fn rebalance_put_off(&mut self, cause: Cause) -> Result<bool> {
-        let Some(level) = self.put_off.level.take() else {
-            return Ok(false);
+        let level = match self.put_off.level.take() {
+            Some(level) if level < self.height => {
+                let key = core::mem::take(&mut self.put_off.key);
+                let id = self.descend(level, &key, cause);
+                self.put_off.key = key;
+                self.set_mark(id?, false);
+                level
+            }
+            Some(_) => return Ok(true),
+            None => match self.take_marked() {
+                Some(number) => self.find_buffer(NodeId::of_buffer(number), cause)?,
+                None => return Ok(false),
+            },
         };
-        if level < self.height {
-            let key = core::mem::take(&mut self.put_off.key);
-            let merged = self.counters.nodes_merged;
-            let outcome = self.descend(level, &key, cause);
-            self.put_off.key = key;
-            outcome?;
-            self.rebalance(level, cause)?;
-            self.counters.merged_after_emptying += u64::from(self.counters.nodes_merged > merged);
-        }
+        let merged = self.counters.nodes_merged;
+        self.rebalance(level, cause)?;
+        self.counters.merged_after_emptying += u64::from(self.counters.nodes_merged > merged);
         Ok(true)
+    }
+
+    /// Marks node `id`, which has a buffer, or marks it no more. The turn of marked ones comes when
+    /// no buffer is listed.
+    fn set_mark(&mut self, id: NodeId, is_lean: bool) {
+        if let Some(record) = id.buffer().and_then(|number| self.buffers.record_mut(number)) {
+            record.is_lean = is_lean;
+            self.put_off.is_any_marked |= is_lean;
+        }
+    }
+
+    /// The buffer of a node that is marked, and is no more.
+    fn take_marked(&mut self) -> Option<u32> {
+        if !self.put_off.is_any_marked {
+            return None;
+        }
+        let number = self.buffers.records.iter().position(|record| record.is_lean);
+        self.put_off.is_any_marked = number.is_some();
+        let number = number? as u32;
+        self.buffers.record_mut(number)?.is_lean = false;
+        Some(number)
     }
 
     /// Merges two neighbours and, if they have buffers, these; where both hold entries, that is put
@@ -165,26 +214,32 @@ impl LaTree<'_> {
             self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, 0));
         }
         self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
-        self.nodes.free(pair.right);
-        self.leaves -= u64::from(pair.level == 0);
+        self.nodes.free(&mut self.log, pair.right)?;
+        self.leaves = self.leaves.saturating_sub(u64::from(pair.level == 0));
         self.counters.nodes_merged += 1;
         self.counters.rebalanced += 2;
         self.top.restructured |= pair.level >= self.top.level;
         if buffers.is_some() {
             self.recount(pair.left, pair.level, cause)?;
+            // Both were underfull, where the other one had waited.
+            let codec = self.nodes.at(pair.level);
+            let node = self.nodes.node(&mut self.log, pair.left, pair.level, cause)?;
+            let is_lean = !codec.is_filled(node, QUARTER);
+            self.set_mark(pair.left, is_lean);
         } else {
             self.count_nodes(pair.level, -1)?;
         }
         self.rebalance(pair.level + 1, cause)
     }
 
-    /// Moves entries between two neighbours, if the parent has room for the new separator.
-    fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<()> {
+    /// Moves entries between two neighbours, now or when their buffers are emptied; false if the
+    /// parent has no room for the new separator.
+    fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<bool> {
         let buffers = self.buffers_of(&pair);
         if let Some([(left, _), (right, _)]) = buffers
             && self.put_off(pair.level, [Some(left), Some(right)])
         {
-            return Ok(());
+            return Ok(true);
         }
         let codec = self.nodes.at(pair.level);
         let (left, right) =
@@ -198,7 +253,7 @@ impl LaTree<'_> {
             super::growth::shorten(&before, &mut self.separator, self.plan.shape.key);
         }
         if !self.rename(pair, cause)? {
-            return Ok(());
+            return Ok(false);
         }
         self.nodes.shift(&mut self.log, (pair.left, pair.right), pair.level, shift)?;
         self.counters.rebalanced += 2;
@@ -207,7 +262,8 @@ impl LaTree<'_> {
             self.recount(pair.left, pair.level, cause)?;
             self.recount(pair.right, pair.level, cause)?;
         }
-        Ok(())
+        self.counters.nodes_filled_up += 1;
+        Ok(true)
     }
 
     /// Makes `self.separator` the key of the right neighbour in its parent; false, and nothing
@@ -219,11 +275,11 @@ impl LaTree<'_> {
         codec.key(node, place).copy_to(&mut self.previous);
         self.nodes.remove(&mut self.log, parent, place)?;
         let value = pair.right.0.to_le_bytes();
-        let entry = (self.separator.as_slice(), value.as_slice());
+        let entry = (self.separator.as_slice(), node::Stored::inline(&value));
         if self.nodes.insert(&mut self.log, parent, place, entry)? {
             return Ok(true);
         }
-        let entry = (self.previous.as_slice(), value.as_slice());
+        let entry = (self.previous.as_slice(), node::Stored::inline(&value));
         if !self.nodes.insert(&mut self.log, parent, place, entry)? {
             return Err(damaged(self.nodes.page_of(parent.0), "what was taken away does not fit"));
         }
@@ -246,7 +302,7 @@ impl LaTree<'_> {
                     self.buffers.list(number);
                     break;
                 }
-                self.nodes.free(root);
+                self.nodes.free(&mut self.log, root)?;
                 self.buffers.set_record(number, BufferRecord::new(Owner(0), 1, 0));
                 self.root = child;
             } else {

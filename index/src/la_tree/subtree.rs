@@ -12,9 +12,10 @@
 use core::ops::Range;
 
 use device::{Cause, Page};
-use store::node;
+use store::node::{self, Stored};
 
 use super::LaTree;
+use super::buffer_pool::BufferId;
 use super::cost::Emptied;
 use super::descent::{Bounds, Toward};
 use super::emptying::{self, Next, Order};
@@ -44,6 +45,8 @@ pub(super) struct Flight {
     pub(super) key: alloc::vec::Vec<u8>,
     pub(super) value: alloc::vec::Vec<u8>,
     pub(super) is_delete: bool,
+    /// True if the value tells where the entry's long value stands.
+    pub(super) is_long: bool,
     /// True if the entry is all there is: it comes from no buffer.
     is_single: bool,
     order: Order,
@@ -52,33 +55,51 @@ pub(super) struct Flight {
     batch: Option<Batch>,
     /// The chain that is read again for the keys above the last, as its X does not fit memory.
     again: Option<BufferRecord>,
+    /// The chain that is let go when all went down.
+    pub(super) owed: Option<BufferRecord>,
     /// Entries beyond this are not the buffer's own.
     filter: Bounds,
     is_filtered: bool,
 }
 
 impl Flight {
+    /// The order in which entries go down.
+    pub(super) const fn order(&self) -> Order {
+        self.order
+    }
+
     pub(super) fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Flight {
             key: alloc::vec::Vec::with_capacity(key_bytes),
             value: alloc::vec::Vec::with_capacity(value_bytes),
             is_delete: false,
+            is_long: false,
             is_single: false,
             order: Order::Ascending,
             place: 0,
             batch: None,
             again: None,
+            owed: None,
             filter: Bounds::with_capacity(key_bytes),
             is_filtered: false,
         }
     }
 
-    fn take(&mut self, entry: &Pending<'_>) {
+    pub(super) fn take(&mut self, entry: &Pending<'_>) {
         self.key.clear();
         self.key.extend_from_slice(entry.key);
         self.value.clear();
         self.value.extend_from_slice(entry.value.unwrap_or_default());
         self.is_delete = entry.value.is_none();
+        self.is_long = false;
+    }
+
+    /// The value, as it stands in a leaf.
+    fn stored(&self) -> Stored<'_> {
+        match self.value.first_chunk() {
+            Some(long) if self.is_long => Stored::long(long),
+            _ => Stored::inline(&self.value),
+        }
     }
 }
 
@@ -102,11 +123,13 @@ impl LaTree<'_> {
     /// in the way of merging their nodes.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
         loop {
-            while let Some(number) = self.buffers.take_listed() {
+            while self.may_step()
+                && let Some(number) = self.buffers.take_listed()
+            {
                 self.make_room_between()?;
                 self.empty(number, cause)?;
             }
-            if !self.rebalance_put_off(cause)? {
+            if !self.may_step() || !self.rebalance_put_off(cause)? {
                 return Ok(());
             }
         }
@@ -130,6 +153,9 @@ impl LaTree<'_> {
         self.counters.emptied[leaf] += 1;
         self.counters.emptied_entries[leaf] += u64::from(before.entries);
         self.counters.emptied_bytes[leaf] += u64::from(before.bytes);
+        if let Some(disk) = self.log.disk_mut().filter(|_| leaf > 0) {
+            disk.gone_down += u64::from(before.bytes);
+        }
         self.top.level = level;
         self.top.restructured = false;
         self.top.bounds.copy_from(&self.bounds);
@@ -139,6 +165,7 @@ impl LaTree<'_> {
             None => leaves_changed = self.distribute_to_leaves(cause)?,
         }
         self.lower_root(cause)?;
+        self.release_chain(cause)?;
         self.counters.leaves_changed += u64::from(leaves_changed);
         let emptied = Emptied {
             before,
@@ -149,6 +176,10 @@ impl LaTree<'_> {
         self.estimator.rates.observe(&emptied);
         let pages = self.nodes.programmed - self.nodes.observed;
         self.nodes.observed = self.nodes.programmed;
+        if self.log.is_disk() {
+            // A node that is changed is written, later.
+            return Ok(());
+        }
         self.estimator.rates.written.add(
             pages * u64::from(self.plan.pages.nodes_per_page()),
             u64::from(emptied.leaves_changed + emptied.rebalanced),
@@ -157,7 +188,7 @@ impl LaTree<'_> {
     }
 
     /// Walks the way to node `id`, which has a buffer; returns its level.
-    fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
+    pub(super) fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
         let codecs = [self.nodes.leaf, self.nodes.inner];
         let node = self.nodes.any(&mut self.log, id, cause)?;
         let level = node::level(node);
@@ -168,12 +199,34 @@ impl LaTree<'_> {
             key.clear();
             self.any_key(id, &mut key)?;
         }
-        let found = if level < self.height { self.descend(level, &key, cause) } else { Ok(id) };
+        let found = match level {
+            0 if key.is_empty() => self.find_empty_leaf(id, &mut key, cause),
+            level if level < self.height => self.descend(level, &key, cause),
+            _ => Ok(id),
+        };
         self.flight.key = key;
         if found? != id || level >= self.height {
             return Err(damaged(self.nodes.page_of(id), "the tree does not lead to this node"));
         }
         Ok(level)
+    }
+
+    /// Goes from leaf to leaf until `id`, of which no key is known.
+    fn find_empty_leaf(
+        &mut self,
+        id: NodeId,
+        key: &mut alloc::vec::Vec<u8>,
+        cause: Cause,
+    ) -> Result<NodeId> {
+        key.extend_from_slice(&self.lowest_key());
+        loop {
+            let found = self.descend(0, key, cause)?;
+            if found == id || !self.bounds.has_upper {
+                return Ok(found);
+            }
+            key.clear();
+            key.extend_from_slice(&self.bounds.upper);
+        }
     }
 
     /// Any key of the buffer of `id`, an empty leaf: no other has its entries.
@@ -189,8 +242,8 @@ impl LaTree<'_> {
 
     /// Makes the entries of buffer `number`, which the way leads to, those that go down, and the
     /// buffer empty.
-    fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
-        let mut record = self.buffers.record(number);
+    pub(super) fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
+        let record = self.buffers.record(number);
         self.sorter.clear();
         self.flight.is_single = false;
         self.flight.place = 0;
@@ -199,39 +252,46 @@ impl LaTree<'_> {
         self.flight.filter.copy_from(&self.bounds);
         self.flight.order = Order::Ascending;
         if record.bytes <= self.sorter_bytes {
-            self.buffers.load_held(number, &mut self.sorter)?;
-            let (owner, newest) = (record.owner, record.newest);
-            if !self.buffers.load_chain(&mut self.log, owner, newest, &mut self.sorter, cause)? {
+            let sorter = &mut self.sorter;
+            let held = self.buffers.pool.held(BufferId(number)).entries;
+            let fits = self.buffers.load_held(number, held, sorter)?
+                && self.buffers.take_chain(&mut self.log, &record, sorter, cause)?;
+            if !fits {
                 return Err(damaged(self.nodes.page_of(NodeId::of_buffer(number)), emptying::FULL));
             }
             self.sorter.sort(self.flight.order);
         } else {
-            self.buffers.evict(&mut self.log, number, cause)?;
-            record = self.buffers.record(number);
-            self.take_off_large(record, cause)?;
+            self.flight.owed = Some(self.take_off_large(number, cause)?);
         }
         self.buffers.begin_anew(&self.log, number)
     }
 
-    /// As [`LaTree::take_off`], of a buffer that does not fit memory and is on flash.
-    fn take_off_large(&mut self, record: BufferRecord, cause: Cause) -> Result<()> {
+    /// As [`LaTree::take_off`], of a buffer that does not fit memory; returns what it was. What is
+    /// in the pool is taken from there, but for what of Y does not fit the buffer for reading.
+    fn take_off_large(&mut self, number: u32, cause: Cause) -> Result<BufferRecord> {
+        self.buffers.evict_beyond_read(&mut self.log, number, cause)?;
+        let record = self.buffers.record(number);
         let (owner, below) = (record.owner, record.below_batch);
-        if !self.buffers.load_chain(&mut self.log, owner, below, &mut self.sorter, cause)? {
+        let (of_x, sorter) = (self.buffers.held_of_x(number), &mut self.sorter);
+        let fits = self.buffers.load_held(number, of_x, sorter)?
+            && self.buffers.load_chain(&mut self.log, owner, below, sorter, cause)?;
+        if !fits {
             self.counters.emptied_in_parts += 1;
-            let sorter = &mut self.sorter;
+            self.buffers.evict(&mut self.log, number, cause)?;
+            let (record, sorter) = (self.buffers.record(number), &mut self.sorter);
             self.buffers.select_chain(&mut self.log, &record, None, sorter, cause)?;
             self.flight.again = Some(record);
-            return Ok(());
+            return Ok(record);
         }
         self.counters.emptied_in_two += 1;
         if !record.batch_ascends {
             self.flight.order = Order::Descending;
         }
         self.flight.order = self.flight.order.reversed();
-        self.flight.batch =
-            Some(Batch { owner, next: record.newest, until: below, stream: 0..0, left: 0 });
+        let (stream, left) = self.buffers.read_held_of_y(number)?;
+        self.flight.batch = Some(Batch { owner, next: record.newest, until: below, stream, left });
         self.sorter.sort(self.flight.order);
-        Ok(())
+        Ok(record)
     }
 
     /// Reads what goes down again, for the keys above the last one; false if there are none.
@@ -259,7 +319,7 @@ impl LaTree<'_> {
     }
 
     /// Goes on to the next entry that goes down; false after the last.
-    fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
+    pub(super) fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
         if self.flight.is_single {
             self.flight.is_single = false;
             return Ok(true);
@@ -322,7 +382,7 @@ impl LaTree<'_> {
     }
 
     /// Goes to the node at `level` where the next entry belongs.
-    fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
+    pub(super) fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
         let key = core::mem::take(&mut self.flight.key);
         let mut outcome = Ok(NodeId(0));
         if self.top.restructured || !self.top.bounds.contains(&key) {
@@ -341,7 +401,7 @@ impl LaTree<'_> {
     }
 
     /// Hands what goes down to the buffers at level `below`.
-    fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
+    pub(super) fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
         let mut child: Option<u32> = None;
         while self.next_in_flight(cause)? {
             let mut first = None;
@@ -360,7 +420,7 @@ impl LaTree<'_> {
     }
 
     /// Lists a buffer that is too large after its batch came.
-    fn batch_came(&mut self, child: Option<u32>) {
+    pub(super) fn batch_came(&mut self, child: Option<u32>) {
         let policy = self.policy;
         let Some(number) = child else {
             return;
@@ -381,6 +441,10 @@ impl LaTree<'_> {
                 if !at_leaf || !self.bounds.contains(&self.flight.key) {
                     if at_leaf {
                         self.rebalance(0, cause)?;
+                    }
+                    if changed > 0 && !self.may_step() {
+                        self.put_back(cause)?;
+                        return Ok(changed);
                     }
                     self.go_down(0, cause)?;
                     (at_leaf, changed) = (true, changed + 1);
@@ -407,22 +471,29 @@ impl LaTree<'_> {
         let found = codec.search(node, &self.flight.key);
         let place = match (found, self.flight.is_delete) {
             (Ok(place), true) => {
+                let before = codec.value(node, place).as_long();
                 self.nodes.remove(&mut self.log, (leaf, 0), place)?;
-                self.entries -= 1;
+                let what = "the root counts fewer entries than there are";
+                let entries = self.entries.checked_sub(1);
+                self.entries = entries.ok_or(damaged(self.nodes.page_of(leaf), what))?;
+                self.drop_value(before, cause)?;
                 return Ok(true);
             }
             (Err(_), true) => return Ok(true),
             (Ok(place), false) => {
-                let value = &self.flight.value;
-                if codec.value(node, place).bytes() == value.as_slice()
-                    || self.nodes.replace(&mut self.log, leaf, place, value)?
-                {
+                let (known, value) = (codec.value(node, place), self.flight.stored());
+                let before = known.as_long();
+                if before.is_none() && !self.flight.is_long && known.bytes() == value.bytes() {
+                    return Ok(true);
+                }
+                if self.nodes.replace(&mut self.log, leaf, place, value)? {
+                    self.drop_value(before, cause)?;
                     return Ok(true);
                 }
                 place
             }
             (Err(place), false) => {
-                let entry = (self.flight.key.as_slice(), self.flight.value.as_slice());
+                let entry = (self.flight.key.as_slice(), self.flight.stored());
                 if self.nodes.insert(&mut self.log, (leaf, 0), place, entry)? {
                     self.entries += 1;
                     return Ok(true);
@@ -447,10 +518,16 @@ impl LaTree<'_> {
         let middle = codec.middle(node);
         let ahead = self.flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
         let follow = ahead.checked_sub(1).and_then(|ahead| self.sorter.get(ahead));
-        if !follow.is_some_and(|entry| self.bounds.contains(entry.key)) {
+        let Some(follow) = follow.filter(|entry| self.bounds.contains(entry.key)) else {
             return Ok(middle);
-        }
+        };
         Ok(match self.flight.order {
+            // Of the right one's few entries, something has to follow that comes to them.
+            Order::Ascending
+                if place < count && codec.key(node, place).compare(follow.key).is_gt() =>
+            {
+                middle
+            }
             Order::Ascending => place.max(middle),
             Order::Descending => place.min(middle),
         })

@@ -209,6 +209,9 @@ pub(super) struct BufferRecord {
     pub(super) shared: bool,
     /// True if it changed since it was stored.
     pub(super) is_dirty: bool,
+    /// True if the node is less than a quarter full, and waits for buffers that are emptied; not
+    /// stored.
+    pub(super) is_lean: bool,
     /// What ADAPT remembers; not stored, for a checkpoint may begin anew.
     pub(super) registers: Registers,
 }
@@ -233,6 +236,7 @@ impl BufferRecord {
             leaves,
             shared: false,
             is_dirty: false,
+            is_lean: false,
             registers: Registers::new(),
         }
     }

@@ -274,4 +274,8 @@ impl Sectors for SimulatedDisk {
     fn meter(&self) -> Option<&Meter> {
         Some(&self.meter)
     }
+
+    fn costs(&self) -> Option<&DiskCosts> {
+        self.timing.costs()
+    }
 }

@@ -44,6 +44,14 @@ impl Timing {
         Timing::Mechanics(Mechanics::new(disk))
     }
 
+    /// The four numbers, if those are what decides.
+    pub(crate) fn costs(&self) -> Option<&DiskCosts> {
+        match self {
+            Timing::FourNumbers(numbers) => Some(&numbers.costs),
+            Timing::Mechanics(_) => None,
+        }
+    }
+
     pub(crate) fn energy_known(&self) -> bool {
         match self {
             Timing::FourNumbers(numbers) => numbers.costs.energy_known(),

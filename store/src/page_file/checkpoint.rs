@@ -229,6 +229,11 @@ impl PageFile<'_> {
         self.finish_long(writer)
     }
 
+    /// Pages in use that a checkpoint changes at most.
+    pub(super) fn checkpoint_changes(&self) -> u32 {
+        self.checkpoint_pages(self.checkpoints.count()) + CHECKPOINT_IMAGES
+    }
+
     /// True if a checkpoint has to be made before `pages` pages are changed and `names`
     /// checkpoints are kept: the undo run must have room for the images of these pages, of the
     /// checkpoint after them, and of those that forget, one by one, all that is kept then. So

@@ -19,6 +19,7 @@ mod free_list;
 mod journal;
 mod kept;
 mod layout;
+mod lazy;
 mod long;
 mod opening;
 mod read_ahead;
@@ -130,6 +131,24 @@ impl<'d> PageFile<'d> {
         self.begin_change(pages.1, other)?;
         let same = Error::DamagedPage { page: pages.0, what: "it is its own neighbour" };
         self.cache.two_mut(one, other).ok_or(same)
+    }
+
+    /// The bytes of two different pages.
+    ///
+    /// # Errors
+    /// As [`PageFile::two_pages_mut`].
+    pub fn two_pages(
+        &mut self,
+        pages: (LogicalPage, LogicalPage),
+        cause: Cause,
+        check: &impl PageCheck,
+    ) -> Result<(&[u8], &[u8])> {
+        let one = self.load(pages.0, cause, check)?;
+        let other = self.load(pages.1, cause, check)?;
+        if one == other {
+            return Err(Error::DamagedPage { page: pages.0, what: "it is its own neighbour" });
+        }
+        Ok((self.cache.bytes(one), self.cache.bytes(other)))
     }
 
     /// The bytes of `page` without reading it: all zeros, to be filled.

@@ -173,10 +173,25 @@ impl Undo {
 
     /// Pages that trees can have beside what the run takes and may come to need.
     pub(super) fn pages_beside(&self) -> u32 {
-        let reserve = self.positions_for(self.limit + SPARE_IMAGES);
+        self.pages_beside_images(0)
+    }
+
+    /// As [`Undo::pages_beside`], where the run may come to need room for so many images more.
+    pub(super) fn pages_beside_images(&self, images: u32) -> u32 {
+        let images = (self.limit + SPARE_IMAGES).saturating_add(images);
+        let reserve = self.positions_for(images);
         let positions = self.start.saturating_add(reserve).max(self.next);
         let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
+    }
+
+    /// Images that may still be made, beside `later` ones: as many as there always is room for, if
+    /// that is there with `in_use` pages in use.
+    pub(super) fn images_left(&self, later: u32, in_use: u32) -> u32 {
+        let left = (self.limit + SPARE_IMAGES).saturating_sub(self.images);
+        let positions = self.positions_beside(in_use).saturating_sub(self.next);
+        // An image and, at worst, a header of its own.
+        left.min(positions / (1 + HEADER_UNITS)).saturating_sub(later)
     }
 
     /// Pages that there is room for beside what is in the run.

@@ -29,7 +29,7 @@ fn pool_of(memory_bytes: u64, page_entries: u32) -> BufferPool {
 
 fn held(pool: &mut BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
-    let copied = pool.copy(BufferId(buffer), 0, &mut bytes).unwrap();
+    let copied = pool.copy(BufferId(buffer), 0..u32::MAX, &mut bytes).unwrap();
     assert_eq!(copied, pool.held(BufferId(buffer)), "what is held is known exactly");
     stream(FORM, &bytes)
 }

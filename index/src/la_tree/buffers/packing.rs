@@ -1,9 +1,9 @@
 //! Making pages of fragments: the fullest buffers of the pool, packed.
 
 use device::{Cause, Page};
-use store::PageLog;
 
 use super::super::buffer_pool::BufferId;
+use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, seal_fragment};
 use super::super::nodes::damaged;
 use super::{Buffers, FRAGMENTS, is_leaf};
@@ -28,7 +28,7 @@ impl Buffers {
     /// Makes a page of fragments, of the buffer `first` before all others, and programs it.
     pub(in super::super) fn write_page(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         first: Option<u32>,
         cause: Cause,
     ) -> Result<()> {
@@ -56,6 +56,7 @@ impl Buffers {
         self.stored.add(u64::from(self.pages.room()), 0);
         for made in &self.made {
             let link = Link { page, offset: made.offset, bytes: made.bytes };
+            log.hold(page);
             if let Some(record) = self.records.get_mut(made.buffer as usize) {
                 record.newest = Some(link);
                 record.is_dirty = true;

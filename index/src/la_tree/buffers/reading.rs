@@ -3,13 +3,13 @@
 use core::ops::Range;
 
 use device::{Cause, Page};
-use store::PageLog;
 
 use super::super::buffer_pool::BufferId;
 use super::super::emptying::{self, Order, Sorter};
+use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
 use super::super::nodes::damaged;
-use super::super::stream::{self, Pending};
+use super::super::stream::{self, GROUP, Pending};
 use super::super::table::BufferRecord;
 use super::{Buffers, is_leaf};
 use crate::Result;
@@ -22,12 +22,12 @@ impl Buffers {
     /// It is damaged, or the chip failed.
     pub(in super::super) fn read_fragment(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         owner: Owner,
         link: Link,
         cause: Cause,
     ) -> Result<(Range<usize>, Option<Link>)> {
-        let pages = log.geometry().pages();
+        let pages = log.pages();
         self.pages.check_link(link, pages).map_err(|what| damaged(link.page, what))?;
         let bytes = &mut self.read[..usize::from(link.bytes)];
         log.read(link.page, u32::from(link.offset) - self.pages.first(), bytes, cause)?;
@@ -45,30 +45,14 @@ impl Buffers {
     /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn find<T>(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         key: &[u8],
         found: &mut dyn FnMut(&Pending<'_>) -> T,
     ) -> Result<Option<T>> {
-        let (mut place, mut newest, mut outcome) = (0, None, None);
-        let seen = self.pool.visit(BufferId(number), &mut |entry| {
-            if entry.key == key {
-                newest = Some(place);
-            }
-            place += 1;
-            Ok(())
-        });
-        seen.map_err(|what| damaged(Page(0), what))?;
-        if let Some(newest) = newest {
-            place = 0;
-            let seen = self.pool.visit(BufferId(number), &mut |entry| {
-                if place == newest {
-                    outcome = Some(found(entry));
-                }
-                place += 1;
-                Ok(())
-            });
-            return seen.map(|()| outcome).map_err(|what| damaged(Page(0), what));
+        let held = self.pool.find(BufferId(number), key, found);
+        if let Some(held) = held.map_err(|what| damaged(Page(0), what))? {
+            return Ok(Some(held));
         }
         let record = self.record(number);
         self.counters.searched[is_leaf(&record)] += u64::from(record.entries > 0);
@@ -93,7 +77,7 @@ impl Buffers {
     /// As [`Buffers::find`].
     pub(in super::super) fn scan(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         number: u32,
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
@@ -122,20 +106,85 @@ impl Buffers {
         Ok(())
     }
 
-    /// Loads what of buffer `number` is in the pool, which has to be the newest.
+    /// Bytes, as a stream, of the oldest `entries` entries of buffer `number` in the pool, and of
+    /// the others there.
+    fn held_bytes(&mut self, number: u32, entries: u32) -> Result<(usize, usize)> {
+        let (form, mut place, mut bytes) = (self.form, 0, [0; 2]);
+        let visited = self.pool.visit(BufferId(number), &mut |entry| {
+            bytes[usize::from(place >= entries)] += form.bytes(entry);
+            place += 1;
+            Ok(())
+        });
+        visited.map_err(|what| damaged(Page(0), what))?;
+        let others = place.saturating_sub(entries).div_ceil(GROUP);
+        Ok((bytes[0] + entries.div_ceil(GROUP) as usize, bytes[1] + others as usize))
+    }
+
+    /// Of what buffer `number` has in the pool, how many entries are X.
+    pub(in super::super) fn held_of_x(&self, number: u32) -> u32 {
+        let held = self.pool.held(BufferId(number)).entries;
+        held - self.record(number).batch.min(held)
+    }
+
+    /// Loads the oldest `entries` entries of those that buffer `number` has in the pool, which have
+    /// to be newer than all that is loaded later; false if there is no room for them.
     ///
     /// # Errors
     /// The buffer is damaged.
-    pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<()> {
-        let held = self.pool.held(BufferId(number)).bytes;
-        if held == 0 {
-            return Ok(());
+    pub(in super::super) fn load_held(
+        &mut self,
+        number: u32,
+        entries: u32,
+        sorter: &mut Sorter,
+    ) -> Result<bool> {
+        if entries == 0 {
+            return Ok(true);
         }
-        let room = sorter.room(held).ok_or(damaged(Page(0), emptying::FULL))?;
-        let copied = self.pool.copy(BufferId(number), 0, room);
+        let (bytes, _) = self.held_bytes(number, entries)?;
+        let Some(room) = sorter.room(bytes) else {
+            return Ok(false);
+        };
+        let copied = self.pool.copy(BufferId(number), 0..entries, room);
         copied.map_err(|what| damaged(Page(0), what))?;
-        sorter.load(held).map_err(|what| damaged(Page(0), what))?;
-        Ok(())
+        match sorter.load(bytes) {
+            Err(emptying::FULL) => Ok(false),
+            loaded => loaded.map(|_| true).map_err(|what| damaged(Page(0), what)),
+        }
+    }
+
+    /// Writes as much of buffer `number` to flash as makes its Y in the pool fit the buffer for
+    /// reading.
+    ///
+    /// # Errors
+    /// As [`Buffers::append`].
+    pub(in super::super) fn evict_beyond_read(
+        &mut self,
+        log: &mut Ground<'_>,
+        number: u32,
+        cause: Cause,
+    ) -> Result<()> {
+        loop {
+            let of_x = self.held_of_x(number);
+            if self.held_bytes(number, of_x)?.1 <= self.read.len() {
+                return Ok(());
+            }
+            self.write_page(log, Some(number), cause)?;
+        }
+    }
+
+    /// Copies Y, as far as buffer `number` has it in the pool, to the buffer for reading; returns
+    /// the bytes of the stream and its entries.
+    ///
+    /// # Errors
+    /// The buffer is damaged, or has more there than fits.
+    pub(in super::super) fn read_held_of_y(&mut self, number: u32) -> Result<(Range<usize>, u32)> {
+        let (first, held) = (self.held_of_x(number), self.pool.held(BufferId(number)).entries);
+        let copied = self.pool.copy(BufferId(number), first..held, &mut self.read);
+        let copied = copied.map_err(|what| damaged(Page(0), what))?;
+        if copied.entries != held - first {
+            return Err(damaged(Page(0), emptying::FULL));
+        }
+        Ok((0..copied.bytes, copied.entries))
     }
 
     /// Loads the chain of `owner` from `from` on; false if there is no room for all of it.
@@ -144,7 +193,7 @@ impl Buffers {
     /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn load_chain(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         owner: Owner,
         from: Option<Link>,
         sorter: &mut Sorter,
@@ -161,9 +210,29 @@ impl Buffers {
                 Err(emptying::FULL) => return Ok(false),
                 loaded => loaded.map_err(|what| damaged(link.page, what))?,
             };
+            if self.lets_go {
+                log.let_go(link.page, cause)?;
+            }
             next = before;
         }
         Ok(true)
+    }
+
+    /// As [`Buffers::load_chain`], of all that `record` tells of, which is let go.
+    ///
+    /// # Errors
+    /// As [`Buffers::load_chain`], which leaves it unknown what was let go.
+    pub(in super::super) fn take_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        sorter: &mut Sorter,
+        cause: Cause,
+    ) -> Result<bool> {
+        self.lets_go = true;
+        let taken = self.load_chain(log, record.owner, record.newest, sorter, cause);
+        self.lets_go = false;
+        taken
     }
 
     /// Selects the lowest keys above `after` of the chain that `record` tells of, as far as there
@@ -173,7 +242,7 @@ impl Buffers {
     /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn select_chain(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         record: &BufferRecord,
         after: Option<&[u8]>,
         sorter: &mut Sorter,

@@ -145,23 +145,23 @@ fn on_a_disk_nodes_and_fragments_are_read_at_random() {
     assert_eq!(scan(&units, &INNER), 5 * 110_000);
 }
 
-fn plan(buffering: Buffering) -> (Plan, Geometry) {
+fn plan(buffering: Buffering) -> Plan {
     let (_, chip) = toshiba();
-    let plan = Plan {
+    Plan {
         shape: PageShape::new(&chip, 128).unwrap(),
         units: units(),
         entry: (4, 4),
         levels_per_buffer: 2,
         buffering,
         memory_bytes: 128 << 10,
-        pool_ratio: 0.75,
-    };
-    (plan, chip)
+        pool_bytes: 96 << 10,
+        cache_nodes: 220,
+    }
 }
 
 /// Predicted device time an operation, in microseconds, of the paper's uniform workload.
 fn predicted_us(buffering: Buffering, lookups_percent: f64) -> f64 {
-    let (plan, chip) = plan(buffering);
+    let plan = plan(buffering);
     let updates = 100.0 / (100.0 + lookups_percent);
     let profile = Profile {
         entries: 360_000,
@@ -170,7 +170,7 @@ fn predicted_us(buffering: Buffering, lookups_percent: f64) -> f64 {
         overwrites: 0.0,
         deletes: 0.34 * updates,
     };
-    let prediction = predict(&profile, &plan, &chip);
+    let prediction = predict(&profile, &plan);
     assert!((5..=7).contains(&prediction.height), "{}", prediction.height);
     // Reads are of about a node's or a fragment's bytes, programs of whole pages.
     prediction.page_reads * 250.0 + prediction.page_writes * 1050.0

@@ -1,9 +1,9 @@
 //! Changes of nodes that need the scratch node.
 
 use device::Cause;
-use store::PageLog;
 use store::node;
 
+use super::super::ground::Ground;
 use super::super::layout::NodeId;
 use super::Nodes;
 use crate::Result;
@@ -13,13 +13,17 @@ impl Nodes {
     ///
     /// # Errors
     /// As [`Nodes::node`].
-    pub(in super::super) fn pair(
-        &mut self,
-        log: &mut PageLog<'_>,
+    pub(in super::super) fn pair<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
         pair: (NodeId, NodeId),
         level: u8,
         cause: Cause,
-    ) -> Result<(&[u8], &[u8])> {
+    ) -> Result<(&'n [u8], &'n [u8])> {
+        let log = match log {
+            Ground::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
+            Ground::Chip(log) => log,
+        };
         self.frame(log, pair.0, level, cause)?;
         let second = self.frame(log, pair.1, level, cause)?;
         let first = self.frame(log, pair.0, level, cause)?;
@@ -32,16 +36,26 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(in super::super) fn insert(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         (id, level): (NodeId, u8),
         place: usize,
-        (key, value): (&[u8], &[u8]),
+        (key, value): (&[u8], node::Stored<'_>),
     ) -> Result<bool> {
         let codec = self.at(level);
+        let log = match log {
+            Ground::Disk(disk) => {
+                let mut scratch = core::mem::take(&mut self.scratch);
+                let inserted = self
+                    .page_mut(disk, id, level, Cause::Update)
+                    .map(|node| codec.insert(node, place, key, value, &mut scratch));
+                self.scratch = scratch;
+                return inserted;
+            }
+            Ground::Chip(log) => log,
+        };
         let frame = self.frame(log, id, level, Cause::Update)?;
         let node = self.cache.node_mut(frame);
-        let inserted =
-            codec.insert(node, place, key, node::Stored::inline(value), &mut self.scratch);
+        let inserted = codec.insert(node, place, key, value, &mut self.scratch);
         if inserted {
             self.cache.set_dirty(frame, true);
         }
@@ -54,14 +68,24 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(in super::super) fn replace(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         id: NodeId,
         place: usize,
-        value: &[u8],
+        value: node::Stored<'_>,
     ) -> Result<bool> {
+        let log = match log {
+            Ground::Disk(disk) => {
+                let (codec, mut scratch) = (self.leaf, core::mem::take(&mut self.scratch));
+                let replaced = self
+                    .page_mut(disk, id, 0, Cause::Update)
+                    .map(|node| codec.replace(node, place, value, &mut scratch));
+                self.scratch = scratch;
+                return replaced;
+            }
+            Ground::Chip(log) => log,
+        };
         let frame = self.frame(log, id, 0, Cause::Update)?;
         let node = self.cache.node_mut(frame);
-        let value = node::Stored::inline(value);
         let replaced = self.leaf.replace(node, place, value, &mut self.scratch);
         if replaced {
             self.cache.set_dirty(frame, true);
@@ -75,7 +99,7 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(in super::super) fn remove(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         (id, level): (NodeId, u8),
         place: usize,
     ) -> Result<()> {
@@ -90,7 +114,7 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(in super::super) fn split_off(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         pair: (NodeId, NodeId),
         level: u8,
         place: usize,
@@ -110,7 +134,7 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(in super::super) fn join(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         pair: (NodeId, NodeId),
         level: u8,
     ) -> Result<()> {
@@ -129,7 +153,7 @@ impl Nodes {
     /// As [`Nodes::node`].
     pub(in super::super) fn shift(
         &mut self,
-        log: &mut PageLog<'_>,
+        log: &mut Ground<'_>,
         pair: (NodeId, NodeId),
         level: u8,
         shift: node::Shift,
@@ -147,12 +171,16 @@ impl Nodes {
     ///
     /// # Errors
     /// As [`Nodes::node`].
-    pub(in super::super) fn any(
-        &mut self,
-        log: &mut PageLog<'_>,
+    pub(in super::super) fn any<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
         id: NodeId,
         cause: Cause,
-    ) -> Result<&[u8]> {
+    ) -> Result<&'n [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_any(disk, id, cause),
+            Ground::Chip(log) => log,
+        };
         let frame = match self.cache.find(id) {
             Some(frame) => frame,
             None => self.load(log, id, cause)?,

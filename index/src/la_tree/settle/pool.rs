@@ -101,7 +101,7 @@ impl LaTree<'_> {
         let Some((head, stream)) = piece.split_at_mut_checked(header) else {
             return Ok(Taken { bytes: 0, entries: 0 });
         };
-        let copied = self.buffers.pool.copy(BufferId(number), from, stream);
+        let copied = self.buffers.pool.copy(BufferId(number), from..u32::MAX, stream);
         let copied = copied.map_err(|what| damaged(Page(0), what))?;
         if copied.entries == 0 {
             return Ok(copied);

@@ -66,6 +66,8 @@ pub(super) struct Root<'r> {
     pub(super) plain: (u32, &'r [u8]),
     pub(super) buffered: (u32, &'r [u8]),
     pub(super) pool: &'r [u8],
+    /// What only a tree on a disk has.
+    pub(super) tail: &'r [u8],
 }
 
 fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, Fields<'_>)> {
@@ -105,8 +107,7 @@ pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r
     let (plain, buffered) = (table(chunks.0)?, table(chunks.1)?);
     let count = from.u32()?;
     let pool = from.pages(u64::from(count))?;
-    let is_possible = from.0.is_empty()
-        && usize::from(height.wrapping_sub(1)) < super::super::descent::HEIGHT_MOST
+    let is_possible = usize::from(height.wrapping_sub(1)) < super::super::descent::HEIGHT_MOST
         && root.buffer().is_some();
     if !is_possible {
         return Err(damaged_root());
@@ -125,5 +126,6 @@ pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r
         plain,
         buffered,
         pool,
+        tail: from.0,
     })
 }

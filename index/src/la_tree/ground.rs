@@ -1,0 +1,317 @@
+//! Where nodes and fragments live: on raw flash or, in place, on a disk (section 6.4).
+//!
+//! A page of fragments, of a table, or of the pool has an address only once it is reserved, and is
+//! then programmed as a whole: so it is on raw flash, and so it is on a disk. Nodes differ:
+//! [`super::nodes`] has both ways.
+//!
+//! What only raw flash needs does nothing on a disk: there are no generations of pages, and nothing
+//! is pinned, for the page file keeps the way back by itself.
+
+use alloc::vec::Vec;
+
+use device::{Cause, Meter, Page};
+use store::{Durability, Memory, NamedCheckpoint, PageKind, PageLog, Recovery, Result};
+
+use super::cost::UnitCosts;
+use super::in_place::Disk;
+use super::layout::PageShape;
+
+/// What a tree stands on.
+#[expect(clippy::large_enum_variant, reason = "a tree has one, and asks it for every page")]
+pub(super) enum Ground<'d> {
+    /// Raw flash.
+    Chip(PageLog<'d>),
+    /// A disk.
+    Disk(Disk<'d>),
+}
+
+impl<'d> Ground<'d> {
+    /// The disk, if it is one.
+    pub(super) const fn disk(&self) -> Option<&Disk<'d>> {
+        match self {
+            Ground::Chip(_) => None,
+            Ground::Disk(disk) => Some(disk),
+        }
+    }
+
+    /// The disk, if it is one, to be changed.
+    pub(super) const fn disk_mut(&mut self) -> Option<&mut Disk<'d>> {
+        match self {
+            Ground::Chip(_) => None,
+            Ground::Disk(disk) => Some(disk),
+        }
+    }
+
+    pub(super) const fn is_disk(&self) -> bool {
+        matches!(self, Ground::Disk(_))
+    }
+
+    /// Pages that there are.
+    pub(super) fn pages(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.geometry().pages(),
+            Ground::Disk(disk) => disk.file.pages(),
+        }
+    }
+
+    pub(super) fn pages_per_block(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.geometry().pages_per_block(),
+            Ground::Disk(_) => 1,
+        }
+    }
+
+    pub(super) fn block_bytes(&self) -> u64 {
+        match self {
+            Ground::Chip(log) => log.geometry().block_bytes(),
+            Ground::Disk(disk) => u64::from(disk.file.page_bytes()),
+        }
+    }
+
+    pub(super) fn usable_pages(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.usable_pages(),
+            Ground::Disk(disk) => disk.file.pages(),
+        }
+    }
+
+    /// The byte of a page at which its content begins.
+    pub(super) fn content_start(&self) -> usize {
+        match self {
+            Ground::Chip(log) => log.content_start(),
+            Ground::Disk(_) => super::in_place::PAGE_HEADER,
+        }
+    }
+
+    /// Names the next `pages` pages that are to be programmed.
+    pub(super) fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<()> {
+        match self {
+            Ground::Chip(log) => log.reserve(pages, into, cause).map(drop),
+            Ground::Disk(disk) => disk.reserve(pages, into, cause),
+        }
+    }
+
+    /// Programs a page that was reserved; `content` is as long as a page.
+    pub(super) fn program(
+        &mut self,
+        page: Page,
+        content: &mut [u8],
+        kind: PageKind,
+        cause: Cause,
+    ) -> Result<()> {
+        match self {
+            Ground::Chip(log) => log.program(page, content, kind, cause).map(drop),
+            Ground::Disk(disk) => disk.program(page, content, kind),
+        }
+    }
+
+    /// Reads what stands at byte `offset` of the content of `page`.
+    pub(super) fn read(
+        &mut self,
+        page: Page,
+        offset: u32,
+        into: &mut [u8],
+        cause: Cause,
+    ) -> Result<()> {
+        match self {
+            Ground::Chip(log) => log.read(page, offset, into, cause),
+            Ground::Disk(disk) => disk.read(page, offset, into, cause),
+        }
+    }
+
+    /// Notes that a fragment in `page` is one of a buffer.
+    pub(super) fn hold(&mut self, page: Page) {
+        if let Ground::Disk(disk) = self {
+            disk.hold(page);
+        }
+    }
+
+    /// Notes that a fragment in `page` is no buffer's any more.
+    pub(super) fn let_go(&mut self, page: Page, cause: Cause) -> Result<()> {
+        match self {
+            Ground::Chip(_) => Ok(()),
+            Ground::Disk(disk) => disk.let_go(page, cause),
+        }
+    }
+
+    /// What the accesses of section 3 cost here.
+    pub(super) fn unit_costs(&self, pages: &PageShape) -> UnitCosts {
+        match self {
+            Ground::Chip(log) => match log.costs() {
+                Some(costs) if costs.read.time.at(1, 1) > 0 => UnitCosts::on_nand(costs, pages),
+                _ => UnitCosts::usual(pages),
+            },
+            Ground::Disk(disk) => match disk.file.costs() {
+                Some(costs) if costs.read.random.time.at(1, 1) > 0 => {
+                    UnitCosts::on_disk(costs, pages.node_bytes())
+                }
+                _ => UnitCosts::usual_on_disk(pages.node_bytes()),
+            },
+        }
+    }
+
+    /// The memory in use of what is below.
+    pub(super) fn memory(&self) -> Memory {
+        match self {
+            Ground::Chip(log) => {
+                Memory { cache: 0, buffers: log.buffer_bytes(), tables: log.table_bytes(), ftl: 0 }
+            }
+            Ground::Disk(disk) => {
+                let memory = disk.file.memory();
+                Memory { tables: memory.tables + disk.table_bytes(), ..memory }
+            }
+        }
+    }
+
+    /// Bytes of the tables of what is below.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.memory().tables
+    }
+
+    pub(super) fn meter(&self) -> Option<&Meter> {
+        match self {
+            Ground::Chip(log) => log.meter(),
+            Ground::Disk(disk) => disk.file.meter(),
+        }
+    }
+
+    pub(super) fn recovery(&self) -> &(dyn Recovery + 'd) {
+        match self {
+            Ground::Chip(log) => log,
+            Ground::Disk(disk) => &disk.file,
+        }
+    }
+
+    pub(super) fn recovery_mut(&mut self) -> &mut (dyn Recovery + 'd) {
+        match self {
+            Ground::Chip(log) => log,
+            Ground::Disk(disk) => &mut disk.file,
+        }
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        self.recovery().durability()
+    }
+
+    pub(super) fn checkpoints(&self) -> &[NamedCheckpoint] {
+        self.recovery().checkpoints()
+    }
+}
+
+/// What only raw flash has: a disk reclaims nothing.
+impl Ground<'_> {
+    pub(super) fn kept_root(&mut self, name: &str) -> Result<Vec<u8>> {
+        match self {
+            Ground::Chip(log) => log.kept_root(name),
+            Ground::Disk(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) fn give_back_at_rollback(&mut self) {
+        if let Ground::Chip(log) = self {
+            log.give_back_at_rollback();
+        }
+    }
+
+    pub(super) fn own_reserve(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.own_reserve(),
+            Ground::Disk(_) => 0,
+        }
+    }
+
+    pub(super) fn own_reserve_beside(&self, root_bytes: u64) -> u32 {
+        match self {
+            Ground::Chip(log) => log.own_reserve_beside(root_bytes),
+            Ground::Disk(_) => 0,
+        }
+    }
+
+    pub(super) fn pin(&mut self, page: Page) {
+        if let Ground::Chip(log) = self {
+            log.pin(page);
+        }
+    }
+
+    pub(super) fn unpin_all(&mut self) -> Result<()> {
+        match self {
+            Ground::Chip(log) => log.unpin_all(),
+            Ground::Disk(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn pinned_blocks(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.pinned_blocks(),
+            Ground::Disk(_) => 0,
+        }
+    }
+
+    pub(super) fn begin_generation(&mut self) {
+        if let Ground::Chip(log) = self {
+            log.begin_generation();
+        }
+    }
+
+    pub(super) fn mark_old(&mut self, sequence: u64) -> Result<()> {
+        match self {
+            Ground::Chip(log) => log.mark_old(sequence),
+            Ground::Disk(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn is_old(&self, page: Page) -> bool {
+        match self {
+            Ground::Chip(log) => log.is_old(page),
+            Ground::Disk(_) => false,
+        }
+    }
+
+    pub(super) fn release_old(&mut self) {
+        if let Ground::Chip(log) = self {
+            log.release_old();
+        }
+    }
+
+    pub(super) fn erases_at_once(&self) -> bool {
+        match self {
+            Ground::Chip(log) => log.erases_at_once(),
+            Ground::Disk(_) => true,
+        }
+    }
+
+    pub(super) fn erase_released(&mut self, cause: Cause) -> Result<u32> {
+        match self {
+            Ground::Chip(log) => log.erase_released(cause),
+            Ground::Disk(_) => Ok(0),
+        }
+    }
+
+    pub(super) fn next_sequence(&self) -> u64 {
+        match self {
+            Ground::Chip(log) => log.next_sequence(),
+            Ground::Disk(_) => 0,
+        }
+    }
+
+    pub(super) fn good_blocks(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.good_blocks(),
+            Ground::Disk(disk) => disk.file.pages(),
+        }
+    }
+
+    pub(super) fn released_blocks(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.released_blocks(),
+            Ground::Disk(_) => 0,
+        }
+    }
+
+    pub(super) fn free_pages(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.free_pages(),
+            Ground::Disk(disk) => disk.file.pages_free(),
+        }
+    }
+}

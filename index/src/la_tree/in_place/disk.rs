@@ -1,0 +1,206 @@
+//! Pages of fragments, tables and the pool in a page file.
+//!
+//! ```text
+//!  0        4      5    6      7      8
+//!  +--------+------+----+------+------+---------------------------
+//!  | check- | what | 0  | no   | kind | fragments, or what tables
+//!  | sum u32| u8   |    | level| u8   | and the pool have there
+//!  +--------+------+----+------+------+---------------------------
+//! ```
+//!
+//! Invariant: a page that is used for fragments or for the state at the last checkpoint is counted
+//! in `live`; it is given back when that comes to 0.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::{LogicalPage, PageCheck, PageFile, PageKind, Result};
+
+use super::super::buffers::FRAGMENTS;
+
+/// Bytes of a page before what it holds.
+pub(in super::super) const PAGE_HEADER: usize = 8;
+
+/// The number that marks such a page; nodes and the page file's own pages have others.
+const KIND_TREE: u8 = 6;
+
+/// Nodes have their level here.
+const LEVEL: usize = 6;
+const NO_LEVEL: u8 = u8::MAX;
+
+const WHAT: usize = 4;
+const KIND: usize = 7;
+
+/// Marks a page of the state at the last checkpoint.
+const STATE: u16 = 0x8000;
+
+/// A page file, and what is in use of it beside nodes.
+pub(in super::super) struct Disk<'d> {
+    pub(in super::super) file: PageFile<'d>,
+    /// For each page, how many fragments in it belong to buffers.
+    live: Box<[u16]>,
+    /// The pages of the state at the last checkpoint.
+    pub(super) state: Vec<Page>,
+    /// Pages that `live` counts.
+    pub(super) pages_live: u32,
+    /// Nodes of the tree.
+    pub(in super::super) nodes: u64,
+    /// Bytes of entries that went down to leaves since the last checkpoint.
+    pub(in super::super) gone_down: u64,
+    /// Bytes in the longest long value that there ever was.
+    pub(in super::super) longest_value: u32,
+}
+
+struct TreePage;
+
+impl PageCheck for TreePage {
+    fn check(&self, page: &[u8]) -> core::result::Result<(), &'static str> {
+        match self.is_kind(page) {
+            true => Ok(()),
+            false => Err("it is no page of fragments or tables"),
+        }
+    }
+
+    fn is_kind(&self, page: &[u8]) -> bool {
+        page[KIND] == KIND_TREE
+    }
+}
+
+impl<'d> Disk<'d> {
+    pub(in super::super) fn new(file: PageFile<'d>) -> Self {
+        let pages = file.pages() as usize;
+        Disk {
+            file,
+            live: vec![0; pages].into_boxed_slice(),
+            state: Vec::new(),
+            pages_live: 0,
+            nodes: 0,
+            gone_down: 0,
+            longest_value: 0,
+        }
+    }
+
+    /// Bytes of the table of live fragments, and of the list of the state's pages.
+    pub(in super::super) fn table_bytes(&self) -> u64 {
+        (2 * self.live.len() + self.state.capacity() * size_of::<Page>()) as u64
+    }
+
+    pub(in super::super) fn reserve(
+        &mut self,
+        pages: u32,
+        into: &mut Vec<Page>,
+        cause: Cause,
+    ) -> Result<()> {
+        into.clear();
+        for _ in 0..pages {
+            into.push(Page(self.file.allocate(cause)?.0));
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn program(
+        &mut self,
+        page: Page,
+        content: &[u8],
+        kind: PageKind,
+    ) -> Result<()> {
+        let what = match kind {
+            PageKind::Tree(number) => number,
+            PageKind::Journal | PageKind::Piece | PageKind::Checkpoint => u8::MAX,
+        };
+        let logical = LogicalPage(page.0);
+        let into = self.file.fresh(logical)?;
+        into[PAGE_HEADER..].copy_from_slice(&content[PAGE_HEADER..]);
+        into[WHAT] = what;
+        into[LEVEL] = NO_LEVEL;
+        into[KIND] = KIND_TREE;
+        if kind != FRAGMENTS {
+            self.keep_state(page);
+        }
+        self.file.write_now(logical)
+    }
+
+    pub(in super::super) fn read(
+        &mut self,
+        page: Page,
+        offset: u32,
+        into: &mut [u8],
+        cause: Cause,
+    ) -> Result<()> {
+        let logical = LogicalPage(page.0);
+        let bytes = self.file.page(logical, cause, &TreePage)?;
+        let from = PAGE_HEADER + offset as usize;
+        let what = "it is read beyond its end";
+        let damaged = store::Error::DamagedPage { page: logical, what };
+        let bytes = bytes.get(from..from + into.len()).ok_or(damaged)?;
+        into.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Pages with fragments, but for those among the state's.
+    pub(in super::super) fn pages_of_fragments(&self) -> u32 {
+        self.pages_live.saturating_sub(self.state.len() as u32)
+    }
+
+    fn change(&mut self, page: Page, change: impl FnOnce(u16) -> u16) -> bool {
+        let Some(live) = self.live.get_mut(page.0 as usize) else {
+            return false;
+        };
+        let before = *live;
+        *live = change(before);
+        self.pages_live += u32::from(before == 0 && *live != 0);
+        let is_dead = before != 0 && *live == 0;
+        self.pages_live -= u32::from(is_dead);
+        is_dead
+    }
+
+    /// Notes that `page` is one of the state at the last checkpoint.
+    pub(super) fn keep_state(&mut self, page: Page) {
+        self.state.push(page);
+        self.change(page, |live| live | STATE);
+    }
+
+    pub(in super::super) fn hold(&mut self, page: Page) {
+        self.change(page, |live| live + u16::from(live & !STATE < !STATE));
+    }
+
+    pub(in super::super) fn let_go(&mut self, page: Page, cause: Cause) -> Result<()> {
+        let one = |live: u16| live - u16::from(live & !STATE > 0);
+        match self.change(page, one) {
+            true => self.file.free(LogicalPage(page.0), cause),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives back the pages of the state at the last checkpoint, but those with live fragments.
+    pub(super) fn drop_state(&mut self, cause: Cause) -> Result<()> {
+        for place in 0..self.state.len() {
+            let page = self.state[place];
+            if self.change(page, |live| live & !STATE) {
+                self.file.free(LogicalPage(page.0), cause)?;
+            }
+        }
+        self.state.clear();
+        Ok(())
+    }
+
+    /// Gives back every page of fragments.
+    pub(super) fn drop_fragments(&mut self, cause: Cause) -> Result<()> {
+        for number in 0..self.live.len() as u32 {
+            let page = Page(number);
+            if self.live[number as usize] != 0 && self.change(page, |live| live & STATE) {
+                self.file.free(LogicalPage(number), cause)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what is in use.
+    pub(super) fn forget(&mut self) {
+        self.live.fill(0);
+        self.state.clear();
+        self.pages_live = 0;
+    }
+}

@@ -1,0 +1,163 @@
+//! Loading on a disk: what is left of a tree that was emptied goes first.
+
+use alloc::vec::Vec;
+
+use device::Cause;
+use store::LongValue;
+use store::node::{self, Stored};
+
+use super::super::LaTree;
+use super::super::descent::Toward;
+use super::super::layout::NodeId;
+use super::super::scan::Scan;
+use super::room::More;
+use crate::{Cursor, Error, KeyRange, Result, Value};
+
+impl LaTree<'_> {
+    /// As `load_sorted`.
+    pub(in super::super) fn load_on_disk(
+        &mut self,
+        sorted: &mut dyn Cursor,
+        fill: u8,
+    ) -> Result<u64> {
+        if Scan::new(self, KeyRange::ALL)?.next()?.is_some() {
+            return Err(Error::NotEmpty);
+        }
+        self.whole = false;
+        self.drop_all()?;
+        self.plant()?;
+        self.bounds.reset();
+        self.path.set(0, self.root, 0);
+        self.walk(0, 0, Toward::Last, Cause::Load)?;
+        let loaded = self.load_long_and_short(sorted, fill);
+        self.whole = !matches!(&loaded, Err(Error::Store(store::Error::Device(_))));
+        loaded?;
+        Ok(self.entries)
+    }
+
+    /// Gives back every page of the tree, which has no entries that could be found.
+    fn drop_all(&mut self) -> Result<()> {
+        self.drop_node(self.root, self.height - 1)?;
+        self.nodes.forget();
+        self.buffers.forget();
+        if let Some(disk) = self.log.disk_mut() {
+            disk.drop_fragments(Cause::Load)?;
+            disk.drop_state(Cause::Load)?;
+        }
+        (self.height, self.leaves, self.entries) = (1, 0, 0);
+        Ok(())
+    }
+
+    fn drop_node(&mut self, id: NodeId, level: u8) -> Result<()> {
+        let codec = self.nodes.at(level);
+        let count = node::count(self.nodes.node(&mut self.log, id, level, Cause::Load)?);
+        for place in 0..count {
+            if level > 0 {
+                let child = self.child(id, level, place, Cause::Load)?;
+                self.drop_node(child, level - 1)?;
+                continue;
+            }
+            let node = self.nodes.node(&mut self.log, id, level, Cause::Load)?;
+            let long = codec.value(node, place).as_long();
+            self.drop_value(long, Cause::Load)?;
+        }
+        self.nodes.free(&mut self.log, id)
+    }
+
+    fn load_long_and_short(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
+        let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some((next, value)) = sorted.next()? {
+            let bytes = value.len();
+            self.check_entry(next, bytes as usize)?;
+            if self.entries > 0 && next <= previous.as_slice() {
+                return Err(Error::NotSorted { position: self.entries });
+            }
+            key.clear();
+            key.extend_from_slice(next);
+            if self.is_long(key.len(), u64::from(bytes)) {
+                let long = match value {
+                    Value::Whole(value) => self.write_long(value)?,
+                    Value::Long(_) => self.copy_long(sorted, bytes)?,
+                };
+                let appended =
+                    self.append_entry(&key, Stored::long(&long.to_bytes()), (&previous, fill));
+                if appended.is_err() {
+                    self.drop_value(Some(long), Cause::Load)?;
+                }
+                appended?;
+            } else {
+                whole.clear();
+                match value {
+                    Value::Whole(value) => whole.extend_from_slice(value),
+                    Value::Long(_) => {
+                        whole.resize(bytes as usize, 0);
+                        read_piece_of(sorted, bytes, 0, &mut whole)?;
+                    }
+                }
+                self.append_entry(&key, Stored::inline(&whole), (&previous, fill))?;
+            }
+            core::mem::swap(&mut previous, &mut key);
+        }
+        Ok(())
+    }
+
+    fn check_room_for_long(&self, bytes: u32) -> Result<()> {
+        let full = store::Error::Full { pages: u64::from(self.log.pages()) };
+        let Some(disk) = self.log.disk() else {
+            return Err(full.into());
+        };
+        let pages = u64::from(disk.file.pages_for_long(bytes));
+        match self.fits_on_disk(More { puts: 1, pages, ..More::default() }) {
+            true => Ok(()),
+            false => Err(full.into()),
+        }
+    }
+
+    fn write_long(&mut self, value: &[u8]) -> Result<LongValue> {
+        self.check_room_for_long(value.len() as u32)?;
+        match self.log.disk_mut() {
+            Some(disk) => {
+                disk.longest_value = disk.longest_value.max(value.len() as u32);
+                Ok(disk.file.write_long(value, Cause::Load)?)
+            }
+            None => Err(store::Error::AdoptedTwice.into()),
+        }
+    }
+
+    /// Copies a long value out of the entry at which `sorted` stands.
+    fn copy_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<LongValue> {
+        self.check_room_for_long(bytes)?;
+        let Some(disk) = self.log.disk_mut() else {
+            return Err(store::Error::AdoptedTwice.into());
+        };
+        disk.longest_value = disk.longest_value.max(bytes);
+        let mut writer = disk.file.start_long(bytes, Cause::Load)?;
+        // Nothing else needs the scratch node until the value is written.
+        let scratch = &mut self.nodes.scratch;
+        let mut copied = Ok(());
+        while copied.is_ok() && writer.bytes_left() > 0 {
+            let length = scratch.len().min(writer.bytes_left() as usize);
+            let piece = &mut scratch[..length];
+            let offset = bytes - writer.bytes_left();
+            copied = read_piece_of(sorted, bytes, offset, piece)
+                .and_then(|()| Ok(disk.file.append_long(&mut writer, piece, Cause::Load)?));
+        }
+        match copied {
+            Ok(()) => Ok(disk.file.finish_long(writer)?),
+            Err(error) => {
+                disk.file.abandon_long(writer)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Reads a piece of the value at which `sorted` stands, which should have `bytes` bytes.
+fn read_piece_of(sorted: &mut dyn Cursor, bytes: u32, offset: u32, into: &mut [u8]) -> Result<()> {
+    let found = sorted.read_value(offset, into)?;
+    if found == bytes {
+        return Ok(());
+    }
+    let (bytes, limit) = (u64::from(found), u64::from(bytes));
+    Err(store::Error::LongValuePieces { bytes, limit }.into())
+}

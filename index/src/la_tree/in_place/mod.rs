@@ -1,0 +1,82 @@
+//! In place on a disk (section 6.4): nodes are pages of a page file, rewritten where they stand.
+//!
+//! A child is named by its page. Only a node with a buffer is named by the buffer's number, for the
+//! buffer's record, which is needed on every way through the node, says its page, too. There is no
+//! node table and no reclamation. What leaves the pool is packed into pages of fragments as on raw
+//! flash; such a page is given back when no buffer has a fragment in it any more.
+//!
+//! # What is different from raw flash
+//! - A value too long for a leaf stands in pages of its own, as everywhere on disks. Such an entry
+//!   does not wait in buffers: it goes to its leaf at once ([`values`]).
+//! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
+//!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
+//!   ([`room`]).
+
+pub(super) mod disk;
+pub(super) mod load;
+pub(super) mod nodes;
+pub(super) mod plan;
+pub(super) mod room;
+pub(super) mod state;
+pub(super) mod values;
+
+pub(super) use disk::{Disk, PAGE_HEADER};
+
+use alloc::boxed::Box;
+
+use device::Sectors;
+use store::PageFile;
+
+use super::ground::Ground;
+use super::{LaTree, settle};
+use crate::registry::Options;
+use crate::{Durable, Index, Result, Tree};
+
+/// Pages of a root record that is longer than an anchor has room for, twice.
+const ROOT_PAGES: u64 = 6;
+
+/// Makes an empty tree on `disk`.
+pub(super) fn create<'d>(
+    disk: Box<dyn Sectors + 'd>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let geometry = disk.geometry();
+    let choices = plan::choices(options, geometry)?;
+    let durability = options.durability.unwrap_or_default();
+    let (plan, bytes) = plan::plan(options, options.shape, (choices, durability), geometry)?;
+    let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
+    let mut tree = LaTree::over(Ground::Disk(Disk::new(file)), plan)?;
+    let entry = tree.plan.entry_most as u64;
+    let full = store::Error::Full { pages: u64::from(tree.log.pages()) };
+    if tree.log.free_pages() < 2 {
+        return Err(full.into());
+    }
+    tree.plant()?;
+    // The state at the first checkpoint stands beside that at the next, and so do root records.
+    let pages = tree.state_pages(0, 0) + ROOT_PAGES;
+    let puts = room::More { puts: 1, deletes: 0, bytes: entry, pages };
+    if !tree.fits_on_disk(puts) {
+        return Err(full.into());
+    }
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+/// Opens the tree on `disk`.
+pub(super) fn open<'d>(
+    mut disk: Box<dyn Sectors + 'd>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let geometry = disk.geometry();
+    let found = PageFile::describe(&mut *disk)?;
+    let (shape, choices) = settle::describe(&found.root_head)?;
+    if choices.node_bytes != found.page_bytes {
+        return Err(
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
+        );
+    }
+    let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
+    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
+    let mut tree = LaTree::over(Ground::Disk(Disk::new(file)), plan)?;
+    tree.restore(&record)?;
+    Ok(Box::new(Durable::open(tree)?))
+}

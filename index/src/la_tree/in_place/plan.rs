@@ -1,0 +1,216 @@
+//! How the memory of a tree on a disk is divided: as on raw flash, with the page file's cache for
+//! that of nodes.
+
+use device::SectorGeometry;
+use store::node::{self, Codec};
+use store::{Durability, EntryShape, PageFile, Width};
+
+use super::super::LaTree;
+use super::super::buffer_pool::PoolSize;
+use super::super::buffers::{BufferSizes, Buffers};
+use super::super::cache::CacheSize;
+use super::super::cost::{UnitCosts, predict};
+use super::super::layout::PageShape;
+use super::super::nodes::{CHILD_BYTES, Nodes};
+use super::super::plan::{self, CHUNK_HEADER, Choices, KEYS, MEMORY_MOST, Plan};
+use super::super::policy::Policy;
+use super::super::stream::LENGTH_MOST;
+use super::super::table::BufferRecord;
+use super::PAGE_HEADER;
+use crate::registry::{Options, Prediction, Profile};
+use crate::{Error, Result};
+
+/// Bytes that the state's root record may take in memory for each page of the pool, encoded.
+const LIST_BYTES: u64 = 12;
+
+/// Bytes of the beginnings of root records that the page file has in memory.
+const ROOT_COPIES: u64 = 1024;
+
+/// The most bytes that the pool's lists of buffers take.
+const POOL_LISTS: usize = 1100;
+
+/// The choices that `options` make on `disk`.
+///
+/// # Errors
+/// They are not possible.
+pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Result<Choices> {
+    for (name, word, expected) in [
+        ("place", "log", "on a disk nodes are rewritten in place: there is no node table"),
+        (
+            "share",
+            "shared",
+            "on a disk the pool and the nodes have a fixed part of the memory each",
+        ),
+    ] {
+        if options.settings.word(name) == Some(word) {
+            return Err(Error::BadParameter {
+                name,
+                value: word.into(),
+                expected: expected.into(),
+            });
+        }
+    }
+    let default = disk.sector_bytes().clamp(node::NODE_BYTES_LEAST, node::NODE_BYTES_MOST);
+    let node_bytes = match options.settings.number("node") {
+        Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
+        None => default,
+    };
+    Ok(Choices { node_bytes, levels_a_buffer: plan::levels(options) })
+}
+
+/// What `options` say of a tree of `shape` with such choices on `disk`, and the memory of its page
+/// file.
+///
+/// # Errors
+/// The memory is too little, or nodes can't hold four entries.
+pub(in super::super) fn plan(
+    options: &Options,
+    shape: EntryShape,
+    (choices, durability): (Choices, Durability),
+    disk: SectorGeometry,
+) -> Result<(Plan, u64)> {
+    let given = (choices, durability);
+    match with_memory(options, shape, given, disk, options.memory_bytes)? {
+        Some(plan) => Ok(plan),
+        None => {
+            let need = least(options, shape, given, disk).unwrap_or(MEMORY_MOST);
+            Err(store::Error::LittleMemory { have: options.memory_bytes, need }.into())
+        }
+    }
+}
+
+fn least(
+    options: &Options,
+    shape: EntryShape,
+    given: (Choices, Durability),
+    disk: SectorGeometry,
+) -> Result<u64> {
+    let (mut low, mut high) = (0, MEMORY_MOST);
+    while low + 1 < high {
+        let middle = u64::midpoint(low, high);
+        if with_memory(options, shape, given, disk, middle)?.is_some() {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+pub(in super::super) fn least_memory(options: &Options, disk: SectorGeometry) -> Result<u64> {
+    let durability = options.durability.unwrap_or_default();
+    least(options, options.shape, (choices(options, disk)?, durability), disk)
+}
+
+/// The form of leaves.
+///
+/// # Errors
+/// They, or inner nodes, can't hold four entries.
+fn leaf_codec(bytes: u32, shape: EntryShape) -> Result<Codec> {
+    let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
+    Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
+    Ok(Codec::new(bytes, shape.key, shape.value).ok_or(small)?)
+}
+
+/// Numbers in a chunk of the table of nodes without buffers, and of those with.
+const fn chunk_numbers(pages: &PageShape) -> (u32, u32) {
+    let room = pages.room() - CHUNK_HEADER;
+    (room / 4, room / (4 + BufferRecord::BYTES as u32))
+}
+
+fn with_memory(
+    options: &Options,
+    shape: EntryShape,
+    (choices, durability): (Choices, Durability),
+    disk: SectorGeometry,
+    memory_bytes: u64,
+) -> Result<Option<(Plan, u64)>> {
+    let bytes = choices.node_bytes;
+    let file_least = PageFile::least_memory(disk, bytes, durability)?;
+    let leaf = leaf_codec(bytes, shape)?;
+    let pages = PageShape::in_place(bytes, PAGE_HEADER as u32);
+    let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
+    let buffering = plan::buffering(options);
+    let policy = Policy::new(buffering, memory_bytes).with_rule(plan::rule(options));
+    let in_stream = entry_most + 4;
+    let limit = policy.most_bytes();
+    let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
+    let entry_least = plan::key_least(shape);
+    let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
+    let mut sizes = BufferSizes {
+        pool: PoolSize::Fixed(0),
+        whole_bytes: sorter_bytes,
+        entry_most: in_stream,
+        entry_least,
+    };
+    let room = pages.room() as usize;
+    let range_bytes = plan::range_bytes(choices, limit, in_stream);
+    let lists = memory_bytes / room as u64 * LIST_BYTES;
+    let fixed_bytes = u64::from(sorter_bytes)
+        + 4 * sorter_entries as u64
+        + Nodes::fixed_bytes(&pages)
+        + Buffers::fixed_bytes(&pages, &sizes)
+        + KEYS * in_stream as u64
+        + range_bytes
+        + lists
+        + ROOT_COPIES
+        + size_of::<LaTree<'_>>() as u64;
+    let Some(rest) = memory_bytes.checked_sub(fixed_bytes + file_least) else {
+        return Ok(None);
+    };
+    let pool_bytes = ((rest as f64 * plan::pool_ratio(options)) as u64).min(rest);
+    sizes.pool = PoolSize::Fixed(pool_bytes);
+    // Entries and what finds them again, and the lists of buffers by their size.
+    if pool_bytes < (2 * (room + 4 * in_stream) + POOL_LISTS) as u64 {
+        return Ok(None);
+    }
+    let plan = Plan {
+        shape,
+        pages,
+        levels_a_buffer: choices.levels_a_buffer,
+        policy,
+        buffering,
+        basis: plan::basis(options),
+        sorter_bytes,
+        sorter_entries,
+        sizes,
+        // Nodes are in the page file's cache.
+        cache: CacheSize::Fixed(0),
+        shared_bytes: None,
+        pool_least: pool_bytes,
+        range_bytes,
+        entry_most,
+        memory_bytes,
+        fixed_bytes,
+        tables_most: options.tables_bytes,
+        chunks: chunk_numbers(&pages),
+    };
+    Ok(Some((plan, file_least + rest - pool_bytes)))
+}
+
+pub(in super::super) fn predict(
+    profile: &Profile,
+    options: &Options,
+    disk: SectorGeometry,
+) -> Result<Prediction> {
+    let durability = options.durability.unwrap_or_default();
+    let given = (choices(options, disk)?, durability);
+    let (plan, file) = plan(options, options.shape, given, disk)?;
+    let file = options.page_file(plan.pages.node_bytes(), file);
+    let cache_nodes = PageFile::frames(disk, &file)?;
+    let width = |width| match width {
+        Width::Fixed(bytes) => bytes,
+        Width::Variable => 16,
+    };
+    let plan = predict::Plan {
+        shape: plan.pages,
+        units: UnitCosts::usual_on_disk(plan.pages.node_bytes()),
+        entry: (width(options.shape.key), width(options.shape.value)),
+        levels_per_buffer: u32::from(plan.levels_a_buffer),
+        buffering: plan.buffering,
+        memory_bytes: plan.memory_bytes,
+        pool_bytes: plan.sizes.pool.bytes(),
+        cache_nodes,
+    };
+    Ok(predict::predict(profile, &plan))
+}

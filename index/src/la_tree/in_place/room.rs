@@ -1,0 +1,279 @@
+//! Room: what may be changed before the next checkpoint, and what is admitted.
+//!
+//! The page file keeps what pages held at the last checkpoint, for a bounded number of pages.
+//! Emptying a buffer goes leaf by leaf, and each leaf is a **step**: where there is no room left to
+//! keep the pages of one step more, what has not gone down is put back into the buffers, and goes
+//! down after the next checkpoint. Pages that nobody used at the checkpoint need not be kept, so
+//! what is put back finds room.
+//!
+//! An update is admitted if there are pages enough for all that is pending: the nodes that it may
+//! make, its fragments on the way down, and the state at a checkpoint, beside the one that stands.
+//! Deletes draw on a reserve that puts leave.
+
+use device::Cause;
+use store::{Recovery, Update};
+
+use super::super::LaTree;
+use super::super::buffers::Buffers;
+use super::super::ground::Ground;
+use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
+use super::super::stream::Pending;
+use super::super::table::BufferRecord;
+use crate::Result;
+
+/// What is to find room beside what is pending.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct More {
+    pub(in super::super) puts: u64,
+    pub(in super::super) deletes: u64,
+    /// Bytes of their entries.
+    pub(in super::super) bytes: u64,
+    /// Pages of long values.
+    pub(in super::super) pages: u64,
+}
+
+impl LaTree<'_> {
+    /// Pages in use that one step of emptying changes: on each level a node, and its neighbour or a
+    /// page that comes to name free ones.
+    pub(in super::super) fn step_pages(&self) -> u32 {
+        2 * u32::from(self.height) + 3
+    }
+
+    /// True if the pages of one more step can be kept for the last checkpoint.
+    pub(in super::super) fn may_step(&self) -> bool {
+        self.log.disk().is_none_or(|disk| disk.file.changes_left() >= self.step_pages())
+    }
+
+    /// Pages that `batch` changes at most before it asks whether there is room.
+    pub(in super::super) fn pages_changed_on_disk(&self, batch: &[Update<'_>]) -> u32 {
+        let Some(disk) = self.log.disk() else {
+            return 0;
+        };
+        let mut pages = self.step_pages();
+        let mut longest = disk.longest_value;
+        for update in batch {
+            if let Some(bytes) = self.long_bytes(update) {
+                longest = longest.max(bytes);
+                let written = disk.file.pages_changed_to_write_long(bytes);
+                pages = pages.saturating_add(self.step_pages()).saturating_add(written);
+            }
+        }
+        if longest > 0 {
+            let freeing = disk.file.pages_changed_to_free_long(longest);
+            pages = pages.saturating_add(freeing.saturating_mul(batch.len() as u32));
+        }
+        pages
+    }
+
+    /// Goes on with what is listed to be emptied, as far as there is room.
+    pub(in super::super) fn empty_owed(&mut self) -> Result<()> {
+        match self.log.is_disk() {
+            true => self.empty_listed(Cause::Flush),
+            false => Ok(()),
+        }
+    }
+
+    /// Empties buffers as far as there is room; false if there is none.
+    pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
+        let may_step = self.may_step();
+        for is_leaf in [false, true] {
+            let mut number = 0;
+            while (number as usize) < self.buffers.records.len() && self.may_step() {
+                let record = self.buffers.record(number);
+                if record.entries > 0 && (record.leaves > 0) == is_leaf {
+                    self.buffers.list(number);
+                    self.empty_listed(Cause::Flush)?;
+                }
+                number += 1;
+            }
+        }
+        Ok(may_step)
+    }
+
+    /// Puts what has not gone down yet back into the buffers of leaf subtrees.
+    pub(in super::super) fn put_back(&mut self, cause: Cause) -> Result<()> {
+        let level = self.leaf_subtree_level();
+        self.top.level = level;
+        self.top.restructured = true;
+        self.put_into_buffers(level, None, cause)
+    }
+
+    /// Puts the entry that is in flight, and those that follow it, into the buffers at `level`, but
+    /// for one with the key `without`.
+    pub(super) fn put_into_buffers(
+        &mut self,
+        level: u8,
+        without: Option<&[u8]>,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut child: Option<u32> = None;
+        loop {
+            if without != Some(self.flight.key.as_slice()) {
+                let mut first = None;
+                if child.is_none() || !self.bounds.contains(&self.flight.key) {
+                    self.batch_came(child);
+                    child = self.go_down(level, cause)?.buffer();
+                    first = Some(self.flight.order());
+                }
+                let value = (!self.flight.is_delete).then_some(self.flight.value.as_slice());
+                let entry = Pending { key: &self.flight.key, value };
+                let number = child.unwrap_or_default();
+                self.buffers.append_to_batch(&mut self.log, number, &entry, first, cause)?;
+            }
+            if !self.next_in_flight(cause)? {
+                self.batch_came(child);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets go of the chain that was read while it went down.
+    pub(in super::super) fn release_chain(&mut self, cause: Cause) -> Result<()> {
+        match self.flight.owed.take() {
+            Some(record) => self.buffers.let_go_chain(&mut self.log, &record, cause),
+            None => Ok(()),
+        }
+    }
+
+    /// Pages that the state at a checkpoint takes, if `held` bytes of `entries` entries are in the
+    /// pool.
+    pub(super) fn state_pages(&self, held: u64, entries: u64) -> u64 {
+        let room = u64::from(self.plan.pages.room()) - 32;
+        let records = self.buffers.records.len() as u64 + 2;
+        let chunks = records / u64::from(self.plan.chunks.1.max(1)) + 1;
+        let heads = PIECE_BYTES * records.min(entries);
+        let pool = (held + heads).div_ceil(room / 2);
+        // The page file has room for a root record as long as the last.
+        let root = (ROOT_BYTES + 4 * (chunks + pool)) / room;
+        chunks + pool + root
+    }
+
+    /// True if all that is pending finds room, with so much more.
+    pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
+        let More { puts, deletes, bytes, pages } = more;
+        let Some(disk) = self.log.disk() else {
+            return true;
+        };
+        let [inner, leaf] = self.buffers.pending;
+        let pending = inner + leaf + puts + deletes;
+        let all_bytes = self.buffers.pending_bytes + bytes;
+        let node = self.plan.pages.node_bytes() as u64 - 16;
+        let leaves = match inner + leaf + puts {
+            0 => 0,
+            some => some.min(self.leaves + (4 * (all_bytes + 8 * some)).div_ceil(node)),
+        };
+        let entry = self.plan.entry_most;
+        let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;
+        let height = u64::from(self.height);
+        let nodes = leaves + leaves / (children - 1) + if leaves > 0 { height + 1 } else { 0 };
+        let levels = height / u64::from(self.levels_a_buffer) + 1;
+        let room = u64::from(self.plan.pages.room());
+        let spread = all_bytes + 13 * pending;
+        let pool = self.plan.sizes.pool.most();
+        let held = spread.min(2 * pool);
+        let going = if levels > 1 { spread * (levels - 1) } else { 0 };
+        // Cells may be half empty. What fits the pool never becomes a fragment.
+        let stays = disk.pages_of_fragments() == 0 && 2 * all_bytes + 16 * pending <= pool / 2;
+        let fragments = if stays { 0 } else { (going + held).div_ceil(room) + 2 };
+        // A replay may leave in buffers what went down before.
+        let journal = match disk.file.durability().has_journal() {
+            true => (2 * disk.gone_down).div_ceil(room),
+            false => 0,
+        };
+        let state = self.state_pages(held, pending);
+        // What a delete may need when nothing else is pending, beside the state.
+        let reserve = if puts > 0 { 2 } else { 0 };
+        let need = nodes + fragments + state + journal + reserve + pages + 1;
+        let names = (room / 4).max(1);
+        let freed = need + u64::from(disk.pages_live);
+        let lists = if disk.file.durability() == store::Durability::None {
+            0
+        } else {
+            freed.div_ceil(names) + 2
+        };
+        let images = match disk.file.keeps_free_pages() {
+            // Pages beside those that were ever used hold nothing.
+            true => need.min(u64::from(disk.file.pages_reused())) + lists,
+            false => lists.saturating_sub(8),
+        };
+        disk.file.has_room(need, images)
+    }
+
+    /// Refuses `batch` if there is no room for its worst case.
+    pub(in super::super) fn admit_on_disk(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let mut more = More::default();
+        for update in batch {
+            let (key, value) = match update {
+                Update::Put { key, value } => (key, value.len()),
+                Update::Delete { key } => (key, 0),
+                Update::Adopt { key, .. } => (key, store::LongValue::ENCODED_BYTES),
+            };
+            more.puts += u64::from(!matches!(update, Update::Delete { .. }));
+            more.deletes += u64::from(matches!(update, Update::Delete { .. }));
+            let value = match (self.long_bytes(update), self.log.disk()) {
+                (Some(length), Some(disk)) => {
+                    more.pages += u64::from(disk.file.pages_for_long(length));
+                    store::LongValue::ENCODED_BYTES
+                }
+                _ => value,
+            };
+            more.bytes += (key.len() + value + 1) as u64;
+        }
+        if more.puts > 0 {
+            self.check_tables(more.puts + more.deletes)?;
+        }
+        match self.fits_on_disk(more) {
+            true => Ok(()),
+            false => Err(store::Error::Full { pages: u64::from(self.log.pages()) }.into()),
+        }
+    }
+}
+
+impl Buffers {
+    /// Notes that one buffer more has the chain of `record`.
+    pub(in super::super) fn hold_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        // What goes down may be in the buffer for reading.
+        core::mem::swap(&mut self.read, &mut self.page);
+        let held = self.hold_each(log, record, cause);
+        core::mem::swap(&mut self.read, &mut self.page);
+        held
+    }
+
+    fn hold_each(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = record.newest.filter(|_| log.is_disk());
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            log.hold(link.page);
+            next = self.read_fragment(log, record.owner, link, cause)?.1;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Notes that one buffer less has the chain of `record`.
+    fn let_go_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = record.newest.filter(|_| log.is_disk());
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            next = self.read_fragment(log, record.owner, link, cause)?.1;
+            log.let_go(link.page, cause)?;
+            left -= 1;
+        }
+        Ok(())
+    }
+}

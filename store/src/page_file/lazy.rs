@@ -1,0 +1,74 @@
+//! What trees need that change many pages at once, some time after they said that they would.
+
+use device::{DiskCosts, Sectors};
+
+use super::PageFile;
+use crate::{LogicalPage, Result};
+
+impl PageFile<'_> {
+    /// True if `page` is in the cache.
+    #[must_use]
+    pub fn is_cached(&self, page: LogicalPage) -> bool {
+        self.cache.peek(page).is_some()
+    }
+
+    /// Writes `page` now if it was changed, and not when it leaves the cache: so pages made one
+    /// after the other are written in sequence.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn write_now(&mut self, page: LogicalPage) -> Result<()> {
+        match self.cache.peek(page) {
+            Some(frame) if self.cache.is_dirty(frame) => self.write_back(page),
+            _ => Ok(()),
+        }
+    }
+
+    /// True if what a page held that was free may have to be kept when it is used: where others
+    /// share its sector, or named checkpoints need it.
+    #[must_use]
+    pub fn keeps_free_pages(&self) -> bool {
+        self.undo.is_some() && (self.layout.pages_per_sector > 1 || self.checkpoints.are_kept())
+    }
+
+    /// Free pages that held something before.
+    #[must_use]
+    pub fn pages_reused(&self) -> u32 {
+        self.free.pages.saturating_add(self.freed.pages)
+    }
+
+    /// Pages that can still be changed before a checkpoint, beside those of the checkpoint itself.
+    #[must_use]
+    pub fn changes_left(&self) -> u32 {
+        let Some(undo) = &self.undo else {
+            return u32::MAX;
+        };
+        let in_use = self.high_water.saturating_add(self.checkpoint_pages(self.names_kept()));
+        undo.images_left(self.checkpoint_changes(), in_use)
+    }
+
+    /// True if `pages` pages can be allocated when, before the next checkpoint, `images` pages
+    /// have to be kept beside those that there is always room for.
+    #[must_use]
+    pub fn has_room(&self, pages: u64, images: u64) -> bool {
+        let Some(undo) = &self.undo else {
+            return pages <= u64::from(self.pages_free());
+        };
+        let images = u32::try_from(images).unwrap_or(u32::MAX);
+        let beside = undo.pages_beside_images(images).saturating_sub(self.high_water);
+        let own = self.checkpoint_pages(self.names_kept());
+        // Free pages that named checkpoints need are no room for images.
+        let free = beside.saturating_add(self.free.pages).saturating_sub(own);
+        pages <= u64::from(free) && (images == 0 || beside > 0)
+    }
+
+    fn names_kept(&self) -> usize {
+        self.checkpoints.count()
+    }
+
+    /// What the disk's operations cost, if it tells.
+    #[must_use]
+    pub fn costs(&self) -> Option<&DiskCosts> {
+        self.disk.costs()
+    }
+}
