@@ -143,7 +143,14 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
             // One that could not hold a single entry is not even made.
             let made = case.try_index_over(&mut ground, false, |disk| disk);
             let Ok(mut index) = made else {
-                assert!(matches!(made, Err(Error::Store(store::Error::Full { .. }))));
+                let Err(Error::Store(store::Error::Device(refused))) = made else {
+                    panic!("{}, {sectors} sectors: {:?}", case.name(), made.err());
+                };
+                // It is not full, but too small, and says how large it has to be.
+                let device::Error::TooSmall { have, need } = refused else {
+                    panic!("{}, {sectors} sectors: {refused}", case.name());
+                };
+                assert!(need > have, "{}: {refused}", case.name());
                 continue;
             };
             made_of += 1;

@@ -24,14 +24,24 @@ fn index<'d>(
     memory: u64,
     is_new: bool,
 ) -> Box<dyn Index + 'd> {
+    try_index(entry, disk, durability, memory, is_new).unwrap()
+}
+
+fn try_index<'d>(
+    entry: &Entry,
+    disk: &'d mut SimulatedDisk,
+    durability: Durability,
+    memory: u64,
+    is_new: bool,
+) -> index::Result<Box<dyn Index + 'd>> {
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let mut options = Options::new(EntryShape::VARIABLE, 0, settings);
     options.durability = Some(durability);
     options.journal_bytes = Some(8 << 10);
     let shape = MediumShape::Sectors(device::Sectors::geometry(disk));
-    options.memory_bytes = memory * (entry.least_memory)(&options, shape).unwrap();
+    options.memory_bytes = memory * (entry.least_memory)(&options, shape)?;
     let medium = Medium::Sectors(Box::new(disk));
-    if is_new { (entry.create)(medium, &options) } else { (entry.open)(medium, &options) }.unwrap()
+    if is_new { (entry.create)(medium, &options) } else { (entry.open)(medium, &options) }
 }
 
 fn trees() -> impl Iterator<Item = &'static Entry> {
@@ -119,6 +129,49 @@ fn a_key_that_no_entry_can_have_is_refused_and_the_index_opens_again() {
                 let mut into = [0; 1];
                 assert_eq!(again.get(b"a", 0, &mut into), Ok(Some(1)));
                 assert_eq!(&into, b"1", "half a batch was taken");
+            }
+        }
+    }
+}
+
+/// The sectors of a disk on which `entry` can be made, going by what it says of smaller ones.
+fn sectors_that_suffice(entry: &Entry, durability: Durability, first: u64) -> u64 {
+    let (mut sectors, mut refusals) = (first, 0);
+    loop {
+        let refused = match try_index(entry, &mut disk(sectors), durability, 1, true) {
+            Ok(_) => return sectors,
+            Err(error) => error,
+        };
+        let Error::Store(store::Error::Device(device::Error::TooSmall { have, need })) = refused
+        else {
+            panic!("{}, {durability}, {sectors} sectors: {refused}", entry.name);
+        };
+        assert!(have == sectors && need > have, "{}, {durability}: {refused}", entry.name);
+        refusals += 1;
+        // Two by the page file, whose journal is not known at first, and one by the tree.
+        assert!(refusals <= 3, "{}, {durability}: {refused}", entry.name);
+        sectors = need;
+    }
+}
+
+#[test]
+fn a_disk_too_small_for_a_tree_is_refused_with_the_sectors_that_suffice() {
+    for entry in trees() {
+        for durability in Durability::ALL {
+            for first in [4, 24, 40, 100, 140, 200] {
+                let sectors = sectors_that_suffice(entry, durability, first);
+                assert!(sectors <= 400, "{}, {durability}: {sectors} sectors", entry.name);
+                let mut disk = disk(sectors);
+                let mut index = index(entry, &mut disk, durability, 1, true);
+                let put = [Update::Put { key: b"key", value: b"value" }];
+                let delete = [Update::Delete { key: b"key" }];
+                for batch in [&put, &delete, &put] {
+                    index.update(batch).unwrap();
+                    if durability != Durability::None {
+                        index.checkpoint(None).unwrap();
+                    }
+                }
+                index.close().unwrap();
             }
         }
     }

@@ -13,6 +13,7 @@ use super::cell::{Cell, Loss, Stand};
 use super::failure::Failure;
 use super::held_back::HeldBack;
 use super::seeds::chance;
+use super::session::lower;
 
 /// A device.
 pub(super) enum Device {
@@ -82,6 +83,10 @@ pub(super) enum How {
     Open,
 }
 
+/// Sectors that a tight device has beside what it takes to make the tree, where that has to be
+/// asked for.
+const TIGHT_BESIDE: u32 = 16;
+
 /// Pages in a block.
 const PAGES_PER_BLOCK: u32 = 16;
 
@@ -103,7 +108,32 @@ fn sectors(cell: &Cell, size: Size) -> u32 {
 impl Device {
     /// A new device for `cell`.
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self, Failure> {
-        let pages = sectors(cell, Size::of(cell, seed));
+        let size = Size::of(cell, seed);
+        let mut pages = sectors(cell, size);
+        let mut device = Self::with_pages(cell, seed, pages)?;
+        while size == Size::Tight
+            && let Some(missing) = device.missing(cell)
+        {
+            // Beside what it takes to make the tree, there is to be room for some keys.
+            pages += missing + TIGHT_BESIDE;
+            device = Self::with_pages(cell, seed, pages)?;
+        }
+        Ok(device)
+    }
+
+    /// Sectors that the device lacks for the tree of `cell`, as the tree itself says when it is
+    /// made there, which is undone then. Other refusals are met again later.
+    fn missing(&mut self, cell: &Cell) -> Option<u32> {
+        let saved = self.save().ok()?;
+        let made = self.index(cell, How::Make, 1).err();
+        self.go_back(&saved).ok()?;
+        match made.as_ref().and_then(lower)? {
+            device::Error::TooSmall { have, need } => u32::try_from(need - have).ok(),
+            _ => None,
+        }
+    }
+
+    fn with_pages(cell: &Cell, seed: u64, pages: u32) -> Result<Self, Failure> {
         let sectors = SectorGeometry::new(cell.page_bytes, pages.into())?;
         Ok(match cell.stand {
             Stand::Nand { spare, .. } | Stand::Ftl { spare, .. } => {

@@ -51,7 +51,7 @@ impl Stop {
 }
 
 /// The device's error below an index's.
-fn lower(error: &index::Error) -> Option<device::Error> {
+pub(super) fn lower(error: &index::Error) -> Option<device::Error> {
     match error {
         index::Error::Store(store::Error::Device(error)) => Some(*error),
         _ => None,

@@ -130,11 +130,16 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let node_bytes = node_bytes(options, disk.geometry());
     let nodes = Nodes::new(node_bytes, options.shape)?;
     let memory_bytes = cache_memory(options, &nodes)?;
-    let file = PageFile::create(disk, &options.page_file(node_bytes, memory_bytes))?;
+    let file_options = options.page_file(node_bytes, memory_bytes);
+    let file = PageFile::create(disk, &file_options)?;
     let mut tree = BPlus::over(file, nodes, options);
+    // The root, and what the first put may need.
+    let need = 1 + tree.pages_needed(1);
+    if need > u64::from(tree.file.pages_free()) {
+        return Err(tree.file.too_small(&file_options, need, 0).into());
+    }
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
-    tree.check_free(tree.pages_needed(1))?;
     Ok(Box::new(Durable::create(tree)?))
 }
 

@@ -1,9 +1,12 @@
 //! What trees need that change many pages at once, some time after they said that they would.
 
-use device::{DiskCosts, Sectors};
+use device::{DiskCosts, SectorGeometry, Sectors};
 
-use super::PageFile;
-use crate::{LogicalPage, Result};
+use super::journal::Journal;
+use super::layout::Layout;
+use super::undo::Undo;
+use super::{PageFile, PageFileOptions};
+use crate::{Durability, Error, LogicalPage, Result};
 
 impl PageFile<'_> {
     /// True if `page` is in the cache.
@@ -60,6 +63,53 @@ impl PageFile<'_> {
         // Free pages that named checkpoints need are no room for images.
         let free = beside.saturating_add(self.free.pages).saturating_sub(own);
         pages <= u64::from(free) && (images == 0 || beside > 0)
+    }
+
+    /// The refusal of a disk that has no room, as [`PageFile::has_room`] says: with the sectors of
+    /// one that has, if a page file is made there with `options` that holds what this one holds.
+    #[must_use]
+    pub fn too_small(&self, options: &PageFileOptions, pages: u64, images: u64) -> Error {
+        let own = u64::from(self.checkpoint_pages(self.names_kept()));
+        let wanted = pages + u64::from(self.high_water) + own;
+        let wanted = wanted.saturating_sub(u64::from(self.free.pages));
+        let images = u32::try_from(images).unwrap_or(u32::MAX);
+        let disk = self.disk.geometry();
+        let suffices = |sectors: u64| {
+            Self::pages_on(disk, sectors, options, images).is_ok_and(|pages| pages >= wanted)
+        };
+        let (mut low, mut high) = (disk.sectors(), disk.sectors());
+        while !suffices(high) && high < u64::MAX / 2 {
+            (low, high) = (high, high * 2);
+        }
+        while low + 1 < high {
+            let middle = u64::midpoint(low, high);
+            if suffices(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        device::Error::TooSmall { have: disk.sectors(), need: high }.into()
+    }
+
+    /// Pages that a page file made with `options` on so many sectors of `disk` would have beside
+    /// what its undo run may come to need, and `images` more.
+    fn pages_on(
+        disk: SectorGeometry,
+        sectors: u64,
+        options: &PageFileOptions,
+        images: u32,
+    ) -> Result<u64> {
+        let disk = SectorGeometry::new(disk.sector_bytes(), sectors)?;
+        let journal = match options.durability.has_journal() {
+            true => Journal::sectors_for(options.journal_bytes, disk),
+            false => 0,
+        };
+        let layout = Layout::new(disk, options.page_bytes, journal)?;
+        Ok(u64::from(match options.durability {
+            Durability::None => layout.pages,
+            _ => Undo::without_table(layout, disk.sector_bytes()).pages_beside_images(images),
+        }))
     }
 
     fn names_kept(&self) -> usize {

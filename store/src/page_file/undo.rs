@@ -98,11 +98,21 @@ impl Undo {
 
     /// The undo run of the page file `identity`.
     pub(super) fn new(identity: u64, layout: Layout, sector_bytes: u32) -> Self {
+        let bits = layout.units().div_ceil(8) as usize;
+        Undo {
+            address: identity ^ ADDRESS,
+            free_to_change: vec![0; bits].into_boxed_slice(),
+            ..Self::without_table(layout, sector_bytes)
+        }
+    }
+
+    /// A run that is only asked how much room it takes.
+    pub(super) fn without_table(layout: Layout, sector_bytes: u32) -> Self {
         let units = layout.units();
         Undo {
             layout,
-            address: identity ^ ADDRESS,
-            free_to_change: vec![0; units.div_ceil(8) as usize].into_boxed_slice(),
+            address: 0,
+            free_to_change: Box::default(),
             units_at_checkpoint: 0,
             chunk: (units / 64).clamp(1, 256),
             limit: Self::limit_for(units),

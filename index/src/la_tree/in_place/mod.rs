@@ -44,20 +44,19 @@ pub(super) fn create<'d>(
     let choices = plan::choices(options, geometry)?;
     let durability = options.durability.unwrap_or_default();
     let (plan, bytes) = plan::plan(options, options.shape, (choices, durability), geometry)?;
-    let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
+    let file_options = options.page_file(choices.node_bytes, bytes);
+    let file = PageFile::create(disk, &file_options)?;
     let mut tree = LaTree::over(Ground::Disk(Disk::new(file)), plan)?;
-    let entry = tree.plan.entry_most as u64;
-    let full = store::Error::Full { pages: u64::from(tree.log.pages()) };
+    let bytes = tree.plan.entry_most as u64;
+    // The state at the first checkpoint stands beside that at the next, and so do root records.
+    let beside = |tree: &LaTree<'_>| tree.state_pages(0, 0) + ROOT_PAGES;
+    // The page of the root, and of the record of its buffer.
+    let planted = room::More { puts: 1, deletes: 0, bytes, pages: beside(&tree) + 2 };
     if tree.log.free_pages() < 2 {
-        return Err(full.into());
+        tree.check_disk(planted, &file_options)?;
     }
     tree.plant()?;
-    // The state at the first checkpoint stands beside that at the next, and so do root records.
-    let pages = tree.state_pages(0, 0) + ROOT_PAGES;
-    let puts = room::More { puts: 1, deletes: 0, bytes: entry, pages };
-    if !tree.fits_on_disk(puts) {
-        return Err(full.into());
-    }
+    tree.check_disk(room::More { pages: beside(&tree), ..planted }, &file_options)?;
     Ok(Box::new(Durable::create(tree)?))
 }
 

@@ -11,7 +11,7 @@
 //! Deletes draw on a reserve that puts leave.
 
 use device::Cause;
-use store::{Recovery, Update};
+use store::{PageFileOptions, Recovery, Update};
 
 use super::super::LaTree;
 use super::super::buffers::Buffers;
@@ -19,6 +19,7 @@ use super::super::ground::Ground;
 use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::super::stream::Pending;
 use super::super::table::BufferRecord;
+use super::Disk;
 use crate::Result;
 
 /// What is to find room beside what is pending.
@@ -150,10 +151,25 @@ impl LaTree<'_> {
 
     /// True if all that is pending finds room, with so much more.
     pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
-        let More { puts, deletes, bytes, pages } = more;
-        let Some(disk) = self.log.disk() else {
-            return true;
+        self.log.disk().is_none_or(|disk| {
+            let (pages, images) = self.needs_on_disk(disk, more);
+            disk.file.has_room(pages, images)
+        })
+    }
+
+    /// Refuses a disk on which not even `more` finds room, and says how large it would have to be.
+    pub(super) fn check_disk(&self, more: More, options: &PageFileOptions) -> Result<()> {
+        let Some(disk) = self.log.disk().filter(|_| !self.fits_on_disk(more)) else {
+            return Ok(());
         };
+        let (pages, images) = self.needs_on_disk(disk, more);
+        Err(disk.file.too_small(options, pages, images).into())
+    }
+
+    /// Pages that all that is pending takes in the worst case, with so much more, and images that
+    /// have to be kept beside those that there is always room for.
+    fn needs_on_disk(&self, disk: &Disk<'_>, more: More) -> (u64, u64) {
+        let More { puts, deletes, bytes, pages } = more;
         let [inner, leaf] = self.buffers.pending;
         let pending = inner + leaf + puts + deletes;
         let all_bytes = self.buffers.pending_bytes + bytes;
@@ -196,7 +212,7 @@ impl LaTree<'_> {
             true => need.min(u64::from(disk.file.pages_reused())) + lists,
             false => lists.saturating_sub(8),
         };
-        disk.file.has_room(need, images)
+        (need, images)
     }
 
     /// Refuses `batch` if there is no room for its worst case.
