@@ -144,8 +144,12 @@ fn space(records: u32) {
     let points: Vec<u32> =
         (1..=10u64).map(|tenth| (u64::from(records) * tenth / 10) as u32).collect();
     let capacity = (u64::from(records) * 52).max(64 << 20);
-    let grown =
-        stage::all(&TREES, |tree| stage::grow(&Stage::paper(tree, capacity), records, &points));
+    let pace = stage::Pace::of(&TREES);
+    let grown = stage::all(&TREES, |tree| {
+        let runner = pace.runner(tree);
+        let stage = Stage::paper(tree, capacity);
+        stage::grow_in_turn(&stage, records, &points, |number| runner.turn(number))
+    });
     println!(
         "  {:>9} {:>16} {:>16} {:>16} {:>8}",
         "records", TREES[0], TREES[1], TREES[2], "figure 8"

@@ -1,6 +1,6 @@
 //! The chip of the paper, a tree on it without a cache, and what its pages say of its layout.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use device::{Medium, Nand, Result};
 use flashtree_contract::nand::{Hook, Hooked, Program};
@@ -109,10 +109,21 @@ pub(crate) type Course = Vec<(u32, Layout)>;
 
 /// Puts so many records in; returns how the layout went, and pages and height at `points`.
 pub(crate) fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<(u64, u32)>) {
+    grow_in_turn(stage, records, points, |_| ())
+}
+
+/// The same; `turn` is told how many records are in before each one.
+pub(crate) fn grow_in_turn(
+    stage: &Stage,
+    records: u32,
+    points: &[u32],
+    turn: impl Fn(u32),
+) -> (Course, Vec<(u64, u32)>) {
     let (mut index, witness) = stage.make();
     let mut course = Course::new();
     let mut sizes = Vec::new();
     for number in 0..records {
+        turn(number);
         let value = number.to_le_bytes();
         index.update(&[Update::Put { key: &key(number), value: &value }]).unwrap();
         let now = witness.layout().unwrap();
@@ -125,6 +136,64 @@ pub(crate) fn grow(stage: &Stage, records: u32, points: &[u32]) -> (Course, Vec<
         }
     }
     (course, sizes)
+}
+
+/// Lets trees that do the same work advance alike: of more trees than processors, those that are
+/// behind run, so that all end at the same time and no processor idles until the slowest ends.
+pub(crate) struct Pace {
+    /// How far each tree is.
+    done: Mutex<Vec<(&'static str, u32)>>,
+    moved: Condvar,
+    processors: usize,
+}
+
+/// A tree's part in a [`Pace`]; it waits for no tree whose part is dropped.
+pub(crate) struct Runner<'p> {
+    pace: &'p Pace,
+    tree: &'static str,
+}
+
+/// Records between two looks at how far the others are.
+const STRIDE: u32 = 1 << 12;
+
+impl Pace {
+    /// No tree has done anything.
+    pub(crate) fn of(trees: &[&'static str]) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let done = trees.iter().map(|tree| (*tree, 0)).collect();
+        Pace { done: Mutex::new(done), moved: Condvar::new(), processors }
+    }
+
+    /// The part of `tree`.
+    pub(crate) fn runner(&self, tree: &'static str) -> Runner<'_> {
+        Runner { pace: self, tree }
+    }
+}
+
+impl Runner<'_> {
+    /// Waits while as many trees as there are processors have done less than `done`.
+    pub(crate) fn turn(&self, done: u32) {
+        if done.is_multiple_of(STRIDE) {
+            let all = self.tell(done);
+            let is_ahead = |all: &mut Vec<(&'static str, u32)>| {
+                all.iter().filter(|(_, other)| *other < done).count() >= self.pace.processors
+            };
+            drop(self.pace.moved.wait_while(all, is_ahead).unwrap());
+        }
+    }
+
+    fn tell(&self, done: u32) -> MutexGuard<'_, Vec<(&'static str, u32)>> {
+        let mut all = self.pace.done.lock().unwrap();
+        all.iter_mut().filter(|(tree, _)| *tree == self.tree).for_each(|(_, now)| *now = done);
+        self.pace.moved.notify_all();
+        all
+    }
+}
+
+impl Drop for Runner<'_> {
+    fn drop(&mut self) {
+        drop(self.tell(u32::MAX));
+    }
 }
 
 /// Runs `work` for every tree, all at the same time.

@@ -3,7 +3,7 @@
 use device::Page;
 use store::node::{self, Codec, Stored};
 
-use super::layout::CHILD_BYTES;
+use super::layout::{CHILD_BYTES, Division};
 use super::page::{self, Header};
 use super::plan::{Edit, Plan, Rewrite, Scratch, Source};
 use super::policy::{Change, Policy, RootUse, State};
@@ -38,22 +38,30 @@ pub(super) fn write_page(
     let address = *stamp.addresses.get(number as usize).ok_or("a page has no address")?;
     let sequence = stamp.sequence + u64::from(number);
     let pages = policy.pages();
-    into.fill(0xFF);
+    // Only what no node stands in is filled: where lengths are fixed, each level's turn sees to it.
+    if pages.is_variable() {
+        into.fill(0xFF);
+    }
     let (mut lowest, mut highest) = (None, 0);
     let mut root = None;
     for level in 0..plan.layout.height {
+        let range = pages.bytes_of(&plan.layout, level).ok_or("a page has no room for a level")?;
         let Some(part) = part_in(plan, level, number) else {
+            if pages.division != Division::Whole {
+                into[range].fill(0xFF);
+            }
             continue;
         };
         lowest = lowest.or(Some(level));
         highest = level;
-        let range = pages.bytes_of(&plan.layout, level).ok_or("a page has no room for a level")?;
         let node = &mut into[range];
         write_node(policy, (plan, change), (level, part), stamp.addresses, (node, scratch))?;
         if level + 1 == plan.layout.height {
             root = Some(use_of_root(policy, plan, node));
         }
         let codec = pages.codec(&plan.layout, level).ok_or("a node is too small")?;
+        let kept = codec.kept_bytes(node);
+        node[kept..].fill(0xFF);
         page::seal_node(&codec, address, sequence, node);
     }
     let splits = stamp.state.splits.plus(plan.splits);

@@ -35,15 +35,25 @@ pub(super) struct Chosen {
 }
 
 /// The steps of a rewrite from a level on up to the root of a tree of a height.
+#[inline]
 pub(super) fn steps_of<'w>(
     way: &'w descent::Way,
     pages: &Pages,
     (base, height): (u8, u8),
 ) -> Option<([Step<'w>; HEIGHT_MOST as usize], usize)> {
-    let mut steps = [None; HEIGHT_MOST as usize];
-    let count = way.steps(pages, base, height, &mut steps);
-    let first = steps[0]?;
-    Some((steps.map(|step| step.unwrap_or(first)), count))
+    if base >= height {
+        return None;
+    }
+    let mut steps = [way.step(pages, base)?; HEIGHT_MOST as usize];
+    let mut count = 1;
+    for level in base + 1..height {
+        let Some(step) = way.step(pages, level) else {
+            break;
+        };
+        steps[count] = step;
+        count += 1;
+    }
+    Some((steps, count))
 }
 
 impl PathTree<'_> {
@@ -295,7 +305,7 @@ impl PathTree<'_> {
         let stays = match edit {
             Edit::Keep => true,
             Edit::Insert { key, value } => codec.has_room(node, key, value.len()),
-            Edit::Replace { value } => value.len() <= codec.value(node, spot.place).bytes().len(),
+            Edit::Replace { value } => value.len() <= codec.value(node, spot.place()).bytes().len(),
             Edit::Remove => node::count(node) > 1,
             Edit::Append => false,
         };

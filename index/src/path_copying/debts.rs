@@ -59,7 +59,11 @@ pub(super) struct Counts {
     leaves: Vec<u32>,
     inner: Vec<u32>,
     /// The sums of both.
-    all: [u64; 2],
+    all: [u32; 2],
+    /// Leaves of the classes up to `largest`.
+    alone: u32,
+    /// The class of the largest inner node that is no misfit; 0 if there is none.
+    largest: u8,
 }
 
 /// What classes mean.
@@ -128,15 +132,19 @@ impl Grid {
 
     /// The class of a leaf that uses so many bytes.
     fn leaf_class(&self, used: u32) -> usize {
-        let needed = (u64::from(used) << 16).div_ceil(u64::from(self.area.max(1)));
         let last = self.classes - 1;
-        if needed > u64::from(self.alpha) {
+        if used > self.area {
             return 0;
         }
-        if needed <= u64::from(self.beta) {
+        // No area is above 32 KiB.
+        let needed = (used << 16).div_ceil(self.area.max(1));
+        if needed > self.alpha {
+            return 0;
+        }
+        if needed <= self.beta {
             return last as usize;
         }
-        ((self.alpha - needed as u32) / self.step + 1).min(last) as usize
+        ((self.alpha - needed) / self.step + 1).min(last) as usize
     }
 
     /// The class of an inner node that uses so many bytes, in a tree of this height.
@@ -146,13 +154,13 @@ impl Grid {
         if self.leaf_bytes(last - 1) > rest {
             return last as usize;
         }
-        let needed = (u64::from(rest) << 16) / u64::from(self.area.max(1));
-        let mut class = u64::from(self.alpha).saturating_sub(needed) / u64::from(self.step);
+        let needed = (rest << 16) / self.area.max(1);
+        let mut class = self.alpha.saturating_sub(needed) / self.step;
         // Shares are rounded.
-        while class < u64::from(last) && self.leaf_bytes(class as u32) > rest {
+        while class < last && self.leaf_bytes(class) > rest {
             class += 1;
         }
-        class.min(u64::from(last - 1)) as usize
+        class.min(last - 1) as usize
     }
 
     /// The most bytes that an inner node of this class uses.
@@ -164,18 +172,64 @@ impl Grid {
 impl Counts {
     fn new(grid: &Grid) -> Self {
         let classes = grid.classes as usize;
-        Counts { leaves: vec![0; classes], inner: vec![0; classes], all: [0; 2] }
+        Counts { leaves: vec![0; classes], inner: vec![0; classes], ..Counts::default() }
     }
 
     fn clear(&mut self) {
         self.leaves.fill(0);
         self.inner.fill(0);
-        self.all = [0; 2];
+        (self.all, self.alone, self.largest) = ([0; 2], 0, 0);
     }
 
-    fn of(&mut self, level: u8) -> (&mut [u32], &mut u64) {
+    fn of(&mut self, level: u8) -> (&mut [u32], &mut u32) {
         let [leaves, inner] = &mut self.all;
         if level == 0 { (&mut self.leaves, leaves) } else { (&mut self.inner, inner) }
+    }
+
+    fn add(&mut self, level: u8, class: usize) {
+        let (counts, all) = self.of(level);
+        let Some(count) = counts.get_mut(class) else {
+            return;
+        };
+        *count += 1;
+        *all += 1;
+        let largest = usize::from(self.largest);
+        if level == 0 {
+            self.alone += u32::from(class <= largest);
+        } else if class > largest && class + 1 < self.inner.len() {
+            self.alone += self.leaves[largest + 1..=class].iter().sum::<u32>();
+            self.largest = class as u8;
+        }
+    }
+
+    /// False if there is none to remove.
+    fn remove(&mut self, level: u8, class: usize) -> bool {
+        let (counts, all) = self.of(level);
+        let Some(count) = counts.get_mut(class) else {
+            return true;
+        };
+        if *count == 0 {
+            return false;
+        }
+        *count -= 1;
+        *all -= 1;
+        let (is_last, largest) = (*count == 0, usize::from(self.largest));
+        if level == 0 {
+            self.alone -= u32::from(class <= largest);
+        } else if is_last && class == largest {
+            let below = self.inner[..class].iter().rposition(|count| *count > 0).unwrap_or(0);
+            self.alone = self.leaves[..=below].iter().sum();
+            self.largest = below as u8;
+        }
+        true
+    }
+
+    /// Leaves of the classes up to `class`.
+    fn leaves_up_to(&self, class: usize) -> u64 {
+        let largest = usize::from(self.largest);
+        let (known, from) = if class >= largest { (self.alone, largest + 1) } else { (0, 0) };
+        let more = self.leaves.get(from..(class + 1).min(self.leaves.len())).unwrap_or_default();
+        u64::from(known) + more.iter().map(|count| u64::from(*count)).sum::<u64>()
     }
 }
 
@@ -222,11 +276,9 @@ impl Debts {
         if self.is_trial {
             return;
         }
-        let class = self.class((level, height), used);
-        let (counts, all) = self.counts.of(level);
-        if let Some(count) = counts.get_mut(class) {
-            *count += 1;
-            *all += 1;
+        if !self.counts.leaves.is_empty() {
+            let class = self.class((level, height), used);
+            self.counts.add(level, class);
         }
         if level + 1 == height {
             self.root_used = u32::try_from(used).unwrap_or(u32::MAX);
@@ -235,18 +287,12 @@ impl Debts {
 
     /// Counts a node no more.
     pub(super) fn remove(&mut self, (level, height): (u8, u8), used: usize) {
-        if self.is_trial {
+        if self.is_trial || self.counts.leaves.is_empty() {
             return;
         }
         let class = self.class((level, height), used);
-        let (counts, all) = self.counts.of(level);
-        match counts.get_mut(class) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                *all -= 1;
-            }
-            Some(_) => self.is_known = false,
-            None => {}
+        if !self.counts.remove(level, class) {
+            self.is_known = false;
         }
     }
 
@@ -275,13 +321,11 @@ impl Debts {
 
     /// The class of the largest inner node that is no misfit.
     fn largest_inner(&self) -> usize {
-        let fits = self.counts.inner.len().saturating_sub(1);
-        self.counts.inner[..fits].iter().rposition(|count| *count > 0).unwrap_or(0)
+        usize::from(self.counts.largest)
     }
 
     fn alone(&self, inner: usize) -> u64 {
-        let until = (inner + 1).min(self.counts.leaves.len());
-        self.counts.leaves[..until].iter().map(|count| u64::from(*count)).sum()
+        self.counts.leaves_up_to(inner)
     }
 
     /// The largest share of a leaf beside which every inner node has room that is no misfit.
@@ -314,7 +358,7 @@ impl Debts {
     /// The pages that the tree has to find at the most, `E`, of so many live ones, in a tree of
     /// `height` levels, after a change that may raise it.
     pub(super) fn pages(&self, live: u64, height: u8, (more, is_raised): (&Growth, bool)) -> u64 {
-        let [leaves, inner] = self.counts.all;
+        let [leaves, inner] = self.counts.all.map(u64::from);
         let misfits = if is_raised {
             self.misfits_above(height)
         } else {

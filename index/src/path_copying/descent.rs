@@ -17,16 +17,31 @@ use crate::Result;
 pub(super) struct Spot {
     pub(super) page: Page,
     pub(super) brief: Brief,
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     /// The child that the way goes on with; in the lowest node, where the key is or belongs.
-    pub(super) place: usize,
+    place: u32,
+    /// The sequence of its page, while the copy is as it was checked; [`UNKNOWN`] if that is not
+    /// known.
+    sequence: u64,
 }
+
+/// No page has this sequence.
+const UNKNOWN: u64 = u64::MAX;
 
 impl Spot {
     /// Where the copy of the node ends.
     pub(super) fn end(&self) -> usize {
-        self.end
+        self.end as usize
+    }
+
+    /// The child that the way goes on with; in the lowest node, where the key is or belongs.
+    pub(super) fn place(&self) -> usize {
+        self.place as usize
+    }
+
+    fn range(&self) -> core::ops::Range<usize> {
+        self.start as usize..self.end as usize
     }
 }
 
@@ -40,12 +55,13 @@ pub(super) struct Way {
 impl Way {
     pub(super) fn new(pages: &Pages, bytes: u64) -> Self {
         let brief = Brief { layout: pages.lone_leaf(), lowest: 0 };
-        let spot = Spot { page: Page(0), brief, start: 0, end: 0, place: 0 };
+        let spot = Spot { page: Page(0), brief, start: 0, end: 0, place: 0, sequence: UNKNOWN };
         Way { bytes: vec![0; bytes as usize], spots: [spot; HEIGHT_MOST as usize] }
     }
 
     /// Room for so many bytes, where nodes of the way were.
     pub(super) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        self.spots.iter_mut().for_each(|spot| spot.sequence = UNKNOWN);
         self.bytes.get_mut(..bytes)
     }
 
@@ -64,46 +80,72 @@ impl Way {
         };
         let kept = codec.kept_bytes(node).min(node.len()).min(bytes.len());
         device::copy(&mut bytes[..kept], &node[..kept]);
-        self.spots[usize::from(level)] = Spot { page, brief: *brief, start, end, place: 0 };
+        let (start, end) = (start as u32, end as u32);
+        for spot in &mut self.spots {
+            if spot.start < end && start < spot.end {
+                spot.sequence = UNKNOWN;
+            }
+        }
+        let spot = Spot { page, brief: *brief, start, end, place: 0, sequence: UNKNOWN };
+        self.spots[usize::from(level)] = spot;
         true
+    }
+
+    /// The copy of the node of `level` that was made last is as it was checked when it was read
+    /// from its page, which had this sequence.
+    pub(super) fn know(&mut self, level: u8, sequence: u64) {
+        self.spots[usize::from(level)].sequence = sequence;
+    }
+
+    /// True if the node of `level` stands behind `start` as it was checked when it was read from
+    /// `page` of this sequence, and `node`, read again, is the same in every byte that is kept: so
+    /// it need neither be checked nor copied.
+    pub(super) fn holds(
+        &self,
+        (page, level): (Page, u8),
+        (brief, start, sequence): (&Brief, usize, u64),
+        codec: &Codec,
+        node: &[u8],
+    ) -> bool {
+        let Some(spot) = self.spots.get(usize::from(level)) else {
+            return false;
+        };
+        let is_same = (spot.page, spot.sequence, spot.start as usize) == (page, sequence, start)
+            && sequence != UNKNOWN
+            && spot.brief.layout == brief.layout
+            && spot.brief.lowest == brief.lowest;
+        if !is_same {
+            return false;
+        }
+        let held = &self.bytes[spot.range()];
+        let kept = codec.kept_bytes(held);
+        node.get(..kept).is_some_and(|node| *node == held[..kept])
+    }
+
+    /// Sets with which child the way goes on.
+    pub(super) fn go_on(&mut self, level: u8, place: usize) {
+        self.spots[usize::from(level)].place = place as u32;
     }
 
     pub(super) fn spot(&self, level: u8) -> &Spot {
         &self.spots[usize::from(level)]
     }
 
-    pub(super) fn spot_mut(&mut self, level: u8) -> &mut Spot {
-        &mut self.spots[usize::from(level)]
-    }
-
     pub(super) fn node(&self, level: u8) -> &[u8] {
         let spot = self.spot(level);
-        &self.bytes[spot.start..spot.end]
+        &self.bytes[spot.range()]
     }
 
-    /// The steps of a rewrite from `base` up to the root of a tree of `height` levels.
-    pub(super) fn steps<'w>(
-        &'w self,
-        pages: &Pages,
-        base: u8,
-        height: u8,
-        into: &mut [Option<Step<'w>>; HEIGHT_MOST as usize],
-    ) -> usize {
-        let mut count = 0;
-        for level in base..height {
-            let spot = self.spot(level);
-            let Some(codec) = pages.codec(&spot.brief.layout, level) else {
-                break;
-            };
-            into[count] = Some(Step {
-                codec,
-                node: self.node(level),
-                place: spot.place,
-                is_lowest_of_page: spot.brief.lowest == level,
-            });
-            count += 1;
-        }
-        count
+    /// The step of a rewrite that the node of `level` is.
+    #[inline]
+    pub(super) fn step(&self, pages: &Pages, level: u8) -> Option<Step<'_>> {
+        let spot = self.spot(level);
+        Some(Step {
+            codec: pages.codec(&spot.brief.layout, level)?,
+            node: self.node(level),
+            place: spot.place(),
+            is_lowest_of_page: spot.brief.lowest == level,
+        })
     }
 }
 
@@ -124,27 +166,21 @@ impl PathTree<'_> {
         let mut page = self.root;
         for level in (base..self.standing.layout.height).rev() {
             let way = &mut self.way;
-            let (next, is_found) = self
-                .ground
-                .visit((page, level), cause, |brief, codec, node| {
-                    let found = codec.search(node, key);
-                    let place = match found {
-                        Err(place) if level > 0 => place.saturating_sub(1),
-                        Ok(place) | Err(place) => place,
-                    };
-                    if !way.copy((page, level), (brief, start), codec, node) {
-                        return None;
-                    }
-                    way.spot_mut(level).place = place;
-                    let next = (level > 0).then(|| child(codec, node, place));
-                    Some((next, found.is_ok()))
-                })?
-                .ok_or(super::damage(page, "the nodes on its way are larger than they can be"))?;
-            start = self.way.spot(level).end;
-            if level == base {
-                return Ok(is_found);
+            let codec = self.ground.copy_node((page, level), cause, (way, start))?;
+            let node = way.node(level);
+            let found = codec.search(node, key);
+            let place = match found {
+                Err(place) if level > 0 => place.saturating_sub(1),
+                Ok(place) | Err(place) => place,
+            };
+            start = way.spot(level).end();
+            if level > 0 {
+                page = child(&codec, node, place);
             }
-            page = next.unwrap_or(page);
+            way.go_on(level, place);
+            if level == base {
+                return Ok(found.is_ok());
+            }
         }
         Ok(false)
     }
@@ -188,5 +224,51 @@ impl PathTree<'_> {
     pub(super) fn count_root(&mut self, cause: Cause) -> Result<u64> {
         let root = (self.root, self.standing.layout.height - 1);
         self.ground.visit(root, cause, |_, _, node| node::count(node) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use device::Page;
+    use store::EntryShape;
+    use store::node::Stored;
+
+    use super::{Brief, Way};
+    use crate::path_copying::layout::{Division, Pages, Share};
+
+    #[test]
+    fn a_copy_is_known_until_another_node_or_another_use_takes_its_room() {
+        let pages = Pages::new(2048, EntryShape::fixed(4, 4), Division::Even).unwrap();
+        let layout = pages.layout(Share::HALF, 3);
+        let (brief, codec) = (Brief { layout, lowest: 0 }, pages.codec(&layout, 2).unwrap());
+        let mut node = vec![0xFF; codec.node_bytes()];
+        codec.initialise(&mut node, 2);
+        assert!(codec.insert(&mut node, 0, b"key.", Stored::inline(b"1234"), &mut []));
+        let mut way = Way::new(&pages, 4096);
+        let at = (Page(7), 2);
+        let known = (&brief, 0, 5);
+        let holds = |way: &Way, node: &[u8]| way.holds(at, known, &codec, node);
+        assert!(way.copy(at, (&brief, 0), &codec, &node) && !holds(&way, &node));
+        way.know(2, 5);
+        assert!(holds(&way, &node));
+        assert!(!way.holds((Page(8), 2), known, &codec, &node), "it is of another page");
+        assert!(!way.holds(at, (&brief, 0, 6), &codec, &node), "its page was written again");
+        assert!(!way.holds(at, (&brief, 8, 5), &codec, &node), "it stands elsewhere");
+        for byte in 0..codec.used_bytes(&node) {
+            let mut other = node.clone();
+            other[byte] ^= 4;
+            assert!(!holds(&way, &other), "byte {byte} is another");
+        }
+        let leaf = pages.codec(&layout, 0).unwrap();
+        let behind = codec.node_bytes();
+        assert!(way.copy((Page(9), 0), (&brief, behind), &leaf, &[0xFF; 2048]));
+        assert!(holds(&way, &node), "the leaf stands behind it");
+        assert!(way.copy((Page(9), 0), (&brief, behind - 1), &leaf, &[0xFF; 2048]));
+        assert!(!holds(&way, &node), "the leaf stands in it");
+        assert!(way.copy(at, (&brief, 0), &codec, &node));
+        way.know(2, 5);
+        assert!(way.room(8).is_some() && !holds(&way, &node));
     }
 }

@@ -7,6 +7,7 @@ use device::{Cause, Page};
 use store::node::Codec;
 use store::{LogicalPage, PageKind, PageLog};
 
+use super::descent::Way;
 use super::layout::{CHILD_BYTES, HEIGHT_MOST, Layout, Pages, Share};
 use super::page::{Damage, HEADER_BYTES, Header, check_node, check_page};
 use super::recent::Recent;
@@ -88,6 +89,11 @@ impl<'d> Ground<'d> {
         self.cache.memory_bytes() as u64
     }
 
+    /// True if there is memory for any node beside the page.
+    fn has_cache(&self) -> bool {
+        self.cache.memory_bytes() > 0
+    }
+
     /// Nothing is in the cache.
     pub(super) fn forget_all(&mut self) {
         while self.cache.remove_oldest() {}
@@ -101,38 +107,80 @@ impl<'d> Ground<'d> {
         cause: Cause,
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<R> {
-        if let Some((_, Some(held))) = self.cache.get(&cache_key(page, level))
+        if self.cache.len() > 0
+            && let Some((_, Some(held))) = self.cache.get(&cache_key(page, level))
             && let Some((brief, node)) = held.split_first_chunk()
         {
             let brief = Brief::decode(&self.pages, *brief);
             let codec = self.pages.codec(&brief.layout, level).ok_or(no_node(page))?;
             return Ok(visit(&brief, &codec, node));
         }
-        let (header, codec) = self.read_again(page, level, cause)?;
+        let (header, codec) = self.read_again((page, level), cause, |_, _, _| false)?;
         let brief = Brief::of(&header);
         let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
-        remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
+        if self.has_cache() {
+            remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
+        }
         Ok(visit(&brief, &codec, node))
     }
 
+    /// Copies the node of `level` in `page` to the way, behind what stands there up to `start`;
+    /// returns its codec.
+    pub(super) fn copy_node(
+        &mut self,
+        (page, level): (Page, u8),
+        cause: Cause,
+        (way, start): (&mut Way, usize),
+    ) -> Result<Codec> {
+        if self.has_cache() {
+            let copied = self.visit((page, level), cause, |brief, codec, node| {
+                way.copy((page, level), (brief, start), codec, node).then_some(*codec)
+            })?;
+            return Ok(copied.ok_or(too_large(page))?);
+        }
+        // Collection reads the root once for every page that it looks at: mostly the same.
+        let mut is_held = false;
+        let (header, codec) = self.read_again((page, level), cause, |header, codec, node| {
+            let known = (&Brief::of(header), start, header.sequence);
+            is_held = way.holds((page, level), known, codec, node);
+            is_held
+        })?;
+        if !is_held {
+            let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
+            if !way.copy((page, level), (&Brief::of(&header), start), &codec, node) {
+                return Err(too_large(page).into());
+            }
+            way.know(level, header.sequence);
+        }
+        Ok(codec)
+    }
+
     /// Reads the node of `level` in `page`; again where it looks damaged.
-    fn read_again(&mut self, page: Page, level: u8, cause: Cause) -> Result<(Header, Codec)> {
+    fn read_again(
+        &mut self,
+        (page, level): (Page, u8),
+        cause: Cause,
+        mut is_known: impl FnMut(&Header, &Codec, &[u8]) -> bool,
+    ) -> Result<(Header, Codec)> {
         let mut reads_left = READS_MOST;
         loop {
             reads_left -= 1;
-            match self.read_checked(page, Some(level), cause) {
+            match self.read_checked(page, Some(level), cause, &mut is_known) {
                 Err(crate::Error::Store(error)) if error.is_damage() && reads_left > 0 => {}
                 other => return other,
             }
         }
     }
 
-    /// Reads the node of `level` in `page`, or the lowest that is there, and checks it.
+    /// Reads the node of `level` in `page`, or the lowest that is there, and checks it, unless it
+    /// is known that these bytes were checked before.
+    #[inline]
     fn read_checked(
         &mut self,
         page: Page,
         level: Option<u8>,
         cause: Cause,
+        is_known: impl FnOnce(&Header, &Codec, &[u8]) -> bool,
     ) -> Result<(Header, Codec)> {
         let usual = self.pages.bytes_of(&self.usual, level.unwrap_or(0)).map(|range| range.end);
         let end = usual.unwrap_or(self.pages.page_bytes() as usize);
@@ -147,6 +195,11 @@ impl<'d> Ground<'d> {
             self.read_part(page, end..range.end, cause)?;
         }
         let node = &self.page[start + range.start..start + range.end];
+        if let Some(codec) = self.pages.codec(&header.layout, level)
+            && is_known(&header, &codec, node)
+        {
+            return Ok((header, codec));
+        }
         let codec = check_node(&self.pages, page, &header, (level, node))
             .map_err(|damage| damaged(page, damage))?;
         Ok((header, codec))
@@ -210,11 +263,11 @@ impl<'d> Ground<'d> {
         cause: Cause,
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        if self.cache.search(&cache_key(page, 0)).is_ok() {
+        if self.cache.len() > 0 && self.cache.search(&cache_key(page, 0)).is_ok() {
             return self.visit((page, 0), cause, visit).map(Some);
         }
         for left in (0..READS_MOST).rev() {
-            match self.read_checked(page, None, cause) {
+            match self.read_checked(page, None, cause, |_, _, _| false) {
                 Ok((header, codec)) => {
                     let layout = &header.layout;
                     let node = node_in(&self.pages, &self.log, &self.page, layout, header.lowest);
@@ -251,6 +304,9 @@ impl<'d> Ground<'d> {
         let kind = if header.closes_batch { CLOSING } else { PageKind::Tree(0) };
         self.forget_page(page);
         self.log.program(page, &mut self.page, kind, cause)?;
+        if !self.has_cache() {
+            return Ok(());
+        }
         let brief = Brief::of(header);
         // A leaf that is moved was not asked for.
         let least = u8::from(cause == Cause::Reclamation);
@@ -265,6 +321,9 @@ impl<'d> Ground<'d> {
 
     /// The nodes of `page` are not those that were read there.
     fn forget_page(&mut self, page: Page) {
+        if self.cache.len() == 0 {
+            return;
+        }
         let place = self.cache.search(&cache_key(page, 0)).unwrap_or_else(|place| place);
         for _ in 0..HEIGHT_MOST {
             let found = self.cache.at(place).and_then(|(key, _)| key.first_chunk().copied());
@@ -278,7 +337,9 @@ impl<'d> Ground<'d> {
 
     /// A node is used no more.
     pub(super) fn forget_node(&mut self, page: Page, level: u8) {
-        self.cache.remove(&cache_key(page, level));
+        if self.cache.len() > 0 {
+            self.cache.remove(&cache_key(page, level));
+        }
     }
 }
 
@@ -298,6 +359,13 @@ fn node_in<'p>(
 /// Puts a node into the cache, for which the oldest ones go.
 fn remember(cache: &mut Recent, (page, level): (Page, u8), brief: &Brief, node: &[u8]) {
     cache.insert_recent(&cache_key(page, level), &[&brief.encode(), node]);
+}
+
+fn too_large(page: Page) -> store::Error {
+    store::Error::DamagedPage {
+        page: LogicalPage(page.0),
+        what: "the nodes on its way are larger than they can be",
+    }
 }
 
 fn no_node(page: Page) -> store::Error {

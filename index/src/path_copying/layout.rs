@@ -202,6 +202,7 @@ impl Pages {
 
     /// The codec of the node of `level` in a page of `layout`; `None` if there is no such node, or
     /// it is too small for three entries.
+    #[inline]
     pub(crate) fn codec(&self, layout: &Layout, level: u8) -> Option<Codec> {
         let part = layout.part(self.area(), level)?;
         let value = if level == 0 { self.shape.value } else { Width::Fixed(CHILD_BYTES) };
@@ -209,6 +210,7 @@ impl Pages {
     }
 
     /// Where the node of `level` lies in a page of `layout`, its header counted.
+    #[inline]
     pub(crate) fn bytes_of(&self, layout: &Layout, level: u8) -> Option<core::ops::Range<usize>> {
         let part = layout.part(self.area(), level)?;
         let start = HEADER_BYTES + part.offset as usize;
@@ -232,21 +234,24 @@ impl Pages {
     }
 
     /// True if every level of `layout` has a node that is large enough.
+    ///
+    /// Every page that is read is asked: so only the leaf and the smallest inner node are looked
+    /// at. No part is larger than the area, for which there is a codec.
+    #[inline]
     pub(crate) fn is_feasible(&self, layout: &Layout) -> bool {
+        let smallest = match self.division {
+            // The root is as large as its children, or larger.
+            Division::Halves => layout.height.saturating_sub(2).max(1),
+            Division::Even | Division::Whole => 1,
+        };
+        if self.codec(layout, 0).is_none() {
+            return false;
+        }
         let is_shared = self.division != Division::Whole;
         let least =
             if self.is_variable() && is_shared { self.area() / VARIABLE_INNER_PARTS } else { 0 };
-        let mut bytes_below = 0;
-        (0..layout.height).all(|level| {
-            let Some(part) = layout.part(self.area(), level) else {
-                return false;
-            };
-            // Every page that is read is asked, and most levels are as large as the one below.
-            let is_known = level > 1 && part.bytes == bytes_below;
-            bytes_below = part.bytes;
-            let is_wide = level == 0 || part.bytes >= least;
-            is_known || is_wide && self.codec(layout, level).is_some()
-        })
+        layout.height < 2
+            || self.codec(layout, smallest).is_some_and(|it| it.node_bytes() >= least as usize)
     }
 
     /// Entries that a tree of `layout` holds where every node is full: equation 4 with whole

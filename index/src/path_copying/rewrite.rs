@@ -184,13 +184,13 @@ impl PathTree<'_> {
                 Edit::Keep => true,
                 Edit::Append => false,
                 Edit::Insert { key, value } => {
-                    codec.insert(node, spot.place, key, Stored::inline(value), other)
+                    codec.insert(node, spot.place(), key, Stored::inline(value), other)
                 }
                 Edit::Replace { value } => {
-                    codec.replace(node, spot.place, Stored::inline(value), other)
+                    codec.replace(node, spot.place(), Stored::inline(value), other)
                 }
                 Edit::Remove => {
-                    codec.remove(node, spot.place);
+                    codec.remove(node, spot.place());
                     true
                 }
             };

@@ -186,6 +186,7 @@ impl Codec {
     /// than others where key and value have fixed lengths; `None` if such a node could not hold
     /// three entries.
     #[must_use]
+    #[inline]
     pub fn new_part(bytes: u32, key: Width, value: Width) -> Option<Self> {
         if !(PART_BYTES_LEAST..=NODE_BYTES_MOST).contains(&bytes) {
             return None;
@@ -346,12 +347,14 @@ impl Codec {
 
     /// Bytes of the node in use, its header included.
     #[must_use]
+    #[inline]
     pub fn used_bytes(&self, node: &[u8]) -> usize {
         either!(self, form => form.used_bytes(node))
     }
 
     /// How many bytes from the node's start on have to be kept: what is behind them means nothing.
     #[must_use]
+    #[inline]
     pub fn kept_bytes(&self, node: &[u8]) -> usize {
         match &self.form {
             Form::Packed(form) => form.used_bytes(node),

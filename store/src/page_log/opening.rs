@@ -194,6 +194,7 @@ impl<'d> PageLog<'d> {
             journal: Journal::new(journal_pages),
             checkpoints: Checkpoints::default(),
             root_bytes: 0,
+            record_blocks: super::record_blocks(geometry, 0),
             gives_back: false,
             told_rest: None,
             mistake: options.mistake(),

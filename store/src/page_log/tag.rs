@@ -127,7 +127,12 @@ impl Tag {
 }
 
 fn checksum(page: Page, bytes: &[u8; BYTES]) -> u32 {
-    device::checksum(&[b"tag", &page.0.to_le_bytes(), &bytes[4..]])
+    // One piece costs less than three.
+    let mut piece = [0; 7 + BYTES - 4];
+    piece[..3].copy_from_slice(b"tag");
+    piece[3..7].copy_from_slice(&page.0.to_le_bytes());
+    piece[7..].copy_from_slice(&bytes[4..]);
+    device::checksum(&[&piece])
 }
 
 #[cfg(test)]
