@@ -522,11 +522,11 @@ impl LaTree<'_> {
             return Ok(middle);
         };
         Ok(match self.flight.order {
-            // Of the right one's few entries, something has to follow that comes to them.
+            // Nothing may come to the right one, which has to be a quarter full by itself.
             Order::Ascending
                 if place < count && codec.key(node, place).compare(follow.key).is_gt() =>
             {
-                middle
+                place.clamp(middle, middle.max(count - count.div_ceil(4)))
             }
             Order::Ascending => place.max(middle),
             Order::Descending => place.min(middle),
