@@ -13,12 +13,18 @@
 //! Or by ADAPT. A buffer that is in the pool costs no scan. In a pool of P entries the fullest
 //! buffers leave, so what all have there is spread evenly between nothing and some x, the size of a
 //! fragment: x is such that this fills the pool. A register taken when the buffer has k fragments
-//! comes due after `e / (k s)` lookups, if scanning a fragment costs s and emptying e. The first to
-//! come due empties the buffer (section 2.2):
+//! comes due after `e / (k s)` lookups, if scanning a fragment costs s and emptying e; whole
+//! lookups count, and the one it is taken at. The first to come due empties the buffer (section
+//! 2.2):
 //!
 //! ```text
-//! b = min over k of  k x + e / (k s q)
+//! b = min over k of  k x + (e / (k s) + 1.5) / q
 //! ```
+//!
+//! On raw flash the pool is small beside a page, and leaves by whole pages. If g updates pass
+//! between two of them and r entries come to a buffer for an update, in batches of c, the buffer
+//! goes at `max(g r, x + (g r + c) / 2)`. In place this is left out: buffers are few there, and x
+//! alone is nearer to what the tree does.
 //!
 //! A buffer that is emptied below x never reaches flash.
 //!
@@ -55,6 +61,10 @@ const LEVELS_MOST: usize = 32;
 /// Registers with more fragments than this are not looked at.
 const FRAGMENTS_MOST: u32 = 256;
 
+/// Lookups that a register waits for besides `e / s`: the one that it is taken at, and, as only
+/// whole ones count and the savings have to exceed the cost, half of one more.
+const LOOKUPS_BESIDE: f64 = 1.5;
+
 /// The most lists of buffers that the pool has.
 const LISTS_MOST: f64 = 256.0;
 
@@ -68,7 +78,10 @@ const BATCHES_MOST: f64 = 30.0;
 const UNEVEN: f64 = 0.19;
 
 /// Rounds in which sizes of buffers and of fragments are brought together.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 12;
+
+/// Sizes of a buffer that lookups are taken to come at.
+const SIZES: u32 = 64;
 
 /// What a tree is made with.
 #[derive(Clone, Copy, Debug)]
@@ -102,14 +115,60 @@ struct Buffers {
     lowest: usize,
     nodes: f64,
     leaves: f64,
+    /// Entries that come to one for an update of the tree.
+    rate: f64,
+    /// Lookups that come to one for an entry that does.
+    lookups: f64,
+    /// Entries that come at once.
+    batch: f64,
     /// Entries at which a buffer is emptied.
     emptied: f64,
-    /// Entries that a lookup finds in one.
-    held: f64,
+    /// The most entries that a lookup finds in one; it may be any number below.
+    seen: f64,
+    /// What of it goes to flash before.
+    flash: Fragments,
     /// Entries that go to flash at the latest when it is emptied.
     beyond: f64,
     /// Entries that go on when it is emptied.
     passed: f64,
+}
+
+impl Buffers {
+    /// Entries that a lookup finds in a buffer.
+    fn held(&self) -> f64 {
+        self.seen / 2.0
+    }
+
+    /// Those of them that are in the pool, if `flash` is what goes to flash.
+    fn in_pool(&self, flash: &Fragments) -> f64 {
+        // One that was put to the pool may send the fragment to flash.
+        let most = flash.fullest - f64::midpoint(flash.each, 1.0);
+        self.held().min(most.max(0.0))
+    }
+
+    /// Fragments that a lookup reads, which does not go on when it finds its key, one of `keys`;
+    /// and the chance that it does not find it.
+    fn searched(&self, keys: f64) -> (f64, f64) {
+        let (keys, each) = (keys.max(1.0), self.flash.each);
+        let (mut read, mut missed) = (0.0, 0.0);
+        for step in 0..SIZES {
+            let part = (f64::from(step) + 0.5) / f64::from(SIZES);
+            // Batches differ, and so do fragments: one more of them may be there before the last.
+            let entries = self.emptied * part;
+            let number = self.flash.of(entries);
+            let in_pool = libm::exp(-(entries - number * each) / keys);
+            let beside = libm::exp(-each / keys);
+            read += in_pool * (1.0 - libm::pow(beside, number)) / (1.0 - beside);
+            missed += libm::exp(-self.seen * part / keys);
+        }
+        (read / f64::from(SIZES), missed / f64::from(SIZES))
+    }
+
+    /// Entries that go to flash of a buffer until it is emptied.
+    fn stored(&self) -> f64 {
+        let stored = self.flash.of(self.emptied) * self.flash.each;
+        stored.min(self.emptied).max(self.beyond)
+    }
 }
 
 /// What a buffer has on flash.
@@ -118,39 +177,28 @@ struct Fragments {
     /// Entries at which the first of it leaves the pool, and those of a fragment.
     first: f64,
     each: f64,
+    /// Entries of the buffer in the pool at most, but for a short time.
+    fullest: f64,
 }
 
 impl Fragments {
+    /// All is in the pool.
+    fn none(plan: &Plan) -> Self {
+        let never = f64::INFINITY;
+        Fragments { first: never, each: page_entries(plan), fullest: never }
+    }
+
     /// Fragments of a buffer of `entries` entries.
     fn of(&self, entries: f64) -> f64 {
         if entries < self.first { 0.0 } else { 1.0 + floor((entries - self.first) / self.each) }
-    }
-
-    /// As many on the average, while a buffer grows to `entries`.
-    fn mean(&self, entries: f64) -> f64 {
-        if entries < self.first {
-            return 0.0;
-        }
-        let beyond = entries - self.first;
-        let whole = floor(beyond / self.each);
-        let grown = self.each * whole * (whole + 1.0) / 2.0;
-        (grown + (beyond - whole * self.each) * (whole + 1.0)) / entries
-    }
-
-    /// Entries of a buffer in the pool on the average.
-    fn in_pool(&self, buffer: &Buffers) -> f64 {
-        if buffer.emptied < self.first {
-            return buffer.held;
-        }
-        buffer.held.min(self.first - self.each / 2.0)
     }
 }
 
 /// What `profile` costs a tree made by `plan`.
 pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
     let levels = levels(profile.entries, plan);
-    let (buffers, fragments) = buffers(profile, plan, &levels);
-    let cache = Cache::new(plan, &levels, &buffers, &fragments);
+    let buffers = buffers(profile, plan, &levels);
+    let cache = Cache::new(profile, plan, &levels, &buffers);
     let missed: Vec<f64> = (0..levels.height).map(|level| cache.missed(Some(level))).collect();
     let fragment_missed = cache.missed(None);
     let (mut reads, mut writes) = (0.0, 0.0);
@@ -158,9 +206,9 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
     let mut going = profile.lookups;
     for level in (0..levels.height).rev() {
         if let Some(buffer) = buffers.iter().find(|buffer| buffer.level == level) {
-            reads += going * fragments.mean(buffer.emptied) * fragment_missed;
-            let keys = profile.entries as f64 / buffer.count;
-            going *= libm::exp(-buffer.held / keys.max(1.0));
+            let (fragments, on) = buffer.searched(profile.entries as f64 / buffer.count);
+            reads += going * fragments * fragment_missed;
+            going *= on;
         }
         reads += going * missed[level];
     }
@@ -176,11 +224,10 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
                 touched(levels.nodes[level] / buffer.count, buffer.emptied) * missed[level]
             })
             .sum();
-        let chain = fragments.of(buffer.emptied).max(buffer.beyond / page_entries(plan));
+        let chain = buffer.flash.of(buffer.emptied).max(buffer.beyond / page_entries(plan));
         reads += emptyings * (chain * fragment_missed + way + below);
-        let header = FRAGMENT_HEADER_BYTES as f64 / fragments.each;
-        let stored = (fragments.of(buffer.emptied) * fragments.each).min(buffer.emptied);
-        let stored = stored.max(buffer.beyond) * (entry_bytes(plan) + header);
+        let header = FRAGMENT_HEADER_BYTES as f64 / buffer.flash.each;
+        let stored = buffer.stored() * (entry_bytes(plan) + header);
         writes += emptyings * stored / f64::from(plan.shape.room());
         if buffer.leaves > 0.0 && !cache.holds_all() {
             let nodes = touched(buffer.leaves, buffer.emptied) + 2.0 * split * buffer.emptied;
@@ -244,13 +291,13 @@ struct Cache<'p> {
 }
 
 impl<'p> Cache<'p> {
-    fn new(plan: &Plan, levels: &'p Levels, buffers: &[Buffers], fragments: &Fragments) -> Self {
+    fn new(profile: &Profile, plan: &Plan, levels: &'p Levels, buffers: &[Buffers]) -> Self {
         let in_page = f64::from(plan.shape.room()) / entry_bytes(plan);
         let (mut read, mut pages) = (0.0, 0.0);
         for buffer in buffers.iter().filter(|_| plan.shape.is_in_place()) {
-            let mean = fragments.mean(buffer.emptied);
+            let (mean, _) = buffer.searched(profile.entries as f64 / buffer.count);
             read += mean;
-            pages += buffer.count * mean * fragments.each / in_page;
+            pages += buffer.count * mean * buffer.flash.each / in_page;
         }
         let nodes = &levels.nodes[..levels.height];
         Cache { nodes, room: f64::from(plan.cache_nodes), read, pages: pages.max(read) }
@@ -311,7 +358,7 @@ fn buffered_levels(levels: &Levels, plan: &Plan) -> Vec<usize> {
 }
 
 /// All buffers, the root's first, and what of them is on flash.
-fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> (Vec<Buffers>, Fragments) {
+fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> Vec<Buffers> {
     let buffered = buffered_levels(levels, plan);
     let mut buffers = Vec::with_capacity(buffered.len());
     for (place, level) in buffered.iter().enumerate() {
@@ -325,42 +372,70 @@ fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> (Vec<Buffers>, Fr
             lowest,
             nodes,
             leaves,
+            rate: 1.0 / count,
+            lookups: 0.0,
+            batch: 0.0,
             emptied: 1.0,
-            held: 0.0,
+            seen: 0.0,
+            flash: Fragments::none(plan),
             beyond: 0.0,
             passed: 1.0,
         });
     }
-    let mut fragments = Fragments { first: f64::INFINITY, each: page_entries(plan) };
-    grow(profile, plan, &mut buffers, &fragments);
+    let mut missed = alloc::vec![1.0; levels.height];
+    grow(profile, plan, &mut buffers, &missed);
     let pool = pool_entries(plan, &buffers);
+    // Updates between two pages of fragments.
+    let mut between = page_entries(plan) / buffers.len() as f64;
     for _ in 0..ROUNDS {
-        fragments = fragments_of(plan, &buffers, pool, fragments);
-        grow(profile, plan, &mut buffers, &fragments);
+        share(plan, &mut buffers, pool, between);
+        grow(profile, plan, &mut buffers, &missed);
+        let cache = Cache::new(profile, plan, levels, &buffers);
+        missed.clear();
+        missed.extend((0..levels.height).map(|level| cache.missed(Some(level))));
+        between = f64::midpoint(between, page_entries(plan) / stored(&buffers));
     }
-    (buffers, fragments)
+    buffers
 }
 
-/// When buffers are emptied, if so much of them is on flash.
-fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], fragments: &Fragments) {
+/// Entries that go to flash for an update.
+fn stored(buffers: &[Buffers]) -> f64 {
+    let stored = |all: &Buffers| all.rate * all.count * all.stored() / all.emptied;
+    buffers.iter().map(stored).sum::<f64>().max(1e-6)
+}
+
+/// When buffers are emptied, if so much of them is on flash and so many nodes are not in the
+/// cache.
+fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], missed: &[f64]) {
     let most = f64::from(Policy::new(plan.buffering, plan.memory_bytes).most_bytes());
     // An entry counts a byte more than it has.
     let limit = (most / (entry_bytes(plan) + 0.875)).max(1.0);
     let updates = profile.inserts + profile.overwrites + profile.deletes;
     let changed = 1.0 - profile.inserts / updates.max(f64::MIN_POSITIVE);
+    let came = buffers.iter().map(|all| all.rate * all.count).sum::<f64>();
+    let stored = stored(buffers) / came;
+    let (mut coming, mut going) = (1.0, profile.lookups / updates.max(f64::MIN_POSITIVE));
     let mut from: Option<Buffers> = None;
     for buffer in buffers {
+        let keys = profile.entries as f64 / buffer.count;
         let batch = from.map_or(1.0, |above| above.passed * above.count / buffer.count);
-        let due = due(profile, plan, buffer, fragments);
-        buffer.emptied = due.min(outgrown(limit, batch, buffer.count)).max(batch).max(1.0);
-        buffer.held = ((buffer.emptied - batch) / 2.0).max(0.0);
+        buffer.batch = if from.is_some() { batch } else { 0.0 };
+        buffer.rate = coming / buffer.count;
+        buffer.lookups = going / coming;
+        let due = due(plan, buffer, missed, stored);
+        let outgrown = outgrown(limit, batch, buffer.count);
+        buffer.emptied = due.min(outgrown).max(batch).max(1.0);
+        // A lookup finds it after each batch but the one that makes it too large.
+        let unseen = if due < outgrown { 0.0 } else { batch };
+        buffer.seen = (buffer.emptied - unseen).max(0.0);
         let page = page_entries(plan);
         let is_large = buffer.emptied > limit && batch > page;
         buffer.beyond = if is_large { buffer.emptied - page } else { 0.0 };
         // What is put to new keys has no older entry.
-        let keys = profile.entries as f64 / buffer.count;
         let twice = (buffer.emptied - touched(keys, buffer.emptied)).max(0.0);
         buffer.passed = buffer.emptied - changed * twice;
+        coming *= buffer.passed / buffer.emptied;
+        going *= buffer.searched(keys).1;
         from = Some(*buffer);
     }
 }
@@ -386,32 +461,32 @@ fn outgrown(limit: f64, batch: f64, count: f64) -> f64 {
     batches * batch
 }
 
-/// Entries at which ADAPT empties a buffer.
-fn due(profile: &Profile, plan: &Plan, buffer: &Buffers, fragments: &Fragments) -> f64 {
-    let updates = profile.inserts + profile.overwrites + profile.deletes;
-    let ratio = profile.lookups / updates.max(f64::MIN_POSITIVE);
+/// Entries at which ADAPT empties a buffer, if the share `stored` of all entries goes to flash.
+fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], stored: f64) -> f64 {
+    let flash = &buffer.flash;
     let is_adaptive = matches!(plan.buffering, Buffering::Adaptive);
-    if !is_adaptive || ratio <= 0.0 || fragments.first.is_infinite() {
+    if !is_adaptive || buffer.lookups <= 0.0 || flash.first.is_infinite() {
         return f64::INFINITY;
     }
     let (units, bytes) = (&plan.units, entry_bytes(plan));
     let (node_read, node_write) = (units.node_read as f64, units.node_write as f64);
-    let fragment = fragments.each * bytes * units.byte_read as f64 / 1000.0;
+    let fragment = flash.each * bytes * units.byte_read as f64 / 1000.0;
     let fragment = units.fragment_read as f64 + fragment;
     let emptying = |entries: f64| {
-        let inner = (buffer.nodes - buffer.leaves) * node_read;
+        let inner = (buffer.nodes - buffer.leaves) * node_read * missed[buffer.level];
         inner
             + if buffer.leaves > 0.0 {
-                touched(buffer.leaves, entries) * (node_read + node_write)
+                touched(buffer.leaves, entries) * (node_read * missed[0] + node_write)
             } else {
-                entries * bytes * units.byte_write as f64 / 1000.0
+                entries * stored * bytes * units.byte_write as f64 / 1000.0
             }
     };
     let register = |number: u32| {
         let number = f64::from(number);
-        let entries = fragments.first + (number - 1.0) * fragments.each;
+        let entries = flash.first + (number - 1.0) * flash.each;
         let scan = number * fragment;
-        entries + (scan + emptying(entries)) / (scan * ratio)
+        let lookups = (scan + emptying(entries)) / scan + LOOKUPS_BESIDE;
+        entries + lookups / buffer.lookups
     };
     (1..=FRAGMENTS_MOST).map(register).fold(f64::INFINITY, f64::min)
 }
@@ -424,8 +499,8 @@ fn pool_entries(plan: &Plan, buffers: &[Buffers]) -> f64 {
     let room = (plan.pool_bytes as f64 - lists).max(0.0) / (entry_bytes(plan) - 0.125 + 2.0);
     // When the pool is full, a page of it leaves.
     let pool = (room - page / 2.0).max(room / 2.0);
-    let all = buffers.iter().map(|all| all.count * all.held).sum::<f64>();
-    let variance = buffers.iter().map(|all| all.count * all.held * all.held / 3.0).sum::<f64>();
+    let all = buffers.iter().map(|all| all.count * all.held()).sum::<f64>();
+    let variance = buffers.iter().map(|all| all.count * all.held() * all.held() / 3.0).sum::<f64>();
     let deviation = libm::sqrt(variance).max(f64::MIN_POSITIVE);
     let beside = (room - all) / deviation;
     if all <= pool && beside > NEVER_BEYOND {
@@ -436,25 +511,35 @@ fn pool_entries(plan: &Plan, buffers: &[Buffers]) -> f64 {
     if all < room { kept } else { pool.min(kept) }
 }
 
-/// What of the buffers is on flash, so that the others have `pool` entries; as before, if they have
-/// no more.
-fn fragments_of(plan: &Plan, buffers: &[Buffers], pool: f64, before: Fragments) -> Fragments {
+/// Lets so much of the buffers go to flash that they have `pool` entries in the pool, when a page
+/// of it leaves every `between` updates; as before, if they have no more.
+fn share(plan: &Plan, buffers: &mut [Buffers], pool: f64, between: f64) {
     let page = page_entries(plan);
-    let of = |first: f64| Fragments { first, each: first.min(page) };
-    let held = |first: f64| {
-        let fragments = of(first);
-        buffers.iter().map(|all| all.count * fragments.in_pool(all)).sum::<f64>()
+    let of = |buffer: &Buffers, fullest: f64| {
+        if plan.shape.is_in_place() {
+            return Fragments { first: fullest, each: fullest.min(page), fullest };
+        }
+        let comes = buffer.rate * between;
+        let first = comes.max(fullest + (comes + buffer.batch) / 2.0);
+        // A batch that comes seldom is gone soon.
+        let fullest = first - (buffer.batch - comes).max(0.0) / 2.0;
+        Fragments { first, each: first.min(page), fullest }
+    };
+    let held = |fullest: f64| {
+        buffers.iter().map(|all| all.count * all.in_pool(&of(all, fullest))).sum::<f64>()
     };
     let most = buffers.iter().map(|all| all.emptied).fold(1.0, f64::max);
     if held(most + 1.0) <= pool {
-        return before;
+        return;
     }
     let (mut low, mut high) = (1.0, most);
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
         if held(middle) <= pool { low = middle } else { high = middle }
     }
-    of(low)
+    for buffer in buffers {
+        buffer.flash = of(buffer, low);
+    }
 }
 
 /// By how much a standard normal variable is above `bound` on the average, nothing if it is below.

@@ -181,7 +181,12 @@ fn buffers_are_predicted_to_save_most_where_updates_dominate() {
     let saved = |percent| {
         predicted_us(Buffering::None, percent) / predicted_us(Buffering::Adaptive, percent)
     };
-    assert!(saved(10.0) > 3.0, "{}", saved(10.0));
+    // The tree itself, from 200,000 to 500,000 entries, read 2.91 pages and wrote 0.245 an
+    // operation without buffers and 1.69 and 0.060 with them, reclamation aside: 2.03 times.
+    // GIVEN=buffer=none cargo test -p flashtree-contract --test la_tree_figures explore -- \
+    //     --ignored --nocapture
+    let measured = 2.03;
+    assert!((saved(10.0) / measured - 1.0).abs() < 0.15, "{}", saved(10.0));
     assert!(saved(10.0) > saved(200.0) && saved(200.0) > saved(1000.0));
 }
 
