@@ -30,6 +30,17 @@ pub(crate) struct Request {
     pub(crate) quiet: bool,
 }
 
+/// Refuses to replace a database. What comparisons left is replaced.
+fn spare_databases(plan: &lab::Plan) -> Result<(), Failure> {
+    let path = ["file:", "nand-file:"].into_iter().find_map(|kind| plan.device.strip_prefix(kind));
+    match path {
+        Some(path) if !plan.overwrite && db::Database::is_at(path) => {
+            Err(Failure::HoldsDatabase { path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Runs the comparison, prints it and writes its files.
 ///
 /// # Errors
@@ -38,6 +49,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     progress::catch_interrupts();
     let report = request.report.as_deref().map(Target::check).transpose()?;
     let save = request.save.as_deref().map(Target::check).transpose()?;
+    spare_databases(&request.plan)?;
     let watcher = Progress::new(request.quiet);
     let mut comparison = lab::compare(&request.plan, &watcher)?;
     let verdict = verdict(&comparison);

@@ -25,6 +25,9 @@ pub(crate) enum Failure {
     /// The comparison could not be made.
     #[error(transparent)]
     Lab(#[from] lab::Error),
+    /// A comparison would replace a database.
+    #[error("{path}: it holds a database; name another path, or give --overwrite")]
+    HoldsDatabase { path: String },
     /// A file command could not be done.
     #[error(transparent)]
     File(#[from] crate::files::FileFailure),

@@ -122,6 +122,8 @@ pub enum Error {
     LittleRoom {
         /// Bytes of the file or device.
         bytes: u64,
+        /// Bytes that suffice, if that is known.
+        need: Option<u64>,
     },
     /// A value that the journal can't take: every change has to fit into it.
     #[error(

@@ -149,6 +149,11 @@ impl<'d> Ground<'d> {
         }
     }
 
+    /// True if an index stands here that has a label, as those of databases have.
+    pub(crate) fn has_label(self) -> Result<bool> {
+        Ok(!self.with_layer(None)?.describe()?.label.is_empty())
+    }
+
     fn describe(&mut self) -> Result<Description> {
         match &mut self.medium {
             Medium::Sectors(disk) => Ok(index::registry::describe(&mut **disk)?),
@@ -218,7 +223,14 @@ impl<'d> Ground<'d> {
 /// What is full before anything was put in is too small, with its `bytes`.
 fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
     move |error| match error {
-        Error::Full { .. } => Error::LittleRoom { bytes },
+        Error::Full { .. } => Error::LittleRoom { bytes, need: None },
+        Error::Index(index::Error::Store(store::Error::Device(device::Error::TooSmall {
+            have,
+            need,
+        }))) => {
+            let sector = bytes / have.max(1);
+            Error::LittleRoom { bytes, need: Some(sector.saturating_mul(need)) }
+        }
         other => other,
     }
 }

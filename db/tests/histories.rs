@@ -268,6 +268,14 @@ fn specs(on_raw_flash: bool) -> Vec<String> {
                     vec!["512".into(), "8192".into()]
                 }
                 Kind::Percent(least) => vec![least.to_string(), "100".into()],
+                // Where nodes are follows from what a tree stands on, and only raw flash has
+                // memory to share.
+                Kind::Word(["log", "in-place"]) => {
+                    vec![if on_raw_flash { "log" } else { "in-place" }.to_owned()]
+                }
+                Kind::Word(_) if parameter.name == "share" && !on_raw_flash => {
+                    vec!["fixed".to_owned()]
+                }
                 Kind::Word(words) => words.iter().map(ToString::to_string).collect(),
                 _ => Vec::new(),
             };
@@ -293,7 +301,7 @@ fn histories_of_every_tree_under_every_durability_are_those_of_an_ordered_map() 
         let disk = SharedDisk::new(4096, 2048);
         let needed = Database::create_on(disk.medium(), &options);
         let Err(Error::LittleMemory { need, .. }) = needed else {
-            panic!("no memory is too little");
+            panic!("{}: no memory is too little", specs[spec]);
         };
         println!("{}, {}", specs[spec], Durability::ALL[durability]);
         println!(

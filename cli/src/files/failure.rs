@@ -193,9 +193,10 @@ fn line(whole: &Path, error: &Error) -> String {
         Error::LittleMemory { have, need } => format!(
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
         ),
-        Error::LittleRoom { bytes } => format!(
-            "{path}: {bytes} bytes are too few for a database of this durability; give --size 1MiB \
-             or more"
+        Error::LittleRoom { bytes, need } => format!(
+            "{path}: {bytes} bytes are too few for a database of this tree and durability; give \
+             --size {}MiB or more",
+            need.unwrap_or(1).div_ceil(1 << 20)
         ),
         // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
         Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(

@@ -217,3 +217,23 @@ fn a_name_with_control_characters_leaves_the_table_as_it_is() {
     assert!(table.contains("a\\nb\\u{1b}[1m"), "{table}");
     assert_eq!(bench.json("checkpoints a.db")[0]["name"], "a\nb\u{1b}[1m");
 }
+
+#[test]
+fn a_comparison_replaces_no_database() {
+    let bench = Bench::with_database(TEXTS);
+    bench.done("put a.db apple red");
+    for (path, more) in [("raw.db", "--tree mu"), ("mapped.db", "--ftl page-map")] {
+        bench.done(&format!(
+            "create nand-file:{path} --chip winbond-w25n01gv:blocks=64 {TEXTS} {more}"
+        ));
+        bench.done(&format!("put {path} apple red"));
+    }
+    let run = "--trees b-plus --workload uniform --ops 10 --quiet";
+    for (kind, path) in [("file", "a.db"), ("nand-file", "raw.db"), ("nand-file", "mapped.db")] {
+        let error = bench.failed(&format!("compare --device {kind}:{path} {run}"));
+        assert!(error.contains("it holds a database") && error.contains("--overwrite"), "{error}");
+        assert_eq!(bench.done(&format!("get {path} apple")), "red\n");
+    }
+    bench.done(&format!("compare --device file:a.db {run} --overwrite"));
+    bench.done(&format!("compare --device file:a.db {run}"));
+}

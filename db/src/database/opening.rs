@@ -117,6 +117,15 @@ impl Database<'static> {
         let standing = files::open_read_only(&path)?.open(options)?;
         Ok(Database { standing, path: Some(path), access: Access::Reading })
     }
+
+    /// True if there is a database at `path` that can be read; an index that was made by other
+    /// means is none.
+    #[must_use]
+    pub fn is_at(path: impl AsRef<Path>) -> bool {
+        let path = files::absolute(path.as_ref());
+        let ground = path.and_then(|path| files::open_read_only(&path));
+        ground.and_then(Ground::has_label).unwrap_or(false)
+    }
 }
 
 impl<'d> Database<'d> {

@@ -7,6 +7,7 @@
 //! What only raw flash needs does nothing on a disk: there are no generations of pages, and nothing
 //! is pinned, for the page file keeps the way back by itself.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use device::{Cause, Meter, Page};
@@ -22,12 +23,12 @@ pub(super) enum Ground<'d> {
     /// Raw flash.
     Chip(PageLog<'d>),
     /// A disk.
-    Disk(Disk<'d>),
+    Disk(Box<Disk<'d>>),
 }
 
 impl<'d> Ground<'d> {
     /// The disk, if it is one.
-    pub(super) const fn disk(&self) -> Option<&Disk<'d>> {
+    pub(super) fn disk(&self) -> Option<&Disk<'d>> {
         match self {
             Ground::Chip(_) => None,
             Ground::Disk(disk) => Some(disk),
@@ -35,7 +36,7 @@ impl<'d> Ground<'d> {
     }
 
     /// The disk, if it is one, to be changed.
-    pub(super) const fn disk_mut(&mut self) -> Option<&mut Disk<'d>> {
+    pub(super) fn disk_mut(&mut self) -> Option<&mut Disk<'d>> {
         match self {
             Ground::Chip(_) => None,
             Ground::Disk(disk) => Some(disk),

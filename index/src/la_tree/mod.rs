@@ -452,7 +452,9 @@ impl Tree for LaTree<'_> {
         match update {
             Update::Put { key, value } => self.check_entry(key, value.len())?,
             Update::Delete { key } => self.check_stored_key(key)?,
-            Update::Adopt { key, .. } => self.check_stored_key(key)?,
+            Update::Adopt { key, .. } if self.has_long_values() => self.check_stored_key(key)?,
+            // A journal says so: nothing that was written here does.
+            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
         self.is_open = true;
         self.whole = false;

@@ -9,7 +9,6 @@ use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
-use super::LaTree;
 use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers};
 use super::cache::{CacheSize, NodeCache};
@@ -258,7 +257,7 @@ impl Plan {
             + KEYS * in_stream as u64
             + range_bytes;
         let log = PageLog::least_memory(chip, &options.page_log(false));
-        let fixed_bytes = fixed_bytes + 2 * CHUNK_OVERHEAD + size_of::<LaTree<'_>>() as u64;
+        let fixed_bytes = fixed_bytes + 2 * CHUNK_OVERHEAD;
         let Some(rest) = memory_bytes.checked_sub(fixed_bytes + log) else {
             return Ok(None);
         };

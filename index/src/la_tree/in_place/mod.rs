@@ -46,7 +46,7 @@ pub(super) fn create<'d>(
     let (plan, bytes) = plan::plan(options, options.shape, (choices, durability), geometry)?;
     let file_options = options.page_file(choices.node_bytes, bytes);
     let file = PageFile::create(disk, &file_options)?;
-    let mut tree = LaTree::over(Ground::Disk(Disk::new(file)), plan)?;
+    let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
     let bytes = tree.plan.entry_most as u64;
     // The state at the first checkpoint stands beside that at the next, and so do root records.
     let beside = |tree: &LaTree<'_>| tree.state_pages(0, 0) + ROOT_PAGES;
@@ -75,7 +75,7 @@ pub(super) fn open<'d>(
     }
     let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
-    let mut tree = LaTree::over(Ground::Disk(Disk::new(file)), plan)?;
+    let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
 }

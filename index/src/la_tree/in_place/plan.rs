@@ -16,7 +16,7 @@ use super::super::plan::{self, CHUNK_HEADER, Choices, KEYS, MEMORY_MOST, Plan};
 use super::super::policy::Policy;
 use super::super::stream::LENGTH_MOST;
 use super::super::table::BufferRecord;
-use super::PAGE_HEADER;
+use super::{Disk, PAGE_HEADER};
 use crate::registry::{Options, Prediction, Profile};
 use crate::{Error, Result};
 
@@ -154,7 +154,7 @@ fn with_memory(
         + range_bytes
         + lists
         + ROOT_COPIES
-        + size_of::<LaTree<'_>>() as u64;
+        + (size_of::<LaTree<'_>>() + size_of::<Disk<'_>>()) as u64;
     let Some(rest) = memory_bytes.checked_sub(fixed_bytes + file_least) else {
         return Ok(None);
     };
