@@ -244,14 +244,16 @@ fn compare<const N: usize>(cell: &Cell<'_>, adaptive: [Given; N]) -> [f64; N] {
 ///   here lookups come at random, and `rule=average` counts on that;
 /// - memory: twice as much for all, so that fewer entries are written to be read by lookups.
 ///
-/// The promise `la-tree-adaptive` is that the first brings adaptive buffers below all others.
+/// The promise `la-tree-adaptive` is that the first brings adaptive buffers nearer to the best in
+/// every cell: hindsight is a part of the cause. What the rest is, is not known.
 fn compare_buffers(operations: u32) {
     let names = ["adaptive buffers", "averages instead of hindsight", "twice the memory"];
-    let (mut lowest, mut most) = ([0; 3], [f64::MIN; 3]);
+    let (mut lowest, mut most, mut nearer) = ([0; 3], [f64::MIN; 3], 0);
     for lookups in [10, 50, 100, 200, 1000] {
         let cell = Cell { lookups, updates: operations / (100 + lookups) * 100, ..USUAL };
         let [printed, average] = compare(&cell, [&[], &[("rule", "average")]]);
         let [large] = compare(&Cell { memory_bytes: 2 * cell.memory_bytes, ..cell }, [&[]]);
+        nearer += u32::from(average < printed);
         for (place, above) in [printed, average, large].into_iter().enumerate() {
             let name = names[place];
             println!("{lookups} %: {name}: {above:+.1} % above the best of the others");
@@ -267,6 +269,7 @@ fn compare_buffers(operations: u32) {
         let (name, lowest, most) = (names[place], lowest[place], most[place]);
         println!("{name}: the cheapest in {lowest} of 5 cells, {most:.2} % above at most");
     }
+    println!("averages instead of hindsight: cheaper in {nearer} of 5 cells");
 }
 
 #[test]
