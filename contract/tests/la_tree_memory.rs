@@ -8,111 +8,29 @@
     reason = "a test fails by panicking"
 )]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "heap/chip.rs"]
+mod chip;
+mod heap;
 
-use device::{Block, Cause, Geometry, Medium, Nand, NandCosts, Page, Result};
+use allocation_counter::measure;
+use device::{Geometry, NandCosts};
 use index::parameters::Settings;
 use index::registry::{MediumShape, Options};
 use index::{Durability, EntryShape, Index, KeyRange, Update};
 use sim::SimulatedNand;
 
 /// What the budget may be exceeded by: the tree's own struct and a cursor's.
-const SLACK_BYTES: i64 = 4096;
-
-thread_local! {
-    static COUNTING: Cell<bool> = const { Cell::new(false) };
-    static TAKEN: Cell<i64> = const { Cell::new(0) };
-    static PEAK: Cell<i64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count(bytes: i64) {
-    if COUNTING.get() {
-        TAKEN.set(TAKEN.get() + bytes);
-        PEAK.set(PEAK.get().max(TAKEN.get()));
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Counts what `work` allocates, or does not.
-fn counted<R>(counting: bool, work: impl FnOnce() -> R) -> R {
-    let before = COUNTING.replace(counting);
-    let outcome = work();
-    COUNTING.set(before);
-    outcome
-}
-
-/// A chip whose own allocations don't count.
-struct Uncounted<'c>(&'c mut SimulatedNand);
-
-impl Nand for Uncounted<'_> {
-    fn geometry(&self) -> Geometry {
-        self.0.geometry()
-    }
-
-    fn read(
-        &mut self,
-        page: Page,
-        offset: u32,
-        into: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<u16> {
-        counted(false, || self.0.read(page, offset, into, spare, cause))
-    }
-
-    fn program(
-        &mut self,
-        page: Page,
-        offset: u32,
-        data: &[u8],
-        spare: &[u8],
-        cause: Cause,
-    ) -> Result<()> {
-        counted(false, || self.0.program(page, offset, data, spare, cause))
-    }
-
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
-        counted(false, || self.0.erase(block, cause))
-    }
-
-    fn is_bad(&mut self, block: Block) -> Result<bool> {
-        self.0.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: Block) -> Result<()> {
-        self.0.mark_bad(block)
-    }
-}
+const SLACK_BYTES: u64 = 4096;
 
 /// Some work of every kind; returns the most bytes of tables that the tree stated.
-fn work(index: &mut dyn Index) -> i64 {
+fn work(index: &mut dyn Index) -> u64 {
     let key = |number: u32| number.wrapping_mul(0x9E37_79B9).to_be_bytes();
     let mut tables = 0;
     for number in 0..3000 {
         index.update(&[Update::Put { key: &key(number), value: &[7; 4] }]).unwrap();
         let mut into = [0; 8];
         assert!(index.get(&key(number / 2), 0, &mut into).unwrap().is_some());
-        tables = tables.max(index.statistics().memory.tables as i64);
+        tables = tables.max(index.statistics().memory.tables);
     }
     for range in [KeyRange::ALL, KeyRange::ALL.reversed()] {
         let mut cursor = index.range(range).unwrap();
@@ -191,17 +109,14 @@ fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str
             // However much it had before.
             options.memory_bytes = least;
         }
-        TAKEN.set(0);
-        PEAK.set(0);
-        counted(true, || {
-            let medium = Medium::Nand(Box::new(Uncounted(&mut nand)));
+        let taken = measure(|| {
             let make = if is_new { entry.create } else { entry.open };
-            let mut index = make(medium, &options).unwrap();
+            let mut index = make(chip::uncounted_chip(&mut nand), &options).unwrap();
             if is_new {
                 tables = work(&mut *index);
                 if share == "shared" {
                     alternate(&mut *index);
-                    tables = tables.max(index.statistics().memory.tables as i64);
+                    tables = tables.max(index.statistics().memory.tables);
                 }
                 index.figures(&mut |name, number| match name {
                     "memory moved to nodes" => moved[0] = number,
@@ -209,14 +124,14 @@ fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str
                     _ => {}
                 });
             } else {
-                tables = tables.max(index.statistics().memory.tables as i64);
+                tables = tables.max(index.statistics().memory.tables);
                 // With less memory buffers are smaller, so this may send much to the leaves.
                 index.update(&[Update::Delete { key: &[0; 4] }]).unwrap();
-                tables = tables.max(index.statistics().memory.tables as i64);
+                tables = tables.max(index.statistics().memory.tables);
             }
             index.close().unwrap();
         });
-        let (peak, budget) = (PEAK.get(), options.memory_bytes as i64);
+        let (peak, budget) = (taken.bytes_max, options.memory_bytes);
         println!(
             "{page} bytes a page, {durability}, {share}, new {is_new}: {peak} bytes of {budget} \
              and {tables} of tables"

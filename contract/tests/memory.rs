@@ -9,57 +9,17 @@
     reason = "a test fails by panicking"
 )]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod heap;
 
+use allocation_counter::measure;
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_contract::tree::{Case, Ground, Stand, cases};
+use heap::uncounted;
 use index::registry::{MediumShape, TREES};
 use index::{Cursor, Index, KeyRange, KeyValue, Update, Value, Width, read_piece};
 
 /// What the budget may be exceeded by: the tree's own struct and a cursor's.
-const SLACK_BYTES: i64 = 4096;
-
-thread_local! {
-    static COUNTING: Cell<bool> = const { Cell::new(false) };
-    static TAKEN: Cell<i64> = const { Cell::new(0) };
-    static PEAK: Cell<i64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count(bytes: i64) {
-    if COUNTING.get() {
-        TAKEN.set(TAKEN.get() + bytes);
-        PEAK.set(PEAK.get().max(TAKEN.get()));
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Counts what `work` allocates, or does not.
-fn counted<R>(counting: bool, work: impl FnOnce() -> R) -> R {
-    let before = COUNTING.replace(counting);
-    let outcome = work();
-    COUNTING.set(before);
-    outcome
-}
+const SLACK_BYTES: u64 = 4096;
 
 /// A disk whose own allocations don't count.
 struct Uncounted<S>(S);
@@ -70,30 +30,30 @@ impl<S: Sectors> Sectors for Uncounted<S> {
     }
 
     fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> Result<()> {
-        counted(false, || self.0.read(requests, cause))
+        uncounted(|| self.0.read(requests, cause))
     }
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
-        counted(false, || self.0.write(first, from, cause))
+        uncounted(|| self.0.write(first, from, cause))
     }
 
     fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> Result<()> {
-        counted(false, || self.0.trim(first, count, cause))
+        uncounted(|| self.0.trim(first, count, cause))
     }
 
     fn flush(&mut self, cause: Cause) -> Result<()> {
-        counted(false, || self.0.flush(cause))
+        uncounted(|| self.0.flush(cause))
     }
 }
 
 /// The bytes of tables that the index states beside its budget.
-fn tables(index: &dyn Index) -> i64 {
-    counted(false, || index.statistics().memory.tables as i64)
+fn tables(index: &dyn Index) -> u64 {
+    uncounted(|| index.statistics().memory.tables)
 }
 
 /// Some work of every kind: puts, gets, ranges, deletes, in an order that splits and merges.
 /// Returns the most bytes that the index stated for its tables.
-fn work(index: &mut dyn Index, case: &Case) -> i64 {
+fn work(index: &mut dyn Index, case: &Case) -> u64 {
     let mut most = tables(index);
     let mut key = vec![0; bytes(case.shape.shape.key)];
     let value = vec![7; bytes(case.shape.shape.value)];
@@ -144,10 +104,10 @@ fn long_byte(at: usize) -> u8 {
 /// Puts, overwrites, reads and deletes a value of 1 MiB, alone in the index.
 fn work_with_a_long_value(index: &mut dyn Index) {
     // The value itself is the caller's.
-    let value: Vec<u8> = counted(false, || (0..LONG_BYTES).map(long_byte).collect());
+    let value: Vec<u8> = uncounted(|| (0..LONG_BYTES).map(long_byte).collect());
     index.update(&[Update::Put { key: b"long", value: &value[..70_000] }]).unwrap();
     index.update(&[Update::Put { key: b"long", value: &value }]).unwrap();
-    counted(false, || drop(value));
+    uncounted(|| drop(value));
     index.check(&mut |finding| panic!("{finding}")).unwrap();
     let mut into = [0; PIECE_BYTES];
     for offset in (0..LONG_BYTES).step_by(PIECE_BYTES) {
@@ -219,12 +179,11 @@ fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
         // A journal has a share of the disk, and a long value has to fit it.
         let has_long_values = case.shape.shape.value == Width::Variable;
         let mut ground = case.ground(if has_long_values { 64 << 20 } else { 1 << 20 });
+        let mut peak = 0;
         for open in [false, true] {
-            TAKEN.set(0);
-            PEAK.set(0);
             let budget = budget_bytes(&case, &ground);
             let mut tables = 0;
-            counted(true, || {
+            let taken = measure(|| {
                 let mut index =
                     case.index_over(&mut ground, open, |disk| Box::new(Uncounted(disk)));
                 tables = self::tables(&*index);
@@ -239,21 +198,21 @@ fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
                     tables = work(&mut *index, &case);
                 }
             });
-            let peak = PEAK.get();
+            peak = taken.bytes_max;
             let name = case.name();
             let limit = budget + tables + SLACK_BYTES;
             assert!(peak <= limit, "{name}: {peak} bytes, {budget} and {tables} for tables");
             tried += 1;
         }
-        assert!(PEAK.get() > 1000, "{}: nothing was counted", case.name());
+        assert!(peak > 1000, "{}: nothing was counted", case.name());
     }
     assert!(tried > 100, "{tried} runs");
 }
 
 /// The memory that the case gives its tree.
-fn budget_bytes(case: &Case, ground: &Ground) -> i64 {
+fn budget_bytes(case: &Case, ground: &Ground) -> u64 {
     let Ground::Ram(disk) = ground else { panic!("{} stands on no disk", case.name()) };
-    case.options(MediumShape::Sectors(disk.geometry())).memory_bytes as i64
+    case.options(MediumShape::Sectors(disk.geometry())).memory_bytes
 }
 
 fn bytes(width: Width) -> usize {

@@ -6,10 +6,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "heap/chip.rs"]
+mod chip;
+mod heap;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use allocation_counter::{measure, opt_out};
-use device::{Block, Cause, Geometry, Medium, Nand, Page, Result};
+use allocation_counter::measure;
+use device::Nand;
 use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
 use index::registry::{MediumShape, TREES};
 use index::{Durability, Index, KeyRange, Update, Width};
@@ -26,57 +30,6 @@ const ROUNDS: u8 = 40;
 
 /// Bytes that tables which grow may take, where all memory is bounded.
 const TABLES_MOST: u64 = 48 << 10;
-
-/// A chip whose own allocations don't count.
-struct Uncounted<'n>(&'n mut SimulatedNand);
-
-impl Uncounted<'_> {
-    fn uncounted<R>(&mut self, work: impl FnOnce(&mut SimulatedNand) -> R) -> R {
-        let mut outcome = None;
-        opt_out(|| outcome = Some(work(self.0)));
-        outcome.unwrap()
-    }
-}
-
-impl Nand for Uncounted<'_> {
-    fn geometry(&self) -> Geometry {
-        self.0.geometry()
-    }
-
-    fn read(
-        &mut self,
-        page: Page,
-        offset: u32,
-        into: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<u16> {
-        self.uncounted(|chip| chip.read(page, offset, into, spare, cause))
-    }
-
-    fn program(
-        &mut self,
-        page: Page,
-        offset: u32,
-        data: &[u8],
-        spare: &[u8],
-        cause: Cause,
-    ) -> Result<()> {
-        self.uncounted(|chip| chip.program(page, offset, data, spare, cause))
-    }
-
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
-        self.uncounted(|chip| chip.erase(block, cause))
-    }
-
-    fn is_bad(&mut self, block: Block) -> Result<bool> {
-        self.uncounted(|chip| chip.is_bad(block))
-    }
-
-    fn mark_bad(&mut self, block: Block) -> Result<()> {
-        self.uncounted(|chip| chip.mark_bad(block))
-    }
-}
 
 /// A case with its chip.
 struct Life {
@@ -119,7 +72,7 @@ impl Life {
         let mut writes = Writes::new(&self.case);
         let (mut tables, mut opened) = ([None; 2], Ok(()));
         let taken = measure(|| {
-            let made = make(Medium::Nand(Box::new(Uncounted(&mut self.chip))), &options);
+            let made = make(chip::uncounted_chip(&mut self.chip), &options);
             let mut index = match made {
                 Ok(index) => index,
                 Err(error) => {
