@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Mutex;
 
-use device::{Block, Cause, Geometry, Medium, Nand, NandCosts, Page, Result};
+use device::{Cause, Geometry, Medium, Nand, NandCosts, Page, Result};
+use flashtree_contract::nand::{Hook, Hooked, Read};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
 use index::{Behind, Durability, EntryShape, Index, KeyRange, Update, Value};
@@ -20,28 +21,17 @@ use sim::SimulatedNand;
 
 const ENTRIES: u32 = 6000;
 
-/// A chip that reads one page with a wrong bit in each of its nodes, and does not notice.
-struct Damaged<'c> {
-    chip: &'c mut SimulatedNand,
+/// Reads one page with a wrong bit in each of its nodes, which the chip does not notice.
+struct Damage<'r> {
     page: Option<Page>,
     /// Pages that lookups read.
-    read: &'c Mutex<BTreeSet<Page>>,
+    read: &'r Mutex<BTreeSet<Page>>,
 }
 
-impl Nand for Damaged<'_> {
-    fn geometry(&self) -> Geometry {
-        self.chip.geometry()
-    }
-
-    fn read(
-        &mut self,
-        page: Page,
-        offset: u32,
-        into: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<u16> {
-        let corrected = self.chip.read(page, offset, into, spare, cause)?;
+impl<N: Nand> Hook<N> for Damage<'_> {
+    fn read(&mut self, chip: &mut N, read: Read<'_>) -> Result<u16> {
+        let Read { page, offset, into, spare, cause } = read;
+        let corrected = chip.read(page, offset, into, spare, cause)?;
         if cause == Cause::Lookup {
             self.read.lock().unwrap().insert(page);
         }
@@ -49,29 +39,6 @@ impl Nand for Damaged<'_> {
             *byte ^= u8::from((offset as usize + at) % 16 == 8);
         }
         Ok(corrected)
-    }
-
-    fn program(
-        &mut self,
-        page: Page,
-        offset: u32,
-        data: &[u8],
-        spare: &[u8],
-        cause: Cause,
-    ) -> Result<()> {
-        self.chip.program(page, offset, data, spare, cause)
-    }
-
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
-        self.chip.erase(block, cause)
-    }
-
-    fn is_bad(&mut self, block: Block) -> Result<bool> {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: Block) -> Result<()> {
-        self.chip.mark_bad(block)
     }
 }
 
@@ -137,7 +104,7 @@ fn all_that_no_damaged_page_is_needed_for_can_be_read() {
     drop(index);
     let read = Mutex::default();
     let mut save = |page| {
-        let damaged = Damaged { chip: &mut nand, page, read: &read };
+        let damaged = Hooked { chip: &mut nand, hook: Damage { page, read: &read } };
         let mut index = (entry().open)(Medium::Nand(Box::new(damaged)), &options).unwrap();
         saved(&mut *index)
     };
