@@ -1,7 +1,6 @@
 //! Ranges in both directions, from leaf to leaf through the parents.
 
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::Cause;
@@ -59,18 +58,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         };
         let leaf = self.tree.descend_toward(toward, Cause::Lookup)?;
         let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
-        let search = |key| self.tree.nodes.leaf.search(node, key);
-        Ok(match (start, self.direction) {
-            (Bound::Unbounded, Direction::Ascending) => 0,
-            (Bound::Unbounded, Direction::Descending) => node::count(node),
-            // Ascending from a key, or descending from just below it, starts where it belongs.
-            (Bound::Included(key), Direction::Ascending)
-            | (Bound::Excluded(key), Direction::Descending) => search(key).unwrap_or_else(|at| at),
-            (Bound::Excluded(key), Direction::Ascending)
-            | (Bound::Included(key), Direction::Descending) => {
-                search(key).map_or_else(|at| at, |at| at + 1)
-            }
-        })
+        let search = |key: &[u8]| self.tree.nodes.leaf.search(node, key);
+        Ok(self.direction.first_place(start, node::count(node), search))
     }
 
     /// Goes on to a leaf that has an entry at the scan's place; false if there is none.
@@ -129,7 +118,7 @@ impl<'t, 'd> Scan<'t, 'd> {
         let leaf = self.tree.path.at(0).page;
         let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
         let key = self.tree.nodes.leaf.key(node, place);
-        if is_beyond(&key, &self.limit, self.direction) {
+        if self.direction.is_beyond(&self.limit, |limit| key.compare(limit)) {
             return Ok(None);
         }
         key.copy_to(&mut self.key);
@@ -138,21 +127,6 @@ impl<'t, 'd> Scan<'t, 'd> {
             Direction::Descending => place,
         };
         Ok(Some(place))
-    }
-}
-
-/// True if `key` lies behind the end of a range that is read in `direction`.
-fn is_beyond(key: &node::NodeKey<'_>, limit: &Bound<Vec<u8>>, direction: Direction) -> bool {
-    let outward = match direction {
-        Direction::Ascending => Ordering::Greater,
-        Direction::Descending => Ordering::Less,
-    };
-    match limit {
-        Bound::Unbounded => false,
-        Bound::Included(limit) => key.compare(limit) == outward,
-        Bound::Excluded(limit) => {
-            matches!(key.compare(limit), order if order == outward || order == Ordering::Equal)
-        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Ranges in both directions, from leaf to leaf through the parents.
 
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::Cause;
-use store::node::{self, NodeKey};
+use store::node;
 
 use super::Ipl;
 use super::tree::{Step, Toward};
@@ -81,7 +80,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                 return Ok(None);
             };
             let key = codec.key(bytes, place);
-            if is_beyond(&key, &self.limit, self.direction) {
+            if self.direction.is_beyond(&self.limit, |limit| key.compare(limit)) {
                 return Ok(None);
             }
             key.copy_to(&mut self.key);
@@ -100,33 +99,7 @@ fn first_place(tree: &mut Ipl<'_>, start: Bound<&[u8]>, direction: Direction) ->
     let leaf = tree.descend_to(toward, Cause::Lookup)?;
     let codec = tree.ground.forms.leaf;
     let bytes = tree.ground.node(leaf, Cause::Lookup)?;
-    Ok(match (start, direction) {
-        (Bound::Unbounded, Direction::Ascending) => 0,
-        (Bound::Unbounded, Direction::Descending) => node::count(bytes),
-        (Bound::Included(key), Direction::Ascending)
-        | (Bound::Excluded(key), Direction::Descending) => {
-            codec.search(bytes, key).unwrap_or_else(|at| at)
-        }
-        (Bound::Excluded(key), Direction::Ascending)
-        | (Bound::Included(key), Direction::Descending) => {
-            codec.search(bytes, key).map_or_else(|at| at, |at| at + 1)
-        }
-    })
-}
-
-fn is_beyond(key: &NodeKey<'_>, limit: &Bound<Vec<u8>>, direction: Direction) -> bool {
-    let outward = match direction {
-        Direction::Ascending => Ordering::Greater,
-        Direction::Descending => Ordering::Less,
-    };
-    match limit {
-        Bound::Unbounded => false,
-        Bound::Included(limit) => key.compare(limit) == outward,
-        Bound::Excluded(limit) => {
-            let order = key.compare(limit);
-            order == outward || order == Ordering::Equal
-        }
-    }
+    Ok(direction.first_place(start, node::count(bytes), |key| codec.search(bytes, key)))
 }
 
 impl Cursor for Scan<'_, '_> {

@@ -73,7 +73,7 @@ impl Hold {
 
     /// Takes an entry; where there is no room, those that come last are given up.
     fn push(&mut self, form: Form, direction: Direction, entry: &Pending<'_>, age: u64) {
-        let beyond = |end: &Vec<u8>| order(entry.key, end, direction) != Ordering::Less;
+        let beyond = |end: &Vec<u8>| direction.order(entry.key.cmp(end)) != Ordering::Less;
         if self.end.as_ref().is_some_and(beyond) {
             return;
         }
@@ -94,7 +94,7 @@ impl Hold {
         let mut places = core::mem::take(&mut self.places);
         places.sort_unstable_by(|one, other| {
             let (one_key, other_key) = (self.entry(form, *one).key, self.entry(form, *other).key);
-            order(one_key, other_key, direction).then(other.1.cmp(&one.1))
+            direction.order(one_key.cmp(other_key)).then(other.1.cmp(&one.1))
         });
         places.dedup_by(|later, kept| self.entry(form, *later).key == self.entry(form, *kept).key);
         self.places = places;
@@ -127,14 +127,6 @@ impl Hold {
     }
 }
 
-/// How `one` stands to `other` in a direction.
-fn order(one: &[u8], other: &[u8], direction: Direction) -> Ordering {
-    match direction {
-        Direction::Ascending => one.cmp(other),
-        Direction::Descending => other.cmp(one),
-    }
-}
-
 /// What is left of a range.
 struct Rest {
     start: Bound<Vec<u8>>,
@@ -147,18 +139,14 @@ impl Rest {
     fn is_ahead(&self, key: &[u8]) -> bool {
         match &self.start {
             Bound::Unbounded => true,
-            Bound::Included(start) => order(key, start, self.direction) != Ordering::Less,
-            Bound::Excluded(start) => order(key, start, self.direction) == Ordering::Greater,
+            Bound::Included(start) => self.direction.order(key.cmp(start)) != Ordering::Less,
+            Bound::Excluded(start) => self.direction.order(key.cmp(start)) == Ordering::Greater,
         }
     }
 
     /// True if `key` is behind the end.
     fn is_beyond(&self, key: &[u8]) -> bool {
-        match &self.limit {
-            Bound::Unbounded => false,
-            Bound::Included(limit) => order(key, limit, self.direction) == Ordering::Greater,
-            Bound::Excluded(limit) => order(key, limit, self.direction) != Ordering::Less,
-        }
+        self.direction.is_beyond(&self.limit, |limit| key.cmp(limit))
     }
 
     fn contains(&self, key: &[u8]) -> bool {
@@ -253,18 +241,9 @@ impl<'t, 'd> Scan<'t, 'd> {
         self.leaf.copy_from(&self.tree.bounds);
         let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.leaf);
         let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
-        self.place = match (&self.rest.start, self.direction) {
-            (Bound::Unbounded, Direction::Ascending) => 0,
-            (Bound::Unbounded, Direction::Descending) => node::count(node),
-            (Bound::Included(key), Direction::Ascending)
-            | (Bound::Excluded(key), Direction::Descending) => {
-                codec.search(node, key).unwrap_or_else(|at| at)
-            }
-            (Bound::Excluded(key), Direction::Ascending)
-            | (Bound::Included(key), Direction::Descending) => {
-                codec.search(node, key).map_or_else(|at| at, |at| at + 1)
-            }
-        };
+        let start = self.rest.start.as_ref().map(Vec::as_slice);
+        let search = |key: &[u8]| codec.search(node, key);
+        self.place = self.direction.first_place(start, node::count(node), search);
         self.at_leaf = true;
         Ok(())
     }
@@ -363,7 +342,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                     continue;
                 };
                 let comes_first = best.is_none()
-                    || order(entry.key, &self.key, self.direction) != Ordering::Greater;
+                    || self.direction.order(entry.key.cmp(&self.key)) != Ordering::Greater;
                 if hold.buffer.is_some() && comes_first {
                     self.key.clear();
                     self.key.extend_from_slice(entry.key);

@@ -88,29 +88,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         let codec = codec.ok_or(super::damage(self.tree.root, "a leaf that is none"))?;
         let leaf = self.tree.way.node(0);
         let buffer = &self.tree.buffer;
-        let search = |key| (codec.search(leaf, key), buffer.search(key));
-        let (in_leaf, in_buffer) = match start {
-            Bound::Unbounded => {
-                let place = |count| match self.direction {
-                    Direction::Ascending => 0,
-                    Direction::Descending => count,
-                };
-                (self.place, self.buffered) = (place(self.count), place(buffer.len()));
-                return Ok(());
-            }
-            Bound::Included(key) | Bound::Excluded(key) => search(key),
-        };
-        // Ascending from a key, or descending from just below it, starts where it belongs.
-        let is_before = matches!(
-            (start, self.direction),
-            (Bound::Included(_), Direction::Ascending)
-                | (Bound::Excluded(_), Direction::Descending)
-        );
-        let place = |found: core::result::Result<usize, usize>| match found {
-            Ok(at) if !is_before => at + 1,
-            Ok(at) | Err(at) => at,
-        };
-        (self.place, self.buffered) = (place(in_leaf), place(in_buffer));
+        self.place = self.direction.first_place(start, self.count, |key| codec.search(leaf, key));
+        self.buffered = self.direction.first_place(start, buffer.len(), |key| buffer.search(key));
         Ok(())
     }
 
@@ -198,10 +177,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                 (None, None) => return Ok(None),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(one), Some((other, _))) => match self.direction {
-                    Direction::Ascending => one.compare(other),
-                    Direction::Descending => one.compare(other).reverse(),
-                },
+                (Some(one), Some((other, _))) => self.direction.order(one.compare(other)),
             };
             self.key.clear();
             let mut is_deleted = false;
@@ -213,7 +189,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                 }
                 _ => return Ok(None),
             }
-            if is_beyond(&self.key, &self.limit, self.direction) {
+            if self.direction.is_beyond(&self.limit, |limit| self.key.as_slice().cmp(limit)) {
                 return Ok(None);
             }
             let last = if order == Ordering::Less {
@@ -246,21 +222,6 @@ impl<'t, 'd> Scan<'t, 'd> {
             Last::Buffer(place) => {
                 self.tree.buffer.at(place).and_then(|(_, value)| value).unwrap_or_default()
             }
-        }
-    }
-}
-
-/// True if `key` lies behind the end of a range that is read in `direction`.
-fn is_beyond(key: &[u8], limit: &Bound<Vec<u8>>, direction: Direction) -> bool {
-    let outward = match direction {
-        Direction::Ascending => Ordering::Greater,
-        Direction::Descending => Ordering::Less,
-    };
-    match limit {
-        Bound::Unbounded => false,
-        Bound::Included(limit) => key.cmp(limit) == outward,
-        Bound::Excluded(limit) => {
-            matches!(key.cmp(limit), order if order == outward || order == Ordering::Equal)
         }
     }
 }
