@@ -6,10 +6,10 @@
 //! next buffer's, until the page is full.
 //!
 //! Memory is cells of equal size. An entry takes as many as it needs, and where entries have one
-//! size, a cell has it, too: most buffers have a few entries here, and nothing is lost at their
-//! ends. The cells of a buffer are a list; the link to the first cell of a delete is marked.
+//! small size, a cell has it, too: most buffers have a few entries here, and nothing is lost at
+//! their ends. The cells of a buffer are a list; the link to the first cell of a delete is marked.
 //! Buffers with the same number of entries are a list as well, so the fullest is found without a
-//! search; all that fill a page alone count as equally full.
+//! search; all that have a page of deletes or more, or [`CLASSES_MOST`], count as equally full.
 //!
 //! Where memory is shared with the node cache, cells come and go in chunks: what is in the last
 //! chunk moves to free cells of the others before it is given back.

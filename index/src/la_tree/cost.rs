@@ -122,7 +122,7 @@ pub(super) struct Subtree {
 pub(super) struct TreeShape {
     /// H.
     pub(super) height: u32,
-    /// F: entries that a node holds.
+    /// F: entries that a leaf holds; where they vary in length, the shortest possible ones.
     pub(super) fanout: u32,
 }
 

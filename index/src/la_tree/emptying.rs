@@ -7,8 +7,9 @@
 //! Fragments are linked from the newest to the oldest, so Y comes back in the opposite of the order
 //! in which it came: the buffer is emptied in that direction.
 //!
-//! Where a buffer had more memory when it was filled, X may not fit. Then the buffer is read
-//! several times, and each time the lowest keys that fit are taken, in ascending order.
+//! Where a buffer had more memory when it was filled, or got another batch when it was too large
+//! already (on a disk, after an opening), X may not fit. Then the buffer is read several times, and
+//! each time the lowest keys that fit are taken, in ascending order.
 //!
 //! For each key only the newest entry goes on; it stands for all older ones.
 

@@ -1,8 +1,9 @@
 //! Splitting nodes, and a new root.
 //!
 //! A node with a buffer may split while the buffer holds entries: a leaf far below was filled. Both
-//! halves then have the same chain, and each takes from it what lies within its own keys. So the
-//! buffer is split without reading it; both know that it is shared until they are emptied.
+//! halves then have the same chain, and each takes from it what lies within its own keys; what was
+//! in the pool goes to the chain before. So the buffer is split without reading it (on a disk it is
+//! read, to count whose its pages are); both know that it is shared until they are emptied.
 
 use device::Cause;
 use store::node;

@@ -1,9 +1,8 @@
 //! Bytes on flash: pages of nodes, pages of fragments (section 4.3).
 //!
 //! A page holds nodes or fragments, never both. Its header is the page log's tag, in the spare
-//! area,
-//! or, where the chip has none for it, in the page's first 16 bytes: a page of 512 bytes then holds
-//! three nodes of 128 bytes instead of four.
+//! area, or, where the chip has none for it, in the page's first 16 bytes: a page of 512 bytes then
+//! holds three nodes of 128 bytes instead of four.
 //!
 //! ```text
 //!  nodes    | node | node | node | node |      each as `store::node` writes it, 8 bytes of header

@@ -2,10 +2,12 @@
 //!
 //! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
 //! nodes that is being filled, where it can still be found; when that page is full, it is
-//! programmed, and the node table says where its nodes stand (section 4.3).
+//! programmed, and the node table says where its nodes stand (section 4.3). So it is on raw flash;
+//! on a disk every node is a page of the page file, which has it in its own cache
+//! (`in_place::nodes`).
 //!
-//! Invariant: the node that is valid is in the cache, or else in the page being filled, or else
-//! where the table says.
+//! Invariant, on raw flash: the node that is valid is in the cache, or else in the page being
+//! filled, or else where the table says.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Numbers are little-endian. The checksum covers the page's address and the rest of the content.
-//! Only chunks that changed since they were written, or that stand in old pages, are written again.
+//! Only chunks that changed since they were written, or that stand in old pages, are written again;
+//! on a disk all are.
 //! The pool's entries are written as fragments that no chain has yet: an opening takes them back
 //! into the pool, so that a checkpoint does not make buffers more fragmented. Where the pool is
 //! smaller than it was, they stay where they are, as the newest of their chains: with less memory

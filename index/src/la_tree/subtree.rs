@@ -2,12 +2,15 @@
 //!
 //! A buffer is read once and sorted, and its entries go down in the order of their keys, path by
 //! path: to the buffers at the next buffered level, or to the leaves. What is then too large is
-//! listed, and emptied one after the other.
+//! listed, and emptied one after the other. On a disk pages of fragments are given back: of a
+//! buffer that fits memory while it is read, of a larger one by reading its chain again when all
+//! went down.
 //!
 //! # Invariants
-//! - A buffer counts as empty before its first entry goes down. Its chain is on flash until the
-//!   emptying is over: nothing is erased meanwhile.
-//! - When a buffer is emptied, none above it has more than U bytes.
+//! - A buffer counts as empty before its first entry goes down. What of its chain is not in memory
+//!   stays on flash until the emptying is over: nothing is erased meanwhile.
+//! - When a buffer is emptied because it is too large, none above it has more than U bytes, or is
+//!   listed behind it.
 
 use core::ops::Range;
 

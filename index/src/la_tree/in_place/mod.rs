@@ -1,9 +1,10 @@
 //! In place on a disk (section 6.4): nodes are pages of a page file, rewritten where they stand.
 //!
 //! A child is named by its page. Only a node with a buffer is named by the buffer's number, for the
-//! buffer's record, which is needed on every way through the node, says its page, too. There is no
-//! node table and no reclamation. What leaves the pool is packed into pages of fragments as on raw
-//! flash; such a page is given back when no buffer has a fragment in it any more.
+//! buffer's record is needed on every way through the node; a table beside the records says its
+//! page. There is no table of other nodes, and no reclamation. What leaves the pool is packed into
+//! pages of fragments as on raw flash; such a page is given back when no buffer has a fragment in
+//! it any more.
 //!
 //! # What is different from raw flash
 //! - A value too long for a leaf stands in pages of its own, as everywhere on disks. Such an entry
