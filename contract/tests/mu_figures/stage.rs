@@ -1,4 +1,5 @@
-//! The chip of the paper, a tree on it without a cache, and what its pages say of its layout.
+//! The chip of the paper, a tree on it with or without a cache, and what its pages say of its
+//! layout.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -24,7 +25,8 @@ pub(crate) struct Stage {
     pub(crate) durability: Option<Durability>,
     /// Bytes of the chip.
     pub(crate) chip_bytes: u64,
-    /// Bytes beside what it needs at the least: they cache nodes.
+    /// Bytes beside what it needs at the least: the table of live pages, if that is no part of the
+    /// least, and what is left caches nodes.
     pub(crate) cache_bytes: u64,
 }
 
@@ -75,12 +77,25 @@ impl Stage {
         Stage { tree, given, shape, durability, chip_bytes, cache_bytes: 0 }
     }
 
+    /// The same with so many bytes of nodes cached, and a bit for each page of the chip, by which
+    /// collection knows what lives. For figures that count pages and heights: neither changes what
+    /// is programmed, and what is not read takes no time. Each tree gets the same.
+    pub(crate) fn caching(self, node_bytes: u64) -> Self {
+        let geometry = self.chip().geometry;
+        let table = u64::from(geometry.pages()).div_ceil(8);
+        Stage { cache_bytes: table + node_bytes, ..self }
+    }
+
+    fn chip(&self) -> chips::Chip {
+        let size_bytes = Some(self.chip_bytes);
+        let overrides = chips::Overrides { size_bytes, ..chips::Overrides::default() };
+        chips::find("samsung-k9gag08u0m").unwrap().nand(&overrides).unwrap()
+    }
+
     /// Makes the tree.
     pub(crate) fn make(&self) -> (Box<dyn Index>, Witness) {
         let entry = find(self.tree).unwrap();
-        let overrides =
-            chips::Overrides { size_bytes: Some(self.chip_bytes), ..chips::Overrides::default() };
-        let chip = chips::find("samsung-k9gag08u0m").unwrap().nand(&overrides).unwrap();
+        let chip = self.chip();
         let given = self.given.iter().copied();
         let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
         let mut options =

@@ -45,7 +45,8 @@ pub(super) fn write_page(
     let (mut lowest, mut highest) = (None, 0);
     let mut root = None;
     for level in 0..plan.layout.height {
-        let range = pages.bytes_of(&plan.layout, level).ok_or("a page has no room for a level")?;
+        let place = pages.place_of(&plan.layout, level);
+        let (range, codec) = place.ok_or("a page has no room for a level")?;
         let Some(part) = part_in(plan, level, number) else {
             if pages.division != Division::Whole {
                 into[range].fill(0xFF);
@@ -55,11 +56,10 @@ pub(super) fn write_page(
         lowest = lowest.or(Some(level));
         highest = level;
         let node = &mut into[range];
-        write_node(policy, (plan, change), (level, part), stamp.addresses, (node, scratch))?;
+        write_node((plan, change), (level, part, &codec), stamp.addresses, (node, scratch))?;
         if level + 1 == plan.layout.height {
-            root = Some(use_of_root(policy, plan, node));
+            root = Some(use_of_root(policy, &codec, node));
         }
-        let codec = pages.codec(&plan.layout, level).ok_or("a node is too small")?;
         let kept = codec.kept_bytes(node);
         node[kept..].fill(0xFF);
         page::seal_node(&codec, address, sequence, node);
@@ -92,11 +92,7 @@ fn part_in(plan: &Plan, level: u8, number: u32) -> Option<usize> {
     if plan.is_empty { (level == 0).then_some(0) } else { plan.part_in(level, number) }
 }
 
-fn use_of_root(policy: &Policy, plan: &Plan, root: &[u8]) -> RootUse {
-    let pages = policy.pages();
-    let Some(codec) = pages.codec(&plan.layout, plan.layout.height - 1) else {
-        return RootUse { entries: 0, is_full: true, is_below_half: false };
-    };
+fn use_of_root(policy: &Policy, codec: &Codec, root: &[u8]) -> RootUse {
     RootUse {
         entries: node::count(root),
         is_full: codec.used_bytes(root) + policy.child_bytes_most() > codec.node_bytes(),
@@ -106,13 +102,11 @@ fn use_of_root(policy: &Policy, plan: &Plan, root: &[u8]) -> RootUse {
 
 /// Writes one node.
 fn write_node(
-    policy: &Policy,
     (plan, change): (&Plan, &Rewrite<'_>),
-    (level, part): (u8, usize),
+    (level, part, codec): (u8, usize, &Codec),
     addresses: &[Page],
     (into, scratch): (&mut [u8], &mut Scratch),
 ) -> Result<(), &'static str> {
-    let codec = policy.pages().codec(&plan.layout, level).ok_or("a node is too small")?;
     codec.initialise(into, level);
     if plan.is_empty {
         return Ok(());
@@ -128,7 +122,7 @@ fn write_node(
     let mut next = places.start;
     while next < places.end {
         let place = next;
-        let copied = copy_run((plan, change), (level, place..places.end), (&codec, into));
+        let copied = copy_run((plan, change), (level, place..places.end), (codec, into));
         next += copied.max(1);
         if copied > 0 {
             continue;

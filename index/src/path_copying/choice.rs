@@ -6,7 +6,7 @@ use store::{Update, node};
 
 use super::debts::Growth;
 use super::descent;
-use super::layout::{Division, HEIGHT_MOST, Layout, Pages, Share};
+use super::layout::{Division, HEIGHT_MOST, Layout, Share};
 use super::plan::{Edit, Rewrite, Step};
 use super::policy::Change;
 use super::rewrite::Order;
@@ -38,16 +38,15 @@ pub(super) struct Chosen {
 #[inline]
 pub(super) fn steps_of<'w>(
     way: &'w descent::Way,
-    pages: &Pages,
     (base, height): (u8, u8),
 ) -> Option<([Step<'w>; HEIGHT_MOST as usize], usize)> {
     if base >= height {
         return None;
     }
-    let mut steps = [way.step(pages, base)?; HEIGHT_MOST as usize];
+    let mut steps = [way.step(base)?; HEIGHT_MOST as usize];
     let mut count = 1;
     for level in base + 1..height {
-        let Some(step) = way.step(pages, level) else {
+        let Some(step) = way.step(level) else {
             break;
         };
         steps[count] = step;
@@ -108,7 +107,7 @@ impl PathTree<'_> {
     fn plan_usual(&mut self, order: &Order<'_>) -> Result<bool> {
         let present = self.standing.next.layout;
         let span = (order.base, self.height());
-        let steps = steps_of(&self.way, &self.ground.pages, span);
+        let steps = steps_of(&self.way, span);
         let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         Ok(self.plan.make(&self.policy, &change, present, &mut self.scratch))
@@ -118,7 +117,7 @@ impl PathTree<'_> {
     fn plan_move(&mut self, order: &Order<'_>) -> Result<Chosen> {
         let layouts = (self.standing.next.layout, self.way.spot(order.base).brief.layout);
         let span = (order.base, self.height());
-        let steps = steps_of(&self.way, &self.ground.pages, span);
+        let steps = steps_of(&self.way, span);
         let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         if !self.plan.make_move(&self.policy, &change, layouts, &mut self.scratch) {
@@ -213,7 +212,7 @@ impl PathTree<'_> {
     /// Plans the change in pages of `layout`; false if the root would have to be split.
     fn plan_in(&mut self, order: &Order<'_>, layout: Layout) -> Result<bool> {
         let span = (order.base, self.height());
-        let steps = steps_of(&self.way, &self.ground.pages, span);
+        let steps = steps_of(&self.way, span);
         let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         Ok(self.plan.try_layout(self.policy.pages(), &change, layout, &mut self.scratch))
@@ -238,7 +237,7 @@ impl PathTree<'_> {
     fn comes_alone(&self, order: &Order<'_>) -> u64 {
         let (spot, pages) = (self.way.spot(0), &self.ground.pages);
         let is_new = matches!(order.edit, Edit::Append);
-        let codec = pages.codec(&spot.brief.layout, 0).filter(|_| !is_new);
+        let codec = spot.codec().filter(|_| !is_new);
         let used = codec.map(|codec| codec.used_bytes(self.way.node(0)));
         if order.change != Change::Put || used.is_some_and(|used| self.debts.may_stand_alone(used))
         {
@@ -289,7 +288,7 @@ impl PathTree<'_> {
         let (pages, layout) = (&self.ground.pages, &self.plan.layout);
         let part = layout.part(pages.area(), level).map_or(0, |part| u64::from(part.bytes));
         let spot = self.way.spot(level);
-        let old = pages.codec(&spot.brief.layout, level).filter(|_| is_old);
+        let old = spot.codec().filter(|_| is_old);
         let used = old.map_or(node::HEADER_BYTES, |codec| codec.used_bytes(self.way.node(level)));
         let more = added as u64 * self.policy.child_bytes_most() as u64;
         self.debts.inner_class(part.min(used as u64 + more), layout.height)
@@ -300,7 +299,7 @@ impl PathTree<'_> {
     pub(super) fn layout_alone(&self, edit: Edit<'_>) -> Option<Layout> {
         let spot = *self.way.spot(0);
         let (old, pages) = (spot.brief.layout, &self.ground.pages);
-        let codec = pages.codec(&old, 0)?;
+        let codec = spot.codec()?;
         let node = self.way.node(0);
         let stays = match edit {
             Edit::Keep => true,

@@ -292,9 +292,8 @@ impl PathTree<'_> {
         let start = self.way.spot(base).end();
         self.descend_behind(start, (key, base + 1), Cause::Reclamation)?;
         let parent = self.way.spot(base + 1);
-        let codec = self.ground.pages.codec(&parent.brief.layout, base + 1);
-        let codec = codec.ok_or(super::damage(parent.page, "a node that is none"))?;
-        Ok(super::ground::child(&codec, self.way.node(base + 1), parent.place()) == page)
+        let codec = parent.codec().ok_or(super::damage(parent.page, "a node that is none"))?;
+        Ok(super::ground::child(codec, self.way.node(base + 1), parent.place()) == page)
     }
 
     /// Makes a checkpoint of the tree as it stands, with all that is buffered.

@@ -34,12 +34,13 @@ use store::Width;
 use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
 
 use super::admission::BLOCKS_BEGUN;
-use super::ground::{NODE_PARTS, NODE_TABLES_BYTES};
+use super::ground::NODE_PARTS;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
 use super::make::{Choice, Shares, policy};
+use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
 use super::plan::worst::pages_most;
 use super::policy::Policy;
-use super::recent::{ENTRY_BYTES, TABLES_BYTES};
+use super::recent::ENTRY_BYTES;
 use crate::Result;
 use crate::registry::{Options, Prediction, Profile};
 
@@ -119,7 +120,7 @@ impl Levels {
     /// when its arena is, or its tables.
     fn stay(&self, bytes: f64, chip: Geometry) -> f64 {
         let node = f64::from(chip.page_bytes()) / NODE_PARTS as f64;
-        let most = libm::floor(bytes / (ENTRY_BYTES as f64 + node));
+        let most = libm::floor(bytes / ((TABLES_BYTES + ROOM_BYTES) as f64 + node));
         let arena = bytes - most * TABLES_BYTES as f64;
         let held = |stay: f64| -> (f64, f64) {
             let each =
@@ -189,7 +190,7 @@ fn cached_bytes(pages: &Pages, layout: &Layout, level: u8, entries: f64) -> Opti
         }
         _ => f64::from(layout.part(pages.area(), level)?.bytes),
     };
-    Some(kept + (NODE_TABLES_BYTES + ENTRY_BYTES - TABLES_BYTES) as f64)
+    Some(kept + ROOM_BYTES as f64)
 }
 
 /// The chance that one of `nodes` nodes is not in the cache.

@@ -247,6 +247,11 @@ impl Debts {
         Debts { grid, counts, is_known: false, root_used: 0, is_trial: false, is_filled: false }
     }
 
+    /// False where pages are not divided in this way: no node is counted then.
+    pub(super) fn counts_any(&self) -> bool {
+        !self.counts.leaves.is_empty()
+    }
+
     pub(super) fn forget(&mut self) {
         self.is_known &= self.is_trial;
     }
@@ -258,7 +263,7 @@ impl Debts {
     /// There is no node yet, and what is added is all.
     pub(super) fn begin(&mut self) {
         self.counts.clear();
-        self.is_known = !self.counts.leaves.is_empty();
+        self.is_known = self.counts_any();
     }
 
     /// Bytes that the root uses.
@@ -273,13 +278,11 @@ impl Debts {
 
     /// Counts a node of a level, in a tree of a height, that uses so many bytes.
     pub(super) fn add(&mut self, (level, height): (u8, u8), used: usize) {
-        if self.is_trial {
+        if self.is_trial || !self.counts_any() {
             return;
         }
-        if !self.counts.leaves.is_empty() {
-            let class = self.class((level, height), used);
-            self.counts.add(level, class);
-        }
+        let class = self.class((level, height), used);
+        self.counts.add(level, class);
         if level + 1 == height {
             self.root_used = u32::try_from(used).unwrap_or(u32::MAX);
         }
@@ -287,7 +290,7 @@ impl Debts {
 
     /// Counts a node no more.
     pub(super) fn remove(&mut self, (level, height): (u8, u8), used: usize) {
-        if self.is_trial || self.counts.leaves.is_empty() {
+        if self.is_trial || !self.counts_any() {
             return;
         }
         let class = self.class((level, height), used);

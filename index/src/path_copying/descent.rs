@@ -17,6 +17,8 @@ use crate::Result;
 pub(super) struct Spot {
     pub(super) page: Page,
     pub(super) brief: Brief,
+    /// Of the node; `None` before there is one.
+    codec: Option<Codec>,
     start: u32,
     end: u32,
     /// The child that the way goes on with; in the lowest node, where the key is or belongs.
@@ -40,6 +42,11 @@ impl Spot {
         self.place as usize
     }
 
+    /// The node's codec.
+    pub(super) fn codec(&self) -> Option<&Codec> {
+        self.codec.as_ref()
+    }
+
     fn range(&self) -> core::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -55,7 +62,8 @@ pub(super) struct Way {
 impl Way {
     pub(super) fn new(pages: &Pages, bytes: u64) -> Self {
         let brief = Brief { layout: pages.lone_leaf(), lowest: 0 };
-        let spot = Spot { page: Page(0), brief, start: 0, end: 0, place: 0, sequence: UNKNOWN };
+        let (page, sequence) = (Page(0), UNKNOWN);
+        let spot = Spot { page, brief, codec: None, start: 0, end: 0, place: 0, sequence };
         Way { bytes: vec![0; bytes as usize], spots: [spot; HEIGHT_MOST as usize] }
     }
 
@@ -86,7 +94,8 @@ impl Way {
                 spot.sequence = UNKNOWN;
             }
         }
-        let spot = Spot { page, brief: *brief, start, end, place: 0, sequence: UNKNOWN };
+        let (brief, codec, sequence) = (*brief, Some(*codec), UNKNOWN);
+        let spot = Spot { page, brief, codec, start, end, place: 0, sequence };
         self.spots[usize::from(level)] = spot;
         true
     }
@@ -138,10 +147,10 @@ impl Way {
 
     /// The step of a rewrite that the node of `level` is.
     #[inline]
-    pub(super) fn step(&self, pages: &Pages, level: u8) -> Option<Step<'_>> {
+    pub(super) fn step(&self, level: u8) -> Option<Step<'_>> {
         let spot = self.spot(level);
         Some(Step {
-            codec: pages.codec(&spot.brief.layout, level)?,
+            codec: spot.codec?,
             node: self.node(level),
             place: spot.place(),
             is_lowest_of_page: spot.brief.lowest == level,

@@ -8,9 +8,9 @@ use store::node::Codec;
 use store::{LogicalPage, PageKind, PageLog};
 
 use super::descent::Way;
-use super::layout::{CHILD_BYTES, HEIGHT_MOST, Layout, Pages, Share};
+use super::layout::{CHILD_BYTES, Layout, Pages, Share};
+use super::node_cache::NodeCache;
 use super::page::{Damage, HEADER_BYTES, Header, check_node, check_page};
-use super::recent::Recent;
 use crate::Result;
 
 /// What of a page's header matters to who has one of its nodes.
@@ -21,7 +21,7 @@ pub(super) struct Brief {
     pub(super) lowest: u8,
 }
 
-const BRIEF_BYTES: usize = 4;
+pub(super) const BRIEF_BYTES: usize = 4;
 
 /// The kind of pages that end a batch.
 const CLOSING: PageKind = PageKind::Tree(1);
@@ -29,14 +29,8 @@ const CLOSING: PageKind = PageKind::Tree(1);
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;
 
-/// A page and a level: the key of a node in the cache.
-const KEY_BYTES: usize = 5;
-
 /// What a node takes in the cache on average, as a part of a page.
 pub(super) const NODE_PARTS: usize = 4;
-
-/// What stands in the cache beside a node: its key, and of its page what matters.
-pub(super) const NODE_TABLES_BYTES: usize = KEY_BYTES + BRIEF_BYTES;
 
 impl Brief {
     fn of(header: &Header) -> Self {
@@ -55,16 +49,11 @@ impl Brief {
     }
 }
 
-fn cache_key(page: Page, level: u8) -> [u8; KEY_BYTES] {
-    let [a, b, c, d] = page.0.to_be_bytes();
-    [a, b, c, d, level]
-}
-
 /// Pages and the nodes in them.
 pub(super) struct Ground<'d> {
     pub(super) log: PageLog<'d>,
     pub(super) pages: Pages,
-    cache: Recent,
+    cache: NodeCache,
     /// A whole page: the one that was read last, or the one that is made.
     page: Vec<u8>,
     /// How the next page is divided: so are most that are read.
@@ -74,12 +63,10 @@ pub(super) struct Ground<'d> {
 impl<'d> Ground<'d> {
     pub(super) fn new(log: PageLog<'d>, pages: Pages, cache_bytes: usize) -> Self {
         let page_bytes = log.geometry().page_bytes() as usize;
-        let least = 4 * (KEY_BYTES + BRIEF_BYTES) + 64;
-        let cache_bytes = if cache_bytes < least { 0 } else { cache_bytes };
         Ground {
             log,
             pages,
-            cache: Recent::new(cache_bytes, page_bytes / NODE_PARTS),
+            cache: NodeCache::new(cache_bytes, page_bytes / NODE_PARTS),
             page: vec![0xFF; page_bytes],
             usual: pages.lone_leaf(),
         }
@@ -108,8 +95,7 @@ impl<'d> Ground<'d> {
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<R> {
         if self.cache.len() > 0
-            && let Some((_, Some(held))) = self.cache.get(&cache_key(page, level))
-            && let Some((brief, node)) = held.split_first_chunk()
+            && let Some((brief, node)) = self.cache.get(page, level)
         {
             let brief = Brief::decode(&self.pages, *brief);
             let codec = self.pages.codec(&brief.layout, level).ok_or(no_node(page))?;
@@ -132,7 +118,9 @@ impl<'d> Ground<'d> {
         cause: Cause,
         (way, start): (&mut Way, usize),
     ) -> Result<Codec> {
-        if self.has_cache() {
+        // A leaf that is not there is not put there: the change that it is on the way of writes it
+        // again, and that one is.
+        if self.has_cache() && (level > 0 || self.cache.holds(page, level)) {
             let copied = self.visit((page, level), cause, |brief, codec, node| {
                 way.copy((page, level), (brief, start), codec, node).then_some(*codec)
             })?;
@@ -189,19 +177,16 @@ impl<'d> Ground<'d> {
         let header = Header::decode(&self.pages, page, &self.page[start..])
             .map_err(|damage| damaged(page, damage))?;
         let level = level.unwrap_or(header.lowest);
-        let range = self.pages.bytes_of(&header.layout, level).filter(|_| header.holds(level));
-        let range = range.ok_or(no_node(page))?;
+        let place = self.pages.place_of(&header.layout, level).filter(|_| header.holds(level));
+        let (range, codec) = place.ok_or(no_node(page))?;
         if range.end > end {
             self.read_part(page, end..range.end, cause)?;
         }
         let node = &self.page[start + range.start..start + range.end];
-        if let Some(codec) = self.pages.codec(&header.layout, level)
-            && is_known(&header, &codec, node)
-        {
-            return Ok((header, codec));
+        if !is_known(&header, &codec, node) {
+            check_node(&codec, page, &header, (level, node))
+                .map_err(|damage| damaged(page, damage))?;
         }
-        let codec = check_node(&self.pages, page, &header, (level, node))
-            .map_err(|damage| damaged(page, damage))?;
         Ok((header, codec))
     }
 
@@ -263,7 +248,7 @@ impl<'d> Ground<'d> {
         cause: Cause,
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        if self.cache.len() > 0 && self.cache.search(&cache_key(page, 0)).is_ok() {
+        if self.cache.len() > 0 && self.cache.holds(page, 0) {
             return self.visit((page, 0), cause, visit).map(Some);
         }
         for left in (0..READS_MOST).rev() {
@@ -311,8 +296,8 @@ impl<'d> Ground<'d> {
         // A leaf that is moved was not asked for.
         let least = u8::from(cause == Cause::Reclamation);
         for level in header.lowest.max(least)..=header.highest {
-            if let Some(codec) = self.pages.codec(&header.layout, level) {
-                let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
+            if let Some((range, codec)) = self.pages.place_of(&header.layout, level) {
+                let node = &self.page[self.log.content_start()..][range];
                 remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
             }
         }
@@ -321,24 +306,15 @@ impl<'d> Ground<'d> {
 
     /// The nodes of `page` are not those that were read there.
     fn forget_page(&mut self, page: Page) {
-        if self.cache.len() == 0 {
-            return;
-        }
-        let place = self.cache.search(&cache_key(page, 0)).unwrap_or_else(|place| place);
-        for _ in 0..HEIGHT_MOST {
-            let found = self.cache.at(place).and_then(|(key, _)| key.first_chunk().copied());
-            let Some(key) = found.filter(|key: &[u8; KEY_BYTES]| key[..4] == page.0.to_be_bytes())
-            else {
-                return;
-            };
-            self.cache.remove(&key);
+        if self.cache.len() > 0 {
+            self.cache.remove_page(page);
         }
     }
 
     /// A node is used no more.
     pub(super) fn forget_node(&mut self, page: Page, level: u8) {
         if self.cache.len() > 0 {
-            self.cache.remove(&cache_key(page, level));
+            self.cache.remove(page, level);
         }
     }
 }
@@ -357,8 +333,8 @@ fn node_in<'p>(
 }
 
 /// Puts a node into the cache, for which the oldest ones go.
-fn remember(cache: &mut Recent, (page, level): (Page, u8), brief: &Brief, node: &[u8]) {
-    cache.insert_recent(&cache_key(page, level), &[&brief.encode(), node]);
+fn remember(cache: &mut NodeCache, at: (Page, u8), brief: &Brief, node: &[u8]) {
+    cache.insert(at, brief.encode(), node);
 }
 
 fn too_large(page: Page) -> store::Error {

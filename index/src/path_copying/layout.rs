@@ -204,17 +204,37 @@ impl Pages {
     /// it is too small for three entries.
     #[inline]
     pub(crate) fn codec(&self, layout: &Layout, level: u8) -> Option<Codec> {
-        let part = layout.part(self.area(), level)?;
+        self.codec_of(layout.part(self.area(), level)?, level)
+    }
+
+    #[inline]
+    fn codec_of(&self, part: Part, level: u8) -> Option<Codec> {
         let value = if level == 0 { self.shape.value } else { Width::Fixed(CHILD_BYTES) };
         Codec::new_part(part.bytes, self.shape.key, value)
+    }
+
+    #[inline]
+    fn range_of(&self, part: Part) -> core::ops::Range<usize> {
+        let start = HEADER_BYTES + part.offset as usize;
+        start..start + part.bytes as usize
+    }
+
+    /// Where the node of `level` lies in a page of `layout`, its header counted, and its codec:
+    /// each node that is read or written asks for both.
+    #[inline]
+    pub(crate) fn place_of(
+        &self,
+        layout: &Layout,
+        level: u8,
+    ) -> Option<(core::ops::Range<usize>, Codec)> {
+        let part = layout.part(self.area(), level)?;
+        Some((self.range_of(part), self.codec_of(part, level)?))
     }
 
     /// Where the node of `level` lies in a page of `layout`, its header counted.
     #[inline]
     pub(crate) fn bytes_of(&self, layout: &Layout, level: u8) -> Option<core::ops::Range<usize>> {
-        let part = layout.part(self.area(), level)?;
-        let start = HEADER_BYTES + part.offset as usize;
-        Some(start..start + part.bytes as usize)
+        Some(self.range_of(layout.part(self.area(), level)?))
     }
 
     /// Entries in a node of `level`: all that fit if lengths are fixed, those that fit on average

@@ -319,9 +319,8 @@ impl PathTree<'_> {
             let pages = self.ground.pages;
             finish(page, self.ground.content());
             for level in header.lowest..=header.highest {
-                let made = pages.codec(&header.layout, level);
-                let made = made.zip(pages.bytes_of(&header.layout, level));
-                let (codec, range) = made.ok_or(super::damage(page, "no page is divided so"))?;
+                let made = pages.place_of(&header.layout, level);
+                let (range, codec) = made.ok_or(super::damage(page, "no page is divided so"))?;
                 seal_node(&codec, page, header.sequence, &mut self.ground.content()[range]);
             }
             header.encode(page, self.ground.content());

@@ -36,6 +36,7 @@ pub(crate) mod layout;
 mod live;
 mod load;
 pub(crate) mod make;
+mod node_cache;
 mod page;
 mod plan;
 pub(crate) mod policy;

@@ -229,23 +229,21 @@ pub(super) fn seal_node(codec: &Codec, address: Page, sequence: u64, node: &mut 
 }
 
 /// Refuses `node`, read from the page at `address`, if it is not the node of `level` that `header`
-/// was written with; returns the node's codec.
+/// was written with and `codec` is for.
 ///
 /// # Errors
 /// What is wrong with it.
 pub(super) fn check_node(
-    pages: &Pages,
+    codec: &Codec,
     address: Page,
     header: &Header,
     (level, node): (u8, &[u8]),
-) -> core::result::Result<Codec, Damage> {
-    let codec = pages.codec(&header.layout, level).filter(|_| header.holds(level));
-    let codec = codec.ok_or(Damage::Nonsense("it has no node of this level"))?;
+) -> core::result::Result<(), Damage> {
     let Some(head) = node.first_chunk::<CHECKSUM_BYTES>() else {
         return Err(Damage::Nonsense("it has no room for a node"));
     };
     let expected = u32::from_le_bytes(*head);
-    let found = node_checksum(&codec, address, header.sequence, node);
+    let found = node_checksum(codec, address, header.sequence, node);
     if expected != found {
         return Err(Damage::Checksum { expected, found });
     }
@@ -256,7 +254,7 @@ pub(super) fn check_node(
     if level > 0 && store::node::count(node) == 0 {
         return Err(Damage::Nonsense("its node has no children"));
     }
-    Ok(codec)
+    Ok(())
 }
 
 /// Reads the header of a whole page and checks every node in it: what recovery asks of the page
@@ -271,9 +269,10 @@ pub(super) fn check_page(
 ) -> core::result::Result<Header, Damage> {
     let header = Header::decode(pages, address, page)?;
     for level in header.lowest..=header.highest {
-        let node = pages.bytes_of(&header.layout, level).and_then(|range| page.get(range));
-        let node = node.ok_or(Damage::Nonsense("it is shorter than a page"))?;
-        check_node(pages, address, &header, (level, node))?;
+        let place = pages.place_of(&header.layout, level);
+        let (range, codec) = place.ok_or(Damage::Nonsense("it has no node of this level"))?;
+        let node = page.get(range).ok_or(Damage::Nonsense("it is shorter than a page"))?;
+        check_node(&codec, address, &header, (level, node))?;
     }
     Ok(header)
 }

@@ -1,10 +1,9 @@
 //! A sorted map of bounded size that knows which of its entries was used longest ago: what the
-//! operation buffer and the node cache of 4.3.3 both are.
+//! operation buffer of 4.3.3 is.
 //!
-//! - The **operation buffer** maps keys to puts and deletes that the tree has not seen. Every
-//!   operation passes it; one whose key is there changes the entry, or is answered by it. When it
-//!   is full, the oldest goes to the tree.
-//! - The **node cache** maps a page and a level to a node. When it is full, the oldest is dropped.
+//! It maps keys to puts and deletes that the tree has not seen. Every operation passes it; one
+//! whose key is there changes the entry, or is answered by it. When it is full, the oldest goes to
+//! the tree.
 //!
 //! ```text
 //!  arena:  | slot u16, bytes u16, key, value, rest | ... dead ... | ... | free
@@ -36,7 +35,7 @@ const HOLES: usize = 8;
 pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + TABLES_BYTES;
 
 /// What the tables take for it.
-pub(super) const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16>();
+const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16>();
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -172,43 +171,8 @@ impl Recent {
     /// no room.
     #[must_use]
     pub(super) fn insert(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
-        match value {
-            Some(value) => self.insert_at(self.search(key), key, Some(&[value])),
-            None => self.insert_at(self.search(key), key, None),
-        }
-    }
-
-    /// Makes `parts`, one after the other, the value of `key`, for which the oldest entries go;
-    /// nothing is changed if it would not fit at all. So many go that moving those that stay
-    /// together costs little.
-    pub(super) fn insert_recent(&mut self, key: &[u8], parts: &[&[u8]]) {
-        let bytes = HEAD_BYTES + key.len() + parts.iter().map(|part| part.len()).sum::<usize>();
         let found = self.search(key);
-        if let Ok(place) = found {
-            self.drop_at(place);
-        }
-        if bytes > self.arena.len() {
-            return;
-        }
-        let mut place = found.unwrap_or_else(|place| place);
-        while !self.insert_at(Err(place), key, Some(parts)) {
-            let Some(removed) = self.oldest_place() else {
-                return;
-            };
-            self.drop_at(removed);
-            place -= usize::from(removed < place);
-        }
-    }
-
-    /// Inserts where a search for `key` found it, or its place.
-    fn insert_at(
-        &mut self,
-        found: Result<usize, usize>,
-        key: &[u8],
-        value: Option<&[&[u8]]>,
-    ) -> bool {
-        let parts = value.unwrap_or_default();
-        let value_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
+        let value_bytes = value.map_or(0, <[u8]>::len);
         if key.len() >= usize::from(NONE) || value_bytes >= usize::from(NO_VALUE) {
             return false;
         }
@@ -234,16 +198,15 @@ impl Recent {
         let place = found.unwrap_or_else(|place| place);
         let slot = self.free;
         self.free = self.slots[usize::from(slot)].older;
-        let value = value.map(|_| value_bytes as u16);
         if let Some(hole) = self.hole_for(bytes) {
             let (start, room) = core::mem::take(&mut self.holes[hole]);
             self.dead -= room;
-            self.write((start, room), slot, (key, value), parts);
+            self.write((start, room), slot, (key, value));
         } else {
             if is_tight {
                 self.compact();
             }
-            self.write((self.end, bytes), slot, (key, value), parts);
+            self.write((self.end, bytes), slot, (key, value));
             self.end += bytes;
         }
         self.order.insert(place, slot);
@@ -295,22 +258,15 @@ impl Recent {
         usize::from(u16::from_le_bytes([self.arena[at], self.arena[at + 1]]))
     }
 
-    fn write(
-        &mut self,
-        (start, room): (usize, usize),
-        slot: u16,
-        (key, value): (&[u8], Option<u16>),
-        parts: &[&[u8]],
-    ) {
+    fn write(&mut self, (start, room): (usize, usize), slot: u16, (key, value): Entry<'_>) {
         let entry = &mut self.slots[usize::from(slot)];
         self.prefixes[usize::from(slot)] = prefix(key);
         entry.start = start as u32;
         entry.key = key.len() as u16;
-        entry.value = value.unwrap_or(NO_VALUE);
+        entry.value = value.map_or(NO_VALUE, |value| value.len() as u16);
         let room = (room as u16).to_le_bytes();
-        let head = [&slot.to_le_bytes()[..], &room, key];
         let mut at = start;
-        for part in head.iter().chain(parts) {
+        for part in [&slot.to_le_bytes()[..], &room, key, value.unwrap_or_default()] {
             device::copy(&mut self.arena[at..at + part.len()], part);
             at += part.len();
         }

@@ -102,7 +102,7 @@ impl PathTree<'_> {
         let log = &mut self.ground.log;
         let sequence = log.reserve(self.plan.pages, &mut self.addresses, order.cause)?;
         self.discount_way(order.base);
-        let steps = steps_of(&self.way, &self.ground.pages, (order.base, height));
+        let steps = steps_of(&self.way, (order.base, height));
         let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_WAY))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let stamp = Stamp {
@@ -113,6 +113,10 @@ impl PathTree<'_> {
             state,
             change: counts_as,
         };
+        // Before the new ones come: these take their rooms.
+        for level in order.base..height {
+            self.ground.forget_node(self.way.spot(level).page, level);
+        }
         let mut last = None;
         for number in 0..self.plan.pages {
             let target = (self.ground.content(), &mut self.scratch);
@@ -127,7 +131,6 @@ impl PathTree<'_> {
         }
         for level in order.base..height {
             let spot = self.way.spot(level);
-            self.ground.forget_node(spot.page, level);
             if spot.brief.lowest == level {
                 self.live.remove(spot.page);
             }
@@ -143,10 +146,13 @@ impl PathTree<'_> {
     /// Counts the nodes of the way from `base` on no more: they are given up.
     fn discount_way(&mut self, base: u8) {
         let height = self.standing.layout.height;
+        if !self.debts.counts_any() {
+            return;
+        }
         for level in base..height {
             let spot = self.way.spot(level);
             let is_new = matches!(spot.brief.lowest.cmp(&level), core::cmp::Ordering::Greater);
-            if let Some(codec) = self.ground.pages.codec(&spot.brief.layout, level)
+            if let Some(codec) = spot.codec()
                 && !is_new
             {
                 self.debts.remove((level, height), codec.used_bytes(self.way.node(level)));
@@ -165,7 +171,7 @@ impl PathTree<'_> {
         let no_leaf = super::damage(spot.page, "a leaf that is none");
         let pages = self.ground.pages;
         let layout = self.layout_alone(order.edit).ok_or(no_leaf.clone())?;
-        let old_codec = pages.codec(&spot.brief.layout, 0).ok_or(no_leaf.clone())?;
+        let old_codec = *spot.codec().ok_or(no_leaf.clone())?;
         let codec = pages.codec(&layout, 0).ok_or(no_leaf.clone())?;
         let range = pages.bytes_of(&layout, 0).ok_or(no_leaf.clone())?;
         self.ground.content().fill(0xFF);
@@ -220,10 +226,12 @@ impl PathTree<'_> {
 
 /// Counts the nodes of the page that is made.
 fn count_nodes(debts: &mut Debts, ground: &mut Ground<'_>, header: &Header) {
+    if !debts.counts_any() {
+        return;
+    }
     let pages = ground.pages;
     for level in header.lowest..=header.highest {
-        if let Some(codec) = pages.codec(&header.layout, level) {
-            let range = pages.bytes_of(&header.layout, level).unwrap_or_default();
+        if let Some((range, codec)) = pages.place_of(&header.layout, level) {
             let used = codec.used_bytes(&ground.content()[range]);
             debts.add((level, header.layout.height), used);
         }

@@ -17,43 +17,56 @@ const ENTRIES_LEAST: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
-    bytes: usize,
-    key: usize,
-    stride: usize,
+    bytes: u16,
+    key: u16,
+    stride: u16,
 }
 
 impl Packed {
     #[inline]
     pub(super) fn new(bytes: usize, key: usize, value: usize) -> Option<Self> {
-        let stride = key + value;
         if key == 0 {
             return None;
         }
-        let packed = Packed { bytes, key, stride };
+        // Trees keep a codec for each node on their way: it is small.
+        let stride = u16::try_from(key + value).ok()?;
+        let packed =
+            Packed { bytes: u16::try_from(bytes).ok()?, key: u16::try_from(key).ok()?, stride };
         packed.has_room_for(ENTRIES_LEAST).then_some(packed)
     }
 
+    #[inline]
     pub(super) fn node_bytes(&self) -> usize {
-        self.bytes
+        usize::from(self.bytes)
+    }
+
+    #[inline]
+    fn key_bytes(&self) -> usize {
+        usize::from(self.key)
+    }
+
+    #[inline]
+    fn stride(&self) -> usize {
+        usize::from(self.stride)
     }
 
     pub(super) fn entry_bytes_most(&self) -> usize {
-        self.stride
+        self.stride()
     }
 
     pub(super) fn capacity(&self, _key: usize, _value: usize) -> usize {
-        (self.bytes - HEADER_BYTES) / self.stride
+        (self.node_bytes() - HEADER_BYTES) / self.stride()
     }
 
     /// Trees make codecs with every read and ask this of them: so it multiplies where the capacity
     /// takes a division.
     #[inline]
     fn has_room_for(&self, entries: usize) -> bool {
-        self.at(entries) <= self.bytes
+        self.at(entries) <= self.node_bytes()
     }
 
     pub(super) fn validate(&self, node: &[u8]) -> Result<(), &'static str> {
-        if node.len() != self.bytes {
+        if node.len() != self.node_bytes() {
             return Err("it has another size than this index's nodes");
         }
         if !Self::is_kind(node) {
@@ -63,13 +76,15 @@ impl Packed {
             return Err("it counts more entries than a node can hold");
         }
         let entry_bytes = &node[HEADER_BYTES..self.at(count(node))];
-        let entries = entry_bytes.chunks_exact(self.stride);
-        let sorted = match (self.key, self.stride) {
+        let entries = entry_bytes.chunks_exact(self.stride());
+        let sorted = match (self.key_bytes(), self.stride()) {
             // The most usual one; a length that is known spares half of the time.
             (4, 8) => are_ascending(entry_bytes.as_chunks::<8>().0.iter().map(|it| word_u32(it))),
             (4, _) => are_ascending(entries.map(word_u32)),
             (8, _) => is_ascending(entries.map(word_u64)),
-            _ => entries.is_sorted_by(|one, next| one[..self.key] < next[..self.key]),
+            _ => {
+                entries.is_sorted_by(|one, next| one[..self.key_bytes()] < next[..self.key_bytes()])
+            }
         };
         if !sorted {
             return Err("its keys are not in ascending order");
@@ -87,28 +102,28 @@ impl Packed {
 
     #[inline]
     fn at(&self, place: usize) -> usize {
-        HEADER_BYTES + place * self.stride
+        HEADER_BYTES + place * self.stride()
     }
 
     #[inline]
     pub(super) fn key<'n>(&self, node: &'n [u8], place: usize) -> NodeKey<'n> {
         let at = self.at(place);
-        NodeKey { prefix: &[], suffix: &node[at..at + self.key] }
+        NodeKey { prefix: &[], suffix: &node[at..at + self.key_bytes()] }
     }
 
     #[inline]
     pub(super) fn value<'n>(&self, node: &'n [u8], place: usize) -> Stored<'n> {
         let at = self.at(place);
-        Stored::inline(&node[at + self.key..at + self.stride])
+        Stored::inline(&node[at + self.key_bytes()..at + self.stride()])
     }
 
     #[inline]
     pub(super) fn search(&self, node: &[u8], key: &[u8]) -> Result<usize, usize> {
         let entries = &node[HEADER_BYTES..self.at(count(node))];
-        match (self.key, key.len()) {
-            (4, 4) => search_words(entries, self.stride, word_u32(key), word_u32),
-            (8, 8) => search_words(entries, self.stride, word_u64(key), word_u64),
-            _ => search_words(entries, self.stride, key, |entry| &entry[..self.key]),
+        match (self.key_bytes(), key.len()) {
+            (4, 4) => search_words(entries, self.stride(), word_u32(key), word_u32),
+            (8, 8) => search_words(entries, self.stride(), word_u64(key), word_u64),
+            _ => search_words(entries, self.stride(), key, |entry| &entry[..self.key_bytes()]),
         }
     }
 
@@ -125,9 +140,9 @@ impl Packed {
             return false;
         }
         let (at, end) = (self.at(place), self.at(entries));
-        node.copy_within(at..end, at + self.stride);
-        node[at..at + self.key].copy_from_slice(key);
-        node[at + self.key..at + self.stride].copy_from_slice(value.bytes);
+        node.copy_within(at..end, at + self.stride());
+        node[at..at + self.key_bytes()].copy_from_slice(key);
+        node[at + self.key_bytes()..at + self.stride()].copy_from_slice(value.bytes);
         set_count(node, entries + 1);
         true
     }
@@ -141,7 +156,7 @@ impl Packed {
         places: core::ops::Range<usize>,
     ) -> bool {
         let entries = count(node);
-        let is_alike = (self.key, self.stride) == (other.key, other.stride);
+        let is_alike = (self.key_bytes(), self.stride()) == (other.key_bytes(), other.stride());
         if !is_alike || !self.has_room_for(entries + places.len()) {
             return false;
         }
@@ -160,7 +175,7 @@ impl Packed {
         _scratch: &mut [u8],
     ) -> bool {
         let at = self.at(place);
-        node[at + self.key..at + self.stride].copy_from_slice(value.bytes);
+        node[at + self.key_bytes()..at + self.stride()].copy_from_slice(value.bytes);
         true
     }
 

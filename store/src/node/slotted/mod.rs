@@ -40,7 +40,7 @@ const LONG: u16 = 1 << 15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slotted {
-    bytes: usize,
+    bytes: u16,
     key: Width,
     value: Width,
 }
@@ -57,7 +57,7 @@ impl Slotted {
     /// `None` if keys of a fixed length leave no room for a value, or a long value's place.
     pub(super) fn new(bytes: usize, key: Width, value: Width) -> Option<Self> {
         debug_assert!(bytes > SLOTS, "no room for slots");
-        let form = Slotted { bytes, key, value };
+        let form = Slotted { bytes: u16::try_from(bytes).ok()?, key, value };
         let least = |width, varying| match width {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => varying,
@@ -66,8 +66,9 @@ impl Slotted {
         (entry <= form.entry_bytes_most()).then_some(form)
     }
 
+    #[inline]
     pub(super) fn node_bytes(&self) -> usize {
-        self.bytes
+        usize::from(self.bytes)
     }
 
     /// Bytes of lengths in front of every cell.
@@ -77,15 +78,15 @@ impl Slotted {
     }
 
     pub(super) fn entry_bytes_most(&self) -> usize {
-        (self.bytes - SLOTS) / 4 - SLOT_BYTES - self.length_bytes()
+        (self.node_bytes() - SLOTS) / 4 - SLOT_BYTES - self.length_bytes()
     }
 
     pub(super) fn capacity(&self, key: usize, value: usize) -> usize {
-        (self.bytes - SLOTS) / (SLOT_BYTES + self.length_bytes() + key + value)
+        (self.node_bytes() - SLOTS) / (SLOT_BYTES + self.length_bytes() + key + value)
     }
 
     pub(super) fn validate(&self, node: &[u8]) -> Result<(), &'static str> {
-        if node.len() != self.bytes {
+        if node.len() != self.node_bytes() {
             return Err("it has another size than this index's nodes");
         }
         if !Self::is_kind(node) {
@@ -93,13 +94,16 @@ impl Slotted {
         }
         let slots_end = SLOTS + count(node) * SLOT_BYTES;
         let heap = self.heap(node);
-        if heap < slots_end || heap > self.bytes || self.prefix_bytes(node) > self.bytes - heap {
+        if heap < slots_end
+            || heap > self.node_bytes()
+            || self.prefix_bytes(node) > self.node_bytes() - heap
+        {
             return Err("its slots, cells and prefix overlap");
         }
         if matches!(self.key, Width::Fixed(bytes) if self.prefix_bytes(node) > usize::from(bytes)) {
             return Err("its prefix is longer than a key");
         }
-        let cells = heap..self.bytes - self.prefix_bytes(node);
+        let cells = heap..self.node_bytes() - self.prefix_bytes(node);
         let mut live = 0;
         for place in 0..count(node) {
             let start = usize::from(read_u16(node, SLOTS + place * SLOT_BYTES));
@@ -131,7 +135,7 @@ impl Slotted {
     pub(super) fn initialise(&self, node: &mut [u8]) {
         node[KIND] = KIND_SLOTTED;
         node[PREFIX..SLOTS].fill(0);
-        write_u16(node, HEAP, self.bytes);
+        write_u16(node, HEAP, self.node_bytes());
     }
 
     fn prefix_bytes(&self, node: &[u8]) -> usize {
@@ -143,7 +147,7 @@ impl Slotted {
     }
 
     fn prefix<'n>(&self, node: &'n [u8]) -> &'n [u8] {
-        &node[self.bytes - self.prefix_bytes(node)..]
+        &node[self.node_bytes() - self.prefix_bytes(node)..]
     }
 
     fn cell(&self, node: &[u8], place: usize) -> Cell {
@@ -217,7 +221,7 @@ impl Slotted {
 
     /// Bytes of live cells.
     fn cell_bytes(&self, node: &[u8]) -> usize {
-        self.bytes
+        self.node_bytes()
             - self.heap(node)
             - self.prefix_bytes(node)
             - usize::from(read_u16(node, GARBAGE))
@@ -258,7 +262,7 @@ impl Slotted {
         let prefix = self.longest_prefix(node, Some(key));
         let cell = self.new_cell_bytes(key.len() - prefix, value);
         let slots = SLOTS + (count(node) + 1) * SLOT_BYTES;
-        (slots + self.rebuilt_bytes(node, prefix) + cell <= self.bytes).then_some(prefix)
+        (slots + self.rebuilt_bytes(node, prefix) + cell <= self.node_bytes()).then_some(prefix)
     }
 
     pub(super) fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {
@@ -328,7 +332,7 @@ impl Slotted {
     /// Gives the node without cells a prefix: `prefix` bytes of `bytes`, or of the first key of
     /// `old`.
     fn set_prefix(&self, node: &mut [u8], prefix: usize, bytes: Option<&[u8]>, old: &[u8]) {
-        let start = self.bytes - prefix;
+        let start = self.node_bytes() - prefix;
         match bytes {
             Some(bytes) => node[start..].copy_from_slice(&bytes[..prefix]),
             None if count(old) > 0 => {
@@ -372,7 +376,7 @@ impl Slotted {
         let old_bytes = cell.end - cell.suffix + self.length_bytes();
         let new_bytes = self.new_cell_bytes(cell.value - cell.suffix, value.bytes.len());
         let used = SLOTS + count(node) * SLOT_BYTES + self.prefix_bytes(node);
-        if used + self.cell_bytes(node) - old_bytes + new_bytes > self.bytes {
+        if used + self.cell_bytes(node) - old_bytes + new_bytes > self.node_bytes() {
             return false;
         }
         device::copy(scratch, node);
@@ -412,7 +416,7 @@ impl Slotted {
         // What counts is what would be in use with the prefix that the next rebuilding takes.
         let prefix = self.longest_prefix(node, None);
         let used = count(node) * SLOT_BYTES + self.rebuilt_bytes(node, prefix);
-        used * 100 >= (self.bytes - SLOTS) * percent
+        used * 100 >= (self.node_bytes() - SLOTS) * percent
     }
 
     pub(super) fn middle(&self, node: &[u8]) -> usize {
@@ -433,7 +437,7 @@ impl Slotted {
     }
 
     pub(super) fn is_underfull(&self, node: &[u8]) -> bool {
-        self.used_bytes(node) - SLOTS < (self.bytes - SLOTS) / 2
+        self.used_bytes(node) - SLOTS < (self.node_bytes() - SLOTS) / 2
     }
 }
 

@@ -50,7 +50,7 @@ impl Slotted {
             return;
         };
         let prefix = shared_prefix(first.bytes(), last.bytes());
-        let start = self.bytes - prefix;
+        let start = self.node_bytes() - prefix;
         for (to, byte) in node[start..].iter_mut().zip(first.bytes()) {
             *to = byte;
         }
@@ -108,8 +108,8 @@ impl Slotted {
             Ordering::Equal => return None,
         };
         let [(left_one, left_two), (right_one, right_two)] = shifted(left, right, shift);
-        let fit = self.bytes_of_two(&left_one, &left_two) <= self.bytes
-            && self.bytes_of_two(&right_one, &right_two) <= self.bytes
+        let fit = self.bytes_of_two(&left_one, &left_two) <= self.node_bytes()
+            && self.bytes_of_two(&right_one, &right_two) <= self.node_bytes()
             && !right_one.1.is_empty() | !right_two.1.is_empty();
         fit.then_some(shift)
     }
