@@ -133,7 +133,12 @@ impl<T: Tree> Durable<T> {
                 self.make_checkpoint(None)?;
             }
             if self.tree.is_settled() {
-                return self.tree.admit(batch);
+                match self.tree.admit(batch) {
+                    // It came further than before.
+                    Err(Error::Store(store::Error::Full { .. }))
+                        if is_durable && self.tree.waits_for_checkpoint() => {}
+                    admitted => return admitted,
+                }
             }
         }
     }

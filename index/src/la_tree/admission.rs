@@ -28,15 +28,11 @@ impl LaTree<'_> {
             return Ok(());
         }
         // What is pending may be much less than its worst case: that is found out by settling it.
+        // What can't be settled before the next checkpoint is left to the attempt after it.
         let pending: u64 = self.buffers.pending.iter().sum();
         if pending > 0 && (self.is_open || self.is_durable()) {
             self.whole = false;
-            if self.has_space_to_empty() {
-                self.empty_all(Cause::Flush)?;
-            } else {
-                // Which empties most, and leaves the rest to the next attempt.
-                self.reclaim_if_it_fits()?;
-            }
+            self.empty_all(Cause::Flush)?;
             self.whole = true;
             if self.fits(batch) {
                 return Ok(());
@@ -44,12 +40,14 @@ impl LaTree<'_> {
         }
         if batch.iter().any(|update| matches!(update, Update::Put { .. })) {
             self.check_tables(batch.len() as u64)?;
+        } else if !self.generation.is_waiting && self.fits_deletes(batch.len() as u64) {
+            return Ok(());
         }
         Err(self.refusal())
     }
 
     /// That there is no room, or only what named checkpoints keep.
-    fn refusal(&self) -> Error {
+    pub(super) fn refusal(&self) -> Error {
         let block = self.log.block_bytes();
         match self.pinned_blocks {
             0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
@@ -114,13 +112,16 @@ impl LaTree<'_> {
     /// Nodes that there are in the worst case, with `more` entries pending, when all are settled.
     fn nodes_needed(&self, more: u64) -> u64 {
         let [inner, leaf] = self.buffers.pending;
-        let pending = inner + leaf + more;
-        let capacity = self.nodes.leaf.capacity(self.plan.entry_most, 0).max(4) as u64;
-        let leaves = pending.min(self.leaves + 2 * pending / capacity);
         self.nodes.count(&self.log)
-            + leaves
-            + leaves / (self.children_least() - 1)
+            + self.nodes_born(inner + leaf + more, self.leaves)
             + u64::from(self.height)
+    }
+
+    /// Nodes more that so many entries make of a tree with so many leaves, in the worst case.
+    pub(super) fn nodes_born(&self, entries: u64, leaves: u64) -> u64 {
+        let capacity = self.nodes.leaf.capacity(self.plan.entry_most, 0).max(4) as u64;
+        let leaves = entries.min(leaves + 2 * entries / capacity);
+        leaves + leaves / (self.children_least() - 1)
     }
 
     /// Children of a node that was split.
@@ -211,10 +212,14 @@ impl LaTree<'_> {
     }
 
     /// Pages that emptying one buffer takes at most, which happens before it is seen that the
-    /// present half is full.
+    /// present half is full: no node of its subtree is written twice.
     fn emptying_pages(&self, pending: u64, nodes: u64) -> u64 {
-        let most = (2 * self.plan.sorter_entries as u64).min(pending).min(nodes);
-        (2 * most).div_ceil(u64::from(self.plan.pages.nodes_per_page())) + 2
+        let entries = (2 * self.plan.sorter_entries as u64).min(pending);
+        let children = self.nodes.inner.capacity(self.plan.sizes.entry_least, 4) as u64;
+        let levels = u32::from(self.levels_a_buffer.min(self.height)) - 1;
+        let subtree = (2 * children.saturating_pow(levels)).min(2 * entries).min(nodes);
+        let most = (subtree + self.nodes_born(entries, subtree)).min(2 * entries.min(nodes));
+        most.div_ceil(u64::from(self.plan.pages.nodes_per_page())) + 2
     }
 
     /// Pages that the fragments of all buffers take.
@@ -224,7 +229,7 @@ impl LaTree<'_> {
         bytes.div_ceil(u64::from(self.plan.pages.room()))
     }
 
-    /// Empties all buffers, those of inner subtrees first.
+    /// Empties all buffers, those of inner subtrees first, as far as there is room.
     pub(super) fn empty_all(&mut self, cause: Cause) -> Result<()> {
         for is_leaf in [false, true] {
             let mut number = 0;

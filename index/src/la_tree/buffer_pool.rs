@@ -310,6 +310,13 @@ impl BufferPool {
         self.free >= bytes.div_ceil(self.cell_bytes).max(1)
     }
 
+    /// True if so many entries of up to `bytes` bytes find room.
+    pub(super) fn has_room_for(&self, entries: u32, bytes: usize) -> bool {
+        (entries as usize)
+            .checked_mul(bytes.div_ceil(self.cell_bytes).max(1))
+            .is_some_and(|cells| cells <= self.free)
+    }
+
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {

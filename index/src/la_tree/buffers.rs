@@ -306,6 +306,11 @@ impl Buffers {
         self.listed.get(number as usize).is_some_and(|next| *next != NOT_LISTED)
     }
 
+    /// The first buffer that is listed to be emptied.
+    pub(super) fn next_listed(&self) -> Option<u32> {
+        Some(self.first_listed).filter(|number| *number != END)
+    }
+
     /// The first buffer that is listed to be emptied, taken from the list.
     pub(super) fn take_listed(&mut self) -> Option<u32> {
         let number = self.first_listed;

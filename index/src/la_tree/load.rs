@@ -24,6 +24,10 @@ impl LaTree<'_> {
         }
         self.whole = false;
         self.empty_all(Cause::Load)?;
+        if self.buffers.pending != [0; 2] {
+            self.whole = true;
+            return Err(self.refusal());
+        }
         if self.entries > 0 {
             self.whole = true;
             return Err(Error::NotEmpty);

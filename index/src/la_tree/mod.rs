@@ -56,6 +56,7 @@ mod scan;
 mod settle;
 mod sharing;
 mod shrinking;
+mod space;
 mod stream;
 mod subtree;
 mod table;
@@ -277,11 +278,11 @@ impl<'d> LaTree<'d> {
 
     /// Puts `value`, or the delete of `key`, into the root's buffer.
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        if self.plan.buffering == Buffering::None {
-            if self.buffers.pending != [0; 2] {
-                // The tree had buffers when it was used before.
-                self.empty_all(Cause::Flush)?;
-            }
+        if self.plan.buffering == Buffering::None && self.buffers.pending != [0; 2] {
+            // The tree had buffers when it was used before.
+            self.empty_all(Cause::Flush)?;
+        }
+        if self.plan.buffering == Buffering::None && self.buffers.pending == [0; 2] {
             self.take_single(key, value);
             self.distribute_to_leaves(Cause::Update)?;
             return self.lower_root(Cause::Update);
@@ -322,12 +323,12 @@ impl<'d> LaTree<'d> {
     /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
         let estimate = self.estimate(number);
-        let (policy, may_empty) = (self.policy, self.is_open && self.has_space_to_empty());
-        self.buffers.record_mut(number).is_some_and(|record| {
+        let policy = self.policy;
+        let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
             record.entries > 0
                 && policy.at_lookup(&mut record.registers, estimate) == Decision::Empty
-                && may_empty
-        })
+        });
+        is_wanted && self.is_open && self.has_space_to_empty(number)
     }
 
     /// Empties buffer `number` because of a lookup.

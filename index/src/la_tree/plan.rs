@@ -9,6 +9,7 @@ use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
+use super::LaTree;
 use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers};
 use super::cache::{CacheSize, NodeCache};
@@ -242,7 +243,6 @@ impl Plan {
         let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
         let least = key_least(shape);
         let sorter_entries = sorter_bytes as usize / (least + 1) + 1;
-        let room = pages.room() as usize;
         let mut sizes = BufferSizes {
             pool: PoolSize::Fixed(0),
             whole_bytes: sorter_bytes,
@@ -255,13 +255,14 @@ impl Plan {
             + Nodes::fixed_bytes(&pages)
             + Buffers::fixed_bytes(&pages, &sizes)
             + KEYS * in_stream as u64
+            + size_of::<LaTree<'_>>() as u64
             + range_bytes;
         let log = PageLog::least_memory(chip, &options.page_log(false));
         let fixed_bytes = fixed_bytes + 2 * CHUNK_OVERHEAD;
         let Some(rest) = memory_bytes.checked_sub(fixed_bytes + log) else {
             return Ok(None);
         };
-        let pool_least = (room + 4 * in_stream + 64) as u64;
+        let pool_least = (pages.room() as usize + 4 * in_stream + 64) as u64;
         let Some((pool, cache)) = divide(rest, options, bytes as usize)
             .filter(|(pool, cache)| pool.bytes() >= pool_least && cache.frames() >= FRAMES_LEAST)
         else {

@@ -7,6 +7,9 @@
 //! node that still stands in an old page is copied. Then the old pages hold nothing: after a
 //! checkpoint, their blocks are erased.
 //!
+//! Where the pages that are free might not suffice for that, buffers are copied too, entry by
+//! entry.
+//!
 //! A buffer has old fragments only if its owner is older than the generation, for a buffer gets a
 //! new owner whenever it is emptied.
 
@@ -41,6 +44,10 @@ pub(super) struct Generation {
     pub(super) stage: Option<Stage>,
     /// True if old blocks wait for a checkpoint to be erased.
     pub(super) is_waiting: bool,
+    /// True if buffers are copied, for emptying them might take more pages than are free.
+    pub(super) copies: bool,
+    /// True until a buffer is emptied in it: reclaiming once more would give no more room.
+    pub(super) is_fresh: bool,
 }
 
 impl LaTree<'_> {
@@ -57,10 +64,25 @@ impl LaTree<'_> {
             && self.generation.stage.is_none()
             && !self.generation.is_waiting
             && u64::from(self.log.free_pages()) <= self.half_pages()
+            && u64::from(self.log.free_pages()) <= self.least_free()
     }
 
-    /// True if a lookup may empty a buffer.
-    pub(super) fn has_space_to_empty(&self) -> bool {
+    /// How many pages may be free at most when a generation ends: as many as a half has. Where the
+    /// next one would end as soon as it began, because what is in use leaves no more, the present
+    /// one goes on for as long as the next finds room.
+    fn least_free(&self) -> u64 {
+        let (half, ahead) = (self.half_pages(), 2 * self.block_pages());
+        let left = self.pages_of_generations().saturating_sub(self.pages_to_copy(0));
+        if left > half + ahead { half } else { self.pages_to_keep(0) }
+    }
+
+    /// True if a lookup may empty buffer `number`.
+    pub(super) fn has_space_to_empty(&self, number: u32) -> bool {
+        self.has_space() && (self.log.is_disk() || self.has_room_to_empty(number))
+    }
+
+    /// True if something may be written that is not asked for.
+    pub(super) fn has_space(&self) -> bool {
         match self.log.disk() {
             Some(_) => self.may_step(),
             None => !self.is_due() && !self.generation.is_waiting,
@@ -82,21 +104,37 @@ impl LaTree<'_> {
     /// As [`LaTree::reclaim_if_due`], before a checkpoint: where nothing but checkpoints is made,
     /// the present half gets full by them. What named checkpoints keep may leave no room for that.
     pub(super) fn reclaim_if_it_fits(&mut self) -> Result<()> {
-        // The log's own blocks, those that it fills now included, are not among the free ones.
-        let own = u64::from(self.log.own_reserve() + 2) * self.block_pages();
-        if self.is_due() && self.pages_needed(0) <= u64::from(self.log.free_pages()) + own {
+        if self.is_due() && self.pages_to_copy(0) <= u64::from(self.log.free_pages()) {
             self.reclaim_if_due()?;
         }
         Ok(())
     }
 
-    /// As [`LaTree::reclaim_if_due`], between two buffers that are emptied.
-    pub(super) fn make_room_between(&mut self) -> Result<()> {
-        if self.is_due() {
-            self.begin_generation();
-            while !self.reclaim_step()? {}
+    /// Makes room for the next buffer that is listed to be emptied; false if there is none before
+    /// a checkpoint gives some back.
+    pub(super) fn make_room_for_listed(&mut self) -> Result<bool> {
+        let next = self.buffers.next_listed();
+        let Some(number) = next.filter(|_| !self.log.is_disk() && self.generation.stage.is_none())
+        else {
+            return Ok(true);
+        };
+        self.reclaim_if_due()?;
+        if self.has_room_to_empty(number) {
+            return Ok(true);
         }
-        Ok(())
+        if self.generation.is_waiting || self.generation.is_fresh {
+            return Ok(false);
+        }
+        self.begin_generation();
+        while !self.reclaim_step()? {}
+        Ok(self.has_room_to_empty(number))
+    }
+
+    /// True if the pages that are free may not suffice to empty every buffer meanwhile.
+    pub(super) fn is_to_copy(&self) -> bool {
+        // The log's own blocks, those that it fills now included, are not among the free ones.
+        let own = u64::from(self.log.own_reserve() + 2) * self.block_pages();
+        self.pages_needed(0) > u64::from(self.log.free_pages()) + own
     }
 
     /// Reclaims about `pages` pages, somewhat before it is due; true if more is to be done.
@@ -122,12 +160,15 @@ impl LaTree<'_> {
     }
 
     fn begin_generation(&mut self) {
+        let copies = self.is_to_copy();
         self.log.begin_generation();
         self.generation = Generation {
             first: self.log.next_sequence(),
             first_owner: self.buffers.next_owner,
             stage: Some(Stage::InnerBuffers(0)),
             is_waiting: false,
+            copies,
+            is_fresh: true,
         };
     }
 
@@ -179,11 +220,14 @@ impl LaTree<'_> {
 
     fn empty_old(&mut self, number: u32, is_leaf: bool) -> Result<()> {
         let record = self.buffers.record(number);
-        if self.is_old(&record) && (record.leaves > 0) == is_leaf {
-            self.buffers.list(number);
-            self.empty_listed(Cause::Reclamation)?;
+        if !self.is_old(&record) || (record.leaves > 0) != is_leaf {
+            return Ok(());
         }
-        Ok(())
+        if self.generation.copies {
+            return self.copy_buffer(number, Cause::Reclamation);
+        }
+        self.buffers.list(number);
+        self.empty_listed(Cause::Reclamation)
     }
 
     fn copy_old(&mut self, id: NodeId) -> Result<()> {
@@ -199,6 +243,7 @@ impl LaTree<'_> {
     /// Nothing in old pages is needed by the next checkpoint.
     fn finish_generation(&mut self) -> Result<()> {
         self.counters.reclaimed += 1;
+        self.generation.is_fresh = true;
         self.nodes.observed = self.nodes.programmed;
         self.forget_old_chunks();
         self.log.release_old();

@@ -200,8 +200,9 @@ impl LaTree<'_> {
         self.generation.first = root.first;
         self.generation.first_owner = root.first_owner;
         self.generation.stage = root.stage;
-        self.generation.is_waiting = false;
+        (self.generation.is_waiting, self.generation.is_fresh) = (false, false);
         self.log.mark_old(root.first)?;
+        self.generation.copies = root.stage.is_some() && self.is_to_copy();
         if root.stage.is_none() {
             self.log.release_old();
         }

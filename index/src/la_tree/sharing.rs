@@ -47,7 +47,7 @@ impl LaTree<'_> {
             return Ok(());
         };
         let accesses = self.nodes.reads.all() + self.buffers.counters.fetched;
-        if accesses - self.sharing.accesses < WINDOW || !self.has_space_to_empty() {
+        if accesses - self.sharing.accesses < WINDOW || !self.has_space() {
             return Ok(());
         }
         self.sharing.accesses = accesses;

@@ -123,13 +123,16 @@ impl Top {
 
 impl LaTree<'_> {
     /// Empties every buffer that is listed, those that get too large by that, and those that stand
-    /// in the way of merging their nodes.
+    /// in the way of merging their nodes, as far as there is room.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
         loop {
-            while self.may_step()
-                && let Some(number) = self.buffers.take_listed()
-            {
-                self.make_room_between()?;
+            while self.may_step() {
+                if !self.make_room_for_listed()? {
+                    return Ok(());
+                }
+                let Some(number) = self.buffers.take_listed() else {
+                    break;
+                };
                 self.empty(number, cause)?;
             }
             if !self.may_step() || !self.rebalance_put_off(cause)? {
@@ -144,6 +147,7 @@ impl LaTree<'_> {
         if record.entries == 0 {
             return Ok(());
         }
+        self.generation.is_fresh = false;
         let id = NodeId::of_buffer(number);
         let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
         let level = self.find_buffer(id, cause)?;

@@ -1,0 +1,146 @@
+//! Room on raw flash for emptying a buffer, however much is pending.
+//!
+//! [`admission`](super::admission) refuses what would not find room if everything pending were new
+//! and every buffer had to be emptied while a half is reclaimed. That is far more than what
+//! happens, and what is pending may be more than admission lets in: a journal that was filled with
+//! other memory is replayed without asking. So what is done with the pending entries follows from
+//! a smaller need, which does not depend on how the entries lie: whatever else is written, the
+//! pages that are free have to suffice for a new generation into which buffers are copied instead
+//! of emptied. Before a buffer is emptied, that is asked with the most that emptying it writes; if
+//! the answer is no, the old half is reclaimed first.
+
+use device::Cause;
+
+use super::LaTree;
+use super::buffer_pool::BufferId;
+use super::layout::{FRAGMENT_HEADER_BYTES, NodeId};
+use super::plan::CHUNK_HEADER;
+use super::settle::PIECE_BYTES;
+use super::stream::Pending;
+use super::table::BufferRecord;
+use crate::Result;
+
+/// A pool that has no room for one more entry holds at least one byte of entries in so many bytes.
+const POOL_FILLED: u64 = 4;
+
+impl LaTree<'_> {
+    /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
+    /// instead of emptied, with `more` entries pending.
+    pub(super) fn pages_to_copy(&self, more: u64) -> u64 {
+        let entries = self.buffers.pending.iter().sum::<u64>() + more;
+        let bytes = self.buffers.pending_bytes + more * self.plan.sizes.entry_most as u64;
+        let records = self.buffers.records.len() as u64;
+        // Of a buffer that does not fit memory, what is in the pool is written before it is copied.
+        let evicted: u64 = (0..records as u32)
+            .filter(|number| self.is_large(&self.buffers.record(*number)))
+            .map(|number| self.held_bytes(number))
+            .sum();
+        let pieces = PIECE_BYTES * records.min(entries);
+        self.node_pages(self.nodes.count(&self.log))
+            + self.stream_pages(bytes + evicted + pieces, entries)
+            + self.chunk_pages()
+            + 2
+            + self.block_pages()
+    }
+
+    /// Pages that emptying buffer `number` takes at most, if those above have so many bytes in the
+    /// pool.
+    fn pages_to_empty(&self, number: u32, above: u64) -> u64 {
+        let record = self.buffers.record(number);
+        let entries = u64::from(record.entries);
+        if entries == 0 {
+            return 0;
+        }
+        let evicted = if self.is_large(&record) { self.held_bytes(number) } else { 0 };
+        if record.leaves == 0 {
+            let moved =
+                record.entries.saturating_sub(self.buffers.pool.held(BufferId(number)).entries);
+            let stays = self.buffers.pool.has_room_for(moved, self.plan.sizes.entry_most);
+            let bytes = if stays { 0 } else { u64::from(record.bytes) };
+            return self.stream_pages(bytes + evicted, entries);
+        }
+        // Each entry leads to the nodes of a way, and to neighbours of them; no node of the subtree
+        // leaves the cache twice. Buffers above may be split, and leave the pool before.
+        let ways = entries * (u64::from(self.levels_a_buffer) + 2);
+        let nodes = ways.min(u64::from(record.nodes))
+            + self.nodes_born(entries, u64::from(record.leaves))
+            + 2 * u64::from(self.height);
+        self.node_pages(nodes) + self.stream_pages(evicted + above, u64::from(self.height))
+    }
+
+    /// Bytes that the buffers of inner subtrees have in the pool.
+    fn held_above(&self) -> u64 {
+        let records = 0..self.buffers.records.len() as u32;
+        records
+            .filter(|number| self.buffers.record(*number).leaves == 0)
+            .map(|number| self.held_bytes(number))
+            .sum()
+    }
+
+    /// True if emptying buffer `number` leaves room enough.
+    pub(super) fn has_room_to_empty(&self, number: u32) -> bool {
+        let need = self.pages_to_empty(number, self.held_above());
+        need == 0 || u64::from(self.log.free_pages()) >= need + self.pages_to_keep(0)
+    }
+
+    /// Pages that have to stay free for the next generation, with `more` entries pending; what
+    /// comes from a journal may be written before it begins, or while it waits for a checkpoint.
+    pub(super) fn pages_to_keep(&self, more: u64) -> u64 {
+        self.pages_to_copy(more) + (u64::from(self.log.own_reserve()) + 1) * self.block_pages()
+    }
+
+    /// True if `more` deletes find room though their worst case would not: in a new generation, and
+    /// beside it in the next one with what emptying any buffer takes.
+    pub(super) fn fits_deletes(&self, more: u64) -> bool {
+        let above = self.held_above();
+        let numbers = 0..self.buffers.records.len() as u32;
+        let empty = numbers.map(|number| self.pages_to_empty(number, above));
+        let need = self.pages_to_copy(more) + self.pages_to_keep(more) + empty.max().unwrap_or(0);
+        need + self.node_pages(2 * u64::from(self.height)) <= self.pages_of_generations()
+    }
+
+    /// Pages that generations have together.
+    pub(super) fn pages_of_generations(&self) -> u64 {
+        let own = u64::from(self.log.own_reserve()) + 3;
+        let blocks = u64::from(self.log.good_blocks().saturating_sub(self.pinned_blocks));
+        blocks.saturating_sub(own) * self.block_pages()
+    }
+
+    fn node_pages(&self, nodes: u64) -> u64 {
+        nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page())) + 1
+    }
+
+    /// Pages of fragments that `entries` entries of so many bytes take on their way through the
+    /// pool. When it is full, its fullest buffers leave it, and these have more than the average.
+    fn stream_pages(&self, bytes: u64, entries: u64) -> u64 {
+        let head = FRAGMENT_HEADER_BYTES as u64;
+        // A page may end before an entry that does not fit it.
+        let lost = self.plan.sizes.entry_most as u64 + PIECE_BYTES + u64::from(CHUNK_HEADER);
+        let room = u64::from(self.plan.pages.room()).saturating_sub(lost).max(1);
+        let buffers = self.buffers.records.len() as u64;
+        let average = self.buffers.pool.memory_bytes() / POOL_FILLED / buffers.max(1);
+        let heads = (bytes / room + 1) * (1 + room / average.max(1)) * head;
+        (bytes + heads.min(entries * head)).div_ceil(room) + 1
+    }
+
+    /// True if the buffer is not sorted as a whole.
+    fn is_large(&self, record: &BufferRecord) -> bool {
+        record.bytes > self.sorter_bytes
+    }
+
+    fn held_bytes(&self, number: u32) -> u64 {
+        self.buffers.pool.held(BufferId(number)).bytes as u64
+    }
+
+    /// Takes the entries of buffer `number` off its chain, and puts them into it again.
+    pub(super) fn copy_buffer(&mut self, number: u32, cause: Cause) -> Result<()> {
+        self.find_buffer(NodeId::of_buffer(number), cause)?;
+        self.take_off(number, cause)?;
+        while self.next_in_flight(cause)? {
+            let value = (!self.flight.is_delete).then_some(self.flight.value.as_slice());
+            let entry = Pending { key: &self.flight.key, value };
+            self.buffers.append(&mut self.log, number, &entry, cause)?;
+        }
+        self.release_chain(cause)
+    }
+}
