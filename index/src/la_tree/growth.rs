@@ -6,13 +6,15 @@
 //! read, to count whose its pages are); both know that it is shared until they are emptied.
 
 use device::Cause;
-use store::node;
+use store::node::{self, Codec};
 
 use super::LaTree;
 use super::descent::HEIGHT_MOST;
+use super::emptying::Order;
 use super::layout::NodeId;
 use super::nodes::damaged;
 use super::policy::Registers;
+use super::shrinking::QUARTER;
 use super::table::BufferRecord;
 use crate::Result;
 
@@ -32,7 +34,7 @@ impl LaTree<'_> {
             if node::count(above) < 2 {
                 return Err(damaged(self.nodes.page_of(parent.id), "it is full with one entry"));
             }
-            let middle = inner.middle(above);
+            let middle = split_middle(&inner, above);
             return self.split(level + 1, middle, cause);
         }
         if let Some(number) = id.buffer() {
@@ -134,7 +136,15 @@ impl LaTree<'_> {
             self.separator.extend_from_slice(&self.flight.key);
         }
         if level == 0 && at > 0 {
-            let left = codec.key(node, at - 1);
+            let mut left = codec.key(node, at - 1);
+            let key = self.flight.key.as_slice();
+            // What comes in descending order is to find room in the left one.
+            let is_left = self.flight.order() == Order::Descending
+                && left.compare(key).is_lt()
+                && key < self.separator.as_slice();
+            if is_left {
+                left = node::NodeKey { prefix: &[], suffix: key };
+            }
             shorten(&left, &mut self.separator, self.plan.shape.key);
         }
         Ok(())
@@ -155,6 +165,18 @@ impl LaTree<'_> {
         }
         Ok(())
     }
+}
+
+/// Where `node` is split, so that both halves are at least a quarter full: at the middle, or before
+/// it if a long entry there left too little behind it.
+pub(super) fn split_middle(codec: &Codec, node: &[u8]) -> usize {
+    last_filled(codec, node, codec.middle(node))
+}
+
+/// The last place up to `at` from which on the entries of `node` fill a quarter of one.
+pub(super) fn last_filled(codec: &Codec, node: &[u8], at: usize) -> usize {
+    let fills = |at: &usize| codec.is_filled_from(node, *at, QUARTER);
+    (1..=at).rev().find(fills).unwrap_or(at)
 }
 
 /// Cuts `separator`, which is above `left`, to the shortest key that still is; keys of fixed

@@ -1,7 +1,8 @@
 //! Loading sorted entries, from the leaves up.
 //!
 //! Only the right edge of the tree is touched: the last node of every level takes entries until it
-//! is filled, then a new one begins to its right.
+//! is filled, then a new one begins to its right. In the end the last node of a level may have too
+//! few: it shares the entries of the one before it, or is merged with that.
 
 use alloc::vec::Vec;
 
@@ -41,11 +42,37 @@ impl LaTree<'_> {
         self.path.set(0, self.root, 0);
         self.walk(0, 0, Toward::Last, Cause::Load)?;
         let loaded = self.load_entries(sorted, fill);
+        self.end_load(loaded)
+    }
+
+    /// Ends a load, of which the tree keeps what it could if that was broken off.
+    pub(super) fn end_load(&mut self, loaded: Result<()>) -> Result<u64> {
+        if !matches!(&loaded, Err(Error::Store(store::Error::Device(_)))) {
+            self.fill_up_last()?;
+            self.whole = true;
+        }
         // The rates are those of updates.
         self.nodes.observed = self.nodes.programmed;
-        self.whole = !matches!(&loaded, Err(Error::Store(store::Error::Device(_))));
         loaded?;
         Ok(self.entries)
+    }
+
+    /// Lets the last node of each level that has too few entries share those of the one before it:
+    /// from the root down, so that each of them has a neighbour below its parent.
+    fn fill_up_last(&mut self) -> Result<()> {
+        let counters = self.counters;
+        for level in (0..self.height - 1).rev() {
+            let top = self.height - 1;
+            if level < top {
+                self.bounds.reset();
+                self.path.set(top, self.root, 0);
+                self.walk(top, level, Toward::Last, Cause::Load)?;
+                self.rebalance(level, Cause::Load)?;
+            }
+        }
+        // Those count changes.
+        self.counters = counters;
+        Ok(())
     }
 
     fn load_entries(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {

@@ -276,20 +276,25 @@ impl<'d> LaTree<'d> {
         }
     }
 
-    /// Puts `value`, or the delete of `key`, into the root's buffer.
+    /// Puts `value`, or the delete of `key`, into the root's buffer; without buffers into its leaf,
+    /// if nothing stands against that.
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        if self.plan.buffering == Buffering::None && self.buffers.pending != [0; 2] {
-            // The tree had buffers when it was used before.
-            self.empty_all(Cause::Flush)?;
-        }
-        if self.plan.buffering == Buffering::None && self.buffers.pending == [0; 2] {
-            self.take_single(key, value);
-            self.distribute_to_leaves(Cause::Update)?;
-            return self.lower_root(Cause::Update);
+        let entry = Pending { key, value };
+        if self.plan.buffering == Buffering::None {
+            if self.buffers.pending != [0; 2] {
+                // The tree had buffers when it was used before, or updates had to wait.
+                self.empty_all(Cause::Flush)?;
+            }
+            // A leaf must not be newer than a buffer above it, and takes a step of the way back.
+            if self.buffers.pending == [0; 2] && self.may_step() {
+                self.note_gone_down(self.buffers.form.bytes(&entry) as u32 + 1);
+                self.take_single(key, value);
+                self.distribute_to_leaves(Cause::Update)?;
+                return self.lower_root(Cause::Update);
+            }
         }
         let number =
             self.root.buffer().ok_or(damaged(device::Page(0), "the root has no buffer"))?;
-        let entry = Pending { key, value };
         self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
         let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
         self.counters.put_estimated += self.estimator.entries(bytes);

@@ -1,15 +1,14 @@
 //! Borrowing and merging after deletes.
 //!
 //! Nodes are at least a quarter full (section 3), but for those that have no neighbour below the
-//! same parent, and the last ones after a bulk load. One that is not takes entries from a
-//! neighbour, so that both have as many, and is merged with it if that has too few (section 2.1).
-//! Where that begins, the paper does not say; its bound of 8 / F rebalancing operations a buffered
-//! entry (section 3) does: after each, F / 8 updates and more have to pass before the next.
-//! Neighbours that have 5 / 6 of a node together are as far from their bounds either way:
-//! exchanging leaves both F / 6 above a quarter, merging F / 6 below the whole. With less they are
-//! merged, with more they exchange entries. (A leaf that many entries split may be full from the
-//! start, or its other half just a quarter full: that is paid for by the half of a leaf that
-//! follows.)
+//! same parent. One that is not takes entries from a neighbour, so that both have as many, and is
+//! merged with it if that has too few (section 2.1). Where that begins, the paper does not say; its
+//! bound of 8 / F rebalancing operations a buffered entry (section 3) does: after each, F / 8
+//! updates and more have to pass before the next. Neighbours that have 5 / 6 of a node together are
+//! as far from their bounds either way: exchanging leaves both F / 6 above a quarter, merging F / 6
+//! below the whole. With less they are merged, with more they exchange entries. (A leaf that many
+//! entries split may be full from the start, or its other half just a quarter full: that is paid
+//! for by the half of a leaf that follows.)
 //!
 //! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
 //! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has

@@ -19,9 +19,10 @@ use store::node::{self, Stored};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
-use super::cost::Emptied;
+use super::cost::{Emptied, Subtree};
 use super::descent::{Bounds, Toward};
 use super::emptying::{self, Next, Order};
+use super::growth::{last_filled, split_middle};
 use super::layout::{Link, NodeId, Owner};
 use super::nodes::damaged;
 use super::policy::Decision;
@@ -63,6 +64,15 @@ pub(super) struct Flight {
     /// Entries beyond this are not the buffer's own.
     filter: Bounds,
     is_filtered: bool,
+    /// What of the buffer that is being emptied went back, as there was no room for more steps.
+    pub(super) put_back: PutBack,
+}
+
+/// Entries that went back into buffers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PutBack {
+    pub(super) entries: u32,
+    pub(super) bytes: u32,
 }
 
 impl Flight {
@@ -85,6 +95,7 @@ impl Flight {
             owed: None,
             filter: Bounds::with_capacity(key_bytes),
             is_filtered: false,
+            put_back: PutBack::default(),
         }
     }
 
@@ -156,13 +167,6 @@ impl LaTree<'_> {
         let printed = self.estimator.printed(&before, self.tree_shape());
         self.counters.emptying_printed += printed.emptying;
         self.take_off(number, cause)?;
-        let leaf = usize::from(before.leaves > 0);
-        self.counters.emptied[leaf] += 1;
-        self.counters.emptied_entries[leaf] += u64::from(before.entries);
-        self.counters.emptied_bytes[leaf] += u64::from(before.bytes);
-        if let Some(disk) = self.log.disk_mut().filter(|_| leaf > 0) {
-            disk.gone_down += u64::from(before.bytes);
-        }
         self.top.level = level;
         self.top.restructured = false;
         self.top.bounds.copy_from(&self.bounds);
@@ -180,7 +184,9 @@ impl LaTree<'_> {
             leaves_changed,
             rebalanced: (self.counters.rebalanced - rebalanced) as u32,
         };
-        self.estimator.rates.observe(&emptied);
+        if self.note_emptied(&before) {
+            self.estimator.rates.observe(&emptied);
+        }
         let pages = self.nodes.programmed - self.nodes.observed;
         self.nodes.observed = self.nodes.programmed;
         if self.log.is_disk() {
@@ -192,6 +198,22 @@ impl LaTree<'_> {
             u64::from(emptied.leaves_changed + emptied.rebalanced),
         );
         Ok(())
+    }
+
+    /// Counts what went down of the buffer that was emptied; false if that was a part only, from
+    /// which no rates can be learned.
+    fn note_emptied(&mut self, before: &Subtree) -> bool {
+        let back = core::mem::take(&mut self.flight.put_back);
+        let leaf = usize::from(before.leaves > 0);
+        let bytes = before.bytes.saturating_sub(back.bytes);
+        self.counters.emptied[leaf] += 1;
+        self.counters.emptied_entries[leaf] +=
+            u64::from(before.entries.saturating_sub(back.entries));
+        self.counters.emptied_bytes[leaf] += u64::from(bytes);
+        if leaf > 0 {
+            self.note_gone_down(bytes);
+        }
+        back.entries == 0
     }
 
     /// Walks the way to node `id`, which has a buffer; returns its level.
@@ -522,21 +544,23 @@ impl LaTree<'_> {
         if count < 2 {
             return Err(damaged(self.nodes.page_of(leaf), "it is full with one entry"));
         }
-        let middle = codec.middle(node);
+        let middle = split_middle(&codec, node);
         let ahead = self.flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
         let follow = ahead.checked_sub(1).and_then(|ahead| self.sorter.get(ahead));
         let Some(follow) = follow.filter(|entry| self.bounds.contains(entry.key)) else {
             return Ok(middle);
         };
+        let next = (place < count).then(|| codec.key(node, place));
         Ok(match self.flight.order {
-            // Nothing may come to the right one, which has to be a quarter full by itself.
-            Order::Ascending
-                if place < count && codec.key(node, place).compare(follow.key).is_gt() =>
-            {
-                place.clamp(middle, middle.max(count - count.div_ceil(4)))
+            Order::Ascending if next.is_some_and(|next| next.compare(follow.key).is_gt()) => {
+                last_filled(&codec, node, place.clamp(middle, count - 1)).max(middle)
             }
             Order::Ascending => place.max(middle),
-            Order::Descending => place.min(middle),
+            // What goes down comes to the left one, which may have few entries yet.
+            Order::Descending => {
+                let is_there = next.is_some_and(|next| next.compare(&self.flight.key).is_eq());
+                (place + usize::from(is_there)).min(middle)
+            }
         })
     }
 }

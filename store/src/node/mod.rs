@@ -338,6 +338,13 @@ impl Codec {
         either!(self, form => form.is_filled(node, usize::from(percent)))
     }
 
+    /// True if the entries from `place` on would use `percent` percent of that room in a node of
+    /// their own, or more.
+    #[must_use]
+    pub fn is_filled_from(&self, node: &[u8], place: usize, percent: u8) -> bool {
+        either!(self, form => form.is_filled_from(node, place, usize::from(percent)))
+    }
+
     /// The place at which splitting leaves half of the bytes on each side, with at least one
     /// entry on each. The node has two entries or more.
     #[must_use]

@@ -258,7 +258,11 @@ impl Packed {
     }
 
     pub(super) fn is_filled(&self, node: &[u8], percent: usize) -> bool {
-        count(node) * 100 >= self.capacity(0, 0) * percent
+        self.is_filled_from(node, 0, percent)
+    }
+
+    pub(super) fn is_filled_from(&self, node: &[u8], place: usize, percent: usize) -> bool {
+        count(node).saturating_sub(place) * 100 >= self.capacity(0, 0) * percent
     }
 
     pub(super) fn is_underfull(&self, node: &[u8]) -> bool {

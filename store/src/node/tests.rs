@@ -177,6 +177,30 @@ fn splitting_and_joining_keep_every_entry() {
 }
 
 #[test]
+fn how_full_the_end_of_a_node_would_be_is_known_before_it_is_split() {
+    for (round, (key_width, value_width)) in SHAPES.into_iter().cycle().take(24).enumerate() {
+        let codec = Codec::new(512, key_width, value_width).unwrap();
+        let mut dice = Dice(round as u64 + 5);
+        let mut whole = Pair::new(codec, 512);
+        let most = codec.entry_bytes_most();
+        for _ in 0..400 {
+            let key = dice.key(key_width, most);
+            let value = dice.value(value_width, (most - key.len()) / 3);
+            whole.put(&key, &value);
+        }
+        for place in 0..=count(&whole.node) {
+            let percents = [0, 10, 25, 50, 90];
+            let before = percents.map(|percent| codec.is_filled_from(&whole.node, place, percent));
+            let (mut left, mut right) = (whole.node.clone(), vec![0; 512]);
+            codec.initialise(&mut right, 0);
+            codec.split_off(&mut left, place, &mut right, &mut whole.scratch);
+            let after = percents.map(|percent| codec.is_filled(&right, percent));
+            assert_eq!(before, after, "from {place} of {}, round {round}", count(&whole.node));
+        }
+    }
+}
+
+#[test]
 fn shifting_entries_evens_two_neighbours() {
     let mut shifts = [0; 2];
     for (round, (key_width, value_width)) in SHAPES.into_iter().cycle().take(300).enumerate() {

@@ -30,9 +30,7 @@ impl LaTree<'_> {
         self.path.set(0, self.root, 0);
         self.walk(0, 0, Toward::Last, Cause::Load)?;
         let loaded = self.load_long_and_short(sorted, fill);
-        self.whole = !matches!(&loaded, Err(Error::Store(store::Error::Device(_))));
-        loaded?;
-        Ok(self.entries)
+        self.end_load(loaded)
     }
 
     /// Gives back every page of the tree, which has no entries that could be found.

@@ -4,7 +4,8 @@
 //! Emptying a buffer goes leaf by leaf, and each leaf is a **step**: where there is no room left to
 //! keep the pages of one step more, what has not gone down is put back into the buffers, and goes
 //! down after the next checkpoint. Pages that nobody used at the checkpoint need not be kept, so
-//! what is put back finds room.
+//! what is put back finds room. A tree without buffers does the same: what would change one leaf
+//! too many waits in the root's buffer, and so does all that comes as long as anything waits.
 //!
 //! An update is admitted if there are pages enough for all that is pending: the nodes that it may
 //! make, its fragments on the way down, and the state at a checkpoint, beside the one that stands.
@@ -18,6 +19,7 @@ use super::super::buffers::Buffers;
 use super::super::ground::Ground;
 use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::super::stream::Pending;
+use super::super::subtree::PutBack;
 use super::super::table::BufferRecord;
 use super::Disk;
 use crate::Result;
@@ -77,18 +79,15 @@ impl LaTree<'_> {
     /// Empties buffers as far as there is room; false if there is none.
     pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
         let may_step = self.may_step();
-        for is_leaf in [false, true] {
-            let mut number = 0;
-            while (number as usize) < self.buffers.records.len() && self.may_step() {
-                let record = self.buffers.record(number);
-                if record.entries > 0 && (record.leaves > 0) == is_leaf {
-                    self.buffers.list(number);
-                    self.empty_listed(Cause::Flush)?;
-                }
-                number += 1;
-            }
-        }
+        self.empty_all(Cause::Flush)?;
         Ok(may_step)
+    }
+
+    /// Notes that an entry of `bytes` bytes, or several, came to a leaf.
+    pub(in super::super) fn note_gone_down(&mut self, bytes: u32) {
+        if let Some(disk) = self.log.disk_mut() {
+            disk.gone_down += u64::from(bytes);
+        }
     }
 
     /// Puts what has not gone down yet back into the buffers of leaf subtrees.
@@ -96,7 +95,14 @@ impl LaTree<'_> {
         let level = self.leaf_subtree_level();
         self.top.level = level;
         self.top.restructured = true;
-        self.put_into_buffers(level, None, cause)
+        let before = (self.buffers.pending, self.buffers.pending_bytes);
+        self.put_into_buffers(level, None, cause)?;
+        let entries: u64 = self.buffers.pending.iter().sum();
+        self.flight.put_back = PutBack {
+            entries: entries.saturating_sub(before.0.iter().sum()) as u32,
+            bytes: self.buffers.pending_bytes.saturating_sub(before.1) as u32,
+        };
+        Ok(())
     }
 
     /// Puts the entry that is in flight, and those that follow it, into the buffers at `level`, but

@@ -82,6 +82,16 @@ impl Slotted {
         SLOTS + prefix + cells
     }
 
+    pub(in super::super) fn is_filled_from(
+        &self,
+        node: &[u8],
+        place: usize,
+        percent: usize,
+    ) -> bool {
+        let bytes = self.bytes_of_two(&(node, place..count(node)), &(node, 0..0));
+        (bytes - SLOTS) * 100 >= (self.node_bytes() - SLOTS) * percent
+    }
+
     /// Bytes of a cell that would hold the whole key.
     fn whole_cell_bytes(&self, node: &[u8], place: usize) -> usize {
         let cell = self.cell(node, place);
