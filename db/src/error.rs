@@ -126,8 +126,6 @@ pub enum Error {
         pages: u64,
         /// Bytes of these.
         bytes: u64,
-        /// What the index says.
-        source: index::Error,
     },
     /// Tables that grow with the entries need more memory. Nothing changed, and what went before
     /// is there.

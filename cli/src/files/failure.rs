@@ -179,7 +179,6 @@ fn is_choice(error: &Error) -> bool {
 /// What is said of a database's error: the words of the library, where the program has none of its
 /// own.
 fn line(whole: &Path, error: &Error) -> String {
-    use index::Error as Index;
     let path = whole.display();
     match error {
         Error::Missing { .. } => {
@@ -195,18 +194,15 @@ fn line(whole: &Path, error: &Error) -> String {
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
         ),
         Error::LittleTables { have, need } => format!(
-            "{path}: {have} bytes of memory are too few for the tables that grow with the entries; \
-             give --memory-total {need} or more"
+            "{path}: {have} bytes of memory are too few for its tables, which grow with the \
+             entries; give --memory-total {need} or more"
         ),
         Error::LittleRoom { bytes, need, blocks } => format!(
             "{path}: {bytes} bytes are too few for a database of this tree and durability; give {}",
             room(*need, *blocks)
         ),
         Error::Kept { names, pages, bytes, .. } => kept_room(whole, names, (*pages, *bytes)),
-        Error::Index(
-            inner
-            @ (Index::EntryTooLong { .. } | Index::KeyTooLong { .. } | Index::TreeFull { .. }),
-        ) => larger_pages(whole, inner),
+        Error::Index(inner) if is_too_long(inner) => larger_pages(whole, inner),
         // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
         Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(
             "{path}: full: there is no room for that within its {}; delete something, or give it \
@@ -290,6 +286,11 @@ fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> Strin
     }
 }
 
+const fn is_too_long(error: &index::Error) -> bool {
+    use index::Error::{EntryTooLong, KeyTooLong, TreeFull};
+    matches!(error, EntryTooLong { .. } | KeyTooLong { .. } | TreeFull { .. })
+}
+
 /// What can be done where entries, or all of them, are too much for pages of this size.
 fn larger_pages(path: &Path, what: &index::Error) -> String {
     use index::Error as Index;
@@ -301,7 +302,7 @@ fn larger_pages(path: &Path, what: &index::Error) -> String {
              values have any length: flashtree convert {path} nand-file:NEW --tree b-plus:over=ftl"
         ),
         Index::TreeFull { .. } => format!(
-            "{path}: {what}; copy the database to a chip with larger pages (see flashtree devices): \
+            "{path}: {what}; copy the database to a chip with larger pages, of flashtree devices: \
              flashtree convert {path} nand-file:NEW --chip NAME; or to another tree with --tree"
         ),
         _ => format!(

@@ -115,7 +115,6 @@ impl Database<'_> {
                 names: self.checkpoints().iter().map(|kept| kept.name.clone()).collect(),
                 pages: bytes / u64::from(self.standing.page_bytes.max(1)),
                 bytes,
-                source: error,
             },
             other => other.into(),
         }
