@@ -79,7 +79,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
 fn print(request: &Request, comparison: &Comparison) -> Result<(), Failure> {
     let measured = &comparison.measured;
     let text = match request.format {
-        CompareFormat::Table => rows::tables(measured),
+        CompareFormat::Table => rows::tables(measured, request.plan.memory),
         CompareFormat::Json => rows::json(measured)?,
         CompareFormat::Csv => rows::csv(measured)?,
     };

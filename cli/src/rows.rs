@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use lab::{Clock, Measured, Row, Verified};
+use lab::{Clock, Measured, MemoryLimit, Row, Verified};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -58,8 +58,18 @@ const FIGURES: &[Figure] = &[
     ("wall\ntime", |row| seconds(row.wall_seconds)),
 ];
 
-/// The tables for people.
-pub(crate) fn tables(measured: &[Measured]) -> String {
+/// What a limit on memory is on: tables and mappings come beside a budget.
+pub(crate) fn memory(limit: MemoryLimit) -> String {
+    match limit {
+        MemoryLimit::CachesAndBuffers(bytes) => {
+            format!("{} for caches and buffers", rounded_size(bytes))
+        }
+        MemoryLimit::Total(bytes) => format!("{} for everything", rounded_size(bytes)),
+    }
+}
+
+/// The tables for people, of a comparison whose memory had that limit.
+pub(crate) fn tables(measured: &[Measured], limit: MemoryLimit) -> String {
     let Some(first) = measured.first().map(|measured| &measured.row) else {
         return String::new();
     };
@@ -69,7 +79,7 @@ pub(crate) fn tables(measured: &[Measured]) -> String {
         first.workload,
         first.device,
         thousands(measured.iter().map(|measured| measured.row.operations).max().unwrap_or(0)),
-        rounded_size(first.memory_bytes),
+        memory(limit),
         first.seed,
         first.durability,
         figures(measured).to_text_or_turned(),

@@ -218,6 +218,22 @@ fn a_comparison_prints_the_same_rows_in_every_format() {
     assert!(!table.contains('\u{1b}') && !csv.contains('\u{1b}'), "no colours in a pipe");
 }
 
+#[test]
+fn the_heading_of_a_comparison_tells_what_the_memory_is_for() {
+    let heading = |options: &str| {
+        let line = "compare --device kingston-minisd-512 --tree la-tree --quiet \
+                    --workload uniform:preload=100 --ops 100";
+        let output = run(&format!("{line} {options}"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).lines().next().unwrap().to_owned()
+    };
+    // Tables come beside the budget: on a card those of la-tree are larger than that.
+    let told = heading("");
+    assert!(told.contains("memory 128 KiB for caches and buffers"), "{told}");
+    let told = heading("--memory-total 4MiB");
+    assert!(told.contains("memory 4 MiB for everything"), "{told}");
+}
+
 fn flattened(value: &serde_json::Value) -> Vec<String> {
     let mut names = Vec::new();
     for (name, value) in value.as_object().unwrap() {

@@ -54,7 +54,7 @@ fn on_both(
         options
     };
     let chip = Geometry::new(512, 16, 1200).unwrap().with_spare(16).unwrap();
-    let node: &[_] = if small { &[("fanout", "16")] } else { &[("node", "512")] };
+    let node: &[_] = if small { &[("fanout", "16")] } else { &[] };
     let options_of_chip = options(node, MediumShape::Nand(chip));
     let mut chip = SimulatedNand::new(chip, NandCosts::default());
     let medium = Medium::Nand(Box::new(&mut chip));

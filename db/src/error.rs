@@ -117,13 +117,40 @@ pub enum Error {
         /// What is full.
         source: index::Error,
     },
+    /// There is no room, for named checkpoints keep it.
+    #[error("full: {} {pages} pages, which forgetting gives back", keeping(names))]
+    Kept {
+        /// The names of the checkpoints that are kept.
+        names: Vec<String>,
+        /// Pages that they keep.
+        pages: u64,
+        /// Bytes of these.
+        bytes: u64,
+    },
+    /// Tables that grow with the entries need more memory. Nothing changed, and what went before
+    /// is there.
+    #[error(
+        "{have} bytes of memory in all are too few for the tables that grow with the entries: \
+         close the database and open it with at least {need}"
+    )]
+    LittleTables {
+        /// Bytes of memory in all.
+        have: u64,
+        /// Bytes that suffice for what was to be put.
+        need: u64,
+    },
     /// A database that was to be made could not hold a single entry.
-    #[error("{bytes} bytes are too few for a database of this durability: give it more room")]
+    #[error(
+        "{bytes} bytes are too few for a database of this tree and durability: give it {}",
+        room(*need, *blocks)
+    )]
     LittleRoom {
         /// Bytes of the file or device.
         bytes: u64,
         /// Bytes that suffice, if that is known.
         need: Option<u64>,
+        /// Blocks that suffice, on a chip.
+        blocks: Option<u32>,
     },
     /// A value that the journal can't take: every change has to fit into it.
     #[error(
@@ -274,6 +301,24 @@ fn no_database(is_ours: bool, what: &str) -> String {
     }
 }
 
+/// Which checkpoints keep something, as the beginning of a sentence.
+fn keeping(names: &[String]) -> String {
+    match names {
+        [] => "named checkpoints keep".to_owned(),
+        [name] => format!("the checkpoint {name} keeps"),
+        names => format!("the checkpoints {} keep", names.join(", ")),
+    }
+}
+
+/// The room that suffices.
+fn room(need: Option<u64>, blocks: Option<u32>) -> String {
+    match (need, blocks) {
+        (_, Some(blocks)) => format!("at least {blocks} blocks"),
+        (Some(need), None) => format!("at least {need}"),
+        (None, None) => "more room".to_owned(),
+    }
+}
+
 fn suggestion(near: Option<&str>, known: &[String]) -> String {
     match near {
         Some(near) => format!(": did you mean \"{near}\"?"),
@@ -312,9 +357,12 @@ fn advice(error: &index::Error) -> &'static str {
             ": give it that length, or copy the database to one of variable lengths"
         }
         Index::EntryTooLong { .. } | Index::KeyTooLong { .. } => {
-            ": shorten it, or copy the database to one with larger pages"
+            ": shorten it, or copy the database to one with larger pages; on raw flash these are \
+             the chip's, and over a translation layer values have any length"
         }
-        Index::TreeFull { .. } => ": copy the database to one with larger pages",
+        Index::TreeFull { .. } => {
+            ": copy the database to a chip with larger pages, or to another tree"
+        }
         Index::WrongMedium { medium: "a disk", .. } => {
             ": make the database on a chip, or choose a tree that stands on sectors, as b-plus does"
         }
@@ -327,9 +375,12 @@ fn advice(error: &index::Error) -> &'static str {
         Index::Store(Store::Durability { .. }) => {
             ": copy the database to one that is made with the other durability"
         }
-        Index::Store(Store::Device(
-            Device::TooSmall { .. } | Device::TooFewBlocks { .. } | Device::TooFewPages { .. },
-        )) => ": give the database a larger device or capacity",
+        Index::Store(Store::Device(Device::TooSmall { .. } | Device::TooFewBlocks { .. })) => {
+            ": give the database a larger device or capacity"
+        }
+        Index::Store(Store::Device(Device::TooFewPages { .. })) => {
+            ": choose a chip with more pages in a block"
+        }
         Index::Store(Store::Device(Device::PowerCut)) => ": open the database again",
         _ => "",
     }

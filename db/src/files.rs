@@ -18,6 +18,7 @@ use index::Durability;
 use crate::ground::Ground;
 use crate::options::MemoryLimit;
 use crate::read_only::FileReader;
+use crate::trial::Follows;
 use crate::{Error, OpenOptions, Options, Result};
 
 /// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
@@ -199,12 +200,17 @@ fn disk_options(memory: MemoryLimit) -> DiskOptions {
     DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, gathers: true, ..DiskOptions::default() }
 }
 
+/// Bytes of memory that the driver of a file takes.
+pub(crate) fn driver_bytes(memory: MemoryLimit, alignment: u32) -> u64 {
+    // The buffers lie at a multiple of their alignment somewhere in a longer one.
+    let slack = u64::from(alignment) + HANDLE_BYTES;
+    u64::from(in_flight(memory)) * TRANSFER_BYTES + slack
+}
+
 fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
     use device::Sectors;
-    // The buffers lie at a multiple of their alignment somewhere in a longer one.
-    let slack = u64::from(disk.geometry().alignment()) + HANDLE_BYTES;
-    let driver_bytes = u64::from(in_flight(memory)) * TRANSFER_BYTES + slack;
-    Ground::new(Medium::Sectors(Box::new(disk)), driver_bytes)
+    let driver_bytes = driver_bytes(memory, disk.geometry().alignment());
+    Ground::new(Medium::Sectors(Box::new(disk)), driver_bytes).following(Follows::Driver)
 }
 
 /// Makes a device in the empty file at `path`.
@@ -217,7 +223,11 @@ pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
     let capacity = options.checked_capacity()?;
     make_sparse(path, capacity, options).map_err(Error::io("make", path))?;
     let disk = FileDisk::open(path, &disk_options(options.memory))?;
-    Ok(on_disk(disk, options.memory))
+    let ground = on_disk(disk, options.memory);
+    Ok(match options.capacity {
+        Some(_) => ground,
+        None => ground.following(Follows::DriverAndLength),
+    })
 }
 
 /// Gives an empty file its whole length, and room on the disk for its beginning only: the anchors

@@ -12,6 +12,7 @@ use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
 use crate::stand_in::StandIn;
+use crate::trial::{Follows, Trial};
 use crate::{Error, OpenOptions, Options, Result};
 
 /// A device for a tree.
@@ -21,6 +22,8 @@ pub(crate) struct Ground<'d> {
     driver_bytes: u64,
     /// Bytes of memory that a translation layer's mapping takes.
     layer_bytes: u64,
+    /// What follows from the options when a database is made.
+    follows: Follows,
     pub(crate) health: Option<SharedHealth>,
 }
 
@@ -32,6 +35,7 @@ pub(crate) struct Standing<'d> {
     pub(crate) shape: EntryShape,
     pub(crate) label: Label,
     pub(crate) driver_bytes: u64,
+    pub(crate) memory: MemoryLimit,
     pub(crate) health: Option<SharedHealth>,
     /// True if the tree is on the chip itself, without a translation layer.
     pub(crate) is_raw: bool,
@@ -40,7 +44,14 @@ pub(crate) struct Standing<'d> {
 impl<'d> Ground<'d> {
     /// A device whose driver takes `driver_bytes` bytes of memory.
     pub(crate) const fn new(medium: Medium<'d>, driver_bytes: u64) -> Self {
-        Ground { medium, driver_bytes, layer_bytes: 0, health: None }
+        let follows = Follows::Nothing;
+        Ground { medium, driver_bytes, layer_bytes: 0, follows, health: None }
+    }
+
+    /// The same device, of which so much follows from the options.
+    pub(crate) const fn following(mut self, follows: Follows) -> Self {
+        self.follows = follows;
+        self
     }
 
     /// The same device, on which nothing can be changed.
@@ -52,22 +63,23 @@ impl<'d> Ground<'d> {
         self
     }
 
-    /// Makes a database with `options`.
+    /// Makes a database with `options`. Where memory or room are too little, what suffices is told.
     pub(crate) fn create(self, options: &Options) -> Result<Standing<'d>> {
-        let on_disk = matches!(self.medium, Medium::Sectors(_));
-        // A chip's sectors are its pages: they decide, if nothing else does.
-        let tree = TreeChoice::read(&options.tree, options.page_bytes, options.fill_percent)?;
+        let (driver_bytes, follows) = (self.driver_bytes, self.follows);
+        let trial = Trial { shape: self.shape(), driver_bytes, follows };
+        self.make(options).map_err(|error| trial.sufficing(options, error))
+    }
+
+    /// Makes a database with `options`, or tells what is the first thing that lacks.
+    pub(crate) fn make(self, options: &Options) -> Result<Standing<'d>> {
+        let tree = self.choose(options)?;
         let label = Label {
             fill_percent: tree.fill_percent,
             key: options.key.clone().unwrap_or_default(),
             value: options.value.clone().unwrap_or_default(),
         };
-        if on_disk && options.ftl.is_some() {
-            let what = "a translation layer belongs on a chip, and this is a disk".to_owned();
-            return Err(Error::BadOption { option: "ftl", what });
-        }
         let mut ground = self;
-        if !tree.entry.nand || tree.over_ftl || options.ftl.is_some() {
+        if ground.needs_layer(&tree, options) {
             let layer =
                 options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
             ground = ground.over(layer.entry.create, &layer)?;
@@ -82,17 +94,25 @@ impl<'d> Ground<'d> {
         // A system that has no lots gives no worse than a number that others may have.
         let drawn = || getrandom::u64().unwrap_or(0);
         choices.identity = options.identity.unwrap_or_else(drawn);
-        ground.split(options.memory, tree.entry, &mut choices).map_err(no_room(bytes))?;
+        ground.split(options.memory, tree.entry, &mut choices)?;
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
-        let made = made.map_err(in_all(options.memory, tree.entry.tables_grow));
-        let mut index = made.map_err(no_room(bytes))?;
+        let mut index = made.map_err(in_all(options.memory, tree.entry.tables_grow))?;
         check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
-        let (tree, shape) = (tree.entry.name, choices.shape);
-        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health, is_raw })
+        Ok(Standing {
+            index,
+            tree: tree.entry.name,
+            page_bytes,
+            shape: choices.shape,
+            label,
+            driver_bytes,
+            memory: options.memory,
+            health,
+            is_raw,
+        })
     }
 
     /// Opens the database that is here.
@@ -100,7 +120,9 @@ impl<'d> Ground<'d> {
         let mut ground = self.with_layer(options.ftl.as_deref())?.with_health()?;
         let found = ground.describe()?;
         let label = Label::decode(&found.label)?;
-        let tree = TreeChoice::of(&found.tree, found.page_bytes, label.fill_percent)?;
+        // On raw flash nodes follow from the chip's pages and the tree's own record.
+        let page_bytes = (!ground.is_raw()).then_some(found.page_bytes);
+        let tree = TreeChoice::of(&found.tree, page_bytes, label.fill_percent)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
         choices.journal_bytes = found.journal_bytes;
@@ -115,8 +137,68 @@ impl<'d> Ground<'d> {
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
             return Err(Error::Index(store::Error::Durability { made, wanted }.into()));
         }
-        let (tree, page_bytes, shape) = (tree.entry.name, found.page_bytes, found.shape);
-        Ok(Standing { index, tree, page_bytes, shape, label, driver_bytes, health, is_raw })
+        Ok(Standing {
+            index,
+            tree: tree.entry.name,
+            page_bytes: found.page_bytes,
+            shape: found.shape,
+            label,
+            driver_bytes,
+            memory: options.memory,
+            health,
+            is_raw,
+        })
+    }
+
+    /// The tree of `options`.
+    ///
+    /// # Errors
+    /// It does not exist, or can't stand here as the options say.
+    fn choose(&self, options: &Options) -> Result<TreeChoice> {
+        let tree = TreeChoice::read(&options.tree, None, options.fill_percent)?;
+        let on_chip = self.is_raw();
+        if !on_chip && options.ftl.is_some() {
+            let what = "a translation layer belongs on a chip, and this is a disk".to_owned();
+            return Err(Error::BadOption { option: "ftl", what });
+        }
+        let needs_layer = self.needs_layer(&tree, options);
+        if on_chip && needs_layer && !tree.entry.sectors {
+            let what = format!(
+                "{} owns the chip itself and stands on no translation layer: leave it away",
+                tree.entry.name
+            );
+            return Err(Error::BadOption { option: "ftl", what });
+        }
+        match (&self.medium, options.page_bytes) {
+            (Medium::Nand(chip), Some(asked)) if !needs_layer => {
+                let page = chip.geometry().page_bytes();
+                if asked != page {
+                    let what = format!(
+                        "on raw flash pages are the chip's, of {page} bytes: leave it away, or \
+                         choose a chip with other pages{}",
+                        if tree.entry.sectors { ", or over=ftl" } else { "" }
+                    );
+                    return Err(Error::BadOption { option: "page bytes", what });
+                }
+                Ok(tree)
+            }
+            (_, None) => Ok(tree),
+            // A chip's sectors are its pages: they decide, if nothing else does.
+            (_, asked) => TreeChoice::read(&options.tree, asked, options.fill_percent),
+        }
+    }
+
+    /// True if a translation layer comes between a chip and the tree.
+    fn needs_layer(&self, tree: &TreeChoice, options: &Options) -> bool {
+        self.is_raw() && (!tree.entry.nand || tree.over_ftl || options.ftl.is_some())
+    }
+
+    /// What the device is like.
+    fn shape(&self) -> MediumShape {
+        match &self.medium {
+            Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
+            Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
+        }
     }
 
     /// Bytes in a page of a tree that is to be made: its node, or a page of the device.
@@ -199,10 +281,7 @@ impl<'d> Ground<'d> {
     /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
     /// that grow may take half of what is beyond the least.
     fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
-        let shape = match &self.medium {
-            Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
-            Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
-        };
+        let shape = self.shape();
         let least = (tree.least_memory)(choices, shape)?;
         let (tables, have) = match limit {
             MemoryLimit::CachesAndBuffers(bytes) => (None, bytes),
@@ -217,21 +296,6 @@ impl<'d> Ground<'d> {
         choices.memory_bytes = least + rest - growth;
         choices.tables_bytes = tables.map(|bytes| bytes + growth);
         Ok(())
-    }
-}
-
-/// What is full before anything was put in is too small, with its `bytes`.
-fn no_room(bytes: u64) -> impl Fn(Error) -> Error {
-    move |error| match error {
-        Error::Full { .. } => Error::LittleRoom { bytes, need: None },
-        Error::Index(index::Error::Store(store::Error::Device(device::Error::TooSmall {
-            have,
-            need,
-        }))) => {
-            let sector = bytes / have.max(1);
-            Error::LittleRoom { bytes, need: Some(sector.saturating_mul(need)) }
-        }
-        other => other,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use device::{
     Cause, Meter, Nand, Request, Result as DeviceResult, Sector, SectorGeometry, Sectors,
 };
-use ftl::{Layer, Statistics};
+use ftl::{Erases, Layer, Statistics};
+use index::Wear;
 
 /// How the chip below a database is.
 ///
@@ -27,8 +28,20 @@ pub struct Health {
     pub blocks: u32,
     /// Blocks of it that are bad.
     pub bad_blocks: u32,
-    /// What the translation layer did since the database was opened, with the spread of erases.
+    /// What the translation layer did since the database was opened, with the spread of erases; on
+    /// raw flash only that, for the tree's log counts it.
     pub layer: Statistics,
+}
+
+impl Health {
+    /// The same with what the log of a tree on raw flash knows.
+    pub(crate) fn with_wear(mut self, wear: Option<Wear>) -> Self {
+        if let Some(Wear { least, most, all: total, good_blocks: blocks, bad_blocks }) = wear {
+            self.bad_blocks = bad_blocks;
+            self.layer.erases = Some(Erases { least, most, total, blocks });
+        }
+        self
+    }
 }
 
 /// A health that is kept up to date.

@@ -73,6 +73,7 @@ mod read_only;
 mod spec;
 mod stand_in;
 mod statistics;
+mod trial;
 
 pub use batch::Batch;
 pub use database::{Compaction, Database};

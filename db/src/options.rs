@@ -5,7 +5,7 @@ use index::{Durability, EntryShape};
 
 use crate::encoding::Type;
 use crate::files::SECTOR_BYTES;
-use crate::{Error, Result};
+use crate::{Error, Result, spec};
 
 /// What bounds the memory of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,10 @@ pub const MEMORY_TOTAL: u64 = 1 << 20;
 /// How far a file can grow if nothing else is chosen: so many times the memory, since what is kept
 /// in memory of each of its pages is part of that.
 const CAPACITY_TIMES: u64 = 4096;
+
+/// The same for a tree whose tables grow with its entries. They have a few bytes for each page of
+/// the file, too: so these take a seventh of the memory, and most is left for what grows.
+const CAPACITY_TIMES_GROWING: u64 = 256;
 
 /// How far a file can grow at least if nothing else is chosen, in bytes, however little the memory.
 const CAPACITY_LEAST: u64 = 1 << 20;
@@ -188,9 +192,10 @@ impl Options {
         self
     }
 
-    /// How many bytes the file can grow to: 4096 times the memory, if nothing else is chosen, and
-    /// at most 64 GiB. The file has that length from the start, but takes room on the disk only
-    /// for what is in it. A [copy](crate::Database::copy_to) can have another capacity.
+    /// How many bytes the file can grow to: 4096 times the memory, if nothing else is chosen, or
+    /// 256 times for a tree whose tables grow with its entries, as those of `la-tree` do; at most
+    /// 64 GiB. The file has that length from the start, but takes room on the disk only for what
+    /// is in it. A [copy](crate::Database::copy_to) can have another capacity.
     ///
     /// ```
     /// let options = flashtree::Options::new().capacity(1 << 30);
@@ -273,7 +278,11 @@ impl Options {
     /// No file has that length, or none of it is left beside the journal.
     pub(crate) fn checked_capacity(&self) -> Result<u64> {
         let (MemoryLimit::Total(memory) | MemoryLimit::CachesAndBuffers(memory)) = self.memory;
-        let usual = memory.saturating_mul(CAPACITY_TIMES).clamp(CAPACITY_LEAST, CAPACITY_MOST);
+        let times = match spec::tables_grow(&self.tree) {
+            true => CAPACITY_TIMES_GROWING,
+            false => CAPACITY_TIMES,
+        };
+        let usual = memory.saturating_mul(times).clamp(CAPACITY_LEAST, CAPACITY_MOST);
         let bytes = self.capacity.unwrap_or(usual);
         let sector = u64::from(SECTOR_BYTES);
         if self.capacity.is_some() && !(sector..=CAPACITY_CHOSEN_MOST).contains(&bytes) {

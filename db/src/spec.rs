@@ -70,14 +70,22 @@ impl TreeChoice {
     }
 
     /// The tree of a database that exists.
-    pub(crate) fn of(name: &str, page_bytes: u32, fill_percent: u8) -> Result<Self> {
-        TreeChoice::read(name, has_node(name)?.then_some(page_bytes), fill_percent)
+    /// The size of its nodes is its pages', where that is not left to the device.
+    pub(crate) fn of(name: &str, page_bytes: Option<u32>, fill_percent: u8) -> Result<Self> {
+        let has_node = has_node(name)?;
+        TreeChoice::read(name, page_bytes.filter(|_| has_node), fill_percent)
     }
 }
 
 /// True if the tree of this spec has nodes of a size that can be chosen.
 pub(crate) fn has_node(text: &str) -> Result<bool> {
     Ok(has_parameter(tree(Spec::parse("tree", text)?.name)?, "node"))
+}
+
+/// True if the tables of the tree of this spec grow with its entries; not if there is no such tree.
+pub(crate) fn tables_grow(text: &str) -> bool {
+    let name = text.split(':').next().unwrap_or_default();
+    index::registry::find(name).is_some_and(|entry| entry.tables_grow)
 }
 
 fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
@@ -164,7 +172,7 @@ mod tests {
         assert_eq!(tree.settings.number("node"), Some(1024));
         let usual = TreeChoice::read("", None, 0).unwrap();
         assert_eq!((usual.entry.name, usual.fill_percent), ("b-plus", 0));
-        assert_eq!(TreeChoice::of("b-plus", 512, 80).unwrap().fill_percent, 80);
+        assert_eq!(TreeChoice::of("b-plus", Some(512), 80).unwrap().fill_percent, 80);
         let layer = LayerChoice::read("dac:regions=2").unwrap();
         assert_eq!((layer.entry.name, layer.options.regions()), ("dac", 2));
     }

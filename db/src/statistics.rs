@@ -45,7 +45,7 @@ pub struct Stats {
     pub checkpoints: Vec<NamedCheckpoint>,
     /// The file, for a database in one.
     pub file: Option<FileSizes>,
-    /// How the chip is, for a database on one with a translation layer.
+    /// How the chip is, for a database on one.
     pub health: Option<Health>,
 }
 

@@ -10,7 +10,7 @@ use alloc::vec;
 use core::fmt::Display;
 
 use device::Meter;
-use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update};
+use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update, Wear};
 
 use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 
@@ -345,6 +345,10 @@ impl<T: Tree> Index for Durable<T> {
 
     fn recovery(&self) -> RecoveryStatistics {
         self.tree.recovery().statistics()
+    }
+
+    fn wear(&self) -> Option<Wear> {
+        self.tree.recovery().wear()
     }
 
     fn close(&mut self) -> Result<()> {

@@ -36,7 +36,7 @@ pub use traits::{
 
 pub use store::{
     CheckpointId, Durability, EntryShape, LongValue, Memory, NamedCheckpoint, RecoveryStatistics,
-    Update, Width,
+    Update, Wear, Width,
 };
 
 /// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.

@@ -6,7 +6,7 @@ use core::fmt::Display;
 use core::ops::Bound;
 
 use device::Meter;
-use store::{CheckpointId, Memory, NamedCheckpoint, RecoveryStatistics, Update};
+use store::{CheckpointId, Memory, NamedCheckpoint, RecoveryStatistics, Update, Wear};
 
 use crate::Result;
 
@@ -344,6 +344,11 @@ pub trait Index: Lookup {
 
     /// What stands on the device for recovery.
     fn recovery(&self) -> RecoveryStatistics;
+
+    /// How worn the chip is, for an index on raw flash.
+    fn wear(&self) -> Option<Wear> {
+        None
+    }
 
     /// Writes back all that is only in memory and leaves the device closed: it can be opened
     /// again, until the next update.

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Error, Result, Update};
+use crate::{Error, Result, Update, Wear};
 
 /// How much of what an index acknowledged lasts through a power cut.
 ///
@@ -114,7 +114,8 @@ pub struct RecoveryStatistics {
     pub undo_bytes: u64,
     /// Bytes of images at which a checkpoint is made.
     pub undo_bytes_most: u64,
-    /// Bytes of images that named checkpoints keep.
+    /// Bytes that named checkpoints keep: of images in a page file, of whole blocks in a page log,
+    /// which may hold pages of the present state as well.
     pub kept_bytes: u64,
     /// Images that were put back when the index was opened.
     pub restored: u64,
@@ -203,4 +204,9 @@ pub trait Recovery: Send {
 
     /// What stands on the device for recovery.
     fn statistics(&self) -> RecoveryStatistics;
+
+    /// How worn the chip is, for those that stand on one and count its erases.
+    fn wear(&self) -> Option<Wear> {
+        None
+    }
 }

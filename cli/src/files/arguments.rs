@@ -117,7 +117,7 @@ pub(crate) struct Making {
     #[arg(long, value_enum)]
     pub(crate) durability: Option<DurabilityWord>,
     /// How far the file can grow; of a chip, use at most so much [default of create: 4096 times
-    /// the memory; all of the chip]
+    /// the memory, 256 times for la-tree; all of the chip]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) size: Option<u64>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use db::{Error, encoding};
 
-use crate::numbers::{count, thousands};
+use crate::numbers::{count, rounded_size, thousands};
 
 /// Why a file command ends before or after its work.
 #[derive(Debug, thiserror::Error)]
@@ -193,11 +193,16 @@ fn line(whole: &Path, error: &Error) -> String {
         Error::LittleMemory { have, need } => format!(
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
         ),
-        Error::LittleRoom { bytes, need } => format!(
-            "{path}: {bytes} bytes are too few for a database of this tree and durability; give \
-             --size {}MiB or more",
-            need.unwrap_or(1).div_ceil(1 << 20)
+        Error::LittleTables { have, need } => format!(
+            "{path}: {have} bytes of memory are too few for its tables, which grow with the \
+             entries; give --memory-total {need} or more"
         ),
+        Error::LittleRoom { bytes, need, blocks } => format!(
+            "{path}: {bytes} bytes are too few for a database of this tree and durability; give {}",
+            room(*need, *blocks)
+        ),
+        Error::Kept { names, pages, bytes, .. } => kept_room(whole, names, (*pages, *bytes)),
+        Error::Index(inner) if is_too_long(inner) => larger_pages(whole, inner),
         // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
         Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(
             "{path}: full: there is no room for that within its {}; delete something, or give it \
@@ -221,7 +226,7 @@ fn line(whole: &Path, error: &Error) -> String {
             "{path}: this is no flashtree database: {what}; name another file, or make a database \
              with flashtree create NEW"
         ),
-        Error::BadOption { option: "capacity", what } => format!("{path}: --size: {what}"),
+        Error::BadOption { option, what } => format!("{path}: {}: {what}", flag(option)),
         Error::LongValue { bytes, most } => format!(
             "{path}: a value of {bytes} bytes, and its journal takes at most {most} at a time with \
              that key; {}",
@@ -238,6 +243,72 @@ fn line(whole: &Path, error: &Error) -> String {
         }
         Error::File(_) => error.to_string(),
         _ => format!("{path}: {error}"),
+    }
+}
+
+/// What the program calls an option of the library.
+fn flag(option: &'static str) -> &'static str {
+    match option {
+        "capacity" => "--size",
+        "ftl" => "--ftl",
+        "page bytes" => "--page",
+        other => other,
+    }
+}
+
+/// The room that suffices, as options.
+fn room(need: Option<u64>, blocks: Option<u32>) -> String {
+    const MIB: u64 = 1 << 20;
+    match (need, blocks) {
+        (Some(bytes), Some(blocks)) => {
+            let kib = bytes.div_ceil(1 << 10);
+            format!("--size {kib}KiB or more, or a --chip with blocks={blocks} or more")
+        }
+        (Some(bytes), None) => format!("--size {}MiB or more", bytes.div_ceil(MIB)),
+        (None, _) => "more with --size".to_owned(),
+    }
+}
+
+/// What named checkpoints keep, and how it comes back.
+fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> String {
+    let path = path.display();
+    let (pages, size) = (count(pages, "page"), rounded_size(bytes));
+    match names {
+        [name] => format!(
+            "{path}: full: the checkpoint {name} keeps {pages}, {size}; flashtree forget {path} \
+             {name} gives them back"
+        ),
+        names => format!(
+            "{path}: full: the checkpoints {} keep {pages}, {size}; flashtree forget {path} NAME \
+             gives those of one back",
+            list(names)
+        ),
+    }
+}
+
+const fn is_too_long(error: &index::Error) -> bool {
+    use index::Error::{EntryTooLong, KeyTooLong, TreeFull};
+    matches!(error, EntryTooLong { .. } | KeyTooLong { .. } | TreeFull { .. })
+}
+
+/// What can be done where entries, or all of them, are too much for pages of this size.
+fn larger_pages(path: &Path, what: &index::Error) -> String {
+    use index::Error as Index;
+    let path = path.display();
+    match what {
+        // Only on raw flash values stand in nodes, however long they are.
+        Index::EntryTooLong { .. } => format!(
+            "{path}: {what}; shorten it, or copy the database onto a translation layer, where \
+             values have any length: flashtree convert {path} nand-file:NEW --tree b-plus:over=ftl"
+        ),
+        Index::TreeFull { .. } => format!(
+            "{path}: {what}; copy the database to a chip with larger pages, of flashtree devices: \
+             flashtree convert {path} nand-file:NEW --chip NAME; or to another tree with --tree"
+        ),
+        _ => format!(
+            "{path}: {what}; shorten it, or copy the database to one with larger pages: flashtree \
+             convert {path} NEW --tree b-plus --page 32KiB"
+        ),
     }
 }
 

@@ -253,12 +253,7 @@ fn shown(row: &Row, figure: impl Fn(&Row) -> String) -> String {
 }
 
 fn facts(plan: &Plan, comparison: &Comparison) -> Vec<(String, String)> {
-    let memory = match plan.memory {
-        MemoryLimit::CachesAndBuffers(bytes) => {
-            format!("{} for caches and buffers", rounded_size(bytes))
-        }
-        MemoryLimit::Total(bytes) => format!("{} for everything", rounded_size(bytes)),
-    };
+    let memory = crate::rows::memory(plan.memory);
     let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut facts = vec![
         fact("Device", &plan.device),

@@ -70,7 +70,7 @@ impl Database<'_> {
             recovery: index.recovery(),
             checkpoints: index.checkpoints().to_vec(),
             file: sizes.map(|(taken, capacity)| FileSizes { taken, capacity }),
-            health: health.as_ref().map(|health| health.get()),
+            health: health.as_ref().map(|health| health.get().with_wear(index.wear())),
         })
     }
 

@@ -27,7 +27,8 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn checkpoint(&mut self, name: &str) -> Result<CheckpointId> {
-        Ok(self.changing()?.checkpoint(Some(name))?)
+        let made = self.changing()?.checkpoint(Some(name));
+        made.map_err(|error| self.kept(error))
     }
 
     /// The checkpoints that are kept, oldest first.

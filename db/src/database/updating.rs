@@ -2,6 +2,7 @@
 
 use index::Update;
 
+use crate::options::MemoryLimit;
 use crate::{Batch, Database, Error, Result};
 
 /// Changing.
@@ -87,7 +88,36 @@ impl Database<'_> {
     }
 
     fn update(&mut self, updates: &[Update<'_>]) -> Result<()> {
-        self.changing()?.update(updates).map_err(|error| long_value(updates, error))
+        let updated = self.changing()?.update(updates);
+        updated.map_err(|error| self.refused(updates, error))
+    }
+
+    /// What the refusal of `updates` means for who owns the database.
+    fn refused(&self, updates: &[Update<'_>], error: index::Error) -> Error {
+        match (error, self.standing.memory) {
+            (
+                index::Error::Store(store::Error::LittleTables { have, need }),
+                MemoryLimit::Total(total),
+            ) => {
+                // Tables get half of what is added to all memory.
+                let more = need.saturating_sub(have).saturating_mul(2);
+                Error::LittleTables { have: total, need: total.saturating_add(more) }
+            }
+            (error @ index::Error::Store(store::Error::Kept { .. }), _) => self.kept(error),
+            (error, _) => long_value(updates, error),
+        }
+    }
+
+    /// Says which checkpoints keep the room that there is none of.
+    pub(super) fn kept(&self, error: index::Error) -> Error {
+        match error {
+            index::Error::Store(store::Error::Kept { kept: bytes }) => Error::Kept {
+                names: self.checkpoints().iter().map(|kept| kept.name.clone()).collect(),
+                pages: bytes / u64::from(self.standing.page_bytes.max(1)),
+                bytes,
+            },
+            other => other.into(),
+        }
     }
 }
 

@@ -72,7 +72,7 @@ impl Ipl<'_> {
         let root = self.ground.table.bytes().saturating_add(more) + BESIDE_BYTES_MOST;
         let log = &mut self.ground.log;
         if log.free_blocks_beside(root as u64) < need {
-            return Err(store::Error::Full { pages: u64::from(log.usable_pages()) }.into());
+            return Err(log.no_room(log.blocks_only_kept() > 0).into());
         }
         log.expect_root(root as u64);
         Ok(())

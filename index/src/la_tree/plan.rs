@@ -151,6 +151,12 @@ pub(super) struct Choices {
 /// # Errors
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
+    if let Some(bytes) = options.settings.number("node") {
+        let expected = "on raw flash nodes are parts of the chip's pages, and as large as fanout \
+                        says: give fanout, or leave node away";
+        let value = alloc::format!("{bytes}");
+        return Err(Error::BadParameter { name: "node", value, expected: expected.into() });
+    }
     if options.settings.word("place") == Some("in-place") {
         let expected = "on raw flash nothing is overwritten: nodes go to a log";
         let value = "in-place".into();

@@ -26,7 +26,7 @@ use super::debts::Growth;
 use super::layout::Division;
 use super::plan::worst::{self, Worst, worst};
 use super::policy::Change;
-use super::{Durably, PathTree, full};
+use super::{Durably, PathTree};
 use crate::Result;
 
 /// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
@@ -94,7 +94,8 @@ impl PathTree<'_> {
                 continue;
             }
             if !self.has_room_alone(batch, &wish)? {
-                return Err(full(u64::from(self.ground.log.usable_pages())));
+                let log = &self.ground.log;
+                return Err(log.no_room(log.pinned_blocks() > 0).into());
             }
             is_alone = true;
             break;

@@ -228,6 +228,12 @@ impl Blocks {
         self.pinned
     }
 
+    /// Blocks that are pinned, and that nothing else needs.
+    pub(super) fn only_kept(&self) -> u32 {
+        let is_only_kept = |entry: &&u32| **entry & (RELEASED | PINNED) == RELEASED | PINNED;
+        self.table.iter().filter(is_only_kept).count() as u32
+    }
+
     /// The free block that was erased least often: so wear is spread.
     pub(super) fn least_worn_free(&self) -> Option<Block> {
         let free = (0..self.count()).map(Block).filter(|block| self.is_free(*block));

@@ -46,8 +46,8 @@ use core::ops::Range;
 
 use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
 
-use crate::Result;
 use crate::canary::{Canary, Mistake};
+use crate::{Error, Result};
 use blocks::Blocks;
 use checkpoint::Checkpoints;
 use journal::Journal;
@@ -95,8 +95,10 @@ pub struct Wear {
     pub least: u32,
     /// Erases of the most worn block.
     pub most: u32,
-    /// Erases of all blocks.
+    /// Erases of all blocks that are not bad.
     pub all: u64,
+    /// Blocks that are not bad.
+    pub good_blocks: u32,
     /// Blocks that are bad.
     pub bad_blocks: u32,
 }
@@ -354,6 +356,27 @@ impl<'d> PageLog<'d> {
         self.blocks.pinned()
     }
 
+    /// Bytes of the blocks that named checkpoints keep.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        u64::from(self.pinned_blocks()) * self.geometry.block_bytes()
+    }
+
+    /// Blocks that hold nothing but what named checkpoints keep.
+    #[must_use]
+    pub fn blocks_only_kept(&self) -> u32 {
+        self.blocks.only_kept()
+    }
+
+    /// The refusal of what finds no room; `is_kept` if there would be more, but for the named
+    /// checkpoints: then it says what these keep.
+    #[must_use]
+    pub fn no_room(&self, is_kept: bool) -> Error {
+        match is_kept {
+            true => Error::Kept { kept: self.kept_bytes() },
+            false => Error::Full { pages: u64::from(self.usable_pages()) },
+        }
+    }
+
     /// Blocks that are not bad.
     #[must_use]
     pub fn good_blocks(&self) -> u32 {
@@ -420,11 +443,9 @@ impl<'d> PageLog<'d> {
         self.record_blocks
     }
 
-    /// How worn the chip is.
-    #[must_use]
-    pub fn wear(&self) -> Wear {
+    fn wear_of_chip(&self) -> Wear {
         let (least, most, all) = self.blocks.erase_spread();
-        Wear { least, most, all, bad_blocks: self.blocks.bad() }
+        Wear { least, most, all, good_blocks: self.blocks.good(), bad_blocks: self.blocks.bad() }
     }
 
     /// Erases a block; false if it is bad from now on.

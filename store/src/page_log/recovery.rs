@@ -8,6 +8,7 @@ use crate::canary::Canary;
 use crate::recovery::check_checkpoint_name;
 use crate::{
     CheckpointId, Durability, Error, NamedCheckpoint, Recovery, RecoveryStatistics, Result, Update,
+    Wear,
 };
 
 impl Recovery for PageLog<'_> {
@@ -38,8 +39,7 @@ impl Recovery for PageLog<'_> {
         if self.blocks.next_released(0).is_some() {
             return Ok(true);
         }
-        let kept = u64::from(self.pinned_blocks()) * self.geometry.block_bytes();
-        Err(Error::Kept { kept })
+        Err(Error::Kept { kept: self.kept_bytes() })
     }
 
     fn record(&mut self, batch: &[Update<'_>]) -> Result<()> {
@@ -101,8 +101,13 @@ impl Recovery for PageLog<'_> {
             checkpoint: self.checkpoints.id(),
             journal_bytes: (u64::from(self.journal.pages()) * page).max(rest),
             journal_bytes_most: u64::from(self.journal.pages_most()) * page,
+            kept_bytes: self.kept_bytes(),
             replayed: self.journal.replayed,
             ..RecoveryStatistics::default()
         }
+    }
+
+    fn wear(&self) -> Option<Wear> {
+        Some(self.wear_of_chip())
     }
 }

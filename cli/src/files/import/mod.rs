@@ -78,6 +78,8 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
         done: Bookmark::default(),
         read: Bookmark::default(),
         put: 0,
+        skipped: 0,
+        expected: 0,
         batch_most: (BATCH_ENTRIES, batch_bytes(&database)),
         database,
         bar,
@@ -208,6 +210,10 @@ struct Job<'j> {
     read: Bookmark,
     /// Entries that were put, safe or not.
     put: u64,
+    /// Rows that were in the database before.
+    skipped: u64,
+    /// Rows that there are in all, as far as that can be told from those that were read.
+    expected: u64,
     /// The most entries and bytes in a batch.
     batch_most: (usize, usize),
     bar: Counter,
@@ -229,6 +235,7 @@ impl Job<'_> {
             }
         }
         let skipped = self.read.rows;
+        self.skipped = skipped;
         self.put_all(&mut rows, buffer)?;
         self.bar.finish();
         let (path, rows) = (self.path, self.read.rows - skipped);
@@ -280,6 +287,7 @@ impl Job<'_> {
                     break None;
                 }
             };
+            self.expected = expected(self.read.rows, rows.source());
             self.put_chunk(&mut chunk)?;
             match fault {
                 None => {}
@@ -367,9 +375,25 @@ impl Job<'_> {
     /// What is said where the database takes no more: with what is safe, and how it goes on.
     fn stopped(&self, error: Error) -> Failure {
         // What a failing device has of what is not safe yet, nobody knows.
-        let put = if matches!(error, Error::Full { .. }) { self.put } else { 0 };
+        let is_refusal =
+            matches!(error, Error::Full { .. } | Error::Kept { .. } | Error::LittleTables { .. });
+        let put = if is_refusal { self.put } else { 0 };
+        let error = match error {
+            Error::LittleTables { have, need } => {
+                Error::LittleTables { have, need: self.memory_for_all(need) }
+            }
+            other => other,
+        };
         let failure = Box::new(self.failed()(error));
         FileFailure::ImportStopped { failure, safe: self.done.rows, put }.into()
+    }
+
+    /// Memory that suffices for all rows, where `need` bytes do for those that are in and the next
+    /// batch: tables grow with the rows.
+    fn memory_for_all(&self, need: u64) -> u64 {
+        let done = (self.skipped + self.put).max(self.batch_most.0 as u64).max(1);
+        let all = u128::from(need) * u128::from(self.expected.max(done)) / u128::from(done);
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 
     fn failed(&self) -> impl FnOnce(Error) -> FileFailure + use<> {
@@ -398,10 +422,24 @@ impl Job<'_> {
     }
 }
 
+/// Rows that there are in all, if those behind the `rows` that were read are as long.
+fn expected(rows: u64, source: &source::Meter) -> u64 {
+    let (Some(bytes), read) = (source.bytes(), source.read().max(1)) else {
+        return rows;
+    };
+    let all = u128::from(rows) * u128::from(bytes.max(read)) / u128::from(read);
+    u64::try_from(all).unwrap_or(u64::MAX)
+}
+
 /// True if less at a time may be possible.
 fn is_about_length(error: &Error) -> bool {
     use index::Error as Index;
-    matches!(error, Error::Full { .. } | Error::Index(Index::Store(store::Error::LongBatch { .. })))
+    matches!(
+        error,
+        Error::Full { .. }
+            | Error::Kept { .. }
+            | Error::Index(Index::Store(store::Error::LongBatch { .. }))
+    )
 }
 
 /// True if the entry itself is what can't be put.
