@@ -32,6 +32,9 @@ mod reading;
 
 use packing::Made;
 
+/// The pool is short of room if more than one in so many of the bytes that come leaves it.
+const SHORT_ABOVE: u64 = 64;
+
 /// The kind of pages of fragments.
 pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
 
@@ -263,6 +266,11 @@ impl Buffers {
             record.batch += 1;
         }
         Ok(())
+    }
+
+    /// True if entries leave the pool for flash because it has no room for them.
+    pub(super) fn is_pool_short(&self) -> bool {
+        self.stored.times(SHORT_ABOVE) > 0
     }
 
     /// Writes all that buffer `number` has in the pool to flash.

@@ -10,9 +10,13 @@
 //!
 //! `a_r`, `a_w` are reading and writing a node, `b_r`, `b_w` an entry of a buffer, H the height and
 //! F the fanout. The fragmentation overhead f is what the fragments' fixed access costs add to
-//! each entry: here it is not estimated but known, for every buffer's fragments are counted, and
-//! entries in the pool cost nothing. So `b_r B` is the fixed cost of the fragments and that of
-//! their bytes.
+//! each entry: here it is not estimated but known, for every buffer's fragments are counted. So
+//! `b_r B` is the fixed cost of the fragments and that of their bytes.
+//!
+//! B counts the entries in the pool as well, which cost a scan nothing: where they are, others
+//! have no room, and those are on flash. So ADAPT is told what they will cost as a fragment
+//! ([`scan_of_held`]), while anything leaves the pool. What is compared with the chip's meter
+//! leaves them out.
 //!
 //! The rest is an upper bound: a node may be in the cache, a leaf may get no entry, and rebalancing
 //! at `8 B / F` is the worst case of all a-b trees. [`Rates`] measures, as buffers are emptied, by
@@ -21,7 +25,7 @@
 
 use device::{Cost, DiskCosts, Linear, NandCosts};
 
-use super::layout::PageShape;
+use super::layout::{FRAGMENT_HEADER_BYTES, PageShape};
 use super::policy::Estimate;
 
 pub(super) mod predict;
@@ -226,6 +230,13 @@ pub(super) fn rebalanced_most(entries: u32, tree: TreeShape) -> u64 {
 pub(super) fn scan(units: &UnitCosts, subtree: &Subtree) -> u64 {
     let fixed = u64::from(subtree.fragments) * units.fragment_read;
     fixed + u64::from(subtree.stored_bytes) * units.byte_read / PICO
+}
+
+/// Scanning what a buffer has in the pool, `bytes` bytes as a stream, once it is a fragment on
+/// flash.
+pub(super) fn scan_of_held(units: &UnitCosts, bytes: usize) -> u64 {
+    let bytes = (FRAGMENT_HEADER_BYTES + bytes) as u64;
+    units.fragment_read + bytes * units.byte_read / PICO
 }
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the fragments themselves are counted"))]

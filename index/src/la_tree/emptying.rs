@@ -18,6 +18,10 @@ use core::cmp::Ordering;
 
 use super::stream::{Damage, Form, Pending};
 
+mod places;
+
+use places::{At, Places};
+
 /// That entries do not fit the memory for sorting.
 pub(super) const FULL: Damage = "a buffer has more entries than its record says";
 
@@ -63,8 +67,8 @@ pub(super) struct Sorter {
     /// Streams, from `first` on.
     bytes: Vec<u8>,
     first: usize,
-    /// Where the entries begin; a delete's place is marked.
-    places: Vec<u32>,
+    /// Where the entries begin.
+    places: Places,
     entries_most: usize,
     /// No entry with this key or a higher one is selected, if `is_cut`.
     upper: Vec<u8>,
@@ -75,28 +79,34 @@ impl Sorter {
     /// A sorter for at most `bytes` bytes of streams and `entries` entries; all memory is taken
     /// here.
     pub(super) fn new(form: Form, bytes: u32, entries: usize) -> Self {
-        let bytes = bytes.min(DELETE - 1) as usize;
+        let bytes = bytes.min(DELETE - 1);
+        let (places, bytes) = (Places::new(bytes, entries), bytes as usize);
         Sorter {
             form,
             bytes: alloc::vec![0; bytes],
             first: bytes,
-            places: Vec::with_capacity(entries),
+            places,
             entries_most: entries,
             upper: Vec::new(),
             is_cut: false,
         }
     }
 
+    /// Bytes of the memory budget that a sorter takes for so many bytes and entries.
+    pub(super) const fn bytes_of(bytes: u32, entries: usize) -> u64 {
+        bytes as u64 + Places::each(bytes) * entries as u64
+    }
+
     #[cfg(test)]
     /// Bytes of the memory budget that it takes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.bytes.len() + self.places.capacity() * 4) as u64
+        self.bytes.len() as u64 + self.places.memory_bytes()
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.first = self.bytes.len();
-        self.places.clear();
+        self.places.truncate(0);
         self.is_cut = false;
     }
 
@@ -139,8 +149,8 @@ impl Sorter {
             if self.places.len() == self.entries_most {
                 return Err(FULL);
             }
-            let mark = if entry.value.is_none() { DELETE } else { 0 };
-            self.places.push((first + at) as u32 | mark);
+            let is_delete = entry.value.is_none();
+            self.places.push(At { byte: (first + at) as u32, is_delete });
         }
         Ok(())
     }
@@ -189,7 +199,7 @@ impl Sorter {
             if self.places.len() < self.entries_most && self.first >= bytes {
                 break;
             }
-            if self.places.is_empty() {
+            if self.places.len() == 0 {
                 return Err(FULL);
             }
             if !self.leave_out(entry.key) {
@@ -203,8 +213,8 @@ impl Sorter {
             into[at..at + piece.len()].copy_from_slice(piece);
             at += piece.len();
         });
-        let mark = if entry.value.is_none() { DELETE } else { 0 };
-        self.places.push(self.first as u32 | mark);
+        let is_delete = entry.value.is_none();
+        self.places.push(At { byte: self.first as u32, is_delete });
         Ok(())
     }
 
@@ -215,15 +225,15 @@ impl Sorter {
         self.sort(Order::Ascending);
         let count = self.places.len();
         if 2 * count > before {
-            let lowest = self.places.first().map_or(0, |at| *at);
-            let keep = match self.at(lowest).key.cmp(key) {
+            let lowest = self.get(0).map_or(&[][..], |entry| entry.key);
+            let keep = match lowest.cmp(key) {
                 Ordering::Equal if count == 1 => return false,
                 Ordering::Less if count == 1 => 1,
                 _ => count / 2,
             };
             let mut upper = core::mem::take(&mut self.upper);
             upper.clear();
-            upper.extend_from_slice(self.places.get(keep).map_or(key, |at| self.at(*at).key));
+            upper.extend_from_slice(self.get(keep).map_or(key, |entry| entry.key));
             (self.upper, self.is_cut) = (upper, true);
             self.places.truncate(keep);
         }
@@ -234,39 +244,38 @@ impl Sorter {
     /// Moves the entries together, at the end of the memory, in the same order.
     fn compact(&mut self) {
         let mut places = core::mem::take(&mut self.places);
-        places.sort_unstable_by_key(|at| core::cmp::Reverse(at & !DELETE));
+        places.sort(|one, other| other.byte.cmp(&one.byte));
         self.first = self.bytes.len();
-        for place in &mut places {
-            let (at, bytes) = ((*place & !DELETE) as usize, self.form.bytes(&self.at(*place)));
+        places.replace(|at| {
+            let (from, bytes) = (at.byte as usize, self.form.bytes(&self.at(at)));
             self.first -= bytes;
-            self.bytes.copy_within(at..at + bytes, self.first);
-            *place = self.first as u32 | *place & DELETE;
-        }
+            self.bytes.copy_within(from..from + bytes, self.first);
+            At { byte: self.first as u32, ..at }
+        });
         self.places = places;
     }
 
     /// Sorts what was loaded and keeps the newest entry of each key.
     pub(super) fn sort(&mut self, order: Order) {
         let mut places = core::mem::take(&mut self.places);
-        places.sort_unstable_by(|one, other| {
-            let (one_key, other_key) = (self.at(*one).key, self.at(*other).key);
-            let newest_first = (other & !DELETE).cmp(&(one & !DELETE));
-            order.compare(one_key, other_key).then(newest_first)
+        places.sort(|one, other| {
+            let newest_first = other.byte.cmp(&one.byte);
+            order.compare(self.at(one).key, self.at(other).key).then(newest_first)
         });
-        places.dedup_by(|later, kept| self.at(*later).key == self.at(*kept).key);
+        places.dedup(|later, kept| self.at(later).key == self.at(kept).key);
         self.places = places;
     }
 
     /// The entry at `place`, in sorted order.
     pub(super) fn get(&self, place: usize) -> Option<Pending<'_>> {
-        self.places.get(place).map(|at| self.at(*at))
+        self.places.get(place).map(|at| self.at(at))
     }
 
     /// The entry that was loaded from `at`.
-    fn at(&self, at: u32) -> Pending<'_> {
-        let bytes = self.bytes.get((at & !DELETE) as usize..).unwrap_or_default();
+    fn at(&self, at: At) -> Pending<'_> {
+        let bytes = self.bytes.get(at.byte as usize..).unwrap_or_default();
         // It was read once when it was loaded, and did not change since.
-        let read = self.form.read(bytes, at & DELETE != 0);
+        let read = self.form.read(bytes, at.is_delete);
         read.map_or(Pending { key: &[], value: None }, |(entry, _)| entry)
     }
 }

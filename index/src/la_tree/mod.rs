@@ -73,6 +73,7 @@ use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
     read_piece,
 };
+use buffer_pool::BufferId;
 use buffers::Buffers;
 use cost::{Estimator, TreeShape};
 use counters::Counters;
@@ -325,9 +326,22 @@ impl<'d> LaTree<'d> {
         self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
     }
 
+    /// What ADAPT is told of buffer `number`: the costs, and those of what it has in the pool as
+    /// if that were a fragment on flash. For want of that room other buffers go there; where the
+    /// pool has room for all, it costs nothing.
+    fn estimate_for_adapt(&mut self, number: u32) -> policy::Estimate {
+        let estimate = self.estimate(number);
+        let held = self.buffers.pool.held(BufferId(number));
+        if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {
+            return estimate;
+        }
+        let held = cost::scan_of_held(&self.estimator.units, held.bytes);
+        policy::Estimate { scan: estimate.scan + held, emptying: estimate.emptying + held }
+    }
+
     /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     fn is_to_be_emptied(&mut self, number: u32) -> bool {
-        let estimate = self.estimate(number);
+        let estimate = self.estimate_for_adapt(number);
         let policy = self.policy;
         let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
             record.entries > 0

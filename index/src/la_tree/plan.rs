@@ -15,6 +15,7 @@ use super::buffers::{BufferSizes, Buffers};
 use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
+use super::emptying::Sorter;
 use super::in_place;
 use super::layout::{PageShape, fanouts, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
@@ -103,8 +104,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "estimate",
-        about: "what emptying costs: as measured online, or by the printed bounds",
-        kind: Kind::Word(&["measured", "printed"]),
+        about: "what emptying costs: as measured online, or by the printed bounds; or as measured, \
+                with scans in memory free",
+        kind: Kind::Word(&["measured", "printed", "flash"]),
         default: "measured",
     },
 ];
@@ -118,6 +120,8 @@ pub(super) struct Plan {
     pub(super) policy: Policy,
     pub(super) buffering: Buffering,
     pub(super) basis: Basis,
+    /// True if ADAPT counts scans of entries in the pool as if these were on flash.
+    pub(super) counts_pool: bool,
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
@@ -256,8 +260,7 @@ impl Plan {
             entry_least: least,
         };
         let range_bytes = range_bytes(choices, limit, in_stream);
-        let fixed_bytes = u64::from(sorter_bytes)
-            + 4 * sorter_entries as u64
+        let fixed_bytes = Sorter::bytes_of(sorter_bytes, sorter_entries)
             + Nodes::fixed_bytes(&pages)
             + Buffers::fixed_bytes(&pages, &sizes)
             + KEYS * in_stream as u64
@@ -282,6 +285,7 @@ impl Plan {
             policy,
             buffering,
             basis: basis(options),
+            counts_pool: counts_pool(options),
             sorter_bytes,
             sorter_entries,
             sizes,
@@ -359,6 +363,11 @@ pub(super) fn basis(options: &Options) -> Basis {
         Some("printed") => Basis::Printed,
         _ => Basis::Measured,
     }
+}
+
+/// The equations count all entries of a buffer, and so do estimates but as an ablation.
+pub(super) fn counts_pool(options: &Options) -> bool {
+    options.settings.word("estimate") != Some("flash")
 }
 
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {

@@ -3,7 +3,7 @@ use device::{Access, Cost, DiskCosts, Geometry, Linear, NandCosts};
 use super::predict::{Plan, predict};
 use super::{
     Basis, Emptied, Estimator, Subtree, TreeShape, UnitCosts, fragmentation_overhead,
-    rebalanced_most, scan,
+    rebalanced_most, scan, scan_of_held,
 };
 use crate::la_tree::layout::PageShape;
 use crate::la_tree::policy::Buffering;
@@ -52,6 +52,19 @@ fn a_scan_costs_each_fragment_and_each_byte_on_flash() {
     assert_eq!(fragmentation_overhead(&units(), &INNER), 5 * 690);
     let in_pool = Subtree { fragments: 0, stored_bytes: 0, ..INNER };
     assert_eq!(scan(&units(), &in_pool), 0);
+}
+
+#[test]
+fn what_is_in_the_pool_counts_as_one_fragment_more() {
+    let (units, held) = (units(), 88);
+    let header = crate::la_tree::layout::FRAGMENT_HEADER_BYTES as u32;
+    let on_flash = Subtree {
+        fragments: INNER.fragments + 1,
+        stored_bytes: INNER.stored_bytes + header + held,
+        ..INNER
+    };
+    let counted = scan(&units, &INNER) + scan_of_held(&units, held as usize);
+    assert_eq!(counted, scan(&units, &on_flash));
 }
 
 #[test]

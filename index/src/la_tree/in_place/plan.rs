@@ -10,6 +10,7 @@ use super::super::buffer_pool::PoolSize;
 use super::super::buffers::{BufferSizes, Buffers};
 use super::super::cache::CacheSize;
 use super::super::cost::{UnitCosts, predict};
+use super::super::emptying::Sorter;
 use super::super::layout::PageShape;
 use super::super::nodes::{CHILD_BYTES, Nodes};
 use super::super::plan::{self, CHUNK_HEADER, Choices, KEYS, MEMORY_MOST, Plan};
@@ -146,8 +147,7 @@ fn with_memory(
     let room = pages.room() as usize;
     let range_bytes = plan::range_bytes(choices, limit, in_stream);
     let lists = memory_bytes / room as u64 * LIST_BYTES;
-    let fixed_bytes = u64::from(sorter_bytes)
-        + 4 * sorter_entries as u64
+    let fixed_bytes = Sorter::bytes_of(sorter_bytes, sorter_entries)
         + Nodes::fixed_bytes(&pages)
         + Buffers::fixed_bytes(&pages, &sizes)
         + KEYS * in_stream as u64
@@ -171,6 +171,7 @@ fn with_memory(
         policy,
         buffering,
         basis: plan::basis(options),
+        counts_pool: plan::counts_pool(options),
         sorter_bytes,
         sorter_entries,
         sizes,
