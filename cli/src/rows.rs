@@ -214,6 +214,8 @@ fn text(value: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lab::MemoryLimit;
+
     use super::{csv, json, tables};
     use crate::report::samples;
 
@@ -259,6 +261,8 @@ mod tests {
         "verified",
     ];
 
+    const LIMIT: MemoryLimit = MemoryLimit::CachesAndBuffers(128 << 10);
+
     #[test]
     fn the_heading_of_csv_is_the_flattened_fields_of_json() {
         let text = csv(&samples::measured(3)).unwrap();
@@ -285,19 +289,19 @@ mod tests {
 
     #[test]
     fn the_tables_show_every_tree_and_only_causes_that_cost() {
-        let text = tables(&samples::measured(3));
+        let text = tables(&samples::measured(3), LIMIT);
         for tree in samples::measured(3) {
             assert!(text.matches(&tree.row.tree).count() >= 2, "{text}");
         }
         assert!(text.contains("reclamation") && !text.contains("journal"), "{text}");
-        assert_eq!(tables(&[]), "");
+        assert_eq!(tables(&[], LIMIT), "");
     }
 
     #[test]
     fn a_tree_that_failed_has_no_figures_in_the_tables() {
         let mut measured = samples::measured(1);
         measured[0].row.error = Some("the device is full".to_owned());
-        let text = tables(&measured);
+        let text = tables(&measured, LIMIT);
         assert!(text.contains("failed"), "{text}");
     }
 }
