@@ -272,22 +272,23 @@ fn memory_with_the_same_pool() -> u64 {
     USUAL.memory_bytes - (pool_bytes(FIXED[1]) - pool_bytes(&[])) * 4 / 3
 }
 
-/// Adaptive buffers beside fixed ones and none: the paper has adaptive ones lowest throughout. It
-/// fixes the number of updates to a million; with fewer the tree has not grown, and small buffers
-/// find room in the pool, so the claim is that of the full form. Each cell has its time by cause.
+/// Adaptive buffers beside fixed ones and none: the paper has adaptive ones lowest throughout, in a
+/// million updates. Each cell has its time by cause.
 ///
 /// Three ablations look for what decides, each with one assumption changed:
 ///
-/// - scans of what is in the pool are free to ADAPT (`estimate=flash`), where the equations count
-///   all B entries. Then it keeps buffers in memory that others have to leave for flash;
+/// - ADAPT counts what a buffer has in the pool, too (`estimate=all`): the equations have `b_r B`
+///   for all its B entries. By itself a scan of the pool costs nothing; but what ADAPT leaves there
+///   keeps other buffers out, which go to flash and are scanned there;
 /// - ADAPT's rule. In hindsight it waits until no adversary can make it cost twice the optimum;
 ///   here lookups come at random, and `rule=average` counts on that;
 /// - buffers of 128 bytes have no more of the pool than adaptive ones, whose U takes memory for
 ///   sorting.
 ///
-/// With every kind of buffers the index holds the same.
+/// The promise `la-tree-adaptive` is that the first is the cause where the claim fails. With every
+/// kind of buffers the index holds the same.
 fn compare_buffers(updates: impl Fn(u32) -> u32) {
-    let (mut lowest, mut lowest_in_free, mut lowest_beside, mut dearer) = (0, 0, 0, 0);
+    let (mut lowest, mut lowest_in_all, mut lowest_beside, mut cheaper) = (0, 0, 0, 0);
     let same_pool = memory_with_the_same_pool();
     for lookups in [10, 50, 100, 200, 1000] {
         let usual = Cell { lookups, updates: updates(lookups), ..USUAL };
@@ -297,11 +298,11 @@ fn compare_buffers(updates: impl Fn(u32) -> u32) {
             contents.push(held);
             micros
         };
-        let all = usual.memory_bytes;
-        let fixed = FIXED.map(|given| run(given, all));
-        let adaptive = run(&[], all);
-        let free = run(&[("estimate", "flash")], all);
-        let average = run(&[("rule", "average")], all);
+        let memory = usual.memory_bytes;
+        let fixed = FIXED.map(|given| run(given, memory));
+        let adaptive = run(&[], memory);
+        let all = run(&[("estimate", "all")], memory);
+        let average = run(&[("rule", "average")], memory);
         let small = run(FIXED[1], same_pool);
         assert!(contents.windows(2).all(|pair| pair[0] == pair[1]), "{contents:?}");
         let best = fixed.into_iter().fold(f64::INFINITY, f64::min);
@@ -311,19 +312,22 @@ fn compare_buffers(updates: impl Fn(u32) -> u32) {
             "{lookups} %: adaptive {:+.1} % above the best of the others",
             above(adaptive, best)
         );
-        println!("    with free scans of the pool: {:+.1} %", above(free, best));
+        println!("    with the pool counted: {:+.1} %", above(all, best));
         println!("    with averages instead of hindsight: {:+.1} %", above(average, best));
         println!("    beside 128 bytes with the same pool: {:+.1} %", above(adaptive, beside));
         lowest += u32::from(adaptive <= best);
-        lowest_in_free += u32::from(free <= best);
+        lowest_in_all += u32::from(all <= best);
         lowest_beside += u32::from(adaptive <= beside);
-        dearer += u32::from(free > adaptive);
+        cheaper += u32::from(all < adaptive);
     }
-    println!("free scans of the pool: dearer in {dearer} of 5 cells, cheapest in {lowest_in_free}");
-    println!(
-        "beside the same pool: adaptive buffers are the cheapest in {lowest_beside} of 5 cells"
-    );
+    match lowest {
+        5 => println!("the claim that adaptive buffers are never above the others holds"),
+        _ => println!("the claim that adaptive buffers are never above the others FAILS"),
+    }
+    println!("beside the same pool: the cheapest in {lowest_beside} of 5 cells");
     println!("adaptive buffers: the cheapest in {lowest} of 5 cells");
+    println!("with the pool counted: cheaper than that in {cheaper} of 5 cells");
+    println!("with the pool counted: the cheapest in {lowest_in_all} of 5 cells");
 }
 
 #[test]

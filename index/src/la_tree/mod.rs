@@ -326,9 +326,9 @@ impl<'d> LaTree<'d> {
         self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
     }
 
-    /// What ADAPT is told of buffer `number`: the costs, and those of what it has in the pool as
-    /// if that were a fragment on flash. For want of that room other buffers go there; where the
-    /// pool has room for all, it costs nothing.
+    /// What ADAPT is told of buffer `number`: what a scan and emptying it cost. With
+    /// `estimate=all`, what it has in the pool counts as if it were a fragment on flash, but where
+    /// the pool has room for all: what is there keeps other buffers out, which go to flash.
     fn estimate_for_adapt(&mut self, number: u32) -> policy::Estimate {
         let estimate = self.estimate(number);
         let held = self.buffers.pool.held(BufferId(number));

@@ -104,9 +104,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "estimate",
-        about: "what emptying costs: as measured online, or by the printed bounds; or as measured, \
-                with scans in memory free",
-        kind: Kind::Word(&["measured", "printed", "flash"]),
+        about: "what ADAPT counts: costs as measured online, or by the printed bounds; or as \
+                measured, with what a buffer has in memory counted as if it were on flash",
+        kind: Kind::Word(&["measured", "printed", "all"]),
         default: "measured",
     },
 ];
@@ -365,9 +365,10 @@ pub(super) fn basis(options: &Options) -> Basis {
     }
 }
 
-/// The equations count all entries of a buffer, and so do estimates but as an ablation.
+/// True if estimates count all entries of a buffer, as the equations do, not only those that a scan
+/// has to read.
 pub(super) fn counts_pool(options: &Options) -> bool {
-    options.settings.word("estimate") != Some("flash")
+    options.settings.word("estimate") == Some("all")
 }
 
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {

@@ -10,15 +10,15 @@
 //! than U, and n - 1 are not. Where batches are small that is at about `U + c / 2`. Of several
 //! changes of a key only the newest goes on, so the batches are smaller than what was emptied.
 //!
-//! Or by ADAPT. A buffer that is in the pool costs no scan, though ADAPT counts what it has there
-//! as a fragment, unless nearly nothing leaves the pool. In a pool of P entries the fullest
+//! Or by ADAPT. A buffer that is in the pool costs no scan. In a pool of P entries the fullest
 //! buffers leave, so what all have there is spread evenly between nothing and some x, the size of a
-//! fragment: x is such that this fills the pool. A register taken when the buffer has n entries
-//! comes due after `e / s` lookups, if scanning them costs s and emptying e; whole lookups count,
-//! and the one it is taken at. The first to come due empties the buffer (section 2.2):
+//! fragment: x is such that this fills the pool. A register taken when the buffer has k fragments
+//! comes due after `e / (k s)` lookups, if scanning a fragment costs s and emptying e; whole
+//! lookups count, and the one it is taken at. The first to come due empties the buffer (section
+//! 2.2):
 //!
 //! ```text
-//! b = min over n of  n + (e / s + 1.5) / q
+//! b = min over k of  k x + (e / (k s) + 1.5) / q
 //! ```
 //!
 //! On raw flash the pool is small beside a page, and leaves by whole pages. If g updates pass
@@ -60,9 +60,6 @@ const LEVELS_MOST: usize = 32;
 
 /// Registers with more fragments than this are not looked at.
 const FRAGMENTS_MOST: u32 = 256;
-
-/// Registers that are looked at while a buffer grows by a fragment.
-const REGISTERS_A_FRAGMENT: f64 = 4.0;
 
 /// Lookups that a register waits for besides `e / s`: the one that it is taken at, and, as only
 /// whole ones count and the savings have to exceed the cost, half of one more.
@@ -386,16 +383,13 @@ fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> Vec<Buffers> {
         });
     }
     let mut missed = alloc::vec![1.0; levels.height];
-    grow(profile, plan, &mut buffers, &missed, false);
+    grow(profile, plan, &mut buffers, &missed);
     let pool = pool_entries(plan, &buffers);
     // Updates between two pages of fragments.
     let mut between = page_entries(plan) / buffers.len() as f64;
-    let mut is_short = false;
     for _ in 0..ROUNDS {
         share(plan, &mut buffers, pool, between);
-        // If buffers as large as they can get have no room, what they have in the pool counts.
-        is_short |= buffers.iter().any(|all| all.flash.first.is_finite());
-        grow(profile, plan, &mut buffers, &missed, is_short);
+        grow(profile, plan, &mut buffers, &missed);
         let cache = Cache::new(profile, plan, levels, &buffers);
         missed.clear();
         missed.extend((0..levels.height).map(|level| cache.missed(Some(level))));
@@ -412,7 +406,7 @@ fn stored(buffers: &[Buffers]) -> f64 {
 
 /// When buffers are emptied, if so much of them is on flash and so many nodes are not in the
 /// cache.
-fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], missed: &[f64], is_short: bool) {
+fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], missed: &[f64]) {
     let most = f64::from(Policy::new(plan.buffering, plan.memory_bytes).most_bytes());
     // An entry counts a byte more than it has.
     let limit = (most / (entry_bytes(plan) + 0.875)).max(1.0);
@@ -428,7 +422,7 @@ fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], missed: &[f64],
         buffer.batch = if from.is_some() { batch } else { 0.0 };
         buffer.rate = coming / buffer.count;
         buffer.lookups = going / coming;
-        let due = due(plan, buffer, missed, (stored, is_short));
+        let due = due(plan, buffer, missed, stored);
         let outgrown = outgrown(limit, batch, buffer.count);
         buffer.emptied = due.min(outgrown).max(batch).max(1.0);
         // A lookup finds it after each batch but the one that makes it too large.
@@ -468,19 +462,16 @@ fn outgrown(limit: f64, batch: f64, count: f64) -> f64 {
 }
 
 /// Entries at which ADAPT empties a buffer, if the share `stored` of all entries goes to flash.
-/// What is in the pool counts if that is short.
-fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], (stored, is_short): (f64, bool)) -> f64 {
+fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], stored: f64) -> f64 {
     let flash = &buffer.flash;
     let is_adaptive = matches!(plan.buffering, Buffering::Adaptive);
-    let never = flash.first.is_infinite() && !is_short;
-    if !is_adaptive || buffer.lookups <= 0.0 || never {
+    if !is_adaptive || buffer.lookups <= 0.0 || flash.first.is_infinite() {
         return f64::INFINITY;
     }
     let (units, bytes) = (&plan.units, entry_bytes(plan));
     let (node_read, node_write) = (units.node_read as f64, units.node_write as f64);
-    let entry = bytes * units.byte_read as f64 / 1000.0;
-    let header = FRAGMENT_HEADER_BYTES as f64 * units.byte_read as f64 / 1000.0;
-    let fixed = units.fragment_read as f64 + header;
+    let fragment = flash.each * bytes * units.byte_read as f64 / 1000.0;
+    let fragment = units.fragment_read as f64 + fragment;
     let emptying = |entries: f64| {
         let inner = (buffer.nodes - buffer.leaves) * node_read * missed[buffer.level];
         inner
@@ -491,17 +482,13 @@ fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], (stored, is_short): (f64, 
             }
     };
     let register = |number: u32| {
-        let entries = f64::from(number) * flash.each / REGISTERS_A_FRAGMENT;
-        let fragments = flash.of(entries);
-        let scan = match is_short {
-            true => (fragments + 1.0) * fixed + entries * entry,
-            false => fragments * (fixed + flash.each * entry),
-        };
+        let number = f64::from(number);
+        let entries = flash.first + (number - 1.0) * flash.each;
+        let scan = number * fragment;
         let lookups = (scan + emptying(entries)) / scan + LOOKUPS_BESIDE;
         entries + lookups / buffer.lookups
     };
-    let registers = FRAGMENTS_MOST * REGISTERS_A_FRAGMENT as u32;
-    (1..=registers).map(register).filter(|due| due.is_finite()).fold(f64::INFINITY, f64::min)
+    (1..=FRAGMENTS_MOST).map(register).fold(f64::INFINITY, f64::min)
 }
 
 /// Entries that the pool has on the average, with buffers that would be so large if it had all.
