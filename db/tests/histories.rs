@@ -70,10 +70,12 @@ struct History {
     durable: bool,
     /// Lengths of long values; raw flash takes none.
     long: std::ops::Range<usize>,
+    /// True on raw flash: going back to a checkpoint does not bring back what was forgotten since.
+    forgets_for_good: bool,
 }
 
 /// A checkpoint with a name, and those before it that were kept when it was made: going back to it
-/// brings them back, even if they were forgotten since.
+/// brings them back, but on raw flash those that were forgotten since.
 #[derive(Clone)]
 struct Kept {
     name: String,
@@ -203,13 +205,25 @@ impl History {
             }
             _ if !self.kept.is_empty() => {
                 let place = self.random.random_range(0..self.kept.len());
-                database.forget(&self.kept.remove(place).name).unwrap();
+                let name = self.kept.remove(place).name;
+                database.forget(&name).unwrap();
+                if self.forgets_for_good {
+                    forget_before(&mut self.kept, &name);
+                }
             }
             _ => {}
         }
         let names = database.checkpoints().iter().map(|kept| kept.name.as_str());
         let expected: Vec<_> = self.kept.iter().map(|kept| kept.name.as_str()).collect();
         assert_eq!(names.collect::<Vec<_>>(), expected);
+    }
+}
+
+/// No checkpoint of `kept` knows of one called `name` before it.
+fn forget_before(kept: &mut [Kept], name: &str) {
+    for kept in kept {
+        kept.before.retain(|before| before.name != name);
+        forget_before(&mut kept.before, name);
     }
 }
 
@@ -231,15 +245,14 @@ fn play(place: &Place, durability: Durability, steps: u32, seed: u64) {
 fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
     let mut database = place.create(options);
     let durability = database.stats().unwrap().recovery.durability;
+    let on_raw_flash = matches!(place, Place::File { chip: Some(""), .. });
     let mut history = History {
         random: ChaCha8Rng::seed_from_u64(seed),
         model: Model::new(),
         kept: Vec::new(),
         durable: durability != Durability::None,
-        long: match place {
-            Place::File { chip: Some(""), .. } => 60..120,
-            _ => 2000..20_000,
-        },
+        long: if on_raw_flash { 60..120 } else { 2000..20_000 },
+        forgets_for_good: on_raw_flash,
     };
     for step in 0..steps {
         history.step(&mut database);
