@@ -33,6 +33,8 @@ pub(super) struct Blocks {
     pinned: u32,
     /// Where the search for a victim goes on.
     hand: u32,
+    /// A free block that holds what no other does: it is taken only if there is no other.
+    kept_for_last: Option<Block>,
 }
 
 impl Blocks {
@@ -50,6 +52,7 @@ impl Blocks {
             released: 0,
             pinned: 0,
             hand: 0,
+            kept_for_last: None,
         }
     }
 
@@ -234,10 +237,16 @@ impl Blocks {
         self.table.iter().filter(is_only_kept).count() as u32
     }
 
-    /// The free block that was erased least often: so wear is spread.
+    /// The free block that was erased least often: so wear is spread. The one that is kept for last
+    /// comes behind all others.
     pub(super) fn least_worn_free(&self) -> Option<Block> {
         let free = (0..self.count()).map(Block).filter(|block| self.is_free(*block));
-        free.min_by_key(|block| self.erases(*block))
+        free.min_by_key(|block| (Some(*block) == self.kept_for_last, self.erases(*block)))
+    }
+
+    /// From now on `block` is taken only if no other is free; `None` lets all be taken alike.
+    pub(super) fn keep_for_last(&mut self, block: Option<Block>) {
+        self.kept_for_last = block;
     }
 
     /// The next used block, in the order of their numbers, that is neither pinned nor released,

@@ -83,6 +83,7 @@ impl PageLog<'_> {
         self.write_held()?;
         self.checkpoints.id = id;
         self.checkpoints.page = Some(page);
+        self.blocks.keep_for_last(None);
         if let Some(name) = name {
             self.checkpoints.names.push(NamedCheckpoint { name: name.into(), id });
             self.checkpoints.pages.push(page);

@@ -383,6 +383,9 @@ impl<'d> PageLog<'d> {
             self.find_journal_pages(block, since, &mut pages)?;
             if pages.len() == found && first > since {
                 self.blocks.set_free(block);
+                // It tells that something came after the checkpoint: if it were erased, and the
+                // power failed before that is told anew, nothing would.
+                self.blocks.keep_for_last(Some(block));
             }
         }
         self.find_journal(&pages)?;
