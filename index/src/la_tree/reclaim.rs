@@ -71,9 +71,11 @@ impl LaTree<'_> {
     /// next one would end as soon as it began, because what is in use leaves no more, the present
     /// one goes on for as long as the next finds room.
     fn least_free(&self) -> u64 {
-        let (half, ahead) = (self.half_pages(), 2 * self.block_pages());
-        let left = self.pages_of_generations().saturating_sub(self.pages_to_copy(0));
-        if left > half + ahead { half } else { self.pages_to_keep(0) }
+        let (half, all) = (self.half_pages(), self.pages_of_generations());
+        let enough = half + 2 * self.block_pages();
+        let has_left = all.saturating_sub(self.pages_to_copy_most()) > enough
+            || all.saturating_sub(self.pages_to_copy(0)) > enough;
+        if has_left { half } else { self.pages_to_keep(0) }
     }
 
     /// True if a lookup may empty buffer `number`.

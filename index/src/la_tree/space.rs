@@ -27,15 +27,24 @@ impl LaTree<'_> {
     /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
     /// instead of emptied, with `more` entries pending.
     pub(super) fn pages_to_copy(&self, more: u64) -> u64 {
-        let entries = self.buffers.pending.iter().sum::<u64>() + more;
-        let bytes = self.buffers.pending_bytes + more * self.plan.sizes.entry_most as u64;
-        let records = self.buffers.records.len() as u64;
+        let records = 0..self.buffers.records.len() as u32;
         // Of a buffer that does not fit memory, what is in the pool is written before it is copied.
-        let evicted: u64 = (0..records as u32)
+        let evicted = records
             .filter(|number| self.is_large(&self.buffers.record(*number)))
             .map(|number| self.held_bytes(number))
             .sum();
-        let pieces = PIECE_BYTES * records.min(entries);
+        self.pages_to_copy_beside(evicted, more)
+    }
+
+    /// At least [`LaTree::pages_to_copy`] with nothing more pending, without a look at each buffer.
+    pub(super) fn pages_to_copy_most(&self) -> u64 {
+        self.pages_to_copy_beside(self.buffers.pool.memory_bytes(), 0)
+    }
+
+    fn pages_to_copy_beside(&self, evicted: u64, more: u64) -> u64 {
+        let entries = self.buffers.pending.iter().sum::<u64>() + more;
+        let bytes = self.buffers.pending_bytes + more * self.plan.sizes.entry_most as u64;
+        let pieces = PIECE_BYTES * entries.min(self.buffers.records.len() as u64);
         self.node_pages(self.nodes.count(&self.log))
             + self.stream_pages(bytes + evicted + pieces, entries)
             + self.chunk_pages()
@@ -77,16 +86,26 @@ impl LaTree<'_> {
             .sum()
     }
 
-    /// True if emptying buffer `number` leaves room enough.
+    /// True if emptying buffer `number` leaves room enough. Asked for every buffer that is emptied:
+    /// each of the others is looked at only where the most they can have in the pool is too much.
     pub(super) fn has_room_to_empty(&self, number: u32) -> bool {
-        let need = self.pages_to_empty(number, self.held_above());
-        need == 0 || u64::from(self.log.free_pages()) >= need + self.pages_to_keep(0)
+        let free = u64::from(self.log.free_pages());
+        let most = self.pages_to_empty(number, self.buffers.pool.memory_bytes());
+        if most == 0 || free >= most + self.pages_to_copy_most() + self.pages_kept_back() {
+            return true;
+        }
+        free >= self.pages_to_empty(number, self.held_above()) + self.pages_to_keep(0)
     }
 
     /// Pages that have to stay free for the next generation, with `more` entries pending; what
     /// comes from a journal may be written before it begins, or while it waits for a checkpoint.
     pub(super) fn pages_to_keep(&self, more: u64) -> u64 {
-        self.pages_to_copy(more) + (u64::from(self.log.own_reserve()) + 1) * self.block_pages()
+        self.pages_to_copy(more) + self.pages_kept_back()
+    }
+
+    /// What the log keeps of the chip, and a block that was begun.
+    fn pages_kept_back(&self) -> u64 {
+        (u64::from(self.log.own_reserve()) + 1) * self.block_pages()
     }
 
     /// True if `more` deletes find room though their worst case would not: in a new generation, and
