@@ -23,6 +23,7 @@ mod list;
 pub mod mu;
 pub mod parameters;
 mod path_copying;
+mod random_keys;
 pub mod registry;
 mod root_record;
 mod traits;

@@ -15,7 +15,7 @@ use super::table::{NodeId, Place, Table};
 use crate::Result;
 
 /// Bytes of a child's number in an inner node.
-const CHILD_BYTES: u16 = 4;
+pub(super) const CHILD_BYTES: u16 = 4;
 
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;

@@ -12,6 +12,7 @@ use store::node::{self, NodeKey, Stored};
 use super::LaTree;
 use super::descent::Toward;
 use super::growth::shorten;
+use super::in_place::load::read_piece_of;
 use super::nodes::damaged;
 use super::shrinking::QUARTER;
 use super::table::BufferRecord;
@@ -75,31 +76,35 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    fn load_entries(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
-        let mut previous: Vec<u8> = Vec::new();
-        let (mut key, mut whole) = (Vec::new(), Vec::new());
+    /// Appends what is `sorted`, which must be above everything there is.
+    pub(super) fn load_entries(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
+        let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         while let Some((next, value)) = sorted.next()? {
-            let bytes = value.len() as usize;
-            self.check_entry(next, bytes)?;
+            let bytes = value.len();
+            self.check_entry(next, bytes as usize)?;
             if self.entries > 0 && next <= previous.as_slice() {
                 return Err(Error::NotSorted { position: self.entries });
             }
-            match value {
-                Value::Whole(value) => {
-                    self.append_entry(next, Stored::inline(value), (&previous, fill))?;
-                    previous.clear();
-                    previous.extend_from_slice(next);
-                }
-                Value::Long(_) => {
-                    key.clear();
-                    key.extend_from_slice(next);
-                    whole.resize(bytes, 0);
-                    sorted.read_value(0, &mut whole)?;
-                    self.append_entry(&key, Stored::inline(&whole), (&previous, fill))?;
-                    previous.clear();
-                    previous.extend_from_slice(&key);
-                }
+            key.clear();
+            key.extend_from_slice(next);
+            if self.is_long(key.len(), u64::from(bytes)) {
+                let long = match value {
+                    Value::Whole(value) => self.write_long(value)?,
+                    Value::Long(_) => self.copy_long(sorted, bytes)?,
+                };
+                self.append_long(&key, long, (&previous, fill))?;
+            } else {
+                let value = match value {
+                    Value::Whole(value) => value,
+                    Value::Long(_) => {
+                        whole.resize(bytes as usize, 0);
+                        read_piece_of(sorted, bytes, 0, &mut whole)?;
+                        &whole
+                    }
+                };
+                self.append_entry(&key, Stored::inline(value), (&previous, fill))?;
             }
+            core::mem::swap(&mut previous, &mut key);
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use super::policy::{Buffering, Policy, Rule};
 use super::stream::LENGTH_MOST;
 use super::table::BufferRecord;
 use crate::parameters::{Kind, Parameter, Value};
+use crate::random_keys::average_bytes;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
 
@@ -50,7 +51,7 @@ const FANOUT: &str = "16";
 const LEVELS_MOST: u64 = 8;
 
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
-pub(super) const KEYS: u64 = 13;
+const KEYS: u64 = 13;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -221,16 +222,61 @@ impl Plan {
         choices: Choices,
         chip: Geometry,
     ) -> Result<u64> {
-        let (mut low, mut high) = (0, MEMORY_MOST);
-        while low + 1 < high {
-            let middle = u64::midpoint(low, high);
-            if Self::with_memory(options, shape, (choices, chip), middle)?.is_some() {
-                high = middle;
-            } else {
-                low = middle;
-            }
+        least_that_suffices(|memory| {
+            Ok(Self::with_memory(options, shape, (choices, chip), memory)?.is_some())
+        })
+    }
+
+    /// What does not depend on the medium: the parts of the memory that are fixed, on raw flash and
+    /// on a disk, and nothing yet of pool and cache.
+    pub(super) fn undivided(
+        options: &Options,
+        (shape, choices): (EntryShape, Choices),
+        (pages, leaf): (PageShape, &Codec),
+        memory_bytes: u64,
+    ) -> Self {
+        let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
+        let buffering = buffering(options);
+        let policy = Policy::new(buffering, memory_bytes).with_rule(rule(options));
+        let in_stream = entry_most + 4;
+        let limit = policy.most_bytes();
+        let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
+        let entry_least = key_least(shape);
+        let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
+        let sizes = BufferSizes {
+            pool: PoolSize::Fixed(0),
+            whole_bytes: sorter_bytes,
+            entry_most: in_stream,
+            entry_least,
+        };
+        let range_bytes = range_bytes(choices, limit, in_stream);
+        let room = pages.room() - CHUNK_HEADER;
+        Plan {
+            shape,
+            pages,
+            levels_a_buffer: choices.levels_a_buffer,
+            policy,
+            buffering,
+            basis: basis(options),
+            counts_pool: counts_pool(options),
+            sorter_bytes,
+            sorter_entries,
+            sizes,
+            cache: CacheSize::Fixed(0),
+            shared_bytes: None,
+            pool_least: 0,
+            range_bytes,
+            entry_most,
+            memory_bytes,
+            fixed_bytes: Sorter::bytes_of(sorter_bytes, sorter_entries)
+                + Nodes::fixed_bytes(&pages)
+                + Buffers::fixed_bytes(&pages, &sizes)
+                + KEYS * in_stream as u64
+                + size_of::<LaTree<'_>>() as u64
+                + range_bytes,
+            tables_most: options.tables_bytes,
+            chunks: (room / 4, room / (4 + BufferRecord::BYTES as u32)),
         }
-        Ok(high)
     }
 
     fn with_memory(
@@ -245,68 +291,56 @@ impl Plan {
         let pages = PageShape::new(&chip, bytes).ok_or(small)?;
         let leaf = Codec::new(bytes, shape.key, shape.value).ok_or(small)?;
         Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
-        let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
-        let buffering = buffering(options);
-        let policy = Policy::new(buffering, memory_bytes).with_rule(rule(options));
-        let in_stream = entry_most + 4;
-        let limit = policy.most_bytes();
-        let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
-        let least = key_least(shape);
-        let sorter_entries = sorter_bytes as usize / (least + 1) + 1;
-        let mut sizes = BufferSizes {
-            pool: PoolSize::Fixed(0),
-            whole_bytes: sorter_bytes,
-            entry_most: in_stream,
-            entry_least: least,
-        };
-        let range_bytes = range_bytes(choices, limit, in_stream);
-        let fixed_bytes = Sorter::bytes_of(sorter_bytes, sorter_entries)
-            + Nodes::fixed_bytes(&pages)
-            + Buffers::fixed_bytes(&pages, &sizes)
-            + KEYS * in_stream as u64
-            + size_of::<LaTree<'_>>() as u64
-            + range_bytes;
+        let given = (shape, choices);
+        let mut plan = Self::undivided(options, given, (pages, &leaf), memory_bytes);
         let log = PageLog::least_memory(chip, &options.page_log(false));
-        let fixed_bytes = fixed_bytes + 2 * CHUNK_OVERHEAD;
-        let Some(rest) = memory_bytes.checked_sub(fixed_bytes + log) else {
+        plan.fixed_bytes += 2 * CHUNK_OVERHEAD;
+        let Some(rest) = memory_bytes.checked_sub(plan.fixed_bytes + log) else {
             return Ok(None);
         };
-        let pool_least = (pages.room() as usize + 4 * in_stream + 64) as u64;
-        let Some((pool, cache)) = divide(rest, options, bytes as usize)
-            .filter(|(pool, cache)| pool.bytes() >= pool_least && cache.frames() >= FRAMES_LEAST)
-        else {
+        plan.pool_least = (pages.room() as usize + 4 * plan.sizes.entry_most + 64) as u64;
+        let Some((pool, cache)) = divide(rest, options, bytes as usize).filter(|(pool, cache)| {
+            pool.bytes() >= plan.pool_least && cache.frames() >= FRAMES_LEAST
+        }) else {
             return Ok(None);
         };
-        sizes.pool = pool;
-        Ok(Some(Plan {
-            shape,
-            pages,
-            levels_a_buffer: choices.levels_a_buffer,
-            policy,
-            buffering,
-            basis: basis(options),
-            counts_pool: counts_pool(options),
-            sorter_bytes,
-            sorter_entries,
-            sizes,
-            cache,
-            shared_bytes: is_shared(options).then_some(rest),
-            pool_least,
-            range_bytes,
-            entry_most,
-            memory_bytes,
-            fixed_bytes,
-            tables_most: options.tables_bytes,
-            chunks: (
-                (pages.room() - CHUNK_HEADER) / 4,
-                (pages.room() - CHUNK_HEADER) / (4 + BufferRecord::BYTES as u32),
-            ),
-        }))
+        (plan.sizes.pool, plan.cache) = (pool, cache);
+        plan.shared_bytes = is_shared(options).then_some(rest);
+        Ok(Some(plan))
+    }
+
+    /// What the cost model needs to know, with what reading and writing take on the medium, and
+    /// the nodes that are cached.
+    pub(super) fn for_predicting(&self, units: UnitCosts, cache_nodes: u32) -> predict::Plan {
+        predict::Plan {
+            shape: self.pages,
+            units,
+            entry: (average_bytes(self.shape.key), average_bytes(self.shape.value)),
+            levels_per_buffer: u32::from(self.levels_a_buffer),
+            buffering: self.buffering,
+            memory_bytes: self.memory_bytes,
+            pool_bytes: self.sizes.pool.bytes(),
+            cache_nodes,
+        }
     }
 }
 
+/// The least memory, in bytes, that `suffices`; [`MEMORY_MOST`] if none below that does.
+pub(super) fn least_that_suffices(mut suffices: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    let (mut low, mut high) = (0, MEMORY_MOST);
+    while low + 1 < high {
+        let middle = u64::midpoint(low, high);
+        if suffices(middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
 /// Bytes of the entries that a range holds: of four a buffered level at the least.
-pub(super) fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
+fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
     let levels = u64::from(12 / choices.levels_a_buffer) + 1;
     u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16))
 }
@@ -330,7 +364,7 @@ fn is_shared(options: &Options) -> bool {
 }
 
 /// The least bytes of a key of `shape`.
-pub(super) fn key_least(shape: EntryShape) -> usize {
+fn key_least(shape: EntryShape) -> usize {
     match shape.key {
         Width::Fixed(key) => usize::from(key),
         Width::Variable => 1,
@@ -342,7 +376,7 @@ pub(super) fn pool_ratio(options: &Options) -> f64 {
     options.settings.ratio("pool").unwrap_or(0.75)
 }
 
-pub(super) fn buffering(options: &Options) -> Buffering {
+fn buffering(options: &Options) -> Buffering {
     match options.settings.value("buffer") {
         Some(Value::Word("none")) => Buffering::None,
         Some(Value::Number(bytes)) => Buffering::Fixed(u32::try_from(bytes).unwrap_or(u32::MAX)),
@@ -350,7 +384,7 @@ pub(super) fn buffering(options: &Options) -> Buffering {
     }
 }
 
-pub(super) fn rule(options: &Options) -> Rule {
+fn rule(options: &Options) -> Rule {
     match options.settings.word("rule") {
         Some("inclusive") => Rule::Inclusive,
         Some("average") => Rule::Average,
@@ -358,7 +392,7 @@ pub(super) fn rule(options: &Options) -> Rule {
     }
 }
 
-pub(super) fn basis(options: &Options) -> Basis {
+fn basis(options: &Options) -> Basis {
     match options.settings.word("estimate") {
         Some("printed") => Basis::Printed,
         _ => Basis::Measured,
@@ -367,7 +401,7 @@ pub(super) fn basis(options: &Options) -> Basis {
 
 /// True if estimates count all entries of a buffer, as the equations do, not only those that a scan
 /// has to read.
-pub(super) fn counts_pool(options: &Options) -> bool {
+fn counts_pool(options: &Options) -> bool {
     options.settings.word("estimate") == Some("all")
 }
 
@@ -389,19 +423,6 @@ pub(super) fn predict(
         MediumShape::Sectors(disk) => return in_place::plan::predict(profile, options, disk),
     };
     let plan = Plan::new(options, options.shape, choices(options, chip)?, chip)?;
-    let width = |width| match width {
-        Width::Fixed(bytes) => bytes,
-        Width::Variable => 16,
-    };
-    let plan = predict::Plan {
-        shape: plan.pages,
-        units: UnitCosts::usual(&plan.pages),
-        entry: (width(options.shape.key), width(options.shape.value)),
-        levels_per_buffer: u32::from(plan.levels_a_buffer),
-        buffering: plan.buffering,
-        memory_bytes: plan.memory_bytes,
-        pool_bytes: plan.sizes.pool.bytes(),
-        cache_nodes: plan.cache.frames(),
-    };
+    let plan = plan.for_predicting(UnitCosts::usual(&plan.pages), plan.cache.frames());
     Ok(predict::predict(profile, &plan))
 }

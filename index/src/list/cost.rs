@@ -1,16 +1,14 @@
 //! The list's cost model, as FlashDB 6.1 has it: appending is O(1), a query reads the list.
 
 use device::Geometry;
-use store::{EntryShape, PageLog, Width};
+use store::{EntryShape, PageLog};
 
 use super::NAME;
 use super::archive::Archive;
 use super::page::Form;
+use crate::random_keys::average_bytes;
 use crate::registry::{MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
-
-/// What a key or a value of variable length is taken to have, in bytes.
-const VARIABLE_BYTES: usize = 16;
 
 /// What `profile` costs the list on `medium`. A lookup of a present key ends where it is met, which
 /// is half of the list on average.
@@ -33,11 +31,8 @@ pub(super) fn predict(
 }
 
 fn entries_per_page(chip: Geometry, shape: EntryShape) -> Result<f64> {
-    let bytes = |width| match width {
-        Width::Fixed(bytes) => usize::from(bytes),
-        Width::Variable => VARIABLE_BYTES,
-    };
+    let (key, value) = (average_bytes(shape.key).into(), average_bytes(shape.value).into());
     let form = Form::on(chip, shape)?;
-    let entry = form.bytes(bytes(shape.key), Some(bytes(shape.value)));
+    let entry = form.bytes(key, Some(value));
     Ok(Archive::capacity(PageLog::content_bytes_on(chip), entry).max(1.0))
 }

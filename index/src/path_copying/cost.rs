@@ -35,17 +35,15 @@ use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
 
 use super::admission::BLOCKS_BEGUN;
 use super::ground::NODE_PARTS;
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
 use super::plan::worst::pages_most;
 use super::policy::Policy;
 use super::recent::ENTRY_BYTES;
 use crate::Result;
+use crate::random_keys::{OCCUPANCY, average_bytes, last_that_holds, missing};
 use crate::registry::{Options, Prediction, Profile};
-
-/// How full nodes are after many random inserts: the natural logarithm of 2.
-const OCCUPANCY: f64 = core::f64::consts::LN_2;
 
 /// Blocks that the page log keeps back for records of checkpoints.
 const RECORD_BLOCKS: f64 = 2.0;
@@ -131,16 +129,8 @@ impl Levels {
         if fits(held(f64::INFINITY)) {
             return f64::INFINITY;
         }
-        let (mut low, mut high) = (0.0, 64.0 * self.iter().map(|(nodes, _)| nodes).sum::<f64>());
-        for _ in 0..100 {
-            let middle = f64::midpoint(low, high);
-            if fits(held(middle)) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        let all: f64 = self.iter().map(|(nodes, _)| nodes).sum();
+        last_that_holds(0.0, 64.0 * all, |stay| fits(held(stay)))
     }
 }
 
@@ -186,26 +176,18 @@ fn cached_bytes(pages: &Pages, layout: &Layout, level: u8, entries: f64) -> Opti
     let value = if level == 0 { pages.shape.value } else { Width::Fixed(CHILD_BYTES) };
     let kept = match (pages.shape.key, value) {
         (Width::Fixed(key), Width::Fixed(value)) => {
-            NODE_HEADER_BYTES as f64 + entries * f64::from(key + value)
+            NODE_HEADER_BYTES as f64 + entries * (f64::from(key) + f64::from(value))
         }
         _ => f64::from(layout.part(pages.area(), level)?.bytes),
     };
     Some(kept + ROOM_BYTES as f64)
 }
 
-/// The chance that one of `nodes` nodes is not in the cache.
-fn missing(stay: f64, nodes: f64) -> f64 {
-    libm::pow(1.0 - 1.0 / nodes, stay)
-}
-
 /// The chance that the key of an operation is in an operation buffer of `bytes` bytes.
 fn absorbed(policy: &Policy, bytes: f64, entries: u64) -> f64 {
-    let width = |width| match width {
-        Width::Fixed(bytes) => f64::from(bytes),
-        Width::Variable => VARIABLE_BYTES as f64,
-    };
     let shape = policy.pages().shape;
-    let held = bytes / (width(shape.key) + width(shape.value) + ENTRY_BYTES as f64);
+    let entry = f64::from(average_bytes(shape.key)) + f64::from(average_bytes(shape.value));
+    let held = bytes / (entry + ENTRY_BYTES as f64);
     (held / (entries.max(1) as f64)).min(1.0)
 }
 
@@ -240,16 +222,9 @@ impl Round {
     fn of(levels: &Levels, pages: f64) -> Self {
         // A tree that fills the chip would move for ever; it refuses puts before.
         const LEAST: f64 = 0.02;
-        let (mut low, mut high) = (LEAST * pages, pages);
-        for _ in 0..100 {
-            let middle = f64::midpoint(low, high);
-            if Round::with(levels, middle).written.iter().sum::<f64>() < pages {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Round::with(levels, low)
+        let written = |updates| Round::with(levels, updates).written.iter().sum::<f64>();
+        let updates = last_that_holds(LEAST * pages, pages, |updates| written(updates) < pages);
+        Round::with(levels, updates)
     }
 
     /// A round of so many updates.

@@ -26,6 +26,7 @@ use store::node::Codec;
 use store::{EntryShape, Width};
 
 use super::page::HEADER_BYTES;
+use crate::random_keys::average_bytes;
 use crate::{Error, Result};
 
 /// The most levels of a tree: with the least inner nodes of 2 KiB pages, 11 children each, eight
@@ -42,9 +43,6 @@ const VARIABLE_INNER_PARTS: u32 = 8;
 /// Bytes beside key and value that an entry of variable length takes at the most: its slot and two
 /// lengths.
 pub(crate) const SLOT_BYTES_MOST: usize = 6;
-
-/// What a key, or a value, of variable length is taken to have on average, in bytes.
-pub(crate) const VARIABLE_BYTES: usize = 16;
 
 /// A part of a page's area, in 65,536ths; neither nothing nor the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -240,12 +238,9 @@ impl Pages {
     /// Entries in a node of `level`: all that fit if lengths are fixed, those that fit on average
     /// if they vary.
     pub(crate) fn capacity(&self, layout: &Layout, level: u8) -> usize {
-        let width = |width| match width {
-            Width::Fixed(bytes) => usize::from(bytes),
-            Width::Variable => VARIABLE_BYTES,
-        };
-        let value = if level == 0 { width(self.shape.value) } else { usize::from(CHILD_BYTES) };
-        self.codec(layout, level).map_or(0, |codec| codec.capacity(width(self.shape.key), value))
+        let value = if level == 0 { average_bytes(self.shape.value) } else { CHILD_BYTES };
+        let (key, value) = (average_bytes(self.shape.key).into(), value.into());
+        self.codec(layout, level).map_or(0, |codec| codec.capacity(key, value))
     }
 
     /// True if a key or a value can have any length.

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use device::{Cause, Geometry, Nand};
-use store::{EntryShape, PageLog, PageLogOptions, Recovery, Width};
+use store::{EntryShape, PageLog, PageLogOptions, Recovery};
 
 use super::admission::Known;
 use super::debts::Debts;
 use super::descent::Way;
 use super::ground::Ground;
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, VARIABLE_BYTES};
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::live::LivePages;
 use super::page::Header;
 use super::plan::worst::way_bytes;
@@ -21,6 +21,7 @@ use super::recent::Recent;
 use super::root::Root;
 use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
+use crate::random_keys::average_bytes;
 use crate::registry::Options;
 use crate::{Durable, Index, Result, Tree};
 
@@ -238,11 +239,8 @@ fn over<'d>(
     let chip = log.geometry();
     let shares = Shares::of((&policy, durably), choice.cache, (chip, log.buffer_bytes()), options);
     let Shares { live, buffer, cache } = shares;
-    let width = |width| match width {
-        Width::Fixed(bytes) => usize::from(bytes),
-        Width::Variable => VARIABLE_BYTES,
-    };
-    let entry = width(pages.shape.key) + width(pages.shape.value);
+    let entry =
+        usize::from(average_bytes(pages.shape.key)) + usize::from(average_bytes(pages.shape.value));
     let bounded = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let standing = empty(&policy);
     Ok(PathTree {

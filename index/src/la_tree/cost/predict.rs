@@ -48,15 +48,11 @@ use store::Width;
 use store::node::{Codec, HEADER_BYTES};
 
 use super::super::layout::{FRAGMENT_HEADER_BYTES, PageShape};
+use super::super::nodes::CHILD_BYTES;
 use super::super::policy::{Buffering, Policy};
 use super::UnitCosts;
+use crate::random_keys::{Levels, last_that_holds};
 use crate::registry::{Prediction, Profile};
-
-/// How full nodes are after many random inserts: the natural logarithm of 2.
-const OCCUPANCY: f64 = core::f64::consts::LN_2;
-
-/// The most levels that are looked at.
-const LEVELS_MOST: usize = 32;
 
 /// Registers with more fragments than this are not looked at.
 const FRAGMENTS_MOST: u32 = 256;
@@ -97,13 +93,6 @@ pub(in super::super) struct Plan {
     /// The pool's part of it, and the nodes that the cache holds.
     pub(in super::super) pool_bytes: u64,
     pub(in super::super) cache_nodes: u32,
-}
-
-/// Nodes of each level, the leaves first, and how they are filled.
-struct Levels {
-    nodes: [f64; LEVELS_MOST],
-    height: usize,
-    entries_per_leaf: f64,
 }
 
 /// The buffers of a level. Sizes are in entries.
@@ -221,7 +210,7 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
         let way: f64 = missed[buffer.level..].iter().sum();
         let below: f64 = (buffer.lowest..buffer.level)
             .map(|level| {
-                touched(levels.nodes[level] / buffer.count, buffer.emptied) * missed[level]
+                touched(levels.nodes()[level] / buffer.count, buffer.emptied) * missed[level]
             })
             .sum();
         let chain = buffer.flash.of(buffer.emptied).max(buffer.beyond / page_entries(plan));
@@ -266,17 +255,7 @@ fn levels(entries: u64, plan: &Plan) -> Levels {
         let least = (bytes as usize - HEADER_BYTES) / 32;
         codec.map_or(least, |codec| codec.capacity(usize::from(key), usize::from(value))) as f64
     };
-    let entries_per_leaf = capacity(plan.entry.1) * OCCUPANCY;
-    let children = (capacity(4) * OCCUPANCY).max(2.0);
-    let mut levels = Levels { nodes: [1.0; LEVELS_MOST], height: 1, entries_per_leaf };
-    levels.nodes[0] = (entries as f64 / entries_per_leaf).max(1.0);
-    while levels.height < LEVELS_MOST && levels.nodes[levels.height - 1] > 1.0 {
-        let nodes = levels.nodes[levels.height - 1] / children;
-        // Between one node and two there is nothing.
-        levels.nodes[levels.height] = if nodes <= 1.0 { 1.0 } else { nodes.max(2.0) };
-        levels.height += 1;
-    }
-    levels
+    Levels::new(entries, capacity(plan.entry.1), capacity(CHILD_BYTES))
 }
 
 /// What the cache holds.
@@ -299,7 +278,7 @@ impl<'p> Cache<'p> {
             read += mean;
             pages += buffer.count * mean * buffer.flash.each / in_page;
         }
-        let nodes = &levels.nodes[..levels.height];
+        let nodes = levels.nodes();
         Cache { nodes, room: f64::from(plan.cache_nodes), read, pages: pages.max(read) }
     }
 
@@ -362,10 +341,10 @@ fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> Vec<Buffers> {
     let buffered = buffered_levels(levels, plan);
     let mut buffers = Vec::with_capacity(buffered.len());
     for (place, level) in buffered.iter().enumerate() {
-        let count = levels.nodes[*level];
+        let count = levels.nodes()[*level];
         let lowest = buffered.get(place + 1).map_or(0, |below| below + 1);
-        let nodes = levels.nodes[lowest..=*level].iter().sum::<f64>() / count;
-        let leaves = if lowest == 0 { levels.nodes[0] / count } else { 0.0 };
+        let nodes = levels.nodes()[lowest..=*level].iter().sum::<f64>() / count;
+        let leaves = if lowest == 0 { levels.nodes()[0] / count } else { 0.0 };
         buffers.push(Buffers {
             level: *level,
             count,
@@ -532,13 +511,9 @@ fn share(plan: &Plan, buffers: &mut [Buffers], pool: f64, between: f64) {
     if held(most + 1.0) <= pool {
         return;
     }
-    let (mut low, mut high) = (1.0, most);
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if held(middle) <= pool { low = middle } else { high = middle }
-    }
+    let fullest = last_that_holds(1.0, most, |fullest| held(fullest) <= pool);
     for buffer in buffers {
-        buffer.flash = of(buffer, low);
+        buffer.flash = of(buffer, fullest);
     }
 }
 

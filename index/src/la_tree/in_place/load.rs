@@ -1,7 +1,5 @@
 //! Loading on a disk: what is left of a tree that was emptied goes first.
 
-use alloc::vec::Vec;
-
 use device::Cause;
 use store::LongValue;
 use store::node::{self, Stored};
@@ -11,7 +9,7 @@ use super::super::descent::Toward;
 use super::super::layout::NodeId;
 use super::super::scan::Scan;
 use super::room::More;
-use crate::{Cursor, Error, KeyRange, Result, Value};
+use crate::{Cursor, Error, KeyRange, Result};
 
 impl LaTree<'_> {
     /// As `load_sorted`.
@@ -29,7 +27,7 @@ impl LaTree<'_> {
         self.bounds.reset();
         self.path.set(0, self.root, 0);
         self.walk(0, 0, Toward::Last, Cause::Load)?;
-        let loaded = self.load_long_and_short(sorted, fill);
+        let loaded = self.load_entries(sorted, fill);
         self.end_load(loaded)
     }
 
@@ -62,41 +60,17 @@ impl LaTree<'_> {
         self.nodes.free(&mut self.log, id)
     }
 
-    fn load_long_and_short(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
-        let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-        while let Some((next, value)) = sorted.next()? {
-            let bytes = value.len();
-            self.check_entry(next, bytes as usize)?;
-            if self.entries > 0 && next <= previous.as_slice() {
-                return Err(Error::NotSorted { position: self.entries });
-            }
-            key.clear();
-            key.extend_from_slice(next);
-            if self.is_long(key.len(), u64::from(bytes)) {
-                let long = match value {
-                    Value::Whole(value) => self.write_long(value)?,
-                    Value::Long(_) => self.copy_long(sorted, bytes)?,
-                };
-                let appended =
-                    self.append_entry(&key, Stored::long(&long.to_bytes()), (&previous, fill));
-                if appended.is_err() {
-                    self.drop_value(Some(long), Cause::Load)?;
-                }
-                appended?;
-            } else {
-                whole.clear();
-                match value {
-                    Value::Whole(value) => whole.extend_from_slice(value),
-                    Value::Long(_) => {
-                        whole.resize(bytes as usize, 0);
-                        read_piece_of(sorted, bytes, 0, &mut whole)?;
-                    }
-                }
-                self.append_entry(&key, Stored::inline(&whole), (&previous, fill))?;
-            }
-            core::mem::swap(&mut previous, &mut key);
+    pub(in super::super) fn append_long(
+        &mut self,
+        key: &[u8],
+        long: LongValue,
+        last: (&[u8], u8),
+    ) -> Result<()> {
+        let appended = self.append_entry(key, Stored::long(&long.to_bytes()), last);
+        if appended.is_err() {
+            self.drop_value(Some(long), Cause::Load)?;
         }
-        Ok(())
+        appended
     }
 
     fn check_room_for_long(&self, bytes: u32) -> Result<()> {
@@ -111,7 +85,7 @@ impl LaTree<'_> {
         }
     }
 
-    fn write_long(&mut self, value: &[u8]) -> Result<LongValue> {
+    pub(in super::super) fn write_long(&mut self, value: &[u8]) -> Result<LongValue> {
         self.check_room_for_long(value.len() as u32)?;
         match self.log.disk_mut() {
             Some(disk) => {
@@ -123,7 +97,11 @@ impl LaTree<'_> {
     }
 
     /// Copies a long value out of the entry at which `sorted` stands.
-    fn copy_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<LongValue> {
+    pub(in super::super) fn copy_long(
+        &mut self,
+        sorted: &mut dyn Cursor,
+        bytes: u32,
+    ) -> Result<LongValue> {
         self.check_room_for_long(bytes)?;
         let Some(disk) = self.log.disk_mut() else {
             return Err(store::Error::AdoptedTwice.into());
@@ -151,7 +129,12 @@ impl LaTree<'_> {
 }
 
 /// Reads a piece of the value at which `sorted` stands, which should have `bytes` bytes.
-fn read_piece_of(sorted: &mut dyn Cursor, bytes: u32, offset: u32, into: &mut [u8]) -> Result<()> {
+pub(in super::super) fn read_piece_of(
+    sorted: &mut dyn Cursor,
+    bytes: u32,
+    offset: u32,
+    into: &mut [u8],
+) -> Result<()> {
     let found = sorted.read_value(offset, into)?;
     if found == bytes {
         return Ok(());

@@ -5,18 +5,11 @@ use device::SectorGeometry;
 use store::node::{self, Codec};
 use store::{Durability, EntryShape, PageFile, Width};
 
-use super::super::LaTree;
 use super::super::buffer_pool::PoolSize;
-use super::super::buffers::{BufferSizes, Buffers};
-use super::super::cache::CacheSize;
 use super::super::cost::{UnitCosts, predict};
-use super::super::emptying::Sorter;
 use super::super::layout::PageShape;
-use super::super::nodes::{CHILD_BYTES, Nodes};
-use super::super::plan::{self, CHUNK_HEADER, Choices, KEYS, MEMORY_MOST, Plan};
-use super::super::policy::Policy;
-use super::super::stream::LENGTH_MOST;
-use super::super::table::BufferRecord;
+use super::super::nodes::CHILD_BYTES;
+use super::super::plan::{self, Choices, MEMORY_MOST, Plan};
 use super::{Disk, PAGE_HEADER};
 use crate::registry::{Options, Prediction, Profile};
 use crate::{Error, Result};
@@ -86,16 +79,9 @@ fn least(
     given: (Choices, Durability),
     disk: SectorGeometry,
 ) -> Result<u64> {
-    let (mut low, mut high) = (0, MEMORY_MOST);
-    while low + 1 < high {
-        let middle = u64::midpoint(low, high);
-        if with_memory(options, shape, given, disk, middle)?.is_some() {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Ok(high)
+    plan::least_that_suffices(|memory| {
+        Ok(with_memory(options, shape, given, disk, memory)?.is_some())
+    })
 }
 
 pub(in super::super) fn least_memory(options: &Options, disk: SectorGeometry) -> Result<u64> {
@@ -113,12 +99,6 @@ fn leaf_codec(bytes: u32, shape: EntryShape) -> Result<Codec> {
     Ok(Codec::new(bytes, shape.key, shape.value).ok_or(small)?)
 }
 
-/// Numbers in a chunk of the table of nodes without buffers, and of those with.
-const fn chunk_numbers(pages: &PageShape) -> (u32, u32) {
-    let room = pages.room() - CHUNK_HEADER;
-    (room / 4, room / (4 + BufferRecord::BYTES as u32))
-}
-
 fn with_memory(
     options: &Options,
     shape: EntryShape,
@@ -130,62 +110,20 @@ fn with_memory(
     let file_least = PageFile::least_memory(disk, bytes, durability)?;
     let leaf = leaf_codec(bytes, shape)?;
     let pages = PageShape::in_place(bytes, PAGE_HEADER as u32);
-    let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
-    let buffering = plan::buffering(options);
-    let policy = Policy::new(buffering, memory_bytes).with_rule(plan::rule(options));
-    let in_stream = entry_most + 4;
-    let limit = policy.most_bytes();
-    let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
-    let entry_least = plan::key_least(shape);
-    let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
-    let mut sizes = BufferSizes {
-        pool: PoolSize::Fixed(0),
-        whole_bytes: sorter_bytes,
-        entry_most: in_stream,
-        entry_least,
-    };
+    let mut plan = Plan::undivided(options, (shape, choices), (pages, &leaf), memory_bytes);
     let room = pages.room() as usize;
-    let range_bytes = plan::range_bytes(choices, limit, in_stream);
     let lists = memory_bytes / room as u64 * LIST_BYTES;
-    let fixed_bytes = Sorter::bytes_of(sorter_bytes, sorter_entries)
-        + Nodes::fixed_bytes(&pages)
-        + Buffers::fixed_bytes(&pages, &sizes)
-        + KEYS * in_stream as u64
-        + range_bytes
-        + lists
-        + ROOT_COPIES
-        + (size_of::<LaTree<'_>>() + size_of::<Disk<'_>>()) as u64;
-    let Some(rest) = memory_bytes.checked_sub(fixed_bytes + file_least) else {
+    plan.fixed_bytes += lists + ROOT_COPIES + size_of::<Disk<'_>>() as u64;
+    let Some(rest) = memory_bytes.checked_sub(plan.fixed_bytes + file_least) else {
         return Ok(None);
     };
     let pool_bytes = ((rest as f64 * plan::pool_ratio(options)) as u64).min(rest);
-    sizes.pool = PoolSize::Fixed(pool_bytes);
     // Entries and what finds them again, and the lists of buffers by their size.
-    if pool_bytes < (2 * (room + 4 * in_stream) + POOL_LISTS) as u64 {
+    if pool_bytes < (2 * (room + 4 * plan.sizes.entry_most) + POOL_LISTS) as u64 {
         return Ok(None);
     }
-    let plan = Plan {
-        shape,
-        pages,
-        levels_a_buffer: choices.levels_a_buffer,
-        policy,
-        buffering,
-        basis: plan::basis(options),
-        counts_pool: plan::counts_pool(options),
-        sorter_bytes,
-        sorter_entries,
-        sizes,
-        // Nodes are in the page file's cache.
-        cache: CacheSize::Fixed(0),
-        shared_bytes: None,
-        pool_least: pool_bytes,
-        range_bytes,
-        entry_most,
-        memory_bytes,
-        fixed_bytes,
-        tables_most: options.tables_bytes,
-        chunks: chunk_numbers(&pages),
-    };
+    // Nodes are in the page file's cache.
+    (plan.sizes.pool, plan.pool_least) = (PoolSize::Fixed(pool_bytes), pool_bytes);
     Ok(Some((plan, file_least + rest - pool_bytes)))
 }
 
@@ -199,19 +137,6 @@ pub(in super::super) fn predict(
     let (plan, file) = plan(options, options.shape, given, disk)?;
     let file = options.page_file(plan.pages.node_bytes(), file);
     let cache_nodes = PageFile::frames(disk, &file)?;
-    let width = |width| match width {
-        Width::Fixed(bytes) => bytes,
-        Width::Variable => 16,
-    };
-    let plan = predict::Plan {
-        shape: plan.pages,
-        units: UnitCosts::usual_on_disk(plan.pages.node_bytes()),
-        entry: (width(options.shape.key), width(options.shape.value)),
-        levels_per_buffer: u32::from(plan.levels_a_buffer),
-        buffering: plan.buffering,
-        memory_bytes: plan.memory_bytes,
-        pool_bytes: plan.sizes.pool.bytes(),
-        cache_nodes,
-    };
+    let plan = plan.for_predicting(UnitCosts::usual_on_disk(plan.pages.node_bytes()), cache_nodes);
     Ok(predict::predict(profile, &plan))
 }

@@ -21,7 +21,7 @@ impl LaTree<'_> {
     }
 
     /// True if a value of `value` bytes does not fit a leaf beside a key of `key` bytes.
-    pub(super) fn is_long(&self, key: usize, value: u64) -> bool {
+    pub(in super::super) fn is_long(&self, key: usize, value: u64) -> bool {
         self.has_long_values() && key as u64 + value > self.plan.entry_most as u64
     }
 

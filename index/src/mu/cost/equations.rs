@@ -3,6 +3,7 @@
 //! count from 1.
 
 use crate::path_copying::layout::Division;
+use crate::random_keys::last_that_holds;
 
 /// `f`, `e`, `O_u`, `c_r` and `c_w` of table 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,15 +156,8 @@ impl Setting {
         if height == 1 {
             return holds(1.0).then_some(1.0);
         }
-        let (mut low, mut high) = (least.max(1.0 / f64::from(height)), 1.0);
-        if !holds(low) {
-            return None;
-        }
-        for _ in 0..60 {
-            let middle = f64::midpoint(low, high);
-            if holds(middle) { low = middle } else { high = middle }
-        }
-        Some(low)
+        let low = least.max(1.0 / f64::from(height));
+        holds(low).then(|| last_that_holds(low, 1.0, holds))
     }
 
     /// The wandering B+-tree beside it: an update writes a page for every level (section 2.3), so
