@@ -44,6 +44,7 @@ mod recent;
 mod rewrite;
 mod root;
 mod scan;
+mod use_order;
 
 #[cfg(test)]
 pub(crate) mod model;
