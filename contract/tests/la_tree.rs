@@ -13,7 +13,7 @@ use std::panic::catch_unwind;
 
 use device::{Cost, Geometry, Linear, Medium, Nand, NandCosts, SectorGeometry};
 use flashtree_contract::RamDisk;
-use flashtree_contract::tree::{Model, Stand, cases, findings, run};
+use flashtree_contract::tree::{Model, Stand, cases, figure, findings, run};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, Update};
@@ -97,17 +97,6 @@ fn play(
     let lean = figure(index, "nodes less than a quarter full at the last check");
     assert_eq!(lean, 0, "of {} nodes", figure(index, "nodes"));
     refused
-}
-
-/// What the index counts by the `name`.
-fn figure(index: &dyn Index, name: &str) -> u64 {
-    let mut found = None;
-    index.figures(&mut |other, number| {
-        if name == other {
-            found = Some(number);
-        }
-    });
-    found.unwrap()
 }
 
 const SETTINGS: [&[(&str, &str)]; 7] = [

@@ -7,23 +7,15 @@
 
 use std::collections::BTreeMap;
 
-use flashtree_contract::torture::{Plan, ReplayId, Row, Witness, cells, replay, torture};
+use flashtree_contract::torture::{
+    Plan, ReplayId, Row, Witness, assert_clean, cells, replay, torture,
+};
 use sim::FaultLog;
 
 /// Tortures all cells with about `cuts` cuts in all.
 fn run(cuts: u64, seed: u64) -> Vec<Row> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     torture(&Plan { cells: cells(), cuts, seed, jobs }, &())
-}
-
-/// Fails with the commands that play the failures again.
-fn assert_clean(rows: &[Row]) {
-    let failed: Vec<String> = rows
-        .iter()
-        .filter_map(|row| row.first.as_ref())
-        .map(|(id, failure)| format!("{failure}\n  {}", id.command()))
-        .collect();
-    assert!(failed.is_empty(), "{} cells failed\n{}", failed.len(), failed.join("\n"));
 }
 
 /// On every kind of device some histories contain a split, a merge or an emptied node, a
