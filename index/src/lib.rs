@@ -27,6 +27,7 @@ mod random_keys;
 pub mod registry;
 mod root_record;
 mod traits;
+mod use_order;
 
 pub use durable::Durable;
 pub use error::{Error, Result};

@@ -52,11 +52,11 @@ impl Ipl<'_> {
         let births = self.births(size);
         let updates = u32::try_from(size.puts.saturating_add(size.deletes)).unwrap_or(u32::MAX);
         let writes = births.saturating_mul(2).saturating_add(updates);
-        let writes = writes.saturating_add(self.ground.dirty());
+        let writes = writes.saturating_add(self.ground.cache.dirty());
         let pages = births.saturating_add(writes);
         let nodes = u32::from(self.ground.shape.node_pages());
         if self.ground.log.erases_at_once() {
-            let unwritten = self.ground.unwritten().div_ceil(nodes);
+            let unwritten = self.ground.cache.unwritten().div_ceil(nodes);
             return births.min(pages.div_ceil(nodes) + 2).saturating_add(unwritten);
         }
         let each = nodes.min(u32::from(self.log_pages));

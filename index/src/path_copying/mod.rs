@@ -44,7 +44,6 @@ mod recent;
 mod rewrite;
 mod root;
 mod scan;
-mod use_order;
 
 #[cfg(test)]
 pub(crate) mod model;

@@ -23,7 +23,10 @@ use alloc::vec::Vec;
 use device::Page;
 
 use super::ground::BRIEF_BYTES;
-use super::use_order::{NONE, Neighbours, UseOrder};
+use crate::use_order::{Neighbours, SlotNumber, UseOrder};
+
+/// No slot.
+const NONE: u16 = <u16 as SlotNumber>::NONE;
 
 /// The owner of a room that is kept for the next nodes.
 const KEPT: u16 = u16::MAX - 1;
@@ -52,14 +55,14 @@ struct Slot {
     start: u32,
     brief: [u8; BRIEF_BYTES],
     bytes: u16,
-    uses: Neighbours,
+    uses: Neighbours<u16>,
     /// The next one of its bucket; of a free slot, the next free one.
     next: u16,
     level: u8,
 }
 
-impl AsMut<Neighbours> for Slot {
-    fn as_mut(&mut self) -> &mut Neighbours {
+impl AsMut<Neighbours<u16>> for Slot {
+    fn as_mut(&mut self) -> &mut Neighbours<u16> {
         &mut self.uses
     }
 }
@@ -101,7 +104,7 @@ pub(super) struct NodeCache {
     buckets: Vec<u16>,
     free: u16,
     held: usize,
-    uses: UseOrder,
+    uses: UseOrder<u16>,
 }
 
 impl NodeCache {

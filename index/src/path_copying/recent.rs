@@ -17,7 +17,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::use_order::{NONE, Neighbours, UseOrder};
+use crate::use_order::{Neighbours, SlotNumber, UseOrder};
+
+/// No slot.
+const NONE: u16 = <u16 as SlotNumber>::NONE;
 
 /// The length of the value of an entry that has none.
 const NO_VALUE: u16 = u16::MAX;
@@ -42,7 +45,7 @@ struct Slot {
     /// Bytes of the key; of a free slot, the next free one.
     key: u16,
     value: u16,
-    uses: Neighbours,
+    uses: Neighbours<u16>,
 }
 
 impl Slot {
@@ -55,8 +58,8 @@ impl Slot {
     }
 }
 
-impl AsMut<Neighbours> for Slot {
-    fn as_mut(&mut self) -> &mut Neighbours {
+impl AsMut<Neighbours<u16>> for Slot {
+    fn as_mut(&mut self) -> &mut Neighbours<u16> {
         &mut self.uses
     }
 }
@@ -94,7 +97,7 @@ pub(super) struct Recent {
     prefixes: Vec<u32>,
     free: u16,
     order: Vec<u16>,
-    uses: UseOrder,
+    uses: UseOrder<u16>,
 }
 
 impl Recent {
