@@ -119,6 +119,8 @@ impl PageLog<'_> {
         if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
             self.blocks.set_refused(block);
             self.stream(of).leave_block();
+            // All of the page may stand there nevertheless: so no other gets its sequence.
+            self.sequence += 1;
         }
         programmed?;
         self.sequence += 1;

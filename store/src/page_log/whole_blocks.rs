@@ -63,9 +63,12 @@ impl PageLog<'_> {
             spare = &[];
             bytes[..tag::BYTES].copy_from_slice(&tag);
         }
-        self.program_or_refuse(page, 0, (bytes, spare), cause)?;
-        self.sequence += 1;
-        Ok(())
+        let programmed = self.program_or_refuse(page, 0, (bytes, spare), cause);
+        if programmed.as_ref().map_or_else(Error::is_refusal, |()| true) {
+            // Of a page that was refused all may stand there: no other gets its sequence.
+            self.sequence += 1;
+        }
+        programmed
     }
 
     /// Programs `bytes` from byte `offset` of the content of `page` on, a page without a tag.
