@@ -80,6 +80,8 @@ pub struct PageLog<'d> {
     gives_back: bool,
     /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
     told_rest: Option<crate::CheckpointId>,
+    /// True if what told that something came after the checkpoint that was opened may be erased.
+    may_be_untold: bool,
     mistake: Mistake,
     /// The tree's last page, its bytes and its spare area, which a mistake keeps back.
     #[cfg(feature = "canaries")]

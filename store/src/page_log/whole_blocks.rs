@@ -8,7 +8,9 @@
 //! pages of a block a checkpoint counts, and, if something came after the last checkpoint
 //! ([`PageLog::has_rest`]), to write no more to blocks of that time, whose pages may be torn. That
 //! something came is told by a page of the log's own, which goes before the first program behind a
-//! checkpoint.
+//! checkpoint. After a power cut the block of that page is erased last. Where it is the one free
+//! block, a further cut may find it erased and nothing told: so an opening that finds no more than
+//! one free block takes it that something came.
 
 use device::{Block, Cause, Page};
 
@@ -101,10 +103,10 @@ impl PageLog<'_> {
         Ok(programmed?)
     }
 
-    /// True if something came after the checkpoint that was opened.
+    /// True if something came after the checkpoint that was opened, or may have come.
     #[must_use]
     pub const fn has_rest(&self) -> bool {
-        self.journal.has_rest
+        self.journal.has_rest || self.may_be_untold
     }
 
     /// Tells an opening that something comes after the last checkpoint.
