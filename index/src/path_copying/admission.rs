@@ -25,9 +25,10 @@ use store::Update;
 use super::debts::Growth;
 use super::layout::Division;
 use super::plan::worst::{self, Worst, worst};
-use super::policy::Change;
+use super::policy::{Change, Policy};
 use super::{Durably, PathTree};
 use crate::Result;
+use crate::smallest_chip::Grown;
 
 /// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
 /// that was when the log was opened, and the page log's own.
@@ -76,6 +77,64 @@ pub(super) type Answer = ((u8, u32, u64), Worst);
 struct Wish {
     updates: u64,
     puts: u64,
+}
+
+/// Pages that moving so many pages of a tree of `height` levels takes, splits aside.
+const fn moved_pages(division: Division, height: u8, pages: u64) -> u64 {
+    match division {
+        Division::Whole => pages * height as u64,
+        Division::Even | Division::Halves => pages,
+    }
+}
+
+/// What live pages take, of pages that can be reclaimed at all: where every page is moved with
+/// all above it, blocks that are too full cost more than they give.
+const fn held_pages(division: Division, height: u8, live: u64) -> u64 {
+    match division {
+        Division::Whole => live * height as u64 * 9 / 8,
+        Division::Even | Division::Halves => live,
+    }
+}
+
+/// Puts leave one in so many pages free.
+const fn margin_part(durably: Durably) -> u64 {
+    match durably {
+        Durably::ByCheckpoints => 16,
+        Durably::Not | Durably::ByItself => 32,
+    }
+}
+
+/// Pages on which so many entries find room, one after the other, on a chip with blocks of `block`
+/// pages.
+pub(super) fn pages_for(policy: &Policy, durably: Durably, (entries, block): (u64, u64)) -> u64 {
+    let (division, most) = (policy.pages().division, policy.height_most());
+    let grown = grown(policy, entries);
+    let each = |height: u8| u64::from(worst::pages_most(policy, height.min(most)));
+    let (now, raised) = (each(grown.height + 1), each(grown.height + 2));
+    let live = grown.nodes() + now;
+    let held = match division {
+        // Every leaf may have to stand alone, and every inner node fall apart: `debts.rs`.
+        Division::Even => live + grown.leaves + 3 * grown.inner + 2 * (raised - now),
+        Division::Halves | Division::Whole => held_pages(division, grown.height, live),
+    };
+    let reserve = moved_pages(division, grown.height, block) + now + 2 * block;
+    let part = margin_part(durably);
+    (held + now + reserve) * part / (part - 1) + 1
+}
+
+/// The tree of so many entries, at its worst: of all ways to divide pages the one of which most are
+/// needed.
+fn grown(policy: &Policy, entries: u64) -> Grown {
+    let at = |height: u8| {
+        let capacity = |level| {
+            let layouts = policy.extremes().filter(|layout| layout.height == height);
+            layouts.map(|layout| policy.pages().capacity(&layout, level)).min().unwrap_or(0)
+        };
+        Grown::new(entries, &capacity, height)
+    };
+    let most = policy.height_most();
+    let fits = |height: &u8| *height == most || at(*height).is_whole;
+    at((1..=most).find(fits).unwrap_or(most))
 }
 
 impl PathTree<'_> {
@@ -338,11 +397,7 @@ impl PathTree<'_> {
 
     /// Pages that moving so many pages takes at the most.
     pub(super) fn pages_to_move(&self, pages: u64) -> u64 {
-        let each = match self.ground.pages.division {
-            Division::Whole => u64::from(self.height()),
-            Division::Even | Division::Halves => 1,
-        };
-        pages * each + self.worst.pages_each
+        moved_pages(self.ground.pages.division, self.height(), pages) + self.worst.pages_each
     }
 
     /// Pages of all blocks that the tree can use.
@@ -354,20 +409,16 @@ impl PathTree<'_> {
         u64::from(blocks) * u64::from(log.geometry().pages_per_block())
     }
 
-    /// What live pages take, of pages that can be reclaimed at all: where every page is moved with
-    /// all above it, blocks that are too full cost more than they give.
+    /// What live pages take, of pages that can be reclaimed at all.
     pub(super) fn held_pages(&self, live: u64) -> u64 {
-        match self.ground.pages.division {
-            Division::Whole => live * u64::from(self.height()) * 9 / 8,
-            Division::Even | Division::Halves => live,
-        }
+        held_pages(self.ground.pages.division, self.height(), live)
     }
 
     /// What puts leave free.
     fn margin(&self, wish: &Wish) -> u64 {
         let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let part = if self.durably == Durably::ByCheckpoints { 16 } else { 32 };
-        let put = if wish.puts > 0 { block + self.pages_all() / part } else { 0 };
+        let put =
+            if wish.puts > 0 { block + self.pages_all() / margin_part(self.durably) } else { 0 };
         self.reserve_pages() + put
     }
 
@@ -467,14 +518,6 @@ impl PathTree<'_> {
         let live = self.held_pages(u64::from(self.standing.live_pages + growth));
         let margin = self.margin(&Wish { updates: 1, puts: is_put });
         live + self.worst.pages_each + margin > self.pages_all()
-    }
-
-    /// Pages without which not even one put is taken.
-    pub(super) fn pages_least(&mut self) -> u64 {
-        self.learn_worst();
-        let wish = Wish { updates: 1, puts: 1 };
-        let live = self.held_pages(u64::from(self.standing.live_pages));
-        live + self.growth_most(1, live) + self.worst.pages_each + self.margin(&wish)
     }
 
     /// Pages that have to be free before a batch that has room.

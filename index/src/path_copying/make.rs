@@ -7,7 +7,7 @@ use core::cell::Cell;
 use device::{Cause, Geometry, Nand};
 use store::{EntryShape, PageLog, PageLogOptions, Recovery};
 
-use super::admission::Known;
+use super::admission::{BLOCKS_BEGUN, Known, pages_for};
 use super::debts::Debts;
 use super::descent::Way;
 use super::ground::Ground;
@@ -23,7 +23,7 @@ use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
 use crate::registry::Options;
-use crate::{Durable, Index, Result, Tree};
+use crate::{Durable, Index, Result, Tree, smallest_chip};
 
 /// What is chosen of a tree beside what [`Options`] say.
 #[derive(Clone, Copy, Debug)]
@@ -190,11 +190,25 @@ pub(crate) fn create<'d>(
     let chip = nand.geometry();
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
+    let fewest = |chip| fewest_blocks(choice, chip, options);
+    smallest_chip::check(chip, chip.blocks(), &fewest)?;
     let log = PageLog::create(nand, &log_options(options))?;
+    smallest_chip::check(chip, log.good_blocks(), &fewest)?;
     let mut tree = over(log, policy, choice, options)?;
     tree.write_empty()?;
-    tree.check_size()?;
     Ok(Box::new(Durable::create(tree)?))
+}
+
+/// Blocks that suffice for a block's worth of entries.
+fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) -> Result<u32> {
+    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    let durably = Durably::of(options.durability.unwrap_or_default());
+    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+    let own = PageLog::own_reserve_on(chip, &log_options(options), 0);
+    let pages = pages_for(&policy, durably, (entries, chip.pages_per_block().into()));
+    let blocks = pages.div_ceil(chip.pages_per_block().into());
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+    Ok(blocks.saturating_add(own).saturating_add(BLOCKS_BEGUN))
 }
 
 /// Opens the tree on a chip.
@@ -309,17 +323,5 @@ impl PathTree<'_> {
     pub(super) fn working_bytes(&self) -> u64 {
         let log = &self.ground.log;
         working_bytes(&self.policy, log.geometry().page_bytes()) + log.buffer_bytes()
-    }
-
-    /// Refuses a chip on which not even one entry could be put.
-    fn check_size(&mut self) -> Result<()> {
-        let (all, need) = (self.pages_all(), self.pages_least());
-        if all < need {
-            let log = &self.ground.log;
-            let missing = (need - all).div_ceil(u64::from(log.geometry().pages_per_block()));
-            let have = log.good_blocks();
-            return Err(device::Error::TooFewBlocks { have, need: have + missing as u32 }.into());
-        }
-        Ok(())
     }
 }
