@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use device::{Geometry, Medium, Nand, NandCosts};
+use device::{Geometry, Medium, Nand, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update, Value, Width};
@@ -21,6 +21,8 @@ struct Kind {
     page_bytes: u32,
     spare_bytes: u32,
     pages_per_block: u32,
+    programs: u16,
+    order: ProgramOrder,
     /// The memory, as so many times the least.
     memory: u64,
 }
@@ -59,7 +61,9 @@ impl Kind {
 
     fn chip(&self, blocks: u32) -> SimulatedNand {
         let chip = Geometry::new(self.page_bytes, self.pages_per_block, blocks).unwrap();
-        SimulatedNand::new(chip.with_spare(self.spare_bytes).unwrap(), NandCosts::default())
+        let chip = chip.with_spare(self.spare_bytes).unwrap();
+        let chip = chip.with_programs(self.programs).unwrap().with_order(self.order);
+        SimulatedNand::new(chip, NandCosts::default())
     }
 
     fn make<'c>(
@@ -158,7 +162,13 @@ fn kinds(tree: &'static str) -> Vec<Kind> {
             for spare_bytes in [page_bytes / 32, 0] {
                 for pages_per_block in [8, 16, 64] {
                     for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
-                        let memory = [1, 2, 16][kinds.len() % 3];
+                        let place = kinds.len();
+                        let (programs, order) = match place / 2 % 3 {
+                            0 => (1, ProgramOrder::Any),
+                            1 => (4, ProgramOrder::Any),
+                            _ => (1, ProgramOrder::Ascending),
+                        };
+                        let memory = [1, 2, 16, 200][place * 7 / 5 % 4];
                         kinds.push(Kind {
                             tree,
                             durability,
@@ -166,6 +176,8 @@ fn kinds(tree: &'static str) -> Vec<Kind> {
                             page_bytes,
                             spare_bytes,
                             pages_per_block,
+                            programs,
+                            order,
                             memory,
                         });
                     }

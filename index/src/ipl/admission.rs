@@ -41,11 +41,11 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// The tree of so many nodes, all of them changed, in blocks of which no two fit one, but for
-    /// one.
+    /// The tree of so many nodes, all of them changed; where blocks get rare, few of their pages for
+    /// nodes are left over.
     pub(super) fn new(grown: Grown, shape: &BlockShape) -> Self {
         let live = u32::try_from(grown.nodes()).unwrap_or(u32::MAX);
-        let used = live.saturating_mul(2).div_ceil(shape.node_pages().into()) + 1;
+        let used = live.saturating_add(live / 4).div_ceil(shape.node_pages().into()) + 1;
         Load { height: grown.height.into(), live, dirty: live, unwritten: live, used }
     }
 

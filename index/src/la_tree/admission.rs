@@ -122,7 +122,7 @@ impl LaTree<'_> {
     }
 
     /// True if the log keeps what the last checkpoint needs.
-    fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         self.log.durability() != Durability::None
     }
 

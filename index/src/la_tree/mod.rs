@@ -544,7 +544,10 @@ impl Tree for LaTree<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        !self.log.is_disk() || self.buffers.pending == [0; 2]
+        // On raw flash what is pending is settled while an update is admitted, unless that may not
+        // change anything yet: the tree was opened, and nothing else says that it is open again.
+        let settles = !self.log.is_disk() && (self.is_open || self.is_durable());
+        settles || self.buffers.pending == [0; 2]
     }
 
     fn drain(&mut self) -> Result<bool> {

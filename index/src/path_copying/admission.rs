@@ -109,17 +109,12 @@ const fn margin_part(durably: Durably) -> u64 {
 pub(super) fn pages_for(policy: &Policy, durably: Durably, (entries, block): (u64, u64)) -> u64 {
     let (division, most) = (policy.pages().division, policy.height_most());
     let grown = grown(policy, entries);
-    let each = |height: u8| u64::from(worst::pages_most(policy, height.min(most)));
-    let (now, raised) = (each(grown.height + 1), each(grown.height + 2));
-    let live = grown.nodes() + now;
-    let held = match division {
-        // Every leaf may have to stand alone, and every inner node fall apart: `debts.rs`.
-        Division::Even => live + grown.leaves + 3 * grown.inner + 2 * (raised - now),
-        Division::Halves | Division::Whole => held_pages(division, grown.height, live),
-    };
-    let reserve = moved_pages(division, grown.height, block) + now + 2 * block;
+    let each = u64::from(worst::pages_most(policy, (grown.height + 1).min(most)));
+    // No leaf of a tree that only grew stands alone, and no inner node falls apart: `debts.rs`.
+    let held = held_pages(division, grown.height, grown.nodes() + each);
+    let reserve = moved_pages(division, grown.height, block) + each + 2 * block;
     let part = margin_part(durably);
-    (held + now + reserve) * part / (part - 1) + 1
+    (held + each + reserve) * part / (part - 1) + 1
 }
 
 /// The tree of so many entries, at its worst: of all ways to divide pages the one of which most are
