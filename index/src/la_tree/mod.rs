@@ -547,7 +547,7 @@ impl Tree for LaTree<'_> {
         // On raw flash what is pending is settled while an update is admitted, unless that may not
         // change anything yet: the tree was opened, and nothing else says that it is open again.
         let settles = !self.log.is_disk() && (self.is_open || self.is_durable());
-        settles || self.buffers.pending == [0; 2]
+        settles || self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {

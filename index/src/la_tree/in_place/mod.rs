@@ -13,6 +13,7 @@
 //!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
 //!   ([`room`]).
 
+pub(super) mod compaction;
 pub(super) mod disk;
 pub(super) mod load;
 pub(super) mod nodes;

@@ -76,10 +76,13 @@ impl LaTree<'_> {
         }
     }
 
-    /// Empties buffers as far as there is room; false if there is none.
+    /// Empties buffers as far as there is room, and then merges leaves; false if there is none.
     pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
         let may_step = self.may_step();
         self.empty_all(Cause::Flush)?;
+        if self.buffers.pending == [0; 2] {
+            self.compact_some(Cause::Flush)?;
+        }
         Ok(may_step)
     }
 
