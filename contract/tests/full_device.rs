@@ -110,8 +110,8 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
     }
 }
 
-/// However full its leaves were, and with any memory: leaves of the LA-Tree are merged when they are
-/// less than a quarter full, or before a put is refused.
+/// However full its leaves were, and with any memory: leaves of the LA-Tree are merged when they
+/// are less than a quarter full, or before a put is refused.
 #[test]
 fn a_full_disk_takes_as_much_as_was_deleted_from_it() {
     let mut tried = 0;

@@ -1,4 +1,5 @@
-//! The lazy-adaptive tree on a chip that was full and is empty again: it takes what a new one takes.
+//! The lazy-adaptive tree on a chip that was full and is empty again: it takes what a new one
+//! takes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

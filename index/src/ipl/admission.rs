@@ -41,8 +41,8 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// The tree of so many nodes, all of them changed; where blocks get rare, few of their pages for
-    /// nodes are left over.
+    /// The tree of so many nodes, all of them changed; where blocks get rare, few of their pages
+    /// for nodes are left over.
     pub(super) fn new(grown: Grown, shape: &BlockShape) -> Self {
         let live = u32::try_from(grown.nodes()).unwrap_or(u32::MAX);
         let used = live.saturating_add(live / 4).div_ceil(shape.node_pages().into()) + 1;

@@ -25,10 +25,9 @@ use store::Update;
 use super::debts::Growth;
 use super::layout::Division;
 use super::plan::worst::{self, Worst, worst};
-use super::policy::{Change, Policy};
+use super::policy::Change;
 use super::{Durably, PathTree};
 use crate::Result;
-use crate::smallest_chip::Grown;
 
 /// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
 /// that was when the log was opened, and the page log's own.
@@ -80,7 +79,7 @@ struct Wish {
 }
 
 /// Pages that moving so many pages of a tree of `height` levels takes, splits aside.
-const fn moved_pages(division: Division, height: u8, pages: u64) -> u64 {
+pub(super) const fn moved_pages(division: Division, height: u8, pages: u64) -> u64 {
     match division {
         Division::Whole => pages * height as u64,
         Division::Even | Division::Halves => pages,
@@ -89,7 +88,7 @@ const fn moved_pages(division: Division, height: u8, pages: u64) -> u64 {
 
 /// What live pages take, of pages that can be reclaimed at all: where every page is moved with
 /// all above it, blocks that are too full cost more than they give.
-const fn held_pages(division: Division, height: u8, live: u64) -> u64 {
+pub(super) const fn held_pages(division: Division, height: u8, live: u64) -> u64 {
     match division {
         Division::Whole => live * height as u64 * 9 / 8,
         Division::Even | Division::Halves => live,
@@ -97,39 +96,11 @@ const fn held_pages(division: Division, height: u8, live: u64) -> u64 {
 }
 
 /// Puts leave one in so many pages free.
-const fn margin_part(durably: Durably) -> u64 {
+pub(super) const fn margin_part(durably: Durably) -> u64 {
     match durably {
         Durably::ByCheckpoints => 16,
         Durably::Not | Durably::ByItself => 32,
     }
-}
-
-/// Pages on which so many entries find room, one after the other, on a chip with blocks of `block`
-/// pages.
-pub(super) fn pages_for(policy: &Policy, durably: Durably, (entries, block): (u64, u64)) -> u64 {
-    let (division, most) = (policy.pages().division, policy.height_most());
-    let grown = grown(policy, entries);
-    let each = u64::from(worst::pages_most(policy, (grown.height + 1).min(most)));
-    // No leaf of a tree that only grew stands alone, and no inner node falls apart: `debts.rs`.
-    let held = held_pages(division, grown.height, grown.nodes() + each);
-    let reserve = moved_pages(division, grown.height, block) + each + 2 * block;
-    let part = margin_part(durably);
-    (held + each + reserve) * part / (part - 1) + 1
-}
-
-/// The tree of so many entries, at its worst: of all ways to divide pages the one of which most are
-/// needed.
-fn grown(policy: &Policy, entries: u64) -> Grown {
-    let at = |height: u8| {
-        let capacity = |level| {
-            let layouts = policy.extremes().filter(|layout| layout.height == height);
-            layouts.map(|layout| policy.pages().capacity(&layout, level)).min().unwrap_or(0)
-        };
-        Grown::new(entries, &capacity, height)
-    };
-    let most = policy.height_most();
-    let fits = |height: &u8| *height == most || at(*height).is_whole;
-    at((1..=most).find(fits).unwrap_or(most))
 }
 
 impl PathTree<'_> {

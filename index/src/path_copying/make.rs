@@ -7,7 +7,7 @@ use core::cell::Cell;
 use device::{Cause, Geometry, Nand};
 use store::{EntryShape, PageLog, PageLogOptions, Recovery};
 
-use super::admission::{BLOCKS_BEGUN, Known, pages_for};
+use super::admission::Known;
 use super::debts::Debts;
 use super::descent::Way;
 use super::ground::Ground;
@@ -19,6 +19,7 @@ use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
 use super::recent::Recent;
 use super::root::Root;
+use super::smallest::fewest_blocks;
 use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
@@ -176,7 +177,7 @@ impl Shares {
     }
 }
 
-fn log_options(options: &Options) -> PageLogOptions {
+pub(super) fn log_options(options: &Options) -> PageLogOptions {
     let durability = options.durability.unwrap_or_default();
     options.page_log(Durably::of(durability) == Durably::ByItself)
 }
@@ -197,18 +198,6 @@ pub(crate) fn create<'d>(
     let mut tree = over(log, policy, choice, options)?;
     tree.write_empty()?;
     Ok(Box::new(Durable::create(tree)?))
-}
-
-/// Blocks that suffice for a block's worth of entries.
-fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) -> Result<u32> {
-    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
-    let durably = Durably::of(options.durability.unwrap_or_default());
-    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
-    let own = PageLog::own_reserve_on(chip, &log_options(options), 0);
-    let pages = pages_for(&policy, durably, (entries, chip.pages_per_block().into()));
-    let blocks = pages.div_ceil(chip.pages_per_block().into());
-    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-    Ok(blocks.saturating_add(own).saturating_add(BLOCKS_BEGUN))
 }
 
 /// Opens the tree on a chip.
