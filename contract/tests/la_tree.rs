@@ -13,7 +13,7 @@ use std::panic::catch_unwind;
 
 use device::{Cost, Geometry, Linear, Medium, Nand, NandCosts, SectorGeometry};
 use flashtree_contract::RamDisk;
-use flashtree_contract::tree::{Model, Stand, cases, findings, run};
+use flashtree_contract::tree::{Model, Stand, cases, figure, findings, run};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, Update};
@@ -97,17 +97,6 @@ fn play(
     let lean = figure(index, "nodes less than a quarter full at the last check");
     assert_eq!(lean, 0, "of {} nodes", figure(index, "nodes"));
     refused
-}
-
-/// What the index counts by the `name`.
-fn figure(index: &dyn Index, name: &str) -> u64 {
-    let mut found = None;
-    index.figures(&mut |other, number| {
-        if name == other {
-            found = Some(number);
-        }
-    });
-    found.unwrap()
 }
 
 const SETTINGS: [&[(&str, &str)]; 7] = [
@@ -274,6 +263,31 @@ fn lookups_empty_buffers_but_in_a_tree_that_was_not_changed_since_it_was_opened(
     model.entries.insert(key.to_vec(), key.to_vec());
     let after = look_up_all(&mut *index, &model);
     assert!(before == 0 && after > 0, "{before} emptied before a change, {after} after it");
+}
+
+/// Where all entries have room in memory no scan costs the chip anything, yet a lookup would pass
+/// tens of thousands of them.
+#[test]
+fn much_memory_does_not_let_lookups_search_ever_larger_buffers() {
+    let chip = Geometry::new(2048, 64, 512).unwrap().with_spare(64).unwrap();
+    let mut ground = Ground::new(chip, &[], Durability::None);
+    ground.options.memory_bytes = 16 << 20;
+    let fixed = |ns| Cost { time: Linear::fixed(ns), energy: None };
+    let costs = NandCosts { read: fixed(60_000), program: fixed(250_000), erase: fixed(0) };
+    ground.chip = SimulatedNand::new(chip, costs);
+    let mut index = ground.index(true);
+    let lookups = 60_000;
+    for number in 0..lookups {
+        let key = (number as u32).wrapping_mul(0x9E37_79B9).to_be_bytes();
+        index.update(&[Update::Put { key: &key, value: &key }]).unwrap();
+        index.get(&key, 0, &mut [0; 4]).unwrap();
+    }
+    let both = |name: &str| -> u64 {
+        ["inner", "leaf"].map(|part| figure(&*index, &format!("{name} {part}"))).iter().sum()
+    };
+    assert_eq!(both("fragments read"), 0, "all buffers are in memory");
+    let passed = both("entries passed in memory") / lookups;
+    assert!(passed < 2000, "a lookup passed {passed} entries");
 }
 
 /// Each life has another memory, or another kind of buffers; half of them end without closing.

@@ -9,7 +9,7 @@
 
 use device::{Geometry, Medium, NandCosts, SectorGeometry};
 use flashtree_contract::RamDisk;
-use flashtree_contract::tree::{Model, findings};
+use flashtree_contract::tree::{Model, figure, findings};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
 use index::{EntryShape, Index, Update};
@@ -19,17 +19,6 @@ use sim::SimulatedNand;
 
 fn entry() -> &'static Entry {
     index::registry::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
-}
-
-/// What the index counts by the `name`.
-fn figure(index: &dyn Index, name: &str) -> u64 {
-    let mut found = None;
-    index.figures(&mut |other, number| {
-        if name == other {
-            found = Some(number);
-        }
-    });
-    found.unwrap()
 }
 
 /// The nodes less than a quarter full; nothing else may be wrong.

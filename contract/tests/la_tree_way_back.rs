@@ -9,24 +9,13 @@
 
 use device::{Medium, SectorGeometry};
 use flashtree_contract::RamDisk;
-use flashtree_contract::tree::{Model, findings};
+use flashtree_contract::tree::{Model, figure, findings};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 
 fn entry() -> &'static Entry {
     index::registry::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
-}
-
-/// What the index counts by the `name`.
-fn figure(index: &dyn Index, name: &str) -> u64 {
-    let mut found = None;
-    index.figures(&mut |other, number| {
-        if name == other {
-            found = Some(number);
-        }
-    });
-    found.unwrap()
 }
 
 /// Keys of `number`, in no order.

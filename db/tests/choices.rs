@@ -90,6 +90,21 @@ fn a_value_that_is_too_long_is_told_with_the_most_that_fits() {
     copy.put("key", value(most + 1)).unwrap();
 }
 
+#[test]
+fn a_load_that_refuses_an_entry_keeps_what_came_before_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut database = Database::create(&path, &Options::new().overwrite(true)).unwrap();
+    let long = "k".repeat(5000);
+    let error = database.load([("a", "1"), ("b", "2"), (&long, "3")]).unwrap_err();
+    assert!(error.to_string().contains("a key of 5000 bytes"), "{error}");
+    database.put("c", "4").unwrap();
+    database.close().unwrap();
+    let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+    assert_eq!(database.count().unwrap(), 3);
+    assert_eq!(database.get("b").unwrap().unwrap(), b"2");
+}
+
 fn findings(path: &Path) -> Vec<String> {
     Database::open(path, &OpenOptions::new()).unwrap().check().unwrap()
 }

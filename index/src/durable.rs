@@ -197,20 +197,35 @@ impl<T: Tree> Durable<T> {
     }
 }
 
+/// True if an entry is to blame: no index like this one could hold it.
+fn is_about_entry(error: &Error) -> bool {
+    use Error::{EntryTooLong, KeyLength, KeyTooLong, ValueLength, ValueTooLong};
+    matches!(
+        error,
+        KeyLength { .. }
+            | ValueLength { .. }
+            | EntryTooLong { .. }
+            | KeyTooLong { .. }
+            | ValueTooLong { .. }
+    )
+}
+
+/// True if there is no room for an entry, in the tree or in what it stands on.
+fn is_about_room(error: &Error) -> bool {
+    use store::Error::{Full, Kept, LittleTables};
+    matches!(
+        error,
+        Error::TreeFull { .. } | Error::Store(Full { .. } | Kept { .. } | LittleTables { .. })
+    )
+}
+
 /// What a replay ends with if the journal, checksums and all, holds what was never admitted.
 fn in_journal(error: Error) -> Error {
-    use Error::{EntryTooLong, KeyLength, KeyTooLong, ValueLength, ValueTooLong};
-    match error {
-        KeyLength { .. }
-        | ValueLength { .. }
-        | EntryTooLong { .. }
-        | KeyTooLong { .. }
-        | ValueTooLong { .. } => {
-            let what = "its journal holds an entry that it can't hold";
-            store::Error::NotAnIndex { is_ours: true, what }.into()
-        }
-        other => other,
+    if is_about_entry(&error) {
+        let what = "its journal holds an entry that it can't hold";
+        return store::Error::NotAnIndex { is_ours: true, what }.into();
     }
+    error
 }
 
 impl<T: Tree> Lookup for Durable<T> {
@@ -269,24 +284,22 @@ impl<T: Tree> Index for Durable<T> {
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
         self.begin()?;
         let loaded = self.tree.load(sorted, fill_percent);
-        match loaded {
+        match &loaded {
+            Err(Error::NotEmpty) => {}
             // These are refused with a whole tree, which keeps what was loaded before.
-            Ok(_)
-            | Err(
-                Error::NotSorted { .. }
-                | Error::KeyLength { .. }
-                | Error::ValueLength { .. }
-                | Error::EntryTooLong { .. }
-                | Error::TreeFull { .. }
-                | Error::Store(store::Error::Full { .. }),
-            ) => {
+            Err(error)
+                if !matches!(error, Error::NotSorted { .. })
+                    && !is_about_entry(error)
+                    && !is_about_room(error) =>
+            {
+                self.state = State::Broken;
+            }
+            _ => {
                 // The journal knows nothing of it.
                 if self.durability != Durability::None {
                     self.make_checkpoint(None)?;
                 }
             }
-            Err(Error::NotEmpty) => {}
-            Err(_) => self.state = State::Broken,
         }
         loaded
     }

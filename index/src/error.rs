@@ -2,6 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::string::String;
+use core::fmt::Display;
 
 /// A result of this layer.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -108,6 +109,19 @@ pub enum Error {
         /// What can't be done, and what can be done instead.
         what: &'static str,
     },
+}
+
+impl Error {
+    /// To who verifies a tree damage is a finding; whatever else is wrong ends the verifying.
+    pub(crate) fn report_damage(self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        match self {
+            Error::Store(damage) if damage.is_damage() => {
+                finding(&self);
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
 }
 
 impl From<device::Error> for Error {

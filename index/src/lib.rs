@@ -28,6 +28,7 @@ pub mod registry;
 mod root_record;
 mod smallest_chip;
 mod traits;
+mod use_order;
 
 pub use durable::Durable;
 pub use error::{Error, Result};

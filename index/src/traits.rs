@@ -128,6 +128,21 @@ pub trait Cursor {
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32>;
 }
 
+/// Reads a piece of the value at which `sorted` stands, which should have `bytes` bytes.
+pub(crate) fn read_piece_of(
+    sorted: &mut dyn Cursor,
+    bytes: u32,
+    offset: u32,
+    into: &mut [u8],
+) -> Result<()> {
+    let found = sorted.read_value(offset, into)?;
+    if found == bytes {
+        return Ok(());
+    }
+    let (bytes, limit) = (u64::from(found), u64::from(bytes));
+    Err(store::Error::LongValuePieces { bytes, limit }.into())
+}
+
 /// How an index stands at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {

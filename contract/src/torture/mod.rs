@@ -34,5 +34,5 @@ mod witness;
 
 pub use cell::{Cell, Loss, Stand, cells, cells_of, find_cell};
 pub use id::ReplayId;
-pub use run::{Plan, Row, Watcher, replay, torture};
+pub use run::{Plan, Row, Watcher, assert_clean, replay, torture};
 pub use witness::Witness;

@@ -66,6 +66,19 @@ pub struct Row {
     pub first_after: Option<u64>,
 }
 
+/// Fails if a cell did, with the commands that play the failures again.
+///
+/// # Panics
+/// A cell failed.
+pub fn assert_clean(rows: &[Row]) {
+    let failed: Vec<String> = rows
+        .iter()
+        .filter_map(|row| row.first.as_ref())
+        .map(|(id, failure)| format!("{failure}\n  {}", id.command()))
+        .collect();
+    assert!(failed.is_empty(), "{} cells failed\n{}", failed.len(), failed.join("\n"));
+}
+
 /// A cell in work.
 pub(super) struct Run<'r> {
     row: Row,

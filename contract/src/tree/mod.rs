@@ -25,3 +25,17 @@ pub fn findings(index: &mut dyn Index) -> Vec<String> {
     outcome.expect("the check runs to its end");
     findings
 }
+
+/// What the index counts by the `name`.
+///
+/// # Panics
+/// It counts nothing by that name.
+pub fn figure(index: &dyn Index, name: &str) -> u64 {
+    let mut found = None;
+    index.figures(&mut |other, number| {
+        if name == other {
+            found = Some(number);
+        }
+    });
+    found.unwrap_or_else(|| panic!("the index counts no {name}"))
+}

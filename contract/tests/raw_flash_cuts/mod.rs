@@ -1,6 +1,6 @@
 //! Power cuts in all cells of a tree on raw flash.
 
-use flashtree_contract::torture::{Plan, Stand, Witness, cells_of, torture};
+use flashtree_contract::torture::{Plan, Stand, Witness, assert_clean, cells_of, torture};
 
 /// Tortures the cells of `tree` on raw flash, of which there are so many, with so many cuts, or as
 /// many as the environment says; none may fail. Returns what was seen.
@@ -18,12 +18,7 @@ pub(crate) fn survives_on_raw_flash(tree: &str, count: usize, cuts: u64) -> Witn
     let mut all = Witness::default();
     rows.iter().for_each(|row| all += row.witness);
     println!("{all}");
-    let failed: Vec<String> = rows
-        .iter()
-        .filter_map(|row| row.first.as_ref())
-        .map(|(id, failure)| format!("{failure}\n  {}", id.command()))
-        .collect();
-    assert!(failed.is_empty(), "{} cells failed\n{}", failed.len(), failed.join("\n"));
+    assert_clean(&rows);
     assert!(all.cuts >= cuts, "{all}");
     all
 }

@@ -49,7 +49,8 @@ impl Database<'_> {
 
     /// Goes back to the state that was kept under `name`. All that came after it is gone, later
     /// checkpoints included; `name` stays, and so do the checkpoints that were kept with it then:
-    /// those that were forgotten since come back.
+    /// those that were forgotten since come back, but not where a tree stands on raw flash, which
+    /// gave their pages back.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.

@@ -50,18 +50,7 @@ pub(super) fn check(tree: &mut BPlus<'_>, finding: &mut dyn FnMut(&dyn Display))
             finding(&format_args!("{free} pages are on the free list, not {}", high_water - used));
             Ok(())
         }
-        Err(error) => report(Error::Store(error), finding),
-    }
-}
-
-/// Damage is a finding; whatever else is wrong ends the check.
-fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    match error {
-        Error::Store(damage) if damage.is_damage() => {
-            finding(&error);
-            Ok(())
-        }
-        error => Err(error),
+        Err(error) => Error::Store(error).report_damage(finding),
     }
 }
 
@@ -72,7 +61,7 @@ fn walk_subtree(tree: &mut BPlus<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>
     }
     let children = match inspect(tree, subtree, walk) {
         Ok(children) => children,
-        Err(error) => return report(error, walk.finding),
+        Err(error) => return error.report_damage(walk.finding),
     };
     if subtree.level == 0 && tree.nodes.has_long_values() {
         inspect_values(tree, subtree.page, walk)?;

@@ -10,8 +10,9 @@ use device::Cause;
 use store::LogicalPage;
 use store::node::{self, Stored};
 
+use super::BPlus;
 use super::descent::Toward;
-use super::{BPlus, values};
+use crate::traits::read_piece_of;
 use crate::{Cursor, Error, Result, Value};
 
 impl BPlus<'_> {
@@ -46,7 +47,7 @@ impl BPlus<'_> {
             } else {
                 // Another tree's nodes are smaller than this one's.
                 whole.resize(bytes, 0);
-                values::read_piece_of(sorted, bytes as u32, 0, &mut whole)?;
+                read_piece_of(sorted, bytes as u32, 0, &mut whole)?;
                 self.append_entry(&key, Stored::inline(&whole), fill)?;
             }
             remember(&mut self.previous, &key);

@@ -10,6 +10,7 @@ use store::{LongValue, Update, Width};
 
 use super::BPlus;
 use super::layout::Nodes;
+use crate::traits::read_piece_of;
 use crate::{Cursor, Error, Result, Value, entry_size, read_piece};
 
 impl Nodes {
@@ -172,21 +173,6 @@ impl BPlus<'_> {
             }
         }
     }
-}
-
-/// Reads a piece of the value at which `sorted` stands, which should have `bytes` bytes.
-pub(super) fn read_piece_of(
-    sorted: &mut dyn Cursor,
-    bytes: u32,
-    offset: u32,
-    into: &mut [u8],
-) -> Result<()> {
-    let found = sorted.read_value(offset, into)?;
-    if found == bytes {
-        return Ok(());
-    }
-    let (bytes, limit) = (u64::from(found), u64::from(bytes));
-    Err(store::Error::LongValuePieces { bytes, limit }.into())
 }
 
 /// What a cursor hands out of a value.

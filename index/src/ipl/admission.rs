@@ -106,8 +106,8 @@ impl Ipl<'_> {
         Load {
             height: self.height.into(),
             live: self.ground.table.live(),
-            dirty: self.ground.dirty(),
-            unwritten: self.ground.unwritten(),
+            dirty: self.ground.cache.dirty(),
+            unwritten: self.ground.cache.unwritten(),
             used: self.ground.table.used(),
         }
     }

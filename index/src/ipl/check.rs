@@ -8,7 +8,7 @@ use store::node;
 
 use super::Ipl;
 use super::table::NodeId;
-use crate::{Error, Result};
+use crate::Result;
 
 struct Walk<'f> {
     finding: &'f mut dyn FnMut(&dyn Display),
@@ -41,16 +41,6 @@ pub(super) fn check(tree: &mut Ipl<'_>, finding: &mut dyn FnMut(&dyn Display)) -
     Ok(())
 }
 
-fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    match error {
-        Error::Store(damage) if damage.is_damage() => {
-            finding(&error);
-            Ok(())
-        }
-        error => Err(error),
-    }
-}
-
 fn walk_subtree(tree: &mut Ipl<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
     if walk.nodes > u64::from(tree.ground.table.live()) {
@@ -58,7 +48,7 @@ fn walk_subtree(tree: &mut Ipl<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) 
     }
     let children = match inspect(tree, subtree, walk) {
         Ok(children) => children,
-        Err(error) => return report(error, walk.finding),
+        Err(error) => return error.report_damage(walk.finding),
     };
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
     for place in 0..children {

@@ -8,6 +8,7 @@ use store::node::{self, Codec, Stored};
 use store::{EntryShape, LogicalPage, PageLog, Recovery, Width};
 
 use super::block::{BlockShape, Parts};
+use super::cache::Cache;
 use super::layout::{Delta, DeltaForm, HEADER_BYTES, Writes};
 use super::make::has_parts;
 use super::merge;
@@ -69,24 +70,13 @@ impl Forms {
     }
 }
 
-/// A node in the cache.
-pub(super) struct Frame {
-    pub(super) id: Option<NodeId>,
-    pub(super) node: Vec<u8>,
-    /// What changed since it was read, behind room for a header. It is empty where no page holds
-    /// the node yet.
-    pub(super) deltas: Vec<u8>,
-    used: u64,
-}
-
 /// What the tree stands on.
 pub(super) struct Ground<'d> {
     pub(super) log: PageLog<'d>,
     pub(super) shape: BlockShape,
     pub(super) forms: Forms,
     pub(super) table: Table,
-    pub(super) frames: Vec<Frame>,
-    clock: u64,
+    pub(super) cache: Cache,
     /// A whole page: one that is read, or programmed.
     pub(super) page: Vec<u8>,
     /// A node that is read or merged, and two more to work in.
@@ -106,18 +96,11 @@ impl<'d> Ground<'d> {
     pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Forms, frames: usize) -> Self {
         let chip = log.geometry();
         let bytes = log.content_bytes();
-        let frame = || Frame {
-            id: None,
-            node: vec![0; bytes],
-            deltas: Vec::with_capacity(forms.delta_bytes()),
-            used: 0,
-        };
         // Those in the cache that no page holds yet will need one, too.
         let nodes = chip.blocks() as usize * usize::from(shape.node_pages());
         Ground {
             table: Table::new(chip.blocks(), nodes),
-            frames: (0..frames).map(|_| frame()).collect(),
-            clock: 0,
+            cache: Cache::new(frames, bytes, forms.delta_bytes()),
             page: vec![0xFF; chip.page_bytes() as usize],
             image: vec![0; bytes],
             fresh: vec![0; bytes],
@@ -133,7 +116,7 @@ impl<'d> Ground<'d> {
 
     /// Bytes of memory of a node in the cache.
     pub(super) fn frame_bytes(forms: &Forms) -> u64 {
-        (size_of::<Frame>() + forms.leaf.node_bytes() + forms.delta_bytes()) as u64
+        Cache::frame_bytes(forms.leaf.node_bytes(), forms.delta_bytes())
     }
 
     /// Bytes of memory of all else but the log and the tables: four pages, and one more while a
@@ -143,73 +126,36 @@ impl<'d> Ground<'d> {
     }
 
     pub(super) fn cache_bytes(&self) -> u64 {
-        self.frames.len() as u64 * Self::frame_bytes(&self.forms)
-    }
-
-    /// Nodes in the cache that have to be written.
-    pub(super) fn dirty(&self) -> u32 {
-        let is_dirty =
-            |frame: &&Frame| self.is_unwritten(frame) || frame.deltas.len() > HEADER_BYTES;
-        self.frames.iter().filter(is_dirty).count() as u32
-    }
-
-    /// Nodes in the cache that no page holds yet.
-    pub(super) fn unwritten(&self) -> u32 {
-        self.frames.iter().filter(|frame| self.is_unwritten(frame)).count() as u32
-    }
-
-    fn is_unwritten(&self, frame: &Frame) -> bool {
-        frame.id.is_some_and(|id| self.table.place(id).is_none())
-    }
-
-    /// Nothing is in the cache.
-    pub(super) fn forget_all(&mut self) {
-        for frame in &mut self.frames {
-            frame.id = None;
-            frame.deltas.clear();
-        }
-    }
-
-    pub(super) fn find(&self, id: NodeId) -> Option<usize> {
-        self.frames.iter().position(|frame| frame.id == Some(id))
+        self.cache.len() as u64 * Self::frame_bytes(&self.forms)
     }
 
     /// The frame of a node, which is read if it is not in the cache.
     fn frame(&mut self, id: NodeId, cause: Cause) -> Result<usize> {
-        self.clock += 1;
-        let found = match self.find(id) {
-            Some(found) => found,
-            None => {
-                // What makes room in the cache may merge the very block that the node is in.
-                let free = self.free_frame(cause)?;
-                let place = self.table.place(id).ok_or(no_node(id))?;
-                self.read_node(place, cause)?;
-                let frame = &mut self.frames[free];
-                device::copy(&mut frame.node, &self.image);
-                frame.id = Some(id);
-                free
-            }
-        };
-        self.frames[found].used = self.clock;
-        Ok(found)
+        if let Some(found) = self.cache.find(id) {
+            self.cache.touch(found);
+            return Ok(found);
+        }
+        // What makes room in the cache may merge the very block that the node is in.
+        let free = self.free_frame(cause)?;
+        let place = self.table.place(id).ok_or(no_node(id))?;
+        self.read_node(place, cause)?;
+        device::copy(self.cache.node_mut(free), &self.image);
+        self.cache.assign(free, id, false);
+        Ok(free)
     }
 
     /// The bytes of a node.
     pub(super) fn node(&mut self, id: NodeId, cause: Cause) -> Result<&[u8]> {
         let frame = self.frame(id, cause)?;
-        Ok(&self.frames[frame].node)
+        Ok(&self.cache.frame(frame).node)
     }
 
     /// A frame without a node: what was used longest ago goes.
     fn free_frame(&mut self, cause: Cause) -> Result<usize> {
-        let oldest = self.frames.iter().enumerate().min_by_key(|(_, frame)| match frame.id {
-            Some(_) => frame.used,
-            None => 0,
-        });
-        let place = oldest.map_or(0, |(place, _)| place);
-        self.write_back(place, cause)?;
-        self.frames[place].id = None;
-        Ok(place)
+        let oldest = self.cache.oldest();
+        self.write_back(oldest, cause)?;
+        self.cache.clear(oldest);
+        Ok(oldest)
     }
 
     /// Reads a node and its deltas into `self.image`.
@@ -276,12 +222,8 @@ impl<'d> Ground<'d> {
     pub(super) fn give_birth_of(&mut self, bytes: &[u8], cause: Cause) -> Result<NodeId> {
         let free = self.free_frame(cause)?;
         let id = self.table.allocate();
-        self.clock += 1;
-        let frame = &mut self.frames[free];
-        device::copy(&mut frame.node, bytes);
-        frame.deltas.clear();
-        frame.id = Some(id);
-        frame.used = self.clock;
+        device::copy(self.cache.node_mut(free), bytes);
+        self.cache.assign(free, id, true);
         Ok(id)
     }
 
@@ -293,9 +235,8 @@ impl<'d> Ground<'d> {
         change: impl FnOnce(&mut [u8], &mut [u8]),
     ) -> Result<()> {
         let frame = self.frame(id, cause)?;
-        let Frame { node, deltas, .. } = &mut self.frames[frame];
-        change(node, &mut self.scratch);
-        deltas.clear();
+        change(self.cache.node_mut(frame), &mut self.scratch);
+        self.cache.taken_up(frame);
         if let Some(block) = self.table.take_up(id) {
             self.drop_if_empty(block);
         }
@@ -304,9 +245,8 @@ impl<'d> Ground<'d> {
 
     /// A node is no more.
     pub(super) fn free(&mut self, id: NodeId) {
-        if let Some(frame) = self.find(id) {
-            self.frames[frame].id = None;
-            self.frames[frame].deltas.clear();
+        if let Some(frame) = self.cache.find(id) {
+            self.cache.clear(frame);
         }
         if let Some(block) = self.table.free(id) {
             self.drop_if_empty(block);
@@ -316,14 +256,15 @@ impl<'d> Ground<'d> {
     /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
     pub(super) fn change(&mut self, id: NodeId, delta: Delta<'_>, cause: Cause) -> Result<bool> {
         let frame = self.frame(id, cause)?;
-        let level = node::level(&self.frames[frame].node);
+        let level = node::level(&self.cache.frame(frame).node);
         let (codec, form) = (*self.forms.at(level), self.forms.deltas(level));
         let bytes = form.bytes(&delta);
-        if self.frames[frame].deltas.len().max(HEADER_BYTES) + bytes > self.forms.delta_bytes() {
+        let length = self.cache.frame(frame).deltas().len().max(HEADER_BYTES) + bytes;
+        if length > self.forms.delta_bytes() {
             self.write_back(frame, cause)?;
         }
-        let Ground { frames, scratch, fresh, table, .. } = self;
-        let Frame { node, deltas, .. } = &mut frames[frame];
+        let Ground { cache, scratch, fresh, .. } = self;
+        let node = cache.node_mut(frame);
         let done = match delta {
             Delta::Put { key, value } => match codec.search(node, key) {
                 Ok(place) => codec.replace(node, place, Stored::inline(value), scratch),
@@ -342,10 +283,10 @@ impl<'d> Ground<'d> {
                 true
             }
         };
-        if done && table.place(id).is_some() {
-            let at = deltas.len().max(HEADER_BYTES);
-            deltas.resize(at + bytes, 0);
-            form.write(&delta, &mut deltas[at..]);
+        if done {
+            cache.add_delta(frame, bytes, |into| {
+                form.write(&delta, into);
+            });
         }
         Ok(done)
     }

@@ -27,6 +27,7 @@
 mod admission;
 mod behind;
 mod block;
+mod cache;
 mod check;
 mod cost;
 mod ground;

@@ -45,8 +45,8 @@ impl Ground<'_> {
         }
         for number in 0..self.moved.len() {
             let id = self.moved[number];
-            match (self.find(id), self.table.place(id)) {
-                (Some(frame), _) => device::copy(&mut self.image, &self.frames[frame].node),
+            match (self.cache.find(id), self.table.place(id)) {
+                (Some(frame), _) => device::copy(&mut self.image, &self.cache.frame(frame).node),
                 (None, Some(place)) => self.read_node(place, cause)?,
                 (None, None) => return Err(no_node(id).into()),
             }
@@ -59,8 +59,8 @@ impl Ground<'_> {
             if let Some(page) = self.table.state(target).take_node(&self.shape) {
                 self.table.put(id, target, page);
             }
-            if let Some(frame) = self.find(id) {
-                self.frames[frame].deltas.clear();
+            if let Some(frame) = self.cache.find(id) {
+                self.cache.written(frame);
             }
         }
         self.drop_if_empty(target);

@@ -70,7 +70,7 @@ impl<'r> Root<'r> {
 impl Ipl<'_> {
     pub(super) fn restore_from(&mut self, record: &[u8], is_torn: bool) -> Result<()> {
         let root = Root::decode(record)?;
-        self.ground.forget_all();
+        self.ground.cache.clear_all();
         let shape = self.ground.shape;
         if !root.read_table(&mut self.ground.table, &shape) {
             return Err(store::Error::NotAnIndex {

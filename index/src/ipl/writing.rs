@@ -11,13 +11,13 @@ use crate::{Error, Result};
 impl Ground<'_> {
     /// Writes what of the node in a frame is in memory only.
     pub(super) fn write_back(&mut self, frame: usize, cause: Cause) -> Result<()> {
-        let Some(id) = self.frames[frame].id else {
+        let Some(id) = self.cache.frame(frame).id else {
             return Ok(());
         };
         let Some(place) = self.table.place(id) else {
             return self.write_born(frame, id, cause);
         };
-        if self.frames[frame].deltas.len() <= HEADER_BYTES {
+        if self.cache.frame(frame).deltas().len() <= HEADER_BYTES {
             return Ok(());
         }
         let state = self.table.state(place.block);
@@ -29,7 +29,7 @@ impl Ground<'_> {
     }
 
     pub(super) fn write_back_all(&mut self, cause: Cause) -> Result<()> {
-        (0..self.frames.len()).try_for_each(|frame| self.write_back(frame, cause))
+        (0..self.cache.len()).try_for_each(|frame| self.write_back(frame, cause))
     }
 
     /// Writes a node as a page.
@@ -43,7 +43,7 @@ impl Ground<'_> {
             let Some(page) = self.table.state(block).take_node(&self.shape) else {
                 continue;
             };
-            device::copy(&mut self.image, &self.frames[frame].node);
+            device::copy(&mut self.image, &self.cache.frame(frame).node);
             match self.program_image(block, page, cause) {
                 Err(Error::Store(error)) if error.is_refusal() => {
                     self.table.state(block).seal(&self.shape);
@@ -51,7 +51,7 @@ impl Ground<'_> {
                 }
                 programmed => {
                     programmed?;
-                    self.frames[frame].deltas.clear();
+                    self.cache.written(frame);
                     if let Some(left) = self.table.put(id, block, page) {
                         self.drop_if_empty(left);
                     }
@@ -88,7 +88,7 @@ impl Ground<'_> {
         let Some(place) = self.table.place(id) else {
             return Err(no_node(id).into());
         };
-        let bytes = self.frames[frame].deltas.len();
+        let bytes = self.cache.frame(frame).deltas().len();
         let log = self.table.state(place.block).take_log(&self.shape, bytes as u32);
         let Some(log) = log else {
             return self.merge(place.block, cause);
@@ -98,7 +98,7 @@ impl Ground<'_> {
         if has_earlier {
             self.keep_parts(page, cause)?;
         }
-        let deltas = &mut self.frames[frame].deltas;
+        let deltas = self.cache.deltas_mut(frame);
         if !seal(Address { page, offset: log.offset }, place.page, deltas) {
             return Err(damaged(page, "its deltas are too long").into());
         }
@@ -121,7 +121,7 @@ impl Ground<'_> {
             programmed => {
                 programmed?;
                 self.table.add_log(id, log.page);
-                self.frames[frame].deltas.clear();
+                self.cache.written(frame);
                 Ok(())
             }
         }

@@ -9,7 +9,7 @@ use store::node;
 use super::LaTree;
 use super::layout::NodeId;
 use super::shrinking::QUARTER;
-use crate::{Error, Result};
+use crate::Result;
 
 /// What a walk over the tree counts.
 struct Walk<'f> {
@@ -63,17 +63,6 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
     tree.check_pages(nodes + long_pages, finding)
 }
 
-/// Damage is a finding; whatever else is wrong ends the check.
-fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    match error {
-        Error::Store(damage) if damage.is_damage() => {
-            finding(&error);
-            Ok(())
-        }
-        error => Err(error),
-    }
-}
-
 fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
     if walk.nodes > tree.nodes.count(&tree.log) {
@@ -81,7 +70,7 @@ fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Res
     }
     let children = match inspect(tree, part, walk) {
         Ok(children) => children,
-        Err(error) => return report(error, walk.finding),
+        Err(error) => return error.report_damage(walk.finding),
     };
     if part.level == 0 {
         walk.long_pages += tree.check_values(part.id, walk.finding)?;
@@ -89,7 +78,7 @@ fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Res
     if let Some(number) = part.id.buffer()
         && let Err(error) = inspect_buffer(tree, part, number, walk)
     {
-        report(error, walk.finding)?;
+        error.report_damage(walk.finding)?;
     }
     let (mut lower, mut next) = (Vec::new(), Vec::new());
     for place in 0..children {
@@ -108,7 +97,7 @@ fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Res
                 let child = Part { id, level, lower: &lower, upper, has_neighbour };
                 walk_part(tree, &child, walk)?;
             }
-            Err(error) => report(error, walk.finding)?,
+            Err(error) => error.report_damage(walk.finding)?,
         }
     }
     Ok(())

@@ -13,10 +13,14 @@
 //! each entry: here it is not estimated but known, for every buffer's fragments are counted. So
 //! `b_r B` is the fixed cost of the fragments and that of their bytes.
 //!
-//! B counts the entries in the pool as well, which cost a scan nothing: where they are, others
-//! have no room, and those are on flash. So ADAPT is told what they will cost as a fragment
+//! B counts the entries in the pool as well, of which a scan reads nothing: where they are, others
+//! have no room, and those are on flash. So ADAPT can be told what they will cost as a fragment
 //! ([`scan_of_held`]), while anything leaves the pool. What is compared with the chip's meter
 //! leaves them out.
+//!
+//! A lookup passes them one after the other, and with memory a thousand times that of the paper
+//! that is what it spends its time on. So ADAPT is told what the processor takes, too
+//! ([`search_of_held`]), where it is more than some microseconds: in the paper's 128 KiB it never is.
 //!
 //! The rest is an upper bound: a node may be in the cache, a leaf may get no entry, and rebalancing
 //! at `8 B / F` is the worst case of all a-b trees. [`Rates`] measures, as buffers are emptied, by
@@ -35,6 +39,12 @@ const WINDOW: u64 = 1 << 20;
 
 /// Picoseconds in a nanosecond.
 const PICO: u64 = 1000;
+
+/// Entries in the pool that are searched in a few microseconds.
+const SEARCHED_AT_ONCE: u32 = 1000;
+
+/// What the processor takes for each entry beyond these, in nanoseconds.
+const ENTRY_SEARCH: u64 = 4;
 
 /// What the accesses of section 3 cost on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +247,12 @@ pub(super) fn scan(units: &UnitCosts, subtree: &Subtree) -> u64 {
 pub(super) fn scan_of_held(units: &UnitCosts, bytes: usize) -> u64 {
     let bytes = (FRAGMENT_HEADER_BYTES + bytes) as u64;
     units.fragment_read + bytes * units.byte_read / PICO
+}
+
+/// What the processor takes to search so many entries in the pool, one after the other: nothing
+/// where that is little beside any access to flash.
+pub(super) fn search_of_held(entries: u32) -> u64 {
+    u64::from(entries.saturating_sub(SEARCHED_AT_ONCE)) * ENTRY_SEARCH
 }
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the fragments themselves are counted"))]

@@ -53,6 +53,8 @@ pub(super) struct BufferCounters {
     /// Lookups that came to a buffer with entries, and the fragments that they read.
     pub(super) searched: Both,
     pub(super) fragments_read: Both,
+    /// Entries in the pool that they passed.
+    pub(super) passed: Both,
     /// Fragments that were read for whatever reason.
     pub(super) fetched: u64,
     /// Fragments that were written, and the entries in them.
@@ -83,13 +85,14 @@ impl NodeReads {
 /// Tells all that is counted, by name.
 pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, u64)) {
     let (tree_wide, buffers, reads) = (&tree.counters, &tree.buffers.counters, &tree.nodes.reads);
-    let both: [(&'static str, &'static str, Both); 8] = [
+    let both: [(&'static str, &'static str, Both); 9] = [
         ("emptied inner", "emptied leaf", tree_wide.emptied),
         ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
         ("emptied bytes inner", "emptied bytes leaf", tree_wide.emptied_bytes),
         ("emptied for lookups inner", "emptied for lookups leaf", tree_wide.emptied_for_lookups),
         ("searched inner", "searched leaf", buffers.searched),
         ("fragments read inner", "fragments read leaf", buffers.fragments_read),
+        ("entries passed in memory inner", "entries passed in memory leaf", buffers.passed),
         ("fragments written inner", "fragments written leaf", buffers.fragments),
         ("fragment entries inner", "fragment entries leaf", buffers.fragment_entries),
     ];

@@ -12,10 +12,10 @@ use store::node::{self, NodeKey, Stored};
 use super::LaTree;
 use super::descent::Toward;
 use super::growth::shorten;
-use super::in_place::load::read_piece_of;
 use super::nodes::damaged;
 use super::shrinking::QUARTER;
 use super::table::BufferRecord;
+use crate::traits::read_piece_of;
 use crate::{Cursor, Error, Result, Value};
 
 impl LaTree<'_> {

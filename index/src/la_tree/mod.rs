@@ -333,8 +333,9 @@ impl<'d> LaTree<'d> {
     /// `estimate=all`, what it has in the pool counts as if it were a fragment on flash, but where
     /// the pool has room for all: what is there keeps other buffers out, which go to flash.
     fn estimate_for_adapt(&mut self, number: u32) -> policy::Estimate {
-        let estimate = self.estimate(number);
+        let mut estimate = self.estimate(number);
         let held = self.buffers.pool.held(BufferId(number));
+        estimate.scan += cost::search_of_held(held.entries);
         if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {
             return estimate;
         }

@@ -17,13 +17,14 @@ pub(super) fn check(list: &mut List<'_>, finding: &mut dyn FnMut(&dyn Display)) 
         let mut rest = match list.archive.step(&mut walk, Cause::Lookup) {
             Ok(Some(rest)) => rest,
             Ok(None) => break,
-            Err(error) => return report(error, finding),
+            Err(error) => return error.report_damage(finding),
         };
         while !rest.is_empty() {
             let (item, before) = match form.last(rest) {
                 Ok(last) => last,
                 Err(what) => {
-                    return report(super::archive::damaged_at(page, what).into(), finding);
+                    return Error::from(super::archive::damaged_at(page, what))
+                        .report_damage(finding);
                 }
             };
             let value = item.value.map_or(0, <[u8]>::len);
@@ -39,14 +40,4 @@ pub(super) fn check(list: &mut List<'_>, finding: &mut dyn FnMut(&dyn Display)) 
         finding(&format_args!("the list counts {expected} entries, but has {found}"));
     }
     Ok(())
-}
-
-fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    match error {
-        Error::Store(damage) if damage.is_damage() => {
-            finding(&error);
-            Ok(())
-        }
-        error => Err(error),
-    }
 }

@@ -8,7 +8,7 @@ use store::node;
 
 use super::PathTree;
 use super::ground::child;
-use crate::{Error, Result};
+use crate::Result;
 
 /// What a walk over the tree counts.
 struct Walk<'f> {
@@ -54,17 +54,6 @@ pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Displa
     Ok(())
 }
 
-/// Damage is a finding; whatever else is wrong ends the check.
-fn report(error: Error, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    match error {
-        Error::Store(damage) if damage.is_damage() => {
-            finding(&error);
-            Ok(())
-        }
-        error => Err(error),
-    }
-}
-
 fn walk_subtree(tree: &mut PathTree<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
     if walk.nodes > walk.nodes_most {
@@ -72,7 +61,7 @@ fn walk_subtree(tree: &mut PathTree<'_>, subtree: &Subtree<'_>, walk: &mut Walk<
     }
     let children = match inspect(tree, subtree, walk) {
         Ok(children) => children,
-        Err(error) => return report(error, walk.finding),
+        Err(error) => return error.report_damage(walk.finding),
     };
     // Two keys a level are all that this holds.
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -88,7 +77,7 @@ fn walk_subtree(tree: &mut PathTree<'_>, subtree: &Subtree<'_>, walk: &mut Walk<
         });
         let (page, has_next) = match next {
             Ok(next) => next,
-            Err(error) => return report(error, walk.finding),
+            Err(error) => return error.report_damage(walk.finding),
         };
         // What is below the first separator is in the first child.
         let lower = if place == 0 { subtree.lower } else { &lower };

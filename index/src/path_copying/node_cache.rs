@@ -23,9 +23,10 @@ use alloc::vec::Vec;
 use device::Page;
 
 use super::ground::BRIEF_BYTES;
+use crate::use_order::{Neighbours, SlotNumber, UseOrder};
 
 /// No slot.
-const NONE: u16 = u16::MAX;
+const NONE: u16 = <u16 as SlotNumber>::NONE;
 
 /// The owner of a room that is kept for the next nodes.
 const KEPT: u16 = u16::MAX - 1;
@@ -54,11 +55,16 @@ struct Slot {
     start: u32,
     brief: [u8; BRIEF_BYTES],
     bytes: u16,
-    older: u16,
-    newer: u16,
+    uses: Neighbours<u16>,
     /// The next one of its bucket; of a free slot, the next free one.
     next: u16,
     level: u8,
+}
+
+impl AsMut<Neighbours<u16>> for Slot {
+    fn as_mut(&mut self) -> &mut Neighbours<u16> {
+        &mut self.uses
+    }
 }
 
 /// A room of the arena that no node stands in.
@@ -98,8 +104,7 @@ pub(super) struct NodeCache {
     buckets: Vec<u16>,
     free: u16,
     held: usize,
-    oldest: u16,
-    newest: u16,
+    uses: UseOrder<u16>,
 }
 
 impl NodeCache {
@@ -114,8 +119,7 @@ impl NodeCache {
             start: 0,
             brief: [0; BRIEF_BYTES],
             bytes: 0,
-            older: NONE,
-            newer: NONE,
+            uses: Neighbours::NONE,
             next: if next < count { next as u16 } else { NONE },
             level: 0,
         });
@@ -127,8 +131,7 @@ impl NodeCache {
             buckets: vec![NONE; count],
             free: if count > 0 { 0 } else { NONE },
             held: 0,
-            oldest: NONE,
-            newest: NONE,
+            uses: UseOrder::EMPTY,
         };
         if arena > 0 {
             cache.write_free((0, arena), 0);
@@ -154,10 +157,7 @@ impl NodeCache {
     /// The node of `level` in `page`, which becomes the newest.
     pub(super) fn get(&mut self, page: Page, level: u8) -> Option<Held<'_>> {
         let number = self.find(page, level)?;
-        if number != self.newest {
-            self.unlink(number);
-            self.link_newest(number);
-        }
+        self.uses.touch(&mut self.slots, number);
         let slot = &self.slots[usize::from(number)];
         let start = slot.start as usize + HEAD_BYTES;
         Some((&slot.brief, &self.arena[start..start + usize::from(slot.bytes)]))
@@ -195,7 +195,7 @@ impl NodeCache {
         (slot.start, slot.bytes) = (start as u32, bytes);
         slot.next = core::mem::replace(&mut self.buckets[bucket], number);
         self.held += 1;
-        self.link_newest(number);
+        self.uses.link_newest(&mut self.slots, number);
         self.set_owner(start, number);
         let at = start + HEAD_BYTES;
         device::copy(&mut self.arena[at..at + node.len()], node);
@@ -221,11 +221,11 @@ impl NodeCache {
 
     /// Takes the node away that was used longest ago; false if there is none.
     pub(super) fn remove_oldest(&mut self) -> bool {
-        let oldest = self.oldest;
-        if oldest != NONE {
+        let oldest = self.uses.oldest();
+        if let Some(oldest) = oldest {
             self.drop_slot(oldest);
         }
-        oldest != NONE
+        oldest.is_some()
     }
 
     /// Pages that follow each other come to buckets that are far apart.
@@ -256,7 +256,7 @@ impl NodeCache {
             Some(before) => self.slots[usize::from(before)].next = next,
             None => self.buckets[bucket] = next,
         }
-        self.unlink(number);
+        self.uses.unlink(&mut self.slots, number);
         self.slots[usize::from(number)].next = self.free;
         self.free = number;
         self.held -= 1;
@@ -372,29 +372,6 @@ impl NodeCache {
 
     fn set_owner(&mut self, start: usize, owner: u16) {
         self.arena[start + 8..start + 10].copy_from_slice(&owner.to_le_bytes());
-    }
-
-    fn unlink(&mut self, number: u16) {
-        let Slot { older, newer, .. } = self.slots[usize::from(number)];
-        match self.slots.get_mut(usize::from(older)) {
-            Some(older) => older.newer = newer,
-            None => self.oldest = newer,
-        }
-        match self.slots.get_mut(usize::from(newer)) {
-            Some(newer) => newer.older = older,
-            None => self.newest = older,
-        }
-    }
-
-    fn link_newest(&mut self, number: u16) {
-        let older = self.newest;
-        let slot = &mut self.slots[usize::from(number)];
-        (slot.older, slot.newer) = (older, NONE);
-        match self.slots.get_mut(usize::from(older)) {
-            Some(older) => older.newer = number,
-            None => self.oldest = number,
-        }
-        self.newest = number;
     }
 }
 

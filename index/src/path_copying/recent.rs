@@ -17,8 +17,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::use_order::{Neighbours, SlotNumber, UseOrder};
+
 /// No slot.
-const NONE: u16 = u16::MAX;
+const NONE: u16 = <u16 as SlotNumber>::NONE;
 
 /// The length of the value of an entry that has none.
 const NO_VALUE: u16 = u16::MAX;
@@ -40,11 +42,10 @@ const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     start: u32,
+    /// Bytes of the key; of a free slot, the next free one.
     key: u16,
     value: u16,
-    /// The entry used before this one; in a free slot, the next free slot.
-    older: u16,
-    newer: u16,
+    uses: Neighbours<u16>,
 }
 
 impl Slot {
@@ -54,6 +55,12 @@ impl Slot {
 
     fn bytes(&self) -> usize {
         HEAD_BYTES + usize::from(self.key) + self.value_bytes()
+    }
+}
+
+impl AsMut<Neighbours<u16>> for Slot {
+    fn as_mut(&mut self) -> &mut Neighbours<u16> {
+        &mut self.uses
     }
 }
 
@@ -90,8 +97,7 @@ pub(super) struct Recent {
     prefixes: Vec<u32>,
     free: u16,
     order: Vec<u16>,
-    oldest: u16,
-    newest: u16,
+    uses: UseOrder<u16>,
 }
 
 impl Recent {
@@ -102,7 +108,7 @@ impl Recent {
         let slots = (0..count)
             .map(|slot| {
                 let next = if slot + 1 < count { slot as u16 + 1 } else { NONE };
-                Slot { start: 0, key: 0, value: 0, older: next, newer: NONE }
+                Slot { start: 0, key: next, value: 0, uses: Neighbours::NONE }
             })
             .collect();
         Recent {
@@ -114,8 +120,7 @@ impl Recent {
             prefixes: vec![0; count],
             free: if count > 0 { 0 } else { NONE },
             order: Vec::with_capacity(count),
-            oldest: NONE,
-            newest: NONE,
+            uses: UseOrder::EMPTY,
         }
     }
 
@@ -157,14 +162,13 @@ impl Recent {
     /// The entry of `key`, which becomes the newest.
     pub(super) fn get(&mut self, key: &[u8]) -> Option<Entry<'_>> {
         let slot = self.order[self.search(key).ok()?];
-        self.unlink(slot);
-        self.link_newest(slot);
+        self.uses.touch(&mut self.slots, slot);
         Some(self.entry(slot))
     }
 
     /// The entry that was used longest ago.
     pub(super) fn oldest(&self) -> Option<Entry<'_>> {
-        (self.oldest != NONE).then(|| self.entry(self.oldest))
+        self.uses.oldest().map(|slot| self.entry(slot))
     }
 
     /// Makes `value` the value of `key`, and it the newest; false, and nothing changed, if there is
@@ -197,7 +201,7 @@ impl Recent {
         }
         let place = found.unwrap_or_else(|place| place);
         let slot = self.free;
-        self.free = self.slots[usize::from(slot)].older;
+        self.free = self.slots[usize::from(slot)].key;
         if let Some(hole) = self.hole_for(bytes) {
             let (start, room) = core::mem::take(&mut self.holes[hole]);
             self.dead -= room;
@@ -210,7 +214,7 @@ impl Recent {
             self.end += bytes;
         }
         self.order.insert(place, slot);
-        self.link_newest(slot);
+        self.uses.link_newest(&mut self.slots, slot);
         true
     }
 
@@ -274,7 +278,7 @@ impl Recent {
 
     fn drop_at(&mut self, place: usize) {
         let slot = self.order.remove(place);
-        self.unlink(slot);
+        self.uses.unlink(&mut self.slots, slot);
         let room = self.room_of(slot);
         self.dead += room;
         let entry = &mut self.slots[usize::from(slot)];
@@ -284,7 +288,7 @@ impl Recent {
             *least = (entry.start as usize, room);
         }
         entry.start = u32::MAX;
-        entry.older = self.free;
+        entry.key = self.free;
         self.free = slot;
     }
 
@@ -305,29 +309,6 @@ impl Recent {
         self.end = to;
         self.dead = 0;
         self.holes = [(0, 0); HOLES];
-    }
-
-    fn unlink(&mut self, slot: u16) {
-        let Slot { older, newer, .. } = self.slots[usize::from(slot)];
-        match self.slots.get_mut(usize::from(older)) {
-            Some(older) => older.newer = newer,
-            None => self.oldest = newer,
-        }
-        match self.slots.get_mut(usize::from(newer)) {
-            Some(newer) => newer.older = older,
-            None => self.newest = older,
-        }
-    }
-
-    fn link_newest(&mut self, slot: u16) {
-        let older = self.newest;
-        let entry = &mut self.slots[usize::from(slot)];
-        (entry.older, entry.newer) = (older, NONE);
-        match self.slots.get_mut(usize::from(older)) {
-            Some(older) => older.newer = slot,
-            None => self.oldest = slot,
-        }
-        self.newest = slot;
     }
 }
 

@@ -318,7 +318,7 @@ impl Job<'_> {
     fn put_chunk(&mut self, chunk: &mut Chunk) -> Result<(), Failure> {
         chunk.sort();
         let mut batch = Batch::new();
-        let mut first = 0;
+        let mut first = self.load(chunk)?;
         while first < chunk.len() {
             if progress::interrupted() {
                 return Err(self.interrupted());
@@ -337,6 +337,32 @@ impl Job<'_> {
         }
         chunk.clear();
         self.keep_place()
+    }
+
+    /// Loads `chunk` into a database that is empty, from the leaves up: putting entry by entry would
+    /// write leaves again and again. Returns how many entries are done: none where the database has
+    /// some, and those before one that is refused, which is told of by putting it.
+    fn load(&mut self, chunk: &Chunk) -> Result<usize, Failure> {
+        let is_empty = self.put + self.skipped == 0
+            && self.database.first().map_err(|error| self.stopped(error))?.is_none();
+        if !is_empty {
+            return Ok(0);
+        }
+        let places = (0..chunk.len()).take_while(|_| !progress::interrupted());
+        let entries = places.map(|place| {
+            let (key, value, _) = chunk.entry(place);
+            (key, value)
+        });
+        let loaded = self.database.load(entries);
+        if progress::interrupted() {
+            return Err(self.interrupted());
+        }
+        let done = match loaded {
+            Ok(loaded) => loaded,
+            Err(_) => self.database.count().map_err(|error| self.stopped(error))?,
+        };
+        self.put += done;
+        Ok(usize::try_from(done).unwrap_or(chunk.len()).min(chunk.len()))
     }
 
     /// Makes all that was put safe, and moves the bookmark.

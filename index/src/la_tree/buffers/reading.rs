@@ -50,11 +50,13 @@ impl Buffers {
         key: &[u8],
         found: &mut dyn FnMut(&Pending<'_>) -> T,
     ) -> Result<Option<T>> {
+        let record = self.record(number);
+        let passed = self.pool.held(BufferId(number)).entries;
+        self.counters.passed[is_leaf(&record)] += u64::from(passed);
         let held = self.pool.find(BufferId(number), key, found);
         if let Some(held) = held.map_err(|what| damaged(Page(0), what))? {
             return Ok(Some(held));
         }
-        let record = self.record(number);
         self.counters.searched[is_leaf(&record)] += u64::from(record.entries > 0);
         let mut next = record.newest;
         let mut left = record.fragments;

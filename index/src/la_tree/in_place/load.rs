@@ -9,6 +9,7 @@ use super::super::descent::Toward;
 use super::super::layout::NodeId;
 use super::super::scan::Scan;
 use super::room::More;
+use crate::traits::read_piece_of;
 use crate::{Cursor, Error, KeyRange, Result};
 
 impl LaTree<'_> {
@@ -126,19 +127,4 @@ impl LaTree<'_> {
             }
         }
     }
-}
-
-/// Reads a piece of the value at which `sorted` stands, which should have `bytes` bytes.
-pub(in super::super) fn read_piece_of(
-    sorted: &mut dyn Cursor,
-    bytes: u32,
-    offset: u32,
-    into: &mut [u8],
-) -> Result<()> {
-    let found = sorted.read_value(offset, into)?;
-    if found == bytes {
-        return Ok(());
-    }
-    let (bytes, limit) = (u64::from(found), u64::from(bytes));
-    Err(store::Error::LongValuePieces { bytes, limit }.into())
 }
