@@ -48,7 +48,7 @@ refused 'readings.csv.*3.*warm' compare --workload csv:key=value,entry=4+4 --inp
 refused 'nowhere.csv' compare --workload csv:key=place --input nowhere.csv
 refused 'read' compare --device samsung-k9k1g08u0a
 refused 'half' compare --device ./half.toml
-refused 'full' compare --device winbond-w25n01gv:blocks=20 --workload flights --trees b-plus
+refused 'full' compare --device winbond-w25n01gv:blocks=24 --workload flights --trees b-plus
 refused '1 MiB' compare --workload csv:key=place --input /dev/zero
 refused 'too many' compare --device winbond-w25n01gv:blocks=67108863
 refused 'too many' compare --ops 18446744073709551615

@@ -3,6 +3,7 @@
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 
 /// A disk in memory.
+#[derive(Clone)]
 pub struct RamDisk {
     geometry: SectorGeometry,
     bytes: Vec<u8>,

@@ -26,6 +26,7 @@ mod path_copying;
 mod random_keys;
 pub mod registry;
 mod root_record;
+mod smallest_chip;
 mod traits;
 mod use_order;
 

@@ -111,11 +111,13 @@ impl Device {
         let size = Size::of(cell, seed);
         let mut pages = sectors(cell, size);
         let mut device = Self::with_pages(cell, seed, pages)?;
-        while size == Size::Tight
+        let on_nand = matches!(cell.stand, Stand::Nand { .. });
+        while (size == Size::Tight || on_nand)
             && let Some(missing) = device.missing(cell)
         {
-            // Beside what it takes to make the tree, there is to be room for some keys.
-            pages += missing + TIGHT_BESIDE;
+            // Beside what it takes to make the tree, there is to be room for some keys. On raw
+            // flash there is.
+            pages += missing + if on_nand { 0 } else { TIGHT_BESIDE };
             device = Self::with_pages(cell, seed, pages)?;
         }
         Ok(device)
@@ -129,6 +131,9 @@ impl Device {
         self.go_back(&saved).ok()?;
         match made.as_ref().and_then(lower)? {
             device::Error::TooSmall { have, need } => u32::try_from(need - have).ok(),
+            device::Error::TooFewBlocks { have, need } => {
+                Some(((need - have) * PAGES_PER_BLOCK * 6).div_ceil(10))
+            }
             _ => None,
         }
     }

@@ -197,7 +197,9 @@ impl Case {
         // Room for the journal, and for the images of pages, of which a small device keeps many.
         let bytes = if self.durability == Durability::None { bytes } else { 4 * bytes };
         let pages_per_block = 16;
-        let blocks = (bytes / u64::from(self.page_bytes * pages_per_block)) as u32 + 12;
+        // What layers below a tree, and trees on raw flash, keep for themselves.
+        let beside = if matches!(self.stand, Stand::Nand) { 28 } else { 12 };
+        let blocks = (bytes / u64::from(self.page_bytes * pages_per_block)) as u32 + beside;
         let (spare, order) = self.spare_and_order();
         let geometry = Geometry::new(self.page_bytes, pages_per_block, blocks)
             .and_then(|geometry| geometry.with_spare(spare))

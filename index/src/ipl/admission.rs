@@ -3,7 +3,9 @@
 use device::Cause;
 
 use super::Ipl;
+use super::block::BlockShape;
 use super::table::{BLOCK_BYTES, NODE_BYTES};
+use crate::smallest_chip::Grown;
 use crate::{Error, Result};
 
 /// How often two blocks become one between two checkpoints, at most.
@@ -19,17 +21,38 @@ pub(super) struct Size {
     pub(super) deletes: usize,
 }
 
-impl Ipl<'_> {
-    /// Blocks that an update leaves free: for a merge, for programs that are refused, and for puts
-    /// two more, for deletes.
-    pub(super) const fn kept_back(&self, deletes_only: bool) -> u32 {
-        if deletes_only { 3 } else { 5 }
+/// Blocks that an update leaves free: for a merge, for programs that are refused, and for puts two
+/// more, for deletes.
+pub(super) const fn kept_back(deletes_only: bool) -> u32 {
+    if deletes_only { 3 } else { 5 }
+}
+
+/// What a tree is, as far as it matters for room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    height: u32,
+    /// Nodes.
+    live: u32,
+    /// Nodes in the cache that have to be written, and those of them that no page holds yet.
+    dirty: u32,
+    unwritten: u32,
+    /// Blocks that hold nodes.
+    used: u32,
+}
+
+impl Load {
+    /// The tree of so many nodes, all of them changed; where blocks get rare, few of their pages
+    /// for nodes are left over.
+    pub(super) fn new(grown: Grown, shape: &BlockShape) -> Self {
+        let live = u32::try_from(grown.nodes()).unwrap_or(u32::MAX);
+        let used = live.saturating_add(live / 4).div_ceil(shape.node_pages().into()) + 1;
+        Load { height: grown.height.into(), live, dirty: live, unwritten: live, used }
     }
 
     /// Nodes that a batch may write anew, as pages: the halves of splits, new roots, and what takes
     /// over entries of a neighbour.
     fn births(&self, Size { puts, deletes }: Size) -> u32 {
-        let (height, live) = (u32::from(self.height), self.ground.table.live());
+        let Load { height, live, .. } = *self;
         let puts = u32::try_from(puts).unwrap_or(u32::MAX);
         let deletes = u32::try_from(deletes).unwrap_or(u32::MAX);
         let splits = match puts {
@@ -41,33 +64,67 @@ impl Ipl<'_> {
         splits.saturating_add(taken_over.min(deletes.saturating_add(live.saturating_mul(2))))
     }
 
-    /// Blocks that a batch may need, and writing back all that is in the cache behind it.
+    /// Blocks that a batch may need, and writing back all that is in the cache behind it; `at_once`
+    /// if blocks are free again as soon as nothing lives in them.
     ///
     /// A node is written back after a change at the earliest, and with each birth two more nodes
     /// change. Each write takes a page, of nodes or of a log, and may find its block full, so that
     /// it is merged; a block that was merged, or begun, takes as many writes as it has pages of the
     /// scarcer kind. Where blocks are free again at once, only births fill any: those of the batch,
     /// and earlier ones that are in the cache only.
-    pub(super) fn blocks_for(&self, size: Size) -> u32 {
+    fn blocks_for(&self, size: Size, shape: &BlockShape, at_once: bool) -> u32 {
         let births = self.births(size);
         let updates = u32::try_from(size.puts.saturating_add(size.deletes)).unwrap_or(u32::MAX);
         let writes = births.saturating_mul(2).saturating_add(updates);
-        let writes = writes.saturating_add(self.ground.cache.dirty());
-        let pages = births.saturating_add(writes);
-        let nodes = u32::from(self.ground.shape.node_pages());
-        if self.ground.log.erases_at_once() {
-            let unwritten = self.ground.cache.unwritten().div_ceil(nodes);
+        let pages = births.saturating_add(writes.saturating_add(self.dirty));
+        let nodes = u32::from(shape.node_pages());
+        if at_once {
+            let unwritten = self.unwritten.div_ceil(nodes);
             return births.min(pages.div_ceil(nodes) + 2).saturating_add(unwritten);
         }
-        let each = nodes.min(u32::from(self.log_pages));
-        let blocks = self.ground.table.used().saturating_add(pages.div_ceil(each) + 2);
+        let each = nodes.min(u32::from(shape.log_pages()));
+        let blocks = self.used.saturating_add(pages.div_ceil(each) + 2);
         pages.min(blocks).saturating_add(COMPACTIONS_MOST)
     }
 
+    /// Blocks that suffice for the tree and one more put.
+    pub(super) fn blocks(&self, shape: &BlockShape, at_once: bool) -> u32 {
+        let put = Size { puts: 1, deletes: 0 };
+        let blocks = self.blocks_for(put, shape, at_once).saturating_add(kept_back(false));
+        blocks.saturating_add(self.used)
+    }
+
+    /// Bytes of its root record, at most, with so many blocks.
+    pub(super) const fn root_bytes(&self, blocks: u32) -> u64 {
+        let nodes = self.live as u64 + self.height as u64 + 2;
+        nodes * NODE_BYTES as u64 + blocks as u64 * BLOCK_BYTES as u64 + BESIDE_BYTES_MOST as u64
+    }
+}
+
+impl Ipl<'_> {
+    fn load(&self) -> Load {
+        Load {
+            height: self.height.into(),
+            live: self.ground.table.live(),
+            dirty: self.ground.cache.dirty(),
+            unwritten: self.ground.cache.unwritten(),
+            used: self.ground.table.used(),
+        }
+    }
+
+    pub(super) fn blocks_for(&self, size: Size) -> u32 {
+        self.load().blocks_for(size, &self.ground.shape, self.ground.log.erases_at_once())
+    }
+
+    /// Blocks that a batch may need, and those that it leaves free.
+    pub(super) fn blocks_with_reserve(&self, size: Size) -> u32 {
+        self.blocks_for(size).saturating_add(kept_back(size.puts == 0))
+    }
+
     pub(super) fn check_room(&mut self, size: Size) -> Result<()> {
-        let need = self.blocks_for(size).saturating_add(self.kept_back(size.puts == 0));
+        let need = self.blocks_with_reserve(size);
         // The table has to fit the record of a checkpoint.
-        let births = if size.puts > 0 { self.births(size) as usize } else { 0 };
+        let births = if size.puts > 0 { self.load().births(size) as usize } else { 0 };
         let more = births.saturating_mul(NODE_BYTES).saturating_add(need as usize * BLOCK_BYTES);
         let root = self.ground.table.bytes().saturating_add(more) + BESIDE_BYTES_MOST;
         let log = &mut self.ground.log;
@@ -104,11 +161,11 @@ impl Ipl<'_> {
         let log = &self.ground.log;
         let free = log.free_blocks();
         if log.erases_at_once() {
-            let wanted = self.blocks_for(put) + self.kept_back(false) + 1;
+            let wanted = self.blocks_with_reserve(put) + 1;
             return free > 2 && (free < wanted || self.ground.is_short());
         }
         // As many blocks as are in use may have to be merged before a checkpoint.
-        let wanted = self.ground.table.used().max(self.kept_back(false)) + self.blocks_for(put);
+        let wanted = self.ground.table.used().max(kept_back(false)) + self.blocks_for(put);
         free < wanted && log.released_blocks() < 2 * COMPACTIONS_MOST
     }
 

@@ -7,13 +7,16 @@ use alloc::vec::Vec;
 use device::{Cause, Geometry, Medium, Nand};
 use store::{Durability, EntryShape, PageLog, Recovery};
 
+use super::admission::Load;
 use super::block::{BlockShape, LogSet};
-use super::ground::{FRAMES_LEAST, Forms, Ground};
+use super::ground::{CHILD_BYTES, FRAMES_LEAST, Forms, Ground};
 use super::root::Root;
 use super::table::NodeId;
 use super::tree::{HEIGHT_MOST, Step};
 use super::{Ipl, NAME};
+use crate::random_keys::average_bytes;
 use crate::registry::{MediumShape, Options};
+use crate::smallest_chip::{self, Grown};
 use crate::{Durable, Error, Index, Result};
 
 pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
@@ -95,16 +98,33 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let need = least_memory(options, MediumShape::Nand(geometry))?;
     let shape = BlockShape::on(geometry, log_pages(options))?;
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
+    let fewest = |chip| fewest_blocks(chip, options);
+    smallest_chip::check(geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(nand, &options.page_log(false))?;
+    smallest_chip::check(geometry, log.good_blocks(), &fewest)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
     let leaf = tree.ground.forms.leaf;
     leaf.initialise(&mut tree.kept, 0);
     tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
-    let (have, need) = (tree.ground.log.free_blocks(), tree.kept_back(false));
-    if have < need {
-        return Err(device::Error::TooFewBlocks { have, need }.into());
-    }
     Ok(Box::new(Durable::create(tree)?))
+}
+
+/// Blocks that suffice for a block's worth of entries.
+fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
+    let (forms, shape) =
+        (Forms::on(chip, options.shape)?, BlockShape::on(chip, log_pages(options))?);
+    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+    let key = average_bytes(options.shape.key).into();
+    let capacity = |level| match level {
+        0 => forms.leaf.capacity(key, average_bytes(options.shape.value).into()),
+        _ => forms.inner.capacity(key, CHILD_BYTES.into()),
+    };
+    let grown = Grown::new(entries, &capacity, HEIGHT_MOST as u8);
+    let log = options.page_log(false);
+    let load = Load::new(grown, &shape);
+    let need = load.blocks(&shape, log.durability == Durability::None);
+    let root = load.root_bytes(need);
+    Ok(need.saturating_add(PageLog::own_reserve_on(chip, &log, root)).saturating_add(2))
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {

@@ -290,7 +290,7 @@ impl Tree for Ipl<'_> {
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
         let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count();
         let blocks = self.blocks_for(Size { puts, deletes: batch.len() - puts });
-        let blocks = blocks.saturating_add(self.kept_back(false));
+        let blocks = blocks.saturating_add(admission::kept_back(false));
         blocks.saturating_mul(self.ground.log.geometry().pages_per_block())
     }
 

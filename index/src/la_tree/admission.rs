@@ -11,12 +11,9 @@ use super::LaTree;
 use super::buffer_pool::BufferId;
 use super::in_place::room::More;
 use super::plan::CHUNK_HEADER;
-use super::policy::Buffering;
-use super::settle::{PIECE_BYTES, ROOT_BYTES};
+use super::settle::PIECE_BYTES;
+use super::worst::put_reserve;
 use crate::{Error, Result};
-
-/// Entries of the greatest size that the smallest chip has room for.
-const ENTRIES_LEAST: u64 = 8;
 
 impl LaTree<'_> {
     /// Refuses `batch` if there is no room for its worst case.
@@ -95,10 +92,11 @@ impl LaTree<'_> {
 
     /// Bytes of all tables in the worst case, with `more` entries pending.
     fn tables_needed(&self, more: u64) -> u64 {
-        let born = self.nodes_needed(more).saturating_sub(self.nodes.count(&self.log));
+        let born =
+            self.worst().nodes(&self.load(), more).saturating_sub(self.nodes.count(&self.log));
         // Those with a buffer have at least half of a node's children each.
         let is_each = self.levels_a_buffer == 1;
-        let buffered = if is_each { born } else { born / self.children_least() + 1 };
+        let buffered = if is_each { born } else { born / self.worst().children_least() + 1 };
         self.nodes.table_bytes_with(born, buffered)
             + self.buffers.table_bytes_with(buffered)
             + self.log.table_bytes()
@@ -109,42 +107,22 @@ impl LaTree<'_> {
         self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes()
     }
 
-    /// Nodes that there are in the worst case, with `more` entries pending, when all are settled.
-    fn nodes_needed(&self, more: u64) -> u64 {
-        let [inner, leaf] = self.buffers.pending;
-        self.nodes.count(&self.log)
-            + self.nodes_born(inner + leaf + more, self.leaves)
-            + u64::from(self.height)
-    }
-
     /// Nodes more that so many entries make of a tree with so many leaves, in the worst case.
     pub(super) fn nodes_born(&self, entries: u64, leaves: u64) -> u64 {
-        let capacity = self.nodes.leaf.capacity(self.plan.entry_most, 0).max(4) as u64;
-        let leaves = entries.min(leaves + 2 * entries / capacity);
-        leaves + leaves / (self.children_least() - 1)
-    }
-
-    /// Children of a node that was split.
-    fn children_least(&self) -> u64 {
-        self.nodes.inner.capacity(self.plan.entry_most, 4).max(4) as u64 / 2
+        self.worst().nodes_born(entries, leaves)
     }
 
     fn fits(&self, batch: &[Update<'_>]) -> bool {
         let puts = batch.iter().filter(|update| matches!(update, Update::Put { .. })).count();
         let half = self.half_for_all();
-        let reserve = if puts > 0 { self.put_reserve(half) } else { 0 };
+        let reserve = if puts > 0 { put_reserve(half, self.block_pages()) } else { 0 };
         let more = batch.len() as u64;
         let fits_memory = puts == 0 || self.check_tables(more).is_ok();
         fits_memory && self.pages_needed(more) + reserve <= half
     }
 
-    /// Pages of a half that puts leave to deletes.
-    fn put_reserve(&self, half: u64) -> u64 {
-        (half / 16).max(2 * self.block_pages())
-    }
-
     /// True if the log keeps what the last checkpoint needs.
-    fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         self.log.durability() != Durability::None
     }
 
@@ -164,62 +142,13 @@ impl LaTree<'_> {
             return self.fits_on_disk(More { puts: 1, ..More::default() });
         }
         let half = self.half_for_all();
-        self.pages_needed(1) + self.put_reserve(half) <= half
-    }
-
-    /// Refuses a chip that is too small for any tree: a few entries have to find room, two blocks
-    /// may go bad, of which one lies in each half. That is asked for once, when the tree is made;
-    /// one that was made is opened whatever went bad since.
-    pub(super) fn check_chip(&self) -> Result<()> {
-        let (half, block) = (self.half_for_all(), self.block_pages());
-        let need = self.pages_needed(ENTRIES_LEAST) + self.put_reserve(half) + block;
-        if need > half {
-            let have = self.log.good_blocks();
-            let need = u32::try_from(2 * need.div_ceil(block)).unwrap_or(u32::MAX);
-            return Err(device::Error::TooFewBlocks { have, need }.into());
-        }
-        Ok(())
+        self.pages_needed(1) + put_reserve(half, self.block_pages()) <= half
     }
 
     /// Pages that a new generation takes in the worst case, with `more` entries pending.
     pub(super) fn pages_needed(&self, more: u64) -> u64 {
-        let [inner, leaf] = self.buffers.pending;
-        let pending = inner + leaf + more;
-        let children = self.children_least();
-        let nodes = self.nodes_needed(more);
-        let per_page = u64::from(self.plan.pages.nodes_per_page());
-        let room = u64::from(self.plan.pages.room());
-        let piece = self.plan.sizes.entry_most.min(usize::from(u16::MAX)) as u64 + 13;
-        let levels = u64::from(self.height / self.levels_a_buffer + 1);
-        let pool = self.plan.sizes.pool.most();
-        let held = if self.plan.buffering == Buffering::None { 0 } else { pending * piece };
-        let heads = PIECE_BYTES * self.buffers.records.len() as u64;
-        let fragments = ((inner + more) * piece * levels + held.min(2 * pool)).div_ceil(room);
-        let held_pages = (held + 6 * pending).min(2 * pool + heads).div_ceil(room);
-        let chunks = nodes / u64::from(self.plan.chunks.0.max(1))
-            + nodes / children / u64::from(self.plan.chunks.1.max(1))
-            + self.chunk_pages()
-            + 2;
-        // Beside what the log keeps back for its own pages, it has a block that it is filling and
-        // one with the last record; and the end of the tree's present block is not used.
-        let own = self.log.own_reserve_beside(ROOT_BYTES + 4 * (chunks + held_pages));
-        nodes.div_ceil(per_page)
-            + 2
-            + fragments
-            + 2 * (chunks + held_pages)
-            + self.emptying_pages(pending, nodes)
-            + (u64::from(own) + 3) * self.block_pages()
-    }
-
-    /// Pages that emptying one buffer takes at most, which happens before it is seen that the
-    /// present half is full: no node of its subtree is written twice.
-    fn emptying_pages(&self, pending: u64, nodes: u64) -> u64 {
-        let entries = (2 * self.plan.sorter_entries as u64).min(pending);
-        let children = self.nodes.inner.capacity(self.plan.sizes.entry_least, 4) as u64;
-        let levels = u32::from(self.levels_a_buffer.min(self.height)) - 1;
-        let subtree = (2 * children.saturating_pow(levels)).min(2 * entries).min(nodes);
-        let most = (subtree + self.nodes_born(entries, subtree)).min(2 * entries.min(nodes));
-        most.div_ceil(u64::from(self.plan.pages.nodes_per_page())) + 2
+        let own = |root| self.log.own_reserve_beside(root);
+        self.worst().pages(&self.load(), more, (self.block_pages(), &own))
     }
 
     /// Pages that the fragments of all buffers take.

@@ -107,6 +107,8 @@ pub(super) struct NodeCache {
     pub(super) tail_hits: u64,
     is_shared: bool,
     chunk_frames: usize,
+    /// Frames whose nodes were changed.
+    dirty_frames: u32,
 }
 
 impl NodeCache {
@@ -135,6 +137,7 @@ impl NodeCache {
             tail_hits: 0,
             is_shared: matches!(size, CacheSize::Shared { .. }),
             chunk_frames: (size.frames() / chunks.max(1)) as usize,
+            dirty_frames: 0,
         };
         for _ in 0..chunks {
             cache.grow();
@@ -281,7 +284,8 @@ impl NodeCache {
         let Frame { id: Some(id), next, .. } = *self.at(frame) else {
             return;
         };
-        self.change(frame, |frame| (frame.id, frame.is_dirty) = (None, false));
+        self.set_dirty(frame as usize, false);
+        self.change(frame, |frame| frame.id = None);
         let bucket = self.bucket(id);
         if self.buckets[bucket] == frame {
             self.buckets[bucket] = next;
@@ -313,7 +317,15 @@ impl NodeCache {
     }
 
     pub(super) fn set_dirty(&mut self, frame: usize, is_dirty: bool) {
-        self.change(frame as u32, |frame| frame.is_dirty = is_dirty);
+        if let Some([frame]) = self.frames.get_mut(frame) {
+            let was_dirty = core::mem::replace(&mut frame.is_dirty, is_dirty);
+            self.dirty_frames = self.dirty_frames + u32::from(is_dirty) - u32::from(was_dirty);
+        }
+    }
+
+    /// Nodes that were changed.
+    pub(super) const fn dirty_frames(&self) -> u32 {
+        self.dirty_frames
     }
 
     #[inline]

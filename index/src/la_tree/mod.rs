@@ -60,6 +60,7 @@ mod space;
 mod stream;
 mod subtree;
 mod table;
+mod worst;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -71,7 +72,7 @@ use store::{PageLog, Recovery, Update};
 use crate::registry::{Deletes, Entry, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
-    read_piece,
+    read_piece, smallest_chip,
 };
 use buffer_pool::BufferId;
 use buffers::Buffers;
@@ -153,10 +154,12 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let geometry = chip.geometry();
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
+    let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
+    smallest_chip::check(geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(chip, &options.page_log(false))?;
+    smallest_chip::check(geometry, log.good_blocks(), &fewest)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
-    tree.check_chip()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -542,7 +545,10 @@ impl Tree for LaTree<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        !self.log.is_disk() || self.buffers.pending == [0; 2]
+        // On raw flash what is pending is settled while an update is admitted, unless that may not
+        // change anything yet: the tree was opened, and nothing else says that it is open again.
+        let settles = !self.log.is_disk() && (self.is_open || self.is_durable());
+        settles || self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {

@@ -64,7 +64,7 @@ impl LaTree<'_> {
             && self.generation.stage.is_none()
             && !self.generation.is_waiting
             && u64::from(self.log.free_pages()) <= self.half_pages()
-            && u64::from(self.log.free_pages()) <= self.least_free()
+            && self.pages_left() <= self.least_free()
     }
 
     /// How many pages may be free at most when a generation ends: as many as a half has. Where the

@@ -101,6 +101,23 @@ impl LaTree<'_> {
         (codec.joint_bytes(left, right) - node::HEADER_BYTES) * 6 > room * 5
     }
 
+    /// Merges the leaf of the present way with its left neighbour, if both fit one.
+    pub(super) fn join_with_left(&mut self, cause: Cause) -> Result<bool> {
+        if self.height < 2 || self.path.at(1).place == 0 {
+            return Ok(false);
+        }
+        let Some(pair) = self.neighbours(0, cause)? else {
+            return Ok(false);
+        };
+        let codec = self.nodes.leaf;
+        let (left, right) = self.nodes.pair(&mut self.log, (pair.left, pair.right), 0, cause)?;
+        if codec.joint_bytes(left, right) > codec.node_bytes() {
+            return Ok(false);
+        }
+        self.join(pair, cause)?;
+        Ok(true)
+    }
+
     /// The node at `level` of the present way with its left neighbour, or else its right one.
     fn neighbours(&mut self, level: u8, cause: Cause) -> Result<Option<Neighbours>> {
         let parent = self.path.at(level + 1);

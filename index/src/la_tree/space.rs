@@ -89,7 +89,7 @@ impl LaTree<'_> {
     /// True if emptying buffer `number` leaves room enough. Asked for every buffer that is emptied:
     /// each of the others is looked at only where the most they can have in the pool is too much.
     pub(super) fn has_room_to_empty(&self, number: u32) -> bool {
-        let free = u64::from(self.log.free_pages());
+        let free = self.pages_left();
         let most = self.pages_to_empty(number, self.buffers.pool.memory_bytes());
         if most == 0 || free >= most + self.pages_to_copy_most() + self.pages_kept_back() {
             return true;
@@ -101,6 +101,23 @@ impl LaTree<'_> {
     /// comes from a journal may be written before it begins, or while it waits for a checkpoint.
     pub(super) fn pages_to_keep(&self, more: u64) -> u64 {
         self.pages_to_copy(more) + self.pages_kept_back()
+    }
+
+    /// Pages that are free beside those that the next checkpoint takes before a new generation: for
+    /// nodes that were changed and stand in the cache alone, for the tables, and for the pool.
+    pub(super) fn pages_left(&self) -> u64 {
+        let dirty = self.node_pages(self.nodes.cache.dirty_frames().into());
+        let taken = dirty + self.pages_of_tables_and_pool(0);
+        u64::from(self.log.free_pages()).saturating_sub(taken)
+    }
+
+    /// Pages that a checkpoint takes at most beside the nodes, with `more` entries pending.
+    fn pages_of_tables_and_pool(&self, more: u64) -> u64 {
+        let entries = self.buffers.pending.iter().sum::<u64>() + more;
+        let bytes = self.buffers.pending_bytes + more * self.plan.sizes.entry_most as u64;
+        let held = bytes.min(self.buffers.pool.memory_bytes());
+        let pieces = PIECE_BYTES * entries.min(self.buffers.records.len() as u64);
+        self.chunk_pages() + 2 + self.stream_pages(held + pieces, entries)
     }
 
     /// What the log keeps of the chip, and a block that was begun.
@@ -115,6 +132,7 @@ impl LaTree<'_> {
         let numbers = 0..self.buffers.records.len() as u32;
         let empty = numbers.map(|number| self.pages_to_empty(number, above));
         let need = self.pages_to_copy(more) + self.pages_to_keep(more) + empty.max().unwrap_or(0);
+        let need = need + self.pages_of_tables_and_pool(more);
         need + self.node_pages(2 * u64::from(self.height)) <= self.pages_of_generations()
     }
 

@@ -502,6 +502,9 @@ impl LaTree<'_> {
             (Ok(place), true) => {
                 let before = codec.value(node, place).as_long();
                 self.nodes.remove(&mut self.log, (leaf, 0), place)?;
+                if let Some(disk) = self.log.disk_mut() {
+                    disk.compaction.note_delete();
+                }
                 let what = "the root counts fewer entries than there are";
                 let entries = self.entries.checked_sub(1);
                 self.entries = entries.ok_or(damaged(self.nodes.page_of(leaf), what))?;

@@ -35,10 +35,11 @@ use core::fmt::Display;
 use device::{Cause, Geometry, Medium, Meter, Nand};
 use store::{EntryShape, PageLog, Recovery, Update};
 
+use crate::random_keys::average_bytes;
 use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
-    read_piece,
+    read_piece, smallest_chip,
 };
 use archive::Archive;
 use page::{Form, Item, Root, least_window};
@@ -63,6 +64,12 @@ pub(crate) const ENTRY: Entry = Entry {
 
 const NAME: &str = "list";
 
+/// Bytes of a root record beside the entries that are in no page yet, at most.
+const ROOT_BYTES: u64 = 64;
+
+/// Blocks that puts don't take: one for programs that are refused, and one for deletes.
+const BLOCKS_KEPT_BACK: u32 = 2;
+
 /// The list.
 pub(crate) struct List<'d> {
     archive: Archive<'d>,
@@ -73,14 +80,28 @@ pub(crate) struct List<'d> {
 
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = chip(medium)?;
-    let window = window(chip.geometry(), options)?;
+    let geometry = chip.geometry();
+    let window = window(geometry, options)?;
+    let fewest = |chip| fewest_blocks(chip, options);
+    smallest_chip::check(geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(chip, &options.page_log(false))?;
+    smallest_chip::check(geometry, log.good_blocks(), &fewest)?;
     let list = List::over(log, window, options.shape)?;
-    let (have, need) = (list.archive.log.free_pages(), list.kept_back(false) + 1);
-    if have < need {
-        return Err(store::Error::Full { pages: have.into() }.into());
-    }
     Ok(Box::new(Durable::create(list)?))
+}
+
+/// Blocks that suffice for a block's worth of entries, beside what updates leave free, the log's
+/// own, and a half full one of the log and of the list.
+fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
+    let form = Form::on(chip, options.shape)?;
+    let EntryShape { key, value } = options.shape;
+    let bytes = form.bytes(average_bytes(key).into(), Some(average_bytes(value).into()));
+    let room = PageLog::content_bytes_on(chip) as usize - page::HEADER_BYTES;
+    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+    let pages = entries.div_ceil((room / bytes.max(1)).max(1) as u64);
+    let blocks = pages.div_ceil(chip.pages_per_block().into());
+    let own = PageLog::own_reserve_on(chip, &options.page_log(false), ROOT_BYTES + room as u64);
+    Ok(own.saturating_add(blocks as u32).saturating_add(2 + BLOCKS_KEPT_BACK))
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -157,7 +178,8 @@ impl<'d> List<'d> {
     /// Pages that an update does not take: a block for programs that are refused, and for puts one
     /// more, for deletes.
     fn kept_back(&self, deletes_only: bool) -> u32 {
-        self.archive.log.geometry().pages_per_block() * if deletes_only { 1 } else { 2 }
+        let blocks = if deletes_only { 1 } else { BLOCKS_KEPT_BACK };
+        self.archive.log.geometry().pages_per_block() * blocks
     }
 
     fn check_room(&mut self, pages: u32, deletes_only: bool) -> Result<()> {

@@ -78,6 +78,31 @@ struct Wish {
     puts: u64,
 }
 
+/// Pages that moving so many pages of a tree of `height` levels takes, splits aside.
+pub(super) const fn moved_pages(division: Division, height: u8, pages: u64) -> u64 {
+    match division {
+        Division::Whole => pages * height as u64,
+        Division::Even | Division::Halves => pages,
+    }
+}
+
+/// What live pages take, of pages that can be reclaimed at all: where every page is moved with
+/// all above it, blocks that are too full cost more than they give.
+pub(super) const fn held_pages(division: Division, height: u8, live: u64) -> u64 {
+    match division {
+        Division::Whole => live * height as u64 * 9 / 8,
+        Division::Even | Division::Halves => live,
+    }
+}
+
+/// Puts leave one in so many pages free.
+pub(super) const fn margin_part(durably: Durably) -> u64 {
+    match durably {
+        Durably::ByCheckpoints => 16,
+        Durably::Not | Durably::ByItself => 32,
+    }
+}
+
 impl PathTree<'_> {
     /// Refuses a batch that has no room; where it lasts, room is made for it.
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
@@ -338,11 +363,7 @@ impl PathTree<'_> {
 
     /// Pages that moving so many pages takes at the most.
     pub(super) fn pages_to_move(&self, pages: u64) -> u64 {
-        let each = match self.ground.pages.division {
-            Division::Whole => u64::from(self.height()),
-            Division::Even | Division::Halves => 1,
-        };
-        pages * each + self.worst.pages_each
+        moved_pages(self.ground.pages.division, self.height(), pages) + self.worst.pages_each
     }
 
     /// Pages of all blocks that the tree can use.
@@ -354,20 +375,16 @@ impl PathTree<'_> {
         u64::from(blocks) * u64::from(log.geometry().pages_per_block())
     }
 
-    /// What live pages take, of pages that can be reclaimed at all: where every page is moved with
-    /// all above it, blocks that are too full cost more than they give.
+    /// What live pages take, of pages that can be reclaimed at all.
     pub(super) fn held_pages(&self, live: u64) -> u64 {
-        match self.ground.pages.division {
-            Division::Whole => live * u64::from(self.height()) * 9 / 8,
-            Division::Even | Division::Halves => live,
-        }
+        held_pages(self.ground.pages.division, self.height(), live)
     }
 
     /// What puts leave free.
     fn margin(&self, wish: &Wish) -> u64 {
         let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let part = if self.durably == Durably::ByCheckpoints { 16 } else { 32 };
-        let put = if wish.puts > 0 { block + self.pages_all() / part } else { 0 };
+        let put =
+            if wish.puts > 0 { block + self.pages_all() / margin_part(self.durably) } else { 0 };
         self.reserve_pages() + put
     }
 
@@ -467,14 +484,6 @@ impl PathTree<'_> {
         let live = self.held_pages(u64::from(self.standing.live_pages + growth));
         let margin = self.margin(&Wish { updates: 1, puts: is_put });
         live + self.worst.pages_each + margin > self.pages_all()
-    }
-
-    /// Pages without which not even one put is taken.
-    pub(super) fn pages_least(&mut self) -> u64 {
-        self.learn_worst();
-        let wish = Wish { updates: 1, puts: 1 };
-        let live = self.held_pages(u64::from(self.standing.live_pages));
-        live + self.growth_most(1, live) + self.worst.pages_each + self.margin(&wish)
     }
 
     /// Pages that have to be free before a batch that has room.

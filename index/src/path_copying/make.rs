@@ -19,11 +19,12 @@ use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
 use super::recent::Recent;
 use super::root::Root;
+use super::smallest::fewest_blocks;
 use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
 use crate::registry::Options;
-use crate::{Durable, Index, Result, Tree};
+use crate::{Durable, Index, Result, Tree, smallest_chip};
 
 /// What is chosen of a tree beside what [`Options`] say.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +177,7 @@ impl Shares {
     }
 }
 
-fn log_options(options: &Options) -> PageLogOptions {
+pub(super) fn log_options(options: &Options) -> PageLogOptions {
     let durability = options.durability.unwrap_or_default();
     options.page_log(Durably::of(durability) == Durably::ByItself)
 }
@@ -190,10 +191,12 @@ pub(crate) fn create<'d>(
     let chip = nand.geometry();
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
+    let fewest = |chip| fewest_blocks(choice, chip, options);
+    smallest_chip::check(chip, chip.blocks(), &fewest)?;
     let log = PageLog::create(nand, &log_options(options))?;
+    smallest_chip::check(chip, log.good_blocks(), &fewest)?;
     let mut tree = over(log, policy, choice, options)?;
     tree.write_empty()?;
-    tree.check_size()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -309,17 +312,5 @@ impl PathTree<'_> {
     pub(super) fn working_bytes(&self) -> u64 {
         let log = &self.ground.log;
         working_bytes(&self.policy, log.geometry().page_bytes()) + log.buffer_bytes()
-    }
-
-    /// Refuses a chip on which not even one entry could be put.
-    fn check_size(&mut self) -> Result<()> {
-        let (all, need) = (self.pages_all(), self.pages_least());
-        if all < need {
-            let log = &self.ground.log;
-            let missing = (need - all).div_ceil(u64::from(log.geometry().pages_per_block()));
-            let have = log.good_blocks();
-            return Err(device::Error::TooFewBlocks { have, need: have + missing as u32 }.into());
-        }
-        Ok(())
     }
 }

@@ -44,6 +44,7 @@ mod recent;
 mod rewrite;
 mod root;
 mod scan;
+mod smallest;
 
 #[cfg(test)]
 pub(crate) mod model;

@@ -149,6 +149,11 @@ impl Journal {
         (self.bytes_before + u64::from(self.header.used), most)
     }
 
+    /// True from an opening that found updates until the checkpoint after their replay.
+    pub(super) const fn is_replayed(&self) -> bool {
+        self.found > 0
+    }
+
     /// Writes the record of `batch`; pages go to the disk as they get full.
     pub(super) fn append(&mut self, disk: &mut dyn Sectors, batch: &[Update<'_>]) -> Result<()> {
         journal_record::write(batch, &mut |bytes| self.put(disk, bytes))

@@ -27,6 +27,12 @@ impl PageFile<'_> {
         }
     }
 
+    /// True while what the journal holds is replayed, until the checkpoint behind that.
+    #[must_use]
+    pub fn is_replaying(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::is_replayed)
+    }
+
     /// True if what a page held that was free may have to be kept when it is used: where others
     /// share its sector, or named checkpoints need it.
     #[must_use]

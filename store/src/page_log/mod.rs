@@ -161,6 +161,15 @@ impl<'d> PageLog<'d> {
         u64::from(chip.page_bytes()) + Journal::memory_bytes_most(chip, options)
     }
 
+    /// Blocks that a log on such a chip keeps back for its own pages, at most, if root records have
+    /// up to `root_bytes` bytes: see [`PageLog::own_reserve`].
+    #[must_use]
+    pub fn own_reserve_on(chip: Geometry, options: &PageLogOptions, root_bytes: u64) -> u32 {
+        let journal = Journal::pages_for(chip, options).div_ceil(chip.pages_per_block());
+        let replay = u32::from(options.has_journal());
+        journal.saturating_add(2 * record_blocks(chip, root_bytes)).saturating_add(replay)
+    }
+
     /// The addresses of the next `pages` pages, in their order, into `into`; returns the sequence
     /// of the first. They stay the next until one is programmed.
     ///

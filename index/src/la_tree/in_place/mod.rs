@@ -12,7 +12,9 @@
 //! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
 //!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
 //!   ([`room`]).
+//! - Before a put is refused, leaves that have room for each other are merged ([`compaction`]).
 
+pub(super) mod compaction;
 pub(super) mod disk;
 pub(super) mod load;
 pub(super) mod nodes;

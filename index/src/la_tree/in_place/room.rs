@@ -42,9 +42,14 @@ impl LaTree<'_> {
         2 * u32::from(self.height) + 3
     }
 
-    /// True if the pages of one more step can be kept for the last checkpoint.
+    /// True if the pages of one more step can be kept for the last checkpoint. In a replay the room
+    /// is for long values, which can't wait: with other memory more or less of what came between
+    /// them went down before, and the next one has to find what it found then.
     pub(in super::super) fn may_step(&self) -> bool {
-        self.log.disk().is_none_or(|disk| disk.file.changes_left() >= self.step_pages())
+        self.log.disk().is_none_or(|disk| {
+            let waits = self.has_long_values() && disk.file.is_replaying();
+            !waits && disk.file.changes_left() >= self.step_pages()
+        })
     }
 
     /// Pages that `batch` changes at most before it asks whether there is room.
@@ -76,10 +81,13 @@ impl LaTree<'_> {
         }
     }
 
-    /// Empties buffers as far as there is room; false if there is none.
+    /// Empties buffers as far as there is room, and then merges leaves; false if there is none.
     pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
         let may_step = self.may_step();
         self.empty_all(Cause::Flush)?;
+        if self.buffers.pending == [0; 2] {
+            self.compact_some(Cause::Flush)?;
+        }
         Ok(may_step)
     }
 
