@@ -20,7 +20,8 @@
 //!
 //! A lookup passes them one after the other, and with memory a thousand times that of the paper
 //! that is what it spends its time on. So ADAPT is told what the processor takes, too
-//! ([`search_of_held`]), where it is more than some microseconds: in the paper's 128 KiB it never is.
+//! ([`search_of_held`]), where it is more than some microseconds: in the paper's 128 KiB it never
+//! is.
 //!
 //! The rest is an upper bound: a node may be in the cache, a leaf may get no entry, and rebalancing
 //! at `8 B / F` is the worst case of all a-b trees. [`Rates`] measures, as buffers are emptied, by

@@ -339,9 +339,9 @@ impl Job<'_> {
         self.keep_place()
     }
 
-    /// Loads `chunk` into a database that is empty, from the leaves up: putting entry by entry would
-    /// write leaves again and again. Returns how many entries are done: none where the database has
-    /// some, and those before one that is refused, which is told of by putting it.
+    /// Loads `chunk` into a database that is empty, from the leaves up: putting entry by entry
+    /// would write leaves again and again. Returns how many entries are done: none where the
+    /// database has some, and those before one that is refused, which is told of by putting it.
     fn load(&mut self, chunk: &Chunk) -> Result<usize, Failure> {
         let is_empty = self.put + self.skipped == 0
             && self.database.first().map_err(|error| self.stopped(error))?.is_none();
