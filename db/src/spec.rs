@@ -3,6 +3,7 @@
 use index::parameters::Settings;
 use index::registry::{Entry, TREES};
 
+use crate::label::Label;
 use crate::{Error, Result};
 
 /// The tree that is used where none is named.
@@ -69,11 +70,34 @@ impl TreeChoice {
         Ok(TreeChoice { entry, settings, over_ftl, fill_percent })
     }
 
-    /// The tree of a database that exists.
+    /// The tree of a database that exists, and has `label`.
     /// The size of its nodes is its pages', where that is not left to the device.
-    pub(crate) fn of(name: &str, page_bytes: Option<u32>, fill_percent: u8) -> Result<Self> {
+    ///
+    /// # Errors
+    /// There is no such tree, or it has no such settings.
+    pub(crate) fn of(name: &str, page_bytes: Option<u32>, label: &Label) -> Result<Self> {
         let has_node = has_node(name)?;
-        TreeChoice::read(name, page_bytes.filter(|_| has_node), fill_percent)
+        let page_bytes = page_bytes.filter(|_| has_node);
+        let mut tree = TreeChoice::read(name, page_bytes, label.fill_percent)?;
+        tree.take(&label.settings)?;
+        Ok(tree)
+    }
+
+    /// Takes `packed` settings in place of its own.
+    ///
+    /// # Errors
+    /// The tree has no such settings.
+    pub(crate) fn take(&mut self, packed: &[u8]) -> Result<()> {
+        if !self.settings.unpack(self.entry.parameters, packed) {
+            let what = "its label has no settings of its tree".to_owned();
+            return Err(Error::NotADatabase { is_ours: true, what });
+        }
+        Ok(())
+    }
+
+    /// What a label has of the settings: what does not stand elsewhere in the database.
+    pub(crate) fn packed(&self) -> Vec<u8> {
+        self.settings.pack(self.entry.parameters, &["node", "fill"])
     }
 }
 
@@ -172,7 +196,13 @@ mod tests {
         assert_eq!(tree.settings.number("node"), Some(1024));
         let usual = TreeChoice::read("", None, 0).unwrap();
         assert_eq!((usual.entry.name, usual.fill_percent), ("b-plus", 0));
-        assert_eq!(TreeChoice::of("b-plus", Some(512), 80).unwrap().fill_percent, 80);
+        let label = Label { fill_percent: 80, settings: usual.packed(), ..Label::default() };
+        assert_eq!(TreeChoice::of("b-plus", Some(512), &label).unwrap().fill_percent, 80);
+        let made = TreeChoice::read("la-tree:buffer=none,k=3", None, 0).unwrap();
+        let label = Label { settings: made.packed(), ..Label::default() };
+        let opened = TreeChoice::of("la-tree", None, &label).unwrap();
+        assert_eq!(opened.settings.word("buffer"), Some("none"));
+        assert_eq!(opened.settings.number("k"), Some(3));
         let layer = LayerChoice::read("dac:regions=2").unwrap();
         assert_eq!((layer.entry.name, layer.options.regions()), ("dac", 2));
     }
@@ -184,6 +214,7 @@ mod tests {
             if near == "b-plus"));
         assert!(matches!(refused("b-plus:nodes=4"), Error::Unknown { near: Some(near), .. }
             if near == "node"));
+    use crate::label::Label;
         assert!(matches!(refused("b-plus:node"), Error::BadOption { .. }));
         assert!(matches!(refused("b-plus:node=x"), Error::Index(_)));
         assert!(LayerChoice::read("page-map:logs=1").is_err());

@@ -171,3 +171,27 @@ fn an_import_that_outgrows_the_memory_of_tables_names_what_suffices_for_all_rows
     bench.done(&format!("import a.db rows.csv --memory-total {need}"));
     assert_eq!(bench.json("stat a.db")["entries"], 60_000);
 }
+
+#[test]
+fn a_database_of_ipl_with_other_log_pages_is_opened_with_what_making_it_takes() {
+    let bench = Bench::new();
+    let made = "nand-file:a.db --tree ipl:log-pages=10 --chip winbond-w25n01gv:blocks=64";
+    let error = bench.wrong(&format!("create {made} --memory-total 1"));
+    let need = word_behind(&error, "--memory-total ");
+    bench.done(&format!("create {made} --memory-total {need}"));
+    bench.done(&format!("put a.db k v --memory-total {need}"));
+    bench.done("put a.db k v");
+}
+
+#[test]
+fn the_memory_that_a_grown_database_needs_is_named_at_once() {
+    let bench = Bench::new();
+    bench.done("create nand-file:a.db --tree la-tree");
+    bench.write("rows.csv", rows(20_000));
+    bench.done("import a.db rows.csv --memory-total 8MiB");
+    let error = bench.wrong("get a.db key000001 --memory-total 1");
+    let need = word_behind(&error, "--memory-total ");
+    for line in ["get a.db key000001", "check a.db", "put a.db key000001 other"] {
+        bench.done(&format!("{line} --memory-total {need}"));
+    }
+}

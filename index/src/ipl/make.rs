@@ -23,9 +23,16 @@ pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
     }
 }
 
-pub(super) fn log_pages(options: &Options) -> Option<u32> {
+/// Log pages in a block, as `options` or the index that exists have them; `None` for the usual.
+///
+/// # Errors
+/// The root record of the index is damaged.
+pub(super) fn log_pages(options: &Options) -> Result<Option<u32>> {
+    if let Some(record) = &options.made {
+        return Ok(Some(u32::from(Root::decode(record)?.log_pages)));
+    }
     let pages = options.settings.number("log-pages");
-    pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX))
+    Ok(pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX)))
 }
 
 impl Forms {
@@ -73,7 +80,7 @@ pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
 
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
     let chip = chip_of(medium)?;
-    BlockShape::on(chip, log_pages(options))?;
+    BlockShape::on(chip, log_pages(options)?)?;
     let log = options.page_log(false);
     least_of(chip, options.shape, (PageLog::least_memory(chip, &log), log.durability))
 }
@@ -93,13 +100,16 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let nand = chip(medium)?;
     let geometry = nand.geometry();
     let need = least_memory(options, MediumShape::Nand(geometry))?;
-    let shape = BlockShape::on(geometry, log_pages(options))?;
+    let shape = BlockShape::on(geometry, log_pages(options)?)?;
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
     let log = PageLog::create(nand, &options.page_log(false))?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
     let leaf = tree.ground.forms.leaf;
     leaf.initialise(&mut tree.kept, 0);
     tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
+    if options.is_stand_in {
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     let (have, need) = (tree.ground.log.free_blocks(), tree.kept_back(false));
     if have < need {
         return Err(device::Error::TooFewBlocks { have, need }.into());

@@ -157,6 +157,9 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
     tree.check_chip()?;
+    if options.is_stand_in {
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -174,6 +177,7 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
+    tree.check_tables_now()?;
 }
 
 impl<'d> LaTree<'d> {

@@ -20,6 +20,7 @@ use super::in_place;
 use super::layout::{PageShape, fanouts, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
+use super::settle;
 use super::stream::LENGTH_MOST;
 use super::table::BufferRecord;
 use crate::parameters::{Kind, Parameter, Value};
@@ -157,6 +158,9 @@ pub(super) struct Choices {
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     if let Some(bytes) = options.settings.number("node") {
+    if let Some(record) = &options.made {
+        return Ok(settle::describe(record)?.1);
+    }
         let expected = "on raw flash nodes are parts of the chip's pages, and as large as fanout \
                         says: give fanout, or leave node away";
         let value = alloc::format!("{bytes}");

@@ -192,9 +192,21 @@ pub(crate) fn create<'d>(
     check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
     let log = PageLog::create(nand, &log_options(options))?;
     let mut tree = over(log, policy, choice, options)?;
+    if options.is_stand_in {
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     tree.write_empty()?;
     tree.check_size()?;
     Ok(Box::new(Durable::create(tree)?))
+}
+
+/// The bounds that the index of such a tree has which exists, if `options` are for one.
+///
+/// # Errors
+/// Its root record is damaged.
+pub(crate) fn made_bounds(name: &str, options: &Options) -> Result<Option<Bounds>> {
+    let record = options.made.as_deref();
+    record.map(|record| Ok(Root::decode(record, name)?.bounds)).transpose()
 }
 
 /// Opens the tree on a chip.

@@ -9,7 +9,8 @@ use super::super::buffer_pool::PoolSize;
 use super::super::cost::{UnitCosts, predict};
 use super::super::layout::PageShape;
 use super::super::nodes::CHILD_BYTES;
-use super::super::plan::{self, Choices, MEMORY_MOST, Plan};
+use super::super::plan::{self, Choices, Plan};
+use super::super::settle;
 use super::{Disk, PAGE_HEADER};
 use crate::registry::{Options, Prediction, Profile};
 use crate::{Error, Result};
@@ -28,6 +29,9 @@ const POOL_LISTS: usize = 1100;
 /// # Errors
 /// They are not possible.
 pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Result<Choices> {
+    if let Some(record) = &options.made {
+        return Ok(settle::describe(record)?.1);
+    }
     for (name, word, expected) in [
         ("place", "log", "on a disk nodes are rewritten in place: there is no node table"),
         (
