@@ -195,3 +195,17 @@ fn the_memory_that_a_grown_database_needs_is_named_at_once() {
         bench.done(&format!("{line} --memory-total {need}"));
     }
 }
+
+#[test]
+fn parameters_for_which_no_memory_suffices_are_refused() {
+    let bench = Bench::new();
+    let error = bench.wrong(
+        "create nand-file:a.db --tree la-tree:pool=0.99,share=shared --chip \
+         winbond-w25n01gv:blocks=64",
+    );
+    assert!(error.contains("pool=0.99: ") && error.contains("0.01 to 0.96"), "{error}");
+    bench.done(
+        "create nand-file:a.db --tree la-tree:pool=0.96,share=shared --chip \
+         winbond-w25n01gv:blocks=64 --memory-total 64MiB",
+    );
+}

@@ -71,7 +71,7 @@ pub(in super::super) fn plan(
     match with_memory(options, shape, given, disk, options.memory_bytes)? {
         Some(plan) => Ok(plan),
         None => {
-            let need = least(options, shape, given, disk).unwrap_or(MEMORY_MOST);
+            let need = least(options, shape, given, disk)?;
             Err(store::Error::LittleMemory { have: options.memory_bytes, need }.into())
         }
     }
@@ -83,7 +83,7 @@ fn least(
     given: (Choices, Durability),
     disk: SectorGeometry,
 ) -> Result<u64> {
-    plan::least_that_suffices(|memory| {
+    plan::least_that_suffices(options, |memory| {
         Ok(with_memory(options, shape, given, disk, memory)?.is_some())
     })
 }
