@@ -209,3 +209,20 @@ fn parameters_for_which_no_memory_suffices_are_refused() {
          winbond-w25n01gv:blocks=64 --memory-total 64MiB",
     );
 }
+
+#[test]
+fn a_key_longer_than_any_is_absent() {
+    let bench = Bench::new();
+    let long = "k".repeat(2000);
+    for tree in ["b-plus", "ipl", "la-tree", "list", "mu", "mu-star"] {
+        let line = format!("create nand-file:a.db --overwrite --tree {tree} --key text");
+        bench.done(&format!("{line} --chip winbond-w25n01gv:blocks=64"));
+        bench.done("put a.db a 1");
+        bench.done("put a.db z 2");
+        let output = bench.command(&["get", "a.db", &long]).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{tree}");
+        assert_eq!(output.stderr.len(), 0, "{tree}");
+        let told = bench.done(&format!("scan a.db --from {long}"));
+        assert!(told.contains('z') && !told.contains('a'), "{tree}: {told}");
+    }
+}

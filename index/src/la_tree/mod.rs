@@ -68,6 +68,7 @@ use core::fmt::Display;
 use device::{Cause, Medium, Meter};
 use store::{PageLog, Recovery, Update};
 
+use crate::bounds::can_be;
 use crate::registry::{Deletes, Entry, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
@@ -156,10 +157,10 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let log = PageLog::create(chip, &options.page_log(false))?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
-    tree.check_chip()?;
     if options.is_stand_in {
         return Ok(Box::new(Durable::stand_in(tree)));
     }
+    tree.check_chip()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -176,8 +177,8 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let plan = Plan::new(&options, shape, choices, geometry)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.restore(&record)?;
-    Ok(Box::new(Durable::open(tree)?))
     tree.check_tables_now()?;
+    Ok(Box::new(Durable::open(tree)?))
 }
 
 impl<'d> LaTree<'d> {
@@ -407,8 +408,11 @@ impl<'d> LaTree<'d> {
 
 impl Lookup for LaTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.check_key(key)?;
+        let can_be = can_be(self.check_key(key))?;
         self.check_whole()?;
+        if !can_be {
+            return Ok(None);
+        }
         self.find(key, offset, into)
     }
 

@@ -35,6 +35,7 @@ use core::fmt::Display;
 use device::{Cause, Geometry, Medium, Meter, Nand};
 use store::{EntryShape, PageLog, Recovery, Update};
 
+use crate::bounds::can_be;
 use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
@@ -250,7 +251,9 @@ impl<'d> List<'d> {
 
 impl Lookup for List<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.archive.form.check_key(key)?;
+        if !can_be(self.archive.form.check_key(key))? {
+            return Ok(None);
+        }
         self.visit(key, |value| read_piece(value, offset, into))
     }
 
