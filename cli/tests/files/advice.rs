@@ -211,6 +211,20 @@ fn parameters_for_which_no_memory_suffices_are_refused() {
 }
 
 #[test]
+fn what_is_told_of_a_copy_that_found_no_room_names_the_database_that_there_is() {
+    let bench = Bench::with_database("");
+    let row = |number: u32| format!("key{number:06},{}\n", "x".repeat(200));
+    let rows: String = (0..15_000).map(row).collect();
+    bench.write("rows.csv", format!("key,value\n{rows}"));
+    bench.done("import a.db rows.csv");
+    for to in ["nand-file:b.db --tree mu --chip winbond-w25n01gv:blocks=20", "b.db --size 1MiB"] {
+        let error = bench.failed(&format!("convert a.db {to}"));
+        assert!(error.contains("flashtree convert a.db "), "{error}");
+        assert!(!error.contains("convert b.db"), "{error}");
+    }
+}
+
+#[test]
 fn a_key_longer_than_any_is_absent() {
     let bench = Bench::new();
     let long = "k".repeat(2000);
