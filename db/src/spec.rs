@@ -49,11 +49,11 @@ impl TreeChoice {
         let is_usual = text.is_empty();
         let spec = Spec::parse("tree", if is_usual { DEFAULT_TREE } else { text })?;
         let entry = tree(spec.name)?;
-        let over_ftl = is_usual || spec.parameters.contains(&("over", "ftl"));
+        let over_ftl = is_usual || is_over_ftl(entry, &spec.parameters)?;
         let mut given: Vec<(&str, String)> = spec
             .parameters
             .iter()
-            .filter(|parameter| **parameter != ("over", "ftl"))
+            .filter(|(name, _)| *name != OVER || !entry.has_choice())
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
         if let Some(bytes) = page_bytes {
@@ -112,6 +112,28 @@ pub(crate) fn tables_grow(text: &str) -> bool {
     index::registry::find(name).is_some_and(|entry| entry.tables_grow)
 }
 
+/// The parameter that chooses a translation layer where a tree can do without.
+const OVER: &str = "over";
+
+/// True if `given` puts the tree on a translation layer.
+fn is_over_ftl(entry: &Entry, given: &[(&str, &str)]) -> Result<bool> {
+    let mut over = given.iter().filter(|(name, _)| *name == OVER).map(|(_, value)| *value);
+    let Some(value) = over.next() else {
+        return Ok(false);
+    };
+    let expected = match (entry.has_choice(), value, over.next()) {
+        (true, "ftl", None) => return Ok(true),
+        (true, "ftl", Some(_)) => "a parameter is given only once",
+        (true, ..) => "it must be ftl, or be left away: then the tree stands on raw flash",
+        (false, ..) if entry.nand => {
+            "this tree owns the chip itself and stands on no translation layer: leave it away"
+        }
+        (false, ..) => "this tree always stands on sectors: leave it away",
+    };
+    let value = value.to_owned();
+    Err(index::Error::BadParameter { name: OVER, value, expected: expected.into() }.into())
+}
+
 fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
     if !has_parameter(entry, "node") {
         let what = format!("{} takes the pages of its device", entry.name);
@@ -138,7 +160,7 @@ fn settings<'t>(
 ) -> Result<Settings> {
     Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
         index::Error::UnknownParameter { name, .. } => {
-            let over = entry.has_choice().then_some("over");
+            let over = entry.has_choice().then_some(OVER);
             let known = entry.parameters.iter().map(|parameter| parameter.name).chain(over);
             Error::unknown("parameter", &name, known)
         }
@@ -186,6 +208,7 @@ impl LayerChoice {
 mod tests {
     use super::{LayerChoice, TreeChoice};
     use crate::Error;
+    use crate::label::Label;
 
     #[test]
     fn trees_and_layers_are_found_with_their_parameters() {
@@ -214,9 +237,15 @@ mod tests {
             if near == "b-plus"));
         assert!(matches!(refused("b-plus:nodes=4"), Error::Unknown { near: Some(near), .. }
             if near == "node"));
-    use crate::label::Label;
         assert!(matches!(refused("b-plus:node"), Error::BadOption { .. }));
         assert!(matches!(refused("b-plus:node=x"), Error::Index(_)));
+        for (text, told) in [
+            ("la-tree:over=raw flash", "over=raw flash: it must be ftl, or be left away"),
+            ("b-plus:over=ftl,over=ftl", "over=ftl: a parameter is given only once"),
+            ("mu:over=ftl", "over=ftl: this tree owns the chip itself"),
+        ] {
+            assert!(refused(text).to_string().contains(told), "{}", refused(text));
+        }
         assert!(LayerChoice::read("page-map:logs=1").is_err());
         assert!(LayerChoice::read("dac:regions=99").is_err());
         assert!(LayerChoice::read("slc").is_err());

@@ -125,7 +125,7 @@ fn what_raw_flash_takes_no_choice_of_is_refused_with_the_reason() {
         ("--tree la-tree:node=77", ["node=77: on raw flash", "leave node away"]),
         ("--tree la-tree:node=2048", ["node=2048: on raw flash", "leave node away"]),
         ("--tree mu --ftl fast", ["--ftl: mu owns the chip itself", "leave it away"]),
-        ("--tree mu:over=ftl", ["--ftl: mu owns the chip itself", "leave it away"]),
+        ("--tree mu:over=ftl", ["over=ftl: this tree owns the chip itself", "leave it away"]),
     ] {
         let error = bench.wrong(&format!("create nand-file:a.db {line}"));
         assert!(words.iter().all(|word| error.contains(word)), "{line}: {error}");
@@ -222,6 +222,23 @@ fn what_is_told_of_a_copy_that_found_no_room_names_the_database_that_there_is() 
         assert!(error.contains("flashtree convert a.db "), "{error}");
         assert!(!error.contains("convert b.db"), "{error}");
     }
+}
+
+#[test]
+fn a_tree_without_a_name_is_refused_and_over_is_told_as_it_was_given() {
+    let bench = Bench::new();
+    let output = bench.command(&["create", "a.db", "--tree", ""]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = bench.wrong("create nand-file:a.db --tree mu:over=ftl");
+    assert!(error.contains("over=ftl: ") && !error.contains("--ftl"), "{error}");
+    let line = ["create", "nand-file:a.db", "--tree", "la-tree:over=raw flash"];
+    let output = bench.command(&line).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("over=raw flash: it must be ftl, or be left away"), "{error}");
+    let error = bench.wrong("create nand-file:a.db --tree la-tree:fanout=4");
+    assert!(error.contains("from 32 to 64"), "{error}");
+    let told = bench.done("trees la-tree");
+    assert!(told.contains("follows from page and entries"), "{told}");
 }
 
 #[test]

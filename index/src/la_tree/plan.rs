@@ -63,7 +63,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "fanout",
-        about: "entries of a node on raw flash, header included; it is at most a page",
+        about: "entries of a node on raw flash, header included; how few and how many there can \
+                be follows from page and entries",
         kind: Kind::Count(4, 4096),
         default: FANOUT,
     },
@@ -157,10 +158,10 @@ pub(super) struct Choices {
 /// # Errors
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
-    if let Some(bytes) = options.settings.number("node") {
     if let Some(record) = &options.made {
         return Ok(settle::describe(record)?.1);
     }
+    if let Some(bytes) = options.settings.number("node") {
         let expected = "on raw flash nodes are parts of the chip's pages, and as large as fanout \
                         says: give fanout, or leave node away";
         let value = alloc::format!("{bytes}");
