@@ -115,7 +115,7 @@ fn describe(entry: &Entry) -> String {
     let mut sheet = Sheet::of_text(&["parameter", "default", "values", "meaning"]);
     for parameter in parameters(entry) {
         let default = match parameter.default {
-            "" if parameter.name == OVER.name => "raw flash",
+            "" if parameter.name == OVER.name => "left away: raw flash",
             "" => "from the device",
             default => default,
         };

@@ -15,6 +15,10 @@ use crate::stand_in::StandIn;
 use crate::trial::{Follows, Trial};
 use crate::{Error, OpenOptions, Options, Result};
 
+/// The most openings that look for the memory that suffices, and the most memory that they take.
+const TRIES: u32 = 16;
+const MEMORY_MOST: u64 = 256 << 20;
+
 /// A device for a tree.
 pub(crate) struct Ground<'d> {
     medium: Medium<'d>,
@@ -72,11 +76,13 @@ impl<'d> Ground<'d> {
 
     /// Makes a database with `options`, or tells what is the first thing that lacks.
     pub(crate) fn make(self, options: &Options) -> Result<Standing<'d>> {
-        let tree = self.choose(options)?;
+        let mut tree = self.choose(options)?;
+        tree.take(&options.settings)?;
         let label = Label {
             fill_percent: tree.fill_percent,
             key: options.key.clone().unwrap_or_default(),
             value: options.value.clone().unwrap_or_default(),
+            settings: tree.packed(),
         };
         let mut ground = self;
         if ground.needs_layer(&tree, options) {
@@ -122,17 +128,18 @@ impl<'d> Ground<'d> {
         let label = Label::decode(&found.label)?;
         // On raw flash nodes follow from the chip's pages and the tree's own record.
         let page_bytes = (!ground.is_raw()).then_some(found.page_bytes);
-        let tree = TreeChoice::of(&found.tree, page_bytes, label.fill_percent)?;
+        let tree = TreeChoice::of(&found.tree, page_bytes, &label)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
         choices.journal_bytes = found.journal_bytes;
-        ground.split(options.memory, tree.entry, &mut choices)?;
+        choices.made = Some(found.root);
+        if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
+            return Err(ground.sufficing_now(tree.entry, &choices, error));
+        }
         choices.durability = options.durability.or(choices.durability);
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
-        let opened = (tree.entry.open)(medium, &choices).map_err(Error::from);
-        let index = opened.map_err(in_all(options.memory, tree.entry.tables_grow))?;
-        check_total(&*index, driver_bytes, options.memory)?;
+        let index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
             return Err(Error::Index(store::Error::Durability { made, wanted }.into()));
@@ -148,6 +155,33 @@ impl<'d> Ground<'d> {
             health,
             is_raw,
         })
+    }
+
+    /// The refusal `error` of memory that is too little for the tree that is here, with what
+    /// suffices now. Tables that grow with the entries may have grown: how far, opening tells.
+    fn sufficing_now(mut self, tree: &Entry, choices: &IndexOptions, error: Error) -> Error {
+        let Error::LittleMemory { have, mut need } = error else {
+            return error;
+        };
+        for _ in 0..TRIES {
+            if !tree.tables_grow || need > MEMORY_MOST {
+                break;
+            }
+            let limit = MemoryLimit::Total(need);
+            let mut choices = choices.clone();
+            let opened = self.split(limit, tree, &mut choices).and_then(|()| {
+                let medium: Medium<'_> = match &mut self.medium {
+                    Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
+                    Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
+                };
+                open_tree(medium, tree, &choices, (limit, self.driver_bytes))
+            });
+            match opened {
+                Err(Error::LittleMemory { need: more, .. }) if more > need => need = more,
+                _ => break,
+            }
+        }
+        Error::LittleMemory { have, need }
     }
 
     /// The tree of `options`.
@@ -299,10 +333,34 @@ impl<'d> Ground<'d> {
     }
 }
 
+/// Opens a tree inside `limit`, of which the driver takes `driver_bytes`.
+fn open_tree<'d>(
+    medium: Medium<'d>,
+    tree: &Entry,
+    choices: &IndexOptions,
+    (limit, driver_bytes): (MemoryLimit, u64),
+) -> Result<Box<dyn Index + 'd>> {
+    let of_all = in_all(limit, tree.tables_grow);
+    let index = (tree.open)(medium, choices).map_err(|error| of_all(error.into()))?;
+    check_total(&*index, driver_bytes, limit).map_err(|error| match (error, limit) {
+        // What is given more is divided.
+        (Error::LittleMemory { need, .. }, MemoryLimit::Total(have)) => {
+            of_all(Error::LittleMemory { have, need })
+        }
+        (other, _) => other,
+    })?;
+    Ok(index)
+}
+
 /// What caches and buffers lack is lacking in all, too; where tables grow, they get as much.
 fn in_all(limit: MemoryLimit, tables_grow: bool) -> impl Fn(Error) -> Error {
+    use store::Error::LittleTables;
     move |error| match (error, limit) {
-        (Error::LittleMemory { have, need }, MemoryLimit::Total(total)) => {
+        (
+            Error::LittleMemory { have, need }
+            | Error::Index(index::Error::Store(LittleTables { have, need })),
+            MemoryLimit::Total(total),
+        ) => {
             let more = need.saturating_sub(have).saturating_mul(if tables_grow { 2 } else { 1 });
             Error::LittleMemory { have: total, need: total.saturating_add(more) }
         }
@@ -317,6 +375,7 @@ fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) 
     let mut choices =
         IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
     choices.tables_bytes = tree.tables_grow.then_some(0);
+    choices.is_stand_in = true;
     let medium: Medium<'_> = match shape {
         MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
         MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),

@@ -2,19 +2,25 @@
 //!
 //! ```text
 //!  0         1          2 ...
-//!  +---------+----------+----------+------------+
-//!  | version | fill     | the type | the type   |
-//!  | u8: 1   | percent  | of keys  | of values  |
-//!  |         | u8       |          |            |
-//!  +---------+----------+----------+------------+
+//!  +---------+----------+----------+------------+------------+
+//!  | version | fill     | the type | the type   | settings   |
+//!  | u8:     | percent  | of keys  | of values  | of the     |
+//!  | 1 or 2  | u8       |          |            | tree       |
+//!  +---------+----------+----------+------------+------------+
 //! ```
+//!
+//! Settings are those that differ from the tree's defaults, as [`index::parameters::Settings::pack`]
+//! has them. A label without any has version 1.
 //!
 //! The fill percent is what the tree was made with; 0 where that was left to the tree.
 
 use crate::encoding::{Error as TypeError, PACKED_BYTES_MOST, Type};
 use crate::{Error, Result};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// The version of a label without settings.
+const WITHOUT_SETTINGS: u8 = 1;
 
 /// Bytes before the types.
 const TYPES: usize = 2;
@@ -25,19 +31,24 @@ pub(crate) struct Label {
     pub(crate) fill_percent: u8,
     pub(crate) key: Type,
     pub(crate) value: Type,
+    /// Settings of the tree, packed.
+    pub(crate) settings: Vec<u8>,
 }
 
 impl Label {
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         self.key.check()?;
         self.value.check()?;
-        let mut bytes = vec![VERSION, self.fill_percent];
+        let version = if self.settings.is_empty() { WITHOUT_SETTINGS } else { VERSION };
+        let mut bytes = vec![version, self.fill_percent];
         self.key.pack(&mut bytes);
         self.value.pack(&mut bytes);
         let types = bytes.len() - TYPES;
-        if types > PACKED_BYTES_MOST {
-            return Err(TypeError::LongType { bytes: types, most: PACKED_BYTES_MOST }.into());
+        let most = PACKED_BYTES_MOST.saturating_sub(self.settings.len());
+        if types > most {
+            return Err(TypeError::LongType { bytes: types, most }.into());
         }
+        bytes.extend_from_slice(&self.settings);
         Ok(bytes)
     }
 
@@ -47,7 +58,7 @@ impl Label {
         let Some((&version, rest)) = bytes.split_first() else {
             return Ok(Label::default());
         };
-        if version != VERSION {
+        if !(WITHOUT_SETTINGS..=VERSION).contains(&version) {
             let (expected, found) = (u32::from(VERSION), u32::from(version));
             return Err(Error::OtherVersion { expected, found });
         }
@@ -60,7 +71,9 @@ impl Label {
         let mut at = TYPES;
         let key = Type::unpack(bytes, &mut at)?;
         let value = Type::unpack(bytes, &mut at)?;
-        Ok(Label { fill_percent, key, value })
+        // A label of version 1 ends here.
+        let settings = bytes.get(at..).filter(|_| version == VERSION).unwrap_or_default().to_vec();
+        Ok(Label { fill_percent, key, value, settings })
     }
 }
 
@@ -73,7 +86,7 @@ mod tests {
     #[test]
     fn a_label_is_read_as_it_was_written() {
         let key: Type = "tuple(text,tuple(time,hex),f64)".parse().unwrap();
-        let label = Label { fill_percent: 90, key, value: Type::U64 };
+        let label = Label { fill_percent: 90, key, value: Type::U64, settings: vec![2, 1] };
         assert_eq!(Label::decode(&label.encode().unwrap()).unwrap(), label);
         assert_eq!(Label::decode(&[]).unwrap(), Label::default());
     }

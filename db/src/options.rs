@@ -87,6 +87,8 @@ pub struct Options {
     pub(crate) ftl: Option<String>,
     /// How full nodes are loaded, if the tree's spec does not say; 0 for the tree's own choice.
     pub(crate) fill_percent: u8,
+    /// Settings of the tree, packed, that go before those of its spec.
+    pub(crate) settings: Vec<u8>,
 }
 
 impl Options {
@@ -113,6 +115,7 @@ impl Options {
             chip: None,
             ftl: None,
             fill_percent: 0,
+            settings: Vec::new(),
         }
     }
 

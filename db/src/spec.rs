@@ -3,6 +3,7 @@
 use index::parameters::Settings;
 use index::registry::{Entry, TREES};
 
+use crate::label::Label;
 use crate::{Error, Result};
 
 /// The tree that is used where none is named.
@@ -48,11 +49,11 @@ impl TreeChoice {
         let is_usual = text.is_empty();
         let spec = Spec::parse("tree", if is_usual { DEFAULT_TREE } else { text })?;
         let entry = tree(spec.name)?;
-        let over_ftl = is_usual || spec.parameters.contains(&("over", "ftl"));
+        let over_ftl = is_usual || is_over_ftl(entry, &spec.parameters)?;
         let mut given: Vec<(&str, String)> = spec
             .parameters
             .iter()
-            .filter(|parameter| **parameter != ("over", "ftl"))
+            .filter(|(name, _)| *name != OVER || !entry.has_choice())
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
         if let Some(bytes) = page_bytes {
@@ -69,11 +70,34 @@ impl TreeChoice {
         Ok(TreeChoice { entry, settings, over_ftl, fill_percent })
     }
 
-    /// The tree of a database that exists.
+    /// The tree of a database that exists, and has `label`.
     /// The size of its nodes is its pages', where that is not left to the device.
-    pub(crate) fn of(name: &str, page_bytes: Option<u32>, fill_percent: u8) -> Result<Self> {
+    ///
+    /// # Errors
+    /// There is no such tree, or it has no such settings.
+    pub(crate) fn of(name: &str, page_bytes: Option<u32>, label: &Label) -> Result<Self> {
         let has_node = has_node(name)?;
-        TreeChoice::read(name, page_bytes.filter(|_| has_node), fill_percent)
+        let page_bytes = page_bytes.filter(|_| has_node);
+        let mut tree = TreeChoice::read(name, page_bytes, label.fill_percent)?;
+        tree.take(&label.settings)?;
+        Ok(tree)
+    }
+
+    /// Takes `packed` settings in place of its own.
+    ///
+    /// # Errors
+    /// The tree has no such settings.
+    pub(crate) fn take(&mut self, packed: &[u8]) -> Result<()> {
+        if !self.settings.unpack(self.entry.parameters, packed) {
+            let what = "its label has no settings of its tree".to_owned();
+            return Err(Error::NotADatabase { is_ours: true, what });
+        }
+        Ok(())
+    }
+
+    /// What a label has of the settings: what does not stand elsewhere in the database.
+    pub(crate) fn packed(&self) -> Vec<u8> {
+        self.settings.pack(self.entry.parameters, &["node", "fill"])
     }
 }
 
@@ -86,6 +110,28 @@ pub(crate) fn has_node(text: &str) -> Result<bool> {
 pub(crate) fn tables_grow(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
     index::registry::find(name).is_some_and(|entry| entry.tables_grow)
+}
+
+/// The parameter that chooses a translation layer where a tree can do without.
+const OVER: &str = "over";
+
+/// True if `given` puts the tree on a translation layer.
+fn is_over_ftl(entry: &Entry, given: &[(&str, &str)]) -> Result<bool> {
+    let mut over = given.iter().filter(|(name, _)| *name == OVER).map(|(_, value)| *value);
+    let Some(value) = over.next() else {
+        return Ok(false);
+    };
+    let expected = match (entry.has_choice(), value, over.next()) {
+        (true, "ftl", None) => return Ok(true),
+        (true, "ftl", Some(_)) => "a parameter is given only once",
+        (true, ..) => "it must be ftl, or be left away: then the tree stands on raw flash",
+        (false, ..) if entry.nand => {
+            "this tree owns the chip itself and stands on no translation layer: leave it away"
+        }
+        (false, ..) => "this tree always stands on sectors: leave it away",
+    };
+    let value = value.to_owned();
+    Err(index::Error::BadParameter { name: OVER, value, expected: expected.into() }.into())
 }
 
 fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
@@ -114,7 +160,7 @@ fn settings<'t>(
 ) -> Result<Settings> {
     Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {
         index::Error::UnknownParameter { name, .. } => {
-            let over = entry.has_choice().then_some("over");
+            let over = entry.has_choice().then_some(OVER);
             let known = entry.parameters.iter().map(|parameter| parameter.name).chain(over);
             Error::unknown("parameter", &name, known)
         }
@@ -162,6 +208,7 @@ impl LayerChoice {
 mod tests {
     use super::{LayerChoice, TreeChoice};
     use crate::Error;
+    use crate::label::Label;
 
     #[test]
     fn trees_and_layers_are_found_with_their_parameters() {
@@ -172,7 +219,13 @@ mod tests {
         assert_eq!(tree.settings.number("node"), Some(1024));
         let usual = TreeChoice::read("", None, 0).unwrap();
         assert_eq!((usual.entry.name, usual.fill_percent), ("b-plus", 0));
-        assert_eq!(TreeChoice::of("b-plus", Some(512), 80).unwrap().fill_percent, 80);
+        let label = Label { fill_percent: 80, settings: usual.packed(), ..Label::default() };
+        assert_eq!(TreeChoice::of("b-plus", Some(512), &label).unwrap().fill_percent, 80);
+        let made = TreeChoice::read("la-tree:buffer=none,k=3", None, 0).unwrap();
+        let label = Label { settings: made.packed(), ..Label::default() };
+        let opened = TreeChoice::of("la-tree", None, &label).unwrap();
+        assert_eq!(opened.settings.word("buffer"), Some("none"));
+        assert_eq!(opened.settings.number("k"), Some(3));
         let layer = LayerChoice::read("dac:regions=2").unwrap();
         assert_eq!((layer.entry.name, layer.options.regions()), ("dac", 2));
     }
@@ -186,6 +239,13 @@ mod tests {
             if near == "node"));
         assert!(matches!(refused("b-plus:node"), Error::BadOption { .. }));
         assert!(matches!(refused("b-plus:node=x"), Error::Index(_)));
+        for (text, told) in [
+            ("la-tree:over=raw flash", "over=raw flash: it must be ftl, or be left away"),
+            ("b-plus:over=ftl,over=ftl", "over=ftl: a parameter is given only once"),
+            ("mu:over=ftl", "over=ftl: this tree owns the chip itself"),
+        ] {
+            assert!(refused(text).to_string().contains(told), "{}", refused(text));
+        }
         assert!(LayerChoice::read("page-map:logs=1").is_err());
         assert!(LayerChoice::read("dac:regions=99").is_err());
         assert!(LayerChoice::read("slc").is_err());

@@ -52,10 +52,7 @@ impl Trial {
     /// a file with the memory.
     fn memory(self, options: &Options, mut need: u64) -> u64 {
         for _ in 0..TRIES {
-            let memory = match options.memory {
-                MemoryLimit::Total(_) => MemoryLimit::Total(need),
-                MemoryLimit::CachesAndBuffers(_) => MemoryLimit::CachesAndBuffers(need),
-            };
+            let memory = of_bytes(options.memory, need);
             if need > MEMORY_MOST {
                 break;
             }
@@ -80,8 +77,7 @@ impl Trial {
         let mut tries = TRIES;
         let is_enough = |units: u64, tries: &mut u32| {
             *tries = tries.saturating_sub(1);
-            let made = self.with_units(units).map(|trial| trial.make(options));
-            made.is_ok_and(|made| !made.is_err_and(|error| is_about_room(&error)))
+            self.with_units(units).is_ok_and(|trial| trial.has_room(options))
         };
         while !is_enough(high, &mut tries) {
             if tries == 0 {
@@ -102,6 +98,23 @@ impl Trial {
             need: Some(high.saturating_mul(unit)),
             blocks: blocks.and_then(|blocks| u32::try_from(blocks).ok()),
         }
+    }
+
+    /// True if there is room for a database with `options`, with as much memory as that takes: one
+    /// that lacks memory does not tell whether there is.
+    fn has_room(self, options: &Options) -> bool {
+        let mut options = options.clone();
+        for _ in 0..2 {
+            match self.make(&options) {
+                Err(Error::LittleMemory { need, .. }) if need <= MEMORY_MOST => {
+                    let need = self.memory(&options, need);
+                    options.memory = of_bytes(options.memory, need);
+                }
+                Err(error) => return !is_about_room(&error),
+                Ok(()) => return true,
+            }
+        }
+        self.make(&options).is_ok()
     }
 
     /// Sectors of the disk, or blocks of the chip, and bytes of one.
@@ -141,6 +154,14 @@ impl Trial {
             MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),
         };
         Ground::new(medium, driver_bytes).make(options).map(drop)
+    }
+}
+
+/// A limit like this, of `bytes` bytes.
+const fn of_bytes(limit: MemoryLimit, bytes: u64) -> MemoryLimit {
+    match limit {
+        MemoryLimit::Total(_) => MemoryLimit::Total(bytes),
+        MemoryLimit::CachesAndBuffers(_) => MemoryLimit::CachesAndBuffers(bytes),
     }
 }
 

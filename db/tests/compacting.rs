@@ -102,3 +102,27 @@ fn what_can_not_be_compacted_stays_as_it_is() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     compare(&mut Database::open(&path, &OpenOptions::new()).unwrap(), &model, "as it was");
 }
+
+/// What they are shows in the memory that they take.
+#[test]
+fn compacting_keeps_the_trees_parameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let needs = |path: &std::path::Path| {
+        let refused = Database::open(path, &OpenOptions::new().memory_total(1)).err();
+        match refused {
+            Some(flashtree::Error::LittleMemory { need, .. }) => need,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut needed = Vec::new();
+    for tree in ["la-tree", "la-tree:buffer=200000,k=3"] {
+        let path = folder.path().join("a.db");
+        let options = Options::new().tree(tree).memory_total(8 << 20).overwrite(true);
+        Database::create(&path, &options).unwrap().close().unwrap();
+        let before = needs(&path);
+        Database::compact(&path, &OpenOptions::new().memory_total(16 << 20)).unwrap();
+        assert_eq!(needs(&path), before, "{tree}");
+        needed.push(before);
+    }
+    assert!(needed[1] > needed[0] + 200_000, "{needed:?}");
+}

@@ -4,7 +4,57 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Bound;
 
-use crate::Direction;
+use crate::{Direction, Error, KeyRange, Result};
+
+/// The most bytes of a key where one was found too long; `None` if it is not, or for any other
+/// error.
+///
+/// # Errors
+/// The key can't be one of the index for another reason.
+fn limit_of(checked: Result<()>) -> Result<Option<usize>> {
+    match checked {
+        Ok(()) => Ok(None),
+        Err(Error::KeyTooLong { limit, .. } | Error::EntryTooLong { limit, .. }) => {
+            Ok(Some(usize::try_from(limit).unwrap_or(usize::MAX)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// True if an entry can have the key that was `checked`: one that is too long is merely absent.
+///
+/// # Errors
+/// The key can't be asked for: all have one length, and it has another.
+pub(crate) fn can_be(checked: Result<()>) -> Result<bool> {
+    Ok(limit_of(checked)?.is_none())
+}
+
+impl<'k> KeyRange<'k> {
+    /// The same entries between bounds that `check` takes. In place of a bound that is longer than
+    /// keys can be stands its beginning: a key that is not longer than that lies below the bound if
+    /// and only if it lies below this, or is this.
+    ///
+    /// # Errors
+    /// A bound can't be one: all keys have one length, and it has another.
+    pub(crate) fn within_length(
+        mut self,
+        check: impl Fn(&[u8]) -> Result<()>,
+    ) -> Result<KeyRange<'k>> {
+        let shortened = |bound: Bound<&'k [u8]>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => {
+                Ok::<_, Error>(limit_of(check(key))?.and_then(|limit| key.get(..limit)))
+            }
+            Bound::Unbounded => Ok(None),
+        };
+        if let Some(key) = shortened(self.from)? {
+            self.from = Bound::Excluded(key);
+        }
+        if let Some(key) = shortened(self.to)? {
+            self.to = Bound::Included(key);
+        }
+        Ok(self)
+    }
+}
 
 impl Direction {
     /// What `order` is to who reads in this direction.
@@ -36,7 +86,7 @@ impl Direction {
         self,
         start: Bound<&[u8]>,
         count: usize,
-        search: impl FnOnce(&[u8]) -> Result<usize, usize>,
+        search: impl FnOnce(&[u8]) -> core::result::Result<usize, usize>,
     ) -> usize {
         match (start, self) {
             (Bound::Unbounded, Direction::Ascending) => 0,

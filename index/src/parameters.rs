@@ -126,6 +126,53 @@ impl Settings {
         }
     }
 
+    /// What of these differs from the defaults of `parameters`, in bytes; those called as one of
+    /// `without` are left away.
+    ///
+    /// ```text
+    ///  for each   | its place among the parameters u8 | a word: its place among the words u8
+    ///             |                                   | a size, a count, a percentage: u64
+    ///             |                                   | a ratio: f64
+    /// ```
+    ///
+    /// Where a word or a size can stand, a size is behind a byte of `0xFF`.
+    #[must_use]
+    pub fn pack(&self, parameters: &'static [Parameter], without: &[&str]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (place, parameter) in parameters.iter().enumerate() {
+            let usual = parse_value(parameter, parameter.default).ok();
+            let value = self.value(parameter.name).filter(|value| Some(*value) != usual);
+            let Some(value) = value.filter(|_| !without.contains(&parameter.name)) else {
+                continue;
+            };
+            bytes.push(place as u8);
+            pack_value(parameter, value, &mut bytes);
+        }
+        bytes
+    }
+
+    /// Takes what [`Settings::pack`] made of values of `parameters` in place of those that are
+    /// here; false if it makes no sense, and then nothing is taken.
+    #[must_use]
+    pub fn unpack(&mut self, parameters: &'static [Parameter], mut bytes: &[u8]) -> bool {
+        let mut taken: Vec<(&'static str, Value)> = Vec::new();
+        while let Some((place, rest)) = bytes.split_first() {
+            let parameter = parameters.get(usize::from(*place));
+            let unpacked = parameter.and_then(|parameter| unpack_value(parameter, rest));
+            let (Some(parameter), Some((value, rest))) = (parameter, unpacked) else {
+                return false;
+            };
+            if taken.iter().any(|(name, _)| *name == parameter.name) {
+                return false;
+            }
+            taken.push((parameter.name, value));
+            bytes = rest;
+        }
+        self.values.retain(|(known, _)| taken.iter().all(|(name, _)| name != known));
+        self.values.append(&mut taken);
+        true
+    }
+
     /// The word of the parameter `name`, if it has one.
     #[must_use]
     pub fn word(&self, name: &str) -> Option<&'static str> {
@@ -138,6 +185,62 @@ impl Settings {
 
 fn bad(parameter: &Parameter, text: &str, expected: Cow<'static, str>) -> Error {
     Error::BadParameter { name: parameter.name, value: text.to_string(), expected }
+}
+
+/// Stands in front of a size where a word could stand.
+const NO_WORD: u8 = 0xFF;
+
+const fn words(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Word(words) | Kind::WordOrBytes(words, _) => words,
+        _ => &[],
+    }
+}
+
+fn pack_value(parameter: &Parameter, value: Value, into: &mut Vec<u8>) {
+    match value {
+        Value::Word(word) => {
+            let place = words(parameter.kind).iter().position(|known| *known == word);
+            into.push(place.map_or(NO_WORD, |place| place as u8));
+        }
+        Value::Number(number) => {
+            if let Kind::WordOrBytes(..) = parameter.kind {
+                into.push(NO_WORD);
+            }
+            into.extend_from_slice(&number.to_le_bytes());
+        }
+        Value::Ratio(ratio) => into.extend_from_slice(&ratio.to_bits().to_le_bytes()),
+    }
+}
+
+/// The value of `parameter` that `bytes` begin with, if it is one, and what is behind it.
+fn unpack_value<'b>(parameter: &Parameter, bytes: &'b [u8]) -> Option<(Value, &'b [u8])> {
+    let number = |bytes: &'b [u8]| -> Option<(u64, &'b [u8])> {
+        let (number, rest) = bytes.split_first_chunk()?;
+        Some((u64::from_le_bytes(*number), rest))
+    };
+    let within = |least: u64, most: u64, bytes| {
+        let (number, rest) = number(bytes)?;
+        (least..=most).contains(&number).then_some((Value::Number(number), rest))
+    };
+    match parameter.kind {
+        Kind::Bytes => within(0, u64::MAX, bytes),
+        Kind::Count(least, most) => within(least, most, bytes),
+        Kind::Percent(least) => within(least.into(), 100, bytes),
+        Kind::Ratio(least, most) => {
+            let (bits, rest) = number(bytes)?;
+            let ratio = f64::from_bits(bits);
+            (least..=most).contains(&ratio).then_some((Value::Ratio(ratio), rest))
+        }
+        Kind::Word(words) | Kind::WordOrBytes(words, _) => {
+            let (place, rest) = bytes.split_first()?;
+            match (words.get(usize::from(*place)), parameter.kind) {
+                (Some(word), _) => Some((Value::Word(word), rest)),
+                (None, Kind::WordOrBytes(_, most)) if *place == NO_WORD => within(1, most, rest),
+                _ => None,
+            }
+        }
+    }
 }
 
 fn parse_value(parameter: &Parameter, text: &str) -> Result<Value> {
@@ -216,6 +319,32 @@ mod tests {
         assert_eq!(parse_bytes("128 kB"), Some(128_000));
         for wrong in ["", "KiB", "-1", "+1", "1.5KiB", "12 kiB", "99999999999GiB", "x"] {
             assert_eq!(parse_bytes(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_differs_from_the_defaults_is_packed_and_comes_back() {
+        let given =
+            [("node", "512"), ("pool", "0.99"), ("policy", "fifo"), ("levels", "8"), ("fill", "7")];
+        for buffer in [("buffer", "77"), ("buffer", "none")] {
+            let made = given.into_iter().chain([buffer]);
+            let made = Settings::parse("a-tree", PARAMETERS, made).unwrap();
+            let packed = made.pack(PARAMETERS, &["node"]);
+            let mut back = Settings::parse("a-tree", PARAMETERS, [("node", "512")]).unwrap();
+            assert!(back.unpack(PARAMETERS, &packed));
+            for parameter in PARAMETERS {
+                assert_eq!(back.value(parameter.name), made.value(parameter.name));
+            }
+            for cut in 1..packed.len() {
+                let _ = back.unpack(PARAMETERS, &packed[..cut]);
+            }
+            let twice = [&packed[..], &packed[..]].concat();
+            assert!(!back.unpack(PARAMETERS, &twice));
+        }
+        let usual = Settings::parse("a-tree", PARAMETERS, [("pool", "0.50")]).unwrap();
+        assert!(usual.pack(PARAMETERS, &[]).is_empty());
+        for wrong in [&[9][..], &[1, 0, 0], &[1, 255, 255, 255, 255, 255, 255, 255, 255], &[2, 2]] {
+            assert!(!usual.clone().unpack(PARAMETERS, wrong), "{wrong:?}");
         }
     }
 

@@ -39,6 +39,12 @@ pub struct Options {
     pub tables_bytes: Option<u64>,
     /// A number that other indexes don't have, where pages of theirs could get among its own.
     pub identity: u64,
+    /// The beginning of the root record of an index that exists, as [`Description::root`] has it:
+    /// what the tree keeps there of its choices counts, whatever the settings say.
+    pub made: Option<Vec<u8>>,
+    /// True if what is made is on a device of nothing, to learn what memory its tables take: it
+    /// needs no room, and nothing of it lasts.
+    pub is_stand_in: bool,
     /// A mistake to be made.
     #[cfg(feature = "canaries")]
     pub canary: Option<store::Canary>,
@@ -57,6 +63,8 @@ impl Options {
             label: Vec::new(),
             tables_bytes: None,
             identity: 0,
+            made: None,
+            is_stand_in: false,
             #[cfg(feature = "canaries")]
             canary: None,
         }
@@ -107,6 +115,17 @@ pub struct Description {
     pub journal_bytes: Option<u64>,
     /// The label it was made with.
     pub label: Vec<u8>,
+    /// The beginning of its root record, where the tree keeps the choices it was made with.
+    pub root: Vec<u8>,
+}
+
+/// Bytes of a root record in which all choices of a tree stand.
+const ROOT_HEAD: usize = 128;
+
+fn root_head(mut record: Vec<u8>) -> Vec<u8> {
+    record.truncate(ROOT_HEAD);
+    record.shrink_to_fit();
+    record
 }
 
 /// Reads what the index on `disk` says of itself; changes nothing.
@@ -123,6 +142,7 @@ pub fn describe(disk: &mut dyn Sectors) -> Result<Description> {
         durability: found.durability,
         journal_bytes: None,
         label: found.label,
+        root: root_head(found.root_head),
     })
 }
 
@@ -134,9 +154,9 @@ pub fn describe_chip(chip: &mut dyn Nand) -> Result<Description> {
     let page_bytes = chip.geometry().page_bytes();
     let found = PageLog::describe(Box::new(chip))?;
     let (tree, shape) = root_record::describe(&found.root)?;
-    let PageLogDescription { durability, journal_bytes, label, .. } = found;
-    let journal_bytes = Some(journal_bytes);
-    Ok(Description { tree, shape, page_bytes, durability, journal_bytes, label })
+    let PageLogDescription { durability, journal_bytes, label, root } = found;
+    let (journal_bytes, root) = (Some(journal_bytes), root_head(root));
+    Ok(Description { tree, shape, page_bytes, durability, journal_bytes, label, root })
 }
 
 /// The shape of the medium that a tree is to stand on.

@@ -34,7 +34,11 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
         copy(&mut old, new, &options, memory, &bar).map_err(|source| match source {
             // Damage is in what is read; all else is about what is written.
             Error::Damaged { .. } => FileFailure::of(path)(source),
-            source => FileFailure::of(new)(source),
+            source => FileFailure::Copy {
+                path: new.to_owned(),
+                old: path.to_owned(),
+                source: Box::new(source),
+            },
         })?;
     bar.finish();
     import::forget(new);

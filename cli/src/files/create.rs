@@ -37,6 +37,10 @@ pub(super) fn options(place: &Place, making: &Making) -> Result<Options, FileFai
         options = options.durability(durability.into());
     }
     if let Some(tree) = &making.tree {
+        if tree.is_empty() {
+            let what = "--tree is empty: name one of flashtree trees, or leave it away";
+            return Err(FileFailure::Option(what));
+        }
         options = options.tree(tree);
     }
     if let Some(page) = making.page {

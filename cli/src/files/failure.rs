@@ -11,8 +11,11 @@ use crate::numbers::{count, rounded_size, thousands};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileFailure {
     /// The database refused or failed.
-    #[error("{}", line(.path, .source))]
+    #[error("{}", line(.path, .path, .source))]
     Database { path: PathBuf, source: Error },
+    /// A database could not be made of another, `old`: of that there can be more copies.
+    #[error("{}", line(.path, .old, .source))]
+    Copy { path: PathBuf, old: PathBuf, source: Box<Error> },
     /// A database that must be recovered, and can't be written.
     #[error(
         "{}: it was not closed and has to be recovered, which needs to write: {}",
@@ -141,6 +144,7 @@ impl FileFailure {
     pub(crate) fn is_usage(&self) -> bool {
         match self {
             FileFailure::Database { source, .. } => is_choice(source),
+            FileFailure::Copy { source, .. } => is_choice(source),
             FileFailure::Argument { .. }
             | FileFailure::NoPrefix { .. }
             | FileFailure::Option(_)
@@ -176,10 +180,10 @@ fn is_choice(error: &Error) -> bool {
     }
 }
 
-/// What is said of a database's error: the words of the library, where the program has none of its
-/// own.
-fn line(whole: &Path, error: &Error) -> String {
-    let path = whole.display();
+/// What is said of the error of the database at `whole`: the words of the library, where the program
+/// has none of its own. A copy can be made of the one at `whence`.
+fn line(whole: &Path, whence: &Path, error: &Error) -> String {
+    let (path, old) = (whole.display(), whence.display());
     match error {
         Error::Missing { .. } => {
             format!("{path}: there is no such file; make it with flashtree create {path}")
@@ -202,11 +206,11 @@ fn line(whole: &Path, error: &Error) -> String {
             room(*need, *blocks)
         ),
         Error::Kept { names, pages, bytes, .. } => kept_room(whole, names, (*pages, *bytes)),
-        Error::Index(inner) if is_too_long(inner) => larger_pages(whole, inner),
+        Error::Index(inner) if is_too_long(inner) => larger_pages((whole, whence), inner),
         // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
         Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(
             "{path}: full: there is no room for that within its {}; delete something, or give it \
-             more room with flashtree convert {path} NEW --size SIZE",
+             more room with flashtree convert {old} NEW --size SIZE",
             count(*pages, "page")
         ),
         Error::NotAPlainFile => format!(
@@ -230,7 +234,7 @@ fn line(whole: &Path, error: &Error) -> String {
         Error::LongValue { bytes, most } => format!(
             "{path}: a value of {bytes} bytes, and its journal takes at most {most} at a time with \
              that key; {}",
-            shorter_value(whole)
+            shorter_value(whence)
         ),
         Error::Ended => FileFailure::Interrupted.to_string(),
         Error::CheckpointsKept { count: kept } => format!(
@@ -292,22 +296,22 @@ const fn is_too_long(error: &index::Error) -> bool {
 }
 
 /// What can be done where entries, or all of them, are too much for pages of this size.
-fn larger_pages(path: &Path, what: &index::Error) -> String {
+fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
     use index::Error as Index;
-    let path = path.display();
+    let (path, old) = (path.display(), old.display());
     match what {
         // Only on raw flash values stand in nodes, however long they are.
         Index::EntryTooLong { .. } => format!(
             "{path}: {what}; shorten it, or copy the database onto a translation layer, where \
-             values have any length: flashtree convert {path} nand-file:NEW --tree b-plus:over=ftl"
+             values have any length: flashtree convert {old} nand-file:NEW --tree b-plus:over=ftl"
         ),
         Index::TreeFull { .. } => format!(
             "{path}: {what}; copy the database to a chip with larger pages, of flashtree devices: \
-             flashtree convert {path} nand-file:NEW --chip NAME; or to another tree with --tree"
+             flashtree convert {old} nand-file:NEW --chip NAME; or to another tree with --tree"
         ),
         _ => format!(
             "{path}: {what}; shorten it, or copy the database to one with larger pages: flashtree \
-             convert {path} NEW --tree b-plus --page 32KiB"
+             convert {old} NEW --tree b-plus --page 32KiB"
         ),
     }
 }
@@ -434,7 +438,7 @@ mod tests {
         ] {
             let path = PathBuf::from("/folder/a.db.77-0.new");
             let error = Error::Io { action: "make", path, source: kind.into() };
-            let line = line(Path::new("a.db"), &error);
+            let line = line(Path::new("a.db"), Path::new("a.db"), &error);
             assert!(line.starts_with("a.db: can't make it: ") && line.contains(advice), "{line}");
         }
     }

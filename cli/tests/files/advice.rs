@@ -127,7 +127,7 @@ fn what_raw_flash_takes_no_choice_of_is_refused_with_the_reason() {
         ("--tree la-tree:node=77", ["node=77: on raw flash", "leave node away"]),
         ("--tree la-tree:node=2048", ["node=2048: on raw flash", "leave node away"]),
         ("--tree mu --ftl fast", ["--ftl: mu owns the chip itself", "leave it away"]),
-        ("--tree mu:over=ftl", ["--ftl: mu owns the chip itself", "leave it away"]),
+        ("--tree mu:over=ftl", ["over=ftl: this tree owns the chip itself", "leave it away"]),
     ] {
         let error = bench.wrong(&format!("create nand-file:a.db {line}"));
         assert!(words.iter().all(|word| error.contains(word)), "{line}: {error}");
@@ -174,4 +174,90 @@ fn an_import_that_outgrows_the_memory_of_tables_names_what_suffices_for_all_rows
     assert_eq!(told.replace(',', ""), first.to_string(), "{error}");
     bench.done(&format!("import a.db rows.csv --memory-total {need}"));
     assert_eq!(bench.json("stat a.db")["entries"], 60_000);
+}
+
+#[test]
+fn a_database_of_ipl_with_other_log_pages_is_opened_with_what_making_it_takes() {
+    let bench = Bench::new();
+    let made = "nand-file:a.db --tree ipl:log-pages=10 --chip winbond-w25n01gv:blocks=64";
+    let error = bench.wrong(&format!("create {made} --memory-total 1"));
+    let need = word_behind(&error, "--memory-total ");
+    bench.done(&format!("create {made} --memory-total {need}"));
+    bench.done(&format!("put a.db k v --memory-total {need}"));
+    bench.done("put a.db k v");
+}
+
+#[test]
+fn the_memory_that_a_grown_database_needs_is_named_at_once() {
+    let bench = Bench::new();
+    bench.done("create nand-file:a.db --tree la-tree");
+    bench.write("rows.csv", rows(20_000));
+    bench.done("import a.db rows.csv --memory-total 8MiB");
+    let error = bench.wrong("get a.db key000001 --memory-total 1");
+    let need = word_behind(&error, "--memory-total ");
+    for line in ["get a.db key000001", "check a.db", "put a.db key000001 other"] {
+        bench.done(&format!("{line} --memory-total {need}"));
+    }
+}
+
+#[test]
+fn parameters_for_which_no_memory_suffices_are_refused() {
+    let bench = Bench::new();
+    let error = bench.wrong(
+        "create nand-file:a.db --tree la-tree:pool=0.99,share=shared --chip \
+         winbond-w25n01gv:blocks=64",
+    );
+    assert!(error.contains("pool=0.99: ") && error.contains("0.01 to 0.96"), "{error}");
+    bench.done(
+        "create nand-file:a.db --tree la-tree:pool=0.96,share=shared --chip \
+         winbond-w25n01gv:blocks=64 --memory-total 64MiB",
+    );
+}
+
+#[test]
+fn what_is_told_of_a_copy_that_found_no_room_names_the_database_that_there_is() {
+    let bench = Bench::with_database("");
+    let row = |number: u32| format!("key{number:06},{}\n", "x".repeat(200));
+    let rows: String = (0..15_000).map(row).collect();
+    bench.write("rows.csv", format!("key,value\n{rows}"));
+    bench.done("import a.db rows.csv");
+    for to in ["nand-file:b.db --tree mu --chip winbond-w25n01gv:blocks=20", "b.db --size 1MiB"] {
+        let error = bench.failed(&format!("convert a.db {to}"));
+        assert!(error.contains("flashtree convert a.db "), "{error}");
+        assert!(!error.contains("convert b.db"), "{error}");
+    }
+}
+
+#[test]
+fn a_tree_without_a_name_is_refused_and_over_is_told_as_it_was_given() {
+    let bench = Bench::new();
+    let output = bench.command(&["create", "a.db", "--tree", ""]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = bench.wrong("create nand-file:a.db --tree mu:over=ftl");
+    assert!(error.contains("over=ftl: ") && !error.contains("--ftl"), "{error}");
+    let line = ["create", "nand-file:a.db", "--tree", "la-tree:over=raw flash"];
+    let output = bench.command(&line).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("over=raw flash: it must be ftl, or be left away"), "{error}");
+    let error = bench.wrong("create nand-file:a.db --tree la-tree:fanout=4");
+    assert!(error.contains("from 32 to 64"), "{error}");
+    let told = bench.done("trees la-tree");
+    assert!(told.contains("follows from page and entries"), "{told}");
+}
+
+#[test]
+fn a_key_longer_than_any_is_absent() {
+    let bench = Bench::new();
+    let long = "k".repeat(2000);
+    for tree in ["b-plus", "ipl", "la-tree", "list", "mu", "mu-star"] {
+        let line = format!("create nand-file:a.db --overwrite --tree {tree} --key text");
+        bench.done(&format!("{line} --chip winbond-w25n01gv:blocks=64"));
+        bench.done("put a.db a 1");
+        bench.done("put a.db z 2");
+        let output = bench.command(&["get", "a.db", &long]).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{tree}");
+        assert_eq!(output.stderr.len(), 0, "{tree}");
+        let told = bench.done(&format!("scan a.db --from {long}"));
+        assert!(told.contains('z') && !told.contains('a'), "{tree}: {told}");
+    }
 }

@@ -255,3 +255,22 @@ fn a_full_database_keeps_what_it_has_and_can_be_emptied() {
     }
     assert!(bench.done("check a.db").contains("all is well"));
 }
+
+#[test]
+fn an_import_that_was_broken_off_is_told_of_only_where_another_begins() {
+    let bench = Bench::with_database("");
+    bench.write("rows.csv", "key,value\na,1\nb\n");
+    bench.failed("import a.db rows.csv");
+    bench.write("none.csv", "");
+    bench.write("keys.csv", "key\na\n");
+    for other in ["none.csv", "keys.csv"] {
+        let output = bench.command(&["import", "a.db", other]).output().unwrap();
+        assert!(!output.status.success());
+        let told = text(&output.stderr);
+        assert!(!told.contains("broken off"), "{told}");
+    }
+    bench.write("mended.csv", "key,value\na,1\nb,2\n");
+    let output = bench.command(&["import", "a.db", "mended.csv"]).output().unwrap();
+    let told = text(&output.stderr);
+    assert!(output.status.success() && told.contains("broken off after 1 row"), "{told}");
+}

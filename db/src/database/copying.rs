@@ -264,7 +264,8 @@ impl Database<'static> {
             return Err(Error::CheckpointsKept { count });
         }
         let (bytes_before, _) = files::sizes(&path)?;
-        let choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
+        let mut choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
+        choices.settings.clone_from(&old.standing.label.settings);
         let temporary = Temporary::beside(&path)?;
         let new = Database::make(temporary.path(), &choices).map_err(doubled);
         let mut new = new.map_err(|error| error.about(&path))?;

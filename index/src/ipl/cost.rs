@@ -25,7 +25,7 @@ pub(super) fn predict(
     let least = least_memory(options, medium)?;
     let forms = Forms::on(chip, options.shape)?;
     let levels = Levels::of(profile.entries, (&forms.leaf, &forms.inner), forms.shape, CHILD_BYTES);
-    let shape = BlockShape::on(chip, log_pages(options))?;
+    let shape = BlockShape::on(chip, log_pages(options)?)?;
     // What is too little memory is told by making the tree.
     let memory = options.memory_bytes.max(least);
     let stay = levels.stay(frames(chip, options.shape, (memory, least))? as f64);

@@ -26,9 +26,16 @@ pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
     }
 }
 
-pub(super) fn log_pages(options: &Options) -> Option<u32> {
+/// Log pages in a block, as `options` or the index that exists have them; `None` for the usual.
+///
+/// # Errors
+/// The root record of the index is damaged.
+pub(super) fn log_pages(options: &Options) -> Result<Option<u32>> {
+    if let Some(record) = &options.made {
+        return Ok(Some(u32::from(Root::decode(record)?.log_pages)));
+    }
     let pages = options.settings.number("log-pages");
-    pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX))
+    Ok(pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX)))
 }
 
 impl Forms {
@@ -76,7 +83,7 @@ pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
 
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
     let chip = chip_of(medium)?;
-    BlockShape::on(chip, log_pages(options))?;
+    BlockShape::on(chip, log_pages(options)?)?;
     let log = options.page_log(false);
     least_of(chip, options.shape, (PageLog::least_memory(chip, &log), log.durability))
 }
@@ -96,23 +103,26 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let nand = chip(medium)?;
     let geometry = nand.geometry();
     let need = least_memory(options, MediumShape::Nand(geometry))?;
-    let shape = BlockShape::on(geometry, log_pages(options))?;
+    let shape = BlockShape::on(geometry, log_pages(options)?)?;
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
     let fewest = |chip| fewest_blocks(chip, options);
-    smallest_chip::check(geometry, geometry.blocks(), &fewest)?;
+    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(nand, &options.page_log(false))?;
-    smallest_chip::check(geometry, log.good_blocks(), &fewest)?;
+    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
     let leaf = tree.ground.forms.leaf;
     leaf.initialise(&mut tree.kept, 0);
     tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
+    if options.is_stand_in {
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     Ok(Box::new(Durable::create(tree)?))
 }
 
 /// Blocks that suffice for a block's worth of entries.
 fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
     let (forms, shape) =
-        (Forms::on(chip, options.shape)?, BlockShape::on(chip, log_pages(options))?);
+        (Forms::on(chip, options.shape)?, BlockShape::on(chip, log_pages(options)?)?);
     let entries = smallest_chip::entries_of_a_block(chip, options.shape);
     let key = average_bytes(options.shape.key).into();
     let capacity = |level| match level {

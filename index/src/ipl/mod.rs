@@ -49,6 +49,7 @@ use core::fmt::Display;
 use device::{Cause, Meter};
 use store::{Recovery, Update, Width};
 
+use crate::bounds::can_be;
 use crate::parameters::{Kind, Parameter};
 use crate::registry::{Deletes, Entry};
 use crate::{
@@ -166,7 +167,9 @@ impl Ipl<'_> {
 
 impl Lookup for Ipl<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.check_key(key)?;
+        if !can_be(self.check_key(key))? {
+            return Ok(None);
+        }
         let leaf = self.descend_to(Toward::Key(key), Cause::Lookup)?;
         let codec = self.ground.forms.leaf;
         let bytes = self.ground.node(leaf, Cause::Lookup)?;

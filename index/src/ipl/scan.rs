@@ -24,11 +24,7 @@ pub(super) struct Scan<'t, 'd> {
 
 impl<'t, 'd> Scan<'t, 'd> {
     pub(super) fn new(tree: &'t mut Ipl<'d>, range: KeyRange<'_>) -> Result<Self> {
-        for bound in [range.from, range.to] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound {
-                tree.check_key(key)?;
-            }
-        }
+        let range = range.within_length(|key| tree.check_key(key))?;
         let (start, limit) = match range.direction {
             Direction::Ascending => (range.from, range.to),
             Direction::Descending => (range.to, range.from),

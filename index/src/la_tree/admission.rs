@@ -90,6 +90,17 @@ impl LaTree<'_> {
         }
     }
 
+    /// Refuses tables that are larger now than they may be, as those of an index can be that had
+    /// more memory.
+    pub(super) fn check_tables_now(&self) -> Result<()> {
+        match (self.plan.tables_most, self.table_bytes()) {
+            (Some(have), need) if need > have => {
+                Err(store::Error::LittleTables { have, need }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Bytes of all tables in the worst case, with `more` entries pending.
     fn tables_needed(&self, more: u64) -> u64 {
         let born =

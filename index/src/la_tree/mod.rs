@@ -69,6 +69,7 @@ use core::fmt::Display;
 use device::{Cause, Medium, Meter};
 use store::{PageLog, Recovery, Update};
 
+use crate::bounds::can_be;
 use crate::registry::{Deletes, Entry, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
@@ -155,11 +156,14 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
-    smallest_chip::check(geometry, geometry.blocks(), &fewest)?;
+    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(chip, &options.page_log(false))?;
-    smallest_chip::check(geometry, log.good_blocks(), &fewest)?;
+    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
+    if options.is_stand_in {
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -176,6 +180,7 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     let plan = Plan::new(&options, shape, choices, geometry)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.restore(&record)?;
+    tree.check_tables_now()?;
     Ok(Box::new(Durable::open(tree)?))
 }
 
@@ -406,8 +411,11 @@ impl<'d> LaTree<'d> {
 
 impl Lookup for LaTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.check_key(key)?;
+        let can_be = can_be(self.check_key(key))?;
         self.check_whole()?;
+        if !can_be {
+            return Ok(None);
+        }
         self.find(key, offset, into)
     }
 

@@ -20,6 +20,7 @@ use super::in_place;
 use super::layout::{PageShape, fanouts, node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
+use super::settle;
 use super::stream::LENGTH_MOST;
 use super::table::BufferRecord;
 use crate::parameters::{Kind, Parameter, Value};
@@ -62,7 +63,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "fanout",
-        about: "entries of a node on raw flash, header included; it is at most a page",
+        about: "entries of a node on raw flash, header included; how few and how many there can \
+                be follows from page and entries",
         kind: Kind::Count(4, 4096),
         default: FANOUT,
     },
@@ -156,6 +158,9 @@ pub(super) struct Choices {
 /// # Errors
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
+    if let Some(record) = &options.made {
+        return Ok(settle::describe(record)?.1);
+    }
     if let Some(bytes) = options.settings.number("node") {
         let expected = "on raw flash nodes are parts of the chip's pages, and as large as fanout \
                         says: give fanout, or leave node away";
@@ -205,11 +210,16 @@ impl Plan {
         choices: Choices,
         chip: Geometry,
     ) -> Result<Self> {
-        let plan = Self::with_memory(options, shape, (choices, chip), options.memory_bytes)?;
-        plan.ok_or_else(|| {
-            let need = Self::least_memory(options, shape, choices, chip).unwrap_or(MEMORY_MOST);
-            store::Error::LittleMemory { have: options.memory_bytes, need }.into()
-        })
+        let with = |memory| Self::with_memory(options, shape, (choices, chip), memory);
+        let have = options.memory_bytes;
+        if let Some(plan) = with(have)? {
+            return Ok(plan);
+        }
+        let need = Self::least_memory(options, shape, choices, chip)?;
+        // Shared memory moves in parts that grow with it: a little more than the least can be too
+        // little for parts of the next size. Then that little stays unused.
+        let least = if need <= have { with(need)? } else { None };
+        least.ok_or_else(|| store::Error::LittleMemory { have, need }.into())
     }
 
     /// The least memory with which the tree works, in bytes.
@@ -222,7 +232,7 @@ impl Plan {
         choices: Choices,
         chip: Geometry,
     ) -> Result<u64> {
-        least_that_suffices(|memory| {
+        least_that_suffices(options, |memory| {
             Ok(Self::with_memory(options, shape, (choices, chip), memory)?.is_some())
         })
     }
@@ -325,8 +335,28 @@ impl Plan {
     }
 }
 
-/// The least memory, in bytes, that `suffices`; [`MEMORY_MOST`] if none below that does.
-pub(super) fn least_that_suffices(mut suffices: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+/// The least memory, in bytes, that `suffices`.
+///
+/// # Errors
+/// None does, for so much of it is the pool's that no node finds room in the rest: that follows
+/// from `options`.
+pub(super) fn least_that_suffices(
+    options: &Options,
+    mut suffices: impl FnMut(u64) -> Result<bool>,
+) -> Result<u64> {
+    if !suffices(MEMORY_MOST)? {
+        let most = (1.0 - 1.0 / SHARED_PARTS as f64) * 100.0;
+        return Err(Error::BadParameter {
+            name: "pool",
+            value: alloc::format!("{}", pool_ratio(options)),
+            expected: alloc::format!(
+                "nodes need a part of the memory, too: with share=shared it must be a ratio from \
+                 0.01 to {}",
+                most as u64 as f64 / 100.0
+            )
+            .into(),
+        });
+    }
     let (mut low, mut high) = (0, MEMORY_MOST);
     while low + 1 < high {
         let middle = u64::midpoint(low, high);

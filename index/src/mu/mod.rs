@@ -92,7 +92,10 @@ const MU_STAR_PARAMETERS: &[Parameter] = &[ALPHA, BETA, DELTA, COLLECT, make::CA
 
 fn choice(division: Division, options: &Options) -> Result<Choice> {
     let bounds = match division {
-        Division::Even => bounds(options)?,
+        Division::Even => match make::made_bounds(name(division), options)? {
+            Some(bounds) => bounds,
+            None => bounds(options)?,
+        },
         Division::Halves | Division::Whole => HALVES,
     };
     Ok(Choice::new(name(division), division, bounds, options))

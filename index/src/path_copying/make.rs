@@ -192,12 +192,24 @@ pub(crate) fn create<'d>(
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
     let fewest = |chip| fewest_blocks(choice, chip, options);
-    smallest_chip::check(chip, chip.blocks(), &fewest)?;
+    smallest_chip::check(options, chip, chip.blocks(), &fewest)?;
     let log = PageLog::create(nand, &log_options(options))?;
-    smallest_chip::check(chip, log.good_blocks(), &fewest)?;
+    smallest_chip::check(options, chip, log.good_blocks(), &fewest)?;
     let mut tree = over(log, policy, choice, options)?;
+    if options.is_stand_in {
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     tree.write_empty()?;
     Ok(Box::new(Durable::create(tree)?))
+}
+
+/// The bounds that the index of such a tree has which exists, if `options` are for one.
+///
+/// # Errors
+/// Its root record is damaged.
+pub(crate) fn made_bounds(name: &str, options: &Options) -> Result<Option<Bounds>> {
+    let record = options.made.as_deref();
+    record.map(|record| Ok(Root::decode(record, name)?.bounds)).transpose()
 }
 
 /// Opens the tree on a chip.

@@ -57,6 +57,7 @@ use core::fmt::Display;
 use device::{Block, Cause, Meter, Page};
 use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
 
+use crate::bounds::can_be;
 use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
 use debts::Debts;
 use descent::Way;
@@ -229,7 +230,9 @@ impl PathTree<'_> {
 
 impl Lookup for PathTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.check_key(key)?;
+        if !can_be(self.check_key(key))? {
+            return Ok(None);
+        }
         if let Some((_, held)) = self.buffer.get(key) {
             return Ok(held.map(|value| read_piece(value, offset, into)));
         }

@@ -49,15 +49,11 @@ enum Toward<'k> {
 
 impl<'t, 'd> Scan<'t, 'd> {
     pub(super) fn new(tree: &'t mut PathTree<'d>, range: KeyRange<'_>) -> Result<Self> {
+        let range = range.within_length(|key| tree.check_key(key))?;
         let (start, limit) = match range.direction {
             Direction::Ascending => (range.from, range.to),
             Direction::Descending => (range.to, range.from),
         };
-        for bound in [start, limit] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound {
-                tree.check_key(key)?;
-            }
-        }
         let root = (tree.root, 0);
         let mut scan = Scan {
             tree,

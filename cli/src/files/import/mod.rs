@@ -60,12 +60,12 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
     if Bookmark::is_taken(path) {
         return Err(FileFailure::BookmarkTaken { path: Bookmark::path(path) }.into());
     }
+    progress::catch_interrupts();
+    let rows = Rows::open(arguments, &database)?;
     let begun = Bookmark::read(path);
     if !quiet {
         tell_begun(begun.as_ref(), arguments.resume, path);
     }
-    progress::catch_interrupts();
-    let rows = Rows::open(arguments, &database)?;
     let begun = begun.filter(|_| arguments.resume);
     if begun.is_none() {
         Bookmark::remove(path);

@@ -26,7 +26,12 @@
 //! goes at `max(g r, x + (g r + c) / 2)`. In place this is left out: buffers are few there, and x
 //! alone is nearer to what the tree does.
 //!
-//! A buffer that is emptied below x never reaches flash.
+//! A buffer that is emptied below x never reaches flash. There the processor's time to search it,
+//! `c` for each entry beyond the first `n0`, takes the place of the scan:
+//!
+//! ```text
+//! b = n0 + 2 (e / (c q))^(1/2) + 1.5 / q
+//! ```
 //!
 //! Few buffers are not spread evenly: what they have together goes up and down, and leaves the
 //! pool at its highest, though the average would fit. If each is anywhere between nothing and twice
@@ -50,7 +55,7 @@ use store::node::{Codec, HEADER_BYTES};
 use super::super::layout::{FRAGMENT_HEADER_BYTES, PageShape};
 use super::super::nodes::CHILD_BYTES;
 use super::super::policy::{Buffering, Policy};
-use super::UnitCosts;
+use super::{ENTRY_SEARCH, SEARCHED_AT_ONCE, UnitCosts};
 use crate::random_keys::{Levels, last_that_holds};
 use crate::registry::{Prediction, Profile};
 
@@ -444,7 +449,7 @@ fn outgrown(limit: f64, batch: f64, count: f64) -> f64 {
 fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], stored: f64) -> f64 {
     let flash = &buffer.flash;
     let is_adaptive = matches!(plan.buffering, Buffering::Adaptive);
-    if !is_adaptive || buffer.lookups <= 0.0 || flash.first.is_infinite() {
+    if !is_adaptive || buffer.lookups <= 0.0 {
         return f64::INFINITY;
     }
     let (units, bytes) = (&plan.units, entry_bytes(plan));
@@ -460,6 +465,16 @@ fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], stored: f64) -> f64 {
                 entries * stored * bytes * units.byte_write as f64 / 1000.0
             }
     };
+    // In the pool a register that is taken at n entries comes due after `e / (c (n - n0))` lookups:
+    // first where `n - n0` is the square root of `e / (c q)`.
+    let free = f64::from(SEARCHED_AT_ONCE);
+    let searched = (0..ROUNDS).fold(free, |entries, _| {
+        let each = ENTRY_SEARCH as f64 * buffer.lookups;
+        free + 2.0 * libm::sqrt(emptying(entries) / each) + LOOKUPS_BESIDE / buffer.lookups
+    });
+    if flash.first.is_infinite() {
+        return searched;
+    }
     let register = |number: u32| {
         let number = f64::from(number);
         let entries = flash.first + (number - 1.0) * flash.each;
@@ -467,7 +482,7 @@ fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], stored: f64) -> f64 {
         let lookups = (scan + emptying(entries)) / scan + LOOKUPS_BESIDE;
         entries + lookups / buffer.lookups
     };
-    (1..=FRAGMENTS_MOST).map(register).fold(f64::INFINITY, f64::min)
+    (1..=FRAGMENTS_MOST).map(register).fold(searched, f64::min)
 }
 
 /// Entries that the pool has on the average, with buffers that would be so large if it had all.

@@ -55,6 +55,10 @@ pub(super) fn create<'d>(
     let beside = |tree: &LaTree<'_>| tree.state_pages(0, 0) + ROOT_PAGES;
     // The page of the root, and of the record of its buffer.
     let planted = room::More { puts: 1, deletes: 0, bytes, pages: beside(&tree) + 2 };
+    if options.is_stand_in {
+        tree.plant()?;
+        return Ok(Box::new(Durable::stand_in(tree)));
+    }
     if tree.log.free_pages() < 2 {
         tree.check_disk(planted, &file_options)?;
     }
@@ -80,5 +84,6 @@ pub(super) fn open<'d>(
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
     let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
     tree.restore(&record)?;
+    tree.check_tables_now()?;
     Ok(Box::new(Durable::open(tree)?))
 }

@@ -9,7 +9,8 @@ use super::super::buffer_pool::PoolSize;
 use super::super::cost::{UnitCosts, predict};
 use super::super::layout::PageShape;
 use super::super::nodes::CHILD_BYTES;
-use super::super::plan::{self, Choices, MEMORY_MOST, Plan};
+use super::super::plan::{self, Choices, Plan};
+use super::super::settle;
 use super::{Disk, PAGE_HEADER};
 use crate::registry::{Options, Prediction, Profile};
 use crate::{Error, Result};
@@ -28,6 +29,9 @@ const POOL_LISTS: usize = 1100;
 /// # Errors
 /// They are not possible.
 pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Result<Choices> {
+    if let Some(record) = &options.made {
+        return Ok(settle::describe(record)?.1);
+    }
     for (name, word, expected) in [
         ("place", "log", "on a disk nodes are rewritten in place: there is no node table"),
         (
@@ -67,7 +71,7 @@ pub(in super::super) fn plan(
     match with_memory(options, shape, given, disk, options.memory_bytes)? {
         Some(plan) => Ok(plan),
         None => {
-            let need = least(options, shape, given, disk).unwrap_or(MEMORY_MOST);
+            let need = least(options, shape, given, disk)?;
             Err(store::Error::LittleMemory { have: options.memory_bytes, need }.into())
         }
     }
@@ -79,7 +83,7 @@ fn least(
     given: (Choices, Durability),
     disk: SectorGeometry,
 ) -> Result<u64> {
-    plan::least_that_suffices(|memory| {
+    plan::least_that_suffices(options, |memory| {
         Ok(with_memory(options, shape, given, disk, memory)?.is_some())
     })
 }
