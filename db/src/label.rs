@@ -9,8 +9,8 @@
 //!  +---------+----------+----------+------------+------------+
 //! ```
 //!
-//! Settings are those that differ from the tree's defaults, as [`index::parameters::Settings::pack`]
-//! has them. A label without any has version 1.
+//! Settings are those that differ from the tree's defaults, as
+//! [`index::parameters::Settings::pack`] has them. A label without any has version 1.
 //!
 //! The fill percent is what the tree was made with; 0 where that was left to the tree.
 

@@ -180,8 +180,8 @@ fn is_choice(error: &Error) -> bool {
     }
 }
 
-/// What is said of the error of the database at `whole`: the words of the library, where the program
-/// has none of its own. A copy can be made of the one at `whence`.
+/// What is said of the error of the database at `whole`: the words of the library, where the
+/// program has none of its own. A copy can be made of the one at `whence`.
 fn line(whole: &Path, whence: &Path, error: &Error) -> String {
     let (path, old) = (whole.display(), whence.display());
     match error {
