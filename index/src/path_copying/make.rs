@@ -17,6 +17,7 @@ use super::page::Header;
 use super::plan::worst::way_bytes;
 use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
+use super::promise::Promise;
 use super::recent::Recent;
 use super::root::Root;
 use super::{Durably, PathTree};
@@ -209,6 +210,7 @@ pub(crate) fn open<'d>(
     let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
     let mut tree = over(log, policy, choice, options)?;
+    tree.promise.restore(root.key_bytes(&tree.limits));
     if !tree.find_newest()? {
         tree.restore(&record)?;
     }
@@ -264,6 +266,7 @@ fn over<'d>(
         debts: Debts::new(&policy),
         limits,
         worst: Known::default(),
+        promise: Promise::default(),
         answer: Cell::default(),
         ground: Ground::new(log, pages, bounded(cache)),
         policy,
