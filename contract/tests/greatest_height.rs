@@ -213,3 +213,53 @@ fn trees_in_pages_of_2048_bytes_keep_what_they_acknowledged() {
         keeps(tree.name, (2048, 32), 12_000, 0);
     }
 }
+
+/// Moving an inner node reads no leaf: what the way had of one before may be half overwritten.
+#[test]
+fn mu_star_moves_inner_nodes_of_a_full_chip_whatever_was_read_before() {
+    let geometry = Geometry::new(1024, 4, 64).unwrap();
+    for seed in 0..40 {
+        let case = Case {
+            tree: "mu-star",
+            page_bytes: 1024,
+            blocks: 64,
+            shape: EntryShape::VARIABLE,
+            durability: Durability::None,
+            memory: 64 << 10,
+            batch: 1,
+        };
+        let mut chip = SimulatedNand::new(geometry, NandCosts::default());
+        let entry = registry::find(case.tree).unwrap();
+        let mut map = Map::new();
+        let mut dice = seed;
+        let mut roll = |sides: u64| {
+            dice = u64::wrapping_mul(dice, 6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
+            (dice >> 33) % sides
+        };
+        for round in 0..6 {
+            let make = if round == 0 { entry.create } else { entry.open };
+            let mut index = make(Medium::Nand(Box::new(&mut chip)), &case.options()).unwrap();
+            for _ in 0..3_000 {
+                let mut key = format!("{}", roll(100_000)).into_bytes();
+                if roll(100) < 85 * (round % 2) + 10 {
+                    let old = map.range(key.clone()..).next().map(|(key, _)| key.clone());
+                    let key = old.unwrap_or(key);
+                    index.update(&[Update::Delete { key: &key }]).unwrap();
+                    map.remove(&key);
+                    continue;
+                }
+                if roll(50) == 0 {
+                    key.resize(20, b'x');
+                }
+                let value = vec![7; roll(9) as usize];
+                match index.update(&[Update::Put { key: &key, value: &value }]) {
+                    Ok(()) => drop(map.insert(key, value)),
+                    Err(Error::Store(store::Error::Full { .. })) => {}
+                    Err(error) => panic!("{seed}: {error}"),
+                }
+            }
+            holds(&mut *index, &map, &case, "after a round");
+            index.close().unwrap();
+        }
+    }
+}

@@ -235,12 +235,15 @@ impl PathTree<'_> {
 
     /// Leaves that the change may bring to stand alone, and that are not counted among those.
     fn comes_alone(&self, order: &Order<'_>) -> u64 {
+        if order.change != Change::Put || order.base > 0 {
+            // Then the way has no leaf: what was one may be half overwritten.
+            return 0;
+        }
         let (spot, pages) = (self.way.spot(0), &self.ground.pages);
         let is_new = matches!(order.edit, Edit::Append);
         let codec = spot.codec().filter(|_| !is_new);
         let used = codec.map(|codec| codec.used_bytes(self.way.node(0)));
-        if order.change != Change::Put || used.is_some_and(|used| self.debts.may_stand_alone(used))
-        {
+        if used.is_some_and(|used| self.debts.may_stand_alone(used)) {
             return 0;
         }
         match (used, order.edit) {
