@@ -209,14 +209,14 @@ impl Policy {
     }
 
     /// Entries that the tree holds where every node of its best layout is full.
+    #[cfg(test)]
     pub(crate) fn entries_most(&self) -> u64 {
         self.extremes().map(|layout| self.pages.entries_most(&layout)).max().unwrap_or(0)
     }
 
     /// What is said where the tree can't have another level.
     pub(crate) fn tree_full(&self) -> Error {
-        let page_bytes = u64::from(self.pages.page_bytes());
-        Error::TreeFull { page_bytes, entries: self.entries_most() }
+        Error::TreeFull { height: self.height_most() }
     }
 
     /// How the tree is divided before its first update.

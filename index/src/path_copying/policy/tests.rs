@@ -295,14 +295,10 @@ fn deleting_everything_comes_back_to_the_least_height() {
 }
 
 #[test]
-fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
+fn a_tree_of_small_pages_that_is_full_names_its_levels() {
     let pages = Pages::new(512, EntryShape::fixed(8, 8), Division::Halves).unwrap();
     let policy = Policy::halves(pages);
     let told = std::string::ToString::to_string(&policy.tree_full());
-    let entries = policy.entries_most();
-    assert!(entries > 0 && entries < 5000, "{entries}");
-    assert!(
-        told.contains("512 bytes") && told.contains(&std::format!("{entries} short entries")),
-        "{told}"
-    );
+    let levels = std::format!("greatest height is {},", policy.height_most());
+    assert!(told.contains(&levels), "{told}");
 }
