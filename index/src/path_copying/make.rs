@@ -190,6 +190,7 @@ pub(crate) fn create<'d>(
 ) -> Result<Box<dyn Index + 'd>> {
     let chip = nand.geometry();
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    policy.check_room()?;
     check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
     let log = PageLog::create(nand, &log_options(options))?;
     let mut tree = over(log, policy, choice, options)?;
