@@ -82,3 +82,17 @@ fn histories_on_raw_flash_are_complete_by_what_the_tree_says_that_deletes_do() {
         assert!(all.emptied > 0 && all.merges == 0, "{tree}\n{all}");
     }
 }
+
+/// What was refused stood on the chip whole, with the sequence of what was written in its place.
+/// And an erase in one opening took away what told the next one that something had come.
+#[test]
+fn cuts_that_once_left_an_index_damaged_leave_it_whole() {
+    for id in [
+        "mu/nand/4096/8+4/checkpoint@life:11000033:30",
+        "ipl/nand+spare/4096/8+4/checkpoint@each:11000034:1:2",
+    ] {
+        let row = replay(&ReplayId::parse(id).unwrap());
+        let failure = row.first.map(|(id, failure)| format!("{}: {failure}", id.command()));
+        assert_eq!(failure, None);
+    }
+}

@@ -23,7 +23,8 @@
 //! that never change move as well, and no further static levelling is needed.
 //!
 //! # Invariants
-//! - Pages are programmed in the order of their sequences, and sequences never come again.
+//! - Pages are programmed in the order of their sequences, and sequences never come again: not even
+//!   that of a page that the chip refused, for all of it may stand there.
 //! - A block is erased before its first page is programmed, unless this log erased it.
 //! - After opening, no block that was begun before is continued: its last program may be torn.
 
@@ -79,6 +80,8 @@ pub struct PageLog<'d> {
     gives_back: bool,
     /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
     told_rest: Option<crate::CheckpointId>,
+    /// True if what told that something came after the checkpoint that was opened may be erased.
+    may_be_untold: bool,
     mistake: Mistake,
     /// The tree's last page, its bytes and its spare area, which a mistake keeps back.
     #[cfg(feature = "canaries")]

@@ -162,6 +162,7 @@ impl<'d> PageLog<'d> {
             log.find_rest(since)?;
         }
         log.free_stale(&record)?;
+        log.may_be_untold = log.options.is_durable() && log.blocks.free() <= 1;
         log.pin_records()?;
         Ok((log, record.root))
     }
@@ -197,6 +198,7 @@ impl<'d> PageLog<'d> {
             record_blocks: super::record_blocks(geometry, 0),
             gives_back: false,
             told_rest: None,
+            may_be_untold: false,
             mistake: options.mistake(),
             #[cfg(feature = "canaries")]
             held: None,

@@ -117,8 +117,15 @@ impl PageLog<'_> {
         }
         let programmed = self.nand.program(page, 0, bytes, spare, cause);
         if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
+            let is_first = self.stream(of).place == 0;
             self.blocks.set_refused(block);
             self.stream(of).leave_block();
+            // All of the page may stand there nevertheless: so no other gets its sequence.
+            self.sequence += 1;
+            if is_first && of == StreamOf::Own {
+                // Nothing is in it, and no opening is to take it for a free one.
+                self.retire(block)?;
+            }
         }
         programmed?;
         self.sequence += 1;

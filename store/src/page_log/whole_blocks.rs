@@ -8,7 +8,9 @@
 //! pages of a block a checkpoint counts, and, if something came after the last checkpoint
 //! ([`PageLog::has_rest`]), to write no more to blocks of that time, whose pages may be torn. That
 //! something came is told by a page of the log's own, which goes before the first program behind a
-//! checkpoint.
+//! checkpoint. After a power cut the block of that page is erased last. Where it is the one free
+//! block, a further cut may find it erased and nothing told: so an opening that finds no more than
+//! one free block takes it that something came.
 
 use device::{Block, Cause, Page};
 
@@ -63,9 +65,12 @@ impl PageLog<'_> {
             spare = &[];
             bytes[..tag::BYTES].copy_from_slice(&tag);
         }
-        self.program_or_refuse(page, 0, (bytes, spare), cause)?;
-        self.sequence += 1;
-        Ok(())
+        let programmed = self.program_or_refuse(page, 0, (bytes, spare), cause);
+        if programmed.as_ref().map_or_else(Error::is_refusal, |()| true) {
+            // Of a page that was refused all may stand there: no other gets its sequence.
+            self.sequence += 1;
+        }
+        programmed
     }
 
     /// Programs `bytes` from byte `offset` of the content of `page` on, a page without a tag.
@@ -98,10 +103,10 @@ impl PageLog<'_> {
         Ok(programmed?)
     }
 
-    /// True if something came after the checkpoint that was opened.
+    /// True if something came after the checkpoint that was opened, or may have come.
     #[must_use]
     pub const fn has_rest(&self) -> bool {
-        self.journal.has_rest
+        self.journal.has_rest || self.may_be_untold
     }
 
     /// Tells an opening that something comes after the last checkpoint.
