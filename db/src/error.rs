@@ -361,7 +361,8 @@ fn advice(error: &index::Error) -> &'static str {
              the chip's, and over a translation layer values have any length"
         }
         Index::TreeFull { .. } => {
-            ": copy the database to a chip with larger pages, or to another tree"
+            ": delete something, or copy the database to a chip with larger pages, or to another \
+             tree"
         }
         Index::WrongMedium { medium: "a disk", .. } => {
             ": make the database on a chip, or choose a tree that stands on sectors, as b-plus does"

@@ -2,8 +2,9 @@
 //!
 //! One update, from top to bottom: [`Tree::admit`] refuses what can't be taken, with nothing
 //! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
-//! journal; [`Tree::apply`] makes the change. Opening replays the journal through
-//! [`Tree::apply`] and makes a checkpoint of the outcome.
+//! journal; [`Tree::apply`] makes the change. A batch that a replay may not be able to make lasts
+//! by a checkpoint instead. Opening replays the journal through [`Tree::apply`] and makes a
+//! checkpoint of the outcome.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -280,6 +281,10 @@ impl<T: Tree> Index for Durable<T> {
         // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch)?;
         self.begin()?;
+        if self.tree.lasts_by_checkpoint()? {
+            self.apply(batch)?;
+            return self.make_checkpoint(None).map(|_| ());
+        }
         if let Err(error) = self.tree.recovery_mut().record(batch) {
             self.state = State::Failed;
             return Err(error.into());

@@ -56,14 +56,12 @@ pub enum Error {
     },
     /// A tree that can't have another level, for its nodes share pages that are small.
     #[error(
-        "full: in pages of {page_bytes} bytes this tree holds at most {entries} short entries, and \
-         fewer where they come in random order"
+        "full: in pages of this size the tree's greatest height is {height}, and its root has no \
+         room for another node"
     )]
     TreeFull {
-        /// Bytes of a page.
-        page_bytes: u64,
-        /// Entries that it holds where every node of its best layout is full.
-        entries: u64,
+        /// The most levels that it can have.
+        height: u8,
     },
     /// A cursor was asked for the value of an entry before it returned one, or after its end.
     #[error("the cursor stands at no entry")]

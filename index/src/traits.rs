@@ -298,6 +298,15 @@ pub trait Tree: Lookup {
         Ok(())
     }
 
+    /// True if the batch that was admitted last has to last by a checkpoint, for a replay may not
+    /// be able to make it.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn lasts_by_checkpoint(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The most bytes that a key and its value have together in a node; longer values stand
     /// outside of it.
     fn entry_bytes_most(&self) -> usize;

@@ -306,8 +306,9 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
              values have any length: flashtree convert {old} nand-file:NEW --tree b-plus:over=ftl"
         ),
         Index::TreeFull { .. } => format!(
-            "{path}: {what}; copy the database to a chip with larger pages, of flashtree devices: \
-             flashtree convert {old} nand-file:NEW --chip NAME; or to another tree with --tree"
+            "{path}: {what}; delete something, or copy the database to a chip with larger pages, \
+             of flashtree devices: flashtree convert {old} nand-file:NEW --chip NAME; or to \
+             another tree with --tree"
         ),
         _ => format!(
             "{path}: {what}; shorten it, or copy the database to one with larger pages: flashtree \

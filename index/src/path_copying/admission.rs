@@ -41,10 +41,6 @@ pub(super) struct Known {
     pub(super) pages_each: u64,
     /// So many more in a tree that is one level higher.
     more_if_raised: u32,
-    /// The most children that the root can have.
-    root_children: u64,
-    /// The tree can't be higher than its next height.
-    is_high: bool,
     fitting: Fitting,
 }
 
@@ -108,9 +104,7 @@ impl PathTree<'_> {
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>], puts: usize) -> Result<()> {
         let wish = Wish { updates: batch.len() as u64, puts: puts as u64 };
         self.learn_worst();
-        if self.worst.is_high && self.policy.height_most() > 1 {
-            self.check_height(batch, &wish)?;
-        }
+        let fits = self.promise(batch)?;
         self.learn_if_near(wish.updates)?;
         let mut is_alone = false;
         // What is buffered takes less room in the tree than it may take in the worst case.
@@ -142,6 +136,9 @@ impl PathTree<'_> {
             }
             self.make_space(pages)?;
             self.collect_lazily(pages)?;
+        }
+        if !fits {
+            self.try_batch(batch, self.pages_for(&wish))?;
         }
         Ok(())
     }
@@ -250,8 +247,6 @@ impl PathTree<'_> {
             height,
             pages_each: pages_each.into(),
             more_if_raised: pages_of(height + 2).saturating_sub(pages_each),
-            root_children: worst::root_children_least(&self.policy, most),
-            is_high: height + 1 >= most,
             fitting: Fitting::default(),
         };
     }
@@ -284,71 +279,6 @@ impl PathTree<'_> {
         if updates <= 1 { simple } else { simple.min(self.worst_of(updates, live).growth) }
     }
 
-    /// True if the tree may come to its greatest height: then nothing is buffered, and what a batch
-    /// does is tried before it is taken.
-    pub(super) fn is_high(&mut self) -> bool {
-        self.learn_worst();
-        self.worst.is_high
-    }
-
-    fn root_children_of(&self, updates: u64) -> u64 {
-        self.worst_of(updates, u64::from(self.standing.live_pages)).root_children
-    }
-
-    /// Refuses a batch that would split the root of a tree that can't become higher. Where the
-    /// bound can't tell, the batch is made, and the tree stands where it stood.
-    fn check_height(&mut self, batch: &[Update<'_>], wish: &Wish) -> Result<()> {
-        let children = self.root_children_of(wish.updates + self.buffer.len() as u64);
-        let is_highest = self.height() == self.policy.height_most();
-        // The root of a tree that becomes higher is the first child of the next.
-        let children_now = if is_highest { self.count_root(Cause::Update)? } else { 1 };
-        if children_now + children <= self.worst.root_children {
-            return Ok(());
-        }
-        if self.durably == Durably::Not {
-            // The first change that has no room is refused by itself.
-            return Ok(());
-        }
-        if let ([update], false, 0) = (batch, is_highest, self.buffer.len())
-            && !self.may_raise(update)?
-        {
-            return Ok(());
-        }
-        self.write_buffer()?;
-        let pages = 2 * self.pages_for(wish);
-        self.make_space(pages)?;
-        let (root, standing) = (self.root, self.standing);
-        self.debts.is_trial = true;
-        let mut outcome = batch.iter().try_for_each(|update| {
-            let value = match update {
-                Update::Put { value, .. } => Some(*value),
-                Update::Adopt { .. } | Update::Delete { .. } => None,
-            };
-            self.change(update.key(), value, false, Cause::Update).map(|_| ())
-        });
-        self.debts.is_trial = false;
-        if outcome.is_ok() && wish.puts > 0 && self.is_root_nearly_full()? {
-            // Deletes may split, too.
-            outcome = Err(self.policy.tree_full());
-        }
-        self.live.forget();
-        self.stand_on(root, standing);
-        outcome
-    }
-
-    /// True if less than a quarter of the root of a tree that can't become higher is free.
-    fn is_root_nearly_full(&mut self) -> Result<bool> {
-        if self.height() < self.policy.height_most() {
-            return Ok(false);
-        }
-        let roots = self.policy.extremes().filter(|layout| layout.height == self.height());
-        let roots = roots.filter_map(|layout| self.ground.pages.codec(&layout, layout.height - 1));
-        let most = roots.map(|codec| codec.node_bytes()).max().unwrap_or(0);
-        let root = (self.root, self.height() - 1);
-        self.ground
-            .visit(root, Cause::Update, |_, codec, node| codec.used_bytes(node) * 4 > most * 3)
-    }
-
     /// Pages that are kept free beside what updates write: for moving a block, and for one
     /// that the chip refuses.
     pub(super) fn reserve_pages(&self) -> u64 {
@@ -378,6 +308,15 @@ impl PathTree<'_> {
     /// What live pages take, of pages that can be reclaimed at all.
     pub(super) fn held_pages(&self, live: u64) -> u64 {
         held_pages(self.ground.pages.division, self.height(), live)
+    }
+
+    /// As [`PathTree::held_pages`], after so many updates: the tree may be higher then.
+    fn held_after(&self, updates: u64, live: u64) -> u64 {
+        let held = self.held_pages(live);
+        if self.ground.pages.division != Division::Whole {
+            return held;
+        }
+        held * u64::from(self.height_after(updates)) / u64::from(self.height())
     }
 
     /// What puts leave free.
@@ -446,10 +385,11 @@ impl PathTree<'_> {
             // Blocks can be made free after each update.
             Durably::Not => {
                 let growth = self.growth_most(updates, live);
-                self.held_pages(live + growth) + self.worst.pages_each
+                self.held_after(updates, live + growth) + self.worst.pages_each
             }
             Durably::ByItself | Durably::ByCheckpoints => {
-                self.pages_held(live) + self.written_by(updates, live)
+                let growth = self.held_after(updates, live).saturating_sub(self.held_pages(live));
+                self.pages_held(live) + growth + self.written_by(updates, live)
             }
         };
         needed + self.margin(wish) <= all

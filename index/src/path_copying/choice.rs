@@ -235,8 +235,8 @@ impl PathTree<'_> {
 
     /// Leaves that the change may bring to stand alone, and that are not counted among those.
     fn comes_alone(&self, order: &Order<'_>) -> u64 {
-        if order.change != Change::Put {
-            // Of a move, the way may begin above the leaves.
+        if order.change != Change::Put || order.base > 0 {
+            // Then the way has no leaf: what was one may be half overwritten.
             return 0;
         }
         let (spot, pages) = (self.way.spot(0), &self.ground.pages);

@@ -301,6 +301,7 @@ impl PathTree<'_> {
         self.write_buffer()?;
         let root = self.root_record();
         self.ground.log.checkpoint(&root, None)?;
+        self.promise.begin_anew();
         Ok(())
     }
 }

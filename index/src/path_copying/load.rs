@@ -83,6 +83,7 @@ impl PathTree<'_> {
         fill: u8,
     ) -> Result<()> {
         self.check_entry(key, value.len())?;
+        self.know_key(key.len());
         // The key before.
         if loaded > 0 && key <= self.key.as_slice() {
             return Err(Error::NotSorted { position: loaded });

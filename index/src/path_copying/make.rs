@@ -17,6 +17,7 @@ use super::page::Header;
 use super::plan::worst::way_bytes;
 use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
+use super::promise::Promise;
 use super::recent::Recent;
 use super::root::Root;
 use super::smallest::fewest_blocks;
@@ -190,6 +191,7 @@ pub(crate) fn create<'d>(
 ) -> Result<Box<dyn Index + 'd>> {
     let chip = nand.geometry();
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    policy.check_room()?;
     check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
     let fewest = |chip| fewest_blocks(choice, chip, options);
     smallest_chip::check(options, chip, chip.blocks(), &fewest)?;
@@ -224,6 +226,7 @@ pub(crate) fn open<'d>(
     let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
     let mut tree = over(log, policy, choice, options)?;
+    tree.promise.restore(root.key_bytes(&tree.limits));
     if !tree.find_newest()? {
         tree.restore(&record)?;
     }
@@ -279,6 +282,7 @@ fn over<'d>(
         debts: Debts::new(&policy),
         limits,
         worst: Known::default(),
+        promise: Promise::default(),
         answer: Cell::default(),
         ground: Ground::new(log, pages, bounded(cache)),
         policy,

@@ -20,7 +20,7 @@
 //! - Collection never runs inside a batch: what it erases is reached by no root that an opening
 //!   could find.
 //! - An update is taken only if its worst case, and the writing back of all that is buffered, have
-//!   room: [`admission`].
+//!   room on the chip: [`admission`]; and in the tree, whose height is bounded: [`promise`].
 
 mod admission;
 mod assembly;
@@ -40,6 +40,7 @@ mod node_cache;
 mod page;
 mod plan;
 pub(crate) mod policy;
+mod promise;
 mod recent;
 mod rewrite;
 mod root;
@@ -122,6 +123,7 @@ pub(crate) struct PathTree<'d> {
     debts: Debts,
     limits: layout::EntryLimits,
     worst: admission::Known,
+    promise: promise::Promise,
     answer: Cell<admission::Answer>,
 }
 
@@ -139,6 +141,7 @@ impl PathTree<'_> {
         self.root = page;
         self.standing = header;
         self.ground.usual = header.next.layout;
+        self.promise.top = None;
     }
 
     fn height(&self) -> u8 {
@@ -170,9 +173,11 @@ impl PathTree<'_> {
 
     /// Makes one change; through the operation buffer, if there is one.
     fn update(&mut self, key: &[u8], value: Option<&[u8]>, closes: bool) -> Result<bool> {
-        if self.buffer.memory_bytes() == 0 || self.is_high() {
+        if self.goes_directly()? {
             self.write_buffer()?;
-            self.make_room_for_one()?;
+            if !self.promise.is_tried {
+                self.make_room_for_one()?;
+            }
             return self.change(key, value, closes, Cause::Update);
         }
         while !self.buffer.insert(key, value) {
@@ -301,6 +306,7 @@ impl Tree for PathTree<'_> {
             Update::Delete { key } => self.update(key, None, closes)?,
             Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         };
+        self.count_made(update);
         if closes && self.durably == Durably::ByItself && !self.standing.closes_batch {
             // The last update changed nothing, but others of its batch did.
             self.close_batch()?;
@@ -323,11 +329,16 @@ impl Tree for PathTree<'_> {
 
     fn settle(&mut self) -> Result<Vec<u8>> {
         self.write_buffer()?;
+        self.promise.begin_anew();
         Ok(self.root_record())
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         self.restore_from(root)
+    }
+
+    fn lasts_by_checkpoint(&mut self) -> Result<bool> {
+        self.settles()
     }
 
     fn keep_named(&mut self) -> Result<()> {

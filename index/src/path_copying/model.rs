@@ -11,6 +11,7 @@ use store::node;
 use super::assembly::{Stamp, write_page};
 use super::layout::{Division, Layout, Pages, Share};
 use super::page::{Header, check_page};
+use super::plan::capacity::Top;
 use super::plan::worst::way_bytes;
 use super::plan::{Edit, Plan, Rewrite, Scratch, Step};
 use super::policy::{Bounds, Change, Policy, State};
@@ -263,6 +264,45 @@ impl Model {
             let to = keys.get(place + 1).map(Vec::as_slice).or(to);
             self.walk(walk, (child as usize, level - 1), (from, to));
         }
+    }
+
+    /// What the root holds.
+    pub(crate) fn top(&self) -> Top {
+        let (page, level) = (self.pages.len() - 1, self.root.layout.height - 1);
+        let codec = self.policy.pages().codec(&self.root.layout, level).unwrap();
+        Top::of(&codec, self.node(page, &self.root, level))
+    }
+
+    /// A new key of eight bytes where the fullest node of each level leads; `None` if there is no
+    /// entry yet, or no key between two.
+    pub(crate) fn key_where_fullest(&self) -> Option<[u8; 8]> {
+        let number = |key: node::NodeKey<'_>| {
+            let mut bytes = Vec::new();
+            key.copy_to(&mut bytes);
+            u64::from_be_bytes(*bytes.first_chunk().unwrap())
+        };
+        let mut page = self.pages.len() - 1;
+        for level in (0..self.root.layout.height).rev() {
+            let header = self.header(page);
+            let node = self.node(page, &header, level);
+            let codec = self.policy.pages().codec(&header.layout, level).unwrap();
+            let count = node::count(node);
+            if level == 0 {
+                let keys: Vec<u64> =
+                    (0..count).map(|place| number(codec.key(node, place))).collect();
+                let gaps = keys.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
+                let (gap, from) = gaps.max().filter(|(gap, _)| *gap > 1)?;
+                return Some((from + gap / 2).to_be_bytes());
+            }
+            let children = (0..count).map(|place| {
+                let bytes = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
+                u32::from_le_bytes(*bytes) as usize
+            });
+            page = children.max_by_key(|child| {
+                node::count(self.node(*child, &self.header(*child), level - 1))
+            })?;
+        }
+        None
     }
 
     pub(crate) fn layout(&self) -> Layout {

@@ -32,6 +32,7 @@
 //!   Where the first child of a node went, the node after it may begin above its separator, until
 //!   it is written again.
 
+pub(super) mod capacity;
 mod keys;
 mod run;
 pub(super) mod worst;

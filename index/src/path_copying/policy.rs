@@ -158,6 +158,43 @@ impl Policy {
         Ok(Policy::new(pages, most, bounds))
     }
 
+    /// Refuses bounds with which some node has no room for an entry of the shape, or for a key of
+    /// a byte.
+    pub(crate) fn check_room(&self) -> Result<()> {
+        if self.has_room() {
+            return Ok(());
+        }
+        if self.pages.division != Division::Even {
+            let (bytes, what) = (self.pages.page_bytes(), "a page can't hold a tree's nodes");
+            return Err(store::Error::NodeSize { bytes, what }.into());
+        }
+        let value = alloc::format!("{}", self.least);
+        let hundredths = (1..100).filter_map(|parts| Share::from_ratio(f64::from(parts) / 100.0));
+        let larger = hundredths.filter(|beta| *beta > self.least);
+        let mut possible = larger.filter(|beta| {
+            let bounds = Bounds { alpha: self.alpha.max(*beta), beta: *beta, ..self.bounds() };
+            Policy::adaptive(self.pages, bounds).is_ok_and(|policy| policy.has_room())
+        });
+        let expected = match possible.next() {
+            Some(beta) => alloc::format!(
+                "a leaf of that share of a page has no room for entries: at least {:.2} has",
+                beta.ratio()
+            ),
+            None => "no share of a page has room for entries: choose larger pages".into(),
+        };
+        Err(Error::BadParameter { name: "beta", value, expected: expected.into() })
+    }
+
+    fn has_room(&self) -> bool {
+        let limits = self.limits();
+        let least = |width, varied| match width {
+            Width::Fixed(bytes) => usize::from(bytes),
+            Width::Variable => varied,
+        };
+        let key = least(self.pages.shape.key, 1);
+        limits.key >= key && limits.entry >= key + least(self.pages.shape.value, 0)
+    }
+
     fn new(pages: Pages, most: Vec<Share>, bounds: Bounds) -> Self {
         let Bounds { alpha, beta: least, delta: step } = bounds;
         let mut policy = Policy { pages, alpha, most, least, step, key_bytes_most: 0 };
@@ -209,14 +246,14 @@ impl Policy {
     }
 
     /// Entries that the tree holds where every node of its best layout is full.
+    #[cfg(test)]
     pub(crate) fn entries_most(&self) -> u64 {
         self.extremes().map(|layout| self.pages.entries_most(&layout)).max().unwrap_or(0)
     }
 
     /// What is said where the tree can't have another level.
     pub(crate) fn tree_full(&self) -> Error {
-        let page_bytes = u64::from(self.pages.page_bytes());
-        Error::TreeFull { page_bytes, entries: self.entries_most() }
+        Error::TreeFull { height: self.height_most() }
     }
 
     /// How the tree is divided before its first update.

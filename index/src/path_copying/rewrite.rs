@@ -8,6 +8,7 @@ use super::choice::{WITHOUT_WAY, Way, steps_of};
 use super::debts::Debts;
 use super::ground::Ground;
 use super::page::Header;
+use super::plan::capacity::Top;
 use super::plan::{Edit, Rewrite};
 use super::policy::Change;
 use super::{Durably, PathTree};
@@ -117,7 +118,7 @@ impl PathTree<'_> {
         for level in order.base..height {
             self.ground.forget_node(self.way.spot(level).page, level);
         }
-        let mut last = None;
+        let (mut last, mut top) = (None, None);
         for number in 0..self.plan.pages {
             let target = (self.ground.content(), &mut self.scratch);
             let header = write_page(&self.policy, (&self.plan, &change), number, &stamp, target)
@@ -126,6 +127,7 @@ impl PathTree<'_> {
                 return Err(super::damage(self.root, "a page has no address"));
             };
             count_nodes(&mut self.debts, &mut self.ground, &header);
+            top = top_of(&mut self.ground, &header);
             self.ground.program(*address, &header, order.cause)?;
             last = Some((*address, header));
         }
@@ -139,6 +141,7 @@ impl PathTree<'_> {
         self.emptied += self.plan.nodes_emptied();
         if let Some((page, header)) = last.filter(|(_, header)| header.has_root) {
             self.stand_on(page, header);
+            self.promise.top = top;
         }
         Ok(())
     }
@@ -222,6 +225,13 @@ impl PathTree<'_> {
         self.live.add(page);
         Ok(())
     }
+}
+
+/// What the root holds in the page that is made.
+fn top_of(ground: &mut Ground<'_>, header: &Header) -> Option<Top> {
+    let (range, codec) = ground.pages.place_of(&header.layout, header.highest)?;
+    let node = &ground.content()[range];
+    Some(Top::of(&codec, node))
 }
 
 /// Counts the nodes of the page that is made.

@@ -1,8 +1,10 @@
 //! The root record, and the way back from it.
 //!
 //! ```text
-//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 |
+//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | longest key u16 |
 //! ```
+//!
+//! No key is longer than the last field says; where it is missing, any may be as long as can be.
 //!
 //! All else stands in the header of the root's page.
 
@@ -10,7 +12,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Page};
 
-use super::layout::Share;
+use super::layout::{EntryLimits, Share};
 use super::policy::Bounds;
 use super::{Durably, PathTree, damage};
 use crate::{Result, root_record};
@@ -22,6 +24,7 @@ pub(super) struct Root {
     pub(super) shape: store::EntryShape,
     pub(super) page: Page,
     pub(super) bounds: Bounds,
+    key_bytes: Option<u16>,
 }
 
 impl Root {
@@ -30,12 +33,18 @@ impl Root {
             store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, name)?;
         let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
-        let rest: &[u8; 6] = rest.first_chunk().ok_or(damaged)?;
+        let (rest, behind): (&[u8; 6], _) = rest.split_first_chunk().ok_or(damaged)?;
         let share = |at: usize| {
             Share::from_bits(u16::from_le_bytes([rest[at], rest[at + 1]])).ok_or(damaged)
         };
         let bounds = Bounds { alpha: share(0)?, beta: share(2)?, delta: share(4)? };
-        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds })
+        let key_bytes = behind.first_chunk().map(|bytes| u16::from_le_bytes(*bytes));
+        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds, key_bytes })
+    }
+
+    /// The bytes of the longest key, or more.
+    pub(super) fn key_bytes(&self, limits: &EntryLimits) -> u16 {
+        self.key_bytes.unwrap_or(u16::try_from(limits.key).unwrap_or(u16::MAX))
     }
 }
 
@@ -48,12 +57,14 @@ impl PathTree<'_> {
         for share in [alpha, beta, delta] {
             record.extend_from_slice(&share.bits().to_le_bytes());
         }
+        record.extend_from_slice(&self.promise.key_bytes.to_le_bytes());
         record
     }
 
     /// Stands on the root that `record` names.
     pub(super) fn restore_from(&mut self, record: &[u8]) -> Result<()> {
         let root = Root::decode(record, self.name)?;
+        self.promise.key_bytes = root.key_bytes(&self.limits);
         self.restore_page(root.page)
     }
 
@@ -64,6 +75,7 @@ impl PathTree<'_> {
         while self.buffer.remove_oldest() {}
         self.victim = None;
         self.batch_left = 0;
+        self.promise.restore(self.promise.key_bytes);
         let header = self.ground.read_header(page, Cause::Recovery)?;
         let is_fit = header.has_root && header.layout.height <= self.policy.height_most();
         if !is_fit || header.next.layout.height > self.policy.height_most() {

@@ -1,20 +1,18 @@
 //! The worst that updates can write, for admission and for what collection keeps back.
 
-use store::node;
-
-use super::super::layout::{Division, Layout};
+use super::super::layout::Division;
 use super::super::policy::Policy;
 
 /// What nodes of a level can hold, in entries, or in bytes where lengths vary.
 #[derive(Clone, Copy, Debug)]
-struct Room {
-    least: u64,
-    most: u64,
+pub(super) struct Room {
+    pub(super) least: u64,
+    pub(super) most: u64,
 }
 
 /// The nodes of `level` in trees of at most `height` levels; those that are no root alone if
 /// `is_below_root`, and never those of lone leaves.
-fn room(policy: &Policy, height: u8, level: u8, is_below_root: bool) -> Room {
+pub(super) fn room(policy: &Policy, height: u8, level: u8, is_below_root: bool) -> Room {
     let lowest = if is_below_root { level + 2 } else { (level + 1).max(2) };
     room_of(policy, lowest..=height, level)
 }
@@ -147,22 +145,6 @@ fn nodes_most(policy: &Policy, height: u8, level: u8) -> u64 {
         layouts.map(|layout| pages.capacity(&layout, level) as u64).max().unwrap_or(1)
     };
     (level + 1..height).map(children).fold(1, u64::saturating_mul)
-}
-
-/// The fewest children that a full root of a tree of `height` levels has, in the layout in which
-/// it is largest.
-pub(crate) fn root_children_least(policy: &Policy, height: u8) -> u64 {
-    let pages = policy.pages();
-    let layouts = policy.extremes().filter(|layout| layout.height == height);
-    let holds = |layout: Layout| {
-        if pages.is_variable() {
-            let root = layout.part(pages.area(), height - 1).map_or(0, |part| part.bytes);
-            let children = (root as usize).saturating_sub(node::HEADER_BYTES);
-            return (children / policy.child_bytes_most()) as u64;
-        }
-        pages.capacity(&layout, height - 1) as u64
-    };
-    layouts.map(holds).max().unwrap_or(0)
 }
 
 /// The most bytes that the nodes of a way have together. They stand in pages of different layouts,
