@@ -38,6 +38,17 @@ impl Case {
         Options { durability: Some(self.durability), ..options }
     }
 
+    /// The blocks of the case, or as many as the tree says that it needs.
+    fn blocks_that_suffice(&self) -> u32 {
+        let create = registry::find(self.tree).unwrap().create;
+        match create(Medium::Nand(Box::new(&mut self.chip())), &self.options()) {
+            Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks {
+                need, ..
+            }))) => need,
+            _ => self.blocks,
+        }
+    }
+
     /// The entry of a number: keys come in random order.
     fn entry(&self, number: u64) -> (Vec<u8>, Vec<u8>) {
         let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -172,6 +183,7 @@ fn keeps(tree: &'static str, (page_bytes, blocks): (u32, u32), puts: u64, full: 
         for shape in [EntryShape::fixed(8, 8), EntryShape::VARIABLE] {
             for (batch, memory) in [(1, 1 << 20), (30, 1 << 17)] {
                 let case = Case { tree, page_bytes, blocks, shape, durability, memory, batch };
+                let case = Case { blocks: case.blocks_that_suffice(), ..case };
                 match catch_unwind(|| play(&case, puts)) {
                     Ok(was_full) => filled += u32::from(was_full),
                     Err(_) => failed.push(case),

@@ -240,11 +240,11 @@ impl PathTree<'_> {
 
     /// The most levels that the tree has after so many updates.
     pub(super) fn height_after(&self, updates: u64) -> u8 {
-        let unit =
-            if self.ground.pages.is_variable() { self.limits.entry + SLOT_BYTES_MOST } else { 1 };
-        let units = updates.saturating_mul(unit as u64);
+        let is_variable = self.ground.pages.is_variable();
+        let each = if is_variable { self.limits.entry + SLOT_BYTES_MOST } else { 1 };
         let (height, live) = (self.height(), u64::from(self.standing.live_pages));
-        let after = |top| self.capacity().height_after(units, (height, top), live);
+        let updates = (updates.min(u32::MAX.into()), each as u64);
+        let after = |top| self.capacity().height_after(updates, (height, top), live);
         self.promise.top.map_or(height, after)
     }
 

@@ -146,10 +146,15 @@ impl<'p> Capacity<'p> {
         nodes
     }
 
-    /// The most levels that a tree has which takes so many units.
-    pub(crate) fn height_after(&self, units: u64, (height, top): (u8, Top), live: u64) -> u8 {
-        let mut root =
-            self.root_used(top).saturating_add(self.added_to_root(units, (height, top), live));
+    /// The most levels that a tree has after so many updates, of so many units each at the most.
+    pub(crate) fn height_after(
+        &self,
+        (updates, each): (u64, u64),
+        (height, top): (u8, Top),
+        live: u64,
+    ) -> u8 {
+        let added = self.added_to_root((updates, updates * each), (height, top), live);
+        let mut root = self.root_used(top).saturating_add(added);
         let mut after = height;
         while after < self.policy.height_most() && root > self.room_of_root(after) {
             let parts = root.div_ceil(self.part_least(after.saturating_sub(1)));
@@ -159,10 +164,14 @@ impl<'p> Capacity<'p> {
         after
     }
 
-    /// Units that the root gets.
-    fn added_to_root(&self, units: u64, (height, top): (u8, Top), live: u64) -> u64 {
+    /// Units that the root gets by so many updates, of so many units in all.
+    fn added_to_root(
+        &self,
+        (updates, units): (u64, u64),
+        (height, top): (u8, Top),
+        live: u64,
+    ) -> u64 {
         let nodes = self.nodes_below((height, top), live);
-        let updates = if self.is_variable() { units / ENTRY_LEAST } else { units };
         // What the level takes in, by number and in units.
         let (mut taken, mut added) = (updates, units);
         for level in 0..height.saturating_sub(1) {
@@ -182,7 +191,8 @@ impl<'p> Capacity<'p> {
 
     fn fits(&self, units: u64, (height, top): (u8, Top), live: u64) -> bool {
         let highest = self.policy.height_most();
-        let added = self.added_to_root(units, (height, top), live);
+        let updates = if self.is_variable() { units / ENTRY_LEAST } else { units };
+        let added = self.added_to_root((updates, units), (height, top), live);
         let root = self.root_used(top).saturating_add(added);
         // Where deletes and moves may split, too, they are left a quarter.
         let is_exact = !self.is_variable() && !self.is_resized();
