@@ -34,11 +34,12 @@
 
 use alloc::vec::Vec;
 
-use store::Width;
+use store::{EntryShape, Width};
 
 use super::layout::{
     CHILD_BYTES, Division, EntryLimits, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST, Share,
 };
+use crate::random_keys::average_bytes;
 use crate::{Error, Result};
 
 /// What an update was.
@@ -246,14 +247,19 @@ impl Policy {
     }
 
     /// Entries that the tree holds where every node of its best layout is full.
-    #[cfg(test)]
     pub(crate) fn entries_most(&self) -> u64 {
         self.extremes().map(|layout| self.pages.entries_most(&layout)).max().unwrap_or(0)
     }
 
     /// What is said where the tree can't have another level.
     pub(crate) fn tree_full(&self) -> Error {
-        Error::TreeFull { height: self.height_most() }
+        let EntryShape { key, value } = self.pages.shape;
+        Error::TreeFull {
+            page_bytes: self.pages.page_bytes(),
+            height: self.height_most(),
+            entries: self.entries_most(),
+            entry_bytes: u32::from(average_bytes(key)) + u32::from(average_bytes(value)),
+        }
     }
 
     /// How the tree is divided before its first update.
