@@ -17,9 +17,9 @@ fn what_names_keep_of_raw_flash_is_told_with_how_it_comes_back() {
     );
     // The second file has other keys, between those of the first.
     for (name, value) in [("first.csv", 0), ("second.csv", 1)] {
-        let key = |number: u64| number * 577 % 1201 * 5 + value;
+        let key = |number: u64| number * 577 % 2003 * 5 + value;
         let row = |number| format!("{},{}\n", key(number), "x".repeat(200));
-        let rows: String = (0..1200).map(row).collect();
+        let rows: String = (0..2000).map(row).collect();
         bench.write(name, format!("key,value\n{rows}"));
     }
     // The first rows of an empty database are loaded, which takes less than puts.

@@ -252,7 +252,7 @@ impl PathTree<'_> {
     }
 
     /// The worst of so many updates.
-    fn worst_of(&self, updates: u64, live: u64) -> Worst {
+    pub(super) fn worst_of(&self, updates: u64, live: u64) -> Worst {
         // No chip has more pages than that, however many updates add to them.
         let asked = (self.height(), u32::try_from(live).unwrap_or(u32::MAX), updates);
         let (of, answer) = self.answer.get();

@@ -153,7 +153,23 @@ impl PathTree<'_> {
             }
         }
         self.promise.is_direct = true;
-        Ok(false)
+        self.is_bounded(batch.len() as u64)
+    }
+
+    /// True if so many updates, made at once, leave a quarter of the root free of a tree that can't
+    /// become higher, whatever they are. Where lengths vary nothing is promised for many updates,
+    /// but for a few this says it.
+    fn is_bounded(&mut self, updates: u64) -> Result<bool> {
+        if !self.ground.pages.is_variable() {
+            return Ok(false);
+        }
+        // The root of a tree that becomes higher is the first child of the next.
+        let is_highest = self.height() == self.policy.height_most();
+        let children = if is_highest { u64::from(self.top()?.entries) } else { 1 };
+        let live = u64::from(self.standing.live_pages);
+        let children = children.saturating_add(self.worst_of(updates, live).root_children);
+        let capacity = self.capacity();
+        Ok(children.saturating_mul(capacity.child_units()) <= capacity.root_room() * 3 / 4)
     }
 
     /// True if the batch at hand was tried, and a replay may have no room for it.
@@ -280,7 +296,18 @@ impl PathTree<'_> {
         {
             return Ok(());
         }
-        self.make_space(2 * pages)?;
+        // Nothing may be moved between the trial and the batch: there has to be room for both.
+        if !self.is_room_left_by(batch, pages)? && !self.is_room_left_by(batch, 2 * pages)? {
+            return Err(self.ground.log.no_room(self.ground.log.pinned_blocks() > 0).into());
+        }
+        Ok(())
+    }
+
+    /// Makes a batch for which so many pages are to be free, and takes it back; true if what it
+    /// wrote has room once more.
+    fn is_room_left_by(&mut self, batch: &[Update<'_>], pages: u64) -> Result<bool> {
+        self.make_space(pages)?;
+        let free = self.ground.log.free_pages();
         let (root, standing, top) = (self.root, self.standing, self.promise.top);
         self.debts.is_trial = true;
         let mut outcome = batch.iter().try_for_each(|update| {
@@ -296,7 +323,10 @@ impl PathTree<'_> {
         self.stand_on(root, standing);
         self.promise.top = top;
         self.promise.is_tried = outcome.is_ok();
-        outcome
+        outcome?;
+        let left = self.ground.log.free_pages();
+        let written = free.saturating_sub(left);
+        Ok(u64::from(left) >= u64::from(written) + self.reserve_pages())
     }
 
     /// True if what is planned is what is done, and deletes split nothing.

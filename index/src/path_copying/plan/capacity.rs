@@ -58,6 +58,11 @@ impl<'p> Capacity<'p> {
         Capacity { policy, child }
     }
 
+    /// Units that a child takes at the most.
+    pub(crate) fn child_units(&self) -> u64 {
+        self.child
+    }
+
     fn is_variable(&self) -> bool {
         self.policy.pages().is_variable()
     }
