@@ -6,9 +6,11 @@
 #[path = "mu_figures/stage.rs"]
 mod stage;
 
-use device::{Cause, Tally};
-use index::registry::find;
+use device::{Cause, Geometry, Medium, NandCosts, Tally};
+use index::parameters::Settings;
+use index::registry::{Options, find};
 use index::{Durability, EntryShape, Index, Update};
+use sim::SimulatedNand;
 use stage::{Stage, TREES, key};
 
 fn tally(index: &dyn Index, cause: Cause) -> Tally {
@@ -97,6 +99,46 @@ fn an_update_reads_its_way_and_writes_one_page_or_in_a_b_plus_tree_one_a_node() 
     }
 }
 
+/// Section 4.3.3: an update of a key that waits in the operation buffer changes what waits, a
+/// lookup is answered by it, and the tree is not touched. Where keys vary in length, nothing waits
+/// in mu-Tree from its third level on: it has four at the most.
+#[test]
+fn operations_on_what_waits_in_the_operation_buffer_end_there() {
+    let cases = [(EntryShape::fixed(4, 4), 10_000, 4), (EntryShape::VARIABLE, 3_000, 400)];
+    // With a journal, a checkpoint may come between.
+    for durability in [Durability::None, Durability::Checkpoint] {
+        for (shape, entries, value) in cases {
+            for tree in TREES {
+                let stage = Stage::paper(tree, 32 << 20).caching(64 << 10);
+                let given = vec![("cache", "0.5")];
+                let stage = Stage { given, shape, durability: Some(durability), ..stage };
+                let (mut index, _) = stage.make();
+                let put = |index: &mut dyn Index, numbers: std::ops::Range<u32>| {
+                    for number in numbers {
+                        let value = &[7; 400][..value];
+                        index.update(&[Update::Put { key: &key(number), value }]).unwrap();
+                    }
+                };
+                let touched =
+                    |index: &dyn Index| (written(index), tally(index, Cause::Lookup).page_reads);
+                put(&mut *index, 0..entries);
+                put(&mut *index, 0..16);
+                let before = touched(&*index);
+                (0..5).for_each(|_| put(&mut *index, 0..16));
+                for number in 0..16 {
+                    assert!(index.get(&key(number), 0, &mut [0; 4]).unwrap().is_some());
+                }
+                let after = touched(&*index);
+                let height = index.statistics().height;
+                let name = format!("{tree}, {durability:?}, {shape}, height {height}");
+                println!("{name}: {before:?}, {after:?}");
+                let waits = tree != "mu" || shape != EntryShape::VARIABLE;
+                assert_eq!(after == before, waits, "{name}: {before:?}, {after:?}");
+            }
+        }
+    }
+}
+
 /// Equation 6: a page that lives is moved by reading a path and writing a page.
 #[test]
 fn moving_a_page_reads_one_path_and_writes_one_page() {
@@ -159,5 +201,33 @@ fn leaves_of_entries_of_many_lengths_are_half_full_and_more() {
         let fill = bytes as f64 / (index.statistics().live_pages as f64 * 4096.0 * leaf);
         println!("{tree}: {:.0} % full", 100.0 * fill);
         assert!(fill > 0.5, "{tree}: {fill}");
+    }
+}
+
+/// True if an empty tree on 1,280 pages of 4 KiB takes a batch of so many short puts.
+fn takes_batch(tree: &str, durability: Durability, puts: u32) -> bool {
+    let entry = find(tree).unwrap();
+    let chip = Geometry::new(4096, 16, 80).unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
+    let options = Options::new(EntryShape::VARIABLE, 256 << 10, settings);
+    let options = Options { durability: Some(durability), ..options };
+    let nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry.create)(Medium::Nand(Box::new(nand)), &options).unwrap();
+    let keys: Vec<[u8; 4]> = (0..puts).map(key).collect();
+    let batch: Vec<_> = keys.iter().map(|key| Update::Put { key, value: &[7; 8] }).collect();
+    index.update(&batch).is_ok()
+}
+
+/// What a batch may write in the worst case has room beforehand, or it is refused: where lengths
+/// vary, that is a loose bound.
+#[test]
+fn where_lengths_vary_an_empty_tree_takes_a_batch_of_dozens_of_puts() {
+    for tree in TREES {
+        let most = Durability::ALL.map(|durability| {
+            let taken = |puts: &u32| takes_batch(tree, durability, *puts);
+            (1..64).map(|eighth| 8 * eighth).take_while(taken).last().unwrap_or(0)
+        });
+        println!("{tree}: {most:?} puts, {:?}", Durability::ALL);
+        assert!(most.iter().all(|most| *most >= 64), "{tree}: {most:?}");
     }
 }

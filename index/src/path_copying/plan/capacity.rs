@@ -3,11 +3,12 @@
 //!
 //! Room is counted in **units**: where lengths are fixed an entry or a child is one, and where they
 //! vary it takes as many as it has bytes. A node that falls apart leaves at least `m` units in each
-//! part: half of what the smallest node of its level holds, rounded down; where lengths vary, less
-//! what one entry may be long. So nodes that are there, of at most `K` units each, and `a` units
-//! that are added come to at most `(K - m + a) / m` more nodes for each that is touched. Every node
-//! of the tree as it stands may be full, but no more of them are touched than there are nodes, nor
-//! more than updates. Deletes take units away, and nodes; they add nothing.
+//! part: half of what the smallest node of its level holds, rounded up, for there is one too many;
+//! where lengths vary, rounded down, and less what one entry may be long. So nodes that are there,
+//! of at most `K` units each, and `a` units that are added come to at most `(K - m + a) / m` more
+//! nodes for each that is touched. Every node of the tree as it stands may be full, but no more of
+//! them are touched than there are nodes, nor more than updates. Deletes take units away, and
+//! nodes; they add nothing.
 //!
 //! From the leaves up this bounds the children that the root gets; above the root, where the tree
 //! becomes higher, the nodes of each new level.

@@ -3,7 +3,7 @@ use std::vec::Vec;
 
 use store::EntryShape;
 
-use super::Capacity;
+use super::{Capacity, Top};
 use crate::path_copying::model::{Dice, Model, mu, star};
 use crate::path_copying::policy::Policy;
 
@@ -57,6 +57,40 @@ fn what_fits_for_certain_fits_in_the_worst_order() {
             let bytes = policy.pages().page_bytes();
             println!("{name}, {bytes}, {orders:?}: {} entries, {} for certain", least.0, least.1);
             assert!(least.1 > 20, "{name}: {}", least.1);
+        }
+    }
+}
+
+/// What fits for certain trees of each height whose root has two children, half of its room in use,
+/// and all of it, in 20,000 live pages.
+fn fits_by_height(policy: &Policy) -> Vec<[u64; 3]> {
+    let capacity = Capacity::new(policy, 0);
+    let of_height = |height| {
+        let layouts = policy.extremes().filter(|layout| layout.height == height);
+        let room = layouts.map(|layout| policy.pages().capacity(&layout, height - 1)).max();
+        let most = room.unwrap_or(0) as u16;
+        [2, most / 2, most].map(|entries| {
+            let top = Top { entries, bytes: 0 };
+            capacity.units_that_fit(height, top, 20_000)
+        })
+    };
+    (1..=policy.height_most()).map(of_height).collect()
+}
+
+/// The operation buffer of 4.3.3 may hold so many updates: in higher trees of mu-Tree some levels
+/// below the greatest height, in those of mu*-Tree from the fourth on far fewer.
+#[test]
+fn trees_of_three_levels_in_4_kib_take_more_for_certain_than_memory_holds() {
+    let small = EntryShape::fixed(4, 4);
+    let large = EntryShape::fixed(8, 8);
+    for (shape, page_bytes) in [(small, 4096), (large, 4096), (small, 2048), (large, 2048)] {
+        for (name, policy) in [("mu", mu(page_bytes, shape)), ("mu-star", star(page_bytes, shape))]
+        {
+            let fits = fits_by_height(&policy);
+            println!("{name}, {shape}, {page_bytes}: {fits:?}");
+            if (shape, page_bytes) == (small, 4096) {
+                assert!(fits[..3].as_flattened().iter().all(|fit| *fit > 1_000_000), "{name}");
+            }
         }
     }
 }
