@@ -66,6 +66,17 @@ pub enum Value {
     Word(&'static str),
 }
 
+/// As [`Settings::parse`] reads it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Ratio(ratio) => ratio.fmt(f),
+            Value::Word(word) => word.fmt(f),
+        }
+    }
+}
+
 /// The values of a tree's parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -121,6 +132,12 @@ impl Settings {
     #[must_use]
     pub fn is_given(&self, name: &str) -> bool {
         self.setting(name).is_some_and(|setting| setting.is_given)
+    }
+
+    /// The parameters that were given, with their values.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let given = self.values.iter().filter(|setting| setting.is_given);
+        given.map(|setting| (setting.name, setting.value))
     }
 
     fn setting(&self, name: &str) -> Option<&Setting> {
