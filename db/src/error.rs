@@ -193,7 +193,7 @@ pub enum Error {
         /// The tree of the original with its parameters, as an option names it.
         tree: String,
         /// What is possible.
-        source: index::Error,
+        source: Box<index::Error>,
     },
     /// An option that can't be used.
     #[error("{option}: {what}")]

@@ -111,8 +111,8 @@ impl Database<'_> {
     /// entries, durability, tree with its parameters and how full its nodes are loaded; and from a
     /// plain file to another, the size of pages, capacity and journal too. A chip and what is on it
     /// are always chosen anew, and so is the memory; and where the tree comes from raw flash onto
-    /// sectors, it keeps the parameters on which its form depends and no others. Named checkpoints stay behind. If it fails, there is no
-    /// new file.
+    /// sectors, it keeps the parameters on which its form depends and no others. Named checkpoints
+    /// stay behind. If it fails, there is no new file.
     ///
     /// # Errors
     /// As [`create`](Database::create) and [`copy_into`](Database::copy_into); or
@@ -292,7 +292,7 @@ fn with_settings_of(options: &Options, error: Error) -> Error {
             if !options.settings.is_empty() =>
         {
             match spec::with_settings(&options.tree, &options.settings) {
-                Ok(tree) => Error::NotHere { tree, source },
+                Ok(tree) => Error::NotHere { tree, source: source.into() },
                 Err(error) => error,
             }
         }
