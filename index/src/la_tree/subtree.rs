@@ -19,13 +19,13 @@ use store::node::{self, Stored};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
-use super::cost::{Emptied, Subtree};
+use super::cost::{Emptied, Subtree, TreeShape};
 use super::descent::{Bounds, Toward};
 use super::emptying::{self, Next, Order};
 use super::growth::{last_filled, split_middle};
 use super::layout::{Link, NodeId, Owner};
 use super::nodes::damaged;
-use super::policy::Decision;
+use super::policy::{Decision, Estimate};
 use super::shrinking::QUARTER;
 use super::stream::Pending;
 use super::table::BufferRecord;
@@ -133,6 +133,20 @@ impl Top {
 }
 
 impl LaTree<'_> {
+    /// H and F.
+    pub(super) fn tree_shape(&self) -> TreeShape {
+        TreeShape {
+            height: u32::from(self.height),
+            fanout: self.nodes.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
+        }
+    }
+
+    /// What buffer `number` costs.
+    pub(super) fn estimate(&mut self, number: u32) -> Estimate {
+        self.estimator.rates.stored = self.buffers.stored;
+        self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
+    }
+
     /// Empties every buffer that is listed, those that get too large by that, and those that stand
     /// in the way of merging their nodes, as far as there is room.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
