@@ -5,10 +5,10 @@
 //! dominate, small ones where lookups do.
 //!
 //! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
-//! holds entries in memory until the pool is full. When a buffer is too large, or a `lookup` finds
-//! that it should have been emptied before, it is emptied (`subtree`): sorted, handed to the buffers
-//! at the next buffered level or to the leaves. Leaves split (`growth`), borrow and merge
-//! (`shrinking`).
+//! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
+//! that it should have been emptied before (`lookup`), it is emptied (`subtree`): sorted (`flight`),
+//! and handed to the buffers at the next buffered level or to the leaves (`distribution`). Leaves
+//! split (`growth`), borrow and merge (`shrinking`).
 //! On raw flash nodes are small, never stay where they were, and are found by a table (`nodes`); on
 //! a disk they are pages, rewritten in place (`in_place`).
 //!
@@ -44,7 +44,9 @@ mod chunks;
 mod cost;
 mod counters;
 mod descent;
+mod distribution;
 mod emptying;
+mod flight;
 mod ground;
 mod growth;
 mod in_place;
@@ -79,7 +81,9 @@ use buffers::Buffers;
 use cost::Estimator;
 use counters::Counters;
 use descent::{Bounds, Path};
+use distribution::Top;
 use emptying::Sorter;
+use flight::Flight;
 use ground::Ground;
 use layout::NodeId;
 use nodes::Nodes;
@@ -87,7 +91,6 @@ use plan::Plan;
 use reclaim::Generation;
 use sharing::Sharing;
 use shrinking::PutOff;
-use subtree::{Flight, Top};
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {

@@ -16,10 +16,10 @@ use store::{PageFileOptions, Recovery, Update};
 
 use super::super::LaTree;
 use super::super::buffers::Buffers;
+use super::super::flight::PutBack;
 use super::super::ground::Ground;
 use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::super::stream::Pending;
-use super::super::subtree::PutBack;
 use super::super::table::BufferRecord;
 use super::Disk;
 use crate::Result;
