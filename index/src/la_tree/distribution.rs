@@ -15,7 +15,6 @@ use super::layout::NodeId;
 use super::nodes::damaged;
 use super::policy::Decision;
 use super::shrinking::QUARTER;
-use super::stream::Pending;
 use crate::Result;
 
 /// The root of the subtree that is being emptied.
@@ -55,21 +54,33 @@ impl LaTree<'_> {
 
     /// Hands what goes down to the buffers at level `below`.
     pub(super) fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
-        let mut child: Option<u32> = None;
+        let mut child = None;
         while self.next_in_flight(cause)? {
-            let mut first = None;
-            if child.is_none() || !self.bounds.contains(&self.flight.key) {
-                self.batch_came(child);
-                child = self.go_down(below, cause)?.buffer();
-                first = Some(self.flight.order());
-            }
-            let value = (!self.flight.is_delete).then_some(self.flight.value.as_slice());
-            let entry = Pending { key: &self.flight.key, value };
-            let number = child.ok_or(damaged(Page(0), "a node has no buffer"))?;
-            self.buffers.append_to_batch(&mut self.log, number, &entry, first, cause)?;
+            child = Some(self.hand_to_buffer(child, below, cause)?);
         }
         self.batch_came(child);
         Ok(())
+    }
+
+    /// Appends the entry in flight to the buffer at `level` where it belongs: to that of `child`, if
+    /// the entry before it went there and it does, too. Returns the buffer.
+    pub(super) fn hand_to_buffer(
+        &mut self,
+        child: Option<u32>,
+        level: u8,
+        cause: Cause,
+    ) -> Result<u32> {
+        let (number, first) = match child.filter(|_| self.bounds.contains(&self.flight.key)) {
+            Some(number) => (number, None),
+            None => {
+                self.batch_came(child);
+                let number = self.go_down(level, cause)?.buffer();
+                let number = number.ok_or(damaged(Page(0), "a node has no buffer"))?;
+                (number, Some(self.flight.order()))
+            }
+        };
+        self.buffers.append_to_batch(&mut self.log, number, &self.flight.entry(), first, cause)?;
+        Ok(number)
     }
 
     /// Lists a buffer that is too large after its batch came.

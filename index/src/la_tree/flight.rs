@@ -99,6 +99,12 @@ impl Flight {
         self.is_long = false;
     }
 
+    /// The entry, as it stands in a buffer.
+    pub(super) fn entry(&self) -> Pending<'_> {
+        let value = (!self.is_delete).then_some(self.value.as_slice());
+        Pending { key: &self.key, value }
+    }
+
     /// The value, as it stands in a leaf.
     pub(super) fn stored(&self) -> Stored<'_> {
         match self.value.first_chunk() {
