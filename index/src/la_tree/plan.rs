@@ -125,6 +125,7 @@ pub(super) struct Plan {
     pub(super) basis: Basis,
     /// True if ADAPT counts scans of entries in the pool as if these were on flash.
     pub(super) counts_pool: bool,
+    /// The most bytes that the sorter takes: larger buffers are emptied with X and Y apart.
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
