@@ -187,6 +187,23 @@ impl Nodes {
         }
     }
 
+    /// A number that no node has.
+    fn number(&mut self, log: &PageLog<'_>, is_buffered: bool) -> Result<NodeId> {
+        let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
+        let number = table.numbers.allocate();
+        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
+        table.changed(number.0);
+        Ok(if is_buffered { NodeId::of_buffer(number.0) } else { number })
+    }
+
+    /// Gives the number of `id` back.
+    fn release(&mut self, id: NodeId) {
+        let (table, number) = self.table(id);
+        if table.numbers.release(NodeId(number)) {
+            table.changed(number);
+        }
+    }
+
     /// Where the node stands on flash.
     pub(super) fn place(&self, id: NodeId) -> Option<Place> {
         match id.buffer() {
@@ -238,10 +255,7 @@ impl Nodes {
             Ground::Disk(disk) => return self.page_any(disk, id, cause),
             Ground::Chip(log) => log,
         };
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
+        let frame = self.frame_of_any(log, id, cause)?;
         Ok(self.cache.node(frame))
     }
 
@@ -328,11 +342,7 @@ impl Nodes {
             Ground::Chip(log) => log,
         };
         let frame = self.free_frame(log)?;
-        let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
-        let number = table.numbers.allocate();
-        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
-        table.changed(number.0);
-        let id = if is_buffered { NodeId::of_buffer(number.0) } else { number };
+        let id = self.number(log, is_buffered)?;
         self.cache.assign(frame, id);
         self.cache.set_dirty(frame, true);
         self.at(level).initialise(self.cache.node_mut(frame), level);
@@ -351,10 +361,7 @@ impl Nodes {
             self.cache.clear(frame);
         }
         self.stop_waiting(id);
-        let (table, number) = self.table(id);
-        if table.numbers.release(NodeId(number)) {
-            table.changed(number);
-        }
+        self.release(id);
         Ok(())
     }
 
@@ -376,9 +383,7 @@ impl Nodes {
         self.frame(log, old, level, Cause::Update)?;
         let fresh = self.free_frame(log)?;
         let frame = self.frame(log, old, level, Cause::Update)?;
-        let number = self.plain.numbers.allocate();
-        let id = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
-        self.plain.changed(id.0);
+        let id = self.number(log, false)?;
         self.stop_waiting(old);
         self.cache.rename(frame, id);
         self.cache.assign(fresh, old);
@@ -409,10 +414,7 @@ impl Nodes {
         self.stop_waiting(parent);
         self.stop_waiting(child);
         self.cache.rename(frame, parent);
-        let (table, number) = self.table(child);
-        if table.numbers.release(NodeId(number)) {
-            table.changed(number);
-        }
+        self.release(child);
         Ok(())
     }
 
@@ -421,6 +423,16 @@ impl Nodes {
         self.place(id).map_or(Page(0), |place| self.pages.locate(place).0)
     }
 
+    /// The frame of node `id`, whichever level it is at.
+    #[inline]
+    fn frame_of_any(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
+        match self.cache.find(id) {
+            Some(frame) => Ok(frame),
+            None => self.load(log, id, cause),
+        }
+    }
+
+    /// The frame of node `id`, which is at `level`.
     #[inline]
     fn frame(
         &mut self,
@@ -429,10 +441,7 @@ impl Nodes {
         level: u8,
         cause: Cause,
     ) -> Result<usize> {
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
+        let frame = self.frame_of_any(log, id, cause)?;
         let node = self.cache.node(frame);
         if node::level(node) != level {
             return Err(damaged(self.page_of(id), "a node is at another level"));
@@ -440,12 +449,11 @@ impl Nodes {
         Ok(frame)
     }
 
+    /// Reads node `id`, which is not in the cache, into a frame.
     fn load(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
         let frame = self.free_frame(log)?;
-        let bytes = self.pages.node_bytes() as usize;
-        if let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) {
-            let at = self.pages.first() as usize + slot * bytes;
-            device::copy(self.cache.node_mut(frame), &self.page[at..at + bytes]);
+        if let Some(slot) = self.slot_of(id) {
+            device::copy(self.cache.node_mut(frame), &self.page[self.pages.slot(slot)]);
         } else {
             let place = self.place(id);
             let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;

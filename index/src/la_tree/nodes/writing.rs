@@ -74,10 +74,7 @@ impl Nodes {
         if is_in_memory {
             return Ok(());
         }
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
+        let frame = self.frame_of_any(log, id, cause)?;
         self.leave(log, frame, id, cause)
     }
 
@@ -99,8 +96,7 @@ impl Nodes {
         id: NodeId,
         cause: Cause,
     ) -> Result<()> {
-        let known = self.waiting.iter().position(|waiting| *waiting == id);
-        let slot = match known {
+        let slot = match self.slot_of(id) {
             Some(slot) => slot,
             None => {
                 if self.waiting.len() == self.pages.nodes_per_page() as usize {
@@ -110,23 +106,23 @@ impl Nodes {
                 self.waiting.len() - 1
             }
         };
-        let bytes = self.pages.node_bytes() as usize;
-        let at = self.pages.first() as usize + slot * bytes;
-        device::copy(&mut self.page[at..at + bytes], self.cache.node(frame));
+        device::copy(&mut self.page[self.pages.slot(slot)], self.cache.node(frame));
         self.cache.set_dirty(frame, false);
         Ok(())
     }
 
+    /// The slot of node `id` in the page that is being filled, if it is there.
+    pub(super) fn slot_of(&self, id: NodeId) -> Option<usize> {
+        self.waiting.iter().position(|waiting| *waiting == id)
+    }
+
     /// The copy of node `id` in the page that is being filled is not valid any more.
     pub(super) fn stop_waiting(&mut self, id: NodeId) {
-        let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) else {
+        let Some(slot) = self.slot_of(id) else {
             return;
         };
-        let bytes = self.pages.node_bytes() as usize;
-        let first = self.pages.first() as usize;
-        let last = self.waiting.len() - 1;
-        let from = first + last * bytes;
-        self.page.copy_within(from..from + bytes, first + slot * bytes);
+        let last = self.pages.slot(self.waiting.len() - 1);
+        self.page.copy_within(last, self.pages.slot(slot).start);
         self.waiting.swap_remove(slot);
     }
 
@@ -135,16 +131,14 @@ impl Nodes {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let (first, bytes) = (self.pages.first() as usize, self.pages.node_bytes() as usize);
-        self.page[first + self.waiting.len() * bytes..].fill(0xFF);
+        self.page[self.pages.slot(self.waiting.len()).start..].fill(0xFF);
         let page = loop {
             log.reserve(1, &mut self.next, cause)?;
             let page = self.next[0];
             for (slot, id) in self.waiting.iter().enumerate() {
                 let place = self.pages.place(page, slot as u32);
                 let place = place.ok_or(damaged(page, "its places have no numbers"))?;
-                let at = first + slot * bytes;
-                seal_node(*id, place, &mut self.page[at..at + bytes]);
+                seal_node(*id, place, &mut self.page[self.pages.slot(slot)]);
             }
             match log.program(page, &mut self.page, NODES, cause) {
                 Err(error) if error.is_refusal() => {}
