@@ -62,8 +62,8 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    /// Appends the entry in flight to the buffer at `level` where it belongs: to that of `child`, if
-    /// the entry before it went there and it does, too. Returns the buffer.
+    /// Appends the entry in flight to the buffer at `level` where it belongs: to that of `child`,
+    /// if the entry before it went there and it does, too. Returns the buffer.
     pub(super) fn hand_to_buffer(
         &mut self,
         child: Option<u32>,

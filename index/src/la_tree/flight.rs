@@ -3,8 +3,8 @@
 //! X, what fits memory, is sorted; Y, the batch that came last, is merged with it while it is read.
 //! On a disk the chain that was read is let go when all went down, so its record is kept till then.
 //!
-//! Invariant: the entry in flight, [`Flight::key`] and what belongs to it, is a copy. It stays while
-//! the buffers and the nodes that it goes to change.
+//! Invariant: the entry in flight, [`Flight::key`] and what belongs to it, is a copy. It stays
+//! while the buffers and the nodes that it goes to change.
 
 use alloc::vec::Vec;
 use core::ops::Range;

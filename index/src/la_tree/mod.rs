@@ -6,11 +6,11 @@
 //!
 //! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
 //! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
-//! that it should have been emptied before (`lookup`), it is emptied (`subtree`): sorted (`flight`),
-//! and handed to the buffers at the next buffered level or to the leaves (`distribution`). Leaves
-//! split (`growth`), borrow and merge (`shrinking`).
-//! On raw flash nodes are small, never stay where they were, and are found by a table (`nodes`); on
-//! a disk they are pages, rewritten in place (`in_place`).
+//! that it should have been emptied before (`lookup`), it is emptied (`subtree`): sorted
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves
+//! (`distribution`). Leaves split (`growth`), borrow and merge (`shrinking`). On raw flash nodes
+//! are small, never stay where they were, and are found by a table (`nodes`); on a disk they are
+//! pages, rewritten in place (`in_place`).
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.

@@ -1,9 +1,9 @@
-//! Nodes: where they are found, read, changed, and written to flash.
+//! Nodes: where they are found and read, how they are changed, made and given back.
 //!
 //! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
-//! nodes that is being filled, where it can still be found; when that page is full, it is
-//! programmed, and the node table says where its nodes stand (section 4.3). So it is on raw flash;
-//! on a disk every node is a page of the page file, which has it in its own cache
+//! nodes that is being filled, where it can still be found ([`writing`]); when that page is full,
+//! it is programmed, and the node table says where its nodes stand (section 4.3). So it is on raw
+//! flash; on a disk every node is a page of the page file, which has it in its own cache
 //! (`in_place::nodes`).
 //!
 //! Invariant, on raw flash: the node that is valid is in the cache, or else in the page being

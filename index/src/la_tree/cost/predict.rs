@@ -4,10 +4,10 @@
 //! an update. What decides is at how many entries b a buffer is emptied, for what emptying changes
 //! is shared by them.
 //!
-//! A level's buffers ([`level`]) are emptied ([`emptied`]) at sizes that follow from what of them is
-//! on flash, which follows from the room in the pool ([`pool`]) and so from those sizes; and both
-//! follow from which nodes are in the [`cache`]. So all are found in rounds. From them the pages
-//! come that a lookup and an emptying read and write.
+//! A level's buffers ([`level`]) are emptied ([`emptied`]) at sizes that follow from what of them
+//! is on flash, which follows from the room in the pool ([`pool`]) and so from those sizes; and
+//! both follow from which nodes are in the [`cache`]. So all are found in rounds. From them the
+//! pages come that a lookup and an emptying read and write.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! How nodes get to raw flash (section 4.3): through the page of nodes that is being filled.
 //!
-//! A changed node goes there when it leaves the cache. What is in the page can still be read, copied
-//! anew and taken out; once it is full, or a checkpoint is made, it is programmed, and the tables
-//! say where its nodes stand.
+//! A changed node goes there when it leaves the cache. What is in the page can still be read,
+//! copied anew and taken out; once it is full, or a checkpoint is made, it is programmed, and the
+//! tables say where its nodes stand.
 //!
 //! Invariant: a node is in the page once at most, and no table leads to that place before the page
 //! is programmed.

@@ -1,4 +1,5 @@
-//! The buffers of a level: what they hold, how a lookup searches one, and what of one goes to flash.
+//! The buffers of a level: what they hold, how a lookup searches one, and what of one goes to
+//! flash.
 
 use super::plan::Plan;
 

@@ -1,7 +1,7 @@
 //! What of the buffers is in the pool, and in which pieces the rest goes to flash (section 4.2).
 //!
-//! In a pool of P entries the fullest buffers leave, so what all have there is spread evenly between
-//! nothing and some x, the size of a fragment: x is such that this fills the pool.
+//! In a pool of P entries the fullest buffers leave, so what all have there is spread evenly
+//! between nothing and some x, the size of a fragment: x is such that this fills the pool.
 //!
 //! On raw flash the pool is small beside a page, and leaves by whole pages. If g updates pass
 //! between two of them and r entries come to a buffer for an update, in batches of c, the buffer
