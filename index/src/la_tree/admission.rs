@@ -106,7 +106,7 @@ impl LaTree<'_> {
         let born =
             self.worst().nodes(&self.load(), more).saturating_sub(self.nodes.count(&self.log));
         // Those with a buffer have at least half of a node's children each.
-        let is_each = self.plan.levels_a_buffer == 1;
+        let is_each = self.levels_a_buffer == 1;
         let buffered = if is_each { born } else { born / self.worst().children_least() + 1 };
         self.nodes.table_bytes_with(born, buffered)
             + self.buffers.table_bytes_with(buffered)

@@ -98,13 +98,13 @@ impl LaTree<'_> {
     /// True if all nodes at `level` have buffers; the root has one besides.
     #[inline]
     pub(super) const fn has_buffers(&self, level: u8) -> bool {
-        (level + 1).is_multiple_of(self.plan.levels_a_buffer)
+        (level + 1).is_multiple_of(self.levels_a_buffer)
     }
 
     /// The level of the roots of leaf subtrees.
     pub(super) const fn leaf_subtree_level(&self) -> u8 {
         let top = self.height - 1;
-        if self.plan.levels_a_buffer - 1 < top { self.plan.levels_a_buffer - 1 } else { top }
+        if self.levels_a_buffer - 1 < top { self.levels_a_buffer - 1 } else { top }
     }
 
     /// The next level below `level` whose nodes have buffers; `None` in a leaf subtree.

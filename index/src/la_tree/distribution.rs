@@ -85,7 +85,7 @@ impl LaTree<'_> {
 
     /// Lists a buffer that is too large after its batch came.
     pub(super) fn batch_came(&mut self, child: Option<u32>) {
-        let policy = self.plan.policy;
+        let policy = self.policy;
         let Some(number) = child else {
             return;
         };

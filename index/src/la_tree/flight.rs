@@ -126,7 +126,7 @@ impl LaTree<'_> {
         self.flight.is_filtered = record.shared;
         self.flight.filter.copy_from(&self.bounds);
         self.flight.order = Order::Ascending;
-        if record.bytes <= self.plan.sorter_bytes {
+        if record.bytes <= self.sorter_bytes {
             let sorter = &mut self.sorter;
             let held = self.buffers.pool.held(BufferId(number)).entries;
             let fits = self.buffers.load_held(number, held, sorter)?

@@ -28,7 +28,7 @@ impl LaTree<'_> {
     /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
     pub(super) fn is_to_be_emptied(&mut self, number: u32) -> bool {
         let estimate = self.estimate_for_adapt(number);
-        let policy = self.plan.policy;
+        let policy = self.policy;
         let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
             record.entries > 0
                 && policy.at_lookup(&mut record.registers, estimate) == Decision::Empty

@@ -117,7 +117,11 @@ pub(crate) struct LaTree<'d> {
     nodes: Nodes,
     buffers: Buffers,
     sorter: Sorter,
+    /// The most bytes that the sorter takes.
+    sorter_bytes: u32,
+    policy: policy::Policy,
     estimator: Estimator,
+    levels_a_buffer: u8,
     root: NodeId,
     /// Nodes from the root to a leaf; the root's level plus one.
     height: u8,

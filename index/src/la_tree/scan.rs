@@ -252,7 +252,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             Some(at) if self.holds[at].buffer == Some(number) => return Ok(false),
             Some(at) => at,
             None => {
-                let levels = (self.tree.height / self.tree.plan.levels_a_buffer + 1).max(1);
+                let levels = (self.tree.height / self.tree.levels_a_buffer + 1).max(1);
                 let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<Place>());
                 let share = self.tree.plan.range_bytes as usize / usize::from(levels);
                 self.holds.push(Hold { level, ..Hold::new(share.max(least)) });

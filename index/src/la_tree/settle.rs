@@ -54,10 +54,7 @@ const POOL: u8 = 4;
 impl LaTree<'_> {
     /// The choices that are stored with the tree.
     const fn choices(&self) -> Choices {
-        Choices {
-            node_bytes: self.plan.pages.node_bytes(),
-            levels_a_buffer: self.plan.levels_a_buffer,
-        }
+        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
     }
 
     /// Pages of the chunks of both tables.

@@ -69,7 +69,7 @@ impl LaTree<'_> {
         }
         // Each entry leads to the nodes of a way, and to neighbours of them; no node of the subtree
         // leaves the cache twice. Buffers above may be split, and leave the pool before.
-        let ways = entries * (u64::from(self.plan.levels_a_buffer) + 2);
+        let ways = entries * (u64::from(self.levels_a_buffer) + 2);
         let nodes = ways.min(u64::from(record.nodes))
             + self.nodes_born(entries, u64::from(record.leaves))
             + 2 * u64::from(self.height);
@@ -161,7 +161,7 @@ impl LaTree<'_> {
 
     /// True if the buffer is not sorted as a whole.
     fn is_large(&self, record: &BufferRecord) -> bool {
-        record.bytes > self.plan.sorter_bytes
+        record.bytes > self.sorter_bytes
     }
 
     fn held_bytes(&self, number: u32) -> u64 {

@@ -186,7 +186,7 @@ impl LaTree<'_> {
         let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;
         let height = u64::from(self.height);
         let nodes = leaves + leaves / (children - 1) + if leaves > 0 { height + 1 } else { 0 };
-        let levels = height / u64::from(self.plan.levels_a_buffer) + 1;
+        let levels = height / u64::from(self.levels_a_buffer) + 1;
         let room = u64::from(self.plan.pages.room());
         let spread = all_bytes + 13 * pending;
         let pool = self.plan.sizes.pool.most();
