@@ -63,7 +63,6 @@ pub(super) struct Taken {
 /// The pool.
 #[derive(Debug)]
 pub(super) struct BufferPool {
-    form: Form,
     cells: Cells,
     slots: Chunked<Slot>,
     /// The first buffer of each list; the last list also has all with more entries.
@@ -79,7 +78,6 @@ impl BufferPool {
         let classes = (page_entries as usize).clamp(1, CLASSES_MOST) + 1;
         let size = size.less(classes as u64 * 4);
         BufferPool {
-            form,
             cells: Cells::new(size, form, entry_most),
             slots: Chunked::new(),
             classes: vec![NO_BUFFER; classes].into_boxed_slice(),
@@ -158,7 +156,7 @@ impl BufferPool {
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {
-        let bytes = self.form.bytes(entry);
+        let bytes = self.cells.form().bytes(entry);
         if !self.has_room(bytes) {
             return false;
         }
@@ -237,7 +235,7 @@ impl BufferPool {
         range: Range<u32>,
         into: &mut [u8],
     ) -> Result<Taken, Damage> {
-        let mut writer = Writer::new(self.form, into);
+        let mut writer = Writer::new(self.cells.form(), into);
         let (mut place, mut has_room) = (0, true);
         self.visit(buffer, &mut |entry| {
             let is_wanted = has_room && range.contains(&place);
@@ -264,12 +262,13 @@ impl BufferPool {
             return Ok(Taken { bytes: 0, entries: 0 });
         }
         self.unlist(buffer);
-        let mut writer = Writer::new(self.form, into);
+        let form = self.cells.form();
+        let mut writer = Writer::new(form, into);
         let mut taken = Ok(());
         while slot.entries > 0 && writer.entries() < most {
             let last = match self.cells.entry(slot.list.first) {
                 Ok((entry, last)) if writer.push(&entry) => {
-                    slot.bytes -= self.form.bytes(&entry) as u32;
+                    slot.bytes -= form.bytes(&entry) as u32;
                     last
                 }
                 Ok(_) => break,

@@ -84,6 +84,11 @@ impl Cells {
         (self.links.len(), self.free)
     }
 
+    /// How entries are written in cells.
+    pub(super) const fn form(&self) -> Form {
+        self.form
+    }
+
     /// Bytes of the memory budget in use.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.cells.memory_bytes() + self.links.memory_bytes()
