@@ -187,6 +187,14 @@ pub enum Error {
         /// All names that exist.
         known: Vec<String>,
     },
+    /// A copy that can't have the parameters of the tree of the original.
+    #[error("{source}; so the original has it, which is {tree}: name the tree with another value")]
+    NotHere {
+        /// The tree of the original with its parameters, as an option names it.
+        tree: String,
+        /// What is possible.
+        source: Box<index::Error>,
+    },
     /// An option that can't be used.
     #[error("{option}: {what}")]
     BadOption {

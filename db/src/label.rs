@@ -9,7 +9,7 @@
 //!  +---------+----------+----------+------------+------------+
 //! ```
 //!
-//! Settings are those that differ from the tree's defaults, as
+//! Settings are those that the tree was given, be it the defaults' values, as
 //! [`index::parameters::Settings::pack`] has them. A label without any has version 1.
 //!
 //! The fill percent is what the tree was made with; 0 where that was left to the tree.

@@ -9,6 +9,10 @@ use crate::{Error, Result};
 /// The tree that is used where none is named.
 const DEFAULT_TREE: &str = "b-plus";
 
+/// The parameters on which the form of a tree depends, wherever it stands. The others say how it
+/// works, and how it divides its memory.
+const FORM: &[&str] = &["k", "fanout", "alpha", "beta", "delta", "log-pages"];
+
 /// A name and its parameters.
 struct Spec<'t> {
     name: &'t str,
@@ -99,6 +103,23 @@ impl TreeChoice {
     pub(crate) fn packed(&self) -> Vec<u8> {
         self.settings.pack(self.entry.parameters, &["node", "fill"])
     }
+
+    /// What a tree of its form has of the settings in a label, wherever it stands.
+    pub(crate) fn packed_form(&self) -> Vec<u8> {
+        let names = self.entry.parameters.iter().map(|parameter| parameter.name);
+        let others: Vec<&str> = names.filter(|name| !FORM.contains(name)).collect();
+        self.settings.pack(self.entry.parameters, &others)
+    }
+}
+
+/// The spec `text`, of a tree without settings of its own, with `packed` ones.
+pub(crate) fn with_settings(text: &str, packed: &[u8]) -> Result<String> {
+    let mut tree = TreeChoice::read(text, None, 0)?;
+    tree.take(packed)?;
+    let given = tree.settings.given().map(|(name, value)| format!("{name}={value}"));
+    let given = given.collect::<Vec<_>>().join(",");
+    let between = if text.contains(':') { "," } else { ":" };
+    Ok(if given.is_empty() { text.to_owned() } else { format!("{text}{between}{given}") })
 }
 
 /// True if the tree of this spec has nodes of a size that can be chosen.

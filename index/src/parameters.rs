@@ -66,10 +66,29 @@ pub enum Value {
     Word(&'static str),
 }
 
+/// As [`Settings::parse`] reads it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Ratio(ratio) => ratio.fmt(f),
+            Value::Word(word) => word.fmt(f),
+        }
+    }
+}
+
 /// The values of a tree's parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    values: Vec<(&'static str, Value)>,
+    values: Vec<Setting>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Setting {
+    name: &'static str,
+    value: Value,
+    /// False if it is the default because none was given.
+    is_given: bool,
 }
 
 impl Settings {
@@ -91,12 +110,13 @@ impl Settings {
             if settings.value(parameter.name).is_some() {
                 return Err(bad(parameter, text, "a parameter is given only once".into()));
             }
-            settings.values.push((parameter.name, parse_value(parameter, text)?));
+            let value = parse_value(parameter, text)?;
+            settings.values.push(Setting { name: parameter.name, value, is_given: true });
         }
         for parameter in parameters {
             if settings.value(parameter.name).is_none() && !parameter.default.is_empty() {
                 let value = parse_value(parameter, parameter.default)?;
-                settings.values.push((parameter.name, value));
+                settings.values.push(Setting { name: parameter.name, value, is_given: false });
             }
         }
         Ok(settings)
@@ -105,7 +125,23 @@ impl Settings {
     /// The value of the parameter `name`, if it has one.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value> {
-        self.values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        self.setting(name).map(|setting| setting.value)
+    }
+
+    /// True if the parameter `name` was given, be it the default's value.
+    #[must_use]
+    pub fn is_given(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(|setting| setting.is_given)
+    }
+
+    /// The parameters that were given, with their values.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let given = self.values.iter().filter(|setting| setting.is_given);
+        given.map(|setting| (setting.name, setting.value))
+    }
+
+    fn setting(&self, name: &str) -> Option<&Setting> {
+        self.values.iter().find(|setting| setting.name == name)
     }
 
     /// The number of the parameter `name`, if it has one.
@@ -126,8 +162,8 @@ impl Settings {
         }
     }
 
-    /// What of these differs from the defaults of `parameters`, in bytes; those called as one of
-    /// `without` are left away.
+    /// What of these was given, of `parameters`, in bytes; those called as one of `without` are
+    /// left away. What is a default only because none was given is none of it.
     ///
     /// ```text
     ///  for each   | its place among the parameters u8 | a word: its place among the words u8
@@ -140,35 +176,34 @@ impl Settings {
     pub fn pack(&self, parameters: &'static [Parameter], without: &[&str]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (place, parameter) in parameters.iter().enumerate() {
-            let usual = parse_value(parameter, parameter.default).ok();
-            let value = self.value(parameter.name).filter(|value| Some(*value) != usual);
-            let Some(value) = value.filter(|_| !without.contains(&parameter.name)) else {
+            let setting = self.setting(parameter.name).filter(|setting| setting.is_given);
+            let Some(setting) = setting.filter(|given| !without.contains(&given.name)) else {
                 continue;
             };
             bytes.push(place as u8);
-            pack_value(parameter, value, &mut bytes);
+            pack_value(parameter, setting.value, &mut bytes);
         }
         bytes
     }
 
     /// Takes what [`Settings::pack`] made of values of `parameters` in place of those that are
-    /// here; false if it makes no sense, and then nothing is taken.
+    /// here, as given; false if it makes no sense, and then nothing is taken.
     #[must_use]
     pub fn unpack(&mut self, parameters: &'static [Parameter], mut bytes: &[u8]) -> bool {
-        let mut taken: Vec<(&'static str, Value)> = Vec::new();
+        let mut taken: Vec<Setting> = Vec::new();
         while let Some((place, rest)) = bytes.split_first() {
             let parameter = parameters.get(usize::from(*place));
             let unpacked = parameter.and_then(|parameter| unpack_value(parameter, rest));
             let (Some(parameter), Some((value, rest))) = (parameter, unpacked) else {
                 return false;
             };
-            if taken.iter().any(|(name, _)| *name == parameter.name) {
+            if taken.iter().any(|setting| setting.name == parameter.name) {
                 return false;
             }
-            taken.push((parameter.name, value));
+            taken.push(Setting { name: parameter.name, value, is_given: true });
             bytes = rest;
         }
-        self.values.retain(|(known, _)| taken.iter().all(|(name, _)| name != known));
+        self.values.retain(|known| taken.iter().all(|setting| setting.name != known.name));
         self.values.append(&mut taken);
         true
     }
@@ -323,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_the_defaults_is_packed_and_comes_back() {
+    fn what_was_given_is_packed_and_comes_back() {
         let given =
             [("node", "512"), ("pool", "0.99"), ("policy", "fifo"), ("levels", "8"), ("fill", "7")];
         for buffer in [("buffer", "77"), ("buffer", "none")] {
@@ -334,6 +369,7 @@ mod tests {
             assert!(back.unpack(PARAMETERS, &packed));
             for parameter in PARAMETERS {
                 assert_eq!(back.value(parameter.name), made.value(parameter.name));
+                assert_eq!(back.is_given(parameter.name), made.is_given(parameter.name));
             }
             for cut in 1..packed.len() {
                 let _ = back.unpack(PARAMETERS, &packed[..cut]);
@@ -341,8 +377,11 @@ mod tests {
             let twice = [&packed[..], &packed[..]].concat();
             assert!(!back.unpack(PARAMETERS, &twice));
         }
-        let usual = Settings::parse("a-tree", PARAMETERS, [("pool", "0.50")]).unwrap();
-        assert!(usual.pack(PARAMETERS, &[]).is_empty());
+        let mut usual = Settings::parse("a-tree", PARAMETERS, []).unwrap();
+        assert!(usual.pack(PARAMETERS, &[]).is_empty() && !usual.is_given("pool"));
+        let given = Settings::parse("a-tree", PARAMETERS, [("pool", "0.50")]).unwrap();
+        assert!(usual.unpack(PARAMETERS, &given.pack(PARAMETERS, &[])));
+        assert!(usual.is_given("pool") && !usual.is_given("fill"));
         for wrong in [&[9][..], &[1, 0, 0], &[1, 255, 255, 255, 255, 255, 255, 255, 255], &[2, 2]] {
             assert!(!usual.clone().unpack(PARAMETERS, wrong), "{wrong:?}");
         }

@@ -90,6 +90,14 @@ pub(crate) fn missing(stay: f64, nodes: f64) -> f64 {
     libm::pow(1.0 - 1.0 / nodes, stay)
 }
 
+/// Of `nodes` nodes, those that are touched `times` times at random.
+pub(crate) fn touched(nodes: f64, times: f64) -> f64 {
+    if nodes <= 1.0 {
+        return nodes.max(0.0) * times.min(1.0);
+    }
+    nodes * (1.0 - missing(times, nodes))
+}
+
 /// The largest number from `low` on and below `high` for which `holds`, which it does up to some
 /// number and not beyond.
 pub(crate) fn last_that_holds(

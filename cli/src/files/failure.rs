@@ -166,6 +166,7 @@ fn is_choice(error: &Error) -> bool {
     match error {
         Error::Unknown { .. }
         | Error::BadOption { .. }
+        | Error::NotHere { .. }
         | Error::LittleMemory { .. }
         | Error::LittleRoom { .. }
         | Error::Encoding(_) => true,
@@ -230,6 +231,9 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
             "{path}: this is no flashtree database: {what}; name another file, or make a database \
              with flashtree create NEW"
         ),
+        Error::NotHere { tree, source } => {
+            format!("{path}: {source}; {old} has that: give --tree {tree} with another value there")
+        }
         Error::BadOption { option, what } => format!("{path}: {}: {what}", flag(option)),
         Error::LongValue { bytes, most } => format!(
             "{path}: a value of {bytes} bytes, and its journal takes at most {most} at a time with \

@@ -239,8 +239,17 @@ fn a_tree_without_a_name_is_refused_and_over_is_told_as_it_was_given() {
     let output = bench.command(&line).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("over=raw flash: it must be ftl, or be left away"), "{error}");
-    let error = bench.wrong("create nand-file:a.db --tree la-tree:fanout=4");
-    assert!(error.contains("from 32 to 64"), "{error}");
+}
+
+#[test]
+fn a_fanout_that_does_not_fit_is_refused_also_if_it_is_the_default() {
+    let bench = Bench::new();
+    for fanout in [4, 16] {
+        let error = bench.wrong(&format!("create nand-file:a.db --tree la-tree:fanout={fanout}"));
+        assert!(error.contains("from 32 to 64"), "{error}");
+    }
+    bench.done("create nand-file:a.db --tree la-tree");
+    bench.done("create nand-file:b.db --tree la-tree:fanout=32");
     let told = bench.done("trees la-tree");
     assert!(told.contains("follows from page and entries"), "{told}");
 }

@@ -163,6 +163,32 @@ fn what_is_not_named_is_taken_from_the_database_that_is_converted() {
 }
 
 #[test]
+fn a_tree_keeps_its_parameters_on_another_chip_or_says_that_it_can_not() {
+    let bench = Bench::new();
+    let winbond = "--chip winbond-w25n01gv:blocks=64";
+    for (tree, word) in [("la-tree:fanout=64,k=3", "from 8 to 16"), ("ipl:log-pages=40", "to 31")] {
+        bench.done(&format!("create nand-file:a.db {winbond} --tree {tree} --overwrite"));
+        bench.done("put a.db apple red");
+        let larger = "--chip samsung-k9gag08u0m:blocks=64 --overwrite";
+        bench.done(&format!("convert a.db nand-file:b.db {larger}"));
+        assert_eq!(bench.done("get b.db apple"), "red\n");
+        let error = bench.wrong("convert b.db nand-file:c.db --chip capsule:blocks=512");
+        let advice = format!("b.db has that: give --tree {tree} with another value there");
+        assert!(error.contains(word) && error.contains(&advice), "{error}");
+        // What was left to the tree is left to it again.
+        let (name, _) = tree.split_once(':').unwrap();
+        bench.done(&format!("create nand-file:a.db {winbond} --tree {name} --overwrite"));
+        bench.done("convert a.db nand-file:c.db --chip capsule:blocks=512 --overwrite");
+        std::fs::remove_file(bench.path("c.db")).unwrap();
+    }
+    // Into a plain file goes what does not depend on raw flash.
+    let tree = "la-tree:k=3,place=log,share=shared";
+    bench.done(&format!("create nand-file:a.db {winbond} --tree {tree} --overwrite"));
+    bench.done("convert a.db c.db");
+    assert_eq!(bench.json("stat c.db")["tree"], "la-tree");
+}
+
+#[test]
 fn stat_tells_of_recovery_and_size() {
     let bench = Bench::with_database(TEXTS);
     bench.write("rows.csv", rows(5000));

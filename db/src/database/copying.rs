@@ -108,13 +108,15 @@ impl Database<'_> {
 
     /// Copies all entries into a new file with `options`, which may name another tree: so a
     /// database is converted. What the options do not name is as here: types and shape of the
-    /// entries, durability, tree and how full its nodes are loaded; and from a plain file to
-    /// another, the size of pages, capacity and journal too. A chip and what is on it are always
-    /// chosen anew, and so is the memory. Named checkpoints stay behind. If it fails, there is no
-    /// new file.
+    /// entries, durability, tree with its parameters and how full its nodes are loaded; and from a
+    /// plain file to another, the size of pages, capacity and journal too. A chip and what is on it
+    /// are always chosen anew, and so is the memory; and where the tree comes from raw flash onto
+    /// sectors, it keeps the parameters on which its form depends and no others. Named checkpoints
+    /// stay behind. If it fails, there is no new file.
     ///
     /// # Errors
-    /// As [`create`](Database::create) and [`copy_into`](Database::copy_into).
+    /// As [`create`](Database::create) and [`copy_into`](Database::copy_into); or
+    /// [`Error::NotHere`], where the tree can't stand with the parameters that it has here.
     ///
     /// ```
     /// # use flashtree::{Database, Options};
@@ -161,7 +163,8 @@ impl Database<'_> {
         let path = files::absolute(path.as_ref())?;
         let options = self.likened(options.clone(), files::is_block_device(&path))?;
         let fill = |copy: &mut Database<'_>| self.copy_while(copy, go_on).map(drop);
-        Database::create_filled(&path, &options, fill)
+        let made = Database::create_filled(&path, &options, fill);
+        made.map_err(|error| with_settings_of(&options, error))
     }
 
     /// Completes `options` to those that make a database like this one; `is_bounded` where the
@@ -177,6 +180,10 @@ impl Database<'_> {
             // Values of any length fit what stands on sectors only.
             let is_raw = standing.is_raw;
             options.tree = format!("{}{}", standing.tree, if is_raw { "" } else { ":over=ftl" });
+            let tree = TreeChoice::of(standing.tree, None, &standing.label)?;
+            let stays_raw = is_raw && options.chip.is_some() && options.ftl.is_none();
+            let is_alike = is_raw == stays_raw;
+            options.settings = if is_alike { tree.packed() } else { tree.packed_form() };
         }
         if options.fill_percent == 0 {
             options.fill_percent = standing.label.fill_percent;
@@ -264,8 +271,7 @@ impl Database<'static> {
             return Err(Error::CheckpointsKept { count });
         }
         let (bytes_before, _) = files::sizes(&path)?;
-        let mut choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
-        choices.settings.clone_from(&old.standing.label.settings);
+        let choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
         let temporary = Temporary::beside(&path)?;
         let new = Database::make(temporary.path(), &choices).map_err(doubled);
         let mut new = new.map_err(|error| error.about(&path))?;
@@ -276,6 +282,21 @@ impl Database<'static> {
         old.close()?;
         let (bytes_after, _) = files::sizes(&path)?;
         Ok(Compaction { entries, bytes_before, bytes_after })
+    }
+}
+
+/// A parameter that is refused, and that the user did not give: a copy has it from the original.
+fn with_settings_of(options: &Options, error: Error) -> Error {
+    match error {
+        Error::Index(source @ index::Error::BadParameter { .. })
+            if !options.settings.is_empty() =>
+        {
+            match spec::with_settings(&options.tree, &options.settings) {
+                Ok(tree) => Error::NotHere { tree, source: source.into() },
+                Err(error) => error,
+            }
+        }
+        other => other,
     }
 }
 

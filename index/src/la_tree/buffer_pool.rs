@@ -5,35 +5,28 @@
 //! packed buffer fragment"). Its oldest entries that fit the page being filled are taken; then the
 //! next buffer's, until the page is full.
 //!
-//! Memory is cells of equal size. An entry takes as many as it needs, and where entries have one
-//! small size, a cell has it, too: most buffers have a few entries here, and nothing is lost at
-//! their ends. The cells of a buffer are a list; the link to the first cell of a delete is marked.
-//! Buffers with the same number of entries are a list as well, so the fullest is found without a
-//! search; all that have a page of deletes or more, or [`CLASSES_MOST`], count as equally full.
+//! Entries stand in [`cells`], and those of a buffer are a list. Buffers with the same number of
+//! entries are a list as well, so the fullest is found without a search; all that have a page of
+//! deletes or more, or [`CLASSES_MOST`], count as equally full.
 //!
-//! Where memory is shared with the node cache, cells come and go in chunks: what is in the last
-//! chunk moves to free cells of the others before it is given back.
+//! Where memory is shared with the node cache, what is in the last chunk of cells moves to free
+//! cells of the others before it is given back.
 //!
-//! Invariant: every cell is in exactly one list, a buffer's or the free one; a buffer is in the
-//! list of its number of entries, or in none if it has none.
+//! Invariant: a buffer is in the list of its number of entries, or in none if it has none.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use core::ops::Range;
 
-use super::chunks::{CHUNK_OVERHEAD, Chunks};
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
 use super::table::Chunked;
 
+mod cells;
 mod links;
+mod size;
 
-use links::{Fit, Links, NO_CELL};
-
-/// Bytes of a cell where entries vary in size, or are large.
-const CELL_BYTES: usize = 16;
-
-/// The largest entry of fixed size that a cell is made for.
-const ENTRY_IN_CELL: usize = 32;
+use cells::{Cells, List};
+pub(super) use size::PoolSize;
 
 /// The end of a list of buffers.
 const NO_BUFFER: u32 = u32::MAX;
@@ -48,8 +41,7 @@ pub(super) struct BufferId(pub(super) u32);
 /// What a buffer has in the pool.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    first: u32,
-    last: u32,
+    list: List,
     /// Bytes of the entries alone.
     bytes: u32,
     entries: u32,
@@ -58,14 +50,8 @@ struct Slot {
     after: u32,
 }
 
-const EMPTY: Slot = Slot {
-    first: NO_CELL,
-    last: NO_CELL,
-    bytes: 0,
-    entries: 0,
-    before: NO_BUFFER,
-    after: NO_BUFFER,
-};
+const EMPTY: Slot =
+    Slot { list: List::EMPTY, bytes: 0, entries: 0, before: NO_BUFFER, after: NO_BUFFER };
 
 /// How much of a buffer was taken, as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,95 +60,15 @@ pub(super) struct Taken {
     pub(super) entries: u32,
 }
 
-/// The memory of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PoolSize {
-    /// So many bytes, always.
-    Fixed(u64),
-    /// So many bytes now and so many at most, in chunks of about `unit` bytes.
-    Shared { bytes: u64, most: u64, unit: u64 },
-}
-
-impl PoolSize {
-    /// Bytes at the start.
-    pub(super) const fn bytes(&self) -> u64 {
-        match *self {
-            PoolSize::Fixed(bytes) | PoolSize::Shared { bytes, .. } => bytes,
-        }
-    }
-
-    /// Bytes at most.
-    pub(super) const fn most(&self) -> u64 {
-        match *self {
-            PoolSize::Fixed(most) | PoolSize::Shared { most, .. } => most,
-        }
-    }
-
-    /// The same size with `bytes` bytes less at the start.
-    const fn less(self, bytes: u64) -> Self {
-        match self {
-            PoolSize::Fixed(all) => PoolSize::Fixed(all.saturating_sub(bytes)),
-            PoolSize::Shared { bytes: all, most, unit } => {
-                PoolSize::Shared { bytes: all.saturating_sub(bytes), most, unit }
-            }
-        }
-    }
-
-    /// How cells of `cell_bytes` bytes are laid out; `None` if they could not be numbered.
-    fn lay_out(self, cell_bytes: usize) -> Option<Layout> {
-        match self {
-            PoolSize::Fixed(bytes) => {
-                let fit = Links::fit(bytes.saturating_sub(3 * CHUNK_OVERHEAD), cell_bytes)?;
-                let shift = fit.cells.max(1).next_power_of_two().ilog2();
-                let chunks = fit.cells.min(1);
-                Some(Layout { fit, shift, most: chunks, chunk_cells: fit.cells, chunks })
-            }
-            PoolSize::Shared { bytes, most, unit } => {
-                let fit = Links::fit(most, cell_bytes)?;
-                let each = cell_bytes as u64 + fit.link_bytes;
-                let shift = (unit / each).max(1).ilog2();
-                let chunk = each << shift;
-                let parts = if fit.link_bytes > 2 { 3 } else { 2 };
-                let most = most / chunk;
-                let rest = bytes.saturating_sub(parts * most * CHUNK_OVERHEAD);
-                let chunks = (rest / chunk).clamp(1, most.max(1)) as usize;
-                let most = most.max(1) as usize;
-                Some(Layout { fit, shift, most, chunk_cells: 1 << shift, chunks })
-            }
-        }
-    }
-}
-
-/// How cells are laid out.
-#[derive(Clone, Copy, Debug)]
-struct Layout {
-    fit: Fit,
-    /// Chunks of two to the power of this cells, and the most of them.
-    shift: u32,
-    most: usize,
-    /// Cells of a chunk, and chunks at the start.
-    chunk_cells: usize,
-    chunks: usize,
-}
-
 /// The pool.
 #[derive(Debug)]
 pub(super) struct BufferPool {
-    form: Form,
-    cells: Chunks<u8>,
-    cell_bytes: usize,
-    chunk_cells: usize,
-    chunk_bytes: u64,
-    links: Links,
-    first_free: u32,
-    free: usize,
+    cells: Cells,
     slots: Chunked<Slot>,
     /// The first buffer of each list; the last list also has all with more entries.
     classes: Box<[u32]>,
     /// No list above this one has a buffer.
     highest: usize,
-    /// An entry that is in several cells, put together.
-    whole: Box<[u8]>,
 }
 
 impl BufferPool {
@@ -171,64 +77,37 @@ impl BufferPool {
     pub(super) fn new(size: PoolSize, form: Form, page_entries: u32, entry_most: usize) -> Self {
         let classes = (page_entries as usize).clamp(1, CLASSES_MOST) + 1;
         let size = size.less(classes as u64 * 4);
-        let mut cell_bytes = match form.fixed_bytes() {
-            Some(bytes) if bytes <= ENTRY_IN_CELL => bytes.max(1),
-            _ => CELL_BYTES,
-        };
-        let layout = loop {
-            match size.lay_out(cell_bytes) {
-                Some(layout) => break layout,
-                None => cell_bytes *= 2,
-            }
-        };
-        let Layout { fit, shift, most, chunk_cells, chunks } = layout;
-        let mut pool = BufferPool {
-            form,
-            cells: Chunks::new(shift, cell_bytes, most),
-            cell_bytes,
-            chunk_cells,
-            chunk_bytes: chunk_cells as u64 * (cell_bytes as u64 + fit.link_bytes),
-            links: Links::new(fit.link_bytes, shift, most),
-            first_free: NO_CELL,
-            free: 0,
+        BufferPool {
+            cells: Cells::new(size, form, entry_most),
             slots: Chunked::new(),
             classes: vec![NO_BUFFER; classes].into_boxed_slice(),
             highest: 0,
-            whole: vec![0; entry_most + cell_bytes].into_boxed_slice(),
-        };
-        for _ in 0..chunks {
-            pool.grow();
         }
-        pool
     }
 
     /// Bytes of the memory budget in use.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.cells.memory_bytes() + self.links.memory_bytes() + 4 * self.classes.len() as u64
+        self.cells.memory_bytes() + 4 * self.classes.len() as u64
     }
 
     /// Bytes of a chunk.
     pub(super) const fn chunk_bytes(&self) -> u64 {
-        self.chunk_bytes
+        self.cells.chunk_bytes()
     }
 
     /// Chunks that there are.
     pub(super) fn chunks(&self) -> usize {
-        self.cells.len() / self.chunk_cells.max(1)
+        self.cells.chunks()
     }
 
     /// True if a chunk's worth of cells is free.
     pub(super) const fn can_shrink(&self) -> bool {
-        self.free >= self.chunk_cells
+        self.cells.can_shrink()
     }
 
     /// Adds a chunk of free cells.
     pub(super) fn grow(&mut self) {
-        let first = self.cells.len();
-        self.cells.add(self.chunk_cells, 0);
-        self.links.add(self.chunk_cells, self.first_free);
-        self.first_free = first as u32;
-        self.free += self.chunk_cells;
+        self.cells.grow();
     }
 
     /// Gives the last chunk of cells back; as many others are free.
@@ -236,56 +115,15 @@ impl BufferPool {
         if !self.can_shrink() {
             return;
         }
-        let limit = self.cells.last_chunk() as u32;
-        let (mut cell, mut kept) = (self.first_free, NO_CELL);
-        while cell != NO_CELL {
-            let next = self.links.next(cell);
-            if cell < limit {
-                self.links.set(cell, kept, false);
-                kept = cell;
-            }
-            cell = next;
-        }
-        self.first_free = kept;
+        let limit = self.cells.withdraw_last_chunk();
         for buffer in 0..self.slots.len() as u32 {
-            self.move_below(BufferId(buffer), limit);
-        }
-        self.cells.remove();
-        self.links.remove();
-        self.free -= self.chunk_cells;
-    }
-
-    /// Moves what `buffer` has in cells from `limit` on to free cells below.
-    fn move_below(&mut self, buffer: BufferId, limit: u32) {
-        let mut slot = self.slot(buffer);
-        if slot.entries == 0 {
-            return;
-        }
-        let (mut before, mut cell, last) = (NO_CELL, slot.first, slot.last);
-        loop {
-            let next = self.links.next(cell);
-            let mut stays = cell;
-            if cell >= limit {
-                stays = self.first_free;
-                self.first_free = self.links.next(stays);
-                if let Some((from, to)) = self.cells.two_mut(cell as usize, stays as usize) {
-                    to.copy_from_slice(from);
-                }
-                self.links.set(stays, next, self.links.is_marked(cell));
-                match before {
-                    NO_CELL => slot.first = stays,
-                    before => self.links.lead(before, stays),
-                }
-                if cell == last {
-                    slot.last = stays;
-                }
+            let slot = self.slot(BufferId(buffer));
+            if slot.entries > 0 {
+                let list = self.cells.move_below(slot.list, limit);
+                self.set_slot(BufferId(buffer), Slot { list, ..slot });
             }
-            if cell == last {
-                break;
-            }
-            (before, cell) = (stays, next);
         }
-        self.set_slot(buffer, slot);
+        self.cells.remove_last_chunk();
     }
 
     /// Bytes of what is known of each buffer, which come beside the budget.
@@ -307,43 +145,25 @@ impl BufferPool {
 
     /// True if an entry of `bytes` bytes finds room.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.free >= bytes.div_ceil(self.cell_bytes).max(1)
+        self.cells.has_room(bytes)
     }
 
     /// True if so many entries of up to `bytes` bytes find room.
     pub(super) fn has_room_for(&self, entries: u32, bytes: usize) -> bool {
-        (entries as usize)
-            .checked_mul(bytes.div_ceil(self.cell_bytes).max(1))
-            .is_some_and(|cells| cells <= self.free)
+        self.cells.has_room_for(entries, bytes)
     }
 
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {
-        let bytes = self.form.bytes(entry);
+        let bytes = self.cells.form().bytes(entry);
         if !self.has_room(bytes) {
             return false;
         }
         self.slots.grow(buffer.0 as usize + 1, EMPTY);
         self.unlist(buffer);
         let mut slot = self.slot(buffer);
-        let is_delete = entry.value.is_none();
-        self.add_cell(&mut slot, is_delete);
-        let (form, mut used) = (self.form, 0);
-        form.write(entry, &mut |mut piece| {
-            while !piece.is_empty() {
-                if used == self.cell_bytes {
-                    self.add_cell(&mut slot, false);
-                    used = 0;
-                }
-                let (now, later) = piece.split_at(piece.len().min(self.cell_bytes - used));
-                if let Some(cell) = self.cells.get_mut(slot.last as usize) {
-                    cell[used..used + now.len()].copy_from_slice(now);
-                }
-                used += now.len();
-                piece = later;
-            }
-        });
+        self.cells.append(&mut slot.list, entry);
         slot.bytes += bytes as u32;
         slot.entries += 1;
         self.set_slot(buffer, slot);
@@ -377,12 +197,11 @@ impl BufferPool {
         each: &mut dyn FnMut(&Pending<'_>) -> Result<(), Damage>,
     ) -> Result<(), Damage> {
         let slot = self.slot(buffer);
-        let mut cell = slot.first;
+        let mut cell = slot.list.first;
         for _ in 0..slot.entries {
-            let (entry, last) =
-                entry_at(&self.cells, &self.links, &mut self.whole, self.form, cell)?;
+            let (entry, last) = self.cells.entry(cell)?;
             each(&entry)?;
-            cell = self.links.next(last);
+            cell = self.cells.next(last);
         }
         Ok(())
     }
@@ -398,26 +217,10 @@ impl BufferPool {
         found: &mut dyn FnMut(&Pending<'_>) -> T,
     ) -> Result<Option<T>, Damage> {
         let slot = self.slot(buffer);
-        // Then a cell begins with the key.
-        let in_one = self.form.fixed_bytes().is_some_and(|bytes| bytes <= self.cell_bytes);
-        let (mut cell, mut newest) = (slot.first, None);
-        for _ in 0..slot.entries {
-            let (is_it, last) = if in_one {
-                (self.cells.get(cell as usize).is_some_and(|cell| cell.starts_with(key)), cell)
-            } else {
-                let (entry, last) =
-                    entry_at(&self.cells, &self.links, &mut self.whole, self.form, cell)?;
-                (entry.key == key, last)
-            };
-            if is_it {
-                newest = Some(cell);
-            }
-            cell = self.links.next(last);
-        }
-        let Some(cell) = newest else {
+        let Some(cell) = self.cells.newest(slot.list.first, slot.entries, key)? else {
             return Ok(None);
         };
-        let (entry, _) = entry_at(&self.cells, &self.links, &mut self.whole, self.form, cell)?;
+        let (entry, _) = self.cells.entry(cell)?;
         Ok(Some(found(&entry)))
     }
 
@@ -432,7 +235,7 @@ impl BufferPool {
         range: Range<u32>,
         into: &mut [u8],
     ) -> Result<Taken, Damage> {
-        let mut writer = Writer::new(self.form, into);
+        let mut writer = Writer::new(self.cells.form(), into);
         let (mut place, mut has_room) = (0, true);
         self.visit(buffer, &mut |entry| {
             let is_wanted = has_room && range.contains(&place);
@@ -459,13 +262,13 @@ impl BufferPool {
             return Ok(Taken { bytes: 0, entries: 0 });
         }
         self.unlist(buffer);
-        let mut writer = Writer::new(self.form, into);
+        let form = self.cells.form();
+        let mut writer = Writer::new(form, into);
         let mut taken = Ok(());
         while slot.entries > 0 && writer.entries() < most {
-            let read = entry_at(&self.cells, &self.links, &mut self.whole, self.form, slot.first);
-            let last = match read {
+            let last = match self.cells.entry(slot.list.first) {
                 Ok((entry, last)) if writer.push(&entry) => {
-                    slot.bytes -= self.form.bytes(&entry) as u32;
+                    slot.bytes -= form.bytes(&entry) as u32;
                     last
                 }
                 Ok(_) => break,
@@ -475,9 +278,9 @@ impl BufferPool {
                 }
             };
             slot.entries -= 1;
-            let next = self.links.next(last);
-            self.release(slot.first, last);
-            slot.first = next;
+            let next = self.cells.next(last);
+            self.cells.release(List { last, ..slot.list });
+            slot.list.first = next;
         }
         if slot.entries == 0 {
             slot = EMPTY;
@@ -496,34 +299,8 @@ impl BufferPool {
             return;
         }
         self.unlist(buffer);
-        self.release(slot.first, slot.last);
+        self.cells.release(slot.list);
         self.set_slot(buffer, EMPTY);
-    }
-
-    /// Makes the cells of a list from `first` to `last` free.
-    fn release(&mut self, first: u32, last: u32) {
-        let mut cell = first;
-        self.free += 1;
-        while cell != last {
-            cell = self.links.next(cell);
-            self.free += 1;
-        }
-        self.links.set(last, self.first_free, false);
-        self.first_free = first;
-    }
-
-    /// Adds a free cell, of which there is one, to the end of a list.
-    fn add_cell(&mut self, slot: &mut Slot, is_delete: bool) {
-        let cell = self.first_free;
-        self.first_free = self.links.next(cell);
-        self.free -= 1;
-        self.links.set(cell, NO_CELL, is_delete);
-        if slot.first == NO_CELL {
-            slot.first = cell;
-        } else {
-            self.links.lead(slot.last, cell);
-        }
-        slot.last = cell;
     }
 
     fn slot(&self, buffer: BufferId) -> Slot {
@@ -569,34 +346,6 @@ impl BufferPool {
             after.before = slot.before;
         }
     }
-}
-
-/// The entry that begins in `cell`, and the last of its cells.
-fn entry_at<'p>(
-    cells: &'p Chunks<u8>,
-    links: &Links,
-    whole: &'p mut [u8],
-    form: Form,
-    cell: u32,
-) -> Result<(Pending<'p>, u32), Damage> {
-    const CUT: Damage = "an entry in the pool has no end";
-    let piece = |cell: u32| cells.get(cell as usize).ok_or(CUT);
-    let is_delete = links.is_marked(cell);
-    if form.read(piece(cell)?, is_delete).is_ok() {
-        return form.read(piece(cell)?, is_delete).map(|(entry, _)| (entry, cell));
-    }
-    let (mut last, mut length) = (cell, 0);
-    loop {
-        let piece = piece(last)?;
-        let into = whole.get_mut(length..length + piece.len()).ok_or(CUT)?;
-        into.copy_from_slice(piece);
-        length += piece.len();
-        if form.read(&whole[..length], is_delete).is_ok() {
-            break;
-        }
-        last = links.next(last);
-    }
-    form.read(&whole[..length], is_delete).map(|(entry, _)| (entry, last))
 }
 
 #[cfg(test)]

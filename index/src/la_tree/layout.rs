@@ -21,6 +21,8 @@
 //!
 //! Invariant: everything here takes any bytes; what makes no sense is an error, never a panic.
 
+use core::ops::Range;
+
 use device::{Geometry, Page};
 use store::node::{HEADER_BYTES, NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use store::{EntryShape, Width};
@@ -97,6 +99,12 @@ impl PageShape {
     /// Nodes that a page holds.
     pub(super) const fn nodes_per_page(&self) -> u32 {
         if self.is_in_place() { 1 } else { self.room() / self.node_bytes }
+    }
+
+    /// The bytes of a page of nodes in which its node number `slot` stands.
+    pub(super) const fn slot(&self, slot: usize) -> Range<usize> {
+        let (first, bytes) = (self.first as usize, self.node_bytes as usize);
+        first + slot * bytes..first + (slot + 1) * bytes
     }
 
     /// Bytes that programming a page moves, its spare area included.

@@ -4,13 +4,13 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! One `put`, from top to bottom: it is appended to the root's buffer (`buffers`), which holds
-//! entries in memory until the pool is full. When a buffer is too large, or a lookup finds that it
-//! should have been emptied before, it is emptied (`subtree`): sorted, and handed to the buffers
-//! at the next buffered level or to the leaves. Leaves split (`growth`), borrow and merge
-//! (`shrinking`).
-//! On raw flash nodes are small, never stay where they were, and are found by a table (`nodes`); on
-//! a disk they are pages, rewritten in place (`in_place`).
+//! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
+//! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
+//! that it should have been emptied before (`lookup`), it is emptied (`subtree`): sorted
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves
+//! (`distribution`). Leaves split (`growth`), borrow and merge (`shrinking`). On raw flash nodes
+//! are small, never stay where they were, and are found by a table (`nodes`); on a disk they are
+//! pages, rewritten in place (`in_place`).
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
@@ -38,17 +38,22 @@ mod behind;
 mod buffer_pool;
 mod buffers;
 mod cache;
+mod change;
 mod check;
 mod chunks;
 mod cost;
 mod counters;
 mod descent;
+mod distribution;
 mod emptying;
+mod flight;
 mod ground;
 mod growth;
 mod in_place;
 mod layout;
 mod load;
+mod lookup;
+mod make;
 mod nodes;
 mod plan;
 mod reclaim;
@@ -66,32 +71,26 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use device::{Cause, Medium, Meter};
-use store::{PageLog, Recovery, Update};
+use device::Meter;
+use store::{Recovery, Update};
 
 use crate::bounds::can_be;
-use crate::registry::{Deletes, Entry, Options};
-use crate::{
-    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, entry_size,
-    read_piece, smallest_chip,
-};
-use buffer_pool::BufferId;
+use crate::registry::{Deletes, Entry};
+use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree};
 use buffers::Buffers;
-use cost::{Estimator, TreeShape};
+use cost::Estimator;
 use counters::Counters;
 use descent::{Bounds, Path};
+use distribution::Top;
 use emptying::Sorter;
+use flight::Flight;
 use ground::Ground;
 use layout::NodeId;
-use nodes::{Nodes, damaged};
+use nodes::Nodes;
 use plan::Plan;
-use policy::{Buffering, Decision};
 use reclaim::Generation;
 use sharing::Sharing;
 use shrinking::PutOff;
-use stream::{Form, Pending};
-use subtree::{Flight, Top};
-use table::BufferRecord;
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -103,8 +102,8 @@ pub(crate) const ENTRY: Entry = Entry {
     deletes: |_| Deletes::Merge,
     tables_grow: true,
     parameters: plan::PARAMETERS,
-    create,
-    open,
+    create: make::create,
+    open: make::open,
     least_memory: plan::least_memory,
     predict: plan::predict,
 };
@@ -147,97 +146,7 @@ pub(crate) struct LaTree<'d> {
     whole: bool,
 }
 
-fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = match medium {
-        Medium::Nand(chip) => chip,
-        Medium::Sectors(disk) => return in_place::create(disk, options),
-    };
-    let geometry = chip.geometry();
-    let choices = plan::choices(options, geometry)?;
-    let plan = Plan::new(options, options.shape, choices, geometry)?;
-    let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
-    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
-    let log = PageLog::create(chip, &options.page_log(false))?;
-    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
-    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
-    tree.plant()?;
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
-    Ok(Box::new(Durable::create(tree)?))
-}
-
-fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = match medium {
-        Medium::Nand(chip) => chip,
-        Medium::Sectors(disk) => return in_place::open(disk, options),
-    };
-    let geometry = chip.geometry();
-    let (log, record) = PageLog::open_with(chip, &options.page_log(false))?;
-    let (shape, choices) = settle::describe(&record)?;
-    let durability = Some(log.durability());
-    let options = Options { durability, ..options.clone() };
-    let plan = Plan::new(&options, shape, choices, geometry)?;
-    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
-    tree.restore(&record)?;
-    tree.check_tables_now()?;
-    Ok(Box::new(Durable::open(tree)?))
-}
-
-impl<'d> LaTree<'d> {
-    fn over(mut log: Ground<'d>, plan: Plan) -> Result<Self> {
-        log.give_back_at_rollback();
-        let form = Form::new(plan.shape);
-        let what = "they can't hold four entries";
-        let bytes = plan.pages.node_bytes();
-        let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks);
-        let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
-        let what = "the chip has more places for such nodes than can be numbered";
-        plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
-        let units = log.unit_costs(&plan.pages);
-        let most = plan.sizes.entry_most;
-        Ok(LaTree {
-            log,
-            nodes,
-            buffers: Buffers::new(form, plan.pages, &plan.sizes),
-            sorter: Sorter::new(form, plan.sorter_bytes, plan.sorter_entries),
-            sorter_bytes: plan.sorter_bytes,
-            policy: plan.policy,
-            estimator: Estimator::new(units, plan.basis),
-            levels_a_buffer: plan.levels_a_buffer,
-            root: NodeId(0),
-            height: 1,
-            leaves: 0,
-            entries: 0,
-            path: Path::new(),
-            bounds: Bounds::with_capacity(most),
-            top: Top::new(most),
-            flight: Flight::new(most, most),
-            put_off: PutOff::new(most),
-            separator: Vec::with_capacity(most),
-            previous: Vec::with_capacity(most),
-            generation: Generation::default(),
-            pinned_blocks: 0,
-            counters: Counters::default(),
-            sharing: Sharing::default(),
-            is_open: false,
-            whole: true,
-            plan,
-        })
-    }
-
-    /// Makes the root of an empty tree.
-    fn plant(&mut self) -> Result<()> {
-        self.root = self.nodes.create(&mut self.log, true, 0)?;
-        let owner = self.buffers.owner(&self.log)?;
-        if let Some(number) = self.root.buffer() {
-            self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
-        }
-        self.leaves = 1;
-        self.is_open = true;
-        Ok(())
-    }
-
+impl LaTree<'_> {
     /// Refuses to go on after a change that was broken off.
     fn check_whole(&self) -> Result<()> {
         if self.whole {
@@ -246,166 +155,6 @@ impl<'d> LaTree<'d> {
         Err(Error::Unsupported {
             what: "a change of the tree was broken off by an error: open the index again",
         })
-    }
-
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        match self.plan.shape.key {
-            // On a disk a key that no entry can have is just absent, as in all trees there.
-            store::Width::Variable if self.log.is_disk() => Ok(()),
-            store::Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
-                Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
-            }
-            store::Width::Variable => {
-                let limit = self.nodes.inner.entry_bytes_most().min(self.plan.entry_most);
-                let limit = limit.saturating_sub(usize::from(nodes::CHILD_BYTES));
-                if key.len() > limit {
-                    let (found, limit) = (key.len() as u64, limit as u64);
-                    return Err(Error::KeyTooLong { found, limit });
-                }
-                Ok(())
-            }
-            store::Width::Fixed(_) => Ok(()),
-        }
-    }
-
-    fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
-        self.check_stored_key(key)?;
-        match self.plan.shape.value {
-            store::Width::Variable if self.log.is_disk() => {
-                let (found, limit) = (value_bytes as u64, u64::from(u32::MAX));
-                if found > limit {
-                    return Err(Error::ValueTooLong { found, limit });
-                }
-                Ok(())
-            }
-            store::Width::Fixed(bytes) if value_bytes != usize::from(bytes) => {
-                Err(Error::ValueLength { expected: u64::from(bytes), found: value_bytes as u64 })
-            }
-            _ => entry_size(key.len() + value_bytes, self.plan.entry_most),
-        }
-    }
-
-    /// Puts `value`, or the delete of `key`, into the root's buffer; without buffers into its leaf,
-    /// if nothing stands against that.
-    fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        let entry = Pending { key, value };
-        if self.plan.buffering == Buffering::None {
-            if self.buffers.pending != [0; 2] {
-                // The tree had buffers when it was used before, or updates had to wait.
-                self.empty_all(Cause::Flush)?;
-            }
-            // A leaf must not be newer than a buffer above it, and takes a step of the way back.
-            if self.buffers.pending == [0; 2] && self.may_step() {
-                self.note_gone_down(self.buffers.form.bytes(&entry) as u32 + 1);
-                self.take_single(key, value);
-                self.distribute_to_leaves(Cause::Update)?;
-                return self.lower_root(Cause::Update);
-            }
-        }
-        let number =
-            self.root.buffer().ok_or(damaged(device::Page(0), "the root has no buffer"))?;
-        self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
-        let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
-        self.counters.put_estimated += self.estimator.entries(bytes);
-        // In a replay, no checkpoint makes room for emptying again once a half was reclaimed.
-        let (policy, may_empty) = (self.policy, !self.generation.is_waiting);
-        if let Some(record) = self.buffers.record_mut(number) {
-            let bytes = u64::from(record.bytes);
-            let is_full = policy.at_update(&mut record.registers, bytes) == Decision::Empty;
-            if is_full && may_empty {
-                self.buffers.list(number);
-                self.empty_listed(Cause::Flush)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// H and F.
-    fn tree_shape(&self) -> TreeShape {
-        TreeShape {
-            height: u32::from(self.height),
-            fanout: self.nodes.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
-        }
-    }
-
-    /// What buffer `number` costs.
-    fn estimate(&mut self, number: u32) -> policy::Estimate {
-        self.estimator.rates.stored = self.buffers.stored;
-        self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
-    }
-
-    /// What ADAPT is told of buffer `number`: what a scan and emptying it cost. With
-    /// `estimate=all`, what it has in the pool counts as if it were a fragment on flash, but where
-    /// the pool has room for all: what is there keeps other buffers out, which go to flash.
-    fn estimate_for_adapt(&mut self, number: u32) -> policy::Estimate {
-        let mut estimate = self.estimate(number);
-        let held = self.buffers.pool.held(BufferId(number));
-        estimate.scan += cost::search_of_held(held.entries);
-        if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {
-            return estimate;
-        }
-        let held = cost::scan_of_held(&self.estimator.units, held.bytes);
-        policy::Estimate { scan: estimate.scan + held, emptying: estimate.emptying + held }
-    }
-
-    /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
-    fn is_to_be_emptied(&mut self, number: u32) -> bool {
-        let estimate = self.estimate_for_adapt(number);
-        let policy = self.policy;
-        let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
-            record.entries > 0
-                && policy.at_lookup(&mut record.registers, estimate) == Decision::Empty
-        });
-        is_wanted && self.is_open && self.has_space_to_empty(number)
-    }
-
-    /// Empties buffer `number` because of a lookup.
-    fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
-        self.whole = false;
-        let leaf = usize::from(self.buffers.record(number).leaves > 0);
-        self.counters.emptied_for_lookups[leaf] += 1;
-        self.buffers.list(number);
-        self.empty_listed(Cause::Flush)?;
-        self.whole = true;
-        Ok(())
-    }
-
-    /// Figure 2(c): through all buffers of the way, from the root down.
-    fn find(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        // Buffers at this level and above were searched.
-        let mut searched = self.height;
-        'again: loop {
-            let (mut level, mut id) = (self.height - 1, self.root);
-            loop {
-                if let Some(number) = id.buffer().filter(|_| level < searched) {
-                    if self.is_to_be_emptied(number) {
-                        self.empty_for_lookup(number)?;
-                        continue 'again;
-                    }
-                    searched = level;
-                    let read = &mut |entry: &Pending<'_>| {
-                        entry.value.map(|value| read_piece(value, offset, into))
-                    };
-                    let before = self.time_ns();
-                    if let Some(found) = self.buffers.find(&mut self.log, number, key, read)? {
-                        return Ok(found);
-                    }
-                    self.note_scan(number, before);
-                }
-                let codec = self.nodes.at(level);
-                let node = self.nodes.node(&mut self.log, id, level, Cause::Lookup)?;
-                let place = codec.search(node, key);
-                if level == 0 {
-                    let Ok(place) = place else {
-                        return Ok(None);
-                    };
-                    return self.read_stored(id, place, offset, into).map(Some);
-                }
-                let place = place.unwrap_or_else(|place| place.saturating_sub(1));
-                id = self.child(id, level, place, Cause::Lookup)?;
-                level -= 1;
-            }
-        }
     }
 }
 
@@ -468,27 +217,14 @@ impl Tree for LaTree<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.check_whole()?;
         for update in batch {
-            match update {
-                Update::Put { key, value } => self.check_entry(key, value.len())?,
-                Update::Delete { key } => self.check_stored_key(key)?,
-                Update::Adopt { key, .. } if self.has_long_values() => {
-                    self.check_stored_key(key)?;
-                }
-                Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
-            }
+            self.check_update(update)?;
         }
         self.admit_room(batch)
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         self.check_whole()?;
-        match update {
-            Update::Put { key, value } => self.check_entry(key, value.len())?,
-            Update::Delete { key } => self.check_stored_key(key)?,
-            Update::Adopt { key, .. } if self.has_long_values() => self.check_stored_key(key)?,
-            // A journal says so: nothing that was written here does.
-            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
-        }
+        self.check_update(update)?;
         self.is_open = true;
         self.whole = false;
         self.reclaim_if_due()?;

@@ -1,9 +1,9 @@
-//! Nodes: where they are found, read, changed, and written to flash.
+//! Nodes: where they are found and read, how they are changed, made and given back.
 //!
 //! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
-//! nodes that is being filled, where it can still be found; when that page is full, it is
-//! programmed, and the node table says where its nodes stand (section 4.3). So it is on raw flash;
-//! on a disk every node is a page of the page file, which has it in its own cache
+//! nodes that is being filled, where it can still be found ([`writing`]); when that page is full,
+//! it is programmed, and the node table says where its nodes stand (section 4.3). So it is on raw
+//! flash; on a disk every node is a page of the page file, which has it in its own cache
 //! (`in_place::nodes`).
 //!
 //! Invariant, on raw flash: the node that is valid is in the cache, or else in the page being
@@ -20,11 +20,12 @@ use store::{EntryShape, PageKind, PageLog, Width};
 use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::ground::Ground;
-use super::layout::{NodeId, PageShape, Place, seal_node, verify_node};
+use super::layout::{NodeId, PageShape, Place, verify_node};
 use super::table::NodeTable;
 use crate::{Error, Result};
 
 mod changes;
+mod writing;
 
 /// Bytes of a child's number in an inner node.
 pub(super) const CHILD_BYTES: u16 = 4;
@@ -186,6 +187,23 @@ impl Nodes {
         }
     }
 
+    /// A number that no node has.
+    fn number(&mut self, log: &PageLog<'_>, is_buffered: bool) -> Result<NodeId> {
+        let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
+        let number = table.numbers.allocate();
+        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
+        table.changed(number.0);
+        Ok(if is_buffered { NodeId::of_buffer(number.0) } else { number })
+    }
+
+    /// Gives the number of `id` back.
+    fn release(&mut self, id: NodeId) {
+        let (table, number) = self.table(id);
+        if table.numbers.release(NodeId(number)) {
+            table.changed(number);
+        }
+    }
+
     /// Where the node stands on flash.
     pub(super) fn place(&self, id: NodeId) -> Option<Place> {
         match id.buffer() {
@@ -223,6 +241,24 @@ impl Nodes {
         Ok(self.cache.node(frame))
     }
 
+    /// Node `id`, whichever level it is at.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn any<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        id: NodeId,
+        cause: Cause,
+    ) -> Result<&'n [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_any(disk, id, cause),
+            Ground::Chip(log) => log,
+        };
+        let frame = self.frame_of_any(log, id, cause)?;
+        Ok(self.cache.node(frame))
+    }
+
     /// Node `id`, to be changed.
     ///
     /// # Errors
@@ -242,6 +278,27 @@ impl Nodes {
         let frame = self.frame(log, id, level, cause)?;
         self.cache.set_dirty(frame, true);
         Ok(self.cache.node_mut(frame))
+    }
+
+    /// Two nodes of one level.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn pair<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(&'n [u8], &'n [u8])> {
+        let log = match log {
+            Ground::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
+            Ground::Chip(log) => log,
+        };
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        let first = self.frame(log, pair.0, level, cause)?;
+        Ok((self.cache.node(first), self.cache.node(second)))
     }
 
     /// Two nodes of one level, to be changed.
@@ -285,11 +342,7 @@ impl Nodes {
             Ground::Chip(log) => log,
         };
         let frame = self.free_frame(log)?;
-        let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
-        let number = table.numbers.allocate();
-        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
-        table.changed(number.0);
-        let id = if is_buffered { NodeId::of_buffer(number.0) } else { number };
+        let id = self.number(log, is_buffered)?;
         self.cache.assign(frame, id);
         self.cache.set_dirty(frame, true);
         self.at(level).initialise(self.cache.node_mut(frame), level);
@@ -308,10 +361,7 @@ impl Nodes {
             self.cache.clear(frame);
         }
         self.stop_waiting(id);
-        let (table, number) = self.table(id);
-        if table.numbers.release(NodeId(number)) {
-            table.changed(number);
-        }
+        self.release(id);
         Ok(())
     }
 
@@ -333,9 +383,7 @@ impl Nodes {
         self.frame(log, old, level, Cause::Update)?;
         let fresh = self.free_frame(log)?;
         let frame = self.frame(log, old, level, Cause::Update)?;
-        let number = self.plain.numbers.allocate();
-        let id = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
-        self.plain.changed(id.0);
+        let id = self.number(log, false)?;
         self.stop_waiting(old);
         self.cache.rename(frame, id);
         self.cache.assign(fresh, old);
@@ -366,71 +414,8 @@ impl Nodes {
         self.stop_waiting(parent);
         self.stop_waiting(child);
         self.cache.rename(frame, parent);
-        let (table, number) = self.table(child);
-        if table.numbers.release(NodeId(number)) {
-            table.changed(number);
-        }
+        self.release(child);
         Ok(())
-    }
-
-    /// Programs every node that is in memory only.
-    ///
-    /// # Errors
-    /// No page is free, or the chip failed.
-    pub(super) fn write_all(&mut self, log: &mut Ground<'_>, cause: Cause) -> Result<()> {
-        let Ground::Chip(log) = log else {
-            return Ok(());
-        };
-        for frame in 0..self.cache.frames() {
-            if let Some(id) = self.cache.dirty(frame) {
-                self.leave(log, frame, id, cause)?;
-            }
-        }
-        self.program(log, cause)
-    }
-
-    /// Gives a chunk of the cache back.
-    ///
-    /// # Errors
-    /// No page is free, or the chip failed.
-    pub(super) fn give_frames_back(&mut self, log: &mut Ground<'_>) -> Result<()> {
-        let Ground::Chip(log) = log else {
-            return Ok(());
-        };
-        while let Some((frame, dirty)) = self.cache.oldest_to_stay() {
-            if let Some(id) = dirty {
-                self.leave(log, frame, id, Cause::Flush)?;
-            }
-            self.cache.take_from_last(frame);
-        }
-        for frame in self.cache.last_chunk() {
-            if let Some(id) = self.cache.dirty(frame) {
-                self.leave(log, frame, id, Cause::Flush)?;
-            }
-            self.cache.clear(frame);
-        }
-        self.cache.shrink();
-        Ok(())
-    }
-
-    /// Lets node `id` be written to a new place, if it stands on flash only.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(super) fn copy(&mut self, log: &mut Ground<'_>, id: NodeId, cause: Cause) -> Result<()> {
-        let Ground::Chip(log) = log else {
-            return Ok(());
-        };
-        let is_in_memory = self.waiting.contains(&id)
-            || self.cache.find(id).is_some_and(|frame| self.cache.dirty(frame).is_some());
-        if is_in_memory {
-            return Ok(());
-        }
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
-        self.leave(log, frame, id, cause)
     }
 
     /// The page that node `id` stands in, for reports.
@@ -438,6 +423,16 @@ impl Nodes {
         self.place(id).map_or(Page(0), |place| self.pages.locate(place).0)
     }
 
+    /// The frame of node `id`, whichever level it is at.
+    #[inline]
+    fn frame_of_any(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
+        match self.cache.find(id) {
+            Some(frame) => Ok(frame),
+            None => self.load(log, id, cause),
+        }
+    }
+
+    /// The frame of node `id`, which is at `level`.
     #[inline]
     fn frame(
         &mut self,
@@ -446,10 +441,7 @@ impl Nodes {
         level: u8,
         cause: Cause,
     ) -> Result<usize> {
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
+        let frame = self.frame_of_any(log, id, cause)?;
         let node = self.cache.node(frame);
         if node::level(node) != level {
             return Err(damaged(self.page_of(id), "a node is at another level"));
@@ -457,12 +449,11 @@ impl Nodes {
         Ok(frame)
     }
 
+    /// Reads node `id`, which is not in the cache, into a frame.
     fn load(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
         let frame = self.free_frame(log)?;
-        let bytes = self.pages.node_bytes() as usize;
-        if let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) {
-            let at = self.pages.first() as usize + slot * bytes;
-            device::copy(self.cache.node_mut(frame), &self.page[at..at + bytes]);
+        if let Some(slot) = self.slot_of(id) {
+            device::copy(self.cache.node_mut(frame), &self.page[self.pages.slot(slot)]);
         } else {
             let place = self.place(id);
             let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;
@@ -477,88 +468,5 @@ impl Nodes {
         }
         self.cache.assign(frame, id);
         Ok(frame)
-    }
-
-    /// A frame without a node.
-    fn free_frame(&mut self, log: &mut PageLog<'_>) -> Result<usize> {
-        let (frame, dirty) = self.cache.oldest();
-        if let Some(id) = dirty {
-            self.leave(log, frame, id, Cause::Flush)?;
-        }
-        self.cache.clear(frame);
-        Ok(frame)
-    }
-
-    /// Copies node `id` from its frame to the page that is being filled.
-    fn leave(
-        &mut self,
-        log: &mut PageLog<'_>,
-        frame: usize,
-        id: NodeId,
-        cause: Cause,
-    ) -> Result<()> {
-        let known = self.waiting.iter().position(|waiting| *waiting == id);
-        let slot = match known {
-            Some(slot) => slot,
-            None => {
-                if self.waiting.len() == self.pages.nodes_per_page() as usize {
-                    self.program(log, cause)?;
-                }
-                self.waiting.push(id);
-                self.waiting.len() - 1
-            }
-        };
-        let bytes = self.pages.node_bytes() as usize;
-        let at = self.pages.first() as usize + slot * bytes;
-        device::copy(&mut self.page[at..at + bytes], self.cache.node(frame));
-        self.cache.set_dirty(frame, false);
-        Ok(())
-    }
-
-    /// The copy of node `id` in the page that is being filled is not valid any more.
-    fn stop_waiting(&mut self, id: NodeId) {
-        let Some(slot) = self.waiting.iter().position(|waiting| *waiting == id) else {
-            return;
-        };
-        let bytes = self.pages.node_bytes() as usize;
-        let first = self.pages.first() as usize;
-        let last = self.waiting.len() - 1;
-        let from = first + last * bytes;
-        self.page.copy_within(from..from + bytes, first + slot * bytes);
-        self.waiting.swap_remove(slot);
-    }
-
-    /// Programs the page of nodes that is being filled.
-    fn program(&mut self, log: &mut PageLog<'_>, cause: Cause) -> Result<()> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let (first, bytes) = (self.pages.first() as usize, self.pages.node_bytes() as usize);
-        self.page[first + self.waiting.len() * bytes..].fill(0xFF);
-        let page = loop {
-            log.reserve(1, &mut self.next, cause)?;
-            let page = self.next[0];
-            for (slot, id) in self.waiting.iter().enumerate() {
-                let place = self.pages.place(page, slot as u32);
-                let place = place.ok_or(damaged(page, "its places have no numbers"))?;
-                let at = first + slot * bytes;
-                seal_node(*id, place, &mut self.page[at..at + bytes]);
-            }
-            match log.program(page, &mut self.page, NODES, cause) {
-                Err(error) if error.is_refusal() => {}
-                programmed => break programmed.map(|()| page)?,
-            }
-        };
-        self.programmed += 1;
-        for slot in 0..self.waiting.len() {
-            let id = self.waiting[slot];
-            let place = self.pages.place(page, slot as u32);
-            let (table, number) = self.table(id);
-            if place.is_some_and(|place| table.numbers.move_to(NodeId(number), place)) {
-                table.changed(number);
-            }
-        }
-        self.waiting.clear();
-        Ok(())
     }
 }

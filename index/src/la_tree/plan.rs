@@ -45,7 +45,8 @@ pub(super) const MEMORY_MOST: u64 = 1 << 30;
 /// within [`MEMORY_MOST`], however short entries are.
 const BUFFER_MOST: u64 = MEMORY_MOST / 4;
 
-/// The fanout where none is given. Where its node would be larger than a page, it is a page.
+/// The fanout where none is given. Where its node would be larger than a page, it is a page; and
+/// where nodes of so few entries would be too small, it is the least that is possible.
 const FANOUT: &str = "16";
 
 /// The most levels from one buffered level to the next.
@@ -125,6 +126,7 @@ pub(super) struct Plan {
     pub(super) basis: Basis,
     /// True if ADAPT counts scans of entries in the pool as if these were on flash.
     pub(super) counts_pool: bool,
+    /// The most bytes that the sorter takes: larger buffers are emptied with X and Y apart.
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
@@ -176,7 +178,7 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     let fanout = options.settings.number("fanout").unwrap_or(usual);
     let room = PageShape::room_of(&chip);
     let possible = fanouts(options.shape, room);
-    if fanout != usual && !possible.contains(&fanout) {
+    if options.settings.is_given("fanout") && !possible.contains(&fanout) {
         let (least, most) = (possible.start(), possible.end());
         return Err(Error::BadParameter {
             name: "fanout",

@@ -16,7 +16,6 @@ use super::buffer_pool::BufferId;
 use super::layout::{FRAGMENT_HEADER_BYTES, NodeId};
 use super::plan::CHUNK_HEADER;
 use super::settle::PIECE_BYTES;
-use super::stream::Pending;
 use super::table::BufferRecord;
 use crate::Result;
 
@@ -174,9 +173,7 @@ impl LaTree<'_> {
         self.find_buffer(NodeId::of_buffer(number), cause)?;
         self.take_off(number, cause)?;
         while self.next_in_flight(cause)? {
-            let value = (!self.flight.is_delete).then_some(self.flight.value.as_slice());
-            let entry = Pending { key: &self.flight.key, value };
-            self.buffers.append(&mut self.log, number, &entry, cause)?;
+            self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
         }
         self.release_chain(cause)
     }

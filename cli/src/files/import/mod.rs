@@ -11,6 +11,7 @@ mod csv_rows;
 mod fields;
 mod frames;
 mod json_rows;
+mod pace;
 mod quotes;
 mod source;
 
@@ -29,10 +30,8 @@ use bookmark::Bookmark;
 use chunk::Chunk;
 use csv_rows::CsvRows;
 use json_rows::JsonRows;
+use pace::Pace;
 use source::Source;
-
-/// The most entries in a batch.
-const BATCH_ENTRIES: usize = 4096;
 
 /// The most bytes in a batch of several entries, if the journal takes that. Batches become shorter
 /// where the journal is short, or where there is not room for the worst that so many entries could
@@ -80,7 +79,8 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
         put: 0,
         skipped: 0,
         expected: 0,
-        batch_most: (BATCH_ENTRIES, batch_bytes(&database)),
+        batch_most: (usize::MAX, batch_bytes(&database)),
+        pace: Pace::new(),
         database,
         bar,
     };
@@ -214,8 +214,10 @@ struct Job<'j> {
     skipped: u64,
     /// Rows that there are in all, as far as that can be told from those that were read.
     expected: u64,
-    /// The most entries and bytes in a batch.
+    /// The most entries and bytes in a batch that the database takes.
     batch_most: (usize, usize),
+    /// How many entries it takes in good time.
+    pace: Pace,
     bar: Counter,
 }
 
@@ -323,9 +325,13 @@ impl Job<'_> {
             if progress::interrupted() {
                 return Err(self.interrupted());
             }
-            let end = chunk.fill(first, self.batch_most, &mut batch);
+            let (entries, bytes) = self.batch_most;
+            let most = (entries.min(self.pace.entries()), bytes);
+            let end = chunk.fill(first, most, &mut batch);
+            let start = Instant::now();
             match self.database.write(&batch) {
                 Ok(()) => {
+                    self.pace.note(end - first, start.elapsed());
                     self.put += (end - first) as u64;
                     first = end;
                 }
@@ -417,7 +423,7 @@ impl Job<'_> {
     /// Memory that suffices for all rows, where `need` bytes do for those that are in and the next
     /// batch: tables grow with the rows.
     fn memory_for_all(&self, need: u64) -> u64 {
-        let done = (self.skipped + self.put).max(self.batch_most.0 as u64).max(1);
+        let done = (self.skipped + self.put).max(pace::MOST as u64);
         let all = u128::from(need) * u128::from(self.expected.max(done)) / u128::from(done);
         u64::try_from(all).unwrap_or(u64::MAX)
     }

@@ -16,10 +16,9 @@ use store::{PageFileOptions, Recovery, Update};
 
 use super::super::LaTree;
 use super::super::buffers::Buffers;
+use super::super::flight::PutBack;
 use super::super::ground::Ground;
 use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
-use super::super::stream::Pending;
-use super::super::subtree::PutBack;
 use super::super::table::BufferRecord;
 use super::Disk;
 use crate::Result;
@@ -121,19 +120,10 @@ impl LaTree<'_> {
         without: Option<&[u8]>,
         cause: Cause,
     ) -> Result<()> {
-        let mut child: Option<u32> = None;
+        let mut child = None;
         loop {
             if without != Some(self.flight.key.as_slice()) {
-                let mut first = None;
-                if child.is_none() || !self.bounds.contains(&self.flight.key) {
-                    self.batch_came(child);
-                    child = self.go_down(level, cause)?.buffer();
-                    first = Some(self.flight.order());
-                }
-                let value = (!self.flight.is_delete).then_some(self.flight.value.as_slice());
-                let entry = Pending { key: &self.flight.key, value };
-                let number = child.unwrap_or_default();
-                self.buffers.append_to_batch(&mut self.log, number, &entry, first, cause)?;
+                child = Some(self.hand_to_buffer(child, level, cause)?);
             }
             if !self.next_in_flight(cause)? {
                 self.batch_came(child);

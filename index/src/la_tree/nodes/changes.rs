@@ -9,27 +9,6 @@ use super::Nodes;
 use crate::Result;
 
 impl Nodes {
-    /// Two nodes of one level.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(in super::super) fn pair<'n>(
-        &'n mut self,
-        log: &'n mut Ground<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        cause: Cause,
-    ) -> Result<(&'n [u8], &'n [u8])> {
-        let log = match log {
-            Ground::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
-            Ground::Chip(log) => log,
-        };
-        self.frame(log, pair.0, level, cause)?;
-        let second = self.frame(log, pair.1, level, cause)?;
-        let first = self.frame(log, pair.0, level, cause)?;
-        Ok((self.cache.node(first), self.cache.node(second)))
-    }
-
     /// Puts an entry at `place` of a node at a level; false if there is no room for it.
     ///
     /// # Errors
@@ -165,26 +144,5 @@ impl Nodes {
         });
         self.scratch = scratch;
         shifted
-    }
-
-    /// Node `id`, whichever level it is at.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub(in super::super) fn any<'n>(
-        &'n mut self,
-        log: &'n mut Ground<'_>,
-        id: NodeId,
-        cause: Cause,
-    ) -> Result<&'n [u8]> {
-        let log = match log {
-            Ground::Disk(disk) => return self.page_any(disk, id, cause),
-            Ground::Chip(log) => log,
-        };
-        let frame = match self.cache.find(id) {
-            Some(frame) => frame,
-            None => self.load(log, id, cause)?,
-        };
-        Ok(self.cache.node(frame))
     }
 }

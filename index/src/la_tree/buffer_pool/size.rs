@@ -1,0 +1,75 @@
+//! How much memory a pool has, and how its cells are laid out in it.
+
+use super::super::chunks::CHUNK_OVERHEAD;
+use super::links::{Fit, Links};
+
+/// The memory of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum PoolSize {
+    /// So many bytes, always.
+    Fixed(u64),
+    /// So many bytes now and so many at most, in chunks of about `unit` bytes.
+    Shared { bytes: u64, most: u64, unit: u64 },
+}
+
+impl PoolSize {
+    /// Bytes at the start.
+    pub(in super::super) const fn bytes(&self) -> u64 {
+        match *self {
+            PoolSize::Fixed(bytes) | PoolSize::Shared { bytes, .. } => bytes,
+        }
+    }
+
+    /// Bytes at most.
+    pub(in super::super) const fn most(&self) -> u64 {
+        match *self {
+            PoolSize::Fixed(most) | PoolSize::Shared { most, .. } => most,
+        }
+    }
+
+    /// The same size with `bytes` bytes less at the start.
+    pub(super) const fn less(self, bytes: u64) -> Self {
+        match self {
+            PoolSize::Fixed(all) => PoolSize::Fixed(all.saturating_sub(bytes)),
+            PoolSize::Shared { bytes: all, most, unit } => {
+                PoolSize::Shared { bytes: all.saturating_sub(bytes), most, unit }
+            }
+        }
+    }
+
+    /// How cells of `cell_bytes` bytes are laid out; `None` if they could not be numbered.
+    pub(super) fn lay_out(self, cell_bytes: usize) -> Option<Layout> {
+        match self {
+            PoolSize::Fixed(bytes) => {
+                let fit = Links::fit(bytes.saturating_sub(3 * CHUNK_OVERHEAD), cell_bytes)?;
+                let shift = fit.cells.max(1).next_power_of_two().ilog2();
+                let chunks = fit.cells.min(1);
+                Some(Layout { fit, shift, most: chunks, chunk_cells: fit.cells, chunks })
+            }
+            PoolSize::Shared { bytes, most, unit } => {
+                let fit = Links::fit(most, cell_bytes)?;
+                let each = cell_bytes as u64 + fit.link_bytes;
+                let shift = (unit / each).max(1).ilog2();
+                let chunk = each << shift;
+                let parts = if fit.link_bytes > 2 { 3 } else { 2 };
+                let most = most / chunk;
+                let rest = bytes.saturating_sub(parts * most * CHUNK_OVERHEAD);
+                let chunks = (rest / chunk).clamp(1, most.max(1)) as usize;
+                let most = most.max(1) as usize;
+                Some(Layout { fit, shift, most, chunk_cells: 1 << shift, chunks })
+            }
+        }
+    }
+}
+
+/// How cells are laid out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) fit: Fit,
+    /// Chunks of two to the power of this cells, and the most of them.
+    pub(super) shift: u32,
+    pub(super) most: usize,
+    /// Cells of a chunk, and chunks at the start.
+    pub(super) chunk_cells: usize,
+    pub(super) chunks: usize,
+}
