@@ -226,6 +226,54 @@ fn trees_in_pages_of_2048_bytes_keep_what_they_acknowledged() {
     }
 }
 
+/// What is refused of a closed tree writes nothing that an opening has to find closed again.
+#[test]
+fn a_refused_update_leaves_a_closed_tree_closed_that_nothing_makes_durable() {
+    for tree in registry::TREES.iter().filter(|tree| tree.nand) {
+        for (page_bytes, batch) in [(512, 1), (512, 30), (1024, 30)] {
+            let case = Case {
+                tree: tree.name,
+                page_bytes,
+                blocks: 96,
+                shape: EntryShape::VARIABLE,
+                durability: Durability::None,
+                memory: 1 << 17,
+                batch,
+            };
+            refuses_and_stays_closed(&case);
+        }
+    }
+}
+
+fn refuses_and_stays_closed(case: &Case) {
+    let entry = registry::find(case.tree).unwrap();
+    let (mut chip, mut map) = (case.chip(), Map::new());
+    {
+        let mut index = (entry.create)(Medium::Nand(Box::new(&mut chip)), &case.options()).unwrap();
+        fill(&mut *index, &Case { batch: 1, ..*case }, 0..6_000, &mut map);
+        index.close().unwrap();
+    }
+    for closes in [false, true] {
+        for number in 10_000..10_012 {
+            let mut index =
+                (entry.open)(Medium::Nand(Box::new(&mut chip)), &case.options()).unwrap();
+            let entries: Vec<_> =
+                (0..case.batch as u64).map(|more| case.entry(number * 100 + more)).collect();
+            let updates: Vec<_> =
+                entries.iter().map(|(key, value)| Update::Put { key, value }).collect();
+            let is_made = index.update(&updates).is_ok();
+            if is_made {
+                map.extend(entries.clone());
+            }
+            if is_made || closes {
+                index.close().unwrap();
+            }
+        }
+    }
+    let mut index = (entry.open)(Medium::Nand(Box::new(&mut chip)), &case.options()).unwrap();
+    holds(&mut *index, &map, case, "after refusals");
+}
+
 /// Moving an inner node reads no leaf: what the way had of one before may be half overwritten.
 #[test]
 fn mu_star_moves_inner_nodes_of_a_full_chip_whatever_was_read_before() {

@@ -272,7 +272,15 @@ impl<T: Tree> Lookup for Durable<T> {
 impl<T: Tree> Index for Durable<T> {
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()> {
         if self.durability == Durability::None {
-            self.admit(batch)?;
+            let position = self.tree.recovery().position();
+            if let Err(refused) = self.admit(batch) {
+                if self.state == State::Closed && self.tree.recovery().position() != position {
+                    // It was tried, which wrote pages that no opening may find behind the last.
+                    self.begin()?;
+                    self.close()?;
+                }
+                return Err(refused);
+            }
             self.begin()?;
             return self.apply(batch);
         }

@@ -56,19 +56,17 @@ pub enum Error {
     },
     /// A tree that can't have another level, for its nodes share pages that are small.
     #[error(
-        "full: in pages of {page_bytes} bytes this tree has {height} levels at the most: about \
-         {entries} entries of {entry_bytes} bytes where every node is full, and fewer in random \
-         order"
+        "full: in pages of {page_bytes} bytes this tree has {height} levels at the most{}",
+        about(*entries)
     )]
     TreeFull {
         /// Bytes of a page.
         page_bytes: u32,
         /// The most levels that it can have.
         height: u8,
-        /// Entries that so many levels hold where every node of the best layout is full.
-        entries: u64,
-        /// Bytes of such an entry's key and value; where lengths vary, those of an average one.
-        entry_bytes: u32,
+        /// Entries that so many levels hold where every node of the best layout is full, if they
+        /// have one length.
+        entries: Option<u64>,
     },
     /// A cursor was asked for the value of an entry before it returned one, or after its end.
     #[error("the cursor stands at no entry")]
@@ -127,6 +125,14 @@ impl Error {
             error => Err(error),
         }
     }
+}
+
+/// What so many entries come to, behind the levels that hold them.
+fn about(entries: Option<u64>) -> Cow<'static, str> {
+    entries.map_or("".into(), |entries| {
+        let most = "where every node is full, and fewer in random order";
+        alloc::format!(": about {entries} entries {most}").into()
+    })
 }
 
 impl From<device::Error> for Error {

@@ -178,6 +178,12 @@ pub trait Recovery: Send {
     /// The device failed.
     fn reopen(&mut self) -> Result<()>;
 
+    /// A number that grows with each page that the tree writes where these need no
+    /// [`reopen`](Recovery::reopen) before them; 0 where nothing is written without it.
+    fn position(&self) -> u64 {
+        0
+    }
+
     /// Goes back to the checkpoint called `name`, atomically, and returns its root record; later
     /// checkpoints and the journal are gone.
     ///

@@ -432,7 +432,8 @@ impl PathTree<'_> {
         let known = self.worst.fitting;
         let written = match known.updates {
             0 => self.written_most(updates),
-            _ => known.written,
+            // What is known is of more updates, which may be far more.
+            _ => known.written.min(updates * self.worst.pages_each),
         };
         written + self.reserve_pages()
     }

@@ -34,12 +34,11 @@
 
 use alloc::vec::Vec;
 
-use store::{EntryShape, Width};
+use store::Width;
 
 use super::layout::{
     CHILD_BYTES, Division, EntryLimits, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST, Share,
 };
-use crate::random_keys::average_bytes;
 use crate::{Error, Result};
 
 /// What an update was.
@@ -253,12 +252,10 @@ impl Policy {
 
     /// What is said where the tree can't have another level.
     pub(crate) fn tree_full(&self) -> Error {
-        let EntryShape { key, value } = self.pages.shape;
         Error::TreeFull {
             page_bytes: self.pages.page_bytes(),
             height: self.height_most(),
-            entries: self.entries_most(),
-            entry_bytes: u32::from(average_bytes(key)) + u32::from(average_bytes(value)),
+            entries: (!self.pages.is_variable()).then(|| self.entries_most()),
         }
     }
 

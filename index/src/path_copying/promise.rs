@@ -145,8 +145,16 @@ impl PathTree<'_> {
         if self.promise.vain_height != self.height() && self.is_proven(units)? {
             return Ok(true);
         }
-        let is_direct = self.promise.mode == Mode::Direct;
-        if !is_direct || self.buffer.len() > 0 {
+        if self.promise.mode == Mode::Buffered && !self.has_journal() {
+            // Those that were not used for longest make way: 4.3.3.
+            for _ in 0..self.buffer.len().div_ceil(4) {
+                self.write_oldest()?;
+            }
+            if self.is_proven(units)? {
+                return Ok(true);
+            }
+        }
+        if self.promise.mode != Mode::Direct || self.buffer.len() > 0 {
             self.write_all()?;
             if self.is_proven(units)? {
                 return Ok(true);
@@ -357,7 +365,7 @@ impl PathTree<'_> {
     }
 
     /// True if puts leave less than a quarter of the root of a tree that can't become higher.
-    fn lacks_margin(&mut self) -> Result<bool> {
+    pub(super) fn lacks_margin(&mut self) -> Result<bool> {
         if self.height() < self.policy.height_most() || self.is_exactly_planned() {
             return Ok(false);
         }

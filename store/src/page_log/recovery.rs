@@ -77,6 +77,10 @@ impl Recovery for PageLog<'_> {
         Ok(())
     }
 
+    fn position(&self) -> u64 {
+        self.sequence
+    }
+
     fn roll_back(&mut self, name: &str) -> Result<Vec<u8>> {
         self.go_back(name)
     }

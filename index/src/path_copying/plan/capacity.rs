@@ -13,9 +13,13 @@
 //! From the leaves up this bounds the children that the root gets; above the root, where the tree
 //! becomes higher, the nodes of each new level.
 //!
+//! The lower the tree stays, the larger are its smallest nodes. So each height is tried as a
+//! **ceiling**: if a tree whose nodes are those of trees up to that height gets no root that has no
+//! room there, it never becomes higher. The ceiling that takes most counts.
+//!
 //! Where lengths vary, a prefix that all keys of a node share counts only where it stands, so a key
 //! that does not share it may cut a node worse than by half. Then what is counted is an estimate,
-//! and nothing waits in a tree that could become as high as it can be by one update.
+//! and the ceiling is below the greatest height: a level is left where the estimate fails.
 
 use store::node::{self, Codec};
 
@@ -43,6 +47,25 @@ const UNITS_MOST: u64 = 1 << 31;
 
 /// The least that an entry takes where lengths vary: a slot, and two lengths.
 const ENTRY_LEAST: u64 = 6;
+
+/// The most levels of any tree.
+const LEVELS: usize = HEIGHT_MOST as usize;
+
+/// What is in trees that are never above a height.
+#[derive(Debug)]
+struct Ceiling {
+    height: u8,
+    /// What nodes of each level hold that are no root, or the root of the highest tree.
+    rooms: [Room; LEVELS],
+    /// Units that the root of the highest tree may have.
+    root: u64,
+}
+
+impl Ceiling {
+    fn room(&self, level: u8) -> Room {
+        self.rooms.get(usize::from(level)).copied().unwrap_or(Room { least: 0, most: 0 })
+    }
+}
 
 /// What trees of a policy take.
 #[derive(Debug)]
@@ -73,18 +96,25 @@ impl<'p> Capacity<'p> {
         self.policy.pages().division == Division::Even
     }
 
-    /// What nodes of `level` hold that are no root, or the root of the highest tree.
-    fn room(&self, level: u8) -> Room {
-        let height = self.policy.height_most();
-        let is_below_root = level + 1 < height;
-        let room = room(self.policy, height, level, is_below_root);
+    /// What nodes are in trees of at most `height` levels.
+    fn ceiling(&self, height: u8) -> Ceiling {
         let header = if self.is_variable() { node::HEADER_BYTES as u64 } else { 0 };
-        Room { least: room.least.saturating_sub(header), most: room.most.saturating_sub(header) }
+        let mut ceiling = Ceiling { height, rooms: [Room { least: 0, most: 0 }; LEVELS], root: 0 };
+        for (level, held) in (0..height).zip(&mut ceiling.rooms) {
+            let is_below_root = level + 1 < height;
+            let Room { least, most } = room(self.policy, height, level, is_below_root);
+            *held = Room { least: least.saturating_sub(header), most: most.saturating_sub(header) };
+        }
+        // Where deletes and moves may split, too, they are left a quarter.
+        let is_exact = !self.is_variable() && !self.is_resized();
+        let room = self.room_of_root(height);
+        ceiling.root = if is_exact { room } else { room * 3 / 4 };
+        ceiling
     }
 
     /// Units that each part of a node has at the least.
-    fn part_least(&self, level: u8) -> u64 {
-        let least = self.room(level).least;
+    fn part_least(&self, ceiling: &Ceiling, level: u8) -> u64 {
+        let least = ceiling.room(level).least;
         if !self.is_variable() {
             return least.div_ceil(2).max(1);
         }
@@ -122,13 +152,18 @@ impl<'p> Capacity<'p> {
 
     /// Units that a tree of `height` levels takes for certain, in so many live pages.
     pub(crate) fn units_that_fit(&self, height: u8, top: Top, live: u64) -> u64 {
-        if self.is_variable() && height + 1 >= self.policy.height_most() {
-            return 0;
-        }
+        let highest = self.policy.height_most();
+        let highest = if self.is_variable() { highest.saturating_sub(1) } else { highest };
+        let below = |ceiling| self.units_below(&self.ceiling(ceiling), (height, top), live);
+        (height..=highest).map(below).max().unwrap_or(0)
+    }
+
+    /// Units with which a tree never becomes higher than a ceiling.
+    fn units_below(&self, ceiling: &Ceiling, tree: (u8, Top), live: u64) -> u64 {
         let (mut fit, mut too_many) = (0, UNITS_MOST);
         while too_many - fit > 1 {
             let middle = u64::midpoint(fit, too_many);
-            if self.fits(middle, (height, top), live) {
+            if self.fits(ceiling, middle, tree, live) {
                 fit = middle;
             } else {
                 too_many = middle;
@@ -138,13 +173,13 @@ impl<'p> Capacity<'p> {
     }
 
     /// The nodes of each level below the root, at the most, the lowest first.
-    fn nodes_below(&self, (height, top): (u8, Top), live: u64) -> [u64; HEIGHT_MOST as usize] {
-        let mut nodes = [0; HEIGHT_MOST as usize];
+    fn nodes_below(&self, ceiling: &Ceiling, (height, top): (u8, Top), live: u64) -> [u64; LEVELS] {
+        let mut nodes = [0; LEVELS];
         let mut above = u64::from(top.entries);
         for level in (0..height.saturating_sub(1)).rev() {
             // No page has two nodes of a level.
             nodes[usize::from(level)] = above.min(live);
-            let most = self.room(level).most;
+            let most = ceiling.room(level).most;
             let least = ENTRY_LEAST + u64::from(CHILD_BYTES);
             let entries = if self.is_variable() { most / least } else { most };
             above = above.saturating_mul(entries);
@@ -159,11 +194,12 @@ impl<'p> Capacity<'p> {
         (height, top): (u8, Top),
         live: u64,
     ) -> u8 {
-        let added = self.added_to_root((updates, updates * each), (height, top), live);
+        let ceiling = self.ceiling(self.policy.height_most());
+        let added = self.added_to_root(&ceiling, (updates, updates * each), (height, top), live);
         let mut root = self.root_used(top).saturating_add(added);
         let mut after = height;
         while after < self.policy.height_most() && root > self.room_of_root(after) {
-            let parts = root.div_ceil(self.part_least(after.saturating_sub(1)));
+            let parts = root.div_ceil(self.part_least(&ceiling, after.saturating_sub(1)));
             root = parts.saturating_mul(self.child);
             after += 1;
         }
@@ -173,15 +209,16 @@ impl<'p> Capacity<'p> {
     /// Units that the root gets by so many updates, of so many units in all.
     fn added_to_root(
         &self,
+        ceiling: &Ceiling,
         (updates, units): (u64, u64),
         (height, top): (u8, Top),
         live: u64,
     ) -> u64 {
-        let nodes = self.nodes_below((height, top), live);
+        let nodes = self.nodes_below(ceiling, (height, top), live);
         // What the level takes in, by number and in units.
         let (mut taken, mut added) = (updates, units);
         for level in 0..height.saturating_sub(1) {
-            let (least, most) = (self.part_least(level), self.room(level).most);
+            let (least, most) = (self.part_least(ceiling, level), ceiling.room(level).most);
             let writes = if self.is_resized() { updates } else { taken };
             let touched = writes.min(nodes[usize::from(level)]);
             let full = touched.saturating_mul(most.saturating_sub(least));
@@ -195,28 +232,23 @@ impl<'p> Capacity<'p> {
         added
     }
 
-    fn fits(&self, units: u64, (height, top): (u8, Top), live: u64) -> bool {
-        let highest = self.policy.height_most();
+    fn fits(&self, ceiling: &Ceiling, units: u64, (height, top): (u8, Top), live: u64) -> bool {
         let updates = if self.is_variable() { units / ENTRY_LEAST } else { units };
-        let added = self.added_to_root((updates, units), (height, top), live);
+        let added = self.added_to_root(ceiling, (updates, units), (height, top), live);
         let root = self.root_used(top).saturating_add(added);
-        // Where deletes and moves may split, too, they are left a quarter.
-        let is_exact = !self.is_variable() && !self.is_resized();
-        let room = if is_exact { self.root_room() } else { self.root_room() * 3 / 4 };
-        if height >= highest {
-            return root <= room;
+        if height >= ceiling.height {
+            return root <= ceiling.root;
         }
         let (mut level, mut below) = (height.saturating_sub(1), root);
         loop {
-            let least = self.part_least(level);
-            let count = below.div_ceil(least);
+            let count = below.div_ceil(self.part_least(ceiling, level));
             level += 1;
             if count <= 1 {
                 return true;
             }
             below = count.saturating_mul(self.child);
-            if level + 1 >= highest {
-                return below <= room;
+            if level + 1 >= ceiling.height {
+                return below <= ceiling.root;
             }
         }
     }
