@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
 use device::{Geometry, Medium, NandCosts};
+use flashtree_contract::tree::Model;
 use index::parameters::Settings;
 use index::registry::{self, Deletes, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
@@ -272,6 +273,52 @@ fn refuses_and_stays_closed(case: &Case) {
     }
     let mut index = (entry.open)(Medium::Nand(Box::new(&mut chip)), &case.options()).unwrap();
     holds(&mut *index, &map, case, "after refusals");
+}
+
+/// A load fills nodes that later heights have no room for in one page, and roots to the brim.
+#[test]
+fn every_delete_is_taken_after_a_load_up_to_the_greatest_height() {
+    for tree in ["mu", "mu-star"] {
+        for (durability, shape) in Durability::ALL.into_iter().flat_map(|durability| {
+            [EntryShape::fixed(8, 8), EntryShape::VARIABLE].map(|shape| (durability, shape))
+        }) {
+            let case = Case {
+                tree,
+                page_bytes: 512,
+                blocks: 128,
+                shape,
+                durability,
+                memory: 1 << 18,
+                batch: 1,
+            };
+            let (mut chip, mut model) = (case.chip(), Model::default());
+            let entry = registry::find(tree).unwrap();
+            let made = (entry.create)(Medium::Nand(Box::new(&mut chip)), &case.options());
+            let mut index = made.unwrap();
+            model.entries = (0..12_000).map(|number| case.entry(number)).collect();
+            let refused = index.load(&mut model.cursor(), 100).map(|_| ());
+            assert!(matches!(refused, Err(Error::TreeFull { .. })), "{case:?}: {refused:?}");
+            let held = index.statistics().live_pages;
+            let mut map = Map::new();
+            for (key, value) in &model.entries {
+                if index.get(key, 0, &mut [0; 64]).unwrap().is_some() {
+                    map.insert(key.clone(), value.clone());
+                }
+            }
+            let keys: Vec<_> = map.keys().cloned().collect();
+            // First here and there, so that each way is written again; then all.
+            for key in keys.iter().step_by(37).chain(&keys) {
+                let deleted = index.update(&[Update::Delete { key }]);
+                deleted.unwrap_or_else(|error| panic!("{case:?}: {error}"));
+                map.remove(key);
+                if map.len() % 512 == 0 {
+                    holds(&mut *index, &map, &case, "while all is deleted");
+                }
+            }
+            assert!(map.is_empty() && held > 5, "{case:?}: {held} pages");
+            index.close().unwrap();
+        }
+    }
 }
 
 /// Moving an inner node reads no leaf: what the way had of one before may be half overwritten.

@@ -20,8 +20,10 @@ pub(super) const WITHOUT_WAY: &str = "a change without a way";
 pub(super) enum Way {
     /// As was planned. The policy is told that it was this.
     Together(Change),
-    /// The leaf into a page of its own, the nodes above it behind it.
+    /// The lowest node into a page of its own, the nodes above it behind it.
     Alone,
+    /// The lowest node goes with its only entry: the node above loses a child.
+    Above,
 }
 
 /// What was chosen for a change.
@@ -171,7 +173,7 @@ impl PathTree<'_> {
                 return Ok(chosen);
             }
         }
-        if order.base == 0 && self.height() > 1 && self.layout_alone(order.edit).is_some() {
+        if order.base == 0 && self.height() > 1 && self.layout_alone((0, order.edit)).is_some() {
             let growth = Growth { pages: 1, alone: self.comes_alone(order), ..Growth::default() };
             return Ok(self.choose(Way::Alone, (growth, false)));
         }
@@ -202,11 +204,30 @@ impl PathTree<'_> {
             None => self.plan_usual(order)?,
         };
         if !is_planned {
+            if let Some(way) = self.way_without_splits(order) {
+                let growth = Growth { pages: 1, ..Growth::default() };
+                return Ok(self.choose(way, (growth, false)));
+            }
             return Err(self.policy.tree_full());
         }
         let growth = self.chosen_growth(order)?;
         let counts_as = if least.is_some() { Change::Move } else { order.change };
         Ok(self.choose(Way::Together(counts_as), growth))
+    }
+
+    /// Where a change goes that splits no node, though nodes that were made when the tree was lower
+    /// have no room beside each other, and the root none for more of their like. `None` if it adds
+    /// something.
+    fn way_without_splits(&self, order: &Order<'_>) -> Option<Way> {
+        if order.base + 1 >= self.height() {
+            return None;
+        }
+        let goes =
+            matches!(order.edit, Edit::Remove) && node::count(self.way.node(order.base)) == 1;
+        if goes {
+            return Some(Way::Above);
+        }
+        self.layout_alone((order.base, order.edit)).map(|_| Way::Alone)
     }
 
     /// Plans the change in pages of `layout`; false if the root would have to be split.
@@ -297,13 +318,14 @@ impl PathTree<'_> {
         self.debts.inner_class(part.min(used as u64 + more), layout.height)
     }
 
-    /// How a page is divided in which the leaf of the way stands alone: as its old one was, or with
-    /// the largest leaf there is, if that one has no room for the edit. `None` if none has.
-    pub(super) fn layout_alone(&self, edit: Edit<'_>) -> Option<Layout> {
-        let spot = *self.way.spot(0);
+    /// How a page is divided in which the node of the way of a level stands alone: as its old one
+    /// was, or with the largest leaf there is, if that one has no room for the edit. `None` if none
+    /// has.
+    pub(super) fn layout_alone(&self, (level, edit): (u8, Edit<'_>)) -> Option<Layout> {
+        let spot = *self.way.spot(level);
         let (old, pages) = (spot.brief.layout, &self.ground.pages);
         let codec = spot.codec()?;
-        let node = self.way.node(0);
+        let node = self.way.node(level);
         let stays = match edit {
             Edit::Keep => true,
             Edit::Insert { key, value } => codec.has_room(node, key, value.len()),
@@ -311,8 +333,8 @@ impl PathTree<'_> {
             Edit::Remove => node::count(node) > 1,
             Edit::Append => false,
         };
-        if stays {
-            return Some(old);
+        if stays || level > 0 {
+            return stays.then_some(old);
         }
         // The lowest tree that has inner nodes has the largest leaves.
         let leaf = self.policy.leaves(2).next()?;

@@ -95,10 +95,6 @@ impl PathTree<'_> {
         if is_filled || !self.append(leaf, key, value) {
             leaf.is_ended = true;
             self.end_leaf(leaf, false)?;
-            if self.lacks_margin()? {
-                // Deletes may split nodes that were made before the tree was as high.
-                return Err(self.policy.tree_full());
-            }
             *leaf = self.begin_leaf(leaf.before + 1)?;
             if !self.append(leaf, key, value) {
                 return Err(super::damage(self.root, "an empty leaf has no room"));

@@ -365,7 +365,7 @@ impl PathTree<'_> {
     }
 
     /// True if puts leave less than a quarter of the root of a tree that can't become higher.
-    pub(super) fn lacks_margin(&mut self) -> Result<bool> {
+    fn lacks_margin(&mut self) -> Result<bool> {
         if self.height() < self.policy.height_most() || self.is_exactly_planned() {
             return Ok(false);
         }

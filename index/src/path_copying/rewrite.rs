@@ -93,6 +93,7 @@ impl PathTree<'_> {
                 written
             }
             Way::Alone => self.write_alone(order),
+            Way::Above => self.write_above(order),
         }
     }
 
@@ -166,25 +167,26 @@ impl PathTree<'_> {
         }
     }
 
-    /// Writes the leaf of the way into a page of its own, as large as it was or larger, and the
-    /// nodes above it behind that. Until these are written, nothing leads to it.
+    /// Writes the lowest node of the change into a page of its own, as large as it was, or a leaf
+    /// larger, and the nodes above it behind that. Until these are written, nothing leads to it.
     fn write_alone(&mut self, order: &Order<'_>) -> Result<()> {
-        let spot = *self.way.spot(0);
+        let level = order.base;
+        let spot = *self.way.spot(level);
         let height = self.height();
-        let no_leaf = super::damage(spot.page, "a leaf that is none");
+        let no_node = super::damage(spot.page, "a node that is none");
         let pages = self.ground.pages;
-        let layout = self.layout_alone(order.edit).ok_or(no_leaf.clone())?;
-        let old_codec = *spot.codec().ok_or(no_leaf.clone())?;
-        let codec = pages.codec(&layout, 0).ok_or(no_leaf.clone())?;
-        let range = pages.bytes_of(&layout, 0).ok_or(no_leaf.clone())?;
+        let layout = self.layout_alone((level, order.edit)).ok_or(no_node.clone())?;
+        let old_codec = *spot.codec().ok_or(no_node.clone())?;
+        let codec = pages.codec(&layout, level).ok_or(no_node.clone())?;
+        let range = pages.bytes_of(&layout, level).ok_or(no_node.clone())?;
         self.ground.content().fill(0xFF);
-        let (node, from) = (&mut self.ground.content()[range.clone()], self.way.node(0));
+        let (node, from) = (&mut self.ground.content()[range.clone()], self.way.node(level));
         let is_copied = if codec == old_codec {
             let kept = codec.kept_bytes(from);
             device::copy(&mut node[..kept], &from[..kept]);
             true
         } else {
-            codec.initialise(node, 0);
+            codec.initialise(node, level);
             codec.append(node, (&old_codec, from), 0..node::count(from))
         };
         let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
@@ -204,25 +206,55 @@ impl PathTree<'_> {
                 }
             };
         if !is_edited {
-            return Err(no_leaf);
+            return Err(no_node);
         }
-        let (old_used, used) = (old_codec.used_bytes(from), codec.used_bytes(node));
+        let used = codec.used_bytes(node);
         let header = Header {
             layout,
-            lowest: 0,
-            highest: 0,
+            lowest: level,
+            highest: level,
             has_root: false,
             closes_batch: false,
             ..self.standing
         };
         let (page, _) = self.write_made(header, order.cause)?;
         let edit = Edit::Replace { value: &page.0.to_le_bytes() };
-        self.rewrite(&Order { base: 1, edit, change: Change::Move, ..*order })?;
-        self.debts.remove((0, height), old_used);
-        self.debts.add((0, height), used);
-        self.ground.forget_node(spot.page, 0);
-        self.live.remove(spot.page);
+        let above = Order { base: level + 1, edit, change: Change::Move, ..*order };
+        self.rewrite_above(&above, 1)?;
+        self.debts.add((level, height), used);
         self.live.add(page);
+        Ok(())
+    }
+
+    /// Gives up the lowest node of the change, whose only entry goes: so the node above loses a
+    /// child.
+    fn write_above(&mut self, order: &Order<'_>) -> Result<()> {
+        self.rewrite_above(&Order { base: order.base + 1, ..*order }, 0)?;
+        self.emptied += 1;
+        Ok(())
+    }
+
+    /// Makes a change that begins above a node of the way which is given up, and for which so many
+    /// pages were written.
+    fn rewrite_above(&mut self, above: &Order<'_>, written: u32) -> Result<()> {
+        let (level, height) = (above.base - 1, self.height());
+        let spot = *self.way.spot(level);
+        let codec = spot.codec().ok_or(super::damage(spot.page, "a node that is none"))?;
+        let old_used = codec.used_bytes(self.way.node(level));
+        // Other nodes of its page may live on.
+        let is_given_up = spot.brief.lowest == level;
+        let live_pages = self.standing.live_pages;
+        let live_now = (live_pages + written).saturating_sub(u32::from(is_given_up));
+        self.standing.live_pages = live_now;
+        if let Err(error) = self.rewrite(above) {
+            self.standing.live_pages = live_pages;
+            return Err(error);
+        }
+        self.debts.remove((level, height), old_used);
+        self.ground.forget_node(spot.page, level);
+        if is_given_up {
+            self.live.remove(spot.page);
+        }
         Ok(())
     }
 }
