@@ -168,7 +168,7 @@ impl PathTree<'_> {
     /// become higher, whatever they are. Where lengths vary nothing is promised for many updates,
     /// but for a few this says it.
     fn is_bounded(&mut self, updates: u64) -> Result<bool> {
-        if !self.ground.pages.is_variable() {
+        if !self.ground.pages.is_variable() || self.policy.height_most() == 1 {
             return Ok(false);
         }
         // The root of a tree that becomes higher is the first child of the next.
