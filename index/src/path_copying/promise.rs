@@ -318,15 +318,10 @@ impl PathTree<'_> {
         let free = self.ground.log.free_pages();
         let (root, standing, top) = (self.root, self.standing, self.promise.top);
         self.debts.is_trial = true;
-        let mut outcome = batch.iter().try_for_each(|update| {
+        let outcome = batch.iter().try_for_each(|update| {
             self.change(update.key(), value_of(update), false, Cause::Update).map(|_| ())
         });
         self.debts.is_trial = false;
-        let has_puts = batch.iter().any(|update| value_of(update).is_some());
-        if outcome.is_ok() && has_puts && self.lacks_margin()? {
-            // Deletes may split, too.
-            outcome = Err(self.policy.tree_full());
-        }
         self.live.forget();
         self.stand_on(root, standing);
         self.promise.top = top;
@@ -362,16 +357,6 @@ impl PathTree<'_> {
             self.plan_order(&order)?;
         }
         Ok(true)
-    }
-
-    /// True if puts leave less than a quarter of the root of a tree that can't become higher.
-    fn lacks_margin(&mut self) -> Result<bool> {
-        if self.height() < self.policy.height_most() || self.is_exactly_planned() {
-            return Ok(false);
-        }
-        let top = self.top()?;
-        let capacity = Capacity::new(&self.policy, self.policy.child_bytes_most());
-        Ok(capacity.root_used(top) * 4 > capacity.root_room() * 3)
     }
 }
 
