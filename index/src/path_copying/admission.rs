@@ -5,9 +5,10 @@
 //! while a batch is made; and a reserve: to move a whole block, and for one that the chip may
 //! refuse. Puts leave a second reserve, on which deletes draw. Where only that is left, a put is
 //! taken by itself if it makes no page more live, and what would split a node because it is resized
-//! leaves it as large as it is: so what was deleted is room again, and deletes never lack any. The
-//! page log keeps back what journal and checkpoints take, and finds as much room for a replay as
-//! there was.
+//! leaves it as large as it is: so what was deleted is room again, and deletes never lack any. What
+//! deletes need of a higher tree is asked for before a put may raise it; where only that is short, a
+//! put is planned, and taken by itself if it leaves as much. The page log keeps back what journal
+//! and checkpoints take, and finds as much room for a replay as there was.
 //!
 //! Where pages name their own division, the tree may come to more pages than live, without any put:
 //! [`super::debts`] says to how many, and these are taken instead of the live ones.
@@ -24,8 +25,10 @@ use store::Update;
 
 use super::debts::Growth;
 use super::layout::Division;
+use super::plan::capacity::Top;
 use super::plan::worst::{self, Worst, worst};
 use super::policy::Change;
+use super::rewrite::Order;
 use super::{Durably, PathTree};
 use crate::Result;
 
@@ -44,7 +47,8 @@ pub(super) struct Known {
     fitting: Fitting,
 }
 
-/// So many updates fit a tree of so many live pages, on a chip of at least so many.
+/// So many updates fit a tree of so many live pages and such a root, on a chip of at least so many
+/// pages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fitting {
     updates: u64,
@@ -52,14 +56,24 @@ struct Fitting {
     pages: u32,
     /// What they write at the most.
     written: u64,
+    /// How high the tree becomes depends on its root.
+    top: Option<Top>,
 }
 
 impl Fitting {
     /// So many updates, which write so much, fit a tree of `live` of so many pages: of which a chip
     /// has no more than a u32 counts.
-    fn new((updates, written): (u64, u64), (live, pages): (u64, u64)) -> Self {
+    fn new((updates, written): (u64, u64), (live, pages): (u64, u64), top: Option<Top>) -> Self {
         let count = |pages| u32::try_from(pages).unwrap_or(u32::MAX);
-        Fitting { updates, live: count(live), pages: count(pages), written }
+        Fitting { updates, live: count(live), pages: count(pages), written, top }
+    }
+
+    /// True if it holds of a tree with a root that holds no more.
+    fn holds_of(&self, top: Option<Top>) -> bool {
+        match (self.top, top) {
+            (Some(known), Some(top)) => top.entries <= known.entries && top.bytes <= known.bytes,
+            _ => false,
+        }
     }
 }
 
@@ -106,6 +120,7 @@ impl PathTree<'_> {
         self.learn_worst();
         let fits = self.promise(batch)?;
         self.learn_if_near(wish.updates)?;
+        self.top()?;
         let mut is_alone = false;
         // What is buffered takes less room in the tree than it may take in the worst case.
         while !self.has_room(&wish) {
@@ -163,15 +178,62 @@ impl PathTree<'_> {
         };
         if self.ground.pages.division != Division::Even {
             let filling = Wish { puts: 0, ..*wish };
-            return Ok(self.has_room(&filling) && self.adds_no_page(&order)?);
+            if !self.has_room(&filling) {
+                return Ok(false);
+            }
+            return Ok(self.adds_no_page(&order)? || self.leaves_enough(&order, wish)?);
         }
         let chosen = match self.plan_order(&order) {
             Err(crate::Error::TreeFull { .. }) => return Ok(true),
             other => other?,
         };
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let most = if chosen.splits { self.pages_for_puts() } else { most.saturating_sub(block) };
+        let kept = most.saturating_sub(self.pages_of_a_block());
+        let most = if chosen.splits { self.pages_for_puts() } else { kept };
         Ok(chosen.pages <= most)
+    }
+
+    /// True if the change, as it is, leaves deletes what they need, and what puts leave them.
+    fn leaves_enough(&mut self, order: &Order<'_>, wish: &Wish) -> Result<bool> {
+        match self.plan_order(order) {
+            Err(crate::Error::TreeFull { .. }) => Ok(false),
+            Err(error) => Err(error),
+            Ok(_) => {
+                let (growth, height) = self.planned(order.base);
+                let live = u64::from(self.standing.live_pages) + u64::from(growth);
+                let needed = self.needed_by_deletes(height, live) + self.left_by(wish);
+                Ok(needed <= self.pages_all())
+            }
+        }
+    }
+
+    /// Pages that deletes and collection need, one after the other, of a tree of so many live pages
+    /// and so many levels.
+    fn needed_by_deletes(&self, height: u8, live: u64) -> u64 {
+        let (division, block) = (self.ground.pages.division, self.pages_of_a_block());
+        let each = match height.saturating_sub(self.height()) {
+            0 => self.worst.pages_each,
+            1 => self.worst.pages_each + u64::from(self.worst.more_if_raised),
+            _ => {
+                worst::pages_most(&self.policy, (height + 1).min(self.policy.height_most())).into()
+            }
+        };
+        let reserve = moved_pages(division, height, block) + each + block;
+        held_pages(division, height, live) + each + reserve
+    }
+
+    /// True if so many updates leave deletes what they need, of a tree that may be higher then.
+    pub(super) fn leaves_deletes_enough(&self, updates: u64) -> bool {
+        let live = u64::from(self.standing.live_pages);
+        self.debts.is_known() || self.is_enough_after(updates, live)
+    }
+
+    fn is_enough_after(&self, updates: u64, live: u64) -> bool {
+        let (height, growth) = (self.height_after(updates), self.growth_most(updates, live));
+        self.needed_by_deletes(height, live + growth) <= self.pages_all()
+    }
+
+    fn pages_of_a_block(&self) -> u64 {
+        self.ground.log.geometry().pages_per_block().into()
     }
 
     /// Pages that the tree never has to find, so that one update has room after every delete, and
@@ -282,13 +344,12 @@ impl PathTree<'_> {
     /// Pages that are kept free beside what updates write: for moving a block, and for one
     /// that the chip refuses.
     pub(super) fn reserve_pages(&self) -> u64 {
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
-        self.pages_to_collect() + block
+        self.pages_to_collect() + self.pages_of_a_block()
     }
 
     /// Pages that moving all of a block takes at the most.
     pub(super) fn pages_to_collect(&self) -> u64 {
-        self.pages_to_move(u64::from(self.ground.log.geometry().pages_per_block()))
+        self.pages_to_move(self.pages_of_a_block())
     }
 
     /// Pages that moving so many pages takes at the most.
@@ -302,7 +363,7 @@ impl PathTree<'_> {
         let blocks = log
             .good_blocks()
             .saturating_sub(log.pinned_blocks() + log.own_reserve() + BLOCKS_BEGUN);
-        u64::from(blocks) * u64::from(log.geometry().pages_per_block())
+        u64::from(blocks) * self.pages_of_a_block()
     }
 
     /// What live pages take, of pages that can be reclaimed at all.
@@ -319,12 +380,15 @@ impl PathTree<'_> {
         held * u64::from(self.height_after(updates)) / u64::from(self.height())
     }
 
-    /// What puts leave free.
+    /// What has to be free beside what updates write.
     fn margin(&self, wish: &Wish) -> u64 {
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let put =
-            if wish.puts > 0 { block + self.pages_all() / margin_part(self.durably) } else { 0 };
-        self.reserve_pages() + put
+        self.reserve_pages() + self.left_by(wish)
+    }
+
+    /// What puts leave free, for deletes to draw on.
+    fn left_by(&self, wish: &Wish) -> u64 {
+        let part = margin_part(self.durably);
+        if wish.puts > 0 { self.pages_of_a_block() + self.pages_all() / part } else { 0 }
     }
 
     /// True if a batch has room, with all that is buffered before it.
@@ -336,20 +400,25 @@ impl PathTree<'_> {
         if self.debts.is_known() {
             return self.has_room_beside_debts(wish, updates);
         }
-        if updates <= known.updates && live <= known.live.into() && all >= known.pages.into() {
+        if wish.puts == 0 && updates == 1 {
+            // A delete leaves no more to find than there is.
+            return self.needed_by_deletes(self.height(), live) <= all;
+        }
+        let is_covered = updates <= known.updates && live <= known.live.into();
+        if is_covered && all >= known.pages.into() && known.holds_of(self.promise.top) {
             return true;
         }
         let (more, higher) = (updates + updates / 4, live + live / 64);
         if wish.puts > 0 && self.fits(wish, more, higher) {
             let written = self.written_by(more, higher);
-            self.worst.fitting = Fitting::new((more, written), (higher, all));
+            self.worst.fitting = Fitting::new((more, written), (higher, all), self.promise.top);
             return true;
         }
         self.worst.fitting = Fitting::default();
         let fits = self.fits(wish, updates, live);
         if fits && wish.puts > 0 {
             let written = self.written_by(updates, live);
-            self.worst.fitting = Fitting::new((updates, written), (live, all));
+            self.worst.fitting = Fitting::new((updates, written), (live, all), self.promise.top);
         }
         fits
     }
@@ -380,6 +449,8 @@ impl PathTree<'_> {
             if self.durably == Durably::Not {
                 return true;
             }
+        } else if !self.is_enough_after(updates, live) {
+            return false;
         }
         let needed = match self.durably {
             // Blocks can be made free after each update.
@@ -417,13 +488,13 @@ impl PathTree<'_> {
         self.pages_to_find((&growth, self.debts.is_misfit(class)))
     }
 
-    /// True if a change that adds so many live pages would leave less than what deletes after it
-    /// draw on, or, if it is a put, less than what puts leave them.
-    pub(super) fn is_tight(&self, growth: u32, change: Change) -> bool {
+    /// True if a change that adds so many live pages, and comes to so many levels, would leave less
+    /// than what deletes after it draw on, or, if it is a put, less than what puts leave them.
+    pub(super) fn is_tight(&self, (growth, height): (u32, u8), change: Change) -> bool {
         let is_put = u64::from(change == Change::Put);
-        let live = self.held_pages(u64::from(self.standing.live_pages + growth));
-        let margin = self.margin(&Wish { updates: 1, puts: is_put });
-        live + self.worst.pages_each + margin > self.pages_all()
+        let live = u64::from(self.standing.live_pages) + u64::from(growth);
+        let left = self.left_by(&Wish { updates: 1, puts: is_put });
+        self.needed_by_deletes(height, live) + left > self.pages_all()
     }
 
     /// Pages that have to be free before a batch that has room.

@@ -64,9 +64,14 @@ pub(super) fn write_page(
         node[kept..].fill(0xFF);
         page::seal_node(&codec, address, sequence, node);
     }
-    let splits = stamp.state.splits.plus(plan.splits);
+    let splits = match plan.is_empty {
+        true => policy.first().splits,
+        false => stamp.state.splits.plus(plan.splits),
+    };
     let written = State { layout: plan.layout, splits };
     let next = match (root, stamp.change) {
+        // What was split before says nothing of what comes.
+        _ if plan.is_empty => policy.first().layout,
         // A move may take another layout, which is not the one to go on with.
         (Some(_), Change::Move) if plan.layout.height == stamp.state.layout.height => {
             stamp.state.layout

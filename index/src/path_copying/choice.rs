@@ -76,8 +76,8 @@ impl PathTree<'_> {
             let is_taken = if is_even {
                 !chosen.splits || self.may_split(chosen.pages)
             } else {
-                let growth = self.plan.pages.saturating_sub(self.pages_given_up(order.base));
-                growth == 0 || !self.is_tight(growth, order.change)
+                let planned = self.planned(order.base);
+                planned.0 == 0 || !self.is_tight(planned, order.change)
             };
             if is_taken {
                 return Ok(chosen);
@@ -127,6 +127,12 @@ impl PathTree<'_> {
         }
         let growth = self.chosen_growth(order)?;
         Ok(self.choose(Way::Together(Change::Move), growth))
+    }
+
+    /// Pages that the plan makes more live, and the levels that the tree has after it.
+    pub(super) fn planned(&self, base: u8) -> (u32, u8) {
+        let growth = self.plan.pages.saturating_sub(self.pages_given_up(base));
+        (growth, self.plan.layout.height)
     }
 
     /// True if the change makes no page more live than there are, or can be made so.

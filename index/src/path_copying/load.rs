@@ -17,7 +17,7 @@ use super::layout::{Division, Layout};
 use super::page::{Header, seal_node};
 use super::plan::Edit;
 use super::policy::{Change, Splits, State};
-use super::rewrite::Order;
+use super::rewrite::{Order, top_of};
 use super::{Durably, PathTree, full};
 use crate::{Cursor, Error, Result, Value};
 
@@ -153,6 +153,9 @@ impl PathTree<'_> {
     }
 
     fn make_room_for_leaf(&mut self) -> Result<()> {
+        if !self.leaves_deletes_enough(1) {
+            return Err(full(u64::from(self.ground.log.usable_pages())));
+        }
         if self.durably == Durably::Not {
             // Collection makes its pages where the leaf is: the leaf is put aside.
             return self.keep_leaf_and(|tree| tree.make_room_for_one());
@@ -251,7 +254,9 @@ impl PathTree<'_> {
         self.debts.begin();
         self.debts.add((0, 2), leaf_used);
         self.debts.add((1, 2), codec.used_bytes(&self.ground.content()[range]));
+        let top = top_of(&mut self.ground, &header);
         self.stand_on(page, header);
+        self.promise.top = top;
         Ok(())
     }
 

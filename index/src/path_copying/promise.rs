@@ -262,14 +262,16 @@ impl PathTree<'_> {
         Ok(self.capacity().units_that_fit(self.height(), top, live))
     }
 
-    /// The most levels that the tree has after so many updates.
+    /// The most levels that the tree has after so many updates, or after one if its root is not
+    /// known.
     pub(super) fn height_after(&self, updates: u64) -> u8 {
         let is_variable = self.ground.pages.is_variable();
         let each = if is_variable { self.limits.entry + SLOT_BYTES_MOST } else { 1 };
         let (height, live) = (self.height(), u64::from(self.standing.live_pages));
         let updates = (updates.min(u32::MAX.into()), each as u64);
         let after = |top| self.capacity().height_after(updates, (height, top), live);
-        self.promise.top.map_or(height, after)
+        let raised = (height + 1).min(self.policy.height_most());
+        self.promise.top.map_or(raised, after)
     }
 
     fn capacity(&self) -> Capacity<'_> {

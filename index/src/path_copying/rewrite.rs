@@ -260,7 +260,7 @@ impl PathTree<'_> {
 }
 
 /// What the root holds in the page that is made.
-fn top_of(ground: &mut Ground<'_>, header: &Header) -> Option<Top> {
+pub(super) fn top_of(ground: &mut Ground<'_>, header: &Header) -> Option<Top> {
     let (range, codec) = ground.pages.place_of(&header.layout, header.highest)?;
     let node = &ground.content()[range];
     Some(Top::of(&codec, node))
