@@ -107,6 +107,7 @@ impl Case {
         let mut chip = self.chip(self.blocks());
         let mut index = self.make(&mut chip, false).unwrap();
         let taken = self.fill(&mut *index);
+        let held = index.statistics().live_pages;
         // Half of it as it is, the rest after it was opened again.
         let (first, rest) = taken.split_at(taken.len() / 2);
         self.delete(&mut *index, first);
@@ -116,11 +117,16 @@ impl Case {
         self.delete(&mut *index, rest);
         assert!(index.range(KeyRange::ALL).unwrap().next().unwrap().is_none(), "{self:?}");
         let again = self.fill(&mut *index).len();
+        // As many pages, not as many entries: keys that come evenly fill all nodes at the same time,
+        // and how full they are when the last page is taken is chance.
+        let held_again = index.statistics().live_pages;
+        let is_refilled = held_again * 4 >= held * 3;
         // When mu-star gets to its greatest height depends on what was moved, and what it takes
         // then on that.
         let is_even = self.tree == "mu-star" && self.durability != Durability::None;
-        let quarters = if is_even { 1 } else { 3 };
-        assert!(again * 4 >= taken.len() * quarters, "{self:?}: {again} after {}", taken.len());
+        let is_taken = again * 4 >= taken.len();
+        let told = (taken.len(), held, again, held_again);
+        assert!(is_taken && (is_refilled || is_even), "{self:?}: {told:?}");
     }
 }
 
