@@ -19,7 +19,8 @@
 //!
 //! Where lengths vary, a prefix that all keys of a node share counts only where it stands, so a key
 //! that does not share it may cut a node worse than by half. Then what is counted is an estimate,
-//! and the ceiling is below the greatest height: a level is left where the estimate fails.
+//! and in a tree that one update could make as high as it can be, the ceiling is its own height: a
+//! level is left where the estimate fails.
 
 use store::node::{self, Codec};
 
@@ -152,8 +153,10 @@ impl<'p> Capacity<'p> {
 
     /// Units that a tree of `height` levels takes for certain, in so many live pages.
     pub(crate) fn units_that_fit(&self, height: u8, top: Top, live: u64) -> u64 {
-        let highest = self.policy.height_most();
-        let highest = if self.is_variable() { highest.saturating_sub(1) } else { highest };
+        let most = self.policy.height_most();
+        // A level is left where the estimate fails.
+        let is_next = self.is_variable() && height + 1 >= most;
+        let highest = if is_next { most.saturating_sub(1) } else { most };
         let below = |ceiling| self.units_below(&self.ceiling(ceiling), (height, top), live);
         (height..=highest).map(below).max().unwrap_or(0)
     }
