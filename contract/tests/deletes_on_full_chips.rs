@@ -117,8 +117,8 @@ impl Case {
         self.delete(&mut *index, rest);
         assert!(index.range(KeyRange::ALL).unwrap().next().unwrap().is_none(), "{self:?}");
         let again = self.fill(&mut *index).len();
-        // As many pages, not as many entries: keys that come evenly fill all nodes at the same time,
-        // and how full they are when the last page is taken is chance.
+        // As many pages, not as many entries: keys that come evenly fill all nodes at the same
+        // time, and how full they are when the last page is taken is chance.
         let held_again = index.statistics().live_pages;
         let is_refilled = held_again * 4 >= held * 3;
         // When mu-star gets to its greatest height depends on what was moved, and what it takes

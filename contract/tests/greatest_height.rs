@@ -311,7 +311,7 @@ fn every_delete_is_taken_after_a_load_up_to_the_greatest_height() {
                 let deleted = index.update(&[Update::Delete { key }]);
                 deleted.unwrap_or_else(|error| panic!("{case:?}: {error}"));
                 map.remove(key);
-                if map.len() % 512 == 0 {
+                if map.len().is_multiple_of(512) {
                     holds(&mut *index, &map, &case, "while all is deleted");
                 }
             }
