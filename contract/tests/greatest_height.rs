@@ -11,6 +11,8 @@ use flashtree_contract::tree::Model;
 use index::parameters::Settings;
 use index::registry::{self, Deletes, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -224,6 +226,42 @@ fn other_trees_in_pages_of_512_bytes_keep_what_they_acknowledged() {
 fn trees_in_pages_of_2048_bytes_keep_what_they_acknowledged() {
     for tree in registry::TREES.iter().filter(|tree| tree.nand) {
         keeps(tree.name, (2048, 32), 12_000, 0);
+    }
+}
+
+/// Small pages hold small trees: keys in random order come to so many entries, which the error
+/// bounds where lengths are fixed.
+#[test]
+fn a_tree_of_small_pages_that_is_full_names_them_and_what_they_hold() {
+    let shapes = [EntryShape::fixed(8, 8), EntryShape::VARIABLE];
+    for (tree, shape) in ["mu", "mu-star"].into_iter().flat_map(|tree| shapes.map(|it| (tree, it)))
+    {
+        let case = Case {
+            tree,
+            page_bytes: 512,
+            blocks: 256,
+            shape,
+            durability: Durability::None,
+            memory: 1 << 18,
+            batch: 1,
+        };
+        let mut chip = case.chip();
+        let create = registry::find(tree).unwrap().create;
+        let mut index = create(Medium::Nand(Box::new(&mut chip)), &case.options()).unwrap();
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let (mut taken, value) = (0, [7; 8]);
+        let refused = loop {
+            let key = random.random::<u64>().to_be_bytes();
+            match index.update(&[Update::Put { key: &key, value: &value }]) {
+                Ok(()) => taken += 1,
+                Err(error) => break error,
+            }
+        };
+        println!("{tree}, {shape}: {taken} entries of 8+8 bytes, then: {refused}");
+        let Error::TreeFull { entries, .. } = refused else { panic!("{case:?}: {refused}") };
+        assert_eq!(entries.is_some(), shape != EntryShape::VARIABLE);
+        assert!(entries.is_none_or(|most| taken < most && taken * 4 > most), "{taken}");
+        assert!(taken > 100 && refused.to_string().contains("bytes this tree has"), "{refused}");
     }
 }
 
