@@ -227,6 +227,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("db Exists", "nothing is made while reading"),
     ("db File", "no damage, but a file that is none"),
     ("db Ended", "only who copies can be told to end"),
+    ("db NotHere", "only who copies takes parameters along that may not be possible there"),
     ("db InUse", "nobody else has the file"),
     ("db Io", "no damage, but a system that fails"),
     ("db Kept", "only who writes needs room"),
