@@ -207,7 +207,7 @@ impl PathTree<'_> {
     /// True if a replay, which moves nothing, might have no room for what has room now.
     fn is_replay_open(&mut self) -> Result<bool> {
         let is_adaptive = self.ground.pages.division == Division::Even;
-        Ok(is_adaptive && self.height() == self.policy.height_most() && self.is_root_used(2)?)
+        Ok(is_adaptive && self.height() == self.policy.height_most() && self.is_root_half_used()?)
     }
 
     /// Notes the longest key of `batch`.
@@ -290,12 +290,11 @@ impl PathTree<'_> {
         Ok(top)
     }
 
-    /// True if more than one part in so many of the root of a tree that can't become higher is in
-    /// use.
-    fn is_root_used(&mut self, part: u64) -> Result<bool> {
+    /// True if more than half of the root of a tree that can't become higher is in use.
+    fn is_root_half_used(&mut self) -> Result<bool> {
         let top = self.top()?;
         let capacity = Capacity::new(&self.policy, self.policy.child_bytes_most());
-        Ok(capacity.root_used(top) * part > capacity.root_room())
+        Ok(capacity.root_used(top) * 2 > capacity.root_room())
     }
 
     /// Refuses a batch that the tree has no room for. It is made, and the tree stands where it
@@ -319,6 +318,7 @@ impl PathTree<'_> {
         self.make_space(pages)?;
         let free = self.ground.log.free_pages();
         let (root, standing, top) = (self.root, self.standing, self.promise.top);
+        let emptied = self.emptied;
         self.debts.is_trial = true;
         let outcome = batch.iter().try_for_each(|update| {
             self.change(update.key(), value_of(update), false, Cause::Update).map(|_| ())
@@ -326,7 +326,7 @@ impl PathTree<'_> {
         self.debts.is_trial = false;
         self.live.forget();
         self.stand_on(root, standing);
-        self.promise.top = top;
+        (self.promise.top, self.emptied) = (top, emptied);
         self.promise.is_tried = outcome.is_ok();
         outcome?;
         let left = self.ground.log.free_pages();

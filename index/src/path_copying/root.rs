@@ -77,7 +77,10 @@ impl PathTree<'_> {
         self.batch_left = 0;
         self.promise.restore(self.promise.key_bytes);
         let header = self.ground.read_header(page, Cause::Recovery)?;
-        let is_fit = header.has_root && header.layout.height <= self.policy.height_most();
+        let pages = self.ground.log.geometry().pages();
+        let is_fit = header.has_root
+            && header.layout.height <= self.policy.height_most()
+            && header.live_pages <= pages;
         if !is_fit || header.next.layout.height > self.policy.height_most() {
             return Err(damage(page, "it has no root of this tree"));
         }
