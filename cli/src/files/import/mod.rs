@@ -8,6 +8,7 @@
 mod bookmark;
 mod chunk;
 mod csv_rows;
+mod faults;
 mod fields;
 mod frames;
 mod json_rows;
@@ -18,7 +19,7 @@ mod source;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use db::{Batch, Database, Durability, Error};
+use db::{Batch, Database, Durability};
 
 use super::arguments::{Import, RowFormat};
 use super::{FileFailure, opening};
@@ -29,6 +30,7 @@ use crate::progress::{self, Counter};
 use bookmark::Bookmark;
 use chunk::Chunk;
 use csv_rows::CsvRows;
+use faults::{RowFault, is_about_length};
 use json_rows::JsonRows;
 use pace::Pace;
 use source::Source;
@@ -148,14 +150,6 @@ pub(super) fn tell_rows(done: &str, rows: u64, time: Duration) {
     }
     let rate = thousands((rows as f64 / time) as u64);
     output::remark(&format!("{text} {done} in {}, {rate} a second", seconds(time)));
-}
-
-/// Why a row could not be read.
-enum RowFault {
-    /// The system refused.
-    Unreadable(std::io::Error),
-    /// What stands in this line is no row.
-    Bad { line: u64, what: String },
 }
 
 /// Rows of either kind.
@@ -384,74 +378,6 @@ impl Job<'_> {
         self.done = self.read;
         Ok(())
     }
-
-    /// What is said of a batch that was refused: which row it is, where one is to blame.
-    fn refused(&mut self, error: Error, chunk: &Chunk, first: usize, end: usize) -> Failure {
-        if !is_about_entry(&error) {
-            return self.stopped(error);
-        }
-        for place in first..end {
-            let (key, value, line) = chunk.entry(place);
-            match self.database.put(key, value) {
-                Err(error) if is_about_entry(&error) => {
-                    let what = what_is_wrong(&error);
-                    return self.broken_off(RowFault::Bad { line, what });
-                }
-                Err(error) => return self.stopped(error),
-                Ok(()) => self.put += 1,
-            }
-        }
-        self.stopped(error)
-    }
-
-    /// What is said where the database takes no more: with what is safe, and how it goes on.
-    fn stopped(&self, error: Error) -> Failure {
-        // What a failing device has of what is not safe yet, nobody knows.
-        let is_refusal =
-            matches!(error, Error::Full { .. } | Error::Kept { .. } | Error::LittleTables { .. });
-        let put = if is_refusal { self.put } else { 0 };
-        let error = match error {
-            Error::LittleTables { have, need } => {
-                Error::LittleTables { have, need: self.memory_for_all(need) }
-            }
-            other => other,
-        };
-        let failure = Box::new(self.failed()(error));
-        FileFailure::ImportStopped { failure, safe: self.done.rows, put }.into()
-    }
-
-    /// Memory that suffices for all rows, where `need` bytes do for those that are in and the next
-    /// batch: tables grow with the rows.
-    fn memory_for_all(&self, need: u64) -> u64 {
-        let done = (self.skipped + self.put).max(pace::MOST as u64);
-        let all = u128::from(need) * u128::from(self.expected.max(done)) / u128::from(done);
-        u64::try_from(all).unwrap_or(u64::MAX)
-    }
-
-    fn failed(&self) -> impl FnOnce(Error) -> FileFailure + use<> {
-        let path = self.path.to_owned();
-        move |source| FileFailure::Database { path, source }
-    }
-
-    fn broken_off(&self, fault: RowFault) -> Failure {
-        let path = self.input.to_owned();
-        match fault {
-            RowFault::Unreadable(source) if self.read.rows == 0 => {
-                FileFailure::Read { path, source }
-            }
-            RowFault::Unreadable(source) => {
-                FileFailure::BrokenInput { path, source, safe: self.done.rows }
-            }
-            RowFault::Bad { line, what: fault } => {
-                FileFailure::Row { path, line, fault, safe: self.done.rows }
-            }
-        }
-        .into()
-    }
-
-    fn interrupted(&self) -> Failure {
-        FileFailure::ImportInterrupted { safe: self.done.rows }.into()
-    }
 }
 
 /// Rows that there are in all, if those behind the `rows` that were read are as long.
@@ -461,44 +387,4 @@ fn expected(rows: u64, source: &source::Meter) -> u64 {
     };
     let all = u128::from(rows) * u128::from(bytes.max(read)) / u128::from(read);
     u64::try_from(all).unwrap_or(u64::MAX)
-}
-
-/// True if less at a time may be possible.
-fn is_about_length(error: &Error) -> bool {
-    use index::Error as Index;
-    matches!(
-        error,
-        Error::Full { .. }
-            | Error::Kept { .. }
-            | Error::Index(Index::Store(store::Error::LongBatch { .. }))
-    )
-}
-
-/// True if the entry itself is what can't be put.
-fn is_about_entry(error: &Error) -> bool {
-    use index::Error as Index;
-    matches!(
-        error,
-        Error::LongValue { .. }
-            | Error::Index(
-                Index::KeyLength { .. }
-                    | Index::ValueLength { .. }
-                    | Index::EntryTooLong { .. }
-                    | Index::KeyTooLong { .. }
-                    | Index::ValueTooLong { .. }
-            )
-    )
-}
-
-/// What is said of an entry that can't be put.
-fn what_is_wrong(error: &Error) -> String {
-    match error {
-        Error::LongValue { bytes, most } => format!(
-            "a value of {}, and the journal takes at most {} at a time with that key; split it, or \
-             make a database that has no journal, with --durability checkpoint",
-            count(*bytes, "byte"),
-            thousands(*most)
-        ),
-        other => other.to_string(),
-    }
 }
