@@ -56,11 +56,11 @@ pub enum Error {
     },
     /// A tree that can't have another level, for its nodes share pages that are small.
     #[error(
-        "full: in pages of {page_bytes} bytes this tree has {height} levels at the most{}",
+        "full: in pages with {page_bytes} bytes for it this tree has {height} levels at the most{}",
         about(*entries)
     )]
     TreeFull {
-        /// Bytes of a page.
+        /// Bytes of a page that the tree can use: without the tag, where that has no spare area.
         page_bytes: u32,
         /// The most levels that it can have.
         height: u8,

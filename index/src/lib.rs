@@ -14,6 +14,7 @@ extern crate alloc;
 extern crate std;
 
 mod b_plus;
+mod behind;
 mod bounds;
 mod durable;
 mod error;

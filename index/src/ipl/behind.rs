@@ -1,11 +1,10 @@
 //! Where reading goes on behind damage.
 
-use alloc::vec::Vec;
-
 use device::Cause;
 use store::node;
 
 use super::Ipl;
+use crate::behind::Way;
 use crate::{Behind, Error, Result};
 
 pub(super) fn behind(tree: &mut Ipl<'_>, key: Option<&[u8]>) -> Result<Behind> {
@@ -13,30 +12,17 @@ pub(super) fn behind(tree: &mut Ipl<'_>, key: Option<&[u8]>) -> Result<Behind> {
         tree.check_key(key)?;
     }
     let forms = tree.ground.forms;
-    let (mut level, mut id) = (tree.height.saturating_sub(1), tree.root);
-    let mut behind = Behind::End;
-    // The lowest separator above `key` on the way ends the subtree that can't be read.
-    while level > 0 {
-        let bytes = match tree.ground.node(id, Cause::Lookup) {
-            Ok(bytes) if node::level(bytes) == level => bytes,
+    let mut id = tree.root;
+    let mut way = Way::new(key);
+    for level in (1..tree.height).rev() {
+        let node = match tree.ground.node(id, Cause::Lookup) {
+            Ok(node) if node::level(node) == level => node,
             Ok(_) => break,
             Err(Error::Store(error)) if error.is_damage() => break,
             Err(error) => return Err(error),
         };
-        let children = node::count(bytes);
-        if children == 0 {
-            break;
-        }
-        let place = key.map_or(0, |key| {
-            forms.inner.search(bytes, key).unwrap_or_else(|place| place.saturating_sub(1))
-        });
-        if place + 1 < children {
-            let mut separator = Vec::new();
-            forms.inner.key(bytes, place + 1).copy_to(&mut separator);
-            behind = Behind::From(separator);
-        }
-        id = forms.child(bytes, place);
-        level -= 1;
+        let Some(place) = way.through(&forms.inner, node) else { break };
+        id = forms.child(node, place);
     }
-    Ok(behind)
+    Ok(way.behind())
 }

@@ -302,8 +302,8 @@ fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     let entries = policy.entries_most();
     assert!(entries > 0 && entries < 5000, "{entries}");
     let room = std::format!(
-        "in pages of 512 bytes this tree has {} levels at the most: about {entries} entries \
-         where every node is full, and fewer in random order",
+        "in pages with 512 bytes for it this tree has {} levels at the most: about {entries} \
+         entries where every node is full, and fewer in random order",
         policy.height_most()
     );
     assert!(told.contains(&room), "{told}");
