@@ -46,3 +46,32 @@ fn a_million_updates_of_each_tree_on_raw_flash() {
     }
     println!("the slowest of all, {}, took {:.2} s", slowest.1, slowest.0);
 }
+
+/// What a lookup takes for each entry of a buffer in memory, that ADAPT reckons with.
+#[test]
+#[ignore = "it measures time: --release --test path_copying_speed -- --ignored"]
+fn a_lookup_in_a_buffer_in_memory_by_its_entries() {
+    let entry = find("la-tree").unwrap();
+    let chip = Geometry::new(4096, 64, 1024).unwrap().with_spare(128).unwrap();
+    let mut before = (0, 0.0);
+    for entries in [0, 1000, 4000, 16_000, 64_000] {
+        let settings = Settings::parse("la-tree", entry.parameters, [("buffer", "1MiB")]).unwrap();
+        let options = Options::new(EntryShape::fixed(4, 4), 64 << 20, settings);
+        let mut nand = SimulatedNand::new(chip, NandCosts::default());
+        let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();
+        for number in 0..entries {
+            let key = u32::wrapping_mul(number, 0x9E37_79B9).to_be_bytes();
+            index.update(&[Update::Put { key: &key, value: &key }]).unwrap();
+        }
+        let begin = std::time::Instant::now();
+        let lookups = 2000_u32;
+        for number in 0..lookups {
+            let key = number.wrapping_mul(0x85EB_CA6B).to_be_bytes();
+            index.get(&key, 0, &mut [0; 4]).unwrap();
+        }
+        let nanos = begin.elapsed().as_secs_f64() * 1e9 / f64::from(lookups);
+        let more = (nanos - before.1) / f64::from((entries - before.0).max(1));
+        println!("{entries} entries: {nanos:.0} ns a lookup, {more:.2} ns an entry more");
+        before = (entries, nanos);
+    }
+}

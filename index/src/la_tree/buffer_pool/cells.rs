@@ -218,7 +218,8 @@ impl Cells {
         let (mut cell, mut newest) = (first, None);
         for _ in 0..entries {
             let (is_it, last) = if in_one {
-                (self.cells.get(cell as usize).is_some_and(|cell| cell.starts_with(key)), cell)
+                let found = self.cells.get(cell as usize).and_then(|cell| cell.get(..key.len()));
+                (found.is_some_and(|found| is_same(found, key)), cell)
             } else {
                 let (entry, last) = self.entry(cell)?;
                 (entry.key == key, last)
@@ -287,4 +288,9 @@ impl Cells {
         }
         list.last = cell;
     }
+}
+
+/// True if `found` is `key`. Nearly none is, and what tells numbers apart stands at their end.
+fn is_same(found: &[u8], key: &[u8]) -> bool {
+    found.last_chunk::<4>() == key.last_chunk::<4>() && found == key
 }
