@@ -22,7 +22,7 @@ fn choice(chip: Geometry, options: &Options) -> Result<Choice> {
         Some(bytes) if bytes != u64::from(chip.page_bytes()) => Err(Error::BadParameter {
             name: "node",
             value: alloc::format!("{bytes}"),
-            expected: "on raw flash a node is a page of the chip".into(),
+            expected: "on raw flash a node is a page of the chip: leave it out".into(),
         }),
         _ => Ok(Choice::new(NAME, Division::Whole, HALVES, options)),
     }
