@@ -222,3 +222,35 @@ fn whatever_memory_a_nearly_full_chip_was_left_with_all_of_it_can_be_deleted() {
     println!("{refused} puts refused");
     assert_eq!(failed, 0);
 }
+
+/// Puts a block of entries, as long as they can be or short ones, with the least memory.
+fn fill_with_the_least_memory((page, spare): (u32, u32), shape: EntryShape, share: &str) {
+    let chip = Geometry::new(page, 16, 64).unwrap().with_spare(spare).unwrap();
+    let given = [("pool", share)];
+    let settings = Settings::parse("la-tree", entry().parameters, given).unwrap();
+    let mut options = Options::new(shape, 0, settings);
+    options.memory_bytes = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    let mut nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry().create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();
+    let mut entries = Entries::new();
+    for number in 0..600_u32 {
+        let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec();
+        let value = vec![7; if shape == EntryShape::VARIABLE { number as usize % 50 } else { 4 }];
+        let put = (key, Some(value));
+        update(&mut *index, &put)
+            .unwrap_or_else(|error| panic!("{page}+{spare}, pool={share}, {number}: {error}"));
+        apply(&mut entries, &put);
+    }
+    assert_eq!(self::entries(&mut *index), entries, "{page}+{spare}, pool={share}");
+}
+
+#[test]
+fn the_smallest_share_of_the_least_memory_suffices_for_the_pool() {
+    for page in [(512, 0), (512, 16), (2048, 0), (4096, 128)] {
+        for shape in [EntryShape::VARIABLE, EntryShape::fixed(4, 4)] {
+            for share in ["0.01", "0.05", "0.25", "0.99"] {
+                fill_with_the_least_memory(page, shape, share);
+            }
+        }
+    }
+}

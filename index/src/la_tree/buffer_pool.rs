@@ -75,14 +75,18 @@ impl BufferPool {
     /// A pool of such a size, and `entry_most` bytes for the largest entry; buffers that have
     /// `page_entries` entries fill a page.
     pub(super) fn new(size: PoolSize, form: Form, page_entries: u32, entry_most: usize) -> Self {
-        let classes = (page_entries as usize).clamp(1, CLASSES_MOST) + 1;
-        let size = size.less(classes as u64 * 4);
+        let size = size.less(Self::lists_bytes(page_entries));
         BufferPool {
             cells: Cells::new(size, form, entry_most),
             slots: Chunked::new(),
-            classes: vec![NO_BUFFER; classes].into_boxed_slice(),
+            classes: vec![NO_BUFFER; lists(page_entries)].into_boxed_slice(),
             highest: 0,
         }
+    }
+
+    /// Bytes of a pool's memory that the lists of buffers by their entries take.
+    pub(super) fn lists_bytes(page_entries: u32) -> u64 {
+        4 * lists(page_entries) as u64
     }
 
     /// Bytes of the memory budget in use.
@@ -346,6 +350,11 @@ impl BufferPool {
             after.before = slot.before;
         }
     }
+}
+
+/// Lists by entries: a buffer that fills a page is in the last one.
+fn lists(page_entries: u32) -> usize {
+    (page_entries as usize).clamp(1, CLASSES_MOST) + 1
 }
 
 #[cfg(test)]

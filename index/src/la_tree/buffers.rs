@@ -95,6 +95,17 @@ impl Buffers {
         pages.room() as usize / (FRAGMENT_HEADER_BYTES + 1 + entry_least)
     }
 
+    /// The most entries in a page.
+    fn page_entries(pages: &PageShape, sizes: &BufferSizes) -> u32 {
+        pages.room() / sizes.entry_least.max(1) as u32
+    }
+
+    /// The least memory of a pool: its lists, and room for a page's worth of entries.
+    pub(super) fn pool_least(pages: &PageShape, sizes: &BufferSizes) -> u64 {
+        let entries = pages.room() as usize + 4 * sizes.entry_most + 64;
+        BufferPool::lists_bytes(Self::page_entries(pages, sizes)) + entries as u64
+    }
+
     /// Bytes of memory beside the pool and the tables.
     pub(super) fn fixed_bytes(pages: &PageShape, sizes: &BufferSizes) -> u64 {
         let page = u64::from(pages.first() + pages.room());
@@ -104,7 +115,7 @@ impl Buffers {
 
     pub(super) fn new(form: Form, pages: PageShape, sizes: &BufferSizes) -> Self {
         let room = pages.room() as usize;
-        let page_entries = (room / sizes.entry_least.max(1)) as u32;
+        let page_entries = Self::page_entries(&pages, sizes);
         Buffers {
             form,
             pages,

@@ -310,7 +310,7 @@ impl Plan {
         let Some(rest) = memory_bytes.checked_sub(plan.fixed_bytes + log) else {
             return Ok(None);
         };
-        plan.pool_least = (pages.room() as usize + 4 * plan.sizes.entry_most + 64) as u64;
+        plan.pool_least = Buffers::pool_least(&pages, &plan.sizes);
         let Some((pool, cache)) = divide(rest, options, bytes as usize).filter(|(pool, cache)| {
             pool.bytes() >= plan.pool_least && cache.frames() >= FRAMES_LEAST
         }) else {
