@@ -121,7 +121,7 @@ struct CompareArguments {
     /// How to print the figures
     #[arg(long, value_enum, default_value_t)]
     format: CompareFormat,
-    /// Write a report with plots, one HTML page
+    /// Write a report with plots, one HTML page; without any option flashtree-report.html
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Write the rows as JSON

@@ -41,11 +41,11 @@ pub(crate) enum Failure {
     #[error("can't make the report: {0}")]
     Report(#[from] crate::report::Error),
     /// Ctrl-C.
-    #[error("ended by Ctrl-C when {finished} of {all} trees were done; run again for the others")]
+    #[error("interrupted when {finished} of {all} trees were done; run again for the others")]
     Interrupted { finished: usize, all: usize },
     /// Ctrl-C while the power was being cut.
     #[error(
-        "ended by Ctrl-C after {made} cuts; go on with --cuts {} --seed {}",
+        "interrupted after {made} cuts; go on with --cuts {} --seed {}",
         .wanted.saturating_sub(*.made).max(1),
         .seed.wrapping_add(1)
     )]

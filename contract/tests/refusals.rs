@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use device::{DiskCosts, Medium, SectorGeometry};
+use device::{DiskCosts, Geometry, Medium, NandCosts, SectorGeometry};
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options, TREES};
 use index::{Durability, EntryShape, Error, Index, Update};
-use sim::SimulatedDisk;
+use sim::{SimulatedDisk, SimulatedNand};
 
 const SECTOR_BYTES: u32 = 512;
 
@@ -172,6 +172,38 @@ fn a_disk_too_small_for_a_tree_is_refused_with_the_sectors_that_suffice() {
                     }
                 }
                 index.close().unwrap();
+            }
+        }
+    }
+}
+
+/// A refusal, or an index that has no use for so much; never the end of the program.
+#[test]
+fn a_budget_that_the_system_does_not_have_is_refused() {
+    let chip = Geometry::new(2048, 64, 256).unwrap().with_spare(64).unwrap();
+    for entry in TREES {
+        for share in ["fixed", "shared"] {
+            let is_given = entry.parameters.iter().any(|parameter| parameter.name == "share");
+            let given = is_given.then_some(("share", share));
+            let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+            let options = Options::new(EntryShape::fixed(8, 8), 1 << 45, settings);
+            let mut nand = SimulatedNand::new(chip, NandCosts::default());
+            let mut disk = disk(20_000);
+            let mut media = Vec::new();
+            if entry.nand {
+                media.push(Medium::Nand(Box::new(&mut nand)));
+            }
+            if entry.sectors && share == "fixed" {
+                media.push(Medium::Sectors(Box::new(&mut disk)));
+            }
+            for medium in media {
+                match (entry.create)(medium, &options) {
+                    Ok(mut index) => {
+                        index.update(&[Update::Put { key: &[1; 8], value: &[2; 8] }]).unwrap();
+                    }
+                    Err(Error::Store(store::Error::NoMemory { bytes })) => assert!(bytes > 1 << 40),
+                    Err(error) => panic!("{}: {error}", entry.name),
+                }
             }
         }
     }

@@ -330,7 +330,7 @@ fn room(need: Option<u64>, blocks: Option<u32>) -> String {
 fn suggestion(near: Option<&str>, known: &[String]) -> String {
     match near {
         Some(near) => format!(": did you mean \"{near}\"?"),
-        None if known.is_empty() => ": there is none".to_owned(),
+        None if known.is_empty() => ": it has none at all".to_owned(),
         None => format!(": there are {}", known.join(", ")),
     }
 }

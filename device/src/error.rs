@@ -240,7 +240,10 @@ impl fmt::Display for Error {
                 write!(f, "the device is too small: it has {have} sectors, {need} are needed")
             }
             Error::TooFewBlocks { have, need } => {
-                write!(f, "the chip is too small: it has {have} good blocks, {need} are needed")
+                write!(
+                    f,
+                    "the chip is too small: of {need} good blocks that it takes, it has {have}"
+                )
             }
             Error::TooFewPages { have, need } => {
                 write!(f, "the chip's blocks have {have} pages, {need} are needed")

@@ -130,7 +130,7 @@ impl Error {
 /// What so many entries come to, behind the levels that hold them.
 fn about(entries: Option<u64>) -> Cow<'static, str> {
     entries.map_or("".into(), |entries| {
-        let most = "where every node is full, and fewer in random order";
+        let most = "where every node of its last layout is full, and fewer in random order";
         alloc::format!(": about {entries} entries {most}").into()
     })
 }

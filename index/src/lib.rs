@@ -43,6 +43,14 @@ pub use store::{
     Update, Wear, Width,
 };
 
+/// Refuses a key of `found` bytes where nodes take at most `limit`.
+fn key_size(found: usize, limit: usize) -> Result<()> {
+    if found > limit {
+        return Err(Error::KeyTooLong { found: found as u64, limit: limit as u64 });
+    }
+    Ok(())
+}
+
 /// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.
 fn entry_size(found: usize, limit: usize) -> Result<()> {
     if found > limit {

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Error, LogicalPage, Result};
+use crate::LogicalPage;
 
 /// No frame, or no page.
 const NONE: u32 = u32::MAX;
@@ -59,21 +59,6 @@ impl Cache {
         let frame = u64::from(page_bytes) + TABLE_BYTES_PER_FRAME as u64;
         let frames = bytes.saturating_sub(u64::from(alignment - 1)) / frame;
         u32::try_from(frames).unwrap_or(NONE - 1).min(NONE - 1)
-    }
-
-    /// Refuses a cache for which there is no memory, which would end the program.
-    ///
-    /// # Errors
-    /// [`Error::NoMemory`].
-    pub(crate) fn check_memory(frames: u32, page_bytes: u32, alignment: u32) -> Result<()> {
-        let bytes = Self::bytes_for(frames, page_bytes, alignment);
-        let mut probe = Vec::<u8>::new();
-        let reserved = usize::try_from(bytes).map(|bytes| probe.try_reserve_exact(bytes));
-        // What nobody looks at might never be asked for.
-        match core::hint::black_box((reserved, probe)) {
-            (Ok(Ok(())), _) => Ok(()),
-            _ => Err(Error::NoMemory { bytes }),
-        }
     }
 
     /// An empty cache of `frames` frames, the first of which is aligned to `alignment` bytes.

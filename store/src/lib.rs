@@ -30,7 +30,7 @@ mod update;
 #[cfg(feature = "canaries")]
 pub use canary::Canary;
 pub use error::{Error, Result};
-pub use memory::Memory;
+pub use memory::{Memory, check_memory};
 pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
 };

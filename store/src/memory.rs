@@ -1,5 +1,9 @@
 //! Where an index's memory goes.
 
+use alloc::vec::Vec;
+
+use crate::{Error, Result};
+
 /// Bytes of memory that an index holds. `cache` and `buffers` are what a memory budget bounds;
 /// tables come beside it, each with a stated bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,4 +16,18 @@ pub struct Memory {
     pub tables: u64,
     /// The translation layer's mapping.
     pub ftl: u64,
+}
+
+/// Refuses a part of a budget for which the system has no memory, which would end the program.
+///
+/// # Errors
+/// [`Error::NoMemory`].
+pub fn check_memory(bytes: u64) -> Result<()> {
+    let mut probe = Vec::<u8>::new();
+    let reserved = usize::try_from(bytes).map(|bytes| probe.try_reserve_exact(bytes));
+    // What nobody looks at might never be asked for.
+    match core::hint::black_box((reserved, probe)) {
+        (Ok(Ok(())), _) => Ok(()),
+        _ => Err(Error::NoMemory { bytes }),
+    }
 }

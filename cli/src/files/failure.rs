@@ -127,10 +127,10 @@ pub(crate) enum FileFailure {
     #[error("can't read {} any further: {source}; {}", shown(.path), imported(*.safe))]
     BrokenInput { path: PathBuf, source: io::Error, safe: u64 },
     /// Ctrl-C in an import.
-    #[error("ended by Ctrl-C; {}", goes_on(*.safe))]
+    #[error("interrupted; {}", goes_on(*.safe))]
     ImportInterrupted { safe: u64 },
     /// Ctrl-C in something that leaves no trace.
-    #[error("ended by Ctrl-C; run it again")]
+    #[error("interrupted; run it again")]
     Interrupted,
 }
 

@@ -42,7 +42,7 @@ fn what_is_ended_says_so_and_leaves_nothing_behind() {
         for line in [&["compact", "a.db"][..], &["convert", "a.db", "b.db"]] {
             let output = ended(&bench, line, signal, is_copying);
             let error = complaint(&output, 1);
-            assert!(error.contains("Ctrl-C; run it again"), "{line:?} {signal}: {error}");
+            assert!(error.contains("interrupted; run it again"), "{line:?} {signal}: {error}");
             assert_eq!(bench.names(), ["a.db"], "{line:?} {signal}");
         }
     }
@@ -61,7 +61,7 @@ fn what_only_reads_ends_with_a_word() {
         let sent = Command::new("kill").args([signal, &scan.id().to_string()]).status();
         assert!(sent.unwrap().success());
         let output = scan.wait_with_output().unwrap();
-        assert!(complaint(&output, 1).contains("Ctrl-C; run it again"));
+        assert!(complaint(&output, 1).contains("interrupted; run it again"));
     }
     let check = line(&["check", "a.db"]);
     thread::sleep(Duration::from_millis(300));
@@ -70,7 +70,7 @@ fn what_only_reads_ends_with_a_word() {
     let output = check.wait_with_output().unwrap();
     match output.status.code() {
         Some(0) => assert!(text(&output.stdout).contains("all is well")),
-        Some(_) => assert!(complaint(&output, 1).contains("Ctrl-C; run it again")),
+        Some(_) => assert!(complaint(&output, 1).contains("interrupted; run it again")),
         None => assert!(sent.status.success()),
     }
 }

@@ -53,7 +53,7 @@ use crate::bounds::can_be;
 use crate::parameters::{Kind, Parameter};
 use crate::registry::{Deletes, Entry};
 use crate::{
-    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size,
+    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, key_size,
     read_piece, root_record,
 };
 use admission::Size;
@@ -111,7 +111,7 @@ impl Ipl<'_> {
             Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
                 Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
             }
-            _ => entry_size(key.len(), self.entry_bytes_most()),
+            _ => key_size(key.len(), self.entry_bytes_most()),
         }
     }
 

@@ -35,6 +35,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let geometry = chip.geometry();
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
+    plan.check_memory()?;
     let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
     smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(chip, &options.page_log(false))?;
@@ -58,6 +59,7 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
     let plan = Plan::new(&options, shape, choices, geometry)?;
+    plan.check_memory()?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.restore(&record)?;
     tree.check_tables_now()?;

@@ -321,6 +321,16 @@ impl Plan {
         Ok(Some(plan))
     }
 
+    /// Refuses a pool and a cache for which the system has no memory.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn check_memory(&self) -> Result<()> {
+        let node = NodeCache::bytes_a_node(self.pages.node_bytes() as usize);
+        let cache = u64::from(self.cache.frames()) * node;
+        Ok(store::check_memory(self.sizes.pool.bytes() + cache)?)
+    }
+
     /// What the cost model needs to know, with what reading and writing take on the medium, and
     /// the nodes that are cached.
     pub(super) fn for_predicting(&self, units: UnitCosts, cache_nodes: u32) -> predict::Plan {

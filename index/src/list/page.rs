@@ -25,7 +25,7 @@ use store::{EntryShape, LogicalPage, Width};
 
 use super::NAME;
 use super::window::{WINDOW_BYTES_LEAST, WINDOW_BYTES_MOST};
-use crate::{Error, Result, entry_size, root_record};
+use crate::{Error, Result, entry_size, key_size, root_record};
 
 /// Bytes of a page in front of its entries.
 pub(super) const HEADER_BYTES: usize = 20;
@@ -73,7 +73,7 @@ impl Form {
             Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
                 Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
             }
-            _ => entry_size(key.len(), self.entry_bytes_most),
+            _ => key_size(key.len(), self.entry_bytes_most),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::cache::Cache;
 #[cfg(feature = "canaries")]
 use crate::canary::Canary;
 use crate::canary::Mistake;
-use crate::{Durability, Error, Result};
+use crate::{Durability, Error, Result, check_memory};
 
 /// What is chosen when a page file is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl<'d> PageFile<'d> {
         let geometry = disk.geometry();
         let layout = Layout::new(geometry, options.page_bytes, anchor.journal_sectors)?;
         let frames = Self::frames(geometry, options)?;
-        Cache::check_memory(frames, options.page_bytes, geometry.alignment())?;
+        check_memory(Cache::bytes_for(frames, options.page_bytes, geometry.alignment()))?;
         let sector_bytes = geometry.sector_bytes();
         let durability = anchor.durability;
         let least = Self::least_memory(geometry, options.page_bytes, durability)?;

@@ -59,12 +59,13 @@ impl Job<'_> {
         FileFailure::ImportStopped { failure, safe: self.done.rows, put }.into()
     }
 
-    /// Memory that suffices for all rows, where `need` bytes do for those that are in and the next
-    /// batch: tables grow with the rows.
+    /// Memory that suffices for all rows, as far as can be told, where `need` bytes do for those
+    /// that are in and the next batch: tables grow with the rows, but not all of `need` is for
+    /// rows. So after a few of them it is no more than four times that.
     fn memory_for_all(&self, need: u64) -> u64 {
         let done = (self.skipped + self.put).max(pace::MOST as u64);
         let all = u128::from(need) * u128::from(self.expected.max(done)) / u128::from(done);
-        u64::try_from(all).unwrap_or(u64::MAX)
+        u64::try_from(all).unwrap_or(u64::MAX).min(need.saturating_mul(4))
     }
 
     pub(super) fn failed(&self) -> impl FnOnce(Error) -> FileFailure + use<> {

@@ -47,6 +47,7 @@ pub(super) fn create<'d>(
     let choices = plan::choices(options, geometry)?;
     let durability = options.durability.unwrap_or_default();
     let (plan, bytes) = plan::plan(options, options.shape, (choices, durability), geometry)?;
+    plan.check_memory()?;
     let file_options = options.page_file(choices.node_bytes, bytes);
     let file = PageFile::create(disk, &file_options)?;
     let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
@@ -81,6 +82,7 @@ pub(super) fn open<'d>(
         );
     }
     let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
+    plan.check_memory()?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
     let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
     tree.restore(&record)?;

@@ -303,7 +303,7 @@ fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     assert!(entries > 0 && entries < 5000, "{entries}");
     let room = std::format!(
         "in pages with 512 bytes for it this tree has {} levels at the most: about {entries} \
-         entries where every node is full, and fewer in random order",
+         entries where every node of its last layout is full, and fewer in random order",
         policy.height_most()
     );
     assert!(told.contains(&room), "{told}");
