@@ -5,8 +5,8 @@
 //! while a batch is made; and a reserve: to move a whole block, and for one that the chip may
 //! refuse. Puts leave a second reserve, on which deletes draw. Where only that is left, a put is
 //! taken by itself if it makes no page more live, and what would split a node because it is resized
-//! leaves it as large as it is: so what was deleted is room again, and deletes never lack any. What
-//! deletes need of a higher tree is asked for before a put may raise it; where only that is short,
+//! leaves it as large as it is: so what was deleted is room again, and deletes never lack any: one
+//! alone is taken if room can be made for it, whatever is counted. What deletes need of a higher tree is asked for before a put may raise it; where only that is short,
 //! a put is planned, and taken by itself if it leaves as much. The page log keeps back what journal
 //! and checkpoints take, and finds as much room for a replay as there was.
 //!
@@ -23,6 +23,7 @@
 use device::Cause;
 use store::Update;
 
+use super::choice::{Chosen, Way};
 use super::debts::Growth;
 use super::layout::Division;
 use super::plan::capacity::Top;
@@ -35,6 +36,9 @@ use crate::Result;
 /// Blocks that are used, but not by the tree's pages alone: the one that is being filled, the one
 /// that was when the log was opened, and the page log's own.
 pub(super) const BLOCKS_BEGUN: u32 = 3;
+
+/// In trees of up to so many nodes, all are looked at before a put that raises them is refused.
+const NODES_LOOKED_AT: u64 = 1024;
 
 /// What is known of the worst case at the present height, so that it is not computed each time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,8 +132,7 @@ impl PathTree<'_> {
                 continue;
             }
             if !self.has_room_alone(batch, &wish)? {
-                let log = &self.ground.log;
-                return Err(log.no_room(log.pinned_blocks() > 0).into());
+                return Err(self.no_room());
             }
             is_alone = true;
             break;
@@ -189,7 +192,20 @@ impl PathTree<'_> {
         };
         let kept = most.saturating_sub(self.pages_of_a_block());
         let most = if chosen.splits { self.pages_for_puts() } else { kept };
-        Ok(chosen.pages <= most)
+        Ok(chosen.pages <= most || self.fits_when_raised(&order, &chosen, most)?)
+    }
+
+    /// True if the change that is planned raises the tree, and so many pages suffice when all
+    /// misfits are looked at that there are then: what is known of them is a bound.
+    fn fits_when_raised(&mut self, order: &Order<'_>, chosen: &Chosen, most: u64) -> Result<bool> {
+        let is_raised = self.plan.layout.height > self.height();
+        let is_small = self.debts.nodes() <= NODES_LOOKED_AT;
+        if !matches!(chosen.way, Way::Together(_)) || !is_raised || !is_small {
+            return Ok(false);
+        }
+        let (growth, _) = self.chosen_growth(order)?;
+        let deep = Some(self.deep_if_raised()?);
+        Ok(self.pages_to_find((&Growth { deep, ..growth }, is_raised)) <= most)
     }
 
     /// True if the change, as it is, leaves deletes what they need, and what puts leave them.
@@ -221,7 +237,8 @@ impl PathTree<'_> {
         held_pages(division, height, live) + each + reserve
     }
 
-    /// True if so many updates leave deletes what they need, of a tree that may be higher then.
+    /// True if so many updates leave deletes what they need, of a tree that may be higher then;
+    /// where it is known what nodes need, a plan says it.
     pub(super) fn leaves_deletes_enough(&self, updates: u64) -> bool {
         let live = u64::from(self.standing.live_pages);
         self.debts.is_known() || self.is_enough_after(updates, live)
@@ -238,7 +255,7 @@ impl PathTree<'_> {
 
     /// Pages that the tree never has to find, so that one update has room after every delete, and
     /// a block can be collected.
-    fn kept_free(&self) -> u64 {
+    pub(super) fn kept_free(&self) -> u64 {
         self.worst.pages_each + self.reserve_pages()
     }
 
@@ -272,17 +289,19 @@ impl PathTree<'_> {
 
     /// Counts the nodes if they are not, and the tree may fill the chip.
     fn learn_if_near(&mut self, updates: u64) -> Result<()> {
+        if self.is_near(updates) { self.learn_debts() } else { Ok(()) }
+    }
+
+    /// True if the tree may fill the chip after so many updates, and what nodes need is not known.
+    pub(super) fn is_near(&self, updates: u64) -> bool {
         if self.debts.is_known() {
-            return Ok(());
+            return false;
         }
         let live = u64::from(self.standing.live_pages);
         let updates = updates + self.buffer.len() as u64;
         let nodes = live + self.growth_most(updates, live);
         // Every node of the way to each leaf may be its own, and a misfit.
-        if nodes * 3 * u64::from(self.height() + 1) > self.pages_for_puts() {
-            self.learn_debts()?;
-        }
-        Ok(())
+        nodes * 3 * u64::from(self.height() + 1) > self.pages_for_puts()
     }
 
     /// Room for one change of the tree, where nothing lasts; otherwise it was made beforehand.
@@ -397,12 +416,13 @@ impl PathTree<'_> {
         let live = u64::from(self.standing.live_pages);
         let all = self.pages_all();
         let known = self.worst.fitting;
+        // Puts left a delete room: it is taken if that can be made.
+        let is_delete = wish.puts == 0 && updates == 1;
         if self.debts.is_known() {
-            return self.has_room_beside_debts(wish, updates);
+            return self.has_room_beside_debts(wish, updates) || is_delete;
         }
-        if wish.puts == 0 && updates == 1 {
-            // A delete leaves no more to find than there is.
-            return self.needed_by_deletes(self.height(), live) <= all;
+        if is_delete {
+            return true;
         }
         let is_covered = updates <= known.updates && live <= known.live.into();
         if is_covered && all >= known.pages.into() && known.holds_of(self.promise.top) {
@@ -431,12 +451,7 @@ impl PathTree<'_> {
             self.debts.is_filled = false;
         }
         self.worst.fitting = Fitting::default();
-        if wish.puts == 0 && updates == 1 {
-            // A delete leaves no more to find than there is.
-            now + self.kept_free() <= self.pages_all()
-        } else {
-            self.fits(wish, updates, live)
-        }
+        self.fits(wish, updates, live)
     }
 
     fn fits(&self, wish: &Wish, updates: u64, live: u64) -> bool {
@@ -484,7 +499,14 @@ impl PathTree<'_> {
         let root = self.debts.root_used() + children * self.policy.child_bytes_most() as u64;
         let class = self.debts.inner_class(root, self.height());
         // Each page more has a node more that is its lowest, of whatever level.
-        let growth = Growth { leaves: pages, inner: 0, pages, alone: updates, class };
+        let growth = Growth {
+            leaves: pages,
+            pages,
+            alone: updates,
+            class,
+            root: children,
+            ..Growth::default()
+        };
         self.pages_to_find((&growth, self.debts.is_misfit(class)))
     }
 

@@ -10,7 +10,7 @@ use super::layout::{Division, HEIGHT_MOST, Layout, Share};
 use super::plan::{Edit, Rewrite, Step};
 use super::policy::Change;
 use super::rewrite::Order;
-use super::{PathTree, damage};
+use super::{PathTree, damage, full};
 use crate::Result;
 
 pub(super) const WITHOUT_WAY: &str = "a change without a way";
@@ -20,10 +20,18 @@ pub(super) const WITHOUT_WAY: &str = "a change without a way";
 pub(super) enum Way {
     /// As was planned. The policy is told that it was this.
     Together(Change),
-    /// The lowest node into a page of its own, the nodes above it behind it.
-    Alone,
+    /// The lowest nodes into a page of their own, the nodes above them behind it.
+    Apart(Apart),
     /// The lowest node goes with its only entry: the node above loses a child.
     Above,
+}
+
+/// A page for the lowest nodes of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Apart {
+    pub(super) layout: Layout,
+    /// The highest level in it, which is not the root's.
+    pub(super) top: u8,
 }
 
 /// What was chosen for a change.
@@ -61,7 +69,8 @@ impl PathTree<'_> {
     /// Plans the change of the way, and says how it is to be written.
     ///
     /// # Errors
-    /// The tree can't be as high as it would have to be: nothing is planned.
+    /// The tree can't be as high as it would have to be, or what is loaded would leave deletes less
+    /// than they need: nothing is planned.
     pub(super) fn plan_order(&mut self, order: &Order<'_>) -> Result<Chosen> {
         let is_append = matches!(order.edit, Edit::Append);
         let is_even = self.ground.pages.division == Division::Even;
@@ -69,6 +78,9 @@ impl PathTree<'_> {
             let splits = self.chosen_growth(order)?;
             let chosen = self.choose(Way::Together(order.change), splits);
             if is_append {
+                if chosen.pages + self.kept_free() > self.pages_all() {
+                    return Err(full(self.ground.log.usable_pages().into()));
+                }
                 // A leaf that was loaded counts as one that was split off.
                 self.plan.splits.leaf += 1;
                 return Ok(chosen);
@@ -179,11 +191,39 @@ impl PathTree<'_> {
                 return Ok(chosen);
             }
         }
-        if order.base == 0 && self.height() > 1 && self.layout_alone((0, order.edit)).is_some() {
+        let has_misfits = (order.base..self.height()).any(|level| self.is_misfit_at(level));
+        if has_misfits && self.plan_apart_from(order, few, standing)? {
+            let growth = self.chosen_growth(order)?;
+            return Ok(self.choose(Way::Together(Change::Move), growth));
+        }
+        let without_splits = match has_misfits {
+            true => self.way_without_splits(order),
+            false if order.base == 0 && self.height() > 1 => {
+                self.apart(order, false).map(Way::Apart)
+            }
+            false => None,
+        };
+        if let Some(way) = without_splits {
             let growth = Growth { pages: 1, alone: self.comes_alone(order), ..Growth::default() };
-            return Ok(self.choose(Way::Alone, (growth, false)));
+            return Ok(self.choose(way, (growth, false)));
         }
         self.plan_least(order, few, standing)
+    }
+
+    /// Plans the change so that misfits fall apart, if the tree has no more pages to find than
+    /// before, or deletes have what they need all the same.
+    fn plan_apart_from(
+        &mut self,
+        order: &Order<'_>,
+        few: [Option<Share>; 3],
+        standing: Layout,
+    ) -> Result<bool> {
+        let now = self.pages_to_find((&Growth::default(), false));
+        let most = now.max(self.pages_all().saturating_sub(self.kept_free()));
+        let Some(layout) = self.layout_of_least(order, few, (standing, most))? else {
+            return Ok(false);
+        };
+        self.plan_in(order, layout)
     }
 
     /// Plans the change with the share of `few` with which the tree has the fewest pages to find;
@@ -194,19 +234,9 @@ impl PathTree<'_> {
         few: [Option<Share>; 3],
         standing: Layout,
     ) -> Result<Chosen> {
-        let mut least: Option<(u64, Layout)> = None;
-        for leaf in few.into_iter().flatten() {
-            let layout = Layout { leaf, ..standing };
-            if self.plan_in(order, layout)? {
-                let growth = self.chosen_growth(order)?;
-                let pages = self.choose(Way::Alone, growth).pages;
-                if least.is_none_or(|(fewest, _)| pages < fewest) {
-                    least = Some((pages, layout));
-                }
-            }
-        }
+        let least = self.layout_of_least(order, few, (standing, u64::MAX))?;
         let is_planned = match least {
-            Some((_, layout)) => self.plan_in(order, layout)?,
+            Some(layout) => self.plan_in(order, layout)?,
             None => self.plan_usual(order)?,
         };
         if !is_planned {
@@ -221,6 +251,90 @@ impl PathTree<'_> {
         Ok(self.choose(Way::Together(counts_as), growth))
     }
 
+    /// The layout, with a share of `few`, in which the tree has the fewest pages to find, if they
+    /// are so many at the most.
+    fn layout_of_least(
+        &mut self,
+        order: &Order<'_>,
+        few: [Option<Share>; 3],
+        (standing, most): (Layout, u64),
+    ) -> Result<Option<Layout>> {
+        let mut least: Option<(u64, Layout)> = None;
+        for leaf in few.into_iter().flatten() {
+            let layout = Layout { leaf, ..standing };
+            if self.plan_in(order, layout)? {
+                let growth = self.chosen_growth(order)?;
+                let pages = self.pages_to_find((&growth.0, growth.1));
+                if pages <= most && least.is_none_or(|(fewest, _)| pages < fewest) {
+                    least = Some((pages, layout));
+                }
+            }
+        }
+        Ok(least.map(|(_, layout)| layout))
+    }
+
+    /// True if the node of the way of `level` is larger than any of the present height can be.
+    pub(super) fn is_misfit_at(&self, level: u8) -> bool {
+        let codec = self.way.spot(level).codec();
+        let used = codec.map(|codec| codec.used_bytes(self.way.node(level)));
+        used.is_some_and(|used| self.debts.is_misfit_of((level, self.height()), used))
+    }
+
+    /// A page for the lowest node of a change, as it is or with the edit; with as many above it as
+    /// have room, if `is_filled`, for these may have none beside those above them.
+    fn apart(&self, order: &Order<'_>, is_filled: bool) -> Option<Apart> {
+        let (base, height) = (order.base, self.height());
+        if base + 1 >= height {
+            return None;
+        }
+        if is_filled && !self.ground.pages.is_variable() {
+            let tops = (base + 1..height - 1).rev();
+            let found = tops.clone().find_map(|top| {
+                let layouts = (top + 2..=height).filter_map(|height| {
+                    let leaf = self.leaf_share_for(order, height)?;
+                    Some(Layout { leaf, height, ..self.standing.next.layout })
+                });
+                let mut fitting = layouts.filter(|layout| self.fit_apart((base, top), layout));
+                fitting.next().map(|layout| Apart { layout, top })
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        let layout = self.layout_alone((base, order.edit))?;
+        Some(Apart { layout, top: base })
+    }
+
+    /// The smallest share in which the leaf of a change has room, in a tree of `height` levels;
+    /// the smallest there is for a change that begins above the leaf.
+    fn leaf_share_for(&self, order: &Order<'_>, height: u8) -> Option<Share> {
+        let shares = self.policy.leaves(height);
+        if order.base > 0 {
+            let stays = matches!(order.edit, Edit::Keep | Edit::Replace { .. });
+            return shares.last().filter(|_| stays);
+        }
+        let more = match order.edit {
+            Edit::Insert { key, value } => key.len() + value.len(),
+            Edit::Remove if node::count(self.way.node(0)) == 1 => return None,
+            Edit::Append => return None,
+            Edit::Keep | Edit::Replace { .. } | Edit::Remove => 0,
+        };
+        let codec = self.way.spot(0).codec()?;
+        let used = codec.used_bytes(self.way.node(0)) + more;
+        let area = self.ground.pages.area();
+        shares.take_while(|share| share.of(area) as usize >= used).last()
+    }
+
+    /// True if the nodes of the way of these levels have room in a page of `layout`, the leaf aside.
+    fn fit_apart(&self, (base, top): (u8, u8), layout: &Layout) -> bool {
+        let area = self.ground.pages.area();
+        (base.max(1)..=top).all(|level| {
+            let part = layout.part(area, level).map_or(0, |part| part.bytes as usize);
+            let codec = self.way.spot(level).codec();
+            codec.is_some_and(|codec| codec.used_bytes(self.way.node(level)) <= part)
+        })
+    }
+
     /// Where a change goes that splits no node, though nodes that were made when the tree was lower
     /// have no room beside each other, and the root none for more of their like. `None` if it adds
     /// something.
@@ -233,7 +347,7 @@ impl PathTree<'_> {
         if goes {
             return Some(Way::Above);
         }
-        self.layout_alone((order.base, order.edit)).map(|_| Way::Alone)
+        self.apart(order, true).map(Way::Apart)
     }
 
     /// Plans the change in pages of `layout`; false if the root would have to be split.
@@ -284,7 +398,7 @@ impl PathTree<'_> {
     }
 
     /// What the plan adds to the tree, and whether the tree is higher then.
-    fn chosen_growth(&self, order: &Order<'_>) -> Result<(Growth, bool)> {
+    pub(super) fn chosen_growth(&self, order: &Order<'_>) -> Result<(Growth, bool)> {
         let (height, plan) = (self.height(), &self.plan);
         let given_up = self.pages_given_up(order.base);
         let mut growth = Growth {
@@ -303,13 +417,27 @@ impl PathTree<'_> {
                 continue;
             }
             growth.inner += more;
+            if level < height && self.is_misfit_at(level) {
+                growth.fallen += 1;
+                growth.saved += self.saved_by(level);
+            }
             let (added, removed) = planned.run.change();
+            if level + 1 == plan.layout.height {
+                growth.root =
+                    if level < height { added.saturating_sub(removed) } else { added } as u64;
+            }
             if added > removed || planned.parts > 1 {
                 let class = self.class_of_inner(level, (added, level < height));
                 growth.class = growth.class.max(class);
             }
         }
         Ok((growth, plan.layout.height > height))
+    }
+
+    /// What the misfit of the way of `level` costs for good, or less.
+    fn saved_by(&self, level: u8) -> u64 {
+        let children = if level == 1 { node::count(self.way.node(1)) as u64 } else { 0 };
+        (children + 1) * self.debts.price_of_misfit(level)
     }
 
     /// The class of an inner node of the plan, which takes so many new children; whether it is on

@@ -4,6 +4,11 @@
 //! down to its level, and if that leads to the page, it is rewritten as an update would be, without
 //! an edit. It is a state machine: each batch steps it while free blocks are below the threshold,
 //! and runs it on only as far as it has to.
+//!
+//! Where the tree recovers by itself, an opening closes the block that was being filled, whatever
+//! is in it. So where free pages are rare, all of a block is moved in one batch: if the power is
+//! cut meanwhile, what was moved does not count, its block holds nothing, and is free at once.
+//! However often the power is cut, there is as much room to move a block as there was.
 
 use device::Cause;
 use store::{Recovery, node};
@@ -12,7 +17,7 @@ use super::debts::Growth;
 use super::plan::Edit;
 use super::policy::Change;
 use super::rewrite::Order;
-use super::{Durably, PathTree, full};
+use super::{Durably, PathTree};
 use crate::Result;
 
 /// The fewest pages of a victim that a batch looks at.
@@ -24,15 +29,14 @@ impl PathTree<'_> {
     /// # Errors
     /// There are not so many: admission let too much in, or the chip lost blocks since.
     pub(super) fn make_space(&mut self, needed: u64) -> Result<()> {
-        let log = &self.ground.log;
-        let (usable, mut turns_left) = (u64::from(log.usable_pages()), 3 * log.good_blocks());
+        let mut turns_left = 3 * self.ground.log.good_blocks();
         let mut was_checkpointed = false;
         while u64::from(self.ground.log.free_pages()) < self.wanted(needed) {
             let free = u64::from(self.ground.log.free_pages());
             if self.durably == Durably::ByCheckpoints && !self.can_collect(free) {
                 // What a whole block holds has no room; there may be blocks with less.
                 if was_checkpointed && (turns_left == 0 || !self.collect_cheapest()?) {
-                    return Err(full(usable));
+                    return Err(self.no_room());
                 }
                 turns_left = turns_left.saturating_sub(1);
                 self.checkpoint_now()?;
@@ -41,7 +45,7 @@ impl PathTree<'_> {
             }
             if free < self.pages_to_collect() && self.durably != Durably::ByCheckpoints {
                 if turns_left == 0 || !self.collect_cheapest()? {
-                    return Err(full(usable));
+                    return Err(self.no_room());
                 }
                 turns_left -= 1;
                 continue;
@@ -54,7 +58,7 @@ impl PathTree<'_> {
                 self.checkpoint_now()?;
                 was_checkpointed = true;
             } else {
-                return Err(full(usable));
+                return Err(self.no_room());
             }
         }
         Ok(())
@@ -73,6 +77,14 @@ impl PathTree<'_> {
         } else {
             self.collect(u32::MAX)
         }
+    }
+
+    /// True if what is moved from a block is one batch: were the power cut after some of it, the
+    /// rest of a block would be lost to what was moved, and there might be no room to go on.
+    fn moves_together(&self) -> bool {
+        let block = u64::from(self.ground.log.geometry().pages_per_block());
+        let free = u64::from(self.ground.log.free_pages());
+        self.durably == Durably::ByItself && free < 2 * self.pages_to_collect() + block
     }
 
     /// Gives up every block in which nothing lives; if there is none, moves what lives in the block
@@ -122,10 +134,29 @@ impl PathTree<'_> {
                 other => other?,
             };
             if is_live {
-                lives += 1 + u64::from(has_debts && self.stands_alone(page)?);
+                lives += 1 + if has_debts { self.more_pages(page)? } else { 0 };
             }
         }
         Ok(lives)
+    }
+
+    /// Pages beside one that a move of what lives in `page` takes: where its leaf may have to stand
+    /// alone, and where misfits are on the way.
+    fn more_pages(&mut self, page: device::Page) -> Result<u64> {
+        let mut more = u64::from(self.stands_alone(page)?);
+        if !self.debts.has_misfits() {
+            return Ok(more);
+        }
+        let base = match self.way_to(page, true) {
+            Err(crate::Error::Store(error)) if error.is_damage() => return Ok(more),
+            other => other?,
+        };
+        for level in base.map_or(0, |base| base.max(1))..self.height() {
+            if self.is_misfit_at(level) {
+                more += self.debts.price_of_misfit(level);
+            }
+        }
+        Ok(more)
     }
 
     /// True if a leaf is in `page` that may have to stand alone.
@@ -176,6 +207,12 @@ impl PathTree<'_> {
             return Ok(());
         }
         let pages = (log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
+        if self.durably == Durably::ByItself
+            && u64::from(log.free_pages()) < needed + self.pages_to_move(pages.into())
+        {
+            // What was asked for has to be left, though it is not all of a block.
+            return Ok(());
+        }
         self.collect(pages).map(|_| ())
     }
 
@@ -206,8 +243,11 @@ impl PathTree<'_> {
             return Ok(false);
         };
         let end = self.ground.log.pages_of(block).end;
-        for page in (next..end).take(pages as usize) {
-            match self.move_page(device::Page(page)) {
+        let pages = next..end.min(next.saturating_add(pages));
+        let closing = if self.moves_together() { self.last_living(pages.clone())? } else { None };
+        for page in pages {
+            let closes = closing.is_none_or(|closing| page == closing);
+            match self.move_page(device::Page(page), closes) {
                 Err(crate::Error::Store(error)) if error.is_damage() => {
                     self.victim = None;
                     return Ok(true);
@@ -223,20 +263,41 @@ impl PathTree<'_> {
         Ok(true)
     }
 
+    /// The last of `pages` in which something lives; what is damaged counts.
+    fn last_living(&mut self, pages: core::ops::Range<u32>) -> Result<Option<u32>> {
+        for page in pages.rev() {
+            let is_living = match self.live.is_live(device::Page(page)) {
+                Some(is_live) => Ok(is_live),
+                None => self.way_to(device::Page(page), false).map(|base| base.is_some()),
+            };
+            match is_living {
+                Err(crate::Error::Store(error)) if error.is_damage() => return Ok(Some(page)),
+                Ok(false) => {}
+                other => return other.map(|_| Some(page)),
+            }
+        }
+        Ok(None)
+    }
+
     /// Nothing in `block` lives any more.
     fn give_up(&mut self, block: device::Block) -> Result<()> {
         self.ground.log.release(block);
         match self.durably {
             Durably::ByCheckpoints => {}
             Durably::ByItself | Durably::Not => {
+                if self.durably == Durably::ByItself && !self.standing.closes_batch {
+                    // An opening would find the state before, which may need the block.
+                    self.close_batch()?;
+                }
                 self.ground.log.erase_released(Cause::Reclamation)?;
             }
         }
         Ok(())
     }
 
-    /// Rewrites what lives in `page`. Its lowest node is read once, and the way to it.
-    fn move_page(&mut self, page: device::Page) -> Result<()> {
+    /// Rewrites what lives in `page`, as a batch of its own if it `closes` one. Its lowest node is
+    /// read once, and the way to it.
+    fn move_page(&mut self, page: device::Page, closes: bool) -> Result<()> {
         let is_live = self.live.is_live(page);
         if is_live == Some(false) {
             return Ok(());
@@ -248,7 +309,7 @@ impl PathTree<'_> {
             base,
             edit: Edit::Keep,
             change: Change::Move,
-            closes: true,
+            closes,
             cause: Cause::Reclamation,
         })
     }

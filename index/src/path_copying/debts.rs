@@ -10,15 +10,19 @@
 //! # Invariants
 //! Where a chip is nearly full, no node is split that need not be. A leaf that has no room beside
 //! the nodes above it **stands alone** in a page of its own, as large as it was, and the nodes
-//! above it follow in a page of theirs. So deletes and moves make no node more. Let there be
+//! above it follow in a page of theirs; so do inner nodes that are too large. So deletes and moves
+//! make no node more, unless the tree has no more pages to find for it. Let there be
 //!
 //! - `L` leaves and `I` inner nodes; `m` of the latter are **misfits**: larger than any inner node
 //!   of the present height can be;
 //! - `q`, the largest share of a leaf beside which every inner node, but for misfits, has room;
 //! - `D` leaves that are larger than `q` allows: these may have to stand alone;
-//! - `x` live pages in which no leaf is; `y` is `I` where `D` is not 0, and otherwise `x`.
+//! - `x` live pages in which no leaf is; `y` is `I` where `D` or `m` is not 0, and otherwise `x`;
+//! - `M`, what misfits cost: `3m` where the root has room for all that they may fall into, and no
+//!   more than a page for each node below a misfit, for each misfit above it, and for each misfit
+//!   ([`super::misfits`]).
 //!
-//! Then the tree never has more than `E = L + y + D + 3m + 1` pages to find, whatever is deleted
+//! Then the tree never has more than `E = L + y + D + M + 1` pages to find, whatever is deleted
 //! and moved:
 //!
 //! - Each live page has a lowest node of its own: so at most `I` have no leaf. More of them come
@@ -28,7 +32,9 @@
 //!   there is a block that costs less than it has pages; collection looks for the one that costs
 //!   least.
 //! - A misfit falls apart when it is written next: two parts, and one of its parent's, at the
-//!   most.
+//!   most. Where the root is full, or the tree would have more to find after it, it stays: it is
+//!   the highest node of a page, and those above it follow in another. So a move takes a page more
+//!   for each misfit on its way.
 //! - A delete, a move, or a put that splits nothing raises neither `L` nor `I`, and does not
 //!   lower `q`; only such a put raises `D`, by one.
 //! - The page that is one more is the root's, where a batch ends with it alone.
@@ -36,13 +42,16 @@
 //! Admission keeps `E`, what one update writes in the worst case and the reserve of collection
 //! below the pages of the chip. The share with which pages are divided next is not in it.
 
+use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 
 use device::Cause;
 
+use store::node;
+
 use super::PathTree;
-use super::layout::{Division, Share};
+use super::layout::{Division, HEIGHT_MOST, Share};
+use super::misfits::{Misfits, Price};
 use super::policy::Policy;
 use crate::Result;
 
@@ -56,14 +65,15 @@ const CLASSES_MOST: u32 = 128;
 /// node of class `c` has room beside share `c * step`; one of the last class is a misfit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    leaves: Vec<u32>,
-    inner: Vec<u32>,
+    leaves: Box<[u32]>,
+    inner: Box<[u32]>,
     /// The sums of both.
     all: [u32; 2],
     /// Leaves of the classes up to `largest`.
     alone: u32,
     /// The class of the largest inner node that is no misfit; 0 if there is none.
     largest: u8,
+    misfits: Misfits,
 }
 
 /// What classes mean.
@@ -86,6 +96,11 @@ pub(super) struct Debts {
     is_known: bool,
     /// Bytes that the root uses.
     root_used: u32,
+    price: Price,
+    /// Nodes that would be misfits in a tree that is one level higher.
+    above: Misfits,
+    /// What misfits above the second lowest level cost for good, or more.
+    deep: u32,
     /// True while changes are tried that are taken back: they are not counted.
     pub(super) is_trial: bool,
     /// The tree nearly fills its chip: nothing is split that need not be.
@@ -103,6 +118,14 @@ pub(super) struct Growth {
     pub(super) alone: u64,
     /// The class of the largest inner node that is made.
     pub(super) class: usize,
+    /// Children that the root gets more.
+    pub(super) root: u64,
+    /// Misfits that fall apart.
+    pub(super) fallen: u64,
+    /// What these would cost for good, or less.
+    pub(super) saved: u64,
+    /// What misfits above the second lowest level come to if the tree is raised, if that was found.
+    pub(super) deep: Option<u64>,
 }
 
 fn grid(policy: &Policy) -> Grid {
@@ -172,13 +195,15 @@ impl Grid {
 impl Counts {
     fn new(grid: &Grid) -> Self {
         let classes = grid.classes as usize;
-        Counts { leaves: vec![0; classes], inner: vec![0; classes], ..Counts::default() }
+        let empty = || vec![0; classes].into_boxed_slice();
+        Counts { leaves: empty(), inner: empty(), ..Counts::default() }
     }
 
     fn clear(&mut self) {
         self.leaves.fill(0);
         self.inner.fill(0);
         (self.all, self.alone, self.largest) = ([0; 2], 0, 0);
+        self.misfits.clear();
     }
 
     fn of(&mut self, level: u8) -> (&mut [u32], &mut u32) {
@@ -244,7 +269,20 @@ impl Debts {
         let grid = grid(policy);
         let is_even = policy.pages().division == Division::Even;
         let counts = if is_even { Counts::new(&grid) } else { Counts::default() };
-        Debts { grid, counts, is_known: false, root_used: 0, is_trial: false, is_filled: false }
+        Debts {
+            grid,
+            counts,
+            is_known: false,
+            root_used: 0,
+            price: Price {
+                child_bytes: u16::try_from(policy.child_bytes_most()).unwrap_or(u16::MAX),
+                is_variable: policy.pages().is_variable(),
+            },
+            above: Misfits::default(),
+            deep: 0,
+            is_trial: false,
+            is_filled: false,
+        }
     }
 
     /// False where pages are not divided in this way: no node is counted then.
@@ -263,6 +301,8 @@ impl Debts {
     /// There is no node yet, and what is added is all.
     pub(super) fn begin(&mut self) {
         self.counts.clear();
+        self.above.clear();
+        self.deep = 0;
         self.is_known = self.counts_any();
     }
 
@@ -276,8 +316,21 @@ impl Debts {
         if level == 0 { self.grid.leaf_class(used) } else { self.grid.inner_class(used, height) }
     }
 
-    /// Counts a node of a level, in a tree of a height, that uses so many bytes.
-    pub(super) fn add(&mut self, (level, height): (u8, u8), used: usize) {
+    /// True for an inner node that uses so many bytes and is a misfit in a tree of `height` levels.
+    pub(super) fn is_misfit_of(&self, (level, height): (u8, u8), used: usize) -> bool {
+        let is_below_root = level > 0 && level + 1 < height;
+        is_below_root && self.is_misfit(self.class((level, height), used))
+    }
+
+    /// True for one that would be in a tree that is one level higher; the root would be written
+    /// again.
+    fn is_misfit_above(&self, (level, height): (u8, u8), used: usize) -> bool {
+        level + 1 < height && self.is_misfit_of((level, height + 1), used)
+    }
+
+    /// Counts a node of a level, in a tree of a height, that uses so many bytes and has so many
+    /// entries.
+    pub(super) fn add(&mut self, (level, height): (u8, u8), used: usize, entries: usize) {
         if self.is_trial || !self.counts_any() {
             return;
         }
@@ -286,16 +339,44 @@ impl Debts {
         if level + 1 == height {
             self.root_used = u32::try_from(used).unwrap_or(u32::MAX);
         }
+        let entries = entries as u32;
+        if self.is_misfit_of((level, height), used) {
+            self.counts.misfits.add(level, entries);
+        }
+        if self.is_misfit_above((level, height), used) {
+            self.above.add(level, entries);
+        }
     }
 
     /// Counts a node no more.
-    pub(super) fn remove(&mut self, (level, height): (u8, u8), used: usize) {
+    pub(super) fn remove(&mut self, (level, height): (u8, u8), used: usize, entries: usize) {
         if self.is_trial || !self.counts_any() {
             return;
         }
         let class = self.class((level, height), used);
         if !self.counts.remove(level, class) {
             self.is_known = false;
+        }
+        let entries = entries as u32;
+        if self.is_misfit_of((level, height), used) {
+            self.counts.misfits.remove(level, entries);
+        }
+        if self.is_misfit_above((level, height), used) {
+            self.above.remove(level, entries);
+        }
+    }
+
+    /// All nodes.
+    pub(super) fn nodes(&self) -> u64 {
+        self.counts.all.map(u64::from).iter().sum()
+    }
+
+    /// So many nodes came since there were `before`: each may be below misfits.
+    pub(super) fn note_growth(&mut self, (before, height): (u64, u8)) {
+        if !self.is_trial {
+            let more = self.nodes().saturating_sub(before);
+            let more = more * self.price.deepest(&self.counts.misfits, height);
+            self.deep = self.deep.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
         }
     }
 
@@ -339,36 +420,54 @@ impl Debts {
 
     /// True if a leaf that uses so many bytes may have to stand alone.
     pub(super) fn may_stand_alone(&self, used: usize) -> bool {
-        self.class((0, 1), used) <= self.largest_inner()
+        let all = if self.has_misfits() { self.class_of_beta() } else { self.largest_inner() };
+        self.class((0, 1), used) <= all
     }
 
-    /// True if some leaf may have to stand alone, or an inner node falls apart.
+    /// True if some leaf may have to stand alone, or there are misfits.
     pub(super) fn has_any(&self) -> bool {
-        let misfits = self.counts.inner.last().copied().unwrap_or(0);
-        misfits > 0 || self.alone(self.largest_inner()) > 0
+        self.has_misfits() || self.alone(self.largest_inner()) > 0
     }
 
-    /// Inner nodes that would be misfits in a tree that is one level higher.
-    fn misfits_above(&self, height: u8) -> u64 {
-        let most = self.grid.inner_bytes(self.grid.classes as usize - 2, height + 1);
-        let nodes = self.counts.inner.iter().enumerate();
-        let misfits = nodes.filter(|(class, _)| {
-            self.is_misfit(*class) || self.grid.inner_bytes(*class, height) > most
-        });
-        misfits.map(|(_, count)| u64::from(*count)).sum()
+    pub(super) fn has_misfits(&self) -> bool {
+        self.counts.misfits.count() > 0
+    }
+
+    /// Pages more that a move from `level` on up takes for a misfit there, or above.
+    pub(super) fn price_of_misfit(&self, level: u8) -> u64 {
+        self.price.each(level)
+    }
+
+    /// What misfits come to in a tree of so many nodes, after a change.
+    fn misfits_cost(&self, nodes: u64, height: u8, (more, is_raised): (&Growth, bool)) -> u64 {
+        let misfits = if is_raised { &self.above } else { &self.counts.misfits };
+        let count = misfits.count();
+        if count == 0 {
+            return 0;
+        }
+        let deep = if is_raised { more.deep } else { Some(self.deep.into()) };
+        let after = height + u8::from(is_raised);
+        let stay = self.price.stay(misfits, (nodes, after), deep).saturating_sub(more.saved);
+        let room = u64::from(self.grid.inner_bytes(self.class_of_beta(), after));
+        let child = u64::from(self.price.child_bytes);
+        let new = more.root * child;
+        let used = if is_raised { new.max(2 * child) } else { self.root_used() };
+        let held = if is_raised { used } else { used + new };
+        let root = (held, room.saturating_sub(held + node::HEADER_BYTES as u64));
+        if self.price.is_taken_by(misfits, root) {
+            stay.min(3 * count.saturating_sub(more.fallen))
+        } else {
+            stay
+        }
     }
 
     /// The pages that the tree has to find at the most, `E`, of so many live ones, in a tree of
     /// `height` levels, after a change that may raise it.
     pub(super) fn pages(&self, live: u64, height: u8, (more, is_raised): (&Growth, bool)) -> u64 {
         let [leaves, inner] = self.counts.all.map(u64::from);
-        let misfits = if is_raised {
-            self.misfits_above(height)
-        } else {
-            u64::from(self.counts.inner.last().copied().unwrap_or(0))
-        };
         let inner = inner + more.inner;
         let leaves = leaves + more.leaves;
+        let misfits = self.misfits_cost(leaves + inner, height, (more, is_raised));
         // Each live page has a lowest node of its own.
         let without_leaf = (live + more.pages).saturating_sub(leaves).min(inner);
         let class = if misfits > 0 || is_raised {
@@ -379,7 +478,7 @@ impl Debts {
         let alone = self.alone(class) + more.alone;
         let above = if alone + misfits > 0 { inner } else { without_leaf };
         // A batch may end with a page in which nothing but the root is.
-        leaves + above + alone + 3 * misfits + 1
+        leaves + above + alone + misfits + 1
     }
 }
 
@@ -389,22 +488,26 @@ impl PathTree<'_> {
         if self.debts.is_known || self.ground.pages.division != Division::Even {
             return Ok(());
         }
-        let mut counts = core::mem::take(&mut self.debts.counts);
-        counts.clear();
-        let grid = self.debts.grid;
-        let mut debts =
-            Debts { grid, counts, is_known: true, root_used: 0, is_trial: false, is_filled: false };
+        let counts = core::mem::take(&mut self.debts.counts);
+        let mut debts = Debts { counts, is_trial: false, is_filled: false, ..self.debts };
+        debts.begin();
         let height = self.height();
+        let mut deep = [0; HEIGHT_MOST as usize];
         let walked =
             self.walk_pages((self.root, height), Cause::Reclamation, |tree, page, level| {
-                let used =
+                let (used, entries) =
                     tree.ground.visit((page, level), Cause::Reclamation, |_, codec, node| {
-                        codec.used_bytes(node)
+                        (codec.used_bytes(node), node::count(node))
                     })?;
-                debts.add((level, height), used);
+                debts.add((level, height), used, entries);
+                let is_misfit = level > 1 && debts.is_misfit_of((level, height), used);
+                deep[usize::from(level)] = if is_misfit { debts.price.each(level) } else { 0 };
+                let more = deep[usize::from(level)..].iter().sum::<u64>();
+                debts.deep = debts.deep.saturating_add(more as u32);
                 Ok(())
             });
-        (self.debts.counts, self.debts.root_used) = (debts.counts, debts.root_used);
+        debts.is_known = false;
+        self.debts = debts;
         match walked {
             Err(crate::Error::Store(error)) if error.is_damage() => Ok(()),
             other => {
@@ -412,5 +515,26 @@ impl PathTree<'_> {
                 other
             }
         }
+    }
+
+    /// What misfits above the second lowest level would cost for good in a tree that is one level
+    /// higher: nodes are looked at for it, but no leaf.
+    pub(super) fn deep_if_raised(&mut self) -> Result<u64> {
+        let (height, mut sum) = (self.height(), 0);
+        let mut deep = [0; HEIGHT_MOST as usize];
+        self.walk_pages((self.root, height), Cause::Update, |tree, page, level| {
+            deep[usize::from(level)] = 0;
+            if level > 1 {
+                let used = tree
+                    .ground
+                    .visit((page, level), Cause::Update, |_, codec, node| codec.used_bytes(node))?;
+                if tree.debts.is_misfit_above((level, height), used) {
+                    deep[usize::from(level)] = tree.debts.price.each(level);
+                }
+            }
+            sum += deep[usize::from(level)..].iter().sum::<u64>();
+            Ok(())
+        })?;
+        Ok(sum)
     }
 }

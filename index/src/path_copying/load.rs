@@ -22,7 +22,17 @@ use super::{Durably, PathTree, full};
 use crate::{Cursor, Error, Result, Value};
 
 /// What a leaf adds, with an inner node that becomes larger.
-const LEAF: Growth = Growth { leaves: 1, inner: 1, pages: 1, alone: 1, class: 0 };
+const LEAF: Growth = Growth {
+    leaves: 1,
+    inner: 1,
+    pages: 1,
+    alone: 1,
+    class: 0,
+    root: 0,
+    fallen: 0,
+    saved: 0,
+    deep: None,
+};
 
 /// The leaf that is filled.
 struct Leaf {
@@ -152,38 +162,38 @@ impl PathTree<'_> {
         outcome
     }
 
+    /// Sees to it that there is room for a leaf more, and for deletes from all that is there then.
     fn make_room_for_leaf(&mut self) -> Result<()> {
+        self.learn_worst();
+        if self.is_near(1) {
+            // Nodes are read where the leaf is.
+            self.keep_leaf_and(PathTree::learn_debts)?;
+        }
         if !self.leaves_deletes_enough(1) {
             return Err(full(u64::from(self.ground.log.usable_pages())));
         }
+        let free = u64::from(self.ground.log.free_pages());
         if self.durably == Durably::Not {
-            // Collection makes its pages where the leaf is: the leaf is put aside.
-            return self.keep_leaf_and(|tree| tree.make_room_for_one());
+            // Only what is short of room makes pages.
+            if free <= self.reserve_pages() + self.written_most(1) + 2 {
+                return self.keep_leaf_and(PathTree::make_room_for_one);
+            }
+            return Ok(());
         }
-        let live = u64::from(self.standing.live_pages);
-        let all = self.pages_all();
         let needed = self.written_most(1) + self.reserve_pages() + 2;
         let held = if self.debts.is_known() {
             self.pages_to_find((&LEAF, false)) + self.worst.pages_each
         } else {
-            self.held_pages(live)
+            self.held_pages(self.standing.live_pages.into())
         };
-        let log = &self.ground.log;
-        if u64::from(log.free_pages()) < needed || held + needed > all {
-            return Err(full(u64::from(log.usable_pages())));
+        if free < needed || held + needed > self.pages_all() {
+            return Err(full(u64::from(self.ground.log.usable_pages())));
         }
         Ok(())
     }
 
     /// Does what overwrites the page that is made, and brings it back.
     fn keep_leaf_and(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let Some(free) = self.ground.log.free_pages().checked_sub(1) else {
-            return act(self);
-        };
-        // Only what is short of room overwrites anything.
-        if u64::from(free) > self.reserve_pages() + self.written_most(1) + 1 {
-            return Ok(());
-        }
         let kept = self.ground.content().to_vec();
         let outcome = act(self);
         self.ground.content().copy_from_slice(&kept);
@@ -252,8 +262,8 @@ impl PathTree<'_> {
         }
         self.live.forget();
         self.debts.begin();
-        self.debts.add((0, 2), leaf_used);
-        self.debts.add((1, 2), codec.used_bytes(&self.ground.content()[range]));
+        self.debts.add((0, 2), leaf_used, 0);
+        self.debts.add((1, 2), codec.used_bytes(&self.ground.content()[range]), 1);
         let top = top_of(&mut self.ground, &header);
         self.stand_on(page, header);
         self.promise.top = top;
@@ -300,7 +310,7 @@ impl PathTree<'_> {
         let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
         self.debts.begin();
-        self.debts.add((0, 1), used);
+        self.debts.add((0, 1), used, 0);
         self.stand_on(page, header);
         Ok(())
     }
@@ -312,7 +322,7 @@ impl PathTree<'_> {
     }
 
     /// As [`PathTree::write_made`]; `finish` completes the page when its address is known.
-    fn write_made_with(
+    pub(super) fn write_made_with(
         &mut self,
         (mut header, cause): (Header, Cause),
         finish: &mut dyn FnMut(Page, &mut [u8]),

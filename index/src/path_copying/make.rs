@@ -319,7 +319,7 @@ impl PathTree<'_> {
         let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
         self.debts.begin();
-        self.debts.add((0, 1), 0);
+        self.debts.add((0, 1), 0, 0);
         self.stand_on(page, header);
         Ok(())
     }

@@ -36,6 +36,7 @@ pub(crate) mod layout;
 mod live;
 mod load;
 pub(crate) mod make;
+mod misfits;
 mod node_cache;
 mod page;
 mod plan;
@@ -142,6 +143,12 @@ impl PathTree<'_> {
         self.standing = header;
         self.ground.usual = header.next.layout;
         self.promise.top = None;
+    }
+
+    /// The chip has no room, or has none beside what named checkpoints keep.
+    fn no_room(&self) -> Error {
+        let log = &self.ground.log;
+        log.no_room(log.pinned_blocks() > 0).into()
     }
 
     fn height(&self) -> u8 {

@@ -307,7 +307,7 @@ impl PathTree<'_> {
         }
         // Nothing may be moved between the trial and the batch: there has to be room for both.
         if !self.is_room_left_by(batch, pages)? && !self.is_room_left_by(batch, 2 * pages)? {
-            return Err(self.ground.log.no_room(self.ground.log.pinned_blocks() > 0).into());
+            return Err(self.no_room());
         }
         Ok(())
     }

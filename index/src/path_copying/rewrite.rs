@@ -4,9 +4,10 @@ use device::Cause;
 use store::node::{self, Stored};
 
 use super::assembly::{Stamp, write_page};
-use super::choice::{WITHOUT_WAY, Way, steps_of};
+use super::choice::{Apart, WITHOUT_WAY, Way, steps_of};
 use super::debts::Debts;
 use super::ground::Ground;
+use super::layout::{HEIGHT_MOST, Layout};
 use super::page::Header;
 use super::plan::capacity::Top;
 use super::plan::{Edit, Rewrite};
@@ -92,7 +93,7 @@ impl PathTree<'_> {
                 }
                 written
             }
-            Way::Alone => self.write_alone(order),
+            Way::Apart(apart) => self.write_apart(order, apart),
             Way::Above => self.write_above(order),
         }
     }
@@ -100,7 +101,7 @@ impl PathTree<'_> {
     /// Writes what was planned.
     fn write_plan(&mut self, order: &Order<'_>, counts_as: Change) -> Result<()> {
         let height = self.standing.layout.height;
-        let state = self.standing.next;
+        let (state, nodes) = (self.standing.next, self.debts.nodes());
         let log = &mut self.ground.log;
         let sequence = log.reserve(self.plan.pages, &mut self.addresses, order.cause)?;
         self.discount_way(order.base);
@@ -139,6 +140,7 @@ impl PathTree<'_> {
             }
         }
         self.addresses.iter().for_each(|page| self.live.add(*page));
+        self.debts.note_growth((nodes, height));
         self.emptied += self.plan.nodes_emptied();
         if let Some((page, header)) = last.filter(|(_, header)| header.has_root) {
             self.stand_on(page, header);
@@ -159,7 +161,8 @@ impl PathTree<'_> {
             if let Some(codec) = spot.codec()
                 && !is_new
             {
-                self.debts.remove((level, height), codec.used_bytes(self.way.node(level)));
+                let node = self.way.node(level);
+                self.debts.remove((level, height), codec.used_bytes(node), node::count(node));
             }
         }
         if self.plan.layout.height != height {
@@ -167,20 +170,66 @@ impl PathTree<'_> {
         }
     }
 
-    /// Writes the lowest node of the change into a page of its own, as large as it was, or a leaf
-    /// larger, and the nodes above it behind that. Until these are written, nothing leads to it.
-    fn write_alone(&mut self, order: &Order<'_>) -> Result<()> {
+    /// Writes the lowest nodes of the change into a page of their own, as large as they were, or a
+    /// leaf larger, and the nodes above them behind that. Until these are written, nothing leads to
+    /// them.
+    fn write_apart(&mut self, order: &Order<'_>, apart: Apart) -> Result<()> {
+        let Apart { layout, top } = apart;
+        let (base, height) = (order.base, self.height());
+        self.ground.content().fill(0xFF);
+        let used = self.copy_apart(order, layout)?;
+        for level in base + 1..=top {
+            self.copy_apart(&Order { base: level, edit: Edit::Keep, ..*order }, layout)?;
+        }
+        let header = Header {
+            layout,
+            lowest: base,
+            highest: top,
+            has_root: false,
+            closes_batch: false,
+            ..self.standing
+        };
+        let pages = self.ground.pages;
+        let mut is_linked = true;
+        let mut other = core::mem::take(&mut self.scratch.other);
+        let places: [usize; HEIGHT_MOST as usize] =
+            core::array::from_fn(|level| self.way.spot(level as u8).place());
+        let made = self.write_made_with((header, order.cause), &mut |page, content| {
+            for level in base + 1..=top {
+                if let Some((range, codec)) = pages.place_of(&layout, level) {
+                    let child = page.0.to_le_bytes();
+                    let room = other.get_mut(..codec.node_bytes()).unwrap_or_default();
+                    let place = places[usize::from(level)];
+                    let node = &mut content[range];
+                    is_linked &= codec.replace(node, place, Stored::inline(&child), room);
+                }
+            }
+        });
+        self.scratch.other = other;
+        let (page, _) = made?;
+        if !is_linked {
+            return Err(super::damage(page, "a node without its child"));
+        }
+        let edit = Edit::Replace { value: &page.0.to_le_bytes() };
+        let above = Order { base: top + 1, edit, change: Change::Move, ..*order };
+        self.rewrite_above(&above, (base, 1))?;
+        for level in base..=top {
+            let (used, entries) = if level == base { used } else { self.way_used(level) };
+            self.debts.add((level, height), used, entries);
+        }
+        self.live.add(page);
+        Ok(())
+    }
+
+    /// Copies the node of the order's level to the page that is made, with its edit; returns the
+    /// bytes that it uses, and its entries.
+    fn copy_apart(&mut self, order: &Order<'_>, layout: Layout) -> Result<(usize, usize)> {
         let level = order.base;
         let spot = *self.way.spot(level);
-        let height = self.height();
         let no_node = super::damage(spot.page, "a node that is none");
-        let pages = self.ground.pages;
-        let layout = self.layout_alone((level, order.edit)).ok_or(no_node.clone())?;
         let old_codec = *spot.codec().ok_or(no_node.clone())?;
-        let codec = pages.codec(&layout, level).ok_or(no_node.clone())?;
-        let range = pages.bytes_of(&layout, level).ok_or(no_node.clone())?;
-        self.ground.content().fill(0xFF);
-        let (node, from) = (&mut self.ground.content()[range.clone()], self.way.node(level));
+        let (range, codec) = self.ground.pages.place_of(&layout, level).ok_or(no_node.clone())?;
+        let (node, from) = (&mut self.ground.content()[range], self.way.node(level));
         let is_copied = if codec == old_codec {
             let kept = codec.kept_bytes(from);
             device::copy(&mut node[..kept], &from[..kept]);
@@ -208,52 +257,45 @@ impl PathTree<'_> {
         if !is_edited {
             return Err(no_node);
         }
-        let used = codec.used_bytes(node);
-        let header = Header {
-            layout,
-            lowest: level,
-            highest: level,
-            has_root: false,
-            closes_batch: false,
-            ..self.standing
-        };
-        let (page, _) = self.write_made(header, order.cause)?;
-        let edit = Edit::Replace { value: &page.0.to_le_bytes() };
-        let above = Order { base: level + 1, edit, change: Change::Move, ..*order };
-        self.rewrite_above(&above, 1)?;
-        self.debts.add((level, height), used);
-        self.live.add(page);
-        Ok(())
+        Ok((codec.used_bytes(node), node::count(node)))
+    }
+
+    /// Bytes that the node of the way of `level` uses, and its entries.
+    fn way_used(&self, level: u8) -> (usize, usize) {
+        let node = self.way.node(level);
+        let used = self.way.spot(level).codec().map_or(0, |codec| codec.used_bytes(node));
+        (used, node::count(node))
     }
 
     /// Gives up the lowest node of the change, whose only entry goes: so the node above loses a
     /// child.
     fn write_above(&mut self, order: &Order<'_>) -> Result<()> {
-        self.rewrite_above(&Order { base: order.base + 1, ..*order }, 0)?;
+        self.rewrite_above(&Order { base: order.base + 1, ..*order }, (order.base, 0))?;
         self.emptied += 1;
         Ok(())
     }
 
-    /// Makes a change that begins above a node of the way which is given up, and for which so many
-    /// pages were written.
-    fn rewrite_above(&mut self, above: &Order<'_>, written: u32) -> Result<()> {
-        let (level, height) = (above.base - 1, self.height());
-        let spot = *self.way.spot(level);
-        let codec = spot.codec().ok_or(super::damage(spot.page, "a node that is none"))?;
-        let old_used = codec.used_bytes(self.way.node(level));
-        // Other nodes of its page may live on.
-        let is_given_up = spot.brief.lowest == level;
+    /// Makes a change that begins above nodes of the way, from a base on, which are given up, and
+    /// for which so many pages were written.
+    fn rewrite_above(&mut self, above: &Order<'_>, (base, written): (u8, u32)) -> Result<()> {
+        let height = self.height();
+        // Other nodes of a page may live on.
+        let is_given_up = |tree: &Self, level: u8| tree.way.spot(level).brief.lowest == level;
+        let given_up = (base..above.base).filter(|level| is_given_up(self, *level)).count();
         let live_pages = self.standing.live_pages;
-        let live_now = (live_pages + written).saturating_sub(u32::from(is_given_up));
-        self.standing.live_pages = live_now;
+        self.standing.live_pages = (live_pages + written).saturating_sub(given_up as u32);
         if let Err(error) = self.rewrite(above) {
             self.standing.live_pages = live_pages;
             return Err(error);
         }
-        self.debts.remove((level, height), old_used);
-        self.ground.forget_node(spot.page, level);
-        if is_given_up {
-            self.live.remove(spot.page);
+        for level in base..above.base {
+            let (used, entries) = self.way_used(level);
+            self.debts.remove((level, height), used, entries);
+            let page = self.way.spot(level).page;
+            self.ground.forget_node(page, level);
+            if is_given_up(self, level) {
+                self.live.remove(page);
+            }
         }
         Ok(())
     }
@@ -274,8 +316,9 @@ fn count_nodes(debts: &mut Debts, ground: &mut Ground<'_>, header: &Header) {
     let pages = ground.pages;
     for level in header.lowest..=header.highest {
         if let Some((range, codec)) = pages.place_of(&header.layout, level) {
-            let used = codec.used_bytes(&ground.content()[range]);
-            debts.add((level, header.layout.height), used);
+            let used = codec.used_bytes(&ground.content()[range.clone()]);
+            let entries = node::count(&ground.content()[range]);
+            debts.add((level, header.layout.height), used, entries);
         }
     }
 }

@@ -5,14 +5,14 @@ use super::super::policy::Policy;
 
 /// What nodes of a level can hold, in entries, or in bytes where lengths vary.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    pub(super) least: u64,
-    pub(super) most: u64,
+pub(crate) struct Room {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
 }
 
 /// The nodes of `level` in trees of at most `height` levels; those that are no root alone if
 /// `is_below_root`, and never those of lone leaves.
-pub(super) fn room(policy: &Policy, height: u8, level: u8, is_below_root: bool) -> Room {
+pub(crate) fn room(policy: &Policy, height: u8, level: u8, is_below_root: bool) -> Room {
     let lowest = if is_below_root { level + 2 } else { (level + 1).max(2) };
     room_of(policy, lowest..=height, level)
 }
