@@ -281,6 +281,30 @@ impl Model {
         }
     }
 
+    /// How many entries the nodes of each level have, the leaves first.
+    pub(crate) fn nodes_entries(&self) -> Vec<Vec<u64>> {
+        let mut pages = vec![self.pages.len() - 1];
+        let mut levels = Vec::new();
+        for level in (0..self.root.layout.height).rev() {
+            let (mut counts, mut children) = (Vec::new(), Vec::new());
+            for page in pages {
+                let header = self.header(page);
+                let node = self.node(page, &header, level);
+                counts.push(node::count(node) as u64);
+                if level > 0 {
+                    let codec = self.policy.pages().codec(&header.layout, level).unwrap();
+                    children.extend((0..node::count(node)).map(|place| {
+                        let child = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
+                        u32::from_le_bytes(*child) as usize
+                    }));
+                }
+            }
+            levels.insert(0, counts);
+            pages = children;
+        }
+        levels
+    }
+
     /// What the root holds.
     pub(crate) fn top(&self) -> Top {
         let (page, level) = (self.pages.len() - 1, self.root.layout.height - 1);

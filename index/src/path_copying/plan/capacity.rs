@@ -2,29 +2,29 @@
 //! the keys are and in whatever order they come.
 //!
 //! # Where lengths are fixed
-//! Let the tree never have more than `H` levels. A **smallest** leaf, and the inner nodes beside it,
-//! are those of pages of `H` levels with the smallest leaf that the policy makes; `m` is half of
-//! what such a node of a level holds, rounded up. A change is **sparing** if each part of an inner
-//! node that falls apart has `m` children or more, and each part of a leaf `m` entries, and if those
-//! parts of a leaf need no more smallest leaves than the leaf itself. In mu-Tree every change is,
-//! and so is every change in pages with the smallest leaf and no more than `H` levels. In mu*-Tree,
-//! whose inner nodes are smaller beside a larger leaf, others are not: one is made only if what is
-//! promised fits the tree after it for certain, too; if not, the change is made in pages with the
-//! smallest leaf instead ([`super::Plan::make_sparing`]). So it is enough to say what sparing
-//! changes come to. They make nodes only where nodes fall apart. Let `c` be how many a level gets in
-//! this way from now on, by whatever updates and moves, `a` how many updates are to come, `e` the
-//! entries of a node, and `K` the most that one has:
+//! Let the tree never have more than `H` levels. A **smallest** leaf, and the inner nodes beside
+//! it, are those of pages of `H` levels with the smallest leaf that the policy makes; `m` is half
+//! of what such a node of a level holds, rounded up. A change is **sparing** if each part of a node
+//! that falls apart has `m` entries or more, and if the parts of a leaf need no more smallest
+//! leaves than the leaf itself. In mu-Tree every change is, and so is every change in pages with
+//! the smallest leaf and no more than `H` levels. In mu*-Tree, whose inner nodes are smaller beside
+//! a larger leaf, others are not: one is made only if what is promised fits the tree after it for
+//! certain, too; if not, the change is made in pages with the smallest leaf instead
+//! ([`super::Plan::make_sparing`]). So it is enough to say what sparing changes come to. They make
+//! nodes only where nodes fall apart. Let `c` be how many a level gets in this way from now on, by
+//! whatever updates and moves, `a` how many updates are to come, `e` the entries of a node, and `K`
+//! the most that one has:
 //!
 //! - *Leaves.* Take for each leaf how many smallest leaves its entries fill, less one. An update
-//!   raises the sum by one at the most, and a split lowers it by the leaves that it makes: so `c` is
-//!   at most the sum and `a`. It is also at most `(sum of (e - m) + a) / m`, as below.
+//!   raises the sum by one at the most, and a split lowers it by the leaves that it makes: so `c`
+//!   is at most the sum and `a`. It is also at most `(sum of (e - m) + a) / m`, as below.
 //! - *Inner nodes.* Take the sum of `e - m` over all nodes that have more than `m`. Each node that
 //!   the level below gets raises it by one at the most, a split into `k` parts lowers it by
-//!   `(k - 1) m`, and nothing else raises it: so `c` is at most that sum with the level below's `c`,
-//!   divided by `m`. The sum is at most `K - m` for each node, and at most the nodes that the level
-//!   below has. Above the root each level counts as a node with one child.
+//!   `(k - 1) m`, and nothing else raises it: so `c` is at most that sum with the `c` of the level
+//!   below, divided by `m`. The sum is at most `K - m` for each node, and at most the nodes that
+//!   the level below has. Above the root each level counts as a node with one child.
 //! - *The root* of the highest tree gets as many children as the level below it nodes. If it has
-//!   room for them, the tree takes `a` updates.
+//!   room for them, the tree takes `a` updates. In mu*-Tree a quarter of it is left.
 //!
 //! How many nodes a level has follows from the entries of the root and `K`; and no page has two of
 //! a level, so they are no more than live pages. What is deleted only lowers the sums. Where nodes
@@ -45,9 +45,9 @@
 //! room there, it never becomes higher. The ceiling that takes most counts.
 //!
 //! A prefix that all keys of a node share counts only where it stands, so a key that does not share
-//! it may cut a node worse than by half. Then what is counted is an estimate, and in a tree that one
-//! update could make as high as it can be, the ceiling is its own height: a level is left where the
-//! estimate fails.
+//! it may cut a node worse than by half. Then what is counted is an estimate, and in a tree that
+//! one update could make as high as it can be, the ceiling is its own height: a level is left where
+//! the estimate fails.
 
 use core::cmp::Ordering;
 use core::ops::RangeInclusive;

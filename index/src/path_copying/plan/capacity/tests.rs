@@ -3,7 +3,7 @@ use std::vec::Vec;
 
 use store::EntryShape;
 
-use super::{Capacity, Top};
+use super::{Capacity, Smallest, Top};
 use crate::path_copying::model::{Dice, Model, mu, star};
 use crate::path_copying::policy::Policy;
 
@@ -34,6 +34,27 @@ fn fits(model: &Model) -> u64 {
     let live = u64::from(model.root.live_pages);
     let capacity = Capacity::new(&model.policy, 0);
     capacity.units_that_fit(model.layout().height, model.top(), live)
+}
+
+/// Sees that the nodes as they are leave room for what is promised, by what the module says: no
+/// change may raise that, but for an update that is one of those.
+fn keeps_room(model: &Model) {
+    let height = model.policy.height_most();
+    let smallest = Smallest::up_to(&model.policy, height);
+    let levels = model.nodes_entries();
+    let sum = |level: u8, of: &dyn Fn(u64) -> u64| -> u64 {
+        levels.get(usize::from(level)).into_iter().flatten().map(|entries| of(*entries)).sum()
+    };
+    let above = |level: u8| sum(level, &|entries| entries.saturating_sub(smallest.part(level)));
+    let fills = |entries: u64| entries.div_ceil(smallest.holds(0)).saturating_sub(1);
+    let by_entries = (above(0) + model.promised) / smallest.part(0);
+    let mut made = (sum(0, &fills) + model.promised).min(by_entries);
+    for level in 1..height - 1 {
+        made = (above(level) + made) / smallest.part(level);
+    }
+    let root = levels.get(usize::from(height) - 1).map_or(1, |root| root[0]);
+    let room = Capacity::new(&model.policy, 0).root_room() * 3 / 4;
+    assert!(root + made <= room, "{root} and {made}, with {} promised", model.promised);
 }
 
 /// Moves a page in one of four turns, as collection would.
@@ -124,6 +145,9 @@ fn takes_what_fits_after_deletes(policy: &Policy, seed: u64, entries: u64) -> (u
             assert!(model.put(&key, b"eightbyt"), "{} were promised", model.promised);
             model.promised -= 1;
             move_some(&mut model, &mut dice);
+            if model.promised.is_multiple_of(4) {
+                keeps_room(&model);
+            }
             if dice.roll(8) == 0 {
                 let key = &keys[dice.roll(keys.len() as u64) as usize];
                 assert!(model.delete(key), "a delete was refused");
