@@ -72,6 +72,33 @@ impl PathTree<'_> {
     /// The tree can't be as high as it would have to be, or what is loaded would leave deletes less
     /// than they need: nothing is planned.
     pub(super) fn plan_order(&mut self, order: &Order<'_>) -> Result<Chosen> {
+        let chosen = self.plan_freely(order)?;
+        let is_append = matches!(order.edit, Edit::Append);
+        if is_append || !matches!(chosen.way, Way::Together(_)) || self.keeps_promise(order.base) {
+            return Ok(chosen);
+        }
+        match self.plan_sparingly(order)? {
+            Some(chosen) => Ok(chosen),
+            None => self.plan_freely(order),
+        }
+    }
+
+    /// Plans the change so that the tree takes as many more for certain as before it, or one less.
+    /// `None` if the tree can't be so high, and nothing was promised.
+    fn plan_sparingly(&mut self, order: &Order<'_>) -> Result<Option<Chosen>> {
+        let span = (order.base, self.height());
+        let steps = steps_of(&self.way, span);
+        let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
+        let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
+        if !self.plan.make_sparing(&self.policy, &change, &mut self.scratch) {
+            return Ok(None);
+        }
+        let growth = self.chosen_growth(order)?;
+        Ok(Some(self.choose(Way::Together(order.change), growth)))
+    }
+
+    /// As [`PathTree::plan_order`], whatever is promised.
+    fn plan_freely(&mut self, order: &Order<'_>) -> Result<Chosen> {
         let is_append = matches!(order.edit, Edit::Append);
         let is_even = self.ground.pages.division == Division::Even;
         if (is_append || order.change != Change::Move) && self.plan_usual(order)? {

@@ -227,6 +227,7 @@ impl PathTree<'_> {
         if free >= threshold || !self.can_collect(free) {
             return Ok(false);
         }
+        self.learn_what_fits()?;
         self.collect(pages)
     }
 
@@ -363,6 +364,6 @@ impl PathTree<'_> {
         let root = self.root_record();
         self.ground.log.checkpoint(&root, None)?;
         self.promise.begin_anew();
-        Ok(())
+        self.learn_what_fits()
     }
 }

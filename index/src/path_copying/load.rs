@@ -50,6 +50,7 @@ impl PathTree<'_> {
         if !is_empty || self.buffer.len() > 0 {
             return Err(Error::NotEmpty);
         }
+        self.promise.begin_anew();
         let mut loaded = 0;
         let mut leaf = self.begin_leaf(0)?;
         // What a cursor of this tree would take: while it is loaded it has none.

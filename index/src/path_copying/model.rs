@@ -11,7 +11,7 @@ use store::node;
 use super::assembly::{Stamp, write_page};
 use super::layout::{Division, Layout, Pages, Share};
 use super::page::{Header, check_page};
-use super::plan::capacity::Top;
+use super::plan::capacity::{Capacity, Top};
 use super::plan::worst::way_bytes;
 use super::plan::{Edit, Plan, Rewrite, Scratch, Step};
 use super::policy::{Bounds, Change, Policy, State};
@@ -56,6 +56,10 @@ pub(crate) struct Model {
     pub(super) root: Header,
     pub(crate) height_changes: u32,
     pub(crate) pages_most: u32,
+    /// So many updates are promised that the tree takes.
+    pub(crate) promised: u64,
+    /// How often a change was made sparingly for it.
+    pub(crate) spared: u32,
 }
 
 /// A place on the way down.
@@ -86,7 +90,8 @@ impl Model {
         root.encode(Page(0), &mut page);
         let (plan, scratch) = (Plan::new(&policy), Scratch::new(&policy));
         let pages = vec![page];
-        Model { policy, pages, plan, scratch, root, height_changes: 0, pages_most: 1 }
+        let (height_changes, pages_most, promised, spared) = (0, 1, 0, 0);
+        Model { policy, pages, plan, scratch, root, height_changes, pages_most, promised, spared }
     }
 
     fn header(&self, page: usize) -> Header {
@@ -183,6 +188,16 @@ impl Model {
             if !self.plan.make(&self.policy, &rewrite, layout, &mut self.scratch) {
                 return false;
             }
+            if self.promised > 0 && !self.plan.is_sparing(&self.policy) {
+                let added = self.plan.pages.saturating_sub(rewrite.pages_given_up());
+                let live = u64::from(self.root.live_pages + added);
+                let tree = (self.plan.layout.height, self.plan.top());
+                if !Capacity::new(&self.policy, 0).is_room_for(self.promised, tree, live) {
+                    assert!(self.plan.make_sparing(&self.policy, &rewrite, &mut self.scratch));
+                    assert!(self.plan.is_sparing(&self.policy));
+                    self.spared += 1;
+                }
+            }
             let first = self.pages.len() as u32;
             let addresses: Vec<Page> = (first..first + self.plan.pages).map(Page).collect();
             let stamp = Stamp {
@@ -264,6 +279,30 @@ impl Model {
             let to = keys.get(place + 1).map(Vec::as_slice).or(to);
             self.walk(walk, (child as usize, level - 1), (from, to));
         }
+    }
+
+    /// How many entries the nodes of each level have, the leaves first.
+    pub(crate) fn nodes_entries(&self) -> Vec<Vec<u64>> {
+        let mut pages = vec![self.pages.len() - 1];
+        let mut levels = Vec::new();
+        for level in (0..self.root.layout.height).rev() {
+            let (mut counts, mut children) = (Vec::new(), Vec::new());
+            for page in pages {
+                let header = self.header(page);
+                let node = self.node(page, &header, level);
+                counts.push(node::count(node) as u64);
+                if level > 0 {
+                    let codec = self.policy.pages().codec(&header.layout, level).unwrap();
+                    children.extend((0..node::count(node)).map(|place| {
+                        let child = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
+                        u32::from_le_bytes(*child) as usize
+                    }));
+                }
+            }
+            levels.insert(0, counts);
+            pages = children;
+        }
+        levels
     }
 
     /// What the root holds.

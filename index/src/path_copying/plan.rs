@@ -46,6 +46,7 @@ use store::node::{self, Codec};
 
 use super::layout::{Division, Layout, Pages};
 use super::policy::{Policy, Splits};
+use capacity::{Smallest, Top};
 pub(super) use run::{Run, Source};
 
 /// A node on the way, as it stands on flash.
@@ -251,6 +252,41 @@ impl Plan {
             }
         }
         self.make(policy, change, present, scratch)
+    }
+
+    /// Plans `change` in pages with the smallest leaf, of a tree that is as low as it can be: what
+    /// falls apart is as large then as ever. False if the tree can't be as high as it would have to
+    /// be.
+    pub(super) fn make_sparing(
+        &mut self,
+        policy: &Policy,
+        change: &Rewrite<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        (change.height()..=policy.height_most()).any(|height| {
+            let layout = policy.pages().layout(policy.bounds().beta, height);
+            self.try_layout(policy.pages(), change, layout, scratch)
+        })
+    }
+
+    /// True if what falls apart does so sparingly ([`capacity`]), in trees of any height. Lengths
+    /// are fixed.
+    pub(super) fn is_sparing(&self, policy: &Policy) -> bool {
+        if self.splits == Splits::default() {
+            return true;
+        }
+        let smallest = Smallest::up_to(policy, policy.height_most());
+        let mut levels = (self.base..).zip(&self.levels);
+        levels.all(|(number, level)| {
+            let split = (level.run.len() as u64, level.parts as u64);
+            level.parts <= 1 || smallest.is_sparing(number, split)
+        })
+    }
+
+    /// What the new root holds, but for its bytes.
+    pub(super) fn top(&self) -> Top {
+        let entries = self.levels.last().map_or(0, |level| level.run.len());
+        Top { entries: entries as u16, bytes: 0 }
     }
 
     /// Plans `change` in pages of `layout`; false if the root would have to be split.

@@ -205,6 +205,13 @@ impl Policy {
         policy
     }
 
+    /// The same for trees of at most `height` levels.
+    #[cfg(test)]
+    pub(crate) fn up_to(mut self, height: u8) -> Self {
+        self.most.truncate(usize::from(height));
+        self
+    }
+
     pub(crate) fn pages(&self) -> &Pages {
         &self.pages
     }

@@ -7,6 +7,10 @@
 //! buffered goes to the tree, each batch is tried before it is taken, and only that is refused
 //! which has no room.
 //!
+//! Where nodes name their own division and lengths are fixed, that holds so long as changes are
+//! sparing; one that is not is made only if what waits, and what a journal may hold, fits after it,
+//! too ([`PathTree::keeps_promise`]).
+//!
 //! # Replay
 //! A replay begins with the tree of the last checkpoint, and buffers as it has memory. So what
 //! stands in the journal fits that tree in any order, or it was made one by one, without the
@@ -34,7 +38,9 @@ pub(super) struct Promise {
     left: u32,
     /// Units made since the last checkpoint.
     since: u32,
-    /// Units of the batch at hand.
+    /// Units that fitted the tree of the last checkpoint, if that is known.
+    at_checkpoint: Option<u32>,
+    /// Units of the batch at hand that are not made yet.
     batch: u32,
     /// The batch at hand goes to the tree at once.
     is_direct: bool,
@@ -63,6 +69,7 @@ impl Promise {
     /// All is in the tree, and on flash.
     pub(super) fn begin_anew(&mut self) {
         (self.mode, self.left, self.since, self.vain_height) = (Mode::Unknown, 0, 0, 0);
+        self.at_checkpoint = None;
     }
 
     /// The longest key that a root record tells of.
@@ -105,7 +112,13 @@ impl PathTree<'_> {
 
     /// Counts an update that is made.
     pub(super) fn count_made(&mut self, update: &Update<'_>) {
-        self.promise.since = self.promise.since.saturating_add(bounded(self.units_of(update)));
+        let units = bounded(self.units_of(update));
+        self.promise.since = self.promise.since.saturating_add(units);
+        match self.promise.batch.checked_sub(units) {
+            Some(rest) => self.promise.batch = rest,
+            // A replay asks for no admission.
+            None => self.promise.left = self.promise.left.saturating_sub(units),
+        }
     }
 
     /// True if an update goes to the tree at once.
@@ -131,13 +144,54 @@ impl PathTree<'_> {
         self.promise.vain_height = if is_low { self.height() } else { 0 };
     }
 
+    /// True where how nodes are split is up to what is promised.
+    fn is_adaptive(&self) -> bool {
+        let pages = &self.ground.pages;
+        pages.division == Division::Even && !pages.is_variable()
+    }
+
+    /// True if what is promised fits the tree for certain after the change that is planned.
+    pub(super) fn keeps_promise(&mut self, base: u8) -> bool {
+        if !self.is_adaptive() || self.plan.is_sparing(&self.policy) {
+            return true;
+        }
+        let (growth, height) = self.planned(base);
+        let live = u64::from(self.standing.live_pages) + u64::from(growth);
+        let tree = (height, self.plan.top());
+        let has_room = |units| units == 0 || self.capacity().is_room_for(units, tree, live);
+        let waiting = self.units_waiting() + u64::from(self.promise.batch);
+        if has_room(waiting + u64::from(self.promise.left)) {
+            return true;
+        }
+        // Nothing has drawn yet on what is left, but what a replay is to make.
+        let is_bound =
+            self.has_journal() && self.promise.mode == Mode::Buffered && !self.promise.is_direct;
+        let is_kept = !is_bound && has_room(waiting);
+        if is_kept {
+            self.promise.left = 0;
+        }
+        is_kept
+    }
+
     /// True if the batch fits for certain, with all that waits; else nothing waits any more, and
     /// it has to be tried.
     pub(super) fn promise(&mut self, batch: &[Update<'_>]) -> Result<bool> {
         let units: u64 = batch.iter().map(|update| self.units_of(update)).sum();
-        self.promise.batch = bounded(units);
+        // Nothing is promised to it yet.
+        self.promise.batch = 0;
         (self.promise.is_direct, self.promise.is_tried) = (false, false);
         self.note_keys(batch)?;
+        let is_promised = self.is_promised(units)?;
+        if is_promised {
+            self.promise.batch = bounded(units);
+            return Ok(true);
+        }
+        (self.promise.is_direct, self.promise.left) = (true, 0);
+        self.is_bounded(batch.len() as u64)
+    }
+
+    /// True if so many units fit for certain, with all that waits; else nothing waits any more.
+    fn is_promised(&mut self, units: u64) -> Result<bool> {
         if self.promise.mode != Mode::Unknown && units <= self.promise.left.into() {
             self.promise.left -= bounded(units);
             return Ok(true);
@@ -156,12 +210,9 @@ impl PathTree<'_> {
         }
         if self.promise.mode != Mode::Direct || self.buffer.len() > 0 {
             self.write_all()?;
-            if self.is_proven(units)? {
-                return Ok(true);
-            }
+            return self.is_proven(units);
         }
-        self.promise.is_direct = true;
-        self.is_bounded(batch.len() as u64)
+        Ok(false)
     }
 
     /// True if so many updates, made at once, leave a quarter of the root free of a tree that can't
@@ -255,11 +306,27 @@ impl PathTree<'_> {
         Ok(is_proven)
     }
 
-    /// Units that the tree takes, whatever the keys are.
+    /// Units that the tree takes, whatever the keys are; where nodes name their own division, half
+    /// of them: meanwhile the tree may grow as its policy says, which is not always sparing.
     fn units_that_fit(&mut self) -> Result<u64> {
         let top = self.top()?;
         let live = u64::from(self.standing.live_pages);
-        Ok(self.capacity().units_that_fit(self.height(), top, live))
+        let fits = self.capacity().units_that_fit(self.height(), top, live);
+        let fits = if self.is_adaptive() { fits / 2 } else { fits };
+        if !self.has_journal() {
+            return Ok(fits);
+        }
+        // A replay begins there.
+        let then = *self.promise.at_checkpoint.get_or_insert(bounded(fits));
+        Ok(fits.min(then.into()))
+    }
+
+    /// Learns what fits the tree of the last checkpoint, before anything of it is moved.
+    pub(super) fn learn_what_fits(&mut self) -> Result<()> {
+        if self.has_journal() && self.promise.at_checkpoint.is_none() {
+            self.units_that_fit()?;
+        }
+        Ok(())
     }
 
     /// The most levels that the tree has after so many updates, or after one if its root is not

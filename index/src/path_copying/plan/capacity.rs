@@ -1,30 +1,60 @@
 //! What a tree takes for certain before it is as high as it can be and its root is full, whatever
 //! the keys are and in whatever order they come.
 //!
-//! Room is counted in **units**: where lengths are fixed an entry or a child is one, and where they
-//! vary it takes as many as it has bytes. A node that falls apart leaves at least `m` units in each
-//! part: half of what the smallest node of its level holds, rounded up, for there is one too many;
-//! where lengths vary, rounded down, and less what one entry may be long. So nodes that are there,
-//! of at most `K` units each, and `a` units that are added come to at most `(K - m + a) / m` more
-//! nodes for each that is touched. Every node of the tree as it stands may be full, but no more of
-//! them are touched than there are nodes, nor more than updates. Deletes take units away, and
-//! nodes; they add nothing.
+//! # Where lengths are fixed
+//! Let the tree never have more than `H` levels. A **smallest** leaf, and the inner nodes beside
+//! it, are those of pages of `H` levels with the smallest leaf that the policy makes; `m` is half
+//! of what such a node of a level holds, rounded up. A change is **sparing** if each part of a node
+//! that falls apart has `m` entries or more, and if the parts of a leaf need no more smallest
+//! leaves than the leaf itself. In mu-Tree every change is, and so is every change in pages with
+//! the smallest leaf and no more than `H` levels. In mu*-Tree, whose inner nodes are smaller beside
+//! a larger leaf, others are not: one is made only if what is promised fits the tree after it for
+//! certain, too; if not, the change is made in pages with the smallest leaf instead
+//! ([`super::Plan::make_sparing`]). So it is enough to say what sparing changes come to. They make
+//! nodes only where nodes fall apart. Let `c` be how many a level gets in this way from now on, by
+//! whatever updates and moves, `a` how many updates are to come, `e` the entries of a node, and `K`
+//! the most that one has:
 //!
-//! From the leaves up this bounds the children that the root gets; above the root, where the tree
-//! becomes higher, the nodes of each new level.
+//! - *Leaves.* Take for each leaf how many smallest leaves its entries fill, less one. An update
+//!   raises the sum by one at the most, and a split lowers it by the leaves that it makes: so `c`
+//!   is at most the sum and `a`. It is also at most `(sum of (e - m) + a) / m`, as below.
+//! - *Inner nodes.* Take the sum of `e - m` over all nodes that have more than `m`. Each node that
+//!   the level below gets raises it by one at the most, a split into `k` parts lowers it by
+//!   `(k - 1) m`, and nothing else raises it: so `c` is at most that sum with the `c` of the level
+//!   below, divided by `m`. The sum is at most `K - m` for each node, and at most the nodes that
+//!   the level below has. Above the root each level counts as a node with one child.
+//! - *The root* of the highest tree gets as many children as the level below it nodes. If it has
+//!   room for them, the tree takes `a` updates. In mu*-Tree a quarter of it is left.
+//!
+//! How many nodes a level has follows from the entries of the root and `K`; and no page has two of
+//! a level, so they are no more than live pages. What is deleted only lowers the sums. Where nodes
+//! keep their size, none falls apart but for a child that it takes: so below the root no level gets
+//! more nodes than the one below it, and each `H` up to the greatest height may be tried.
+//!
+//! # Where lengths vary
+//! Room is counted in bytes. A node that falls apart leaves at least `m` in each part: half of what
+//! the smallest node of its level holds, less what one entry may be long. So nodes that are there,
+//! of at most `K` bytes each, and `a` bytes that are added come to at most `(K - m + a) / m` more
+//! nodes for each that is touched. Every node of the tree as it stands may be full, but no more of
+//! them are touched than there are nodes, nor more than updates. From the leaves up this bounds the
+//! children that the root gets; above the root, where the tree becomes higher, the nodes of each
+//! new level.
 //!
 //! The lower the tree stays, the larger are its smallest nodes. So each height is tried as a
 //! **ceiling**: if a tree whose nodes are those of trees up to that height gets no root that has no
 //! room there, it never becomes higher. The ceiling that takes most counts.
 //!
-//! Where lengths vary, a prefix that all keys of a node share counts only where it stands, so a key
-//! that does not share it may cut a node worse than by half. Then what is counted is an estimate,
-//! and in a tree that one update could make as high as it can be, the ceiling is its own height: a
-//! level is left where the estimate fails.
+//! A prefix that all keys of a node share counts only where it stands, so a key that does not share
+//! it may cut a node worse than by half. Then what is counted is an estimate, and in a tree that
+//! one update could make as high as it can be, the ceiling is its own height: a level is left where
+//! the estimate fails.
+
+use core::cmp::Ordering;
+use core::ops::RangeInclusive;
 
 use store::node::{self, Codec};
 
-use super::super::layout::{CHILD_BYTES, Division, HEIGHT_MOST};
+use super::super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::super::policy::Policy;
 use super::worst::{Room, room};
 
@@ -66,6 +96,46 @@ impl Ceiling {
     fn room(&self, level: u8) -> Room {
         self.rooms.get(usize::from(level)).copied().unwrap_or(Room { least: 0, most: 0 })
     }
+}
+
+/// The nodes in pages of a height with the smallest leaf, where lengths are fixed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Smallest<'p> {
+    pages: &'p Pages,
+    layout: Layout,
+}
+
+impl<'p> Smallest<'p> {
+    pub(super) fn up_to(policy: &'p Policy, height: u8) -> Self {
+        let pages = policy.pages();
+        Smallest { pages, layout: pages.layout(policy.bounds().beta, height) }
+    }
+
+    /// What such a node holds.
+    pub(super) fn holds(&self, level: u8) -> u64 {
+        self.pages.capacity(&self.layout, level).max(1) as u64
+    }
+
+    /// What each part has at the least of a node that sparingly falls apart.
+    pub(super) fn part(&self, level: u8) -> u64 {
+        self.holds(level).div_ceil(2)
+    }
+
+    /// True if a node of so many entries sparingly falls into so many parts, alike in size.
+    pub(super) fn is_sparing(&self, level: u8, (entries, parts): (u64, u64)) -> bool {
+        let (each, larger) = (entries / parts, entries % parts);
+        let holds = self.holds(level);
+        let filled = (parts - larger) * each.div_ceil(holds) + larger * (each + 1).div_ceil(holds);
+        each >= self.part(level) && (level > 0 || filled <= entries.div_ceil(holds))
+    }
+}
+
+/// Leaves that sparing changes make at the most, so many updates among them, where smallest leaves
+/// hold `holds` and parts have `part`, of so many leaves of at most `most` entries.
+fn leaves_made((holds, part): (u64, u64), (leaves, most): (u64, u64), updates: u64) -> u64 {
+    let by_number = leaves.saturating_mul(most.div_ceil(holds).saturating_sub(1));
+    let by_entries = leaves.saturating_mul(most.saturating_sub(part));
+    by_number.saturating_add(updates).min(by_entries.saturating_add(updates) / part)
 }
 
 /// What trees of a policy take.
@@ -153,12 +223,26 @@ impl<'p> Capacity<'p> {
 
     /// Units that a tree of `height` levels takes for certain, in so many live pages.
     pub(crate) fn units_that_fit(&self, height: u8, top: Top, live: u64) -> u64 {
-        let most = self.policy.height_most();
-        // A level is left where the estimate fails.
-        let is_next = self.is_variable() && height + 1 >= most;
-        let highest = if is_next { most.saturating_sub(1) } else { most };
         let below = |ceiling| self.units_below(&self.ceiling(ceiling), (height, top), live);
-        (height..=highest).map(below).max().unwrap_or(0)
+        self.ceilings(height).map(below).max().unwrap_or(0)
+    }
+
+    /// True if a tree of `height` levels takes so many units for certain, in so many live pages.
+    pub(crate) fn is_room_for(&self, units: u64, (height, top): (u8, Top), live: u64) -> bool {
+        let fits = |ceiling| self.fits(&self.ceiling(ceiling), units, (height, top), live);
+        self.ceilings(height).any(fits)
+    }
+
+    /// The heights that a tree of `height` levels is never to be above.
+    fn ceilings(&self, height: u8) -> RangeInclusive<u8> {
+        let most = self.policy.height_most();
+        match (self.is_variable(), self.is_resized()) {
+            // A level is left where the estimate fails.
+            (true, _) if height + 1 >= most => height..=most.saturating_sub(1),
+            // What is sparing is so for the greatest height.
+            (false, true) => most..=most,
+            _ => height..=most,
+        }
     }
 
     /// Units with which a tree never becomes higher than a ceiling.
@@ -235,9 +319,62 @@ impl<'p> Capacity<'p> {
         added
     }
 
-    fn fits(&self, ceiling: &Ceiling, units: u64, (height, top): (u8, Top), live: u64) -> bool {
-        let updates = if self.is_variable() { units / ENTRY_LEAST } else { units };
-        let added = self.added_to_root(ceiling, (updates, units), (height, top), live);
+    fn fits(&self, ceiling: &Ceiling, units: u64, tree: (u8, Top), live: u64) -> bool {
+        if self.is_variable() {
+            return self.fits_in_bytes(ceiling, units, tree, live);
+        }
+        self.fits_sparingly(ceiling, units, tree, live)
+    }
+
+    /// As [`Capacity::fits`] where lengths are fixed.
+    fn fits_sparingly(
+        &self,
+        ceiling: &Ceiling,
+        updates: u64,
+        (height, top): (u8, Top),
+        live: u64,
+    ) -> bool {
+        let entries = u64::from(top.entries);
+        let below_root = ceiling.height.saturating_sub(1);
+        let smallest = Smallest::up_to(self.policy, ceiling.height);
+        if below_root == 0 {
+            return entries.saturating_add(updates) <= ceiling.root;
+        }
+        let nodes = self.nodes_below(ceiling, (height, top), live);
+        let leaf = (smallest.holds(0), smallest.part(0));
+        let leaves = match height {
+            1 => (1, entries),
+            _ => (nodes[0], ceiling.room(0).most),
+        };
+        let mut made = leaves_made(leaf, leaves, updates);
+        for level in 1..below_root {
+            let part = smallest.part(level);
+            let spare = match (level + 1).cmp(&height) {
+                Ordering::Greater => 0,
+                Ordering::Equal => entries.saturating_sub(part),
+                Ordering::Less => {
+                    let each = ceiling.room(level).most.saturating_sub(part);
+                    let most = nodes[usize::from(level)].saturating_mul(each);
+                    most.min(nodes[usize::from(level) - 1])
+                }
+            };
+            let more = spare.saturating_add(made) / part;
+            let is_one_each = !self.is_resized() && level + 1 < height;
+            made = if is_one_each { more.min(made) } else { more };
+        }
+        let root = if height >= ceiling.height { entries } else { 1 };
+        root.saturating_add(made) <= ceiling.root
+    }
+
+    /// As [`Capacity::fits`] where lengths vary.
+    fn fits_in_bytes(
+        &self,
+        ceiling: &Ceiling,
+        units: u64,
+        (height, top): (u8, Top),
+        live: u64,
+    ) -> bool {
+        let added = self.added_to_root(ceiling, (units / ENTRY_LEAST, units), (height, top), live);
         let root = self.root_used(top).saturating_add(added);
         if height >= ceiling.height {
             return root <= ceiling.root;
