@@ -93,6 +93,21 @@ fn figure_6f(kibibytes: &[u64], updates: u32) {
     claims.holds("more memory, more gain", gains.windows(2).all(|pair| pair[1] > pair[0]));
     claims.holds("it is ahead with every memory", gains.iter().all(|gain| *gain > 1.0));
     claims.end();
+    if last < 30.0 {
+        println!(
+            "  cause? with 1 MiB lookups alone take {:.0} us an operation at the least; 33 times \
+             that is more than any scheme of table 3 takes with 128 KiB",
+            least_of_lookups(1 << 20)
+        );
+    }
+}
+
+/// What lookups of 100 % take at the least with so much memory: each reads its leaf of 128 bytes by
+/// table 2 unless it is in memory, all of which holds leaves of the tree as it was loaded.
+fn least_of_lookups(memory_bytes: u64) -> f64 {
+    let leaves = USUAL.loaded as f64 / (15.0 * f64::from(USUAL.fill) / 100.0);
+    let missed = 1.0 - memory_bytes as f64 / (128.0 * leaves);
+    missed * (69.0 + 128.0 * 1.7) / 2.0
 }
 
 /// By how much the LA-Tree is ahead of the best of the others with so much memory. A tree that
@@ -112,7 +127,8 @@ fn gain_with(kib: u64, updates: u32) -> f64 {
     let gain = ipl.min(b_plus).min(page_map) / ours;
     println!(
         "  {kib:>4} KiB, us: la-tree {ours:.1}, ipl {ipl:.1}, b-plus {b_plus:.1}, over page-map \
-         {page_map:.1}: {gain:.1} times"
+         {page_map:.1}: {gain:.1} times; over ipl alone {:.1}",
+        ipl / ours
     );
     gain
 }
@@ -131,35 +147,54 @@ fn la_6f_in_short() {
 
 /// Bytes of the disk on which the gains of tables 4 and 6 are measured, of the 16 GB of the real
 /// one: four numbers know nothing of how large it is.
-const DISK: Stand = Stand::Disk(64 << 20);
+const DISK: Stand = Stand::Disk { size_bytes: 64 << 20, random_write_us: None };
 
-/// Gains over the B+-tree on the SSD of table 5, of 10, 200 and 1000 %: published, and measured.
-/// Pages are of 512 bytes, and nodes are pages.
+/// The same, with random writes in so many microseconds that the B+-tree takes about what is
+/// published of it at 10 %: by table 5 it takes more than three times that.
+const FASTER: Stand = Stand::Disk { size_bytes: 64 << 20, random_write_us: Some(2300) };
+
+/// Microseconds an operation of the LA-Tree and the B+-tree on a disk.
+fn on_a_disk(stand: Stand, cell: Cell<'_>) -> [f64; 2] {
+    let [ours, b_plus] = ["la-tree", "b-plus"].map(|tree| measure(&Cell { tree, stand, ..cell }));
+    println!(
+        "  {:>4} %, us: la-tree {:.1} ({:.3} reads, {:.3} writes, lookups {:.1}), b-plus {:.1} \
+         ({:.3}, {:.3}, {:.1})",
+        cell.lookups,
+        ours.micros,
+        ours.reads,
+        ours.writes,
+        ours.lookup_micros,
+        b_plus.micros,
+        b_plus.reads,
+        b_plus.writes,
+        b_plus.lookup_micros
+    );
+    [ours.micros, b_plus.micros]
+}
+
+/// Published times of the B+-tree and the LA-Tree, at 10, 200 and 1000 %.
+type Published = [(f64, f64); 3];
+
+/// Gains over the B+-tree on the SSD of table 5. Pages are of 512 bytes, and nodes are pages.
 fn gains_on_a_disk(
     claims: &mut Claims,
     cell: Cell<'_>,
-    published: [f64; 3],
+    published: Published,
     updates: fn(u32) -> u32,
 ) {
-    for (lookups, published) in [10, 200, 1000].into_iter().zip(published) {
-        let cell = Cell { stand: DISK, lookups, updates: updates(lookups), ..cell };
-        let [ours, b_plus] = ["la-tree", "b-plus"].map(|tree| measure(&Cell { tree, ..cell }));
-        println!(
-            "  {lookups:>4} %, us: la-tree {:.1} ({:.3} reads, {:.3} writes, lookups {:.1}), b-plus \
-             {:.1} ({:.3}, {:.3}, {:.1})",
-            ours.micros,
-            ours.reads,
-            ours.writes,
-            ours.lookup_micros,
-            b_plus.micros,
-            b_plus.reads,
-            b_plus.writes,
-            b_plus.lookup_micros
-        );
-        let gain = b_plus.micros / ours.micros;
-        claims.holds(&format!("{lookups} %: la-tree is ahead of b-plus"), gain > 1.0);
+    for (lookups, (b_plus, ours)) in [10, 200, 1000].into_iter().zip(published) {
+        let published = (b_plus / ours * 100.0_f64).round() / 100.0;
+        let cell = Cell { lookups, updates: updates(lookups), ..cell };
+        let [ours, b_plus] = on_a_disk(DISK, cell);
+        claims.holds(&format!("{lookups} %: la-tree is ahead of b-plus"), b_plus > ours);
         let what = format!("{lookups} %: it gains so many times");
-        claims.near(&what, (published, gain), 0.15 * published);
+        if !claims.near(&what, (published, b_plus / ours), 0.15 * published) {
+            println!(
+                "  cause? random writes in 2.3 ms, with which b-plus takes what is published:"
+            );
+            let [ours, b_plus] = on_a_disk(FASTER, cell);
+            println!("  cause? it gains {:.2} times", b_plus / ours);
+        }
     }
 }
 
@@ -167,11 +202,13 @@ fn gains_on_a_disk(
 /// million with 128 KiB, which is the same memory for each insertion.
 fn tables_4_and_6(updates: fn(u32) -> u32) {
     let mut claims = Claims::of("la-t4");
-    gains_on_a_disk(&mut claims, USUAL, [6.95, 3.5, 1.13], updates);
+    let published = [(2190.0, 315.0), (1230.0, 351.0), (427.0, 378.0)];
+    gains_on_a_disk(&mut claims, USUAL, published, updates);
     claims.end();
     let mut claims = Claims::of("la-t6");
     let grown = Cell { insertions: 100, loaded: 0, ..USUAL };
-    gains_on_a_disk(&mut claims, grown, [6.87, 3.6, 1.09], updates);
+    let published = [(2117.0, 308.0), (1184.0, 329.0), (395.0, 361.0)];
+    gains_on_a_disk(&mut claims, grown, published, updates);
     claims.end();
 }
 
@@ -187,20 +224,32 @@ fn la_t4_and_la_t6_in_short() {
     tables_4_and_6(in_short);
 }
 
-/// Section 6.2: where few nodes are used, memory goes to the pool, and batching costs less.
+/// Section 6.2: where few nodes are used, memory that they leave goes to the pool, and batching
+/// costs less.
 #[test]
-fn sharing_memory_pays_where_few_nodes_are_used() {
-    for near in [1000, 3000, 10_000, 30_000, 100_000] {
-        for lookups in [10, 100, 200] {
-            let cell = Cell { lookups, updates: 100_000, keys: Keys::Near(near), ..USUAL };
-            let [fixed, shared] = [[("share", "fixed")], [("share", "shared")]]
-                .map(|given| measure(&Cell { given: &given, ..cell }));
-            let (nodes, pool) =
-                (shared.figure("memory moved to nodes"), shared.figure("memory moved to the pool"));
+fn a_small_working_set_with_memory_shared_and_divided() {
+    let mut claims = Claims::of("la-share");
+    for lookups in [10, 200] {
+        let all = Cell { lookups, updates: 60_000, ..USUAL };
+        let cell = Cell { keys: Keys::Near(10_000), ..all };
+        let with = |given| measure(&Cell { given, ..cell }).micros;
+        let (uniform, fixed) = (measure(&all).micros, with(&[]));
+        let shared = with(&[("share", "shared")]);
+        println!(
+            "  {lookups:>3} %, us: all keys {uniform:.1}, 10,000 neighbours {fixed:.1}, with memory \
+             shared {shared:.1}"
+        );
+        let is_less = uniform > 1.5 * fixed;
+        claims.holds(&format!("{lookups} %: a small working set costs much less"), is_less);
+        assert!(is_less, "{fixed} us");
+        if !claims.holds(&format!("{lookups} %: sharing memory pays"), shared < fixed) {
+            let parts = [&[("pool", "0.25")], &[("pool", "0.5")], &[("pool", "0.9")]];
+            let [quarter, half, most] = parts.map(|given| with(given));
             println!(
-                "{near} {lookups} %: fixed {:.1} us, shared {:.1} us, {nodes:.6} {pool:.6}",
-                fixed.micros, shared.micros
+                "  cause? divided for good, the pool with a quarter {quarter:.1}, a half \
+                 {half:.1}, nine tenths {most:.1}: what is shared leaves the pool still less"
             );
         }
     }
+    claims.end();
 }

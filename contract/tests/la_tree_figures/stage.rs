@@ -17,8 +17,8 @@ pub(crate) enum Stand {
     Chip,
     /// The same below page mapping.
     PageMap,
-    /// So many bytes of the SSD of table 5.
-    Disk(u64),
+    /// So many bytes of the SSD of table 5, with other random writes if they are given.
+    Disk { size_bytes: u64, random_write_us: Option<u64> },
 }
 
 /// Which keys operations have.
@@ -190,10 +190,14 @@ fn medium(stand: Stand) -> Medium<'static> {
             let below = Box::new(chip(None));
             Medium::Sectors((layer.create)(below, &ftl::Options::default()).unwrap())
         }
-        Stand::Disk(size_bytes) => {
+        Stand::Disk { size_bytes, random_write_us } => {
             let size_bytes = Some(size_bytes);
             let overrides = chips::Overrides { size_bytes, ..chips::Overrides::default() };
-            let disk = chips::find("mtron-msp-sata7525").unwrap().disk(&overrides).unwrap();
+            let mut disk = chips::find("mtron-msp-sata7525").unwrap().disk(&overrides).unwrap();
+            if let Some(micros) = random_write_us {
+                let time = &mut disk.costs.write.random.time;
+                time.fixed = micros * 1000 - time.per_page;
+            }
             Medium::Sectors(Box::new(SimulatedDisk::new(disk.geometry, disk.costs)))
         }
     }
