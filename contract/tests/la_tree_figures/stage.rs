@@ -15,7 +15,9 @@ use sim::{SimulatedDisk, SimulatedNand};
 pub(crate) enum Stand {
     /// The chip of table 2.
     Chip,
-    /// The same below page mapping.
+    /// So many bytes of it.
+    SmallChip(u64),
+    /// The chip below page mapping.
     PageMap,
     /// So many bytes of the SSD of table 5, with other random writes if they are given.
     Disk { size_bytes: u64, random_write_us: Option<u64> },
@@ -141,7 +143,7 @@ pub(crate) fn operate(
 }
 
 /// What a cell's tree is made with.
-fn options(cell: &Cell<'_>) -> (&'static Entry, Options) {
+pub(crate) fn options(cell: &Cell<'_>) -> (&'static Entry, Options) {
     let entry = find(cell.tree).unwrap();
     let settings = Settings::parse(cell.tree, entry.parameters, cell.given.iter().copied());
     let shape = EntryShape::fixed(4, cell.value_bytes);
@@ -182,9 +184,11 @@ pub(crate) fn chip(size_bytes: Option<u64>) -> SimulatedNand {
     SimulatedNand::new(chip.geometry, chip.costs)
 }
 
-fn medium(stand: Stand) -> Medium<'static> {
+/// An empty device.
+pub(crate) fn medium(stand: Stand) -> Medium<'static> {
     match stand {
         Stand::Chip => Medium::Nand(Box::new(chip(None))),
+        Stand::SmallChip(bytes) => Medium::Nand(Box::new(chip(Some(bytes)))),
         Stand::PageMap => {
             let layer = ftl::find("page-map").unwrap();
             let below = Box::new(chip(None));
@@ -228,8 +232,11 @@ pub(crate) struct Measured {
     /// Pages read and programmed, or sectors, an operation.
     pub(crate) reads: f64,
     pub(crate) writes: f64,
-    /// The part of the time that lookups took.
+    /// The part of the time that lookups took, and what reclamation took besides.
     pub(crate) lookup_micros: f64,
+    pub(crate) reclamation_micros: f64,
+    /// Microjoules an operation, without reclamation.
+    pub(crate) microjoules: f64,
     /// By how much each figure of the tree's own grew, an operation.
     figures: BTreeMap<&'static str, f64>,
 }
@@ -258,6 +265,8 @@ pub(crate) fn measure(cell: &Cell<'_>) -> Measured {
             reads: 0.0,
             writes: 0.0,
             lookup_micros: 0.0,
+            reclamation_micros: 0.0,
+            microjoules: 0.0,
             figures: BTreeMap::new(),
         };
         for ((cause, after), before) in Cause::ALL.into_iter().zip(tallies(index)).zip(before) {
@@ -266,6 +275,9 @@ pub(crate) fn measure(cell: &Cell<'_>) -> Measured {
                 measured.micros += each(tally.time_ns) / 1000.0;
                 measured.reads += each(tally.page_reads);
                 measured.writes += each(tally.page_programs);
+                measured.microjoules += each(tally.energy_pj) / 1e6;
+            } else {
+                measured.reclamation_micros = each(tally.time_ns) / 1000.0;
             }
             if cause == Cause::Lookup {
                 measured.lookup_micros = each(tally.time_ns) / 1000.0;

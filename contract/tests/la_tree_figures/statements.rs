@@ -8,7 +8,9 @@ use flashtree_contract::nand::{Hook, Hooked, Program, Read};
 use index::Index;
 use sim::SimulatedNand;
 
-use super::stage::{Cell, USUAL, chip, figures, load, measure, operate};
+use super::stage::{
+    Cell, Stand, USUAL, chip, contents, figures, load, measure, medium, operate, options,
+};
 
 /// What a chip has seen.
 #[derive(Default)]
@@ -126,6 +128,46 @@ fn an_emptying_reads_no_node_and_no_fragment_twice() {
         assert!(emptyings > 500 && nodes > 1000 && fragments > 1000);
         assert_eq!(twice, [0, 0]);
     }
+}
+
+/// Section 2.1: a range visits each buffer once. That is so while what it holds of a buffer fits,
+/// and unless ADAPT has one emptied on its way: then all of the way is scanned again.
+#[test]
+fn a_range_over_everything_reads_each_fragment_once() {
+    let witness = Witness::default();
+    let cell = Cell { updates: 60_000, memory_bytes: 256 << 10, ..USUAL };
+    let (mut index, mut keys) = load(&cell, witness.chip(None));
+    operate(&mut *index, &cell, &mut keys, 2);
+    for turn in 0..20 {
+        let before = emptied(&*index);
+        witness.take();
+        let (entries, _) = contents(&mut *index);
+        let [_, fragments] = witness.take();
+        let (count, twice) = (fragments.len(), repeated(&fragments));
+        let emptied = emptied(&*index) - before;
+        println!(
+            "range {turn}: {entries} entries, {count} fragments, {twice} of them twice, {emptied} \
+             buffers emptied"
+        );
+        if emptied == 0 {
+            assert!(count > 500 && twice == 0);
+            return;
+        }
+    }
+    panic!("a buffer was emptied in each range");
+}
+
+/// Section 7 says of the LA-Tree on SSDs that a node table would spare random writes: that is not
+/// built, and refused.
+#[test]
+fn a_node_table_on_a_disk_is_refused() {
+    let stand = Stand::Disk { size_bytes: 1 << 20, random_write_us: None };
+    let cell = Cell { given: &[("place", "log")], stand, ..USUAL };
+    let (entry, options) = options(&cell);
+    let Err(error) = (entry.create)(medium(stand), &options) else {
+        panic!("it is made");
+    };
+    assert!(error.to_string().contains("there is no node table"), "{error}");
 }
 
 /// Sections 3 and 4.3: a page has fragments of several buffers. A fragment of a buffer that has one

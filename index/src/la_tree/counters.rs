@@ -24,6 +24,8 @@ pub(super) struct Counters {
     pub(super) emptied_entries: Both,
     pub(super) emptied_bytes: Both,
     pub(super) emptied_for_lookups: Both,
+    /// Registers that the paper's own form would have held for them.
+    pub(super) registers: Both,
     /// Of the buffers that were emptied, the root's, and the entries in it.
     pub(super) emptied_at_root: u64,
     pub(super) emptied_entries_at_root: u64,
@@ -94,11 +96,12 @@ impl NodeReads {
 /// Tells all that is counted, by name.
 pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, u64)) {
     let (tree_wide, buffers, reads) = (&tree.counters, &tree.buffers.counters, &tree.nodes.reads);
-    let both: [(&'static str, &'static str, Both); 9] = [
+    let both: [(&'static str, &'static str, Both); 10] = [
         ("emptied inner", "emptied leaf", tree_wide.emptied),
         ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
         ("emptied bytes inner", "emptied bytes leaf", tree_wide.emptied_bytes),
         ("emptied for lookups inner", "emptied for lookups leaf", tree_wide.emptied_for_lookups),
+        ("registers inner", "registers leaf", tree_wide.registers),
         ("searched inner", "searched leaf", buffers.searched),
         ("fragments read inner", "fragments read leaf", buffers.fragments_read),
         ("entries passed in memory inner", "entries passed in memory leaf", buffers.passed),

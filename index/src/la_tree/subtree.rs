@@ -64,6 +64,8 @@ impl LaTree<'_> {
         if record.entries == 0 {
             return Ok(());
         }
+        self.counters.registers[usize::from(record.leaves > 0)] +=
+            u64::from(record.registers.groups());
         self.generation.is_fresh = false;
         let id = NodeId::of_buffer(number);
         let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
