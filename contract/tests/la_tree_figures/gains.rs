@@ -290,8 +290,8 @@ fn a_small_working_set_with_memory_shared_and_divided() {
         let (uniform, fixed) = (measure(&all).micros, with(&[]));
         let shared = with(&[("share", "shared")]);
         println!(
-            "  {lookups:>3} %, us: all keys {uniform:.1}, 10,000 neighbours {fixed:.1}, with memory \
-             shared {shared:.1}"
+            "  {lookups:>3} %, us: all keys {uniform:.1}, 10,000 neighbours {fixed:.1}, with \
+             memory shared {shared:.1}"
         );
         let is_less = uniform > 1.5 * fixed;
         claims.holds(&format!("{lookups} %: a small working set costs much less"), is_less);

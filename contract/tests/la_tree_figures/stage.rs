@@ -1,4 +1,4 @@
-//! The uniform workload of section 6, and the devices of tables 2 and 5 with a tree that was loaded.
+//! The uniform workload of section 6, and the devices of tables 2 and 5 with a loaded tree.
 
 use std::collections::BTreeMap;
 

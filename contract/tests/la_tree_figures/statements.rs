@@ -228,8 +228,8 @@ fn buffer_rebalancing_costs_less_than_one_percent() {
         let buffers = measured.figure("buffers split") + measured.figure("buffers merged");
         let percent = 100.0 * rebalancing / measured.micros;
         println!(
-            "{lookups} %, {kib} KiB: {percent:.3} % of the time; {:.5} nodes and {buffers:.7} buffers \
-             rebalanced an operation",
+            "{lookups} %, {kib} KiB: {percent:.3} % of the time; {:.5} nodes and {buffers:.7} \
+             buffers rebalanced an operation",
             measured.figure("nodes rebalanced")
         );
         assert!(buffers > 0.0 && percent < 1.0);
