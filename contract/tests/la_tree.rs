@@ -99,7 +99,7 @@ fn play(
     refused
 }
 
-const SETTINGS: [&[(&str, &str)]; 7] = [
+const SETTINGS: [&[(&str, &str)]; 8] = [
     &[],
     &[("k", "1")],
     &[("k", "3")],
@@ -107,6 +107,7 @@ const SETTINGS: [&[(&str, &str)]; 7] = [
     &[("buffer", "128")],
     &[("buffer", "2048"), ("estimate", "printed")],
     &[("rule", "inclusive"), ("k", "4")],
+    &[("fanout", "8"), ("k", "3")],
 ];
 
 /// Plays on a chip of `blocks` blocks in every setting and durability.

@@ -10,150 +10,26 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "mu_figures/claims.rs"]
+mod claims;
+#[path = "la_tree_figures/gains.rs"]
+mod gains;
+#[path = "la_tree_figures/sizes.rs"]
+mod sizes;
+#[path = "la_tree_figures/stage.rs"]
+mod stage;
+#[path = "la_tree_figures/statements.rs"]
+mod statements;
+
 use std::collections::BTreeMap;
 
-use device::{Cause, Medium};
-use index::parameters::Settings;
-use index::registry::{Entry, Options};
-use index::{Cursor, EntryShape, Index, KeyValue, Update, Value, read_piece};
-use rand::{Rng, RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use sim::SimulatedNand;
-
-/// What is run.
-#[derive(Clone, Copy)]
-struct Cell<'c> {
-    given: &'c [(&'c str, &'c str)],
-    /// Lookups for a hundred updates.
-    lookups: u32,
-    updates: u32,
-    loaded: usize,
-    fill: u8,
-    value_bytes: u16,
-    memory_bytes: u64,
-    /// Keys are drawn from so many; `None`: from all there are.
-    keys: Option<u32>,
-}
-
-const USUAL: Cell<'static> = Cell {
-    given: &[],
-    lookups: 10,
-    updates: 1_000_000,
-    loaded: 200_000,
-    fill: 67,
-    value_bytes: 4,
-    memory_bytes: 128 << 10,
-    keys: None,
-};
-
-struct Sorted<'k> {
-    keys: std::slice::Iter<'k, u32>,
-    key: [u8; 4],
-    value: Vec<u8>,
-}
-
-impl Cursor for Sorted<'_> {
-    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
-        let Some(key) = self.keys.next() else {
-            return Ok(None);
-        };
-        self.key = key.to_be_bytes();
-        Ok(Some((&self.key, Value::Whole(&self.value))))
-    }
-
-    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
-        Ok(read_piece(&self.value, offset, into))
-    }
-}
-
-fn entry() -> &'static Entry {
-    index::registry::find("la-tree").unwrap()
-}
-
-/// A key, and the same for a deletion where the keys are few.
-fn draw(random: &mut ChaCha8Rng, cell: &Cell<'_>) -> u32 {
-    match cell.keys {
-        Some(keys) => random.random_range(0..keys).wrapping_mul(0x9E37_79B9),
-        None => random.next_u32(),
-    }
-}
-
-fn operate(index: &mut dyn Index, cell: &Cell<'_>, keys: &mut Vec<u32>, seed: u64) -> u32 {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let (mut operations, mut owed, mut into) = (0, 0, [0; 4]);
-    let value = [7; 8];
-    for _ in 0..cell.updates {
-        owed += cell.lookups;
-        while owed >= 100 {
-            owed -= 100;
-            operations += 1;
-            let key = draw(&mut random, cell);
-            index.get(&key.to_be_bytes(), 0, &mut into).unwrap();
-        }
-        operations += 1;
-        if random.random_range(0..100) < 66 {
-            let key = draw(&mut random, cell);
-            let value = &value[..usize::from(cell.value_bytes)];
-            index.update(&[Update::Put { key: &key.to_be_bytes(), value }]).unwrap();
-            keys.push(key);
-        } else {
-            let at = random.random_range(0..keys.len());
-            let key = match cell.keys {
-                Some(_) => draw(&mut random, cell),
-                None => keys.swap_remove(at),
-            };
-            index.update(&[Update::Delete { key: &key.to_be_bytes() }]).unwrap();
-        }
-    }
-    operations
-}
-
-/// A chip with a tree that was loaded.
-fn on_loaded<T>(cell: &Cell<'_>, then: impl FnOnce(&mut dyn Index, &mut Vec<u32>) -> T) -> T {
-    let chip = chips::find("toshiba-tc58dvg02a1ft00").unwrap();
-    let chip = chip.nand(&chips::Overrides::default()).unwrap();
-    let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
-    let settings = Settings::parse("la-tree", entry().parameters, cell.given.iter().copied());
-    let shape = EntryShape::fixed(4, cell.value_bytes);
-    let options = Options::new(shape, cell.memory_bytes, settings.unwrap());
-    let mut index = (entry().create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();
-    let mut random = ChaCha8Rng::seed_from_u64(1);
-    let mut keys: Vec<u32> = (0..cell.loaded).map(|_| draw(&mut random, cell)).collect();
-    let mut sorted = keys.clone();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let value = vec![7; usize::from(cell.value_bytes)];
-    let mut cursor = Sorted { keys: sorted.iter(), key: [0; 4], value };
-    index.load(&mut cursor, cell.fill).unwrap();
-    then(&mut *index, &mut keys)
-}
-
-/// The figures of the tree's own.
-fn figures(index: &dyn Index) -> BTreeMap<&'static str, u64> {
-    let mut figures = BTreeMap::new();
-    index.figures(&mut |name, number| {
-        figures.insert(name, number);
-    });
-    figures
-}
+use device::Cause;
+use index::Index;
+use stage::{Cell, Keys, USUAL, contents, figures, on_loaded, operate};
 
 /// Plays a cell; returns microseconds of the chip an operation.
 fn play(cell: &Cell<'_>) -> f64 {
     play_and_read(cell).0
-}
-
-/// How many entries an index holds, and a number that stands for all of them.
-fn contents(index: &mut dyn Index) -> (u64, u64) {
-    let (mut entries, mut sum) = (0, 0_u64);
-    let mut cursor = index.range(index::KeyRange::ALL).unwrap();
-    while let Some((key, value)) = cursor.next().unwrap() {
-        let Value::Whole(value) = value else { panic!("no value is long") };
-        entries += 1;
-        for byte in key.iter().chain(value) {
-            sum = sum.wrapping_mul(0x0100_0000_01B3) ^ u64::from(*byte);
-        }
-    }
-    (entries, sum)
 }
 
 /// The time an operation, by what it was for. Nodes are read and programmed by table 2; the rest of
@@ -248,7 +124,7 @@ fn a_tree_that_does_not_grow() {
     for lookups in [10, 200, 1000] {
         for value_bytes in [4, 0] {
             let updates = 3_000_000 / (10 + lookups);
-            let cell = Cell { lookups, updates, value_bytes, keys: Some(300_000), ..USUAL };
+            let cell = Cell { lookups, updates, value_bytes, keys: Keys::Of(300_000), ..USUAL };
             assert!(play(&cell) > 0.0);
         }
     }
@@ -339,7 +215,7 @@ fn adaptive_buffers_beside_fixed_ones_and_none() {
 #[test]
 #[ignore = "it takes minutes"]
 fn adaptive_buffers_beside_fixed_ones_and_none_in_full() {
-    compare_buffers(|lookups| (3_000_000 / (100 + lookups) * 100).min(1_000_000));
+    compare_buffers(stage::in_full);
 }
 
 /// How far the sums of estimates are from those of actual costs, in percent: of scans, and of
@@ -402,7 +278,14 @@ fn explore() {
         value_bytes: var("VALUE", "4").parse().unwrap(),
         loaded: var("LOADED", "200000").parse().unwrap(),
         memory_bytes: var("MEMORY", "131072").parse().unwrap(),
-        keys: var("KEYS", "0").parse().ok().filter(|keys| *keys > 0),
+        keys: match var("KEYS", "0").parse().unwrap() {
+            0 => match var("NEAR", "0").parse().unwrap() {
+                0 => Keys::All,
+                keys => Keys::Near(keys),
+            },
+            keys => Keys::Of(keys),
+        },
+        ..USUAL
     };
     play(&cell);
 }

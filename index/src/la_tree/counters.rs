@@ -1,5 +1,8 @@
 //! What the tree counts, for estimates and reports.
 
+use device::Cause;
+
+use crate::Result;
 use crate::traits::{GENERATIONS_RECLAIMED, NODES_MERGED, NODES_SPLIT};
 
 /// Counts of an event in inner subtrees, and in leaf subtrees.
@@ -21,6 +24,11 @@ pub(super) struct Counters {
     pub(super) emptied_entries: Both,
     pub(super) emptied_bytes: Both,
     pub(super) emptied_for_lookups: Both,
+    /// Registers that the paper's own form would have held for them.
+    pub(super) registers: Both,
+    /// Of the buffers that were emptied, the root's, and the entries in it.
+    pub(super) emptied_at_root: u64,
+    pub(super) emptied_entries_at_root: u64,
     /// Buffers that did not fit memory when they were emptied: in two parts, the second sorted, and
     /// in parts by their keys.
     pub(super) emptied_in_two: u64,
@@ -41,6 +49,9 @@ pub(super) struct Counters {
     pub(super) buffers_merged: u64,
     pub(super) merges_put_off: u64,
     pub(super) merged_after_emptying: u64,
+    /// What writing the entries in the pool of buffers took that were split or merged with their
+    /// nodes, in nanoseconds.
+    pub(super) buffers_rebalanced_ns: u64,
     /// Generations of pages that were reclaimed.
     pub(super) reclaimed: u64,
     /// Nodes that the last check found to be less than a quarter full, though they have neighbours.
@@ -85,11 +96,12 @@ impl NodeReads {
 /// Tells all that is counted, by name.
 pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, u64)) {
     let (tree_wide, buffers, reads) = (&tree.counters, &tree.buffers.counters, &tree.nodes.reads);
-    let both: [(&'static str, &'static str, Both); 9] = [
+    let both: [(&'static str, &'static str, Both); 10] = [
         ("emptied inner", "emptied leaf", tree_wide.emptied),
         ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
         ("emptied bytes inner", "emptied bytes leaf", tree_wide.emptied_bytes),
         ("emptied for lookups inner", "emptied for lookups leaf", tree_wide.emptied_for_lookups),
+        ("registers inner", "registers leaf", tree_wide.registers),
         ("searched inner", "searched leaf", buffers.searched),
         ("fragments read inner", "fragments read leaf", buffers.fragments_read),
         ("entries passed in memory inner", "entries passed in memory leaf", buffers.passed),
@@ -100,6 +112,8 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
         tell(inner, counts[0]);
         tell(leaf, counts[1]);
     }
+    tell("emptied at the root", tree_wide.emptied_at_root);
+    tell("emptied entries at the root", tree_wide.emptied_entries_at_root);
     let names = ["leaves read", "parents of leaves read", "higher nodes read"];
     for (name, count) in names.into_iter().zip(reads.lookup) {
         tell(name, count);
@@ -134,6 +148,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("buffers merged", tree_wide.buffers_merged);
     tell("merges put off", tree_wide.merges_put_off);
     tell("merges after a buffer was emptied", tree_wide.merged_after_emptying);
+    tell("buffers rebalanced ns", tree_wide.buffers_rebalanced_ns);
     tell(GENERATIONS_RECLAIMED, tree_wide.reclaimed);
     tell(
         "buffers of leaf subtrees",
@@ -147,6 +162,14 @@ impl super::LaTree<'_> {
     /// The chip's time so far, in nanoseconds.
     pub(super) fn time_ns(&self) -> u64 {
         self.log.meter().map_or(0, device::Meter::time_ns)
+    }
+
+    /// Writes what buffer `number` has in the pool, before its node is split or merged.
+    pub(super) fn evict_to_rebalance(&mut self, number: u32, cause: Cause) -> Result<()> {
+        let before = self.time_ns();
+        self.buffers.evict(&mut self.log, number, cause)?;
+        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
+        Ok(())
     }
 
     /// Notes what the whole scan of buffer `number` cost, which began at a time.

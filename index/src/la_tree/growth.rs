@@ -38,7 +38,7 @@ impl LaTree<'_> {
             return self.split(level + 1, middle, cause);
         }
         if let Some(number) = id.buffer() {
-            self.buffers.evict(&mut self.log, number, cause)?;
+            self.evict_to_rebalance(number, cause)?;
         }
         let right = self.nodes.create(&mut self.log, id.buffer().is_some(), level)?;
         self.nodes.split_off(&mut self.log, (id, right), level, at)?;

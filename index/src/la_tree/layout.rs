@@ -24,7 +24,7 @@
 use core::ops::Range;
 
 use device::{Geometry, Page};
-use store::node::{HEADER_BYTES, NODE_BYTES_LEAST, NODE_BYTES_MOST};
+use store::node::{Codec, HEADER_BYTES, NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use store::{EntryShape, Width};
 
 use super::stream::Damage;
@@ -41,6 +41,19 @@ const NO_PAGE: u32 = u32::MAX;
 /// fanout.
 const VARIABLE_ENTRY_BYTES: u32 = 32;
 
+/// The smallest node on raw flash of entries of fixed lengths, in bytes: smaller than a node may be
+/// elsewhere, for section 6.1 has nodes of fewer than 16 entries.
+const SMALL_NODE_BYTES: u32 = 64;
+
+/// The fewest entries for which a node has room.
+const ENTRIES_LEAST: usize = 4;
+
+/// The form of nodes of `bytes` bytes; `None` if such a node could not hold four entries.
+pub(super) fn codec(bytes: u32, key: Width, value: Width) -> Option<Codec> {
+    let codec = Codec::new_part(bytes, key, value).filter(|_| bytes >= SMALL_NODE_BYTES)?;
+    (codec.capacity(0, 0) >= ENTRIES_LEAST).then_some(codec)
+}
+
 /// How pages of a chip are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageShape {
@@ -55,7 +68,7 @@ impl PageShape {
     pub(super) fn new(geometry: &Geometry, node_bytes: u32) -> Option<Self> {
         let first = geometry.page_bytes() - Self::room_of(geometry);
         let shape = PageShape { page_bytes: geometry.page_bytes(), first, node_bytes };
-        let possible = (NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&node_bytes);
+        let possible = (SMALL_NODE_BYTES..=NODE_BYTES_MOST).contains(&node_bytes);
         (possible && node_bytes <= shape.room()).then_some(shape)
     }
 
@@ -158,6 +171,11 @@ pub(super) fn node_bytes(fanout: u32, shape: EntryShape, room: u32) -> u32 {
     fanout.saturating_mul(entry_bytes(shape)).max(least).min(most)
 }
 
+/// The same where no fanout is given: then nodes are no smaller than elsewhere.
+pub(super) fn usual_node_bytes(fanout: u32, shape: EntryShape, room: u32) -> u32 {
+    node_bytes(fanout, shape, room).max(NODE_BYTES_LEAST.min(room))
+}
+
 /// The numbers of entries that nodes can have: those of any other number would be as small or as
 /// large as these.
 pub(super) fn fanouts(shape: EntryShape, room: u32) -> core::ops::RangeInclusive<u64> {
@@ -183,8 +201,8 @@ fn node_bounds(shape: EntryShape, room: u32) -> (u32, u32) {
     let four_entries = HEADER_BYTES as u32 + entry_bytes(shape).saturating_mul(4);
     let is_fixed = matches!((shape.key, shape.value), (Width::Fixed(_), Width::Fixed(_)));
     // An entry of variable length may have a quarter of half a page.
-    let half = if is_fixed { 0 } else { room / 2 };
-    (NODE_BYTES_LEAST.max(four_entries).max(half), room.min(NODE_BYTES_MOST))
+    let least = if is_fixed { SMALL_NODE_BYTES } else { NODE_BYTES_LEAST.max(room / 2) };
+    (least.max(four_entries), room.min(NODE_BYTES_MOST))
 }
 
 /// Where a node stands: page and slot in one number.

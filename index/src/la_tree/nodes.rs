@@ -20,7 +20,7 @@ use store::{EntryShape, PageKind, PageLog, Width};
 use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::ground::Ground;
-use super::layout::{NodeId, PageShape, Place, verify_node};
+use super::layout::{self, NodeId, PageShape, Place, verify_node};
 use super::table::NodeTable;
 use crate::{Error, Result};
 
@@ -140,8 +140,8 @@ impl Nodes {
         let bytes = pages.node_bytes();
         Some(Nodes {
             shape,
-            leaf: Codec::new(bytes, shape.key, shape.value)?,
-            inner: Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
+            leaf: layout::codec(bytes, shape.key, shape.value)?,
+            inner: layout::codec(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
             pages,
             cache: NodeCache::new(cache, bytes as usize),
             plain: Table::new(chunks.0),

@@ -17,7 +17,7 @@ use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
 use super::emptying::Sorter;
 use super::in_place;
-use super::layout::{PageShape, fanouts, node_bytes};
+use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
 use super::settle;
@@ -192,7 +192,10 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
         });
     }
     let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
-    let node_bytes = node_bytes(fanout, options.shape, room);
+    let node_bytes = match options.settings.is_given("fanout") {
+        true => node_bytes(fanout, options.shape, room),
+        false => usual_node_bytes(fanout, options.shape, room),
+    };
     Ok(Choices { node_bytes, levels_a_buffer: levels(options) })
 }
 
@@ -301,8 +304,8 @@ impl Plan {
         let what = "they can't hold four entries, or not one fits a page";
         let small = store::Error::NodeSize { bytes, what };
         let pages = PageShape::new(&chip, bytes).ok_or(small)?;
-        let leaf = Codec::new(bytes, shape.key, shape.value).ok_or(small)?;
-        Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
+        let leaf = codec(bytes, shape.key, shape.value).ok_or(small)?;
+        codec(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
         let given = (shape, choices);
         let mut plan = Self::undivided(options, given, (pages, &leaf), memory_bytes);
         let log = PageLog::least_memory(chip, &options.page_log(false));

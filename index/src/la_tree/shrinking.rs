@@ -219,7 +219,7 @@ impl LaTree<'_> {
             if self.buffers.is_listed(right) {
                 self.buffers.list(left);
             }
-            self.buffers.evict(&mut self.log, right, cause)?;
+            self.evict_to_rebalance(right, cause)?;
         }
         self.nodes.join(&mut self.log, (pair.left, pair.right), pair.level)?;
         if let Some([(left, left_record), (right, _)]) = buffers {

@@ -64,11 +64,14 @@ impl LaTree<'_> {
         if record.entries == 0 {
             return Ok(());
         }
+        self.counters.registers[usize::from(record.leaves > 0)] +=
+            u64::from(record.registers.groups());
         self.generation.is_fresh = false;
         let id = NodeId::of_buffer(number);
         let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
         let level = self.find_buffer(id, cause)?;
         let before = self.buffers.subtree(number);
+        let is_root = self.root == id;
         self.counters.emptying_estimated += self.estimate(number).emptying;
         let printed = self.estimator.printed(&before, self.tree_shape());
         self.counters.emptying_printed += printed.emptying;
@@ -90,7 +93,7 @@ impl LaTree<'_> {
             leaves_changed,
             rebalanced: (self.counters.rebalanced - rebalanced) as u32,
         };
-        if self.note_emptied(&before) {
+        if self.note_emptied(&before, is_root) {
             self.estimator.rates.observe(&emptied);
         }
         let pages = self.nodes.programmed - self.nodes.observed;
@@ -108,13 +111,17 @@ impl LaTree<'_> {
 
     /// Counts what went down of the buffer that was emptied; false if that was a part only, from
     /// which no rates can be learned.
-    fn note_emptied(&mut self, before: &Subtree) -> bool {
+    fn note_emptied(&mut self, before: &Subtree, is_root: bool) -> bool {
         let back = core::mem::take(&mut self.flight.put_back);
         let leaf = usize::from(before.leaves > 0);
         let bytes = before.bytes.saturating_sub(back.bytes);
         self.counters.emptied[leaf] += 1;
-        self.counters.emptied_entries[leaf] +=
-            u64::from(before.entries.saturating_sub(back.entries));
+        let entries = u64::from(before.entries.saturating_sub(back.entries));
+        self.counters.emptied_entries[leaf] += entries;
+        if is_root {
+            self.counters.emptied_at_root += 1;
+            self.counters.emptied_entries_at_root += entries;
+        }
         self.counters.emptied_bytes[leaf] += u64::from(bytes);
         if leaf > 0 {
             self.note_gone_down(bytes);

@@ -6,6 +6,7 @@ use store::PageLog;
 use store::node::Codec;
 
 use super::LaTree;
+use super::layout;
 use super::plan::Plan;
 use super::policy::Buffering;
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
@@ -117,8 +118,8 @@ pub(super) fn put_reserve(half: u64, block: u64) -> u64 {
 pub(super) fn fewest_blocks(plan: &Plan, chip: Geometry, options: &Options) -> Result<u32> {
     let (shape, bytes) = (plan.shape, plan.pages.node_bytes());
     let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
-    let leaf = Codec::new(bytes, shape.key, shape.value).ok_or(small)?;
-    let inner = Codec::new(bytes, shape.key, Width::Fixed(CHILD as u16)).ok_or(small)?;
+    let leaf = layout::codec(bytes, shape.key, shape.value).ok_or(small)?;
+    let inner = layout::codec(bytes, shape.key, Width::Fixed(CHILD as u16)).ok_or(small)?;
     let worst = Worst { plan, leaf: &leaf, inner: &inner };
     let entries = smallest_chip::entries_of_a_block(chip, shape);
     let (key, value) = (average_bytes(shape.key).into(), average_bytes(shape.value).into());

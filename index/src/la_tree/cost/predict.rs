@@ -12,9 +12,9 @@
 use alloc::vec::Vec;
 
 use store::Width;
-use store::node::{Codec, HEADER_BYTES};
+use store::node::HEADER_BYTES;
 
-use super::super::layout::FRAGMENT_HEADER_BYTES;
+use super::super::layout::{self, FRAGMENT_HEADER_BYTES};
 use super::super::nodes::CHILD_BYTES;
 use super::super::policy::Buffering;
 use crate::random_keys::{Levels, touched};
@@ -78,7 +78,7 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
 fn levels(entries: u64, plan: &Plan) -> Levels {
     let capacity = |value: u16| {
         let (bytes, key) = (plan.shape.node_bytes(), plan.entry.0);
-        let codec = Codec::new(bytes, Width::Fixed(key), Width::Fixed(value));
+        let codec = layout::codec(bytes, Width::Fixed(key), Width::Fixed(value));
         let least = (bytes as usize - HEADER_BYTES) / 32;
         codec.map_or(least, |codec| codec.capacity(usize::from(key), usize::from(value))) as f64
     };
