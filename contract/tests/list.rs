@@ -185,7 +185,7 @@ fn gets_mixed_into_puts_read_a_quarter_of_the_pages_each() {
         put(&mut *index, number).unwrap();
         if number % 10 == 0 {
             bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let wanted = (u64::from(bits) * u64::from(number + 1) >> 32) as u32;
+            let wanted = ((u64::from(bits) * u64::from(number + 1)) >> 32) as u32;
             assert_eq!(index.get(&key(wanted), 0, &mut [0; 4]), Ok(Some(4)));
             gets += 1;
         }

@@ -235,13 +235,13 @@ fn mu_13_in_short() {
 #[test]
 #[ignore = "it takes a minute: run it in a release build"]
 fn mu_14_counts_of_the_six_traces() {
-    mixes::figure_14(10);
+    mixes::figure_14(10, true);
 }
 
 #[test]
 #[ignore = "it takes seconds: run it in a release build"]
 fn mu_14_in_short() {
-    mixes::figure_14(100);
+    mixes::figure_14(100, false);
 }
 
 #[test]

@@ -76,8 +76,16 @@ impl Player<'_> {
         }
     }
 
-    fn put(&mut self, number: u32) -> index::Result<()> {
-        self.index.update(&[Update::Put { key: &key(number), value: &number.to_le_bytes() }])
+    /// False if the device is too small for it.
+    fn put(&mut self, number: u32) -> bool {
+        let (key, value) = (key(number), number.to_le_bytes());
+        match self.index.update(&[Update::Put { key: &key, value: &value }]) {
+            Err(index::Error::Store(store::Error::Full { .. })) => false,
+            other => {
+                other.unwrap();
+                true
+            }
+        }
     }
 
     fn look_up(&mut self) {
@@ -86,46 +94,41 @@ impl Player<'_> {
         assert_eq!(found, Some(4));
     }
 
-    fn update(&mut self) {
+    /// False if the device is too small for it.
+    fn update(&mut self) -> bool {
         self.updates += 1;
         match self.keys {
             Keys::Zipf => {
                 let place = self.place();
-                self.put(self.present[place]).unwrap();
+                self.put(self.present[place])
             }
             Keys::Random if self.updates % 2 == 1 => {
                 let place = self.place();
                 let key = key(self.present.swap_remove(place));
                 self.index.update(&[Update::Delete { key: &key }]).unwrap();
+                true
             }
             Keys::Random => {
-                self.put(self.next).unwrap();
                 self.present.push(self.next);
                 self.next += 1;
+                self.put(self.next - 1)
             }
         }
     }
 
-    /// False if the device is too small.
     fn put_all(&mut self) -> bool {
-        for place in 0..self.present.len() {
-            match self.put(self.present[place]) {
-                Err(index::Error::Store(store::Error::Full { .. })) => return false,
-                other => other.unwrap(),
-            }
-        }
-        true
+        (0..self.present.len()).all(|place| self.put(self.present[place]))
     }
 
-    fn play(&mut self, work: &Work) {
+    fn play(&mut self, work: &Work) -> bool {
         let (all, lookups) = (u64::from(work.operations()), u64::from(work.lookups));
-        for number in 0..all {
-            if (number + 1) * lookups / all > number * lookups / all {
+        (0..all).all(|number| {
+            let is_lookup = (number + 1) * lookups / all > number * lookups / all;
+            if is_lookup {
                 self.look_up();
-            } else {
-                self.update();
             }
-        }
+            is_lookup || self.update()
+        })
     }
 }
 
@@ -147,7 +150,9 @@ pub(crate) fn run_on(index: &mut dyn Index, work: &Work, seed: u64) -> Option<Ta
         (meter.time_ns(), [total.page_reads, total.page_programs, moved])
     };
     let before = tally(player.index);
-    player.play(work);
+    if !player.play(work) {
+        return None;
+    }
     let after = tally(player.index);
     let each = [0, 1, 2].map(|it| (after.1[it] - before.1[it]) as f64);
     let [reads, programs, moved] = each.map(|count| count / f64::from(work.operations()));
