@@ -263,10 +263,10 @@ impl Reads {
     }
 }
 
-/// How many reads a level takes while 50,000 entries go into pages of 1 KiB, and while all but
+/// How many reads a level takes while 100,000 entries go into pages of 1 KiB, and while all but
 /// 10,000 are deleted.
 fn reads_while_it_grows_and_shrinks(tree: &str) -> [(f64, f64); 2] {
-    const MOST: u32 = 50_000;
+    const MOST: u32 = 100_000;
     let entry = find(tree).unwrap();
     let chip = Geometry::new(1024, 64, 512).unwrap();
     let settings = Settings::parse(entry.name, entry.parameters, [("cache", "1")]).unwrap();
