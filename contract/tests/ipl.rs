@@ -170,3 +170,25 @@ fn a_leaf_below_half_borrows_from_its_neighbour() {
     assert_eq!(index.statistics().live_pages, 1, "joined, and the root with them");
     assert_sound(&mut *index);
 }
+
+/// With room to spare a block is merged when all its log pages are full, and not before: so many
+/// programs an erase as it has log pages and nodes.
+#[test]
+fn a_block_is_merged_when_its_log_pages_are_full_and_not_before() {
+    let mut chip = chip((2048, 160), 1, ProgramOrder::Any);
+    let mut index = create(&mut chip, Durability::None);
+    // Leaves that are full, so that blocks are full of nodes, and none is split.
+    load(&mut *index, 80_000, 1);
+    let before = (index.meter().unwrap().total(), index.statistics().live_pages);
+    for number in 0..20_000_u32 {
+        put(&mut *index, number.wrapping_mul(0x9E37_79B1) % 80_000, number);
+    }
+    let after = (index.meter().unwrap().total(), index.statistics().live_pages);
+    assert_eq!(before.1, after.1, "nodes");
+    let programs = after.0.page_programs - before.0.page_programs;
+    let erases = after.0.block_erases - before.0.block_erases;
+    let each = programs as f64 / erases as f64;
+    println!("{programs} programs, {erases} erases: {each:.2} programs an erase");
+    // Eight log pages, and the nodes that live in a block, which are eight at the most.
+    assert!(erases > 100 && (14.5..17.0).contains(&each), "{each} programs an erase");
+}

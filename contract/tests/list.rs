@@ -144,3 +144,54 @@ fn list_takes_what_fits_a_quarter_of_a_page_and_refuses_more() {
     let refused = index.update(&[Update::Delete { key: &value }]);
     assert!(matches!(refused, Err(Error::EntryTooLong { .. })), "{refused:?}");
 }
+
+/// How often a range of `keys` keys reads each page of the list.
+fn scans_of(index: &mut dyn Index, keys: usize) -> u64 {
+    let pages = index.statistics().live_pages;
+    let reads = |index: &dyn Index| index.meter().unwrap().tally(Cause::Lookup).page_reads;
+    let before = reads(index);
+    let mut cursor = index.range(KeyRange::ALL).unwrap();
+    (0..keys).for_each(|_| assert!(cursor.next().unwrap().is_some()));
+    drop(cursor);
+    assert_eq!((reads(index) - before) % pages, 0, "the whole list each time");
+    (reads(index) - before) / pages
+}
+
+/// What a window has no room for is found by another scan of the whole list.
+#[test]
+fn list_reads_all_of_itself_once_for_each_windowful_of_a_range() {
+    const ENTRIES: u32 = 20_000;
+    let mut chip = chip(32);
+    let options = options(EntryShape::fixed(4, 4), Durability::None);
+    let mut index = (entry().create)(Medium::Nand(Box::new(&mut chip)), &options).unwrap();
+    (0..ENTRIES).for_each(|number| put(&mut *index, number).unwrap());
+    let scans = [10, 1_000, 5_000, 20_000].map(|keys| scans_of(&mut *index, keys));
+    println!("scans for 10, 1,000, 5,000 and 20,000 keys: {scans:?}");
+    assert_eq!(scans[..2], [1, 1]);
+    // An entry takes 9 bytes of a window of at most 32 KiB, and a sort keeps half of it or more.
+    assert!((2..=4).contains(&scans[2]) && (6..=14).contains(&scans[3]), "{scans:?}");
+}
+
+/// `l` gets of present keys that are mixed into puts of `p` pages read `l p / 4` pages.
+#[test]
+fn gets_mixed_into_puts_read_a_quarter_of_the_pages_each() {
+    const ENTRIES: u32 = 20_000;
+    let mut chip = chip(32);
+    let options = options(EntryShape::fixed(4, 4), Durability::None);
+    let mut index = (entry().create)(Medium::Nand(Box::new(&mut chip)), &options).unwrap();
+    let mut bits = 1u32;
+    let mut gets = 0;
+    for number in 0..ENTRIES {
+        put(&mut *index, number).unwrap();
+        if number % 10 == 0 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let wanted = ((u64::from(bits) * u64::from(number + 1)) >> 32) as u32;
+            assert_eq!(index.get(&key(wanted), 0, &mut [0; 4]), Ok(Some(4)));
+            gets += 1;
+        }
+    }
+    let reads = index.meter().unwrap().tally(Cause::Lookup).page_reads;
+    let predicted = f64::from(gets) * index.statistics().live_pages as f64 / 4.0;
+    println!("{gets} gets read {reads} pages, {predicted:.0} predicted");
+    assert!((reads as f64 / predicted - 1.0).abs() < 0.05, "{reads} against {predicted}");
+}

@@ -1,5 +1,5 @@
 //! The published figures of the mu*-Tree's paper (Ahn, Kang, Jung, Kim, Maeng, IEEE TC 2013),
-//! beside ours: figures 7 and 8 from the equations, 11, 12 and 13 from the trees on its chip.
+//! beside ours: figures 7 and 8 from the equations, 11 to 19 from the trees on its chip.
 //!
 //! Each test prints one line a claim, which says whether it holds, and at the end
 //! `mu-N: C of D claims hold`. A claim that does not hold is no failure of the test: what the tree
@@ -18,10 +18,18 @@
 
 #[path = "mu_figures/claims.rs"]
 mod claims;
+#[path = "mu_figures/layers.rs"]
+mod layers;
+#[path = "mu_figures/mixes.rs"]
+mod mixes;
+#[path = "mu_figures/parameters.rs"]
+mod parameters;
 #[path = "mu_figures/stage.rs"]
 mod stage;
 #[path = "mu_figures/updates.rs"]
 mod updates;
+#[path = "mu_figures/work.rs"]
+mod work;
 
 use claims::Claims;
 use index::mu::equations::{Setting, least_height};
@@ -222,4 +230,76 @@ fn mu_13_a_million_updates_in_16_mb() {
 #[ignore = "it takes seconds: run it in a release build"]
 fn mu_13_in_short() {
     updates::figure_13(&[100_000, 400_000], 200_000, 1);
+}
+
+#[test]
+#[ignore = "it takes a minute: run it in a release build"]
+fn mu_14_counts_of_the_six_traces() {
+    mixes::figure_14(10, true);
+}
+
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn mu_14_in_short() {
+    mixes::figure_14(100, false);
+}
+
+#[test]
+#[ignore = "it takes a minute: run it in a release build"]
+fn mu_15_alpha_beta_and_delta_one_at_a_time() {
+    parameters::figure_15(&[(100_000, 200_000), (300_000, 200_000)]);
+}
+
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn mu_15_in_short() {
+    parameters::figure_15(&[(100_000, 50_000)]);
+}
+
+#[test]
+#[ignore = "it takes a minute: run it in a release build"]
+fn mu_16_static_layouts_and_the_adaptive_one() {
+    parameters::figure_16(3, 1_000_000);
+}
+
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn mu_16_in_short() {
+    parameters::figure_16(2, 20_000);
+}
+
+#[test]
+#[ignore = "it takes half a minute: run it in a release build"]
+fn mu_17_caches_of_0_to_256_kib() {
+    mixes::figure_17(20);
+}
+
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn mu_17_in_short() {
+    mixes::figure_17(200);
+}
+
+#[test]
+#[ignore = "it takes a minute: run it in a release build"]
+fn mu_18_caches_of_32_kib_against_the_b_plus_tree() {
+    mixes::figure_18(20);
+}
+
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn mu_18_in_short() {
+    mixes::figure_18(400);
+}
+
+#[test]
+#[ignore = "it takes half a minute: run it in a release build"]
+fn mu_19_beside_a_b_plus_tree_over_dac_and_fast() {
+    layers::figure_19(&[100_000, 200_000, 300_000, 400_000], 300_000);
+}
+
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn mu_19_in_short() {
+    layers::figure_19(&[100_000], 20_000);
 }

@@ -8,8 +8,8 @@ mod stage;
 
 use device::{Cause, Geometry, Medium, NandCosts, Tally};
 use index::parameters::Settings;
-use index::registry::{Options, find};
-use index::{Durability, EntryShape, Index, Update};
+use index::registry::{MediumShape, Options, find};
+use index::{Durability, EntryShape, Index, KeyRange, Update};
 use sim::SimulatedNand;
 use stage::{Stage, TREES, key};
 
@@ -229,5 +229,140 @@ fn where_lengths_vary_an_empty_tree_takes_a_batch_of_dozens_of_puts() {
         });
         println!("{tree}: {most:?} puts, {:?}", Durability::ALL);
         assert!(most.iter().all(|most| *most >= 64), "{tree}: {most:?}");
+    }
+}
+
+/// Looks a random key of so many up after every update; tells the reads a level, over 100 of them at
+/// the most, and on average.
+struct Reads {
+    windows: Vec<f64>,
+    levels: u32,
+    before: u64,
+}
+
+impl Reads {
+    fn none(index: &dyn Index) -> Self {
+        let before = tally(index, Cause::Lookup).page_reads;
+        Reads { windows: Vec::new(), levels: 0, before }
+    }
+
+    fn look_up(&mut self, index: &mut dyn Index, entries: u32) {
+        let number = u32::from_be_bytes(key(!entries)) % entries;
+        assert!(index.get(&key(number), 0, &mut [0; 4]).unwrap().is_some());
+        self.levels += index.statistics().height;
+        if entries.is_multiple_of(100) {
+            let reads = tally(index, Cause::Lookup).page_reads - self.before;
+            self.windows.push(reads as f64 / f64::from(self.levels));
+            *self = Reads { windows: std::mem::take(&mut self.windows), ..Reads::none(index) };
+        }
+    }
+
+    fn most_and_mean(&self) -> (f64, f64) {
+        let most = self.windows.iter().copied().fold(0.0, f64::max);
+        (most, self.windows.iter().sum::<f64>() / self.windows.len() as f64)
+    }
+}
+
+/// How many reads a level takes while 100,000 entries go into pages of 1 KiB, and while all but
+/// 10,000 are deleted.
+fn reads_while_it_grows_and_shrinks(tree: &str) -> [(f64, f64); 2] {
+    const MOST: u32 = 100_000;
+    let entry = find(tree).unwrap();
+    let chip = Geometry::new(1024, 64, 512).unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, [("cache", "1")]).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+    options.memory_bytes = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    let nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry.create)(Medium::Nand(Box::new(nand)), &options).unwrap();
+    let mut grows = Reads::none(&*index);
+    for number in 0..MOST {
+        put(&mut *index, key(number));
+        grows.look_up(&mut *index, number + 1);
+    }
+    let mut shrinks = Reads::none(&*index);
+    for number in (10_000..MOST).rev() {
+        index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+        shrinks.look_up(&mut *index, number);
+    }
+    [grows, shrinks].map(|it| it.most_and_mean())
+}
+
+/// Section 4.3.2: a retrieval reads the header and the node. Both are one read, unless the node ends
+/// further back than in the present layout.
+#[test]
+fn a_retrieval_seldom_reads_a_page_twice() {
+    for tree in ["mu", "mu-star"] {
+        let [grows, shrinks] = reads_while_it_grows_and_shrinks(tree);
+        println!("{tree}: reads a level, most and mean: growing {grows:?}, shrinking {shrinks:?}");
+        for (most, mean) in [grows, shrinks] {
+            assert!(mean >= 1.0 && mean < 1.1 && most < 1.5, "{tree}: {most}, {mean}");
+        }
+    }
+}
+
+/// Section 3.2: leaves are not chained, for the next one is found by its parent, which a small
+/// cache holds.
+#[test]
+fn a_range_reads_each_leaf_once_where_a_small_cache_holds_its_parents() {
+    for tree in TREES {
+        let reads = [0, 16 << 10].map(|cache_bytes| {
+            let stage = Stage { cache_bytes, ..Stage::paper(tree, 32 << 20) };
+            let (mut index, _) = stage.make();
+            (0..100_000).for_each(|number| put(&mut *index, key(number)));
+            let before = tally(&*index, Cause::Lookup).page_reads;
+            let mut cursor = index.range(KeyRange::ALL).unwrap();
+            while cursor.next().unwrap().is_some() {}
+            drop(cursor);
+            let reads = (tally(&*index, Cause::Lookup).page_reads - before) as f64;
+            (reads / index.statistics().live_pages as f64, index.statistics().height)
+        });
+        println!("{tree}: reads a page of the tree, and height: {reads:?}");
+        let [(without, height), (with, _)] = reads;
+        // Each leaf once, and each node above it.
+        assert!(with < 1.2, "{tree}: {with}");
+        assert!(without > f64::from(height) - 1.0, "{tree}: {without}");
+    }
+}
+
+/// A chip of 512 pages of 2 KiB is filled, and the lower half of its keys deleted: the pages before
+/// and after, and how many more entries go in then, as a part of those that were deleted.
+fn emptied_by_half(tree: &str) -> ([u64; 2], f64) {
+    let entry = find(tree).unwrap();
+    let chip = Geometry::new(2048, 16, 32).unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
+    let options = Options::new(EntryShape::fixed(4, 4), 64 << 10, settings);
+    let options = Options { durability: Some(Durability::Checkpoint), ..options };
+    let nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry.create)(Medium::Nand(Box::new(nand)), &options).unwrap();
+    let fill = |index: &mut dyn Index, from: u32| {
+        let takes = |number: &u32| {
+            index.update(&[Update::Put { key: &key(*number), value: &[7; 4] }]).is_ok()
+        };
+        (from..).take_while(takes).count() as u32
+    };
+    let filled = fill(&mut *index, 0);
+    index.checkpoint(None).unwrap();
+    let full = index.statistics().live_pages;
+    let mut keys: Vec<_> = (0..filled).map(key).collect();
+    keys.sort_unstable();
+    keys.truncate(keys.len() / 2);
+    for key in &keys {
+        index.update(&[Update::Delete { key }]).unwrap();
+    }
+    index.checkpoint(None).unwrap();
+    let left = index.statistics().live_pages;
+    // The one that was refused may have room now, too.
+    let again = fill(&mut *index, filled);
+    ([full, left], f64::from(again) / keys.len() as f64)
+}
+
+/// Deletes do not balance: what gives room back on a full chip is a leaf that was emptied.
+#[test]
+fn emptied_leaves_give_half_of_a_full_chip_back() {
+    for tree in TREES {
+        let ([full, left], again) = emptied_by_half(tree);
+        println!("{tree}: {full} live pages, {left} after; {again:.2} of the deleted go in again");
+        assert!(left * 100 <= full * 56, "{tree}: {left} of {full}");
+        assert!(again > 0.15, "{tree}: {again}");
     }
 }

@@ -67,10 +67,21 @@ struct Tree {
     settling: u32,
 }
 
+/// What is done: lookups, and puts of keys that are there.
+fn overwriting(lookups: f64) -> Profile {
+    let overwrites = 1.0 - lookups;
+    Profile { entries: u64::from(ENTRIES), lookups, inserts: 0.0, overwrites, deletes: 0.0 }
+}
+
 /// The predicted beside the measured pages read and written, of a tree with so many times the
 /// memory that it needs, on a chip of so many blocks of 64 pages of 2 KiB.
-fn compare(tree: &Tree, (memory, blocks): (u64, u32), lookups: f64) -> [(f64, f64); 2] {
-    let &Tree { name: tree, given, settling } = tree;
+fn compare(
+    tree: &Tree,
+    (memory, blocks): (u64, u32),
+    profile: &Profile,
+    measure: impl FnOnce(&mut dyn Index) -> [f64; 2],
+) -> [(f64, f64); 2] {
+    let &Tree { name: tree, given, .. } = tree;
     let entry = find(tree).unwrap();
     let geometry = Geometry::new(2048, 64, blocks).unwrap().with_spare(64).unwrap();
     let mut chip = SimulatedNand::new(geometry, NandCosts::default());
@@ -80,16 +91,9 @@ fn compare(tree: &Tree, (memory, blocks): (u64, u32), lookups: f64) -> [(f64, f6
     let durability = Some(Durability::None);
     let mut options = Options { durability, ..Options::new(EntryShape::fixed(4, 4), 0, settings) };
     options.memory_bytes = memory * (entry.least_memory)(&options, medium).unwrap();
-    let profile = Profile {
-        entries: u64::from(ENTRIES),
-        lookups,
-        inserts: 0.0,
-        overwrites: 1.0 - lookups,
-        deletes: 0.0,
-    };
-    let predicted = (entry.predict)(&profile, &options, medium).unwrap();
+    let predicted = (entry.predict)(profile, &options, medium).unwrap();
     let mut index = (entry.create)(Medium::Nand(Box::new(&mut chip)), &options).unwrap();
-    let [reads, writes] = measure(&mut *index, lookups, settling);
+    let [reads, writes] = measure(&mut *index);
     [(predicted.page_reads, reads), (predicted.page_writes, writes)]
 }
 
@@ -100,7 +104,9 @@ fn assert_near(name: &'static str) {
 fn assert_tree_near(tree: &Tree, stages: &[(u64, u32)]) {
     for &stage in stages {
         for lookups in [0.1, 0.5, 0.9] {
-            let found = compare(tree, stage, lookups);
+            let found = compare(tree, stage, &overwriting(lookups), |index| {
+                measure(index, lookups, tree.settling)
+            });
             for (what, (predicted, measured)) in ["reads", "writes"].into_iter().zip(found) {
                 let (memory, blocks) = stage;
                 let Tree { name: tree, given, .. } = tree;
@@ -133,6 +139,53 @@ fn the_wandering_b_plus_tree_costs_what_is_predicted_of_random_operations() {
 #[test]
 fn ipl_costs_what_is_predicted_of_random_operations() {
     assert_near("ipl");
+}
+
+/// Pages read and written an operation, where `lookups` of the operations are lookups and the others
+/// in turn deletes of random keys and inserts of new ones.
+fn measure_churn(index: &mut dyn Index, lookups: f64) -> [f64; 2] {
+    let mut present: Vec<u32> = (0..ENTRIES).collect();
+    for number in &present {
+        index.update(&[Update::Put { key: &key(*number), value: b"four" }]).unwrap();
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut next = ENTRIES;
+    let before = counts(index);
+    for _ in 0..OPERATIONS {
+        let place = random.random_range(0..present.len());
+        if random.random_bool(lookups) {
+            assert_eq!(index.get(&key(present[place]), 0, &mut [0; 4]), Ok(Some(4)));
+        } else if present.len() as u32 >= ENTRIES {
+            let key = key(present.swap_remove(place));
+            index.update(&[Update::Delete { key: &key }]).unwrap();
+        } else {
+            index.update(&[Update::Put { key: &key(next), value: b"four" }]).unwrap();
+            present.push(next);
+            next += 1;
+        }
+    }
+    let after = counts(index);
+    [0, 1].map(|place| (after[place] - before[place]) as f64 / f64::from(OPERATIONS))
+}
+
+/// Lookups, inserts of new keys and deletes, by which the tree keeps its size.
+#[test]
+fn inserts_and_deletes_cost_what_is_predicted_of_random_keys() {
+    let lookups = 0.5;
+    let profile = Profile { inserts: 0.25, overwrites: 0.0, deletes: 0.25, ..overwriting(lookups) };
+    for name in ["b-plus", "mu", "mu-star", "ipl"] {
+        let tree = Tree { name, given: &[], settling: 0 };
+        for stage in [(1, 32), (8, 128)] {
+            let churn = |index: &mut dyn Index| measure_churn(index, lookups);
+            let found = compare(&tree, stage, &profile, churn);
+            for (what, (predicted, measured)) in ["reads", "writes"].into_iter().zip(found) {
+                let name = format!("{name}, {stage:?}: {what}");
+                println!("{name} {predicted:.3} against {measured:.3}");
+                let off = (predicted - measured).abs() / measured;
+                assert!(off < TOLERANCE, "{name} {predicted} against {measured}");
+            }
+        }
+    }
 }
 
 /// Its model knows of no reclamation, as the paper's doesn't: the chip has room to spare.

@@ -86,7 +86,17 @@ impl Stage {
         Stage { cache_bytes: table + node_bytes, ..self }
     }
 
-    fn chip(&self) -> chips::Chip {
+    /// The same without a cache, but with the bit for each page also where that is no part of the
+    /// least memory, as in mu-Tree on a chip of 64 MB: so all trees know alike what lives.
+    pub(crate) fn knowing_what_lives(self) -> Self {
+        let cache_bytes = self.cache_bytes;
+        let more = self.caching(0);
+        let is_in_the_least = more.make().0.statistics().memory.cache > 0;
+        if is_in_the_least { Stage { cache_bytes, ..more } } else { more }
+    }
+
+    /// The chip.
+    pub(crate) fn chip(&self) -> chips::Chip {
         let size_bytes = Some(self.chip_bytes);
         let overrides = chips::Overrides { size_bytes, ..chips::Overrides::default() };
         chips::find("samsung-k9gag08u0m").unwrap().nand(&overrides).unwrap()

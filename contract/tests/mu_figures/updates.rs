@@ -1,82 +1,15 @@
 //! Figure 13: the time that a million updates take on trees of several sizes.
 
-use index::{Index, Update};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
 use super::claims::Claims;
-use super::stage::{self, Stage, TREES, key};
+use super::stage::{self, Stage, TREES};
+use super::work::{Keys, Taken, Work, run_work};
 
 /// Bytes of the chip.
 const CHIP: u64 = 16 << 20;
 
-/// What a run measured.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
-    /// Seconds of the chip.
-    pub(crate) seconds: f64,
-    /// Pages read an update.
-    pub(crate) reads: f64,
-    /// Pages programmed an update.
-    pub(crate) programs: f64,
-    /// Of these, what collection did.
-    pub(crate) moved: f64,
-    /// Pages that live at the end.
-    pub(crate) live: u64,
-    /// Levels.
-    pub(crate) height: u32,
-}
-
-/// Deletes and inserts in turn, of random keys, so that the tree keeps its size.
-fn update(index: &mut dyn Index, present: &mut Vec<u32>, updates: u32, seed: u64) {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut next = present.last().map_or(0, |last| last + 1);
-    for number in 0..updates {
-        if number % 2 == 0 {
-            let place = random.random_range(0..present.len());
-            let key = key(present.swap_remove(place));
-            index.update(&[Update::Delete { key: &key }]).unwrap();
-        } else {
-            index.update(&[Update::Put { key: &key(next), value: &next.to_le_bytes() }]).unwrap();
-            present.push(next);
-            next += 1;
-        }
-    }
-}
-
 /// One run of a tree; `None` if the chip is too small for it.
 pub(crate) fn run(stage: &Stage, records: u32, updates: u32, seed: u64) -> Option<Taken> {
-    let (mut index, _) = stage.make();
-    // Other keys for every seed.
-    let first = (seed as u32).wrapping_mul(100_000_000);
-    let mut present: Vec<u32> = (first..first + records).collect();
-    for number in present.iter().copied() {
-        let value = number.to_le_bytes();
-        let put = Update::Put { key: &key(number), value: &value };
-        match index.update(&[put]) {
-            Err(index::Error::Store(store::Error::Full { .. })) => return None,
-            other => other.unwrap(),
-        }
-    }
-    let tally = |index: &dyn Index| {
-        let meter = index.meter().unwrap();
-        let total = meter.total();
-        (meter.time_ns(), total.page_reads, total.page_programs)
-    };
-    let moved =
-        |index: &dyn Index| index.meter().unwrap().tally(device::Cause::Reclamation).page_programs;
-    let (before, moved_before) = (tally(&*index), moved(&*index));
-    update(&mut *index, &mut present, updates, seed);
-    let (after, moved_after) = (tally(&*index), moved(&*index));
-    let each = |count: u64| count as f64 / f64::from(updates);
-    Some(Taken {
-        seconds: (after.0 - before.0) as f64 / 1e9,
-        reads: each(after.1 - before.1),
-        programs: each(after.2 - before.2),
-        moved: each(moved_after - moved_before),
-        live: index.statistics().live_pages,
-        height: index.statistics().height,
-    })
+    run_work(stage, &Work { records, lookups: 0, updates, keys: Keys::Random }, seed)
 }
 
 /// The mean of all runs but the fastest and the slowest.

@@ -308,3 +308,26 @@ fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     );
     assert!(told.contains(&room), "{told}");
 }
+
+/// Why an overflowing root does not raise the height at once, as 4.3.2 has it: the inner nodes of the
+/// higher tree are so much smaller at alpha that a full one falls into as many as two of its parents
+/// hold, and the new root is full again within a few splits.
+#[test]
+fn by_the_papers_rule_a_root_that_overflowed_is_full_again_after_a_few_splits() {
+    let policy = paper();
+    let pages = policy.pages();
+    for height in [3, 4] {
+        let old = pages.capacity(&pages.layout(Share::HALF, height), 1);
+        let layout = policy.raised(pages.layout(Share::HALF, height)).unwrap();
+        let part = pages.capacity(&layout, 1);
+        // The old root, and the full nodes below it, fall into so many.
+        let parts = (old + 1).div_ceil(part);
+        // A root begins with the parts of the old one, and gets a child for each full node below
+        // that falls apart, for its parent is full.
+        let splits = part.saturating_sub(parts) + 1;
+        std::println!(
+            "height {height}: {old} entries, {part} above: {parts} parts, {splits} splits"
+        );
+        assert!(parts * 2 > part / 2 && splits <= 9, "height {height}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Figures 14, 17 and 18: lookups and updates in the numbers of the published traces, and caches.
+//!
+//! The traces are not public. What the paper says of them are their counts (table 2), so these are
+//! generated: the records of a trace are put in, and then a part of its lookups and updates is made,
+//! evenly mixed, of random keys. What a trace has beside its counts, nearness in time and place, is
+//! not in them.
+
+use super::claims::Claims;
+use super::stage::{Stage, TREES};
+use super::work::{Keys, Taken, Work, each, run_work};
+
+/// A trace of table 2.
+#[derive(Clone, Copy, Debug)]
+struct Trace {
+    name: &'static str,
+    lookups: u32,
+    updates: u32,
+    records: u32,
+    /// Bytes of the chip.
+    chip: u64,
+    /// By how many percent mu*-Tree is published to be ahead of the B+-tree, and of mu-Tree.
+    ahead: [f64; 2],
+}
+
+const fn trace(
+    name: &'static str,
+    [lookups, updates, records]: [u32; 3],
+    chip: u64,
+    ahead: [f64; 2],
+) -> Trace {
+    Trace { name, lookups, updates, records, chip: chip << 20, ahead }
+}
+
+const TRACES: [Trace; 6] = [
+    trace("kernel", [2_274_867, 497_001, 95_527], 16, [25.0, 12.0]),
+    trace("postmark", [4_617_494, 965_995, 286_182], 16, [55.0, 25.0]),
+    trace("tpcc", [5_352_317, 4_647_683, 264_203], 64, [39.0, 17.0]),
+    trace("financial", [4_735_981, 5_264_019, 116_058], 64, [29.0, 18.0]),
+    trace("general", [2_269_097, 2_730_903, 104_662], 64, [25.0, 20.0]),
+    trace("web", [2_843_611, 2_156_389, 109_576], 64, [29.0, 15.0]),
+];
+
+impl Trace {
+    /// A `part`-th of its operations.
+    fn work(&self, part: u32, keys: Keys) -> Work {
+        let (lookups, updates) = (self.lookups / part, self.updates / part);
+        Work { records: self.records, lookups, updates, keys }
+    }
+}
+
+fn time(taken: Option<Taken>) -> f64 {
+    taken.map_or(f64::NAN, |it| it.seconds)
+}
+
+fn ahead(one: Option<Taken>, other: Option<Taken>) -> f64 {
+    100.0 * (time(other) / time(one) - 1.0)
+}
+
+fn show(name: &str, taken: Option<Taken>) {
+    match taken {
+        None => println!("  {name}: more than it takes on this chip"),
+        Some(it) => println!(
+            "  {name}: {:.1} s, {:.2} reads and {:.2} programs an operation, {:.2} of them moves; \
+             height {}, {} live pages",
+            it.seconds, it.reads, it.programs, it.moved, it.height, it.live
+        ),
+    }
+}
+
+/// Figure 14, with a `part`-th of each trace's operations; and the causes of what fails, if asked for.
+pub(crate) fn figure_14(part: u32, with_causes: bool) {
+    let mut claims = Claims::of("mu-14");
+    let tasks: Vec<_> = TRACES.iter().flat_map(|it| TREES.map(|tree| (*it, tree))).collect();
+    let taken = each(&tasks, |(it, tree)| {
+        let stage = Stage::paper(tree, it.chip).knowing_what_lives();
+        run_work(&stage, &it.work(part, Keys::Random), 1)
+    });
+    let rows: Vec<_> = TRACES.iter().zip(taken.chunks(TREES.len())).collect();
+    for (it, taken) in &rows {
+        for (tree, taken) in TREES.iter().zip(*taken) {
+            show(&format!("{:>9} {tree:>7}", it.name), *taken);
+        }
+    }
+    let over = |taken: &[Option<Taken>]| [0, 1].map(|it| ahead(taken[2], taken[it]));
+    for (it, taken) in &rows {
+        for (other, (published, ours)) in TREES.iter().zip(it.ahead.into_iter().zip(over(taken))) {
+            let what = format!("{}: mu* is ahead of {other} by percent", it.name);
+            claims.near(&what, (published, ours), 5.0);
+        }
+    }
+    for (place, other) in TREES[..2].iter().enumerate() {
+        let all = rows.iter().all(|it| over(it.1)[place] > 0.0);
+        claims.holds(&format!("mu* is ahead of {other} in every workload"), all);
+    }
+    let (held, all) = claims.end();
+    if with_causes && held < all {
+        find_cause(part);
+    }
+}
+
+/// What takes the trees apart, one thing changed at a time: a quarter of the operations.
+fn find_cause(part: u32) {
+    // Blocks of 512 KiB that the page log and an open block take of the chip.
+    const KEPT: u64 = 5 << 19;
+    type Change = (&'static str, fn(&Trace) -> bool, fn(Trace) -> Trace);
+    let changes: [Change; 3] = [
+        (
+            "what the log keeps beside the chip",
+            |it| it.chip <= 16 << 20,
+            |it| Trace { chip: it.chip + KEPT, ..it },
+        ),
+        (
+            "half the records, as of a tree that grows from nothing",
+            |_| true,
+            |it| Trace { records: it.records / 2, ..it },
+        ),
+        ("a chip of 16 MB", |it| it.chip > 16 << 20, |it| Trace { chip: 16 << 20, ..it }),
+    ];
+    for (what, is_meant, change) in changes {
+        let traces: Vec<_> = TRACES.into_iter().filter(is_meant).map(change).collect();
+        let tasks: Vec<_> = traces.iter().flat_map(|it| TREES.map(|tree| (*it, tree))).collect();
+        let taken = each(&tasks, |(it, tree)| {
+            let stage = Stage::paper(tree, it.chip).knowing_what_lives();
+            run_work(&stage, &it.work(part.saturating_mul(4), Keys::Random), 1)
+        });
+        for (it, taken) in traces.iter().zip(taken.chunks(TREES.len())) {
+            let by = [0, 1].map(|other| ahead(taken[2], taken[other]));
+            let heights = [0, 1, 2].map(|tree: usize| taken[tree].map_or(0, |it| it.height));
+            println!(
+                "  cause? {what}, {}: mu* is ahead of b-plus by {:.0} %, of mu by {:.0} %; heights \
+                 {heights:?}",
+                it.name, by[0], by[1]
+            );
+        }
+    }
+}
+
+/// A tree with so many bytes of operation buffer and node cache, half each.
+fn cached(tree: &'static str, chip: u64, bytes: u64) -> Stage {
+    let mut stage = Stage::paper(tree, chip);
+    if bytes > 0 {
+        stage.given = vec![("cache", "0.5")];
+        stage.cache_bytes = bytes;
+    }
+    stage
+}
+
+const CACHES: [u64; 6] = [0, 16, 32, 64, 128, 256];
+
+/// Figure 17, of random keys and of Zipf's, with a `part`-th of tpcc's operations.
+pub(crate) fn figure_17(part: u32) {
+    let mut claims = Claims::of("mu-17");
+    let kinds = [Keys::Random, Keys::Zipf];
+    let tasks: Vec<_> = kinds.iter().flat_map(|keys| CACHES.map(|kib| (*keys, kib))).collect();
+    let taken = each(&tasks, |(keys, kib)| {
+        let it = TRACES[2];
+        run_work(&cached("mu-star", it.chip, kib << 10), &it.work(part, *keys), 1)
+    });
+    let mut least = Vec::new();
+    for (keys, taken) in kinds.iter().zip(taken.chunks(CACHES.len())) {
+        let parts: Vec<f64> = taken.iter().map(|it| time(*it) / time(taken[0])).collect();
+        for ((kib, part), taken) in CACHES.iter().zip(&parts).zip(taken) {
+            show(&format!("{keys:?} keys, {kib:>3} KiB, {part:.3} of none"), *taken);
+        }
+        let falls = parts.windows(2).all(|it| it[1] < it[0]);
+        claims.holds(&format!("{keys:?} keys: the time falls with every larger cache"), falls);
+        least.push(parts[CACHES.len() - 1]);
+    }
+    claims.holds("a cache does less where keys are random, as in tpcc", least[0] > least[1]);
+    claims.end();
+}
+
+/// Figure 18: 32 KiB each, with a `part`-th of each trace's operations.
+pub(crate) fn figure_18(part: u32) {
+    let mut claims = Claims::of("mu-18");
+    let kinds = [Keys::Random, Keys::Zipf];
+    let cells: Vec<_> =
+        kinds.iter().flat_map(|keys| TRACES.iter().map(|it| (*keys, *it))).collect();
+    let trees = ["b-plus", "mu-star"];
+    let tasks: Vec<_> = cells.iter().flat_map(|it| trees.map(|tree| (*it, tree))).collect();
+    let taken = each(&tasks, |((keys, it), tree)| {
+        run_work(&cached(tree, it.chip, 32 << 10), &it.work(part, *keys), 1)
+    });
+    let mut times = Vec::new();
+    for ((keys, it), taken) in cells.iter().zip(taken.chunks(trees.len())) {
+        for (tree, taken) in trees.iter().zip(taken) {
+            show(&format!("{:>9}, {keys:?} keys, {tree:>7}", it.name), *taken);
+        }
+        times.push(time(taken[0]) / time(taken[1]));
+        println!(
+            "  {:>9}, {keys:?} keys: mu* is {:.2} times as fast",
+            it.name,
+            times.last().unwrap()
+        );
+    }
+    let fitting = times.iter().filter(|it| !it.is_nan()).count();
+    let ahead = times.iter().filter(|it| **it > 1.0).count();
+    println!(
+        "  mu* is ahead with {ahead} of the {fitting} workloads that the B+-tree has room for"
+    );
+    claims.holds("mu* is ahead with every workload", ahead == fitting && fitting > 0);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    if !claims.near("mu* is up to so many times as fast", (5.0, most), 0.5) {
+        println!("  cause: a B+-tree's update writes as many pages as the tree has levels, two or");
+        println!(
+            "  three here, and mu* one; next to nothing is moved, so it can't be more than that."
+        );
+        println!("  Where the B+-tree has two levels and mu* three, lookups are for the B+-tree");
+    }
+    claims.end();
+}
