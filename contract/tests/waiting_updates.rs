@@ -71,11 +71,11 @@ const GAP: u64 = 1 << 32;
 fn new_key(case: &Case, number: u64) -> Vec<u8> {
     let gaps = case.loaded.max(1);
     key(match case.order {
-        Order::Random => number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (gaps * GAP) | 1,
+        Order::Random => (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (gaps * GAP)) | 1,
         Order::Ascending => (gaps + 1) * GAP + number,
         Order::Descending => (gaps + 1) * GAP - 2 * number - 1,
         Order::Round => (number * 7 % gaps) * GAP + 1 + number / gaps,
-        Order::Narrow if number % 2 == 0 => gaps / 2 * GAP + 1 + number,
+        Order::Narrow if number.is_multiple_of(2) => gaps / 2 * GAP + 1 + number,
         Order::Narrow => (gaps / 2 + 1) * GAP - 1 - number,
     })
 }
@@ -83,7 +83,6 @@ fn new_key(case: &Case, number: u64) -> Vec<u8> {
 fn start(index: &mut dyn Index, case: &Case, map: &mut Map) {
     let model = Model {
         entries: (0..case.loaded).map(|number| (key(number * GAP), key(number))).collect(),
-        ..Model::default()
     };
     match case.start {
         Start::Empty => {}
