@@ -287,7 +287,7 @@ impl Small {
         index.close().unwrap();
         drop(index);
         if self.history == History::Cut {
-            self.cut_again_and_again(&mut chip, &mut present);
+            self.cut_again_and_again(&mut chip, &present);
         }
         chip.arm(FaultPlan::seeded(1));
         let mut index = self.make(&mut chip, true).unwrap();
@@ -337,30 +337,34 @@ impl Small {
     }
 
     /// Opens the chip and deletes, or puts what is there, until the power is cut.
-    fn cut_again_and_again(&mut self, chip: &mut SimulatedNand, present: &mut Vec<u64>) {
+    fn cut_again_and_again(&mut self, chip: &mut SimulatedNand, present: &[u64]) {
         for round in 0..CUTS {
             chip.restore_power();
             let at = Cut::Change(self.random.random_range(1..=if round % 3 == 0 { 60 } else { 6 }));
             chip.arm(FaultPlan::cut(self.random.random(), at));
             if let Ok(mut index) = self.make(chip, true) {
-                // What was deleted when the power was cut may be there or not.
-                for place in 0..present.len() {
-                    let done = match place % 4 {
-                        0 => index
-                            .update(&[Update::Delete { key: &self.case.entry(present[place]).0 }]),
-                        _ => self.case.put(&mut *index, present[place]),
-                    };
-                    match done {
-                        Err(Error::Store(store::Error::Device(device::Error::PowerCut))) => break,
-                        Err(Error::Store(store::Error::Full { .. }) | Error::TreeFull { .. })
-                            if place % 4 > 0 => {}
-                        other => {
-                            other.unwrap_or_else(|error| panic!("{self:?}: cut {round}: {error}"))
-                        }
-                    }
-                }
+                self.delete_and_put(&mut *index, present);
             }
             chip.restore_power();
+        }
+    }
+
+    /// Deletes every fourth, and puts the others again, until the power is cut: so what is deleted
+    /// may be there or not.
+    fn delete_and_put(&self, index: &mut dyn Index, present: &[u64]) {
+        for (place, number) in present.iter().enumerate() {
+            let is_delete = place % 4 == 0;
+            let done = match is_delete {
+                true => index.update(&[Update::Delete { key: &self.case.entry(*number).0 }]),
+                false => self.case.put(index, *number),
+            };
+            match done {
+                Ok(()) => {}
+                Err(Error::Store(store::Error::Device(device::Error::PowerCut))) => break,
+                Err(Error::Store(store::Error::Full { .. }) | Error::TreeFull { .. })
+                    if !is_delete => {}
+                Err(error) => panic!("{self:?}: {error}"),
+            }
         }
     }
 }

@@ -6,9 +6,10 @@
 //! refuse. Puts leave a second reserve, on which deletes draw. Where only that is left, a put is
 //! taken by itself if it makes no page more live, and what would split a node because it is resized
 //! leaves it as large as it is: so what was deleted is room again, and deletes never lack any: one
-//! alone is taken if room can be made for it, whatever is counted. What deletes need of a higher tree is asked for before a put may raise it; where only that is short,
-//! a put is planned, and taken by itself if it leaves as much. The page log keeps back what journal
-//! and checkpoints take, and finds as much room for a replay as there was.
+//! alone is taken if room can be made for it, whatever is counted. What deletes need of a higher
+//! tree is asked for before a put may raise it; where only that is short, a put is planned, and
+//! taken by itself if it leaves as much. The page log keeps back what journal and checkpoints take,
+//! and finds as much room for a replay as there was.
 //!
 //! Where pages name their own division, the tree may come to more pages than live, without any put:
 //! [`super::debts`] says to how many, and these are taken instead of the live ones.

@@ -352,7 +352,8 @@ impl PathTree<'_> {
         shares.take_while(|share| share.of(area) as usize >= used).last()
     }
 
-    /// True if the nodes of the way of these levels have room in a page of `layout`, the leaf aside.
+    /// True if the nodes of the way of these levels, the leaf aside, have room in a page of
+    /// `layout`.
     fn fit_apart(&self, (base, top): (u8, u8), layout: &Layout) -> bool {
         let area = self.ground.pages.area();
         (base.max(1)..=top).all(|level| {
