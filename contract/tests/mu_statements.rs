@@ -232,8 +232,8 @@ fn where_lengths_vary_an_empty_tree_takes_a_batch_of_dozens_of_puts() {
     }
 }
 
-/// Looks a random key of so many up after every update; tells the reads a level, over 100 of them at
-/// the most, and on average.
+/// Looks a random key of so many up after every update; tells the reads a level, over 100 of them
+/// at the most, and on average.
 struct Reads {
     windows: Vec<f64>,
     levels: u32,
@@ -287,8 +287,8 @@ fn reads_while_it_grows_and_shrinks(tree: &str) -> [(f64, f64); 2] {
     [grows, shrinks].map(|it| it.most_and_mean())
 }
 
-/// Section 4.3.2: a retrieval reads the header and the node. Both are one read, unless the node ends
-/// further back than in the present layout.
+/// Section 4.3.2: a retrieval reads the header and the node. Both are one read, unless the node
+/// ends further back than in the present layout.
 #[test]
 fn a_retrieval_seldom_reads_a_page_twice() {
     for tree in ["mu", "mu-star"] {

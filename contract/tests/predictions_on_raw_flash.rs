@@ -141,8 +141,8 @@ fn ipl_costs_what_is_predicted_of_random_operations() {
     assert_near("ipl");
 }
 
-/// Pages read and written an operation, where `lookups` of the operations are lookups and the others
-/// in turn deletes of random keys and inserts of new ones.
+/// Pages read and written an operation, where `lookups` of the operations are lookups and the
+/// others in turn deletes of random keys and inserts of new ones.
 fn measure_churn(index: &mut dyn Index, lookups: f64) -> [f64; 2] {
     let mut present: Vec<u32> = (0..ENTRIES).collect();
     for number in &present {

@@ -1,7 +1,7 @@
 //! Figure 19: mu*-Tree on raw flash beside a tree over a translation layer.
 //!
-//! BFTL is not built. In its place stands the B+-tree that rewrites its nodes in place, with a cache
-//! of the same size; so what is published of BFTL is no claim that could hold or fail here.
+//! BFTL is not built. In its place stands the B+-tree that rewrites its nodes in place, with a
+//! cache of the same size; so what is published of BFTL is no claim that could hold or fail here.
 
 use device::Medium;
 use index::EntryShape;

@@ -1,9 +1,9 @@
 //! Figures 14, 17 and 18: lookups and updates in the numbers of the published traces, and caches.
 //!
 //! The traces are not public. What the paper says of them are their counts (table 2), so these are
-//! generated: the records of a trace are put in, and then a part of its lookups and updates is made,
-//! evenly mixed, of random keys. What a trace has beside its counts, nearness in time and place, is
-//! not in them.
+//! generated: the records of a trace are put in, and then a part of its lookups and updates is
+//! made, evenly mixed, of random keys. What a trace has beside its counts, nearness in time and
+//! place, is not in them.
 
 use super::claims::Claims;
 use super::stage::{Stage, TREES};
@@ -67,7 +67,8 @@ fn show(name: &str, taken: Option<Taken>) {
     }
 }
 
-/// Figure 14, with a `part`-th of each trace's operations; and the causes of what fails, if asked for.
+/// Figure 14, with a `part`-th of each trace's operations; and the causes of what fails, if asked
+/// for.
 pub(crate) fn figure_14(part: u32, with_causes: bool) {
     let mut claims = Claims::of("mu-14");
     let tasks: Vec<_> = TRACES.iter().flat_map(|it| TREES.map(|tree| (*it, tree))).collect();

@@ -85,6 +85,11 @@ impl BlockShape {
         self.programs_per_page == 1
     }
 
+    /// True if the pages of a block are programmed in their order only.
+    pub(super) const fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
     /// Node pages in a block.
     pub(super) const fn node_pages(&self) -> u16 {
         self.node_pages

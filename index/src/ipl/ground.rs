@@ -222,6 +222,7 @@ impl<'d> Ground<'d> {
     pub(super) fn give_birth_of(&mut self, bytes: &[u8], cause: Cause) -> Result<NodeId> {
         let free = self.free_frame(cause)?;
         let id = self.table.allocate();
+        self.table.count_birth();
         device::copy(self.cache.node_mut(free), bytes);
         self.cache.assign(free, id, true);
         Ok(id)
@@ -237,6 +238,7 @@ impl<'d> Ground<'d> {
         let frame = self.frame(id, cause)?;
         change(self.cache.node_mut(frame), &mut self.scratch);
         self.cache.taken_up(frame);
+        self.table.count_birth();
         if let Some(block) = self.table.take_up(id) {
             self.drop_if_empty(block);
         }
@@ -256,6 +258,7 @@ impl<'d> Ground<'d> {
     /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
     pub(super) fn change(&mut self, id: NodeId, delta: Delta<'_>, cause: Cause) -> Result<bool> {
         let frame = self.frame(id, cause)?;
+        self.table.touch(id);
         let level = node::level(&self.cache.frame(frame).node);
         let (codec, form) = (*self.forms.at(level), self.forms.deltas(level));
         let bytes = form.bytes(&delta);

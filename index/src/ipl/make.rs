@@ -184,6 +184,8 @@ impl<'d> Ipl<'d> {
             way: [Step { node: NodeId(0), place: 0 }; HEIGHT_MOST],
             is_rightmost: false,
             whole: true,
+            is_loading: false,
+            may_compact: true,
             separator: Vec::with_capacity(key),
             key: Vec::with_capacity(key),
             kept: vec![0; bytes],

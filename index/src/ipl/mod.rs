@@ -99,6 +99,10 @@ pub(crate) struct Ipl<'d> {
     way: [Step; HEIGHT_MOST],
     is_rightmost: bool,
     whole: bool,
+    /// True while sorted entries are loaded, which no journal has.
+    is_loading: bool,
+    /// False if making room came to nodes that can't be read.
+    may_compact: bool,
     separator: Vec<u8>,
     key: Vec<u8>,
     /// A node while room is made for it.
@@ -229,9 +233,14 @@ impl Tree for Ipl<'_> {
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         self.whole = false;
+        self.may_compact = true;
         self.apply_whole(update)?;
         self.whole = true;
         Ok(())
+    }
+
+    fn waits_for_checkpoint(&self) -> bool {
+        self.has_room_to_make()
     }
 
     fn is_whole(&self) -> bool {
@@ -240,7 +249,10 @@ impl Tree for Ipl<'_> {
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
         self.fill_percent = fill_percent.clamp(50, 100);
-        self.load_sorted(sorted)
+        self.is_loading = true;
+        let loaded = self.load_sorted(sorted);
+        self.is_loading = false;
+        loaded
     }
 
     fn maintain(&mut self, _pages: u32) -> Result<bool> {
@@ -265,6 +277,7 @@ impl Tree for Ipl<'_> {
             record.extend_from_slice(bytes);
             Ok(())
         })?;
+        table.begin_since();
         Ok(record)
     }
 
@@ -292,8 +305,7 @@ impl Tree for Ipl<'_> {
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
         let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count();
-        let blocks = self.blocks_for(Size { puts, deletes: batch.len() - puts });
-        let blocks = blocks.saturating_add(admission::kept_back(false));
+        let blocks = self.blocks_with_reserve(Size { puts, deletes: batch.len() - puts });
         blocks.saturating_mul(self.ground.log.geometry().pages_per_block())
     }
 

@@ -41,7 +41,8 @@ impl Ground<'_> {
     fn move_nodes(&mut self, from: [Option<Block>; 2], target: Block, cause: Cause) -> Result<()> {
         self.moved.clear();
         for block in from.into_iter().flatten() {
-            self.moved.extend(self.table.nodes_in(block));
+            let room = usize::from(self.shape.node_pages()) - self.moved.len();
+            self.moved.extend(self.table.nodes_in(block).take(room));
         }
         for number in 0..self.moved.len() {
             let id = self.moved[number];
@@ -53,6 +54,7 @@ impl Ground<'_> {
             self.program_image(target, number as u16, cause)?;
         }
         // Only now, for a program may have been refused.
+        from.into_iter().flatten().for_each(|block| self.table.touch_block(block));
         self.table.begin_block(target);
         for number in 0..self.moved.len() {
             let id = self.moved[number];
@@ -70,22 +72,34 @@ impl Ground<'_> {
     /// A block in which no node lives is free as soon as no checkpoint needs it.
     pub(super) fn drop_if_empty(&mut self, block: Block) {
         if self.table.live_in(block) == 0 {
-            self.table.end_block(block);
-            self.log.release(block);
+            if self.table.end_block(block) {
+                self.log.give_back(block);
+            } else {
+                self.log.release(block);
+            }
         }
     }
 
-    /// Makes room ahead: two blocks become one.
-    pub(super) fn compact(&mut self, cause: Cause) -> Result<bool> {
-        let Some(first) = self.table.emptiest(None, self.shape.node_pages() / 2) else {
+    /// Makes room ahead: two blocks become one. Where no two fit one, and `in_part` says so, one
+    /// is filled up with nodes of the emptiest other, as long as fewer blocks would do for all.
+    pub(super) fn compact(&mut self, in_part: bool, cause: Cause) -> Result<bool> {
+        let nodes = self.shape.node_pages();
+        let Some(first) = self.table.emptiest(None, nodes - 1) else {
             return Ok(false);
         };
-        let room = self.shape.node_pages() - self.table.live_in(first);
+        let is_spare = in_part && self.has_block_to_spare();
+        let room = if is_spare { nodes - 1 } else { nodes - self.table.live_in(first) };
         let Some(beside) = self.table.emptiest(Some(first), room) else {
             return Ok(false);
         };
-        self.merge_both(first, Some(beside), cause)?;
+        self.merge_both(beside, Some(first), cause)?;
         Ok(true)
+    }
+
+    /// True if fewer blocks would do for all nodes that stand in some.
+    pub(super) fn has_block_to_spare(&self) -> bool {
+        let written = self.table.live().saturating_sub(self.cache.unwritten());
+        written.div_ceil(self.shape.node_pages().into()) < self.table.used()
     }
 
     /// Where nothing lasts, blocks that were left are free at once.

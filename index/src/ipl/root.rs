@@ -71,6 +71,7 @@ impl Ipl<'_> {
     pub(super) fn restore_from(&mut self, record: &[u8], is_torn: bool) -> Result<()> {
         let root = Root::decode(record)?;
         self.ground.cache.clear_all();
+        self.may_compact = true;
         let shape = self.ground.shape;
         if !root.read_table(&mut self.ground.table, &shape) {
             return Err(store::Error::NotAnIndex {

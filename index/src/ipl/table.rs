@@ -53,6 +53,23 @@ struct BlockEntry {
     live: u16,
     /// True if it holds nodes, or is to.
     is_used: bool,
+    /// True if it was begun since the last checkpoint, and if a node of it was changed since then.
+    is_new: bool,
+    is_touched: bool,
+}
+
+/// What happened since the last checkpoint, as a replay with any memory would have it, too: nodes
+/// change and are born in the same order, however many of them fit the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Since {
+    /// Blocks of the checkpoint with a node that was changed, and those in use without one.
+    pub(super) touched: u32,
+    pub(super) untouched: u32,
+    /// Blocks in use that were begun since.
+    pub(super) begun: u32,
+    /// Nodes that were born or that took over entries of a neighbour, and changes of all.
+    pub(super) born: u32,
+    pub(super) changes: u32,
 }
 
 /// Nodes by number, and blocks.
@@ -64,6 +81,7 @@ pub(super) struct Table {
     live: u32,
     /// Blocks that hold nodes.
     used: u32,
+    since: Since,
     /// Where the search for a free number begins.
     free_from: usize,
 }
@@ -72,7 +90,8 @@ impl Table {
     /// An empty table of `blocks` blocks, with room for `nodes` nodes: it never grows beyond.
     pub(super) fn new(blocks: u32, nodes: usize) -> Self {
         let blocks = vec![BlockEntry::default(); blocks as usize];
-        Table { nodes: Vec::with_capacity(nodes), blocks, live: 0, used: 0, free_from: 0 }
+        let nodes = Vec::with_capacity(nodes);
+        Table { nodes, blocks, live: 0, used: 0, since: Since::default(), free_from: 0 }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
@@ -93,6 +112,42 @@ impl Table {
     /// Blocks that hold nodes.
     pub(super) const fn used(&self) -> u32 {
         self.used
+    }
+
+    /// What happened since the last checkpoint.
+    pub(super) const fn since(&self) -> Since {
+        self.since
+    }
+
+    /// A checkpoint holds all that there is.
+    pub(super) fn begin_since(&mut self) {
+        for block in &mut self.blocks {
+            (block.is_new, block.is_touched) = (false, false);
+        }
+        self.since = Since { untouched: self.used, ..Since::default() };
+    }
+
+    /// A node is to be changed.
+    pub(super) fn touch(&mut self, node: NodeId) {
+        self.since.changes = self.since.changes.saturating_add(1);
+        if let Some(place) = self.place(node) {
+            self.touch_block(place.block);
+        }
+    }
+
+    /// Nodes of this block are to be written elsewhere.
+    pub(super) fn touch_block(&mut self, block: Block) {
+        let entry = &mut self.blocks[block.0 as usize];
+        if entry.is_used && !entry.is_new && !entry.is_touched {
+            entry.is_touched = true;
+            self.since.touched += 1;
+            self.since.untouched -= 1;
+        }
+    }
+
+    /// A node is to be written as a page that it did not have.
+    pub(super) fn count_birth(&mut self) {
+        self.since.born = self.since.born.saturating_add(1);
     }
 
     /// Numbers that were given, of nodes that exist or do no more.
@@ -182,14 +237,19 @@ impl Table {
 
     /// The block is to hold nodes.
     pub(super) fn begin_block(&mut self, block: Block) {
-        self.blocks[block.0 as usize] = BlockEntry { is_used: true, ..BlockEntry::default() };
+        let begun = BlockEntry { is_used: true, is_new: true, ..BlockEntry::default() };
+        self.blocks[block.0 as usize] = begun;
         self.used += 1;
+        self.since.begun += 1;
     }
 
-    /// The block holds none any more.
-    pub(super) fn end_block(&mut self, block: Block) {
-        self.blocks[block.0 as usize] = BlockEntry::default();
+    /// The block holds none any more; true if it was begun since the last checkpoint.
+    pub(super) fn end_block(&mut self, block: Block) -> bool {
+        let ended = core::mem::take(&mut self.blocks[block.0 as usize]);
         self.used -= 1;
+        self.since.begun -= u32::from(ended.is_new);
+        self.since.untouched -= u32::from(!ended.is_new && !ended.is_touched);
+        ended.is_new
     }
 
     /// The blocks that hold nodes.
@@ -255,6 +315,7 @@ impl Table {
         self.nodes.clear();
         self.blocks.fill(BlockEntry::default());
         (self.live, self.used, self.free_from) = (0, 0, 0);
+        self.since = Since::default();
     }
 
     /// Adds a node as [`Table::write`] wrote it; false if it makes no sense.
@@ -290,6 +351,7 @@ impl Table {
         entry.state = BlockState::of(nodes, logs);
         entry.is_used = true;
         self.used += 1;
+        self.since.untouched += 1;
         true
     }
 

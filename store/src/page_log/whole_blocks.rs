@@ -39,6 +39,16 @@ impl PageLog<'_> {
         Ok(())
     }
 
+    /// Gives back a block that was allocated since the last checkpoint and that the tree needs no
+    /// more: no checkpoint needs it, so it is free at once. One that refused a program is released.
+    pub fn give_back(&mut self, block: Block) {
+        if self.blocks.is_refused(block) || self.erases_at_once() {
+            self.release(block);
+        } else {
+            self.blocks.set_free(block);
+        }
+    }
+
     /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at `page`
     /// of a block that was allocated.
     ///

@@ -309,9 +309,9 @@ fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     assert!(told.contains(&room), "{told}");
 }
 
-/// Why an overflowing root does not raise the height at once, as 4.3.2 has it: the inner nodes of the
-/// higher tree are so much smaller at alpha that a full one falls into as many as two of its parents
-/// hold, and the new root is full again within a few splits.
+/// Why an overflowing root does not raise the height at once, as 4.3.2 has it: the inner nodes of
+/// the higher tree are so much smaller at alpha that a full one falls into as many as two of its
+/// parents hold, and the new root is full again within a few splits.
 #[test]
 fn by_the_papers_rule_a_root_that_overflowed_is_full_again_after_a_few_splits() {
     let policy = paper();
