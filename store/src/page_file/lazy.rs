@@ -56,6 +56,13 @@ impl PageFile<'_> {
         undo.images_left(self.checkpoint_changes(), in_use)
     }
 
+    /// The most that [`PageFile::changes_left`] can be: right after a checkpoint.
+    #[must_use]
+    pub fn changes_most(&self) -> u32 {
+        let most = self.undo.as_ref().map_or(u32::MAX, Undo::images_always);
+        most.saturating_sub(self.checkpoint_changes())
+    }
+
     /// True if `pages` pages can be allocated when, before the next checkpoint, `images` pages
     /// have to be kept beside those that there is always room for.
     #[must_use]

@@ -23,6 +23,13 @@ use super::super::table::BufferRecord;
 use super::Disk;
 use crate::Result;
 
+/// Images that steps leave to pages which are allocated: a put into a tree where nothing waits, and
+/// a delete, take no more in trees of sensible heights.
+const IMAGES_LEFT: u32 = 16;
+
+/// Images for which there is no room if the last pages are in use.
+const IMAGES_AT_END: u32 = 4;
+
 /// What is to find room beside what is pending.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct More {
@@ -47,8 +54,22 @@ impl LaTree<'_> {
     pub(in super::super) fn may_step(&self) -> bool {
         self.log.disk().is_none_or(|disk| {
             let waits = self.has_long_values() && disk.file.is_replaying();
-            !waits && disk.file.changes_left() >= self.step_pages()
+            let need = self.step_pages() + self.images_left_by_steps(disk);
+            !waits && disk.file.changes_left() >= need
         })
+    }
+
+    /// Images that steps leave to the pages which are allocated beside them. Where pages that were
+    /// free have to be kept as well, each that is allocated may take one, however few pages the
+    /// tree has left: what is deleted does not give back pages that were used before. So that room
+    /// has to be there always, as that for steps is.
+    fn images_left_by_steps(&self, disk: &Disk<'_>) -> u32 {
+        if !disk.file.keeps_free_pages() {
+            return 0;
+        }
+        // A step has to find room after any checkpoint, also where the run can't go to its end.
+        let beside = disk.file.changes_most().saturating_sub(self.step_pages() + IMAGES_AT_END);
+        beside.min(IMAGES_LEFT)
     }
 
     /// Pages that `batch` changes at most before it asks whether there is room.
@@ -213,7 +234,10 @@ impl LaTree<'_> {
         };
         let images = match disk.file.keeps_free_pages() {
             // Pages beside those that were ever used hold nothing.
-            true => need.min(u64::from(disk.file.pages_reused())) + lists,
+            true => {
+                let images = need.min(u64::from(disk.file.pages_reused())) + lists;
+                images.saturating_sub(self.images_left_by_steps(disk).into())
+            }
             false => lists.saturating_sub(8),
         };
         (need, images)
