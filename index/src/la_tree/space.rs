@@ -90,8 +90,7 @@ impl LaTree<'_> {
         // leaves the cache twice. Buffers above may be split, and leave the pool before.
         let levels = u64::from(self.levels_a_buffer.min(self.height));
         let ways = entries.saturating_mul(levels + 2);
-        let nodes =
-            ways.min(nodes) + self.nodes_born(entries, leaves) + 2 * u64::from(self.height);
+        let nodes = ways.min(nodes) + self.nodes_born(entries, leaves) + 2 * u64::from(self.height);
         self.node_pages(nodes) + self.stream_pages(bytes, u64::from(self.height))
     }
 

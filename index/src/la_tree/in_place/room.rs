@@ -27,6 +27,9 @@ use crate::Result;
 /// a delete, take no more in trees of sensible heights.
 const IMAGES_LEFT: u32 = 16;
 
+/// Pages of its own that the page file may have taken beside the others in the meantime.
+const PAGES_OF_FILE: u64 = 3;
+
 /// Images for which there is no room if the last pages are in use.
 const IMAGES_AT_END: u32 = 4;
 
@@ -222,25 +225,40 @@ impl LaTree<'_> {
             false => 0,
         };
         let state = self.state_pages(held, pending);
-        // What a delete may need when nothing else is pending, beside the state.
-        let reserve = if puts > 0 { 2 } else { 0 };
-        let need = nodes + fragments + state + journal + reserve + pages + 1;
-        let names = (room / 4).max(1);
-        let freed = need + u64::from(disk.pages_live);
-        let lists = if disk.file.durability() == store::Durability::None {
-            0
-        } else {
-            freed.div_ceil(names) + 2
+        // What a delete may need when nothing else is pending: the next state stands beside that
+        // which is written then, and gives back only what the last one takes now.
+        let least = self.state_pages(entry as u64 + 13, 1);
+        let reserve = match puts {
+            0 => 0,
+            _ => (least + 1).saturating_sub(disk.state.len() as u64).max(2),
         };
-        let images = match disk.file.keeps_free_pages() {
-            // Pages beside those that were ever used hold nothing.
+        let need = nodes + fragments + state + journal + reserve + pages + 1;
+        let images = self.images(disk, need, u64::from(disk.file.pages_reused()));
+        if puts == 0 {
+            return (need, images);
+        }
+        // When pages were deleted, the same put finds those that were used before.
+        let first = 1 / (children - 1) + height + 2 + least + 2 + 1 + PAGES_OF_FILE;
+        (need, images.max(self.images(disk, first, first)))
+    }
+
+    /// Images that have to be kept, beside those that there is always room for, when so many pages
+    /// are allocated, of which up to `reused` held something before.
+    fn images(&self, disk: &Disk<'_>, pages: u64, reused: u64) -> u64 {
+        let names = (u64::from(self.plan.pages.room()) / 4).max(1);
+        let freed = pages + u64::from(disk.pages_live);
+        let lists = match disk.file.durability() {
+            store::Durability::None => 0,
+            _ => freed.div_ceil(names) + 2,
+        };
+        // Pages beside those that were ever used hold nothing.
+        match disk.file.keeps_free_pages() {
             true => {
-                let images = need.min(u64::from(disk.file.pages_reused())) + lists;
+                let images = pages.min(reused) + lists;
                 images.saturating_sub(self.images_left_by_steps(disk).into())
             }
             false => lists.saturating_sub(8),
-        };
-        (need, images)
+        }
     }
 
     /// Refuses `batch` if there is no room for its worst case.
