@@ -205,7 +205,7 @@ fn deletes_are_taken_on_full_chips_of_any_geometry() {
 fn deletes_are_taken_on_full_disks_with_pages_of_any_size() {
     let (mut turn, mut total) = (0, 0);
     for page in ["512", "1024", "2048", "4096"] {
-        for (sector, bytes) in [(4096, 1 << 20), (4096, 3 << 19), (512, 256 << 10)] {
+        for (sector, bytes) in [(4096, 1 << 20), (4096, 3 << 19), (512, 700 << 10)] {
             for durability in Durability::ALL {
                 let case = Case {
                     settings: vec![("node", page)],

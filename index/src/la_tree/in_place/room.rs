@@ -237,8 +237,9 @@ impl LaTree<'_> {
         if puts == 0 {
             return (need, images);
         }
-        // When pages were deleted, the same put finds those that were used before.
-        let first = 1 / (children - 1) + height + 2 + least + 2 + 1 + PAGES_OF_FILE;
+        // When pages were deleted, the same put finds those that were used before. The first
+        // deletes take pages that were never used, before they give any back.
+        let first = 1 / (children - 1) + height + 2 + least + 2 + 1 + (least + PAGES_OF_FILE);
         (need, images.max(self.images(disk, first, first)))
     }
 
