@@ -129,7 +129,9 @@ impl LaTree<'_> {
         let reserve = if puts > 0 { put_reserve(half, self.block_pages()) } else { 0 };
         let more = batch.len() as u64;
         let fits_memory = puts == 0 || self.check_tables(more).is_ok();
-        fits_memory && self.pages_needed(more) + reserve <= half
+        fits_memory
+            && self.pages_needed(more) + reserve <= half
+            && self.can_be_emptied((puts as u64, more - puts as u64))
     }
 
     /// True if the log keeps what the last checkpoint needs.

@@ -94,7 +94,7 @@ impl LaTree<'_> {
     /// Reclaims the old half, if the present one is full.
     pub(super) fn reclaim_if_due(&mut self) -> Result<()> {
         if self.generation.stage.is_none() {
-            if !self.is_due() {
+            if !self.is_due() || !self.has_room_to_copy() {
                 return Ok(());
             }
             self.begin_generation();
@@ -104,12 +104,14 @@ impl LaTree<'_> {
     }
 
     /// As [`LaTree::reclaim_if_due`], before a checkpoint: where nothing but checkpoints is made,
-    /// the present half gets full by them. What named checkpoints keep may leave no room for that.
+    /// the present half gets full by them. What is under way goes on after it.
     pub(super) fn reclaim_if_it_fits(&mut self) -> Result<()> {
-        if self.is_due() && self.pages_to_copy(0) <= u64::from(self.log.free_pages()) {
-            self.reclaim_if_due()?;
-        }
-        Ok(())
+        if self.is_due() { self.reclaim_if_due() } else { Ok(()) }
+    }
+
+    /// True if a new generation finds room: what named checkpoints keep may leave none.
+    fn has_room_to_copy(&self) -> bool {
+        self.pages_to_copy(0) <= u64::from(self.log.free_pages())
     }
 
     /// Makes room for the next buffer that is listed to be emptied; false if there is none before
@@ -124,7 +126,7 @@ impl LaTree<'_> {
         if self.has_room_to_empty(number) {
             return Ok(true);
         }
-        if self.generation.is_waiting || self.generation.is_fresh {
+        if self.generation.is_waiting || self.generation.is_fresh || !self.has_room_to_copy() {
             return Ok(false);
         }
         self.begin_generation();
@@ -147,7 +149,7 @@ impl LaTree<'_> {
         let ahead = 2 * u64::from(self.log.pages_per_block());
         let is_near = u64::from(self.log.free_pages()) <= self.half_pages() + ahead;
         if self.generation.stage.is_none() {
-            if !is_near || self.generation.is_waiting || !self.is_open {
+            if !is_near || self.generation.is_waiting || !self.is_open || !self.has_room_to_copy() {
                 return Ok(false);
             }
             self.begin_generation();

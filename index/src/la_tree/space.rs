@@ -26,13 +26,17 @@ impl LaTree<'_> {
     /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
     /// instead of emptied, with `more` entries pending.
     pub(super) fn pages_to_copy(&self, more: u64) -> u64 {
+        self.pages_to_copy_beside(self.bytes_evicted(), more)
+    }
+
+    /// Bytes that leave the pool while all buffers are copied: of a buffer that does not fit memory,
+    /// what is in the pool is written before.
+    fn bytes_evicted(&self) -> u64 {
         let records = 0..self.buffers.records.len() as u32;
-        // Of a buffer that does not fit memory, what is in the pool is written before it is copied.
-        let evicted = records
+        records
             .filter(|number| self.is_large(&self.buffers.record(*number)))
             .map(|number| self.held_bytes(number))
-            .sum();
-        self.pages_to_copy_beside(evicted, more)
+            .sum()
     }
 
     /// At least [`LaTree::pages_to_copy`] with nothing more pending, without a look at each buffer.
@@ -41,10 +45,14 @@ impl LaTree<'_> {
     }
 
     fn pages_to_copy_beside(&self, evicted: u64, more: u64) -> u64 {
+        self.pages_to_copy_nodes(self.nodes.count(&self.log), evicted, more)
+    }
+
+    fn pages_to_copy_nodes(&self, nodes: u64, evicted: u64, more: u64) -> u64 {
         let entries = self.buffers.pending.iter().sum::<u64>() + more;
         let bytes = self.buffers.pending_bytes + more * self.plan.sizes.entry_most as u64;
         let pieces = PIECE_BYTES * entries.min(self.buffers.records.len() as u64);
-        self.node_pages(self.nodes.count(&self.log))
+        self.node_pages(nodes)
             + self.stream_pages(bytes + evicted + pieces, entries)
             + self.chunk_pages()
             + 2
@@ -52,28 +60,38 @@ impl LaTree<'_> {
     }
 
     /// Pages that emptying buffer `number` takes at most, if those above have so many bytes in the
-    /// pool.
-    fn pages_to_empty(&self, number: u32, above: u64) -> u64 {
+    /// pool, when `more` entries have come to it.
+    fn pages_to_empty(&self, number: u32, above: u64, more: u64) -> u64 {
         let record = self.buffers.record(number);
-        let entries = u64::from(record.entries);
+        let entries = u64::from(record.entries) + more;
         if entries == 0 {
             return 0;
         }
-        let evicted = if self.is_large(&record) { self.held_bytes(number) } else { 0 };
+        let more_bytes = more * self.plan.sizes.entry_most as u64;
+        let bytes = u64::from(record.bytes) + more_bytes;
+        let is_large = bytes > u64::from(self.sorter_bytes);
+        let evicted = if is_large { self.held_bytes(number) + more_bytes } else { 0 };
         if record.leaves == 0 {
             let moved =
                 record.entries.saturating_sub(self.buffers.pool.held(BufferId(number)).entries);
+            let moved = u32::try_from(u64::from(moved) + more).unwrap_or(u32::MAX);
             let stays = self.buffers.pool.has_room_for(moved, self.plan.sizes.entry_most);
-            let bytes = if stays { 0 } else { u64::from(record.bytes) };
+            let bytes = if stays { 0 } else { bytes };
             return self.stream_pages(bytes + evicted, entries);
         }
+        let nodes = (u64::from(record.nodes), u64::from(record.leaves));
+        self.pages_to_reach_leaves(entries, nodes, evicted + above)
+    }
+
+    /// Pages that taking so many entries to the leaves of a subtree of so many nodes takes at most,
+    /// if so many bytes leave the pool.
+    fn pages_to_reach_leaves(&self, entries: u64, (nodes, leaves): (u64, u64), bytes: u64) -> u64 {
         // Each entry leads to the nodes of a way, and to neighbours of them; no node of the subtree
         // leaves the cache twice. Buffers above may be split, and leave the pool before.
-        let ways = entries * (u64::from(self.levels_a_buffer) + 2);
-        let nodes = ways.min(u64::from(record.nodes))
-            + self.nodes_born(entries, u64::from(record.leaves))
-            + 2 * u64::from(self.height);
-        self.node_pages(nodes) + self.stream_pages(evicted + above, u64::from(self.height))
+        let levels = u64::from(self.levels_a_buffer.min(self.height));
+        let ways = entries.saturating_mul(levels + 2);
+        let nodes = ways.min(nodes) + self.nodes_born(entries, leaves) + 2 * u64::from(self.height);
+        self.node_pages(nodes) + self.stream_pages(bytes, u64::from(self.height))
     }
 
     /// Bytes that the buffers of inner subtrees have in the pool.
@@ -89,11 +107,11 @@ impl LaTree<'_> {
     /// each of the others is looked at only where the most they can have in the pool is too much.
     pub(super) fn has_room_to_empty(&self, number: u32) -> bool {
         let free = self.pages_left();
-        let most = self.pages_to_empty(number, self.buffers.pool.memory_bytes());
+        let most = self.pages_to_empty(number, self.buffers.pool.memory_bytes(), 0);
         if most == 0 || free >= most + self.pages_to_copy_most() + self.pages_kept_back() {
             return true;
         }
-        free >= self.pages_to_empty(number, self.held_above()) + self.pages_to_keep(0)
+        free >= self.pages_to_empty(number, self.held_above(), 0) + self.pages_to_keep(0)
     }
 
     /// Pages that have to stay free for the next generation, with `more` entries pending; what
@@ -125,13 +143,48 @@ impl LaTree<'_> {
     }
 
     /// True if `more` deletes find room though their worst case would not: in a new generation, and
-    /// beside it in the next one with what emptying any buffer takes.
+    /// beside it in the next one with what emptying any buffer takes that they come to.
     pub(super) fn fits_deletes(&self, more: u64) -> bool {
-        let above = self.held_above();
+        let empty = self.pages_to_empty_any(more);
+        let need = self.pages_to_copy(more) + self.pages_to_keep(more) + empty;
+        self.fits_generations(need, more)
+    }
+
+    /// True if each buffer can be emptied in a new generation when `puts` and `deletes` have come
+    /// to it, whatever the others were emptied into before, and so can what one delete more comes
+    /// to: while that holds, what is pending can be settled, and nothing that is deleted gets the
+    /// tree to where it can't.
+    pub(super) fn can_be_emptied(&self, (puts, deletes): (u64, u64)) -> bool {
+        let more = puts + deletes + 1;
+        let nodes = self.worst().nodes(&self.load(), puts);
+        let entries = self.buffers.pending.iter().sum::<u64>() + more;
+        // Each buffer is looked at only where all entries in one buffer of all nodes is too much.
+        let pool = self.buffers.pool.memory_bytes();
+        let bytes = self.buffers.pending_bytes + more * self.plan.sizes.entry_most as u64;
+        let copy = self.pages_to_copy_nodes(nodes, pool, more);
+        let most = self
+            .pages_to_reach_leaves(entries, (nodes, self.leaves), bytes + pool)
+            .max(self.stream_pages(bytes + pool, entries));
+        if self.fits_generations(2 * copy + self.pages_kept_back() + most, more) {
+            return true;
+        }
+        let copy = self.pages_to_copy_nodes(nodes, self.bytes_evicted(), more);
+        let need = 2 * copy + self.pages_kept_back() + self.pages_to_empty_any(more);
+        self.fits_generations(need, more)
+    }
+
+    /// Pages that emptying any buffer takes at most when `more` entries have come to it, and all
+    /// that is above it.
+    fn pages_to_empty_any(&self, more: u64) -> u64 {
+        let (above, more) = (self.held_above(), self.buffers.pending[0] + more);
         let numbers = 0..self.buffers.records.len() as u32;
-        let empty = numbers.map(|number| self.pages_to_empty(number, above));
-        let need = self.pages_to_copy(more) + self.pages_to_keep(more) + empty.max().unwrap_or(0);
-        let need = need + self.pages_of_tables_and_pool(more);
+        numbers.map(|number| self.pages_to_empty(number, above, more)).max().unwrap_or(0)
+    }
+
+    /// True if generations have room for so many pages beside what a checkpoint with `more` entries
+    /// pending takes.
+    fn fits_generations(&self, pages: u64, more: u64) -> bool {
+        let need = pages + self.pages_of_tables_and_pool(more);
         need + self.node_pages(2 * u64::from(self.height)) <= self.pages_of_generations()
     }
 
