@@ -23,14 +23,15 @@ fn entry() -> &'static Entry {
 /// What a tree stands on.
 #[derive(Clone)]
 enum Ground {
-    Chip(SimulatedNand),
+    Chip(Box<SimulatedNand>),
     Disk(RamDisk),
 }
 
 impl Ground {
     fn chip((page, pages_per_block, blocks): (u32, u32, u32)) -> Self {
         let chip = Geometry::new(page, pages_per_block, blocks).unwrap();
-        Ground::Chip(SimulatedNand::new(chip.with_spare(16).unwrap(), NandCosts::default()))
+        let chip = SimulatedNand::new(chip.with_spare(16).unwrap(), NandCosts::default());
+        Ground::Chip(Box::new(chip))
     }
 
     fn disk(sector: u32, sectors: u64) -> Self {

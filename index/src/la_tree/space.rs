@@ -29,8 +29,8 @@ impl LaTree<'_> {
         self.pages_to_copy_beside(self.bytes_evicted(), more)
     }
 
-    /// Bytes that leave the pool while all buffers are copied: of a buffer that does not fit memory,
-    /// what is in the pool is written before.
+    /// Bytes that leave the pool while all buffers are copied: of a buffer that does not fit
+    /// memory, what is in the pool is written before.
     fn bytes_evicted(&self) -> u64 {
         let records = 0..self.buffers.records.len() as u32;
         records
