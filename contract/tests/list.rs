@@ -142,7 +142,7 @@ fn list_takes_what_fits_a_quarter_of_a_page_and_refuses_more() {
     index.update(&[Update::Put { key: b"key", value: &value[..most] }]).unwrap();
     assert_eq!(index.get(b"key", 0, &mut []), Ok(Some(most as u32)));
     let refused = index.update(&[Update::Delete { key: &value }]);
-    assert!(matches!(refused, Err(Error::EntryTooLong { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::KeyTooLong { .. })), "{refused:?}");
 }
 
 /// How often a range of `keys` keys reads each page of the list.
