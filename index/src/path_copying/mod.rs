@@ -23,6 +23,7 @@
 //!   room on the chip: [`admission`]; and in the tree, whose height is bounded: [`promise`].
 
 mod admission;
+mod apart;
 mod assembly;
 mod behind;
 mod check;
@@ -31,6 +32,7 @@ mod collection;
 pub(crate) mod cost;
 mod debts;
 mod descent;
+mod grid;
 mod ground;
 pub(crate) mod layout;
 mod live;
@@ -44,6 +46,7 @@ pub(crate) mod policy;
 mod promise;
 mod recent;
 mod rewrite;
+mod room;
 mod root;
 mod scan;
 mod smallest;
