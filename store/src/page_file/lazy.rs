@@ -56,13 +56,6 @@ impl PageFile<'_> {
         undo.images_left(self.checkpoint_changes(), in_use)
     }
 
-    /// The most that [`PageFile::changes_left`] can be: right after a checkpoint.
-    #[must_use]
-    pub fn changes_most(&self) -> u32 {
-        let most = self.undo.as_ref().map_or(u32::MAX, Undo::images_always);
-        most.saturating_sub(self.checkpoint_changes())
-    }
-
     /// True if `pages` pages can be allocated when, before the next checkpoint, `images` pages
     /// have to be kept beside those that there is always room for.
     #[must_use]
@@ -71,12 +64,11 @@ impl PageFile<'_> {
             return pages <= u64::from(self.pages_free());
         };
         let images = u32::try_from(images).unwrap_or(u32::MAX);
-        let most = undo.pages_beside_images(images);
-        let beside = most.saturating_sub(self.high_water);
+        let beside = undo.pages_beside_images(images).saturating_sub(self.high_water);
         let own = self.checkpoint_pages(self.names_kept());
         // Free pages that named checkpoints need are no room for images.
         let free = beside.saturating_add(self.free.pages).saturating_sub(own);
-        pages <= u64::from(free) && (images == 0 || self.high_water <= most)
+        pages <= u64::from(free) && (images == 0 || beside > 0)
     }
 
     /// The refusal of a disk that has no room, as [`PageFile::has_room`] says: with the sectors of

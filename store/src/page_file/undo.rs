@@ -183,22 +183,17 @@ impl Undo {
 
     /// As [`Undo::pages_beside`], where the run may come to need room for so many images more.
     pub(super) fn pages_beside_images(&self, images: u32) -> u32 {
-        let images = self.images_always().saturating_add(images);
+        let images = (self.limit + SPARE_IMAGES).saturating_add(images);
         let reserve = self.positions_for(images);
         let positions = self.start.saturating_add(reserve).max(self.next);
         let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
     }
 
-    /// Images that there always is room for.
-    pub(super) const fn images_always(&self) -> u32 {
-        self.limit + SPARE_IMAGES
-    }
-
     /// Images that may still be made, beside `later` ones: as many as there always is room for, if
     /// that is there with `in_use` pages in use.
     pub(super) fn images_left(&self, later: u32, in_use: u32) -> u32 {
-        let left = self.images_always().saturating_sub(self.images);
+        let left = (self.limit + SPARE_IMAGES).saturating_sub(self.images);
         let positions = self.positions_beside(in_use).saturating_sub(self.next);
         // An image and, at worst, a header of its own.
         left.min(positions / (1 + HEADER_UNITS)).saturating_sub(later)

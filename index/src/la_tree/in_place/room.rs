@@ -23,16 +23,6 @@ use super::super::table::BufferRecord;
 use super::Disk;
 use crate::Result;
 
-/// Images that steps leave to pages which are allocated: a put into a tree where nothing waits, and
-/// a delete, take no more in trees of sensible heights.
-const IMAGES_LEFT: u32 = 16;
-
-/// Pages of its own that the page file may have taken beside the others in the meantime.
-const PAGES_OF_FILE: u64 = 3;
-
-/// Images for which there is no room if the last pages are in use.
-const IMAGES_AT_END: u32 = 4;
-
 /// What is to find room beside what is pending.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct More {
@@ -57,22 +47,8 @@ impl LaTree<'_> {
     pub(in super::super) fn may_step(&self) -> bool {
         self.log.disk().is_none_or(|disk| {
             let waits = self.has_long_values() && disk.file.is_replaying();
-            let need = self.step_pages() + self.images_left_by_steps(disk);
-            !waits && disk.file.changes_left() >= need
+            !waits && disk.file.changes_left() >= self.step_pages()
         })
-    }
-
-    /// Images that steps leave to the pages which are allocated beside them. Where pages that were
-    /// free have to be kept as well, each that is allocated may take one, however few pages the
-    /// tree has left: what is deleted does not give back pages that were used before. So that room
-    /// has to be there always, as that for steps is.
-    fn images_left_by_steps(&self, disk: &Disk<'_>) -> u32 {
-        if !disk.file.keeps_free_pages() {
-            return 0;
-        }
-        // A step has to find room after any checkpoint, also where the run can't go to its end.
-        let beside = disk.file.changes_most().saturating_sub(self.step_pages() + IMAGES_AT_END);
-        beside.min(IMAGES_LEFT)
     }
 
     /// Pages that `batch` changes at most before it asks whether there is room.
@@ -233,33 +209,19 @@ impl LaTree<'_> {
             _ => (least + 1).saturating_sub(disk.state.len() as u64).max(2),
         };
         let need = nodes + fragments + state + journal + reserve + pages + 1;
-        let images = self.images(disk, need, u64::from(disk.file.pages_reused()));
-        if puts == 0 {
-            return (need, images);
-        }
-        // When pages were deleted, the same put finds those that were used before. The first
-        // deletes take pages that were never used, before they give any back.
-        let first = 1 / (children - 1) + height + 2 + least + 2 + 1 + (least + PAGES_OF_FILE);
-        (need, images.max(self.images(disk, first, first)))
-    }
-
-    /// Images that have to be kept, beside those that there is always room for, when so many pages
-    /// are allocated, of which up to `reused` held something before.
-    fn images(&self, disk: &Disk<'_>, pages: u64, reused: u64) -> u64 {
-        let names = (u64::from(self.plan.pages.room()) / 4).max(1);
-        let freed = pages + u64::from(disk.pages_live);
-        let lists = match disk.file.durability() {
-            store::Durability::None => 0,
-            _ => freed.div_ceil(names) + 2,
+        let names = (room / 4).max(1);
+        let freed = need + u64::from(disk.pages_live);
+        let lists = if disk.file.durability() == store::Durability::None {
+            0
+        } else {
+            freed.div_ceil(names) + 2
         };
-        // Pages beside those that were ever used hold nothing.
-        match disk.file.keeps_free_pages() {
-            true => {
-                let images = pages.min(reused) + lists;
-                images.saturating_sub(self.images_left_by_steps(disk).into())
-            }
+        let images = match disk.file.keeps_free_pages() {
+            // Pages beside those that were ever used hold nothing.
+            true => need.min(u64::from(disk.file.pages_reused())) + lists,
             false => lists.saturating_sub(8),
-        }
+        };
+        (need, images)
     }
 
     /// Refuses `batch` if there is no room for its worst case.
