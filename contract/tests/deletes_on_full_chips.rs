@@ -3,17 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod full_chips;
+
 use device::{Geometry, Medium, Nand, NandCosts};
 use flashtree_contract::tree::Model;
+use full_chips::Pair;
 use index::parameters::Settings;
 use index::registry::{self, MediumShape, Options};
-use index::{Durability, EntryShape, Error, Index, KeyRange, Update, Width};
+use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::{Cut, FaultPlan, SimulatedNand};
-
-/// Puts that are refused before the chip counts as full.
-const REFUSALS: u32 = 12;
 
 /// A tree on a chip that is so much larger than the smallest.
 #[derive(Clone, Debug)]
@@ -52,25 +52,12 @@ impl Case {
     }
 
     fn blocks(&self) -> u32 {
-        let smallest = match self.make(&mut self.chip(1), false).map(|_| ()) {
-            Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks {
-                need, ..
-            }))) => need,
-            other => panic!("{self:?}, one block: {other:?}"),
-        };
-        smallest + self.more_blocks
+        full_chips::blocks_needed(self.make(&mut self.chip(1), false), self) + self.more_blocks
     }
 
-    fn entry(&self, number: u64) -> (Vec<u8>, Vec<u8>) {
+    fn entry(&self, number: u64) -> Pair {
         let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
-        let bytes = |width, varied: u8| match width {
-            Width::Fixed(bytes) => bytes.into(),
-            Width::Variable => 8 + usize::from(varied % 13),
-        };
-        let (mut key, mut value) = (mixed.to_vec(), mixed.to_vec());
-        key.resize(bytes(self.shape.key, mixed[5]), b'k');
-        value.resize(bytes(self.shape.value, mixed[6]), b'v');
-        (key, value)
+        full_chips::entry(self.shape, mixed, [5, 6])
     }
 
     fn bytes(&self, number: u64) -> usize {
@@ -79,36 +66,15 @@ impl Case {
     }
 
     fn put(&self, index: &mut dyn Index, number: u64) -> index::Result<()> {
-        let (key, value) = self.entry(number);
-        index.update(&[Update::Put { key: &key, value: &value }])
+        full_chips::put(index, &self.entry(number))
     }
 
-    /// Puts until some were refused; returns the numbers of what was taken.
     fn fill(&self, index: &mut dyn Index) -> Vec<u64> {
-        let (mut taken, mut refused) = (Vec::new(), 0);
-        for number in 0.. {
-            match self.put(index, number) {
-                Ok(()) => taken.push(number),
-                Err(Error::TreeFull { .. } | Error::Store(store::Error::Full { .. })) => {
-                    refused += 1;
-                }
-                Err(error) => panic!("{self:?}: {error}"),
-            }
-            if refused == REFUSALS {
-                break;
-            }
-        }
-        taken
+        full_chips::fill(index, self, &|number| self.entry(number))
     }
 
     fn delete(&self, index: &mut dyn Index, numbers: &[u64]) {
-        for (place, number) in numbers.iter().enumerate() {
-            let (key, _) = self.entry(*number);
-            if let Err(error) = index.update(&[Update::Delete { key: &key }]) {
-                let live = index.statistics().live_pages;
-                panic!("{self:?}: delete {place} of {} with {live} live: {error}", numbers.len());
-            }
-        }
+        full_chips::delete(index, self, &|number| self.entry(number), numbers);
     }
 
     fn play(&self) {
@@ -326,7 +292,7 @@ impl Small {
                 self.case.delete(index, &[gone]);
             }
             let mut refused = 0;
-            while refused < REFUSALS {
+            while refused < full_chips::REFUSALS {
                 number += 1;
                 match self.case.put(index, number) {
                     Ok(()) => present.push(number),

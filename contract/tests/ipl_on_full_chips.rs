@@ -4,16 +4,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod full_chips;
+
 use device::{Geometry, Medium, Nand, NandCosts, ProgramOrder};
+use full_chips::Pair;
 use index::parameters::Settings;
 use index::registry::{self, MediumShape, Options};
-use index::{Durability, EntryShape, Error, Index, KeyRange, Update, Width};
+use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 use sim::{Cut, FaultPlan, SimulatedNand};
 
 const TREE: &str = "ipl";
-
-/// Puts that are refused before the chip counts as full.
-const REFUSALS: u32 = 12;
 
 /// Memory beyond which all nodes of these chips are in the cache.
 const LARGE_MEMORY: u64 = 1 << 20;
@@ -61,58 +61,21 @@ impl Case {
     }
 
     fn blocks(&self) -> u32 {
-        let smallest = match self.make(&mut self.chip(1), 0).map(|_| ()) {
-            Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks {
-                need, ..
-            }))) => need,
-            other => panic!("{self:?}, one block: {other:?}"),
-        };
-        smallest + self.more_blocks
+        full_chips::blocks_needed(self.make(&mut self.chip(1), 0), self) + self.more_blocks
     }
 
-    fn entry(&self, number: u64) -> (Vec<u8>, Vec<u8>) {
+    fn entry(&self, number: u64) -> Pair {
         let number = if self.is_ascending { number << 32 } else { number };
         let factor = if self.is_ascending { 1 } else { 0x9E37_79B9_7F4A_7C15 };
-        let mixed = number.wrapping_mul(factor).to_be_bytes();
-        let bytes = |width, varied: u8| match width {
-            Width::Fixed(bytes) => bytes.into(),
-            Width::Variable => 8 + usize::from(varied % 13),
-        };
-        let (mut key, mut value) = (mixed.to_vec(), mixed.to_vec());
-        key.resize(bytes(self.shape.key, mixed[3]), b'k');
-        value.resize(bytes(self.shape.value, mixed[2]), b'v');
-        (key, value)
+        full_chips::entry(self.shape, number.wrapping_mul(factor).to_be_bytes(), [3, 2])
     }
 
-    fn put(&self, index: &mut dyn Index, number: u64) -> index::Result<()> {
-        let (key, value) = self.entry(number);
-        index.update(&[Update::Put { key: &key, value: &value }])
-    }
-
-    /// Puts until some were refused; returns the numbers of what was taken.
     fn fill(&self, index: &mut dyn Index) -> Vec<u64> {
-        let (mut taken, mut refused) = (Vec::new(), 0);
-        for number in 0.. {
-            match self.put(index, number) {
-                Ok(()) => taken.push(number),
-                Err(Error::Store(store::Error::Full { .. })) => refused += 1,
-                Err(error) => panic!("{self:?}: {error}"),
-            }
-            if refused == REFUSALS {
-                break;
-            }
-        }
-        taken
+        full_chips::fill(index, self, &|number| self.entry(number))
     }
 
     fn delete(&self, index: &mut dyn Index, numbers: &[u64]) {
-        for (place, number) in numbers.iter().enumerate() {
-            let (key, _) = self.entry(*number);
-            if let Err(error) = index.update(&[Update::Delete { key: &key }]) {
-                let live = index.statistics().live_pages;
-                panic!("{self:?}: delete {place} of {} with {live} live: {error}", numbers.len());
-            }
-        }
+        full_chips::delete(index, self, &|number| self.entry(number), numbers);
     }
 
     fn is_empty(&self, index: &mut dyn Index) -> bool {

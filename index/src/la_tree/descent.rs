@@ -169,6 +169,23 @@ impl LaTree<'_> {
         self.child(id, level, place, cause).inspect(|child| self.path.set(level - 1, *child, 0))
     }
 
+    /// Moves `key` from the leaf of the present way, found by it, to where the next one begins;
+    /// false if that was the last.
+    ///
+    /// # Errors
+    /// The next leaf does not lie behind `key`: a walk over damaged nodes would never end.
+    pub(super) fn pass_leaf(&mut self, key: &mut Vec<u8>) -> Result<bool> {
+        if !self.bounds.has_upper {
+            return Ok(false);
+        }
+        if self.bounds.upper <= *key {
+            let leaf = self.path.at(0).id;
+            return Err(damaged(self.nodes.page_of(leaf), "its keys lie behind those that follow"));
+        }
+        key.clone_from(&self.bounds.upper);
+        Ok(true)
+    }
+
     /// The child at `place` of node `id` at `level`.
     pub(super) fn child(
         &mut self,

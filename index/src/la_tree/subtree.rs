@@ -158,11 +158,9 @@ impl LaTree<'_> {
         key.extend_from_slice(&self.lowest_key());
         loop {
             let found = self.descend(0, key, cause)?;
-            if found == id || !self.bounds.has_upper {
+            if found == id || !self.pass_leaf(key)? {
                 return Ok(found);
             }
-            key.clear();
-            key.extend_from_slice(&self.bounds.upper);
         }
     }
 

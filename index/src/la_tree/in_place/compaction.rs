@@ -79,12 +79,10 @@ impl LaTree<'_> {
             if self.join_with_left(cause)? {
                 continue;
             }
-            if !self.bounds.has_upper {
+            if !self.pass_leaf(key)? {
                 self.lower_root(cause)?;
                 return Ok(true);
             }
-            key.clear();
-            key.extend_from_slice(&self.bounds.upper);
         }
         Ok(false)
     }
