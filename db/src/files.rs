@@ -356,9 +356,10 @@ pub(crate) fn flush(path: &Path) -> Result<()> {
     flush().map_err(Error::io("flush", path))
 }
 
-/// Bytes that the file takes on its disk, and its length.
+/// Bytes of the file that have room on its disk, and its length.
 pub(crate) fn sizes(path: &Path) -> Result<(u64, u64)> {
     let about = look_at(path)?;
-    // The system counts in units of 512 bytes, whatever the file system's own.
-    Ok((about.blocks() * 512, about.len()))
+    // The system counts in units of 512 bytes, whatever the file system's own, and counts what the
+    // file system notes of the file.
+    Ok(((about.blocks() * 512).min(about.len()), about.len()))
 }

@@ -36,6 +36,8 @@ pub(crate) struct Standing<'d> {
     pub(crate) index: Box<dyn Index + 'd>,
     pub(crate) tree: &'static str,
     pub(crate) page_bytes: u32,
+    /// Bytes in a page, or a sector, of the device.
+    pub(crate) unit_bytes: u32,
     pub(crate) shape: EntryShape,
     pub(crate) label: Label,
     pub(crate) driver_bytes: u64,
@@ -91,7 +93,7 @@ impl<'d> Ground<'d> {
             ground = ground.over(layer.entry.create, &layer)?;
         }
         ground = ground.with_health()?;
-        let page_bytes = ground.page_bytes(&tree);
+        let (page_bytes, unit_bytes) = (ground.page_bytes(&tree), ground.unit_bytes());
         let mut choices = IndexOptions::new(options.entry_shape(), 0, tree.settings);
         choices.durability = Some(options.durability);
         let bytes = ground.bytes();
@@ -112,6 +114,7 @@ impl<'d> Ground<'d> {
             index,
             tree: tree.entry.name,
             page_bytes,
+            unit_bytes,
             shape: choices.shape,
             label,
             driver_bytes,
@@ -137,7 +140,7 @@ impl<'d> Ground<'d> {
             return Err(ground.sufficing_now(tree.entry, &choices, error));
         }
         choices.durability = options.durability.or(choices.durability);
-        let is_raw = ground.is_raw();
+        let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
         let Ground { medium, driver_bytes, health, .. } = ground;
         let index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
@@ -148,6 +151,7 @@ impl<'d> Ground<'d> {
             index,
             tree: tree.entry.name,
             page_bytes: found.page_bytes,
+            unit_bytes,
             shape: found.shape,
             label,
             driver_bytes,
@@ -237,12 +241,16 @@ impl<'d> Ground<'d> {
 
     /// Bytes in a page of a tree that is to be made: its node, or a page of the device.
     fn page_bytes(&self, tree: &TreeChoice) -> u32 {
-        let device = match &self.medium {
+        let node = tree.settings.number("node").map(u32::try_from);
+        node.and_then(std::result::Result::ok).unwrap_or_else(|| self.unit_bytes())
+    }
+
+    /// Bytes in a page, or a sector, of the device.
+    fn unit_bytes(&self) -> u32 {
+        match &self.medium {
             Medium::Sectors(disk) => disk.geometry().sector_bytes(),
             Medium::Nand(chip) => chip.geometry().page_bytes(),
-        };
-        let node = tree.settings.number("node").map(u32::try_from);
-        node.and_then(std::result::Result::ok).unwrap_or(device)
+        }
     }
 
     const fn is_raw(&self) -> bool {

@@ -32,6 +32,8 @@ pub struct Stats {
     pub height: u32,
     /// Pages of the device that hold live data.
     pub live_pages: u64,
+    /// Bytes in each of them.
+    pub live_page_bytes: u32,
     /// Bytes of memory in use by the tree and a translation layer, by purpose.
     pub memory: Memory,
     /// Bytes of memory that the driver of the device takes.

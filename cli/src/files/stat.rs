@@ -26,6 +26,8 @@ struct Standing {
     page_bytes: u32,
     height: u32,
     live_pages: u64,
+    #[serde(skip)]
+    live_page_bytes: u32,
     file_bytes: Option<u64>,
     capacity_bytes: Option<u64>,
     memory_bytes: u64,
@@ -137,6 +139,7 @@ fn standing(
         page_bytes: stats.page_bytes,
         height: stats.height,
         live_pages: stats.live_pages,
+        live_page_bytes: stats.live_page_bytes,
         file_bytes: stats.file.map(|file| file.taken),
         capacity_bytes: stats.file.map(|file| file.capacity),
         memory_bytes: stats.memory_bytes(),
@@ -189,7 +192,7 @@ fn table(standing: &Standing) -> String {
         ("entries", dash(s.entries.map(thousands))),
         ("page", rounded_size(s.page_bytes.into())),
         ("height", s.height.to_string()),
-        ("live pages", thousands(s.live_pages)),
+        ("live pages", live_pages(s)),
         ("file size", dash(s.file_bytes.zip(s.capacity_bytes).map(|(now, most)| of(now, most)))),
         ("memory in use", rounded_size(s.memory_bytes)),
         ("checkpoint", s.checkpoint.to_string()),
@@ -205,6 +208,15 @@ fn table(standing: &Standing) -> String {
         rows.extend(health_rows(health));
     }
     rows.into_iter().map(|(name, text)| format!("{name:16} {text}\n")).collect()
+}
+
+/// Pages of the device, which may be of another size than those of the tree.
+fn live_pages(standing: &Standing) -> String {
+    let pages = thousands(standing.live_pages);
+    match standing.live_page_bytes == standing.page_bytes {
+        true => pages,
+        false => format!("{pages} of {}", rounded_size(standing.live_page_bytes.into())),
+    }
 }
 
 fn health_rows(health: &ChipHealth) -> Vec<(&'static str, String)> {

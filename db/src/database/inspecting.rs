@@ -64,6 +64,7 @@ impl Database<'_> {
             page_bytes: *page_bytes,
             height: statistics.height,
             live_pages: statistics.live_pages,
+            live_page_bytes: self.standing.unit_bytes,
             memory: statistics.memory,
             driver_bytes: *driver_bytes,
             memory_peak: statistics.memory_peak,
