@@ -6,6 +6,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a suite fails by panicking")]
 
+mod cores;
 pub mod nand;
 pub mod power_cuts;
 mod ram_disk;
@@ -14,4 +15,5 @@ pub mod sectors;
 pub mod torture;
 pub mod tree;
 
+pub use cores::on_all_cores;
 pub use ram_disk::RamDisk;

@@ -1,28 +1,91 @@
 //! A disk in memory: the simplest device that keeps the contract of [`Sectors`].
 
+use std::ops::Range;
+
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 
-/// A disk in memory.
+/// Bytes of a chunk.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is read of a sector that was trimmed: nobody hopes for that.
+const TRIMMED: u8 = 0xA5;
+
+/// A disk in memory. Chunks in which nothing was written take none.
 #[derive(Clone)]
 pub struct RamDisk {
     geometry: SectorGeometry,
-    bytes: Vec<u8>,
+    chunk_bytes: usize,
+    chunks: Vec<Chunk>,
+}
+
+#[derive(Clone)]
+enum Chunk {
+    /// Every byte is this one.
+    Alike(u8),
+    Bytes(Box<[u8]>),
+}
+
+/// A part of a run of bytes that lies in one chunk.
+struct Piece {
+    chunk: usize,
+    within: Range<usize>,
+    run: Range<usize>,
 }
 
 impl RamDisk {
     /// A disk of zeros.
     #[must_use]
     pub fn new(geometry: SectorGeometry) -> Self {
-        RamDisk { geometry, bytes: vec![0; geometry.bytes() as usize] }
+        let chunks = (geometry.bytes() as usize).div_ceil(CHUNK_BYTES);
+        RamDisk { geometry, chunk_bytes: CHUNK_BYTES, chunks: vec![Chunk::Alike(0); chunks] }
     }
 
-    /// All its bytes.
+    /// All its bytes, which take memory from then on.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        let bytes = self.geometry.bytes() as usize;
+        if self.chunk_bytes != bytes {
+            let mut whole = vec![0; bytes].into_boxed_slice();
+            self.copy(0, &mut whole);
+            (self.chunk_bytes, self.chunks) = (bytes, vec![Chunk::Bytes(whole)]);
+        }
+        self.chunk(0)
     }
 
     fn start(&self, sector: Sector) -> usize {
         (sector.0 * u64::from(self.geometry.sector_bytes())) as usize
+    }
+
+    /// The bytes of a chunk.
+    fn chunk(&mut self, number: usize) -> &mut [u8] {
+        let chunk = &mut self.chunks[number];
+        if let Chunk::Alike(byte) = *chunk {
+            *chunk = Chunk::Bytes(vec![byte; self.chunk_bytes].into_boxed_slice());
+        }
+        match chunk {
+            Chunk::Bytes(bytes) => bytes,
+            Chunk::Alike(_) => &mut [],
+        }
+    }
+
+    /// Splits so many bytes from byte `start` on at the borders of chunks.
+    fn pieces(&self, start: usize, bytes: usize) -> impl Iterator<Item = Piece> + use<> {
+        let (chunk_bytes, mut done) = (self.chunk_bytes, 0);
+        std::iter::from_fn(move || {
+            let (chunk, from) = ((start + done) / chunk_bytes, (start + done) % chunk_bytes);
+            let length = (bytes - done).min(chunk_bytes - from);
+            let run = done..done + length;
+            done += length;
+            (length > 0).then_some(Piece { chunk, within: from..from + length, run })
+        })
+    }
+
+    fn copy(&self, start: usize, into: &mut [u8]) {
+        for Piece { chunk, within, run } in self.pieces(start, into.len()) {
+            match &self.chunks[chunk] {
+                Chunk::Alike(byte) => into[run].fill(*byte),
+                Chunk::Bytes(bytes) => into[run].copy_from_slice(&bytes[within]),
+            }
+        }
     }
 }
 
@@ -34,16 +97,16 @@ impl Sectors for RamDisk {
     fn read(&mut self, requests: &mut [Request<'_>], _cause: Cause) -> Result<()> {
         for request in requests {
             self.geometry.check_bytes(request.first, request.offset, request.into.len())?;
-            let start = self.start(request.first) + request.offset as usize;
-            request.into.copy_from_slice(&self.bytes[start..start + request.into.len()]);
+            self.copy(self.start(request.first) + request.offset as usize, request.into);
         }
         Ok(())
     }
 
     fn write(&mut self, first: Sector, from: &[u8], _cause: Cause) -> Result<()> {
         self.geometry.check_run(first, from.len())?;
-        let start = self.start(first);
-        self.bytes[start..start + from.len()].copy_from_slice(from);
+        for Piece { chunk, within, run } in self.pieces(self.start(first), from.len()) {
+            self.chunk(chunk)[within].copy_from_slice(&from[run]);
+        }
         Ok(())
     }
 
@@ -51,8 +114,13 @@ impl Sectors for RamDisk {
         let bytes = count * u64::from(self.geometry.sector_bytes());
         self.geometry.check_bytes(first, 0, bytes as usize)?;
         // Whoever reads what it trimmed must not find what it hoped for.
-        let start = self.start(first);
-        self.bytes[start..start + bytes as usize].fill(0xA5);
+        for Piece { chunk, within, .. } in self.pieces(self.start(first), bytes as usize) {
+            if within.len() == self.chunk_bytes {
+                self.chunks[chunk] = Chunk::Alike(TRIMMED);
+            } else {
+                self.chunk(chunk)[within].fill(TRIMMED);
+            }
+        }
         Ok(())
     }
 

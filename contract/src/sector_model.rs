@@ -5,18 +5,44 @@
 
 use device::SectorGeometry;
 
+/// Bytes of a word.
+const WORD: usize = 8;
+
+/// What `version` of `sector` holds, word by word.
+fn words(sector: u64, version: u32) -> impl Iterator<Item = [u8; WORD]> {
+    let mut state = sector.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(version) << 32;
+    std::iter::repeat_with(move || {
+        if version == 0 {
+            return [0; WORD];
+        }
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        (state ^ state >> 29).to_le_bytes()
+    })
+}
+
 /// Fills `content` with what `version` of `sector` holds.
 pub fn pattern(sector: u64, version: u32, content: &mut [u8]) {
-    if version == 0 {
-        content.fill(0);
-        return;
+    let mut words = words(sector, version);
+    let (whole, rest) = content.as_chunks_mut();
+    for (bytes, word) in whole.iter_mut().zip(&mut words) {
+        *bytes = word;
     }
-    let mut state = sector.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(version) << 32;
-    for bytes in content.chunks_mut(8) {
-        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        let word = (state ^ state >> 29).to_le_bytes();
-        bytes.copy_from_slice(&word[..bytes.len()]);
+    for (byte, held) in rest.iter_mut().zip(words.flatten()) {
+        *byte = held;
     }
+}
+
+/// True if `piece` is what `version` of `sector` holds from byte `offset` on.
+fn is_held(sector: u64, version: u32, offset: usize, piece: &[u8]) -> bool {
+    let mut words = words(sector, version).skip(offset / WORD);
+    // Up to the border of a word, whole words, and what is behind them.
+    let head = piece.len().min(offset.next_multiple_of(WORD) - offset);
+    let (head, behind) = piece.split_at(head);
+    let first = if head.is_empty() { None } else { words.next() };
+    let (whole, tail) = behind.as_chunks();
+    first.is_none_or(|word| word[offset % WORD..].starts_with(head))
+        && whole.iter().all(|found| words.next() == Some(*found))
+        && (tail.is_empty() || words.next().is_some_and(|word| word.starts_with(tail)))
 }
 
 /// What is known of a sector.
@@ -98,18 +124,12 @@ impl Model {
             let (piece, after) = rest.split_at(rest.len().min(bytes - offset));
             let state = &self.states[sector as usize];
             let fits = match state.current {
-                Some(version) => self.holds(sector, version, offset, piece),
-                None => (0..=state.latest).any(|old| self.holds(sector, old, offset, piece)),
+                Some(version) => is_held(sector, version, offset, piece),
+                None => (0..=state.latest).any(|old| is_held(sector, old, offset, piece)),
             };
             assert!(fits, "sector {sector} from byte {offset} on does not hold {state:?}");
             (rest, sector, offset) = (after, sector + 1, 0);
         }
-    }
-
-    fn holds(&self, sector: u64, version: u32, offset: usize, piece: &[u8]) -> bool {
-        let mut content = vec![0; self.geometry.sector_bytes() as usize];
-        pattern(sector, version, &mut content);
-        content[offset..offset + piece.len()] == *piece
     }
 
     /// Compares the whole content of a sector, after the disk was opened again, with what it may
@@ -120,7 +140,7 @@ impl Model {
     pub fn learn(&mut self, sector: u64, found: &[u8]) {
         let state = self.states[sector as usize];
         let oldest = state.flushed.unwrap_or(0);
-        let version = (oldest..=state.latest).rev().find(|v| self.holds(sector, *v, 0, found));
+        let version = (oldest..=state.latest).rev().find(|v| is_held(sector, *v, 0, found));
         assert!(version.is_some(), "sector {sector} holds nothing that {state:?} allows");
         if state.flushed.is_some() {
             self.states[sector as usize].current = version;
@@ -133,7 +153,7 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
-    use super::{Model, pattern};
+    use super::{Model, is_held, pattern};
     use device::SectorGeometry;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -164,6 +184,24 @@ mod tests {
             [0, 1, 2, 3, 4].map(|version| accepts(&model, version)),
             [true, true, true, true, false]
         );
+    }
+
+    #[test]
+    fn every_piece_of_a_version_is_told_from_every_other() {
+        for version in [0, 1, 7] {
+            let mut whole = [0; 45];
+            pattern(5, version, &mut whole);
+            assert_eq!(whole.iter().all(|byte| *byte == 0), version == 0);
+            for (start, end) in (0..45).flat_map(|from| (from..=45).map(move |to| (from, to))) {
+                let mut piece = whole[start..end].to_vec();
+                assert!(is_held(5, version, start, &piece), "{version}, {start}..{end}");
+                for place in 0..piece.len() {
+                    piece[place] ^= 1;
+                    assert!(!is_held(5, version, start, &piece), "{version}, {start}..{end}");
+                    piece[place] ^= 1;
+                }
+            }
+        }
     }
 
     #[test]

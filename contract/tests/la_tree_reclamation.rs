@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use device::{Geometry, Medium, NandCosts};
+use flashtree_contract::on_all_cores;
 use flashtree_contract::tree::findings;
 use index::parameters::Settings;
 use index::registry::{Entry, MediumShape, Options};
@@ -211,19 +212,23 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
 
 #[test]
 fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
-    let (mut cuts, mut again) = (0, 0);
     let stands = [(512, 16), (512, 0), (2048, 64), (2048, 0)];
-    for (place, durability) in
-        [Durability::Checkpoint, Durability::Batch, Durability::Every].into_iter().enumerate()
-    {
-        for (page, spare) in [stands[place], stands[3 - place]] {
-            let chip = Geometry::new(page, 16, 80).unwrap().with_spare(spare).unwrap();
-            let mut ground = Ground::new(chip, durability);
-            let (one, two) = cut_everything(&mut ground, place as u64);
-            println!("{durability}, {page} + {spare}: {one} cuts, and {two} of recoveries");
-            (cuts, again) = (cuts + one, again + two);
-        }
-    }
+    let durabilities = [Durability::Checkpoint, Durability::Batch, Durability::Every];
+    let cases: Vec<_> = (0..)
+        .zip(durabilities)
+        .flat_map(|(place, durability)| {
+            [stands[place], stands[3 - place]].map(|stand| (place, durability, stand))
+        })
+        .collect();
+    let each = on_all_cores(&cases, |&(place, durability, (page, spare))| {
+        let chip = Geometry::new(page, 16, 80).unwrap().with_spare(spare).unwrap();
+        let mut ground = Ground::new(chip, durability);
+        let (one, two) = cut_everything(&mut ground, place as u64);
+        println!("{durability}, {page} + {spare}: {one} cuts, and {two} of recoveries");
+        (one, two)
+    });
+    let cuts: u64 = each.iter().map(|(cuts, _)| cuts).sum();
+    let again: u64 = each.iter().map(|(_, again)| again).sum();
     println!("reclamations cut at every operation: {cuts} cuts, and {again} of recoveries");
     assert!(cuts > 200 && again > 300, "{cuts} cuts, {again} of recoveries");
 }

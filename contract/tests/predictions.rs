@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
+use flashtree_contract::on_all_cores;
 use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
 use index::registry::{MediumShape, Profile, TREES};
 use index::{Durability, Index, Update};
@@ -117,45 +118,49 @@ fn play(index: &mut dyn Index, random: &mut ChaCha8Rng, (lookups, puts): (f64, u
     operations
 }
 
+/// Compares what is predicted of so many lookups among the operations with what they cost.
+fn compare(case: &Case, lookups: f64) {
+    let mut ground = case.ground(4 << 20);
+    let Ground::Ram(disk) = &ground else { panic!("it stands on a disk") };
+    let medium = MediumShape::Sectors(disk.geometry());
+    let profile = Profile {
+        entries: u64::from(ENTRIES),
+        lookups,
+        inserts: 0.0,
+        overwrites: 1.0 - lookups,
+        deletes: 0.0,
+    };
+    let options = case.options(medium);
+    let predicted = (case.entry.predict)(&profile, &options, medium).unwrap();
+    let given = (lookups, options.memory_bytes);
+    let (reads, writes) = measure(case, &mut ground, given);
+    let name = case.name();
+    for (what, predicted, measured) in
+        [("reads", predicted.page_reads, reads), ("writes", predicted.page_writes, writes)]
+    {
+        println!("{name}, {lookups} lookups: {what} {predicted:.3} against {measured:.3}");
+        let off = (predicted - measured).abs() / measured;
+        assert!(off < TOLERANCE, "{name}: {what} {predicted} against {measured}");
+    }
+}
+
 #[test]
 fn predictions_are_near_what_random_operations_cost() {
-    let mut compared = 0;
-    for case in TREES.iter().flat_map(|entry| cases(entry)) {
-        let is_wanted = matches!(case.stand, Stand::Ram)
+    let is_wanted = |case: &Case| {
+        matches!(case.stand, Stand::Ram)
             && u64::from(case.page_bytes) == PAGE_BYTES
             && case.shape.name == "4+4"
             && matches!(case.memory, MemoryLevel::Least | MemoryLevel::Sixteenfold)
-            && case.parameters.is_empty();
+            && case.parameters.is_empty()
+    };
+    let wanted: Vec<_> = TREES
+        .iter()
+        .flat_map(|entry| cases(entry))
+        .filter(is_wanted)
         // The models know of no journal and of no images, as the papers' don't.
-        let case = Case { durability: Durability::None, ..case };
-        if !is_wanted {
-            continue;
-        }
-        for lookups in [0.1, 0.5, 0.9] {
-            let mut ground = case.ground(4 << 20);
-            let Ground::Ram(disk) = &ground else { panic!("it stands on a disk") };
-            let medium = MediumShape::Sectors(disk.geometry());
-            let profile = Profile {
-                entries: u64::from(ENTRIES),
-                lookups,
-                inserts: 0.0,
-                overwrites: 1.0 - lookups,
-                deletes: 0.0,
-            };
-            let options = case.options(medium);
-            let predicted = (case.entry.predict)(&profile, &options, medium).unwrap();
-            let given = (lookups, options.memory_bytes);
-            let (reads, writes) = measure(&case, &mut ground, given);
-            let name = case.name();
-            for (what, predicted, measured) in
-                [("reads", predicted.page_reads, reads), ("writes", predicted.page_writes, writes)]
-            {
-                println!("{name}, {lookups} lookups: {what} {predicted:.3} against {measured:.3}");
-                let off = (predicted - measured).abs() / measured;
-                assert!(off < TOLERANCE, "{name}: {what} {predicted} against {measured}");
-            }
-            compared += 1;
-        }
-    }
-    assert!(compared >= 6, "{compared} comparisons");
+        .map(|case| Case { durability: Durability::None, ..case })
+        .flat_map(|case| [0.1, 0.5, 0.9].map(|lookups| (case.clone(), lookups)))
+        .collect();
+    assert!(wanted.len() >= 6, "{} comparisons", wanted.len());
+    on_all_cores(&wanted, |(case, lookups)| compare(case, *lookups));
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use device::{Cause, Error, Geometry, Nand, NandCosts, Sectors};
+use flashtree_contract::on_all_cores;
 use flashtree_contract::sectors::{Ground, Witness, check};
 use ftl::{Entry, FTLS, Options};
 use sim::SimulatedNand;
@@ -92,7 +93,7 @@ fn every_layer_is_a_disk_while_it_collects_all_the_time() {
     let chosen = |case: &Case| wanted.as_ref().is_none_or(|name| *name == case.to_string());
     let cases: Vec<Case> = cases().into_iter().filter(chosen).collect();
     assert!(!cases.is_empty(), "there is no such case");
-    for case in &cases {
+    on_all_cores(&cases, |case| {
         let (witness, chip) = play(case);
         let total = chip.meter().unwrap().total();
         let collected = chip.meter().unwrap().tally(Cause::Reclamation);
@@ -102,5 +103,5 @@ fn every_layer_is_a_disk_while_it_collects_all_the_time() {
         assert!(witness.restarts + witness.unflushed_restarts > 5, "{case}: {witness:?}");
         assert!(collected.page_programs > witness.sectors, "{case}: {collected:?}");
         assert!(total.block_erases > 10 * u64::from(BLOCKS), "{case}: {total:?}");
-    }
+    });
 }

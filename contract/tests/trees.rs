@@ -9,6 +9,7 @@
 
 use std::panic::catch_unwind;
 
+use flashtree_contract::on_all_cores;
 use flashtree_contract::tree::{Case, Stand, cases, find, run};
 use index::registry::TREES;
 
@@ -31,18 +32,7 @@ fn every_tree_agrees_with_an_ordered_map_in_every_case() {
     let cases: Vec<_> =
         TREES.iter().flat_map(|entry| cases(entry)).filter(is_played_always).collect();
     assert!(cases.len() > 100, "{} cases", cases.len());
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(case) =
-                    cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-                {
-                    play(case);
-                }
-            });
-        }
-    });
+    on_all_cores(&cases, play);
 }
 
 #[test]

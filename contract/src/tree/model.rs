@@ -8,6 +8,9 @@ use index::{Cursor, Direction, Error, Index, KeyRange, KeyValue, Result, Value, 
 /// Bytes in a piece of a long value; a prime, so that pieces begin everywhere in pages.
 const PIECE_BYTES: usize = 4093;
 
+/// What a piece is read into: whole pieces are compared, byte by byte would take most of the time.
+const UNTOUCHED: [u8; PIECE_BYTES] = [0xEE; PIECE_BYTES];
+
 /// An ordered map of byte strings.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -52,7 +55,7 @@ impl Model {
     pub fn compare_value(&self, index: &mut dyn Index, key: &[u8]) {
         let expected = self.entries.get(key).map_or(&[][..], Vec::as_slice);
         for offset in (0..=expected.len()).step_by(PIECE_BYTES) {
-            let mut into = [0xEE; PIECE_BYTES];
+            let mut into = UNTOUCHED;
             let found = index.get(key, offset as u32, &mut into).expect("a get works");
             assert_eq!(found.map_or(0, |bytes| bytes as usize), expected.len(), "of {key:?}");
             let wanted = &expected[offset..expected.len().min(offset + PIECE_BYTES)];
@@ -105,12 +108,12 @@ fn is_next(cursor: &mut dyn Cursor, (key, value): (&[u8], &[u8])) -> bool {
         _ => return false,
     }
     (0..=value.len()).step_by(PIECE_BYTES).all(|offset| {
-        let mut into = [0xEE; PIECE_BYTES];
+        let mut into = UNTOUCHED;
         let bytes = cursor.read_value(offset as u32, &mut into).expect("a value is read");
         let wanted = &value[offset..value.len().min(offset + PIECE_BYTES)];
         bytes as usize == value.len()
             && into.starts_with(wanted)
-            && into[wanted.len()..].iter().all(|byte| *byte == 0xEE)
+            && into[wanted.len()..] == UNTOUCHED[wanted.len()..]
     })
 }
 

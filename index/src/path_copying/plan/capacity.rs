@@ -88,6 +88,8 @@ struct Ceiling {
     height: u8,
     /// What nodes of each level hold that are no root, or the root of the highest tree.
     rooms: [Room; LEVELS],
+    /// Where lengths are fixed, what the smallest node of each level holds.
+    smallest: [u64; LEVELS],
     /// Units that the root of the highest tree may have.
     root: u64,
 }
@@ -95,6 +97,16 @@ struct Ceiling {
 impl Ceiling {
     fn room(&self, level: u8) -> Room {
         self.rooms.get(usize::from(level)).copied().unwrap_or(Room { least: 0, most: 0 })
+    }
+
+    /// What the smallest node of `level` holds.
+    fn smallest(&self, level: u8) -> u64 {
+        self.smallest.get(usize::from(level)).copied().unwrap_or(1)
+    }
+
+    /// What each part has at the least of a node that sparingly falls apart.
+    fn part(&self, level: u8) -> u64 {
+        self.smallest(level).div_ceil(2)
     }
 }
 
@@ -170,11 +182,19 @@ impl<'p> Capacity<'p> {
     /// What nodes are in trees of at most `height` levels.
     fn ceiling(&self, height: u8) -> Ceiling {
         let header = if self.is_variable() { node::HEADER_BYTES as u64 } else { 0 };
-        let mut ceiling = Ceiling { height, rooms: [Room { least: 0, most: 0 }; LEVELS], root: 0 };
+        let rooms = [Room { least: 0, most: 0 }; LEVELS];
+        let mut ceiling = Ceiling { height, rooms, smallest: [1; LEVELS], root: 0 };
         for (level, held) in (0..height).zip(&mut ceiling.rooms) {
             let is_below_root = level + 1 < height;
             let Room { least, most } = room(self.policy, height, level, is_below_root);
             *held = Room { least: least.saturating_sub(header), most: most.saturating_sub(header) };
+        }
+        if !self.is_variable() {
+            // Each number of updates that is tried asks for all of them.
+            let smallest = Smallest::up_to(self.policy, height);
+            for (level, holds) in (0..height.saturating_sub(1)).zip(&mut ceiling.smallest) {
+                *holds = smallest.holds(level);
+            }
         }
         // Where deletes and moves may split, too, they are left a quarter.
         let is_exact = !self.is_variable() && !self.is_resized();
@@ -223,8 +243,9 @@ impl<'p> Capacity<'p> {
 
     /// Units that a tree of `height` levels takes for certain, in so many live pages.
     pub(crate) fn units_that_fit(&self, height: u8, top: Top, live: u64) -> u64 {
-        let below = |ceiling| self.units_below(&self.ceiling(ceiling), (height, top), live);
-        self.ceilings(height).map(below).max().unwrap_or(0)
+        self.ceilings(height).fold(0, |fit, ceiling| {
+            self.units_below(&self.ceiling(ceiling), fit, (height, top), live)
+        })
     }
 
     /// True if a tree of `height` levels takes so many units for certain, in so many live pages.
@@ -245,9 +266,12 @@ impl<'p> Capacity<'p> {
         }
     }
 
-    /// Units with which a tree never becomes higher than a ceiling.
-    fn units_below(&self, ceiling: &Ceiling, tree: (u8, Top), live: u64) -> u64 {
-        let (mut fit, mut too_many) = (0, UNITS_MOST);
+    /// Units with which a tree never becomes higher than a ceiling, or `fit` if those are no more.
+    fn units_below(&self, ceiling: &Ceiling, mut fit: u64, tree: (u8, Top), live: u64) -> u64 {
+        let mut too_many = UNITS_MOST;
+        if fit > 0 && !self.fits(ceiling, fit + 1, tree, live) {
+            return fit;
+        }
         while too_many - fit > 1 {
             let middle = u64::midpoint(fit, too_many);
             if self.fits(ceiling, middle, tree, live) {
@@ -336,19 +360,18 @@ impl<'p> Capacity<'p> {
     ) -> bool {
         let entries = u64::from(top.entries);
         let below_root = ceiling.height.saturating_sub(1);
-        let smallest = Smallest::up_to(self.policy, ceiling.height);
         if below_root == 0 {
             return entries.saturating_add(updates) <= ceiling.root;
         }
         let nodes = self.nodes_below(ceiling, (height, top), live);
-        let leaf = (smallest.holds(0), smallest.part(0));
+        let leaf = (ceiling.smallest(0), ceiling.part(0));
         let leaves = match height {
             1 => (1, entries),
             _ => (nodes[0], ceiling.room(0).most),
         };
         let mut made = leaves_made(leaf, leaves, updates);
         for level in 1..below_root {
-            let part = smallest.part(level);
+            let part = ceiling.part(level);
             let spare = match (level + 1).cmp(&height) {
                 Ordering::Greater => 0,
                 Ordering::Equal => entries.saturating_sub(part),
