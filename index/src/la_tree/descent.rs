@@ -6,7 +6,7 @@ use device::Cause;
 use store::node;
 
 use super::LaTree;
-use super::layout::NodeId;
+use super::layout::{NodeId, Place};
 use super::nodes::damaged;
 use crate::Result;
 
@@ -159,7 +159,11 @@ impl LaTree<'_> {
             Toward::Last => count.saturating_sub(1),
         };
         if place < count {
-            codec.key(node, place).copy_to(&mut self.bounds.lower);
+            // The first child has all keys from where its parent's begin, whatever its separator
+            // says: so every turn narrows the bounds around what is turned to.
+            if place > 0 {
+                codec.key(node, place).copy_to(&mut self.bounds.lower);
+            }
             if place + 1 < count {
                 codec.key(node, place + 1).copy_to(&mut self.bounds.upper);
                 self.bounds.has_upper = true;
@@ -215,6 +219,11 @@ impl LaTree<'_> {
         (level..self.height).find_map(|level| self.path.at(level).id.buffer())
     }
 
+    /// True if a node on the way, above `level`, has this buffer.
+    pub(super) fn is_above(&self, level: u8, number: u32) -> bool {
+        (level + 1..self.height).any(|above| self.path.at(above).id.buffer() == Some(number))
+    }
+
     /// S and L of the subtree of node `id` at `level`.
     pub(super) fn count_subtree(
         &mut self,
@@ -241,6 +250,10 @@ impl LaTree<'_> {
             let counted = self.count_subtree(child, below, cause)?;
             nodes += counted.0;
             leaves += counted.1;
+            // Damaged nodes may share children, and theirs theirs: that is no tree.
+            if nodes > self.plan.pages.places(self.log.pages()).unwrap_or(Place::MOST) {
+                return Err(damaged(self.nodes.page_of(id), "its subtree has too many nodes"));
+            }
         }
         Ok((nodes, leaves))
     }
