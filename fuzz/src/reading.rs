@@ -12,6 +12,17 @@ use index::{Cursor, Index, KeyRange, Value};
 /// There are more, or a value has another length than was announced.
 pub fn read_all(index: &mut dyn Index, most: usize) -> index::Result<Found> {
     let mut found = Found::default();
+    read_into(index, most, &mut found).map(|()| found)
+}
+
+/// The same, to `found`: what comes before an error stays there, and takes memory.
+///
+/// # Errors
+/// As the index.
+///
+/// # Panics
+/// As [`read_all`].
+pub fn read_into(index: &mut dyn Index, most: usize, found: &mut Found) -> index::Result<()> {
     found.names.extend(index.checkpoints().iter().map(|kept| kept.name.clone()));
     let mut cursor = index.range(KeyRange::ALL)?;
     while let Some((key, value)) = cursor.next()? {
@@ -23,7 +34,14 @@ pub fn read_all(index: &mut dyn Index, most: usize) -> index::Result<Found> {
         found.entries.push((key, value));
         assert!(found.entries.len() <= most, "there are more than {most} entries");
     }
-    Ok(found)
+    Ok(())
+}
+
+/// Bytes that what was found takes, about.
+#[must_use]
+pub fn held_bytes(found: &Found) -> u64 {
+    let each = |(key, value): &(Vec<u8>, Vec<u8>)| key.len() + value.len() + 64;
+    found.entries.iter().map(each).sum::<usize>() as u64
 }
 
 /// Reads the long value that `cursor` stands at, piece by piece: what is announced is not believed.

@@ -6,6 +6,7 @@ use device::Medium;
 use proptest::sample::Index as Choice;
 
 use crate::memory::memory_of;
+use crate::reading::held_bytes;
 
 /// What reading takes beside the memory budget, the tables of a translation layer and what is read.
 const BESIDE: u64 = 96 << 10;
@@ -23,28 +24,27 @@ pub fn read_measured<'d>(
     memory: u64,
     most: usize,
 ) -> db::Result<Found> {
-    let (peak, found) = memory_of(|| read(&mut open()?, most));
-    let held = found.as_ref().map_or(0, |found| {
-        found.entries.iter().map(|(key, value)| key.len() + value.len() + 64).sum::<usize>()
-    }) as u64;
+    // What is found before an error takes memory, too.
+    let mut found = Found::default();
+    let (peak, outcome) = memory_of(|| read(&mut open()?, most, &mut found));
+    let held = held_bytes(&found);
     let limit = memory + BESIDE + 4 * held;
     assert!(peak <= limit, "{peak} bytes of memory, and {held} were read");
-    found
+    outcome.map(|()| found)
 }
 
-fn read(database: &mut Database<'_>, most: usize) -> db::Result<Found> {
+fn read(database: &mut Database<'_>, most: usize, found: &mut Found) -> db::Result<()> {
     let mut findings = 0_u32;
     database.check_with(&mut |_| findings += 1)?;
-    let names = database.checkpoints().iter().map(|kept| kept.name.clone()).collect();
-    let mut entries = Vec::new();
+    found.names.extend(database.checkpoints().iter().map(|kept| kept.name.clone()));
     for entry in database.all()? {
-        entries.push(entry?);
-        assert!(entries.len() <= most, "there are more than {most} entries");
+        found.entries.push(entry?);
+        assert!(found.entries.len() <= most, "there are more than {most} entries");
     }
-    for (key, _) in entries.iter().take(20) {
+    for (key, _) in found.entries.iter().take(20) {
         database.get(key)?;
     }
-    Ok(Found { entries, names })
+    Ok(())
 }
 
 /// Opens what is on a medium, changes it, and closes it.

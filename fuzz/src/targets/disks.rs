@@ -12,7 +12,7 @@ use crate::image::Image;
 use crate::memory::memory_of;
 use crate::outcome::{Outcome, is_world};
 use crate::reach::Reach;
-use crate::reading::read_all;
+use crate::reading::{held_bytes, read_into};
 use crate::structure::Kind;
 
 /// What reading takes beside the memory budget: the tables, the handles, and what grows by
@@ -103,19 +103,26 @@ fn is_expected(error: &index::Error) -> bool {
 fn read_measured(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::Result<Found> {
     disk.start(None);
     let budget = image.cell.options(image.geometry).memory_bytes;
-    let (peak, found) = memory_of(|| read(image, disk, reach));
-    let held = found.as_ref().map_or(0, |found| {
-        found.entries.iter().map(|(key, value)| key.len() + value.len() + 64).sum::<usize>()
-    }) as u64;
+    let mut found = Found::default();
+    let (peak, outcome) = memory_of(|| read(image, disk, reach, &mut found));
+    let held = held_bytes(&found);
     let most = budget + BESIDE + 4 * held;
-    assert!(peak <= most, "{peak} bytes of memory, with a budget of {budget} and {held} read");
-    found
+    assert!(
+        peak <= most,
+        "{peak} bytes of memory, with a budget of {budget} and {held} read, in {image:?}"
+    );
+    outcome.map(|()| found)
 }
 
-fn read(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::Result<Found> {
+fn read(
+    image: &Image,
+    disk: &mut ImageDisk,
+    reach: &Reach,
+    found: &mut Found,
+) -> index::Result<()> {
     let mut index = image.cell.open(Box::new(disk))?;
     index.check(&mut |finding| reach.note_finding(finding))?;
-    let found = read_all(&mut *index, image.bytes.len() / 4)?;
+    read_into(&mut *index, image.bytes.len() / 4, found)?;
     for (key, value) in &found.entries {
         let mut piece = [0; 32];
         let length = index.get(key, 0, &mut piece)?;
@@ -125,7 +132,7 @@ fn read(image: &Image, disk: &mut ImageDisk, reach: &Reach) -> index::Result<Fou
             reach.note("another value by get");
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Changes what is on the disk, for better or worse.

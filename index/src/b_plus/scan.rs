@@ -17,6 +17,8 @@ pub(super) struct Scan<'t, 'd> {
     direction: Direction,
     /// Where it ends.
     limit: Bound<Vec<u8>>,
+    /// Leaves that there may be yet.
+    leaves_left: u32,
     /// The place in the leaf of the next entry; descending, one above it.
     place: usize,
     ended: bool,
@@ -36,10 +38,12 @@ impl<'t, 'd> Scan<'t, 'd> {
                 tree.nodes.check_key(key)?;
             }
         }
+        let (_, leaves_left) = tree.file.pages_used();
         let mut scan = Scan {
             tree,
             direction: range.direction,
             limit: limit.map(<[u8]>::to_vec),
+            leaves_left,
             place: 0,
             ended: false,
             last: None,
@@ -93,6 +97,10 @@ impl<'t, 'd> Scan<'t, 'd> {
                 Direction::Descending if step.place > 0 => (step.place - 1, Toward::Last),
                 _ => continue,
             };
+            // Damaged nodes may share children, and theirs theirs: there would be no end.
+            let what = "it and those before it have more children than there are pages";
+            let damaged = Error::Store(store::Error::DamagedPage { page: step.page, what });
+            self.leaves_left = self.leaves_left.checked_sub(1).ok_or(damaged)?;
             let child = tree.nodes.child(node, place);
             tree.path.set(level, step.page, place);
             let leaf = tree.descend_from(level - 1, child, toward, Cause::Lookup)?;

@@ -7,6 +7,7 @@ use device::Cause;
 use store::node;
 
 use super::Ipl;
+use super::ground::bad_node;
 use super::tree::{Step, Toward};
 use crate::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
 
@@ -15,6 +16,8 @@ pub(super) struct Scan<'t, 'd> {
     tree: &'t mut Ipl<'d>,
     direction: Direction,
     limit: Bound<Vec<u8>>,
+    /// Leaves that there may be yet.
+    leaves_left: u32,
     /// The place in the leaf of the next entry; descending, one above it.
     place: usize,
     ended: bool,
@@ -32,7 +35,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         let direction = range.direction;
         let place = first_place(tree, start, direction)?;
         let limit = limit.map(<[u8]>::to_vec);
-        Ok(Scan { tree, direction, limit, place, ended: false, last: None, key: Vec::new() })
+        let (leaves_left, key) = (tree.ground.table.live(), Vec::new());
+        Ok(Scan { tree, direction, limit, leaves_left, place, ended: false, last: None, key })
     }
 
     /// Goes to the neighbouring leaf; false if this is the last.
@@ -47,6 +51,10 @@ impl<'t, 'd> Scan<'t, 'd> {
                 Direction::Descending if step.place > 0 => step.place - 1,
                 _ => continue,
             };
+            // Damaged nodes may share children, and theirs theirs: there would be no end.
+            let what = "it and those before it have more children than there are nodes";
+            let left = self.leaves_left.checked_sub(1);
+            self.leaves_left = left.ok_or(bad_node(step.node, what))?;
             let child = forms.child(bytes, place);
             tree.way[usize::from(level)] = Step { node: step.node, place };
             let leaf = tree.descend(child, level - 1, Toward::Edge(*direction), Cause::Lookup)?;

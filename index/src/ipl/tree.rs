@@ -84,7 +84,7 @@ impl Ipl<'_> {
                 && codec.is_filled(bytes, self.fill_percent)
                 && node::count(bytes) > 1;
             if !is_filled && self.ground.change(leaf, Delta::Put { key, value }, cause)? {
-                self.entries += u64::from(found.is_err());
+                self.entries = self.entries.saturating_add(u64::from(found.is_err()));
                 return Ok(());
             }
             if is_filled {
@@ -195,8 +195,10 @@ impl Ipl<'_> {
         if codec.search(self.ground.node(leaf, cause)?, key).is_err() {
             return Ok(());
         }
+        let what = "the root counts fewer entries than there are";
+        let entries = self.entries.checked_sub(1).ok_or(bad_node(leaf, what))?;
         self.ground.change(leaf, Delta::Delete { key }, cause)?;
-        self.entries -= 1;
+        self.entries = entries;
         let mut level = 0;
         while self.fill_up(level)? {
             level += 1;

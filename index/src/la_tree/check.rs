@@ -73,7 +73,8 @@ fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Res
         Err(error) => return error.report_damage(walk.finding),
     };
     if part.level == 0 {
-        walk.long_pages += tree.check_values(part.id, walk.finding)?;
+        let most = u64::from(tree.log.pages()).saturating_sub(walk.long_pages);
+        walk.long_pages += tree.check_values(part.id, most, walk.finding)?;
     }
     if let Some(number) = part.id.buffer()
         && let Err(error) = inspect_buffer(tree, part, number, walk)

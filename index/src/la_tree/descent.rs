@@ -6,7 +6,7 @@ use device::Cause;
 use store::node;
 
 use super::LaTree;
-use super::layout::NodeId;
+use super::layout::{NodeId, Place};
 use super::nodes::damaged;
 use crate::Result;
 
@@ -72,6 +72,15 @@ impl Bounds {
     #[inline]
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         key >= self.lower.as_slice() && !(self.has_upper && key >= self.upper.as_slice())
+    }
+
+    /// Moves `key`, found in these bounds, to where the next ones begin; false if these are the
+    /// last, and `None` if the next ones do not lie behind `key`.
+    fn pass(&self, key: &mut Vec<u8>) -> Option<bool> {
+        if self.has_upper {
+            (self.upper > *key).then(|| key.clone_from(&self.upper))?;
+        }
+        Some(self.has_upper)
     }
 
     pub(super) fn copy_from(&mut self, other: &Bounds) {
@@ -159,7 +168,11 @@ impl LaTree<'_> {
             Toward::Last => count.saturating_sub(1),
         };
         if place < count {
-            codec.key(node, place).copy_to(&mut self.bounds.lower);
+            // The first child has all keys from where its parent's begin, whatever its separator
+            // says: so every turn narrows the bounds around what is turned to.
+            if place > 0 {
+                codec.key(node, place).copy_to(&mut self.bounds.lower);
+            }
             if place + 1 < count {
                 codec.key(node, place + 1).copy_to(&mut self.bounds.upper);
                 self.bounds.has_upper = true;
@@ -175,15 +188,10 @@ impl LaTree<'_> {
     /// # Errors
     /// The next leaf does not lie behind `key`: a walk over damaged nodes would never end.
     pub(super) fn pass_leaf(&mut self, key: &mut Vec<u8>) -> Result<bool> {
-        if !self.bounds.has_upper {
-            return Ok(false);
-        }
-        if self.bounds.upper <= *key {
+        self.bounds.pass(key).ok_or_else(|| {
             let leaf = self.path.at(0).id;
-            return Err(damaged(self.nodes.page_of(leaf), "its keys lie behind those that follow"));
-        }
-        key.clone_from(&self.bounds.upper);
-        Ok(true)
+            damaged(self.nodes.page_of(leaf), "its keys lie behind those that follow")
+        })
     }
 
     /// The child at `place` of node `id` at `level`.
@@ -215,6 +223,11 @@ impl LaTree<'_> {
         (level..self.height).find_map(|level| self.path.at(level).id.buffer())
     }
 
+    /// True if a node on the way, above `level`, has this buffer.
+    pub(super) fn is_above(&self, level: u8, number: u32) -> bool {
+        (level + 1..self.height).any(|above| self.path.at(above).id.buffer() == Some(number))
+    }
+
     /// S and L of the subtree of node `id` at `level`.
     pub(super) fn count_subtree(
         &mut self,
@@ -241,6 +254,10 @@ impl LaTree<'_> {
             let counted = self.count_subtree(child, below, cause)?;
             nodes += counted.0;
             leaves += counted.1;
+            // Damaged nodes may share children, and theirs theirs: that is no tree.
+            if nodes > self.plan.pages.places(self.log.pages()).unwrap_or(Place::MOST) {
+                return Err(damaged(self.nodes.page_of(id), "its subtree has too many nodes"));
+            }
         }
         Ok((nodes, leaves))
     }
@@ -254,5 +271,33 @@ impl LaTree<'_> {
         let record = self.buffers.record(number);
         self.buffers.set_record(number, super::table::BufferRecord { nodes, leaves, ..record });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::Bounds;
+
+    #[test]
+    fn a_walk_over_bounds_that_lead_backwards_ends() {
+        let bounds = |lower: &[u8], upper: &[u8]| Bounds {
+            lower: lower.to_vec(),
+            upper: upper.to_vec(),
+            has_upper: true,
+        };
+        // Node `b` says that `a` begins behind it, and that the other way round.
+        let leaves = [bounds(b"a", b"b"), bounds(b"b", b"a")];
+        let (mut key, mut passed) = (Vec::from(*b"a"), 0);
+        for leaf in leaves.iter().cycle().take(10) {
+            if leaf.pass(&mut key).is_none() {
+                break;
+            }
+            passed += 1;
+        }
+        assert_eq!((passed, &key[..]), (1, &b"b"[..]));
+        let last = Bounds { lower: key.clone(), ..Bounds::default() };
+        assert_eq!(last.pass(&mut key), Some(false));
     }
 }

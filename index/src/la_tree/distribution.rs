@@ -76,6 +76,10 @@ impl LaTree<'_> {
                 self.batch_came(child);
                 let number = self.go_down(level, cause)?.buffer();
                 let number = number.ok_or(damaged(Page(0), "a node has no buffer"))?;
+                if self.is_above(level, number) {
+                    let page = self.nodes.page_of(NodeId::of_buffer(number));
+                    return Err(damaged(page, "a node is below itself"));
+                }
                 (number, Some(self.flight.order()))
             }
         };
@@ -162,7 +166,7 @@ impl LaTree<'_> {
             (Err(place), false) => {
                 let entry = (self.flight.key.as_slice(), self.flight.stored());
                 if self.nodes.insert(&mut self.log, (leaf, 0), place, entry)? {
-                    self.entries += 1;
+                    self.entries = self.entries.saturating_add(1);
                     return Ok(true);
                 }
                 place

@@ -3,6 +3,10 @@
 //! X, what fits memory, is sorted; Y, the batch that came last, is merged with it while it is read.
 //! On a disk the chain that was read is let go when all went down, so its record is kept till then.
 //!
+//! What goes down comes to a lower level each time: its key lies in the bounds of the node whose
+//! buffer it leaves, and the buffer that it comes to is none of those above. A damaged node may name
+//! any buffer as its child's; without these two, entries would go round for ever.
+//!
 //! Invariant: the entry in flight, [`Flight::key`] and what belongs to it, is a copy. It stays
 //! while the buffers and the nodes that it goes to change.
 
@@ -22,6 +26,9 @@ use super::stream::Pending;
 use super::table::BufferRecord;
 use crate::Result;
 
+/// That links lead round in a chain, or into another.
+pub(super) const LONGER: &str = "a chain is longer than its buffer's record says";
+
 /// Y, the batch that came last, read from its newest fragment on.
 #[derive(Clone, Debug)]
 struct Batch {
@@ -29,6 +36,8 @@ struct Batch {
     /// The next fragment, and the one behind the last.
     next: Option<Link>,
     until: Option<Link>,
+    /// Fragments that there may be yet.
+    fragments: u32,
     /// The stream in the buffer for reading, and how many of its entries are left.
     stream: Range<usize>,
     left: u32,
@@ -164,7 +173,8 @@ impl LaTree<'_> {
         }
         self.flight.order = self.flight.order.reversed();
         let (stream, left) = self.buffers.read_held_of_y(number)?;
-        self.flight.batch = Some(Batch { owner, next: record.newest, until: below, stream, left });
+        let (next, fragments) = (record.newest, record.fragments);
+        self.flight.batch = Some(Batch { owner, next, until: below, fragments, stream, left });
         self.sorter.sort(self.flight.order);
         Ok(record)
     }
@@ -229,8 +239,11 @@ impl LaTree<'_> {
             if let Some(batch) = self.flight.batch.as_mut().filter(|_| next != Next::Older) {
                 batch.left -= 1;
             }
-            if !self.flight.is_filtered || self.flight.filter.contains(&self.flight.key) {
+            if self.flight.filter.contains(&self.flight.key) {
                 return Ok(true);
+            }
+            if !self.flight.is_filtered {
+                return Err(damaged(Page(0), "a buffer has entries of another node"));
             }
         }
     }
@@ -244,6 +257,8 @@ impl LaTree<'_> {
             let Some(link) = batch.next else {
                 return Err(damaged(Page(0), "a chain ends above its batch"));
             };
+            let fragments = batch.fragments.checked_sub(1);
+            batch.fragments = fragments.ok_or(damaged(link.page, LONGER))?;
             let (stream, before) =
                 self.buffers.read_fragment(&mut self.log, batch.owner, link, cause)?;
             let mut reader = self.buffers.form.reader(&self.buffers.read[stream.clone()]);

@@ -18,6 +18,9 @@ use super::shrinking::QUARTER;
 use super::table::BufferRecord;
 use crate::Result;
 
+/// That what separates a node from its neighbour is not between their other separators.
+pub(super) const MISPLACED: &str = "its keys lie outside of what its parent says";
+
 impl LaTree<'_> {
     /// Splits the node at `level` of the present way before its entry `at`, or, where its parent
     /// has no room for one more child, a node above it. Then the way is to be walked again.
@@ -30,6 +33,11 @@ impl LaTree<'_> {
         self.separate(level, id, at, cause)?;
         let inner = self.nodes.inner;
         let above = self.nodes.node(&mut self.log, parent.id, level + 1, cause)?;
+        // Keys of a damaged node may lie anywhere. Where separators are not in order, a walk from
+        // one to the next never ends.
+        if inner.search(above, &self.separator) != Err(parent.place + 1) {
+            return Err(damaged(self.nodes.page_of(id), MISPLACED));
+        }
         if !inner.has_room(above, &self.separator, 4) {
             if node::count(above) < 2 {
                 return Err(damaged(self.nodes.page_of(parent.id), "it is full with one entry"));

@@ -152,6 +152,12 @@ impl PageShape {
         pages.checked_mul(self.nodes_per_page()).filter(|places| *places <= Place::MOST)
     }
 
+    /// The most fragments that `pages` pages have room for.
+    pub(super) fn fragments(&self, pages: u32) -> u64 {
+        let each = self.room() / (FRAGMENT_HEADER_BYTES as u32 + 1);
+        u64::from(pages) * u64::from(each)
+    }
+
     /// Refuses a link to bytes that are not inside a page of a chip with `pages` pages.
     pub(super) fn check_link(&self, link: Link, pages: u32) -> Result<(), Damage> {
         let (offset, bytes) = (u32::from(link.offset), usize::from(link.bytes));

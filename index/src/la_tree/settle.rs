@@ -29,6 +29,7 @@ use alloc::vec::Vec;
 use device::{Cause, Page};
 use store::PageKind;
 
+use super::flight::LONGER;
 use super::ground::Ground;
 use super::nodes::damaged;
 use super::plan::{CHUNK_HEADER, Choices};
@@ -239,6 +240,9 @@ impl LaTree<'_> {
             if !is_plain {
                 let (record, rest) =
                     BufferRecord::decode(bytes).map_err(|what| damaged(page, what))?;
+                if u64::from(record.fragments) > self.plan.pages.fragments(self.log.pages()) {
+                    return Err(damaged(page, "a buffer has more fragments than find room"));
+                }
                 self.buffers.set_record(number, record);
                 if let Some(record) = self.buffers.record_mut(number) {
                     record.is_dirty = false;
@@ -287,8 +291,9 @@ impl LaTree<'_> {
             if chunk.0 == BUFFERED {
                 let (record, rest) =
                     BufferRecord::decode(bytes).map_err(|what| damaged(Page(0), what))?;
-                let mut next = record.newest;
+                let (mut next, mut left) = (record.newest, record.fragments);
                 while let Some(link) = next {
+                    left = left.checked_sub(1).ok_or(damaged(link.page, LONGER))?;
                     self.log.pin(link.page);
                     let (owner, cause) = (record.owner, Cause::Checkpoint);
                     next = self.buffers.read_fragment(&mut self.log, owner, link, cause)?.1;

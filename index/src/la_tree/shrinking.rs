@@ -24,6 +24,7 @@ use store::node::{self, Codec, Shift};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
+use super::growth::MISPLACED;
 use super::layout::{NodeId, Owner};
 use super::nodes::damaged;
 use super::table::BufferRecord;
@@ -82,6 +83,7 @@ impl LaTree<'_> {
         let Some(pair) = self.neighbours(level, cause)? else {
             return Ok(());
         };
+        self.check_order(pair, cause)?;
         let (left, right) =
             self.nodes.pair(&mut self.log, (pair.left, pair.right), level, cause)?;
         let fits_one = codec.joint_bytes(left, right) <= codec.node_bytes();
@@ -114,6 +116,7 @@ impl LaTree<'_> {
         if codec.joint_bytes(left, right) > codec.node_bytes() {
             return Ok(false);
         }
+        self.check_order(pair, cause)?;
         self.join(pair, cause)?;
         Ok(true)
     }
@@ -129,6 +132,23 @@ impl LaTree<'_> {
         let left = self.child(parent.id, level + 1, right_place - 1, cause)?;
         let right = self.child(parent.id, level + 1, right_place, cause)?;
         Ok(Some(Neighbours { level, parent: parent.id, left, right, right_place }))
+    }
+
+    /// Refuses neighbours whose keys are mixed: they are damaged, and what is made of both would be
+    /// no node.
+    fn check_order(&mut self, pair: Neighbours, cause: Cause) -> Result<()> {
+        let codec = self.nodes.at(pair.level);
+        let pages = (pair.left, pair.right);
+        let (left, right) = self.nodes.pair(&mut self.log, pages, pair.level, cause)?;
+        let Some(last) = node::count(left).checked_sub(1).filter(|_| node::count(right) > 0) else {
+            return Ok(());
+        };
+        codec.key(left, last).copy_to(&mut self.previous);
+        if codec.key(right, 0).compare(&self.previous).is_le() {
+            let what = "its keys are not above those of its left neighbour";
+            return Err(damaged(self.nodes.page_of(pair.right), what));
+        }
+        Ok(())
     }
 
     /// The buffers of two neighbours, if they have some.
@@ -292,6 +312,14 @@ impl LaTree<'_> {
         let (parent, place) = ((pair.parent, pair.level + 1), pair.right_place);
         let node = self.nodes.node(&mut self.log, parent.0, parent.1, cause)?;
         codec.key(node, place).copy_to(&mut self.previous);
+        // It takes the place of the one that is there.
+        let is_at_place = match codec.search(node, &self.separator) {
+            Ok(found) => found == place,
+            Err(before) => before == place || before == place + 1,
+        };
+        if !is_at_place {
+            return Err(damaged(self.nodes.page_of(pair.right), MISPLACED));
+        }
         self.nodes.remove(&mut self.log, parent, place)?;
         let value = pair.right.0.to_le_bytes();
         let entry = (self.separator.as_slice(), node::Stored::inline(&value));

@@ -129,6 +129,9 @@ impl Form {
         let (value, rest) = split_length(self.shape.value, rest).ok_or(SHORT)?;
         let (key, rest) = split_length(self.shape.key, rest).ok_or(SHORT)?;
         let start = rest.len().checked_sub(key + value).ok_or(SHORT)?;
+        if key + value > self.entry_bytes_most {
+            return Err("an entry is longer than it can be");
+        }
         let (before, entry) = rest.split_at(start);
         let (key, value) = entry.split_at(key);
         let value = match *kind {
@@ -277,6 +280,19 @@ mod tests {
         EntryShape { key: Width::Variable, value: Width::Fixed(4) },
         EntryShape { key: Width::Fixed(4), value: Width::Variable },
     ];
+
+    #[test]
+    fn an_entry_longer_than_a_range_holds_is_refused() {
+        // A range that has no room for one would read the list for ever.
+        let form = Form::new(512, EntryShape::VARIABLE).unwrap();
+        let most = form.entry_bytes_most();
+        let longer = vec![7; most];
+        for (key, is_taken) in [(&b""[..], true), (b"k", false)] {
+            let mut bytes = Vec::new();
+            form.append(Item { key, value: Some(&longer) }, &mut bytes);
+            assert_eq!(form.last(&bytes).is_ok(), is_taken, "a key of {} bytes", key.len());
+        }
+    }
 
     #[test]
     fn entries_of_every_shape_come_back_from_the_newest_to_the_oldest() {

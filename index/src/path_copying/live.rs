@@ -118,6 +118,7 @@ impl PathTree<'_> {
             return Err(damage(root, "it has no root of this tree"));
         };
         visit(self, root, top)?;
+        let mut left = u64::from(self.ground.log.geometry().pages()) * u64::from(HEIGHT_MOST);
         let mut level = top;
         while level > 0 {
             let (page, place) = way[usize::from(level)];
@@ -132,6 +133,7 @@ impl PathTree<'_> {
                 continue;
             };
             way[usize::from(level)].1 += 1;
+            left = left.checked_sub(1).ok_or(damage(page, super::SHARED))?;
             self.ground.log.geometry().check_page(child)?;
             visit(self, child, level - 1)?;
             if level > 1 {

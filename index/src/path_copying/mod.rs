@@ -131,6 +131,9 @@ pub(crate) struct PathTree<'d> {
     answer: Cell<admission::Answer>,
 }
 
+/// That damaged nodes share children, and these theirs: a walk would have no end.
+const SHARED: &str = "it and those before it have more children than there are pages";
+
 fn damage(page: Page, what: &'static str) -> Error {
     store::Error::DamagedPage { page: LogicalPage(page.0), what }.into()
 }

@@ -19,6 +19,8 @@ pub(super) struct Scan<'t, 'd> {
     direction: Direction,
     /// Where it ends.
     limit: Bound<Vec<u8>>,
+    /// Leaves that there may be yet.
+    leaves_left: u32,
     /// The inner nodes above the leaf, by level, and the children that the way goes on with.
     way: [(Page, usize); HEIGHT_MOST as usize],
     /// Entries of the leaf.
@@ -55,10 +57,12 @@ impl<'t, 'd> Scan<'t, 'd> {
             Direction::Descending => (range.to, range.from),
         };
         let root = (tree.root, 0);
+        let leaves_left = tree.ground.log.geometry().pages();
         let mut scan = Scan {
             tree,
             direction: range.direction,
             limit: limit.map(<[u8]>::to_vec),
+            leaves_left,
             way: [root; HEIGHT_MOST as usize],
             count: 0,
             place: 0,
@@ -142,6 +146,9 @@ impl<'t, 'd> Scan<'t, 'd> {
             let Some((place, child)) = next else {
                 continue;
             };
+            // Damaged nodes may share children, and theirs theirs: there would be no end.
+            let left = self.leaves_left.checked_sub(1);
+            self.leaves_left = left.ok_or(super::damage(page, super::SHARED))?;
             self.way[usize::from(level)].1 = place;
             let toward = match self.direction {
                 Direction::Ascending => Toward::First,

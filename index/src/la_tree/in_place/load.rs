@@ -7,6 +7,7 @@ use store::node::{self, Stored};
 use super::super::LaTree;
 use super::super::descent::Toward;
 use super::super::layout::NodeId;
+use super::super::nodes::damaged;
 use super::super::scan::Scan;
 use super::room::More;
 use crate::traits::read_piece_of;
@@ -34,7 +35,8 @@ impl LaTree<'_> {
 
     /// Gives back every page of the tree, which has no entries that could be found.
     fn drop_all(&mut self) -> Result<()> {
-        self.drop_node(self.root, self.height - 1)?;
+        let mut left = self.nodes.count(&self.log);
+        self.drop_node((self.root, self.height - 1), &mut left)?;
         self.nodes.forget();
         self.buffers.forget();
         if let Some(disk) = self.log.disk_mut() {
@@ -45,13 +47,17 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    fn drop_node(&mut self, id: NodeId, level: u8) -> Result<()> {
+    /// Gives a node back, after all that is below it; `left` nodes are not given back yet.
+    fn drop_node(&mut self, (id, level): (NodeId, u8), left: &mut u64) -> Result<()> {
+        // Damaged nodes may share children, and theirs theirs.
+        let what = "it is a child of more than one node";
+        *left = left.checked_sub(1).ok_or(damaged(self.nodes.page_of(id), what))?;
         let codec = self.nodes.at(level);
         let count = node::count(self.nodes.node(&mut self.log, id, level, Cause::Load)?);
         for place in 0..count {
             if level > 0 {
                 let child = self.child(id, level, place, Cause::Load)?;
-                self.drop_node(child, level - 1)?;
+                self.drop_node((child, level - 1), left)?;
                 continue;
             }
             let node = self.nodes.node(&mut self.log, id, level, Cause::Load)?;

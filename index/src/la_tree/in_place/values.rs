@@ -141,40 +141,32 @@ impl LaTree<'_> {
         Ok(long.bytes())
     }
 
-    /// Reads the long values of `leaf`; returns how many pages they take.
+    /// Reads the long values of `leaf`, up to `most` pages of them: a damaged leaf may tell of the
+    /// same value over and over. Returns how many pages they take.
     pub(in super::super) fn check_values(
         &mut self,
         leaf: NodeId,
+        most: u64,
         finding: &mut dyn FnMut(&dyn Display),
     ) -> Result<u64> {
         if !self.has_long_values() {
             return Ok(0);
         }
         let (codec, mut pages, mut place) = (self.nodes.leaf, 0, 0);
-        loop {
+        while pages <= most {
             let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Lookup)?;
             if place >= node::count(node) {
-                return Ok(pages);
+                break;
             }
             let long = codec.value(node, place).as_long();
             place += 1;
             let (Some(long), Some(disk)) = (long, self.log.disk_mut()) else {
                 continue;
             };
-            pages += u64::from(disk.file.pages_for_long(long.bytes()));
-            let (mut offset, mut buffer) = (0, [0; 64]);
-            while offset < long.bytes() {
-                let read = disk.file.read_long(long, offset, &mut buffer, Cause::Lookup);
-                match read {
-                    Ok(_) => offset = offset.saturating_add(64),
-                    Err(error) if error.is_damage() => {
-                        finding(&error);
-                        break;
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
+            let mut told = |damage: store::Error| finding(&damage);
+            pages += u64::from(disk.file.check_long(long, Cause::Lookup, &mut told)?);
         }
+        Ok(pages)
     }
 }
 
