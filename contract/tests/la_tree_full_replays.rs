@@ -138,7 +138,13 @@ impl Case {
 
 #[test]
 fn deletes_are_taken_after_a_replay_that_left_much_in_buffers() {
-    let settings: [&[_]; 3] = [&[("k", "3")], &[("k", "8"), ("buffer", "40000")], &[("k", "1")]];
+    let settings: [&[_]; 5] = [
+        &[("k", "3")],
+        &[("k", "8"), ("buffer", "40000"), ("share", "shared")],
+        &[("k", "1")],
+        &[("k", "4"), ("fanout", "12"), ("buffer", "5000")],
+        &[("k", "2"), ("buffer", "300")],
+    ];
     let shapes = [EntryShape::fixed(20, 0), EntryShape::fixed(8, 8), EntryShape::VARIABLE];
     let (mut turn, mut total) = (0, 0);
     for settings in settings {
