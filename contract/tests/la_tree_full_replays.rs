@@ -160,3 +160,16 @@ fn deletes_are_taken_after_a_replay_that_left_much_in_buffers() {
     }
     println!("{total} entries on {turn} chips");
 }
+
+#[test]
+fn a_full_tree_without_buffers_can_be_replayed_with_the_least_memory() {
+    const NONE: (&str, &str) = ("buffer", "none");
+    let settings: [&[_]; 3] =
+        [&[("k", "4"), NONE], &[NONE, ("pool", "0.9")], &[("fanout", "12"), NONE]];
+    for (turn, settings) in settings.into_iter().enumerate() {
+        for shape in [EntryShape::VARIABLE, EntryShape::fixed(20, 0)] {
+            let (durability, pages_per_block) = (Durability::Batch, [8, 8, 16][turn]);
+            Case { settings, shape, durability, pages_per_block, more_blocks: 0 }.play([7, 1]);
+        }
+    }
+}

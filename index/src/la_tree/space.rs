@@ -140,6 +140,16 @@ impl LaTree<'_> {
         self.flight.part.is_none_or(|part| self.has_room_beside(part))
     }
 
+    /// True if a leaf can be changed at once, where nothing is pending. It matters in a replay: no
+    /// checkpoint gives back what was reclaimed before its end.
+    pub(super) fn has_room_for_one(&self) -> bool {
+        if !self.generation.is_waiting {
+            return true;
+        }
+        let keep = self.pages_to_keep(0) + self.pages_of_tables_and_pool(0);
+        self.has_room_beside(Part { keep, nodes: self.nodes.count(&self.log) })
+    }
+
     fn has_room_beside(&self, part: Part) -> bool {
         let dirty = self.node_pages(self.nodes.cache.dirty_frames().into());
         let born = self.nodes.count(&self.log).saturating_sub(part.nodes);
