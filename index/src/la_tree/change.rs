@@ -69,7 +69,7 @@ impl LaTree<'_> {
                 self.empty_all(Cause::Flush)?;
             }
             // A leaf must not be newer than a buffer above it, and takes a step of the way back.
-            if self.buffers.pending == [0; 2] && self.may_step() {
+            if self.buffers.pending == [0; 2] && self.may_step() && self.has_room_for_one() {
                 self.note_gone_down(self.buffers.form.bytes(&entry) as u32 + 1);
                 self.take_single(key, value);
                 self.distribute_to_leaves(Cause::Update)?;

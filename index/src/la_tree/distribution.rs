@@ -103,14 +103,15 @@ impl LaTree<'_> {
 
     /// Hands what goes down to the leaves; returns how many were changed.
     pub(super) fn distribute_to_leaves(&mut self, cause: Cause) -> Result<u32> {
-        let (mut changed, mut at_leaf) = (0, false);
+        let (mut changed, mut at_leaf, mut is_first) = (0, false, true);
         while self.next_in_flight(cause)? {
             loop {
                 if !at_leaf || !self.bounds.contains(&self.flight.key) {
                     if at_leaf {
                         self.rebalance(0, cause)?;
                     }
-                    if changed > 0 && !self.may_step() {
+                    let stops = !is_first && !self.has_room_for_leaf();
+                    if stops || changed > 0 && !self.may_step() {
                         self.put_back(cause)?;
                         return Ok(changed);
                     }
@@ -118,6 +119,7 @@ impl LaTree<'_> {
                     (at_leaf, changed) = (true, changed + 1);
                 }
                 if self.apply_to_leaf(cause)? {
+                    is_first = false;
                     break;
                 }
                 // It was split: the way is to be walked again.

@@ -22,6 +22,7 @@ use super::descent::Bounds;
 use super::emptying::{self, Next, Order};
 use super::layout::{Link, NodeId, Owner};
 use super::nodes::damaged;
+use super::space::Part;
 use super::stream::Pending;
 use super::table::BufferRecord;
 use crate::Result;
@@ -66,6 +67,8 @@ pub(super) struct Flight {
     is_filtered: bool,
     /// What of the buffer that is being emptied went back, as there was no room for more steps.
     pub(super) put_back: PutBack,
+    /// What has to stay free while a buffer is emptied leaf by leaf.
+    pub(super) part: Option<Part>,
 }
 
 /// Entries that went back into buffers.
@@ -96,6 +99,7 @@ impl Flight {
             filter: Bounds::with_capacity(key_bytes),
             is_filtered: false,
             put_back: PutBack::default(),
+            part: None,
         }
     }
 

@@ -114,24 +114,32 @@ impl LaTree<'_> {
         self.pages_to_copy(0) <= u64::from(self.log.free_pages())
     }
 
-    /// Makes room for the next buffer that is listed to be emptied; false if there is none before
-    /// a checkpoint gives some back.
+    /// Makes room for the next buffer that is listed to be emptied, or for a part of it where no
+    /// more room can be made; false if there is none before a checkpoint gives some back.
     pub(super) fn make_room_for_listed(&mut self) -> Result<bool> {
-        let next = self.buffers.next_listed();
-        let Some(number) = next.filter(|_| !self.log.is_disk() && self.generation.stage.is_none())
-        else {
+        self.flight.part = None;
+        if self.log.is_disk() || self.generation.stage.is_some() {
+            return Ok(true);
+        }
+        if self.buffers.next_listed().is_some() {
+            self.reclaim_if_due()?;
+        }
+        if self.buffers.next_listed().is_none_or(|number| self.has_room_to_empty(number)) {
+            return Ok(true);
+        }
+        let Generation { is_waiting, is_fresh, .. } = self.generation;
+        if !is_waiting && !is_fresh && self.has_room_to_copy() {
+            self.begin_generation();
+            while !self.reclaim_step()? {}
+        }
+        let Some(number) = self.buffers.next_listed() else {
             return Ok(true);
         };
-        self.reclaim_if_due()?;
         if self.has_room_to_empty(number) {
             return Ok(true);
         }
-        if self.generation.is_waiting || self.generation.is_fresh || !self.has_room_to_copy() {
-            return Ok(false);
-        }
-        self.begin_generation();
-        while !self.reclaim_step()? {}
-        Ok(self.has_room_to_empty(number))
+        self.flight.part = self.part_of(number);
+        Ok(self.flight.part.is_some())
     }
 
     /// True if the pages that are free may not suffice to empty every buffer meanwhile.

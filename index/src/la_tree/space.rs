@@ -7,7 +7,9 @@
 //! a smaller need, which does not depend on how the entries lie: whatever else is written, the
 //! pages that are free have to suffice for a new generation into which buffers are copied instead
 //! of emptied. Before a buffer is emptied, that is asked with the most that emptying it writes; if
-//! the answer is no, the old half is reclaimed first.
+//! the answer is no, the old half is reclaimed first. Where not even that makes room, a buffer is
+//! emptied **leaf by leaf**: before each, the same is asked with what one leaf takes, and with what
+//! it takes to put back what has not gone down.
 
 use device::Cause;
 
@@ -21,6 +23,15 @@ use crate::Result;
 
 /// A pool that has no room for one more entry holds at least one byte of entries in so many bytes.
 const POOL_FILLED: u64 = 4;
+
+/// A buffer that is emptied leaf by leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Pages that have to stay free.
+    keep: u64,
+    /// Nodes that there were when that was counted.
+    nodes: u64,
+}
 
 impl LaTree<'_> {
     /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
@@ -114,6 +125,52 @@ impl LaTree<'_> {
         free >= self.pages_to_empty(number, self.held_above(), 0) + self.pages_to_keep(0)
     }
 
+    /// What has to stay free while buffer `number` is emptied leaf by leaf; `None` if that leaves no
+    /// room for the first one, or if it is not the buffer of a leaf subtree.
+    pub(super) fn part_of(&self, number: u32) -> Option<Part> {
+        let is_leaf = self.buffers.record(number).leaves > 0;
+        let state = self.pages_of_tables_and_pool(0);
+        let keep = self.pages_to_keep(0) + state + self.pages_to_put_back(number, 0);
+        let part = Part { keep, nodes: self.nodes.count(&self.log) };
+        (is_leaf && self.has_room_beside(part)).then_some(part)
+    }
+
+    /// True if one leaf more can be changed, where that was asked to be seen for each.
+    pub(super) fn has_room_for_leaf(&self) -> bool {
+        self.flight.part.is_none_or(|part| self.has_room_beside(part))
+    }
+
+    /// True if a leaf can be changed at once, where nothing is pending. It matters in a replay: no
+    /// checkpoint gives back what was reclaimed before its end.
+    pub(super) fn has_room_for_one(&self) -> bool {
+        if !self.generation.is_waiting {
+            return true;
+        }
+        let keep = self.pages_to_keep(0) + self.pages_of_tables_and_pool(0);
+        self.has_room_beside(Part { keep, nodes: self.nodes.count(&self.log) })
+    }
+
+    fn has_room_beside(&self, part: Part) -> bool {
+        let dirty = self.node_pages(self.nodes.cache.dirty_frames().into());
+        let born = self.nodes.count(&self.log).saturating_sub(part.nodes);
+        let need = part.keep + dirty + self.node_pages(born) + self.pages_of_leaf();
+        need <= u64::from(self.log.free_pages())
+    }
+
+    /// Pages that changing one leaf takes at most: on each level a node, the one that is split from
+    /// it, and a neighbour.
+    fn pages_of_leaf(&self) -> u64 {
+        self.node_pages(3 * u64::from(self.height) + 3)
+    }
+
+    /// Pages that putting back all of buffer `number` takes at most, when `more` entries have come
+    /// to it.
+    fn pages_to_put_back(&self, number: u32, more: u64) -> u64 {
+        let record = self.buffers.record(number);
+        let bytes = u64::from(record.bytes) + more * self.plan.sizes.entry_most as u64;
+        self.stream_pages(bytes + self.held_bytes(number), u64::from(record.entries) + more)
+    }
+
     /// Pages that have to stay free for the next generation, with `more` entries pending; what
     /// comes from a journal may be written before it begins, or while it waits for a checkpoint.
     pub(super) fn pages_to_keep(&self, more: u64) -> u64 {
@@ -143,9 +200,19 @@ impl LaTree<'_> {
     }
 
     /// True if `more` deletes find room though their worst case would not: in a new generation, and
-    /// beside it in the next one with what emptying any buffer takes that they come to.
+    /// beside it in the next one with what emptying any buffer, or a leaf of it, takes that they come
+    /// to.
     pub(super) fn fits_deletes(&self, more: u64) -> bool {
-        let empty = self.pages_to_empty_any(more);
+        let (above, come) = (self.held_above(), self.buffers.pending[0] + more);
+        let in_parts = |number: u32| {
+            let whole = self.pages_to_empty(number, above, come);
+            match self.buffers.record(number).leaves {
+                0 => whole,
+                _ => whole.min(self.pages_to_put_back(number, come) + self.pages_of_leaf()),
+            }
+        };
+        let numbers = 0..self.buffers.records.len() as u32;
+        let empty = numbers.map(in_parts).max().unwrap_or(0);
         let need = self.pages_to_copy(more) + self.pages_to_keep(more) + empty;
         self.fits_generations(need, more)
     }

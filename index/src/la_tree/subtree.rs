@@ -84,6 +84,7 @@ impl LaTree<'_> {
             Some(below) => self.distribute_to_buffers(below, cause)?,
             None => leaves_changed = self.distribute_to_leaves(cause)?,
         }
+        self.flight.part = None;
         self.lower_root(cause)?;
         self.release_chain(cause)?;
         self.counters.leaves_changed += u64::from(leaves_changed);
