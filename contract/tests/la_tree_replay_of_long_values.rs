@@ -92,18 +92,17 @@ impl Ground {
             model.entries.insert(key(number).to_vec(), vec![1; 20]);
         }
         let mut index = self.index(false, times, "adaptive").unwrap();
-        let (mut made, mut journal) = ([0; 2], 0);
+        let (mut made, mut checkpoint) = ([0; 2], None);
         for place in 0..most {
             let number = random.random_range(keys.clone());
             let is_long = choose(place, from);
             let bytes = if is_long { random.random_range(200..700) } else { 20 };
             let update = Update::Put { key: &key(number), value: &vec![2; bytes] };
             let refused = index.update(&[update]).is_err();
-            let now = index.recovery().journal_bytes;
-            if refused || now < journal {
+            let now = index.recovery().checkpoint;
+            if refused || *checkpoint.get_or_insert(now) != now {
                 break;
             }
-            journal = now;
             made[0] += 1;
             made[1] += u32::from(is_long);
             model.entries.insert(key(number).to_vec(), vec![2; bytes]);
