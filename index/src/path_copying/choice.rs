@@ -74,8 +74,11 @@ impl PathTree<'_> {
     pub(super) fn plan_order(&mut self, order: &Order<'_>) -> Result<Chosen> {
         let chosen = self.plan_freely(order)?;
         let is_append = matches!(order.edit, Edit::Append);
-        if is_append || !matches!(chosen.way, Way::Together(_)) || self.keeps_promise(order.base) {
+        if is_append || !matches!(chosen.way, Way::Together(_)) || self.keeps_promise(order) {
             return Ok(chosen);
+        }
+        if self.is_leaf_moved(order) {
+            return self.plan_unsplit(order);
         }
         match self.plan_sparingly(order)? {
             Some(chosen) => Ok(chosen),
@@ -90,11 +93,41 @@ impl PathTree<'_> {
         let steps = steps_of(&self.way, span);
         let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_WAY))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
-        if !self.plan.make_sparing(&self.policy, &change, &mut self.scratch) {
+        let key_bytes = usize::from(self.promise.key_bytes);
+        if !self.plan.make_sparing((&self.policy, key_bytes), &change, &mut self.scratch) {
             return Ok(None);
         }
         let growth = self.chosen_growth(order)?;
         Ok(Some(self.choose(Way::Together(order.change), growth)))
+    }
+
+    /// True if a leaf is moved where lengths vary: it is none of the updates for which it is
+    /// counted that a leaf falls apart.
+    pub(super) fn is_leaf_moved(&self, order: &Order<'_>) -> bool {
+        order.change == Change::Move && order.base == 0 && self.policy.pages().is_variable()
+    }
+
+    /// Plans the move of a leaf so that nothing falls apart: in one page, whatever its division, or
+    /// with the leaf in a page of its own, as large as it is.
+    fn plan_unsplit(&mut self, order: &Order<'_>) -> Result<Chosen> {
+        let standing = Layout { height: self.height(), ..self.standing.next.layout };
+        let mut number = 0;
+        loop {
+            let share = self.policy.leaves(standing.height).nth(number);
+            let Some(leaf) = share else {
+                break;
+            };
+            number += 1;
+            if self.plan_in(order, Layout { leaf, ..standing })? && self.plan.pages == 1 {
+                let growth = self.chosen_growth(order)?;
+                return Ok(self.choose(Way::Together(Change::Move), growth));
+            }
+        }
+        let Some(apart) = self.apart(order, false) else {
+            return self.plan_freely(order);
+        };
+        let growth = Growth { pages: 1, alone: self.comes_alone(order), ..Growth::default() };
+        Ok(self.choose(Way::Apart(apart), (growth, false)))
     }
 
     /// As [`PathTree::plan_order`], whatever is promised.

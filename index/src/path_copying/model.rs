@@ -9,7 +9,7 @@ use store::EntryShape;
 use store::node;
 
 use super::assembly::{Stamp, write_page};
-use super::layout::{Division, Layout, Pages, Share};
+use super::layout::{CHILD_BYTES, Division, Layout, Pages, SLOT_BYTES_MOST, Share};
 use super::page::{Header, check_page};
 use super::plan::capacity::{Capacity, Top};
 use super::plan::worst::way_bytes;
@@ -60,6 +60,10 @@ pub(crate) struct Model {
     pub(crate) promised: u64,
     /// How often a change was made sparingly for it.
     pub(crate) spared: u32,
+    /// True if changes are made sparingly wherever they are not by themselves.
+    pub(crate) is_thrifty: bool,
+    /// No key is longer, where lengths vary.
+    pub(crate) key_bytes: usize,
 }
 
 /// A place on the way down.
@@ -91,7 +95,25 @@ impl Model {
         let (plan, scratch) = (Plan::new(&policy), Scratch::new(&policy));
         let pages = vec![page];
         let (height_changes, pages_most, promised, spared) = (0, 1, 0, 0);
-        Model { policy, pages, plan, scratch, root, height_changes, pages_most, promised, spared }
+        Model {
+            policy,
+            pages,
+            plan,
+            scratch,
+            root,
+            height_changes,
+            pages_most,
+            promised,
+            spared,
+            is_thrifty: false,
+            key_bytes: 0,
+        }
+    }
+
+    /// What trees of its policy take.
+    pub(crate) fn capacity(&self) -> Capacity<'_> {
+        let child = self.key_bytes + usize::from(CHILD_BYTES) + SLOT_BYTES_MOST;
+        Capacity::new(&self.policy, child)
     }
 
     fn header(&self, page: usize) -> Header {
@@ -168,6 +190,19 @@ impl Model {
         self.rewrite(&way, header.lowest, Edit::Keep, Change::Move)
     }
 
+    /// True if what is promised may have no room after what is planned, of pages of which so many
+    /// are given up.
+    fn breaks_promise(&self, is_leaf_moved: bool, given_up: u32) -> bool {
+        let is_counted = !is_leaf_moved || !self.plan.splits_leaf();
+        if self.promised == 0 || is_counted && self.plan.is_sparing(&self.policy, self.key_bytes) {
+            return false;
+        }
+        let added = self.plan.pages.saturating_sub(given_up);
+        let live = u64::from(self.root.live_pages + added);
+        let tree = (self.plan.layout.height, self.plan.top());
+        self.is_thrifty || !self.capacity().is_room_for(self.promised, tree, live)
+    }
+
     fn rewrite(&mut self, way: &[Place], base: u8, edit: Edit<'_>, change: Change) -> bool {
         let mut written = Vec::new();
         {
@@ -188,15 +223,17 @@ impl Model {
             if !self.plan.make(&self.policy, &rewrite, layout, &mut self.scratch) {
                 return false;
             }
-            if self.promised > 0 && !self.plan.is_sparing(&self.policy) {
-                let added = self.plan.pages.saturating_sub(rewrite.pages_given_up());
-                let live = u64::from(self.root.live_pages + added);
-                let tree = (self.plan.layout.height, self.plan.top());
-                if !Capacity::new(&self.policy, 0).is_room_for(self.promised, tree, live) {
-                    assert!(self.plan.make_sparing(&self.policy, &rewrite, &mut self.scratch));
-                    assert!(self.plan.is_sparing(&self.policy));
-                    self.spared += 1;
+            let is_leaf_moved =
+                self.policy.pages().is_variable() && base == 0 && change == Change::Move;
+            if self.breaks_promise(is_leaf_moved, rewrite.pages_given_up()) {
+                if is_leaf_moved {
+                    // A tree lets the leaf stand alone.
+                    return false;
                 }
+                let known = (&self.policy, self.key_bytes);
+                assert!(self.plan.make_sparing(known, &rewrite, &mut self.scratch));
+                assert!(self.plan.is_sparing(&self.policy, self.key_bytes));
+                self.spared += 1;
             }
             let first = self.pages.len() as u32;
             let addresses: Vec<Page> = (first..first + self.plan.pages).map(Page).collect();

@@ -186,6 +186,9 @@ pub(super) struct Plan {
     pub(super) pages: u32,
     /// Nodes that are split.
     pub(super) splits: Splits,
+    /// Entries that each part of an inner node has at the least, while a change is planned sparingly
+    /// where lengths vary: the smallest nodes below a root are alike.
+    part_least: Option<u16>,
     /// True if no entry is left: an empty leaf is written.
     pub(super) is_empty: bool,
     /// The lowest key there is.
@@ -207,6 +210,7 @@ impl Plan {
             cuts: Vec::new(),
             pages: 0,
             splits: Splits::default(),
+            part_least: None,
             is_empty: false,
             lowest_key,
         }
@@ -255,32 +259,48 @@ impl Plan {
     }
 
     /// Plans `change` in pages with the smallest leaf, of a tree that is as low as it can be: what
-    /// falls apart is as large then as ever. False if the tree can't be as high as it would have to
-    /// be.
+    /// falls apart is as large then as ever. No key is longer than so many bytes. False if the tree
+    /// can't be as high as it would have to be.
     pub(super) fn make_sparing(
         &mut self,
-        policy: &Policy,
+        (policy, key_bytes): (&Policy, usize),
         change: &Rewrite<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        (change.height()..=policy.height_most()).any(|height| {
+        if policy.pages().is_variable() {
+            let smallest = Smallest::up_to(policy, policy.height_most(), key_bytes);
+            self.part_least = Some(u16::try_from(smallest.part(1)).unwrap_or(u16::MAX));
+        }
+        let is_made = (change.height()..=policy.height_most()).any(|height| {
             let layout = policy.pages().layout(policy.bounds().beta, height);
             self.try_layout(policy.pages(), change, layout, scratch)
-        })
+        });
+        self.part_least = None;
+        is_made
     }
 
-    /// True if what falls apart does so sparingly ([`capacity`]), in trees of any height. Lengths
-    /// are fixed.
-    pub(super) fn is_sparing(&self, policy: &Policy) -> bool {
+    /// True if what falls apart does so sparingly ([`capacity`]), in trees of any height with keys
+    /// of so many bytes at the most.
+    pub(super) fn is_sparing(&self, policy: &Policy, key_bytes: usize) -> bool {
         if self.splits == Splits::default() {
             return true;
         }
-        let smallest = Smallest::up_to(policy, policy.height_most());
+        let smallest = Smallest::up_to(policy, policy.height_most(), key_bytes);
+        let is_variable = policy.pages().is_variable();
         let mut levels = (self.base..).zip(&self.levels);
-        levels.all(|(number, level)| {
-            let split = (level.run.len() as u64, level.parts as u64);
-            level.parts <= 1 || smallest.is_sparing(number, split)
+        levels.all(|(number, level)| match level.parts {
+            0 | 1 => true,
+            parts if is_variable => {
+                let least = smallest.part(number);
+                number == 0 || (0..parts).all(|part| self.part(number, part).len() as u64 >= least)
+            }
+            parts => smallest.is_sparing(number, (level.run.len() as u64, parts as u64)),
         })
+    }
+
+    /// True if the leaf falls apart.
+    pub(super) fn splits_leaf(&self) -> bool {
+        self.splits.leaf > 0
     }
 
     /// What the new root holds, but for its bytes.

@@ -7,9 +7,9 @@
 //! buffered goes to the tree, each batch is tried before it is taken, and only that is refused
 //! which has no room.
 //!
-//! Where nodes name their own division and lengths are fixed, that holds so long as changes are
-//! sparing; one that is not is made only if what waits, and what a journal may hold, fits after it,
-//! too ([`PathTree::keeps_promise`]).
+//! Where nodes name their own division, that holds so long as changes are sparing; one that is not
+//! is made only if what waits, and what a journal may hold, fits after it, too
+//! ([`PathTree::keeps_promise`]).
 //!
 //! # Replay
 //! A replay begins with the tree of the last checkpoint, and buffers as it has memory. So what
@@ -21,6 +21,7 @@ use store::{Recovery, Update};
 
 use super::layout::{CHILD_BYTES, Division, SLOT_BYTES_MOST};
 use super::plan::capacity::{Capacity, Top};
+use super::rewrite::Order;
 use super::{Durably, PathTree};
 use crate::Result;
 
@@ -29,6 +30,9 @@ const UPDATES_LEAST: u64 = 64;
 
 /// Longest keys are remembered in steps of so many bytes: each step ends what was promised.
 const KEY_STEP: usize = 16;
+
+/// The same where nodes name their own division: what is promised is counted in longest keys.
+const KEY_STEP_ADAPTIVE: usize = 4;
 
 /// What the tree is known to take.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,22 +83,27 @@ impl Promise {
 }
 
 impl PathTree<'_> {
-    /// What an update takes: of fixed lengths an entry, otherwise its bytes.
+    /// What an update takes: where lengths vary and nodes keep their size its bytes, otherwise one.
     fn units_of(&self, update: &Update<'_>) -> u64 {
         let value = match update {
             Update::Put { value, .. } => Some(value.len()),
             Update::Adopt { .. } | Update::Delete { .. } => None,
         };
-        if self.ground.pages.is_variable() {
+        if self.counts_bytes() {
             return (update.key().len() + value.unwrap_or(0) + SLOT_BYTES_MOST) as u64;
         }
         // Where nodes keep their size, a delete splits none.
-        u64::from(value.is_some() || self.ground.pages.division == Division::Even)
+        u64::from(value.is_some() || self.is_adaptive())
+    }
+
+    /// True where an update's units are its bytes.
+    fn counts_bytes(&self) -> bool {
+        self.ground.pages.is_variable() && !self.is_adaptive()
     }
 
     fn units_least(&self) -> u64 {
         let pages = &self.ground.pages;
-        if !pages.is_variable() {
+        if !self.counts_bytes() {
             return UPDATES_LEAST;
         }
         let entry = crate::random_keys::average_bytes(pages.shape.key)
@@ -104,7 +113,7 @@ impl PathTree<'_> {
 
     /// Units of what is buffered.
     fn units_waiting(&self) -> u64 {
-        match self.ground.pages.is_variable() {
+        match self.counts_bytes() {
             true => (self.buffer.live_bytes() + 2 * self.buffer.len()) as u64,
             false => self.buffer.len() as u64,
         }
@@ -146,16 +155,20 @@ impl PathTree<'_> {
 
     /// True where how nodes are split is up to what is promised.
     fn is_adaptive(&self) -> bool {
-        let pages = &self.ground.pages;
-        pages.division == Division::Even && !pages.is_variable()
+        self.ground.pages.division == Division::Even
     }
 
     /// True if what is promised fits the tree for certain after the change that is planned.
-    pub(super) fn keeps_promise(&mut self, base: u8) -> bool {
-        if !self.is_adaptive() || self.plan.is_sparing(&self.policy) {
+    pub(super) fn keeps_promise(&mut self, order: &Order<'_>) -> bool {
+        let is_sparing = |tree: &Self| {
+            let key_bytes = usize::from(tree.promise.key_bytes);
+            let is_counted = !tree.is_leaf_moved(order) || !tree.plan.splits_leaf();
+            is_counted && tree.plan.is_sparing(&tree.policy, key_bytes)
+        };
+        if !self.is_adaptive() || is_sparing(self) {
             return true;
         }
-        let (growth, height) = self.planned(base);
+        let (growth, height) = self.planned(order.base);
         let live = u64::from(self.standing.live_pages) + u64::from(growth);
         let tree = (height, self.plan.top());
         let has_room = |units| units == 0 || self.capacity().is_room_for(units, tree, live);
@@ -270,6 +283,8 @@ impl PathTree<'_> {
         if longest <= self.promise.key_bytes.into() {
             return Ok(());
         }
+        // What waits was promised room among shorter keys.
+        self.write_buffer()?;
         self.know_key(longest);
         if self.has_journal() {
             // The next replay must find it in the root record.
@@ -282,7 +297,8 @@ impl PathTree<'_> {
     /// Notes that there is a key of so many bytes.
     pub(super) fn know_key(&mut self, bytes: usize) {
         if bytes > self.promise.key_bytes.into() && self.ground.pages.is_variable() {
-            let known = bytes.next_multiple_of(KEY_STEP).min(self.limits.key);
+            let step = if self.is_adaptive() { KEY_STEP_ADAPTIVE } else { KEY_STEP };
+            let known = bytes.next_multiple_of(step).min(self.limits.key);
             self.promise.key_bytes = u16::try_from(known).unwrap_or(u16::MAX);
         }
     }

@@ -31,7 +31,36 @@
 //! keep their size, none falls apart but for a child that it takes: so below the root no level gets
 //! more nodes than the one below it, and each `H` up to the greatest height may be tried.
 //!
-//! # Where lengths vary
+//! # Where lengths vary and nodes name their own division
+//! In mu*-Tree the same is said of the entries of inner nodes, whatever they are in bytes. Let no
+//! key be longer than `l`; no separator is, then. `h` entries with keys of `l` bytes have room in
+//! the smallest inner node, and `m` is half of `h`, rounded up. However keys share prefixes, `h`
+//! entries always have room: a prefix stands once instead of in each. So no node falls apart that
+//! has no more than `h`, and a change is sparing if
+//!
+//! - each part of an inner node that falls apart has `m` entries or more, and
+//! - no leaf falls apart because it is moved.
+//!
+//! Any other is made only if what is promised fits after it. If not, it is made in pages with the
+//! smallest leaf, where inner nodes fall into full parts. Each of these but the last has `h` entries
+//! or more; if the last has fewer than `m`, it takes from the one before it what it lacks, and both
+//! have `m`, for together they have more than `h`. These are as few parts as the entries fill, so
+//! admission counts no page more for it. A leaf that is moved is put into one page of another
+//! division instead, or stands alone, as large as it is ([`super::super::debts`]).
+//!
+//! So every leaf that is more comes from one of the `a` updates, deletes among them. One cuts a leaf
+//! of any size into no more parts than [`worst`](super::worst) says, `s`: at most `a (s - 1)`
+//! leaves are more. From there up all is as above, with the `h` and `m` of the greatest height, and
+//! with as many entries in a node at the most as have room there with keys of a byte or none. The
+//! root is full if its entries, each as long as can be, are more than three quarters of it. If a
+//! longer key comes, what waits is written first, by the `h` that it was promised for, and then
+//! nothing is promised yet.
+//!
+//! This is the worst case of all orders and all keys, not an estimate: long separators of few
+//! children each, where every level is about to fall apart. So a tree one level below the greatest
+//! height mostly takes nothing for certain, however short its separators are at present.
+//!
+//! # Where lengths vary and nodes keep their size
 //! Room is counted in bytes. A node that falls apart leaves at least `m` in each part: half of what
 //! the smallest node of its level holds, less what one entry may be long. So nodes that are there,
 //! of at most `K` bytes each, and `a` bytes that are added come to at most `(K - m + a) / m` more
@@ -52,11 +81,12 @@
 use core::cmp::Ordering;
 use core::ops::RangeInclusive;
 
+use store::Width;
 use store::node::{self, Codec};
 
-use super::super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
+use super::super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST};
 use super::super::policy::Policy;
-use super::worst::{Room, room};
+use super::worst::{Room, leaf_parts_most, room};
 
 /// What the root of a tree holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +109,9 @@ const UNITS_MOST: u64 = 1 << 31;
 /// The least that an entry takes where lengths vary: a slot, and two lengths.
 const ENTRY_LEAST: u64 = 6;
 
+/// The least that a child takes where keys vary in length: a slot, a length, and its page.
+const CHILD_LEAST: u64 = 4 + CHILD_BYTES as u64;
+
 /// The most levels of any tree.
 const LEVELS: usize = HEIGHT_MOST as usize;
 
@@ -88,8 +121,10 @@ struct Ceiling {
     height: u8,
     /// What nodes of each level hold that are no root, or the root of the highest tree.
     rooms: [Room; LEVELS],
-    /// Where lengths are fixed, what the smallest node of each level holds.
+    /// Where changes are sparing, what the smallest node of each level holds.
     smallest: [u64; LEVELS],
+    /// The most parts into which an update cuts a leaf, where lengths vary.
+    leaf_parts: u64,
     /// Units that the root of the highest tree may have.
     root: u64,
 }
@@ -110,22 +145,30 @@ impl Ceiling {
     }
 }
 
-/// The nodes in pages of a height with the smallest leaf, where lengths are fixed.
+/// The nodes in pages of a height with the smallest leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Smallest<'p> {
     pages: &'p Pages,
     layout: Layout,
+    /// No key is longer; nothing if all are alike.
+    key_bytes: usize,
 }
 
 impl<'p> Smallest<'p> {
-    pub(super) fn up_to(policy: &'p Policy, height: u8) -> Self {
+    pub(super) fn up_to(policy: &'p Policy, height: u8, key_bytes: usize) -> Self {
         let pages = policy.pages();
-        Smallest { pages, layout: pages.layout(policy.bounds().beta, height) }
+        Smallest { pages, layout: pages.layout(policy.bounds().beta, height), key_bytes }
     }
 
-    /// What such a node holds.
+    /// Entries that such a node holds; where lengths vary it is an inner one, and these are as long
+    /// as can be.
     pub(super) fn holds(&self, level: u8) -> u64 {
-        self.pages.capacity(&self.layout, level).max(1) as u64
+        if !self.pages.is_variable() {
+            return self.pages.capacity(&self.layout, level).max(1) as u64;
+        }
+        let codec = self.pages.codec(&self.layout, level);
+        let holds = codec.map_or(0, |it| it.capacity(self.key_bytes, CHILD_BYTES.into()));
+        holds.max(1) as u64
     }
 
     /// What each part has at the least of a node that sparingly falls apart.
@@ -159,7 +202,7 @@ pub(crate) struct Capacity<'p> {
 }
 
 impl<'p> Capacity<'p> {
-    /// Children take so many bytes at the most, where lengths vary.
+    /// Children take so many bytes at the most, with a slot and two lengths, where lengths vary.
     pub(crate) fn new(policy: &'p Policy, child: usize) -> Self {
         let child = if policy.pages().is_variable() { child as u64 } else { 1 };
         Capacity { policy, child }
@@ -168,6 +211,11 @@ impl<'p> Capacity<'p> {
     /// Units that a child takes at the most.
     pub(crate) fn child_units(&self) -> u64 {
         self.child
+    }
+
+    /// The longest key of a child, where lengths vary.
+    fn key_bytes(&self) -> usize {
+        (self.child as usize).saturating_sub(usize::from(CHILD_BYTES) + SLOT_BYTES_MOST)
     }
 
     fn is_variable(&self) -> bool {
@@ -183,15 +231,18 @@ impl<'p> Capacity<'p> {
     fn ceiling(&self, height: u8) -> Ceiling {
         let header = if self.is_variable() { node::HEADER_BYTES as u64 } else { 0 };
         let rooms = [Room { least: 0, most: 0 }; LEVELS];
-        let mut ceiling = Ceiling { height, rooms, smallest: [1; LEVELS], root: 0 };
+        let mut ceiling = Ceiling { height, rooms, smallest: [1; LEVELS], leaf_parts: 1, root: 0 };
         for (level, held) in (0..height).zip(&mut ceiling.rooms) {
             let is_below_root = level + 1 < height;
             let Room { least, most } = room(self.policy, height, level, is_below_root);
             *held = Room { least: least.saturating_sub(header), most: most.saturating_sub(header) };
         }
-        if !self.is_variable() {
-            // Each number of updates that is tried asks for all of them.
-            let smallest = Smallest::up_to(self.policy, height);
+        // Each number of updates that is tried asks for all of them.
+        if self.is_variable() && self.is_resized() {
+            ceiling.leaf_parts = leaf_parts_most(self.policy);
+        }
+        if self.is_resized() || !self.is_variable() {
+            let smallest = Smallest::up_to(self.policy, height, self.key_bytes());
             for (level, holds) in (0..height.saturating_sub(1)).zip(&mut ceiling.smallest) {
                 *holds = smallest.holds(level);
             }
@@ -258,10 +309,10 @@ impl<'p> Capacity<'p> {
     fn ceilings(&self, height: u8) -> RangeInclusive<u8> {
         let most = self.policy.height_most();
         match (self.is_variable(), self.is_resized()) {
-            // A level is left where the estimate fails.
-            (true, _) if height + 1 >= most => height..=most.saturating_sub(1),
             // What is sparing is so for the greatest height.
-            (false, true) => most..=most,
+            (_, true) => most..=most,
+            // A level is left where the estimate fails.
+            (true, false) if height + 1 >= most => height..=most.saturating_sub(1),
             _ => height..=most,
         }
     }
@@ -290,12 +341,19 @@ impl<'p> Capacity<'p> {
         for level in (0..height.saturating_sub(1)).rev() {
             // No page has two nodes of a level.
             nodes[usize::from(level)] = above.min(live);
-            let most = ceiling.room(level).most;
-            let least = ENTRY_LEAST + u64::from(CHILD_BYTES);
-            let entries = if self.is_variable() { most / least } else { most };
-            above = above.saturating_mul(entries);
+            above = above.saturating_mul(self.entries_most(ceiling, level));
         }
         nodes
+    }
+
+    /// Entries that a node of `level` has at the most that is no leaf.
+    fn entries_most(&self, ceiling: &Ceiling, level: u8) -> u64 {
+        let most = ceiling.room(level).most;
+        match (self.is_variable(), self.policy.pages().shape.key) {
+            (false, _) => most,
+            (true, Width::Variable) => most / CHILD_LEAST,
+            (true, Width::Fixed(bytes)) => most / u64::from(bytes + CHILD_BYTES),
+        }
     }
 
     /// The most levels that a tree has after so many updates, of so many units each at the most.
@@ -344,13 +402,22 @@ impl<'p> Capacity<'p> {
     }
 
     fn fits(&self, ceiling: &Ceiling, units: u64, tree: (u8, Top), live: u64) -> bool {
-        if self.is_variable() {
+        if self.is_variable() && !self.is_resized() {
             return self.fits_in_bytes(ceiling, units, tree, live);
         }
         self.fits_sparingly(ceiling, units, tree, live)
     }
 
-    /// As [`Capacity::fits`] where lengths are fixed.
+    /// Leaves that sparing changes make at the most, so many updates among them.
+    fn leaves_made(&self, ceiling: &Ceiling, leaves: u64, updates: u64) -> u64 {
+        if self.is_variable() {
+            return updates.saturating_mul(ceiling.leaf_parts - 1);
+        }
+        let leaf = (ceiling.smallest(0), ceiling.part(0));
+        leaves_made(leaf, (leaves, ceiling.room(0).most), updates)
+    }
+
+    /// As [`Capacity::fits`] where changes are sparing.
     fn fits_sparingly(
         &self,
         ceiling: &Ceiling,
@@ -361,22 +428,22 @@ impl<'p> Capacity<'p> {
         let entries = u64::from(top.entries);
         let below_root = ceiling.height.saturating_sub(1);
         if below_root == 0 {
-            return entries.saturating_add(updates) <= ceiling.root;
+            return !self.is_variable() && entries.saturating_add(updates) <= ceiling.root;
         }
         let nodes = self.nodes_below(ceiling, (height, top), live);
-        let leaf = (ceiling.smallest(0), ceiling.part(0));
-        let leaves = match height {
-            1 => (1, entries),
-            _ => (nodes[0], ceiling.room(0).most),
+        let mut made = match height {
+            1 if !self.is_variable() => {
+                leaves_made((ceiling.smallest(0), ceiling.part(0)), (1, entries), updates)
+            }
+            _ => self.leaves_made(ceiling, nodes[0], updates),
         };
-        let mut made = leaves_made(leaf, leaves, updates);
         for level in 1..below_root {
             let part = ceiling.part(level);
             let spare = match (level + 1).cmp(&height) {
                 Ordering::Greater => 0,
                 Ordering::Equal => entries.saturating_sub(part),
                 Ordering::Less => {
-                    let each = ceiling.room(level).most.saturating_sub(part);
+                    let each = self.entries_most(ceiling, level).saturating_sub(part);
                     let most = nodes[usize::from(level)].saturating_mul(each);
                     most.min(nodes[usize::from(level) - 1])
                 }
@@ -386,10 +453,10 @@ impl<'p> Capacity<'p> {
             made = if is_one_each { more.min(made) } else { more };
         }
         let root = if height >= ceiling.height { entries } else { 1 };
-        root.saturating_add(made) <= ceiling.root
+        root.saturating_add(made).saturating_mul(self.child_units()) <= ceiling.root
     }
 
-    /// As [`Capacity::fits`] where lengths vary.
+    /// As [`Capacity::fits`] where lengths vary and nodes keep their size.
     fn fits_in_bytes(
         &self,
         ceiling: &Ceiling,

@@ -49,6 +49,13 @@ fn parts_most(policy: &Policy, room: Room, added: u64) -> u64 {
     }
 }
 
+/// The most parts into which one update cuts a leaf, in trees of any height.
+pub(crate) fn leaf_parts_most(policy: &Policy) -> u64 {
+    let room = room_of(policy, 1..=policy.height_most(), 0);
+    // Alone between two others, a new entry may have a node to itself.
+    parts_most(policy, room, 1).max(3)
+}
+
 /// Pages that every update writes of a tree of `height` levels, splits aside.
 fn pages_least(policy: &Policy, height: u8) -> u64 {
     if policy.pages().division == Division::Whole { u64::from(height) } else { 1 }

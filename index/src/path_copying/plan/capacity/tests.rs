@@ -1,4 +1,5 @@
 use std::println;
+use std::vec;
 use std::vec::Vec;
 
 use store::EntryShape;
@@ -32,15 +33,14 @@ fn next_key(model: &Model, dice: &mut Dice, order: Order, number: u64) -> [u8; 8
 
 fn fits(model: &Model) -> u64 {
     let live = u64::from(model.root.live_pages);
-    let capacity = Capacity::new(&model.policy, 0);
-    capacity.units_that_fit(model.layout().height, model.top(), live)
+    model.capacity().units_that_fit(model.layout().height, model.top(), live)
 }
 
 /// True if the nodes as they are leave room for so many updates, by what the module says: no
 /// sparing change may take more of it than one update.
 fn has_room(model: &Model, updates: u64) -> bool {
     let height = model.policy.height_most();
-    let smallest = Smallest::up_to(&model.policy, height);
+    let smallest = Smallest::up_to(&model.policy, height, 0);
     let levels = model.nodes_entries();
     let sum = |level: u8, of: &dyn Fn(u64) -> u64| -> u64 {
         levels.get(usize::from(level)).into_iter().flatten().map(|entries| of(*entries)).sum()
@@ -206,5 +206,58 @@ fn trees_take_more_for_certain_than_memory_holds_but_for_their_highest_levels() 
             let low = &fits[..fits.len() - left];
             assert!(low.as_flattened().iter().all(|fit| *fit > 100_000), "{name}, {fits:?}");
         }
+    }
+}
+
+/// Puts keys of up to 16 bytes and values of up to 40, that are promised when what was promised
+/// before is used up, among deletes and moves; returns how many were promised.
+fn takes_what_fits_of_any_length(page_bytes: u32, seed: u64, orders: [Order; 2]) -> (u64, u32) {
+    let mut model = Model::new(star(page_bytes, EntryShape::VARIABLE));
+    model.key_bytes = 16;
+    model.is_thrifty = !seed.is_multiple_of(2);
+    let (mut dice, mut taken) = (Dice(seed), 0);
+    let turn = 50 * dice.roll(40);
+    for number in 0..6_000 {
+        if model.promised == 0 {
+            model.promised = fits(&model);
+            taken += model.promised;
+        }
+        let order = orders[usize::from(number >= turn)];
+        let mut key = match order {
+            // Near to each other in the middle of all: with long separators among short ones.
+            Ascending => (1 << 62 | number).to_be_bytes(),
+            _ => next_key(&model, &mut dice, order, number),
+        }
+        .to_vec();
+        key.splice(4..4, [7; 8]);
+        key.truncate(if order == Ascending { 16 } else { 8 + dice.roll(9) as usize });
+        let value = vec![7; dice.roll(41) as usize];
+        if !model.put(&key, &value) {
+            assert_eq!(model.promised, 0, "full after {number}");
+            break;
+        }
+        model.promised = model.promised.saturating_sub(1);
+        move_some(&mut model, &mut dice);
+        if model.promised > 0 && dice.roll(8) == 0 {
+            assert!(model.delete(&key), "a delete was refused");
+            model.promised -= 1;
+        }
+    }
+    model.entries();
+    (taken, model.spared)
+}
+
+#[test]
+fn what_fits_for_certain_fits_in_the_worst_order_where_lengths_vary() {
+    for page_bytes in [1008, 2032, 4080] {
+        let (mut taken, mut spared) = (0, 0);
+        for orders in [[Random, Ascending], [Random, Fullest], [Ascending, Fullest]] {
+            for seed in 0..4 {
+                let (more, made) = takes_what_fits_of_any_length(page_bytes, seed, orders);
+                (taken, spared) = (taken + more, spared + made);
+            }
+        }
+        println!("{page_bytes}: {taken} promised and taken, {spared} changes made sparingly");
+        assert!(taken > 0 && (spared > 0) == (page_bytes == 2032), "{page_bytes}");
     }
 }
