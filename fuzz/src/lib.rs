@@ -5,7 +5,7 @@
 //! - `tests/disks.rs`: disks with an index (closed, left open, cut in the middle of everything),
 //!   damaged in their anchors, journals, undo runs, nodes, or lists and long values. They give
 //!   right data or a typed error.
-//! - `tests/separators.rs`: disks whose nodes lead astray, one kind after the other. Each walk ends.
+//! - `tests/separators.rs`: disks whose nodes lead astray, kind by kind. Each walk ends.
 //! - `tests/chips.rs`: chips with a database over every translation layer, damaged: the same.
 //! - `tests/raw_flash.rs`: chips with a database under every tree on raw flash, damaged: the same.
 //! - `tests/files.rs`: plain files and imitated chips with a database, damaged: the same.

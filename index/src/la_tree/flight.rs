@@ -4,8 +4,8 @@
 //! On a disk the chain that was read is let go when all went down, so its record is kept till then.
 //!
 //! What goes down comes to a lower level each time: its key lies in the bounds of the node whose
-//! buffer it leaves, and the buffer that it comes to is none of those above. A damaged node may name
-//! any buffer as its child's; without these two, entries would go round for ever.
+//! buffer it leaves, and the buffer that it comes to is none of those above. A damaged node may
+//! name any buffer as its child's; without these two, entries would go round for ever.
 //!
 //! Invariant: the entry in flight, [`Flight::key`] and what belongs to it, is a copy. It stays
 //! while the buffers and the nodes that it goes to change.

@@ -125,8 +125,8 @@ impl LaTree<'_> {
         free >= self.pages_to_empty(number, self.held_above(), 0) + self.pages_to_keep(0)
     }
 
-    /// What has to stay free while buffer `number` is emptied leaf by leaf; `None` if that leaves no
-    /// room for the first one, or if it is not the buffer of a leaf subtree.
+    /// What has to stay free while buffer `number` is emptied leaf by leaf; `None` if that leaves
+    /// no room for the first one, or if it is not the buffer of a leaf subtree.
     pub(super) fn part_of(&self, number: u32) -> Option<Part> {
         let is_leaf = self.buffers.record(number).leaves > 0;
         let state = self.pages_of_tables_and_pool(0);
@@ -200,8 +200,8 @@ impl LaTree<'_> {
     }
 
     /// True if `more` deletes find room though their worst case would not: in a new generation, and
-    /// beside it in the next one with what emptying any buffer, or a leaf of it, takes that they come
-    /// to.
+    /// beside it in the next one with what emptying any buffer, or a leaf of it, takes that they
+    /// come to.
     pub(super) fn fits_deletes(&self, more: u64) -> bool {
         let (above, come) = (self.held_above(), self.buffers.pending[0] + more);
         let in_parts = |number: u32| {

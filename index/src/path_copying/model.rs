@@ -73,6 +73,17 @@ struct Place {
     place: usize,
 }
 
+/// The nodes of a way, from `base` up.
+fn steps_of<'m>(policy: &Policy, pages: &'m [Vec<u8>], way: &[Place], base: u8) -> Vec<Step<'m>> {
+    let step = |(level, at): (u8, &Place)| Step {
+        codec: policy.pages().codec(&at.header.layout, level).unwrap(),
+        node: &pages[at.page][policy.pages().bytes_of(&at.header.layout, level).unwrap()],
+        place: at.place,
+        is_lowest_of_page: at.header.lowest == level,
+    };
+    (base..).zip(way).map(step).collect()
+}
+
 impl Model {
     pub(crate) fn new(policy: Policy) -> Self {
         let layout = policy.first().layout;
@@ -206,16 +217,7 @@ impl Model {
     fn rewrite(&mut self, way: &[Place], base: u8, edit: Edit<'_>, change: Change) -> bool {
         let mut written = Vec::new();
         {
-            let steps: Vec<Step<'_>> = (base..)
-                .zip(way)
-                .map(|(level, at)| Step {
-                    codec: self.policy.pages().codec(&at.header.layout, level).unwrap(),
-                    node: &self.pages[at.page]
-                        [self.policy.pages().bytes_of(&at.header.layout, level).unwrap()],
-                    place: at.place,
-                    is_lowest_of_page: at.header.lowest == level,
-                })
-                .collect();
+            let steps = steps_of(&self.policy, &self.pages, way, base);
             let bytes: u64 = steps.iter().map(|step| step.node.len() as u64).sum();
             assert!(bytes <= way_bytes(&self.policy), "a way of {bytes} bytes");
             let rewrite = Rewrite { steps: &steps, base, edit };

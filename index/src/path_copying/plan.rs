@@ -186,8 +186,8 @@ pub(super) struct Plan {
     pub(super) pages: u32,
     /// Nodes that are split.
     pub(super) splits: Splits,
-    /// Entries that each part of an inner node has at the least, while a change is planned sparingly
-    /// where lengths vary: the smallest nodes below a root are alike.
+    /// Entries that each part of an inner node has at the least, while a change is planned
+    /// sparingly where lengths vary: the smallest nodes below a root are alike.
     part_least: Option<u16>,
     /// True if no entry is left: an empty leaf is written.
     pub(super) is_empty: bool,

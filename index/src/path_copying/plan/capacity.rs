@@ -42,14 +42,14 @@
 //! - no leaf falls apart because it is moved.
 //!
 //! Any other is made only if what is promised fits after it. If not, it is made in pages with the
-//! smallest leaf, where inner nodes fall into full parts. Each of these but the last has `h` entries
-//! or more; if the last has fewer than `m`, it takes from the one before it what it lacks, and both
-//! have `m`, for together they have more than `h`. These are as few parts as the entries fill, so
-//! admission counts no page more for it. A leaf that is moved is put into one page of another
-//! division instead, or stands alone, as large as it is ([`super::super::debts`]).
+//! smallest leaf, where inner nodes fall into full parts. Each of these but the last has `h`
+//! entries or more; if the last has fewer than `m`, it takes from the one before it what it lacks,
+//! and both have `m`, for together they have more than `h`. These are as few parts as the entries
+//! fill, so admission counts no page more for it. A leaf that is moved is put into one page of
+//! another division instead, or stands alone, as large as it is ([`super::super::debts`]).
 //!
-//! So every leaf that is more comes from one of the `a` updates, deletes among them. One cuts a leaf
-//! of any size into no more parts than [`worst`](super::worst) says, `s`: at most `a (s - 1)`
+//! So every leaf that is more comes from one of the `a` updates, deletes among them. One cuts a
+//! leaf of any size into no more parts than [`worst`](super::worst) says, `s`: at most `a (s - 1)`
 //! leaves are more. From there up all is as above, with the `h` and `m` of the greatest height, and
 //! with as many entries in a node at the most as have room there with keys of a byte or none. The
 //! root is full if its entries, each as long as can be, are more than three quarters of it. If a
