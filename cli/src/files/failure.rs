@@ -1,9 +1,11 @@
 //! What can end a file command.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use db::{Error, encoding};
+use store::node::NODE_BYTES_MOST;
 
 use crate::numbers::{count, rounded_size, thousands};
 
@@ -208,12 +210,9 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         ),
         Error::Kept { names, pages, bytes, .. } => kept_room(whole, names, (*pages, *bytes)),
         Error::Index(inner) if is_too_long(inner) => larger_pages((whole, whence), inner),
-        // A part of the free pages is kept back: for recovery, deletes and the worst of a batch.
-        Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => format!(
-            "{path}: full: there is no room for that within its {}; delete something, or give it \
-             more room with flashtree convert {old} NEW --size SIZE",
-            count(*pages, "page")
-        ),
+        Error::Full { source: index::Error::Store(store::Error::Full { pages }) } => {
+            no_room((whole, whence), *pages)
+        }
         Error::NotAPlainFile => format!(
             "{path}: only a database in a plain file can be compacted; copy it to a new chip with \
              flashtree convert {path} nand-file:NEW, or into a plain file with flashtree convert \
@@ -299,6 +298,28 @@ const fn is_too_long(error: &index::Error) -> bool {
     matches!(error, EntryTooLong { .. } | KeyTooLong { .. } | TreeFull { .. })
 }
 
+/// That there is no room. A part of the free pages is kept back: for recovery, deletes and the
+/// worst of a batch.
+fn no_room((path, old): (&Path, &Path), pages: u64) -> String {
+    format!(
+        "{}: full: there is no room for that within its {}; delete something, or give it more room \
+         with flashtree convert {} {} --size SIZE",
+        path.display(),
+        count(pages, "page"),
+        old.display(),
+        new_like(old)
+    )
+}
+
+/// What stands for a copy on a medium like that of `path`: a tree may be for one only.
+fn new_like(path: &Path) -> &'static str {
+    let mut head = [0; 8];
+    match File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
+        Ok(()) if file::is_nand_file(&head) => "nand-file:NEW",
+        _ => "NEW",
+    }
+}
+
 /// What can be done where entries, or all of them, are too much for pages of this size.
 fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
     use index::Error as Index;
@@ -314,6 +335,9 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
              of flashtree devices: flashtree convert {old} nand-file:NEW --chip NAME; or to \
              another tree with --tree"
         ),
+        Index::KeyTooLong { found, .. } if *found > u64::from(NODE_BYTES_MOST) / 4 => {
+            format!("{path}: {what}, and a quarter of 32 KiB with the largest ones; shorten it")
+        }
         _ => format!(
             "{path}: {what}; shorten it, or copy the database to one with larger pages: flashtree \
              convert {old} NEW --tree b-plus --page 32KiB"

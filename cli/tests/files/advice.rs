@@ -270,3 +270,29 @@ fn a_key_longer_than_any_is_absent() {
         assert!(told.contains('z') && !told.contains('a'), "{tree}: {told}");
     }
 }
+
+#[test]
+fn a_full_chip_is_copied_to_a_larger_one_by_what_is_told() {
+    let bench = Bench::new();
+    bench.done(
+        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=32 --key u64 \
+         --value text",
+    );
+    let row = |number: u64| format!("{},{}\n", number * 7919 % 20_011, "x".repeat(200));
+    let rows: String = (0..20_000).map(row).collect();
+    bench.write("rows.csv", format!("key,value\n{rows}"));
+    let error = bench.failed("import a.db rows.csv");
+    assert!(error.contains("flashtree convert a.db nand-file:NEW --size SIZE"), "{error}");
+    bench.done("convert a.db nand-file:b.db --size 64MiB");
+    assert_eq!(bench.json("stat b.db")["tree"], "mu-star");
+}
+
+#[test]
+fn a_key_longer_than_the_largest_pages_take_is_not_sent_to_them() {
+    let bench = Bench::with_database("");
+    for (bytes, helps) in [(4_000, true), (9_000, false)] {
+        let error = bench.failed(&format!("put a.db {} value", "k".repeat(bytes)));
+        assert!(error.contains("shorten it"), "{error}");
+        assert_eq!(error.contains("--page 32KiB"), helps, "{error}");
+    }
+}
