@@ -89,6 +89,9 @@ impl From<Stop> for Failure {
     }
 }
 
+/// What is done when operations are measured.
+pub(super) const MEASURING: &str = "measuring";
+
 /// A failure, and how far it got.
 pub(super) struct Broken {
     pub(super) doing: &'static str,
@@ -105,14 +108,15 @@ impl fmt::Display for Broken {
     }
 }
 
-/// How many times as long as they are tables are foreseen to get: what takes more is told again,
-/// with what it takes then.
-const FORESEEN: u64 = 4;
-
 impl Broken {
     /// The bound on all memory that may suffice, where tables that grow found it too little: they
-    /// grow with what is done, and get half of what is added.
-    pub(super) fn total_needed(&self, limit: MemoryLimit) -> Option<u64> {
+    /// grow with what is done, and get half of what is added. So many entries are loaded before so
+    /// many operations are measured.
+    pub(super) fn total_needed(
+        &self,
+        limit: MemoryLimit,
+        (loaded, measured): (u64, u64),
+    ) -> Option<u64> {
         use store::Error::LittleTables;
         let (
             Failure::Index(index::Error::Store(LittleTables { have, need })),
@@ -121,26 +125,9 @@ impl Broken {
         else {
             return None;
         };
-        let (done, planned) = (self.done.max(1), self.planned.max(1));
-        let at_end = u128::from(*need) * u128::from(planned) / u128::from(done);
-        let at_end = if self.done == 0 { *need } else { u64::try_from(at_end).ok()? };
-        // Most of what is left to do may change what is there already, for which nothing grows.
-        let at_end = at_end.min(need.saturating_mul(FORESEEN));
+        let done = if self.doing == MEASURING { loaded + self.done } else { self.done };
+        let at_end = u128::from(*need) * u128::from(loaded + measured) / u128::from(done.max(1));
+        let at_end = if done == 0 { *need } else { u64::try_from(at_end).ok()? };
         Some(total.saturating_add(at_end.max(*need).saturating_sub(*have).saturating_mul(2)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_that_is_advised_is_a_few_times_what_was_given() {
-        let (have, need) = (274_811, 274_960);
-        let failure = Failure::Index(store::Error::LittleTables { have, need }.into());
-        let (doing, unit) = ("measuring", "operations");
-        let broken = Broken { doing, done: 57_317, planned: 13_200_000, unit, failure };
-        let advised = broken.total_needed(MemoryLimit::Total(512 << 10)).unwrap();
-        assert!((1 << 20..4 << 20).contains(&advised), "{advised}");
     }
 }
