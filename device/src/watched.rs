@@ -19,24 +19,18 @@ const REFUSALS_MOST: usize = 4;
 /// rule if the cut comes just before the mark.
 pub struct Watched<N> {
     chip: N,
-    /// Refused since the chip last did such a thing, the first ones of so many.
-    refused: [Refusal; REFUSALS_MOST],
-    count: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Refusal {
-    block: Block,
-    was_erase: bool,
-    /// True if it is to be marked bad when the chip works.
-    to_mark: bool,
+    /// The blocks that refused since the chip last did such a thing; of these, `count`. A bit each
+    /// says whether it was an erase, and whether the block is to be marked bad when the chip works.
+    refused: [Block; REFUSALS_MOST],
+    erases: u8,
+    marks: u8,
+    count: u8,
 }
 
 impl<N: Nand> Watched<N> {
     /// Watches over `chip`.
     pub const fn new(chip: N) -> Self {
-        let none = Refusal { block: Block(0), was_erase: false, to_mark: false };
-        Watched { chip, refused: [none; REFUSALS_MOST], count: 0 }
+        Watched { chip, refused: [Block(0); REFUSALS_MOST], erases: 0, marks: 0, count: 0 }
     }
 
     /// The chip.
@@ -50,7 +44,7 @@ impl<N: Nand> Watched<N> {
     }
 
     const fn check(&self) -> Result<()> {
-        if self.count < REFUSALS_MOST {
+        if (self.count as usize) < REFUSALS_MOST {
             return Ok(());
         }
         Err(Error::Failing { refusals: REFUSALS_MOST as u32 })
@@ -58,22 +52,29 @@ impl<N: Nand> Watched<N> {
 
     #[cold]
     fn refuse(&mut self, block: Block, was_erase: bool, error: Error) -> Result<()> {
-        self.refused[self.count] = Refusal { block, was_erase, to_mark: false };
-        self.count += 1;
+        self.remember(block, was_erase);
         self.check().and(Err(error))
     }
 
-    /// The chip works: what it refused before was the blocks' own fault.
+    fn remember(&mut self, block: Block, was_erase: bool) {
+        self.refused[usize::from(self.count)] = block;
+        self.erases |= u8::from(was_erase) << self.count;
+        self.count += 1;
+    }
+
+    /// The chip works: what it refused before was the blocks' own fault; where only erases are known
+    /// to work, that of those that refused one.
     #[cold]
-    fn settle(&mut self, worked: impl Fn(&Refusal) -> bool) -> Result<()> {
-        let (refused, count) = (self.refused, self.count);
-        self.count = 0;
-        for refusal in &refused[..count] {
-            if !worked(refusal) {
-                self.refused[self.count] = *refusal;
-                self.count += 1;
-            } else if refusal.to_mark {
-                self.chip.mark_bad(refusal.block)?;
+    fn settle(&mut self, only_erases: bool) -> Result<()> {
+        let (refused, erases, marks, count) = (self.refused, self.erases, self.marks, self.count);
+        (self.erases, self.marks, self.count) = (0, 0, 0);
+        for (place, block) in refused.into_iter().enumerate().take(usize::from(count)) {
+            let is = |bits: u8| bits >> place & 1 == 1;
+            if only_erases && !is(erases) {
+                self.marks |= u8::from(is(marks)) << self.count;
+                self.remember(block, false);
+            } else if is(marks) {
+                self.chip.mark_bad(block)?;
             }
         }
         Ok(())
@@ -106,7 +107,7 @@ impl<N: Nand> Nand for Watched<N> {
     ) -> Result<()> {
         self.check()?;
         match self.chip.program(page, offset, data, spare, cause) {
-            Ok(()) if self.count > 0 => self.settle(|_| true),
+            Ok(()) if self.count > 0 => self.settle(false),
             Err(error @ Error::ProgramRefused { page }) => {
                 self.refuse(self.chip.geometry().block_of(page), false, error)
             }
@@ -117,7 +118,7 @@ impl<N: Nand> Nand for Watched<N> {
     fn erase(&mut self, block: Block, cause: Cause) -> Result<()> {
         self.check()?;
         match self.chip.erase(block, cause) {
-            Ok(()) if self.count > 0 => self.settle(|refusal| refusal.was_erase),
+            Ok(()) if self.count > 0 => self.settle(true),
             Err(error @ Error::EraseRefused { .. }) => self.refuse(block, true, error),
             done => done,
         }
@@ -128,10 +129,10 @@ impl<N: Nand> Nand for Watched<N> {
     }
 
     fn mark_bad(&mut self, block: Block) -> Result<()> {
-        let refused = &mut self.refused[..self.count];
-        match refused.iter_mut().rev().find(|refusal| refusal.block == block) {
-            Some(refusal) => {
-                refusal.to_mark = true;
+        let refused = &self.refused[..usize::from(self.count)];
+        match refused.iter().rposition(|known| *known == block) {
+            Some(place) => {
+                self.marks |= 1 << place;
                 Ok(())
             }
             None => self.chip.mark_bad(block),

@@ -179,6 +179,14 @@ pub const LONG_RUNS: &[&str] = &[
 
 /// What no reading gives, and why.
 pub const OUT_OF_REACH: &[(&str, &str)] = &[
+    (
+        "device AfterFailedFlush",
+        "no damage, but a disk that fails: the contract's failed operations",
+    ),
+    (
+        "device AfterFailedWrite",
+        "no damage, but a disk that fails: the contract's failed operations",
+    ),
     ("device BadLength", "nothing that stands on a device sizes a request"),
     ("device Checksum", "no device gives it so far"),
     ("device Driver", "no damage, but a system that fails"),
@@ -224,6 +232,8 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("index WrongMedium", "no medium is chosen while reading"),
     ("db BadOption", "no options are chosen while reading"),
     ("db CheckpointsKept", "only who compacts loses checkpoints"),
+    ("db DanglingLink", "nothing is made while reading"),
+    ("db NoRandomNumber", "nothing is made while reading"),
     ("db Driver", "no damage, but a system that fails"),
     ("db Exists", "nothing is made while reading"),
     ("db File", "no damage, but a file that is none"),
@@ -242,6 +252,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("db ReadOnly", "nothing is written by who opened for reading"),
     ("header Checksum", "told in words: its header is damaged"),
     ("header Geometry", "told in words: its header describes no chip"),
+    ("header Memory", "told as too little memory, and only where it is bounded"),
     ("header Length", "told in words: it is # bytes long"),
     ("header Order", "told in words: for the order of programming"),
     ("it goes on behind the end of its long value", "pages are counted before, with an error then"),
