@@ -213,7 +213,7 @@ pub(crate) enum RowFormat {
 pub(crate) struct Import {
     #[command(flatten)]
     pub(crate) home: Home,
-    /// The rows: a file, which may be compressed with zstd, or "-" for standard input
+    /// The rows: a file, which may be compressed with gzip or zstd, or "-" for standard input
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) rows: RowOptions,
@@ -253,9 +253,14 @@ pub(crate) struct RowOptions {
     /// from 0, in an import [default: key; in an import, else the first]
     #[arg(long, value_name = "COL")]
     pub(crate) key: Option<String>,
-    /// The column of the values [default: value; in an import, else the second of two]
+    /// The column of the values [default: value; in an import, else the second of two]; "" in an
+    /// import: there is none, and values are empty
     #[arg(long, value_name = "COL")]
     pub(crate) value: Option<String>,
+    /// What stands between two fields of CSV: one character, or "tab" [default: a tab where the
+    /// name ends in .tsv; a comma]
+    #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
+    pub(crate) delimiter: Option<u8>,
 }
 
 /// What `stat` understands.
@@ -313,4 +318,14 @@ fn parse_name(text: &str) -> Result<String, String> {
 fn parse_page(text: &str) -> Result<u32, String> {
     let bytes = numbers::parse_size(text)?;
     u32::try_from(bytes).map_err(|_| "expected a size in bytes, such as 4096 or 4KiB".to_owned())
+}
+
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        _ if text.eq_ignore_ascii_case("tab") || text == "\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => {
+            Ok(*byte)
+        }
+        _ => Err("it must be one character, neither letter nor digit nor quote, or \"tab\"".into()),
+    }
 }

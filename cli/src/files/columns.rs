@@ -36,7 +36,8 @@ pub(super) struct Columns {
 
 impl Heading<'_> {
     /// Finds the columns that the user named; of those not named, `key` and `value`, or else the
-    /// first, and of two the second.
+    /// first, and of two the second. Of a single one, and where the user says so, there are keys
+    /// only.
     ///
     /// # Errors
     /// A column is not there, not named, or there are not as many as the types have components.
@@ -50,7 +51,9 @@ impl Heading<'_> {
             None => vec![self.usual("key", 0)?],
         };
         let value = match options.1 {
+            Some("") => Vec::new(),
             Some(list) => self.list(list)?,
+            None if self.names.len() == 1 && takes_nothing(types.1) => Vec::new(),
             None => vec![self.usual("value", 1)?],
         };
         check_count("key", key.len(), types.0)?;
@@ -96,6 +99,11 @@ impl Heading<'_> {
     }
 }
 
+/// True if a value of this type may be empty: so there need be no column of values.
+fn takes_nothing(kind: &Type) -> bool {
+    matches!(kind, Type::Bytes | Type::Hex | Type::Text)
+}
+
 /// The names in a list, which is one name where that is known as such.
 pub(super) fn names(list: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
     if is_known(list) { vec![list] } else { list.split(',').map(str::trim).collect() }
@@ -111,6 +119,7 @@ pub(super) fn check_count(
     kind: &Type,
 ) -> Result<(), FileFailure> {
     let wanted = match kind {
+        _ if given == 0 && what == "value" && takes_nothing(kind) => return Ok(()),
         Type::Tuple(types) if given == types.len() || given == 1 => return Ok(()),
         Type::Tuple(types) => format!("{}, or one of JSON arrays", types.len()),
         _ if given == 1 => return Ok(()),
@@ -149,6 +158,18 @@ mod tests {
         assert_eq!(chosen, (field(0), field(2)));
         let tuple = found(&["a", "b"], (Some("b, @row"), Some("a")), ("tuple(text,u64)", "text"));
         assert_eq!(tuple.unwrap(), (vec![Column::Field(1), Column::Row], field(0)));
+    }
+
+    #[test]
+    fn a_column_of_keys_alone_is_enough_where_values_may_be_empty() {
+        let field = |place| vec![Column::Field(place)];
+        let keys = found(&["id"], (None, None), ("u64", "text")).unwrap();
+        assert_eq!(keys, (field(0), vec![]));
+        let keys = found(&["a", "b"], (Some("b"), Some("")), ("u64", "bytes")).unwrap();
+        assert_eq!(keys, (field(1), vec![]));
+        assert!(found(&["id"], (None, None), ("u64", "u64")).is_err());
+        assert!(found(&["a", "b"], (Some("b"), Some("")), ("u64", "u64")).is_err());
+        assert!(found(&["a", "b"], (Some(""), None), ("text", "text")).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json};
 
 use super::arguments::{Export, RowFormat, RowOptions};
 use super::columns::{check_count, names};
-use super::part_file::Output;
+use super::packed::PackedOutput;
 use super::salvage::{self, Gap, Lost};
 use super::scan::{Typed, scan};
 use super::{FileFailure, import, opening};
@@ -35,7 +35,8 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     let format = import::format_of(arguments.rows.format, &arguments.output);
     let heads = Heads::of(&arguments.rows, &database)?;
     progress::catch_interrupts();
-    let output = Output::open(&arguments.output).map_err(unwritten(&arguments.output, false))?;
+    let output =
+        PackedOutput::open(&arguments.output).map_err(unwritten(&arguments.output, false))?;
     let is_standard = output.is_standard();
     let start = Instant::now();
     let mut read = Reading {
@@ -47,7 +48,10 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
         lost: Lost::default(),
     };
     let written = match format {
-        RowFormat::Csv => write_csv(&mut read, output, &heads),
+        RowFormat::Csv => {
+            let delimiter = import::delimiter_of(&arguments.rows, &arguments.output);
+            write_csv(&mut read, (output, delimiter), &heads)
+        }
         RowFormat::Jsonl => write_jsonl(&mut read, output, &heads),
     };
     read.bar.finish();
@@ -185,8 +189,13 @@ impl Reading<'_, '_> {
     }
 }
 
-fn write_csv(read: &mut Reading<'_, '_>, output: Output, heads: &Heads) -> Result<(), Failure> {
-    let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(output);
+fn write_csv(
+    read: &mut Reading<'_, '_>,
+    (output, delimiter): (PackedOutput, u8),
+    heads: &Heads,
+) -> Result<(), Failure> {
+    let mut builder = csv::WriterBuilder::new();
+    let mut writer = builder.delimiter(delimiter).buffer_capacity(1 << 16).from_writer(output);
     writer.write_record(heads.key.iter().chain(&heads.value)).map_err(unprinted)?;
     let mut record = csv::ByteRecord::new();
     read.every(|entry| {
@@ -241,7 +250,7 @@ fn field(
 
 fn write_jsonl(
     read: &mut Reading<'_, '_>,
-    mut output: Output,
+    mut output: PackedOutput,
     heads: &Heads,
 ) -> Result<(), Failure> {
     read.every(|entry| {

@@ -112,6 +112,13 @@ pub(crate) enum FileFailure {
         path.display()
     )]
     OtherDatabase { path: PathBuf },
+    /// A heading with two columns of one name.
+    #[error(
+        "{}: two columns are called \"{column}\"; rename one of them, or give --no-header and columns \
+         by number",
+        path.display()
+    )]
+    HeadingTwice { path: PathBuf, column: String },
     /// Columns of one name, of which one would hide the other.
     #[error("two columns are called \"{column}\"; give --key and --value different names")]
     SameColumns { column: String },
@@ -155,6 +162,7 @@ impl FileFailure {
             | FileFailure::WhichColumn { .. }
             | FileFailure::Columns { .. }
             | FileFailure::SameColumns { .. }
+            | FileFailure::HeadingTwice { .. }
             | FileFailure::OtherDatabase { .. }
             | FileFailure::Itself { .. } => true,
             _ => false,

@@ -13,6 +13,7 @@ mod export;
 mod failure;
 mod import;
 mod opening;
+mod packed;
 mod part_file;
 mod place;
 mod salvage;

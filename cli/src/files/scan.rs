@@ -6,6 +6,7 @@ use std::path::Path;
 
 use db::encoding::Type;
 use db::{Database, Direction, KeyRange, Value, Width};
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
 use super::arguments::Scan;
@@ -192,8 +193,8 @@ fn key_or_beginning(
     let Type::Tuple(types) = kind else {
         return bytes_of(argument, kind, text);
     };
-    match serde_json::from_str::<Json>(text) {
-        Ok(Json::Array(given)) if (1..types.len()).contains(&given.len()) => {
+    match serde_json::from_str::<Vec<IgnoredAny>>(text) {
+        Ok(given) if (1..types.len()).contains(&given.len()) => {
             bytes_of(argument, &Type::Tuple(types[..given.len()].to_vec()), text)
         }
         _ => bytes_of(argument, kind, text),

@@ -1,5 +1,6 @@
 //! `import`.
 
+use std::fs;
 use std::io::Write;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -262,8 +263,8 @@ fn an_import_that_was_broken_off_is_told_of_only_where_another_begins() {
     bench.write("rows.csv", "key,value\na,1\nb\n");
     bench.failed("import a.db rows.csv");
     bench.write("none.csv", "");
-    bench.write("keys.csv", "key\na\n");
-    for other in ["none.csv", "keys.csv"] {
+    bench.write("which.csv", "a,b,c\n1,2,3\n");
+    for other in ["none.csv", "which.csv"] {
         let output = bench.command(&["import", "a.db", other]).output().unwrap();
         assert!(!output.status.success());
         let told = text(&output.stderr);
@@ -273,4 +274,114 @@ fn an_import_that_was_broken_off_is_told_of_only_where_another_begins() {
     let output = bench.command(&["import", "a.db", "mended.csv"]).output().unwrap();
     let told = text(&output.stderr);
     assert!(output.status.success() && told.contains("broken off after 1 row"), "{told}");
+}
+
+#[test]
+fn digits_of_json_are_taken_as_they_are_written() {
+    let bench = Bench::with_database("--key text --value text");
+    bench.write(
+        "rows.jsonl",
+        "{\"key\":123456789012345678901,\"value\":10.50}\n\
+         {\"key\":123456789012345678902,\"value\":1E+3}\n",
+    );
+    bench.done("import a.db rows.jsonl");
+    assert_eq!(bench.done("get a.db 123456789012345678901"), "10.50\n");
+    assert_eq!(bench.done("get a.db 123456789012345678902"), "1E+3\n");
+    let bench = Bench::with_database("--key u64 --value f64");
+    bench.write(
+        "rows.jsonl",
+        "{\"key\":1,\"value\":1}\n{\"key\":18446744073709551616,\"value\":1}\n",
+    );
+    let error = bench.failed("import a.db rows.jsonl");
+    assert!(error.contains("line 2") && error.contains("18446744073709551616"), "{error}");
+    bench.done("create a.db --overwrite --key u64 --value f64");
+    bench.write("rows.jsonl", "{\"key\":1,\"value\":1}\n{\"key\":2,\"value\":1e-400}\n");
+    let error = bench.failed("import a.db rows.jsonl");
+    assert!(error.contains("line 2") && error.contains("1e-400"), "{error}");
+    bench.done("create a.db --overwrite --key u64 --value f64");
+    bench.write("rows.jsonl", "{\"key\":1,\"value\":1,\"key\":2}\n");
+    let error = bench.failed("import a.db rows.jsonl");
+    assert!(error.contains("two members \"key\""), "{error}");
+}
+
+#[test]
+fn of_two_rows_with_one_key_the_last_stays_though_the_first_is_empty() {
+    let bench = Bench::with_database("");
+    bench.write("rows.csv", "key,value\n,\n,x\n");
+    bench.done("import a.db rows.csv");
+    assert_eq!(bench.output(&["get", "a.db", ""]), "x\n");
+}
+
+#[test]
+fn what_a_type_cannot_represent_is_refused_with_its_line() {
+    for (kind, key, said) in [
+        ("time", "2016-12-31T23:59:60Z", "leap second"),
+        ("f64", "1e-400", "1e-400"),
+        ("f64", "1e400", "1e400"),
+        ("i64", "9223372036854775808", "9223372036854775808"),
+    ] {
+        let bench = Bench::with_database(&format!("--key {kind}"));
+        bench.write("rows.csv", format!("key,value\n{key},a\n"));
+        let error = bench.failed("import a.db rows.csv");
+        assert!(error.contains("line 2") && error.contains(said), "{error}");
+    }
+    let bench = Bench::with_database("--key f64");
+    bench.write("rows.csv", "key,value\n-0,a\n0,b\n");
+    bench.done("import a.db rows.csv");
+    assert_eq!(bench.json("stat a.db")["entries"], 1);
+    assert_eq!(bench.output(&["get", "a.db", "--", "-0"]), "b\n");
+}
+
+#[test]
+fn rows_that_would_be_misread_are_refused() {
+    let bench = Bench::with_database("");
+    bench.write("twice.csv", "key,value,key\na,b,c\n");
+    let error = bench.wrong("import a.db twice.csv");
+    assert!(error.contains("two columns are called \"key\""), "{error}");
+    for text in [&b"\xFF\xFEk\0,\0v\0\n\0"[..], b"\xFE\xFF\0k\0,\0v\0\n"] {
+        bench.write("wide.csv", text);
+        assert!(bench.failed("import a.db wide.csv").contains("it is UTF-16"));
+    }
+    for name in ["rows.csv.gz", "rows.csv.zst"] {
+        bench.write(name, "key,value\na,b\n");
+        let error = bench.failed(&format!("import a.db {name}"));
+        assert!(error.contains("its name says that it is compressed"), "{error}");
+    }
+    assert_eq!(bench.json("stat a.db")["entries"], 0);
+}
+
+#[test]
+fn the_ending_of_a_name_decides_how_rows_are_compressed_and_divided() {
+    let bench = Bench::with_database("--key text --value text");
+    bench.write("rows.csv", "key,value\n\"a,b\",\"tab\there\"\nsecond,2\n");
+    bench.done("import a.db rows.csv");
+    for name in ["rows.csv.gz", "rows.csv.zst", "rows.tsv", "rows.tsv.gz", "rows.jsonl.zst"] {
+        bench.done(&format!("export a.db {name}"));
+        let written = fs::read(bench.path(name)).unwrap();
+        match name.rsplit('.').next().unwrap() {
+            "gz" => assert!(written.starts_with(&[0x1F, 0x8B]), "{name}"),
+            "zst" => assert!(written.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]), "{name}"),
+            _ => assert_eq!(bench.read(name), "key\tvalue\na,b\t\"tab\there\"\nsecond\t2\n"),
+        }
+        bench.done("create b.db --overwrite --key text --value text");
+        bench.done(&format!("import b.db {name}"));
+        assert_eq!(bench.done("scan b.db"), bench.done("scan a.db"), "{name}");
+    }
+    bench.done("export a.db piped.txt --delimiter |");
+    assert!(bench.read("piped.txt").starts_with("key|value\na,b|"));
+    bench.done("create b.db --overwrite --key text --value text");
+    bench.done("import b.db piped.txt --delimiter |");
+    assert_eq!(bench.done("scan b.db"), bench.done("scan a.db"));
+}
+
+#[test]
+fn a_column_of_keys_alone_gives_empty_values() {
+    let bench = Bench::with_database("--key u64");
+    bench.write("ids.csv", "id\n3\n1\n");
+    bench.done("import a.db ids.csv");
+    assert_eq!(bench.json("stat a.db")["entries"], 2);
+    assert_eq!(bench.done("get a.db 3"), "\n");
+    bench.write("more.csv", "id,name\n7,x\n");
+    bench.output(&["import", "a.db", "more.csv", "--key", "id", "--value", ""]);
+    assert_eq!(bench.done("get a.db 7"), "\n");
 }

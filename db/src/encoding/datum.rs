@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::traits::{Decode, Encode, all};
+use super::traits::{Decode, Encode, all, order_of_f64};
 use super::{Error, Time, Type};
 
 /// A value of any [`Type`]. The order of values of one type is that of their bytes.
@@ -42,7 +42,7 @@ impl Ord for Datum {
             (Datum::Text(one), Datum::Text(two)) => one.cmp(two),
             (Datum::I64(one), Datum::I64(two)) => one.cmp(two),
             (Datum::U64(one), Datum::U64(two)) => one.cmp(two),
-            (Datum::F64(one), Datum::F64(two)) => one.total_cmp(two),
+            (Datum::F64(one), Datum::F64(two)) => order_of_f64(*one).cmp(&order_of_f64(*two)),
             (Datum::Time(one), Datum::Time(two)) => one.cmp(two),
             (Datum::Tuple(one), Datum::Tuple(two)) => one.cmp(two),
             _ => self.rank().cmp(&other.rank()),

@@ -65,7 +65,7 @@ impl Type {
             Type::Tuple(_) => {
                 let json = serde_json::from_str(text)
                     .map_err(|_| bad("tuple: write it as a JSON array, such as [\"a\",1]"))?;
-                self.datum_from_json(&json)?
+                self.datum_from_json(json)?
             }
         })
     }
@@ -171,10 +171,15 @@ pub(super) fn parse_f64(text: &str) -> Option<f64> {
         }
         Some(_) => None,
         None => {
-            // A number of digits that is too large is not infinity.
             let number: f64 = text.parse().ok()?;
-            let is_written = !text.bytes().any(|letter| letter.is_ascii_digit());
-            (number.is_finite() || is_written).then_some(number)
+            let digits = text.split(['e', 'E']).next().unwrap_or_default();
+            let is_digit = |least: u8| move |letter: u8| (least..=b'9').contains(&letter);
+            // Digits that are too large are not infinity, and those that are too small not 0.
+            let is_lost = match number {
+                0.0 => digits.bytes().any(is_digit(b'1')),
+                number => number.is_infinite() && digits.bytes().any(is_digit(b'0')),
+            };
+            (!is_lost).then_some(if number == 0.0 { 0.0 } else { number })
         }
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::Error;
 
 /// A point in time: nanoseconds since the start of 1970 in UTC, from the year 1677 to 2262. Its
-/// text form is that of RFC 3339.
+/// text form is that of RFC 3339. A leap second, `:60`, has no number of its own and is refused.
 ///
 /// ```
 /// use flashtree::encoding::Time;
@@ -57,6 +57,9 @@ impl FromStr for Time {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        if is_leap_second(text) {
+            return Err(Error::bad_text(text, "time: a leap second has no number of its own"));
+        }
         let expected = "time: write it as 2013-01-01T05:00:00Z, from the year 1677 to 2262";
         text.parse::<Timestamp>()
             .ok()
@@ -64,4 +67,12 @@ impl FromStr for Time {
             .map(Time)
             .ok_or_else(|| Error::bad_text(text, expected))
     }
+}
+
+/// True if the seconds of the time of day are 60, which would be read as 59.
+fn is_leap_second(text: &str) -> bool {
+    let time_of_day = text.split(['T', 't', ' ']).nth(1).unwrap_or_default();
+    let clock = time_of_day.split(['Z', 'z', '+', '-', '[', '.', ',']).next().unwrap_or_default();
+    let digits: Vec<u8> = clock.bytes().filter(u8::is_ascii_digit).collect();
+    digits.get(4..6) == Some(b"60")
 }

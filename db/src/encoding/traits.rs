@@ -92,9 +92,9 @@ pub(super) const fn i64_of_order(order: u64) -> i64 {
     (order ^ SIGN).cast_signed()
 }
 
-/// A number whose order is that of `number` in the total order of floats.
+/// A number whose order is that of `number` in the total order of floats; -0 is 0.
 pub(super) const fn order_of_f64(number: f64) -> u64 {
-    let bits = number.to_bits();
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
     if bits & SIGN == 0 { bits ^ SIGN } else { !bits }
 }
 

@@ -46,15 +46,16 @@ pub enum Type {
     /// characters, and `\\` for a backslash.
     #[default]
     Bytes,
-    /// Any bytes, whose text form is two hexadecimal digits each.
+    /// Any bytes, whose text form is two hexadecimal digits each, large or small.
     Hex,
-    /// Text in UTF-8.
+    /// Text in UTF-8. A number of JSON is the text of its digits, as they are written.
     Text,
-    /// A signed number of 64 bits.
+    /// A signed number of 64 bits: whole, in decimal digits, without an exponent.
     I64,
-    /// An unsigned number of 64 bits.
+    /// An unsigned number of 64 bits: whole, in decimal digits, without an exponent.
     U64,
-    /// A floating-point number of 64 bits.
+    /// A floating-point number of 64 bits: the nearest to the digits that are given. What is too
+    /// large for it is refused, and so is what is too small but is not 0. There is one 0: `-0` is it.
     F64,
     /// A [`Time`](super::Time).
     Time,

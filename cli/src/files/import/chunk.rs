@@ -49,8 +49,10 @@ impl Chunk {
     pub(super) fn sort(&mut self) {
         let bytes = &self.bytes;
         let key = |place: &Place| &bytes[place.start..place.start + place.key as usize];
-        // The last one comes first, and is what stays.
-        self.places.sort_unstable_by(|a, b| key(a).cmp(key(b)).then_with(|| b.start.cmp(&a.start)));
+        // The last one comes first, and is what stays. Of those that begin at the same place all but
+        // the last have no bytes.
+        let place = |place: &Place| (place.start, place.value);
+        self.places.sort_unstable_by(|a, b| key(a).cmp(key(b)).then(place(b).cmp(&place(a))));
         self.places.dedup_by(|a, b| key(a) == key(b));
     }
 
@@ -112,6 +114,20 @@ mod tests {
         let entries: Vec<_> = (0..chunk.len()).map(|place| chunk.entry(place)).collect();
         let expected = [(&b"a"[..], &b"2"[..], 1), (b"ab", b"4", 3), (b"b", b"5", 4)];
         assert_eq!(entries, expected);
+    }
+
+    #[test]
+    fn the_last_of_a_key_stays_where_key_and_value_may_be_empty() {
+        for (rows, last) in [
+            (&[("", ""), ("", "x")][..], "x"),
+            (&[("", "x"), ("", "")], ""),
+            (&[("", ""), ("", ""), ("", "y"), ("", "")], ""),
+            (&[("", ""), ("", "x"), ("", ""), ("", "z")], "z"),
+        ] {
+            let chunk = chunk(rows);
+            assert_eq!(chunk.len(), 1);
+            assert_eq!(chunk.entry(0).1, last.as_bytes(), "{rows:?}");
+        }
     }
 
     #[test]

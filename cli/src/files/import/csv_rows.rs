@@ -1,11 +1,13 @@
 //! Rows of comma-separated values.
 
+use std::path::Path;
+
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 use db::encoding::{Error, Type};
 
 use super::quotes::{QuoteFault, Quotes};
 use super::source::{Meter, Source};
-use super::{Entry, RowFault, fields};
+use super::{Entry, RowFault, delimiter_of, fields};
 use crate::files::FileFailure;
 use crate::files::arguments::Import;
 use crate::files::columns::{Column, Columns, Heading};
@@ -35,7 +37,10 @@ impl CsvRows {
         types: (Type, Type),
     ) -> Result<Self, FileFailure> {
         let meter = source.meter();
-        let mut reader = ReaderBuilder::new().has_headers(false).from_reader(Quotes::new(source));
+        let delimiter = delimiter_of(&arguments.rows, &arguments.input);
+        let mut builder = ReaderBuilder::new();
+        builder.has_headers(false).delimiter(delimiter);
+        let mut reader = builder.from_reader(Quotes::new(source, delimiter));
         let mut record = ByteRecord::new();
         let path = &arguments.input;
         let is_there =
@@ -52,6 +57,7 @@ impl CsvRows {
             true => (1..=record.len()).map(|number| number.to_string()).collect(),
             false => record.iter().map(heading).collect(),
         };
+        check_names(path, &names)?;
         let options = (arguments.rows.key.as_deref(), arguments.rows.value.as_deref());
         let columns = Heading { path, names: &names }.find(options, (&types.0, &types.1))?;
         Ok(CsvRows { reader, meter, columns, types, record, first: arguments.no_header })
@@ -86,6 +92,19 @@ impl CsvRows {
     /// How much was read.
     pub(super) const fn meter(&self) -> &Meter {
         &self.meter
+    }
+}
+
+/// Refuses two columns of one name, of which one would hide the other. Columns without a name can't
+/// be meant.
+fn check_names(path: &Path, names: &[String]) -> Result<(), FileFailure> {
+    let mut sorted: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            Err(FileFailure::HeadingTwice { path: path.to_owned(), column: pair[0].clone() })
+        }
+        None => Ok(()),
     }
 }
 

@@ -1,9 +1,13 @@
 //! Rows of JSON: an object a line.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::{BufRead, BufReader};
 
 use db::encoding::Type;
-use serde_json::{Map, Value as Json};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
 
 use super::source::{Meter, Source};
 use super::{Entry, RowFault};
@@ -32,14 +36,21 @@ impl JsonRows {
         arguments: &Import,
         types: (Type, Type),
     ) -> Result<Self, FileFailure> {
+        if arguments.rows.delimiter.is_some() {
+            return Err(FileFailure::Option("--delimiter is for CSV: JSON lines have none"));
+        }
         if arguments.no_header {
             return Err(FileFailure::Option("--no-header is for CSV: JSON lines have no heading"));
         }
         let members = |what: &'static str, given: &Option<String>, kind: &Type| {
             let list = given.as_deref().unwrap_or(what);
             let is_one = !matches!(kind, Type::Tuple(_));
-            let members: Vec<String> =
+            let mut members: Vec<String> =
                 names(list, |_| is_one).into_iter().map(str::to_owned).collect();
+            if what == "value" && list.is_empty() {
+                // Keys only.
+                members.clear();
+            }
             check_count(what, members.len(), kind).map(|()| members)
         };
         Ok(JsonRows {
@@ -69,13 +80,16 @@ impl JsonRows {
         }
         into.line = self.line;
         let bad = |what: String| RowFault::Bad { line: self.line, what };
-        let object = match serde_json::from_slice(&self.bytes) {
-            Ok(Json::Object(object)) => object,
-            Ok(_) => return Err(bad("this is no JSON object".to_owned())),
-            Err(error) => return Err(bad(format!("this is no JSON: {error}"))),
-        };
-        into.key = bytes(&object, &self.key, &self.types.0, number).map_err(bad)?;
-        into.value = bytes(&object, &self.value, &self.types.1, number).map_err(bad)?;
+        let object: Object<'_> =
+            serde_json::from_slice(&self.bytes).map_err(|error| match error.classify() {
+                Category::Data => bad("this is no JSON object".to_owned()),
+                _ => bad(format!("this is no JSON: {error}")),
+            })?;
+        if let Some(name) = object.name_twice() {
+            return Err(bad(format!("it has two members \"{name}\"; take one of them out")));
+        }
+        into.key = object.bytes(&self.key, &self.types.0, number).map_err(bad)?;
+        into.value = object.bytes(&self.value, &self.types.1, number).map_err(bad)?;
         Ok(true)
     }
 
@@ -85,26 +99,62 @@ impl JsonRows {
     }
 }
 
-/// The key or value that stands in some members.
-fn bytes(
-    object: &Map<String, Json>,
-    members: &[String],
-    kind: &Type,
-    number: u64,
-) -> Result<Vec<u8>, String> {
-    let member = |name: &String| match object.get(name) {
-        Some(json) => Ok(json.clone()),
-        None if name == ROW => Ok(number.into()),
-        None => Err(format!("it has no member \"{name}\"")),
-    };
-    let json = match members {
-        [one] => member(one)?,
-        several => Json::Array(several.iter().map(member).collect::<Result<_, _>>()?),
-    };
-    let read = match (kind, &json) {
-        // A number is a text where one is wanted, as @row is.
-        (Type::Bytes | Type::Text, Json::Number(text)) => kind.to_bytes(&text.to_string()),
-        _ => kind.from_json(&json),
-    };
-    read.map_err(|error| format!("{}: {error}", members.join(",")))
+/// The members of an object, by name, with their values as they are written: what a value is, its
+/// type says. A number that went through a float would not be the same any more.
+struct Object<'r>(Vec<(String, &'r RawValue)>);
+
+impl<'r> Object<'r> {
+    /// A name that several members have.
+    fn name_twice(&self) -> Option<&str> {
+        let pair = self.0.windows(2).find(|pair| pair[0].0 == pair[1].0)?;
+        Some(&pair[0].0)
+    }
+
+    fn member(&self, name: &str) -> Option<&'r str> {
+        let place = self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(self.0[place].1.get())
+    }
+
+    /// The key or value that stands in the members `names`.
+    fn bytes(&self, names: &[String], kind: &Type, number: u64) -> Result<Vec<u8>, String> {
+        let member = |name: &String| match self.member(name) {
+            Some(json) => Ok(Cow::Borrowed(json)),
+            None if name == ROW => Ok(Cow::Owned(number.to_string())),
+            None => Err(format!("it has no member \"{name}\"")),
+        };
+        let json = match names {
+            [] => return Ok(Vec::new()),
+            [one] => member(one)?,
+            several => {
+                let components = several.iter().map(member).collect::<Result<Vec<_>, _>>()?;
+                Cow::Owned(format!("[{}]", components.join(",")))
+            }
+        };
+        kind.from_json(&json).map_err(|error| format!("{}: {error}", names.join(",")))
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                members.sort_by(|(one, _): &(String, _), (other, _)| one.cmp(other));
+                Ok(Object(members))
+            }
+        }
+
+        from.deserialize_map(Members)
+    }
 }

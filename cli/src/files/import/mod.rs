@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use db::{Batch, Database, Durability};
 
-use super::arguments::{Import, RowFormat};
+use super::arguments::{Import, RowFormat, RowOptions};
 use super::{FileFailure, opening};
 use crate::failure::Failure;
 use crate::numbers::{count, seconds, thousands};
@@ -118,10 +118,22 @@ pub(super) fn forget(path: &Path) {
     Bookmark::remove(path);
 }
 
+/// What stands between two fields, if the user does not say: as the file's name ends.
+pub(super) fn delimiter_of(rows: &RowOptions, path: &Path) -> u8 {
+    let is_tabbed = bare_name(path).ends_with(".tsv");
+    rows.delimiter.unwrap_or(if is_tabbed { b'\t' } else { b',' })
+}
+
+/// A name in small letters, without what says that it is compressed.
+fn bare_name(path: &Path) -> String {
+    let name = path.to_string_lossy().to_lowercase();
+    let bare = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".gz"));
+    bare.unwrap_or(&name).to_owned()
+}
+
 /// How the rows in a file stand, if the user does not say: as its name ends.
 pub(super) fn format_of(given: Option<RowFormat>, path: &Path) -> RowFormat {
-    let name = path.to_string_lossy().to_lowercase();
-    let name = name.strip_suffix(".zst").unwrap_or(&name);
+    let name = bare_name(path);
     let is_json = [".jsonl", ".ndjson", ".json"].iter().any(|ending| name.ends_with(ending));
     given.unwrap_or(if is_json { RowFormat::Jsonl } else { RowFormat::Csv })
 }

@@ -42,6 +42,8 @@ impl std::error::Error for QuoteFault {}
 /// whole, and then the [`QuoteFault`], as the inner error.
 pub(super) struct Quotes<R> {
     below: R,
+    /// What stands between two fields.
+    delimiter: u8,
     state: State,
     line: u64,
     /// The line in which the last quote opened.
@@ -51,8 +53,8 @@ pub(super) struct Quotes<R> {
 
 impl<R: Read> Quotes<R> {
     /// Watches the quotes of `below`.
-    pub(super) const fn new(below: R) -> Self {
-        Quotes { below, state: State::Mark(0), line: 1, opened: 1, fault: None }
+    pub(super) const fn new(below: R, delimiter: u8) -> Self {
+        Quotes { below, delimiter, state: State::Mark(0), line: 1, opened: 1, fault: None }
     }
 
     fn unclosed(&self) -> Option<QuoteFault> {
@@ -73,7 +75,8 @@ impl<R: Read> Quotes<R> {
                 }
                 (State::Quoted, b'"') => State::Closed,
                 (State::Closed, b'"') | (State::Quoted, _) => State::Quoted,
-                (_, b',' | b'\r' | b'\n') => State::Start,
+                (_, b'\r' | b'\n') => State::Start,
+                (_, byte) if *byte == self.delimiter => State::Start,
                 (State::Closed, _) => {
                     let what = "something stands behind a closing quote: double quotes in a field";
                     self.fault = Some(QuoteFault { line: self.opened, what });
@@ -121,7 +124,7 @@ mod tests {
 
     /// What comes out, and the line of what is wrong, with so many bytes at a time.
     fn read(text: &str, at_a_time: usize) -> (String, Option<u64>) {
-        let mut quotes = Quotes::new(text.as_bytes());
+        let mut quotes = Quotes::new(text.as_bytes(), b',');
         let (mut all, mut piece) = (Vec::new(), vec![0; at_a_time]);
         let fault = loop {
             match quotes.read(&mut piece) {

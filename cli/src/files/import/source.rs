@@ -6,14 +6,23 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
+use flate2::bufread::MultiGzDecoder;
+
 use super::FileFailure;
 use super::frames::Frames;
+use crate::files::packed::Packing;
 
 /// The longest row, in bytes: a file without lines must not fill the memory.
 const ROW_BYTES_MOST: u64 = 64 << 20;
 
 /// Bytes that tell whether a file is compressed.
 const HEAD_BYTES: u64 = 4;
+
+/// What a member of a gzip file begins with.
+const GZIP: [u8; 2] = [0x1F, 0x8B];
+
+/// What texts in UTF-16 begin with, as bytes stand in them.
+const UTF_16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -63,29 +72,46 @@ impl Source {
 
     fn try_open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
-            return Source::over(io::stdin(), None);
+            return Source::over(io::stdin(), None, Packing::Plain);
         }
         let file = File::open(path)?;
         let about = file.metadata()?;
         if about.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
         }
-        Source::over(file, about.is_file().then_some(about.len()))
+        Source::over(file, about.is_file().then_some(about.len()), Packing::of(path))
     }
 
-    fn over(below: impl Read + 'static, bytes: Option<u64>) -> io::Result<Self> {
+    /// What is compressed tells so itself; a name that says `named` must not say it in vain.
+    fn over(below: impl Read + 'static, bytes: Option<u64>, named: Packing) -> io::Result<Self> {
         let meter = Meter { bytes, ..Meter::default() };
         let counted = Counted { below, count: Rc::clone(&meter.read) };
         let mut buffered = BufReader::with_capacity(BUFFER_BYTES, counted);
         let mut head = Vec::new();
         (&mut buffered).take(HEAD_BYTES).read_to_end(&mut head)?;
-        let is_zstd = Frames::<&[u8]>::are_in(&head);
-        let whole = Cursor::new(head).chain(buffered);
-        let below: Box<dyn Read> = match is_zstd {
-            true => Box::new(Frames::new(whole)?),
-            false => Box::new(whole),
+        let packing = match () {
+            () if Frames::<&[u8]>::are_in(&head) => Packing::Zstd,
+            () if head.starts_with(&GZIP) => Packing::Gzip,
+            () => Packing::Plain,
         };
-        Ok(Source { below, meter })
+        let is_empty = head.is_empty();
+        let whole = Cursor::new(head).chain(buffered);
+        let mut below: Box<dyn Read> = match packing {
+            Packing::Zstd => Box::new(Frames::new(whole)?),
+            Packing::Gzip => Box::new(MultiGzDecoder::new(whole)),
+            Packing::Plain if named != Packing::Plain && !is_empty => {
+                let what = "its name says that it is compressed, and it is not: rename it";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            Packing::Plain => Box::new(whole),
+        };
+        let mut text = Vec::new();
+        (&mut below).take(2).read_to_end(&mut text)?;
+        if UTF_16.iter().any(|mark| text == mark) {
+            let what = "it is UTF-16: make it UTF-8 first, as by iconv -f UTF-16 -t UTF-8";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(Source { below: Box::new(Cursor::new(text).chain(below)), meter })
     }
 
     /// How much was read.
