@@ -8,12 +8,17 @@
 //! |---|---|
 //! | `u64` | 8, big-endian |
 //! | `i64`, time | 8, big-endian, the sign bit turned over |
-//! | `f64` | 8, big-endian; the sign bit turned over, and if it was set all others too |
+//! | `f64` | 8, big-endian; the sign bit turned over, if it was set all others too; -0 is 0 |
 //! | text, bytes | as they are; in a tuple `00` becomes `00 FF`, and `00 00` follows the last |
 //! | tuple | its components, one behind the other |
 //!
-//! The order of floats is the total order of IEEE 754, in which -NaN < -inf < ... < -0 < 0 < ... <
-//! inf < NaN.
+//! The order of floats is the total order of IEEE 754, in which -NaN < -inf < ... < 0 < ... < inf <
+//! NaN, with one 0: -0 has the same bytes. (The bytes of -0, which earlier versions wrote, are
+//! still read.)
+//!
+//! A text is read as what it says, or refused: numbers that do not fit their type, digits of a
+//! float that would become 0 or infinity, leap seconds, and parts of a nanosecond. Only digits of a
+//! float beyond those that count are rounded, to the nearest one.
 //!
 //! ```
 //! use flashtree::encoding::{decode, encode};

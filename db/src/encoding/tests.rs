@@ -212,6 +212,8 @@ fn what_a_type_cannot_represent_is_refused_and_one_number_is_one_key() {
     assert_eq!(of("f64", "-0"), of("f64", "0"));
     assert_eq!(of("f64", "-0.0e5"), of("f64", "0"));
     assert_eq!(encode(&-0.0_f64), encode(&0.0_f64));
+    let before = [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
+    assert_eq!(decode::<f64>(&before), Ok(-0.0), "an earlier version wrote it");
     assert_eq!(of("i64", "-0"), of("i64", "0"));
     assert_ne!(of("f64", "5e-324"), of("f64", "0"));
     for text in ["1e-400", "-1e-400", "0.0001e-330", "1e400", "-2e308"] {
@@ -228,6 +230,10 @@ fn what_a_type_cannot_represent_is_refused_and_one_number_is_one_key() {
     ] {
         let error = of("time", text).unwrap_err().to_string();
         assert!(error.contains("leap second"), "{text}: {error}");
+    }
+    for offset in ["+00:00:00.4", "-01:00:00,9", "+00:00:00.4[UTC]"] {
+        let error = of("time", &format!("2016-12-31T23:59:59{offset}")).unwrap_err().to_string();
+        assert!(error.contains("parts of a second"), "{offset}: {error}");
     }
     assert!(of("time", "2016-12-31T23:60:00Z").is_err());
     assert!(of("time", "2016-12-31T23:59:59.1234567891Z").is_err(), "finer than what is kept");

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use super::Error;
 
 /// A point in time: nanoseconds since the start of 1970 in UTC, from the year 1677 to 2262. Its
-/// text form is that of RFC 3339. A leap second, `:60`, has no number of its own and is refused.
+/// text form is that of RFC 3339, with at most nine digits of a second. What would have to be
+/// rounded is refused: a leap second, `:60`, and offsets with parts of a second.
 ///
 /// ```
 /// use flashtree::encoding::Time;
@@ -60,6 +61,9 @@ impl FromStr for Time {
         if is_leap_second(text) {
             return Err(Error::bad_text(text, "time: a leap second has no number of its own"));
         }
+        if has_part_of_second_in_offset(text) {
+            return Err(Error::bad_text(text, "time: its offset has parts of a second"));
+        }
         let expected = "time: write it as 2013-01-01T05:00:00Z, from the year 1677 to 2262";
         text.parse::<Timestamp>()
             .ok()
@@ -75,4 +79,11 @@ fn is_leap_second(text: &str) -> bool {
     let clock = time_of_day.split(['Z', 'z', '+', '-', '[', '.', ',']).next().unwrap_or_default();
     let digits: Vec<u8> = clock.bytes().filter(u8::is_ascii_digit).collect();
     digits.get(4..6) == Some(b"60")
+}
+
+/// True if the offset from UTC has a fraction, which would be rounded.
+fn has_part_of_second_in_offset(text: &str) -> bool {
+    let time_of_day = text.split(['T', 't', ' ']).nth(1).unwrap_or_default();
+    let offset = time_of_day.split_once(['+', '-']).map_or("", |(_, offset)| offset);
+    offset.split('[').next().unwrap_or_default().contains(['.', ','])
 }

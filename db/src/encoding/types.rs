@@ -55,7 +55,7 @@ pub enum Type {
     /// An unsigned number of 64 bits: whole, in decimal digits, without an exponent.
     U64,
     /// A floating-point number of 64 bits: the nearest to the digits that are given. What is too
-    /// large for it is refused, and so is what is too small but is not 0. There is one 0: `-0` is it.
+    /// large for it is refused, and so is what is too small but not 0. There is one 0: `-0` is it.
     F64,
     /// A [`Time`](super::Time).
     Time,
