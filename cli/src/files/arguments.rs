@@ -52,9 +52,12 @@ const TYPES: &str = "TYPE is one of\n  \
     bytes  any bytes; \\xHH stands for the byte HH, \\\\ for a backslash\n  \
     hex    any bytes, as two hexadecimal digits each\n  \
     text   UTF-8\n  \
-    i64, u64, f64  numbers, in the order of numbers\n  \
-    time   such as 2013-01-01T10:00:00Z\n  \
-    tuple(TYPE,...)  several of them, written as a JSON array: [\"LGA\",7]";
+    i64, u64  whole numbers of 64 bits\n  \
+    f64    the nearest float of 64 bits; -0 is 0\n  \
+    time   such as 2013-01-01T10:00:00Z, with up to nine digits of a second\n  \
+    tuple(TYPE,...)  several of them, written as a JSON array: [\"LGA\",7]\n\
+    What a type can't represent is refused: a number that does not fit, or would become 0 or\n\
+    infinity, a leap second.";
 
 const CONVERT: &str = "What is not named is taken from FILE: the tree, the durability, and in a \
     plain file the size of pages and of the file. Checkpoints stay behind.";
@@ -62,7 +65,8 @@ const CONVERT: &str = "What is not named is taken from FILE: the tree, the durab
 const IMPORT: &str = "A row is put under its key, whatever was there before. Rows are sorted in \
     memory and put in batches; the position up to which all rows are safe is kept in FILE.import. \
     After Ctrl-C, a bad row or a power cut, the same command with --resume goes on there. It makes \
-    sure that the rows before are those that were imported. To begin anew does no harm.";
+    sure that the rows before are those that were imported. To begin anew does no harm. Of several \
+    rows with one key the last counts.";
 
 /// A database.
 #[derive(Args, Debug)]

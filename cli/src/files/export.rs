@@ -33,6 +33,9 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     check_no_database(&arguments.output)?;
     let mut database = opening::to_read(&arguments.home, quiet)?;
     let format = import::format_of(arguments.rows.format, &arguments.output);
+    if format == RowFormat::Jsonl && arguments.rows.delimiter.is_some() {
+        return Err(FileFailure::Option("--delimiter is for CSV: JSON lines have none").into());
+    }
     let heads = Heads::of(&arguments.rows, &database)?;
     progress::catch_interrupts();
     let output =

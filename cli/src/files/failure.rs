@@ -114,11 +114,17 @@ pub(crate) enum FileFailure {
     OtherDatabase { path: PathBuf },
     /// A heading with two columns of one name.
     #[error(
-        "{}: two columns are called \"{column}\"; rename one of them, or give --no-header and columns \
-         by number",
-        path.display()
+        "{}: two columns are called \"{column}\"; give one of them another name",
+        shown(.path)
     )]
     HeadingTwice { path: PathBuf, column: String },
+    /// A single column that may be several.
+    #[error(
+        "{}: it has one column, \"{column}\"; give --delimiter '{delimiter}' if that stands \
+         between columns, or --value \"\" if there are keys only",
+        shown(.path)
+    )]
+    OneColumn { path: PathBuf, column: String, delimiter: String },
     /// Columns of one name, of which one would hide the other.
     #[error("two columns are called \"{column}\"; give --key and --value different names")]
     SameColumns { column: String },
@@ -163,6 +169,7 @@ impl FileFailure {
             | FileFailure::Columns { .. }
             | FileFailure::SameColumns { .. }
             | FileFailure::HeadingTwice { .. }
+            | FileFailure::OneColumn { .. }
             | FileFailure::OtherDatabase { .. }
             | FileFailure::Itself { .. } => true,
             _ => false,

@@ -22,12 +22,19 @@ pub(super) enum Packing {
 
 impl Packing {
     /// What the ending of `path` says.
-    pub(super) fn of(path: &Path) -> Self {
+    ///
+    /// # Errors
+    /// It says what is not known here.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         match &*ending {
-            "gz" => Packing::Gzip,
-            "zst" => Packing::Zstd,
-            _ => Packing::Plain,
+            "gz" => Ok(Packing::Gzip),
+            "zst" => Ok(Packing::Zstd),
+            "7z" | "bz2" | "lz4" | "xz" | "zip" => {
+                let what = format!("its name ends in .{ending}, and only .gz and .zst are known");
+                Err(io::Error::new(io::ErrorKind::Unsupported, what))
+            }
+            _ => Ok(Packing::Plain),
         }
     }
 }
@@ -46,8 +53,9 @@ impl PackedOutput {
     /// # Errors
     /// The file can't be made.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let packing = Packing::of(path)?;
         let output = Output::open(path)?;
-        Ok(match Packing::of(path) {
+        Ok(match packing {
             Packing::Plain => PackedOutput::Plain(output),
             Packing::Gzip => PackedOutput::Gzip(GzEncoder::new(output, Compression::default())),
             Packing::Zstd => PackedOutput::Zstd(output, Vec::with_capacity(FRAME_BYTES)),

@@ -385,3 +385,93 @@ fn a_column_of_keys_alone_gives_empty_values() {
     bench.output(&["import", "a.db", "more.csv", "--key", "id", "--value", ""]);
     assert_eq!(bench.done("get a.db 7"), "\n");
 }
+
+#[test]
+fn a_byte_order_mark_stands_for_nothing() {
+    for (name, text) in [
+        ("rows.csv", "\u{FEFF}\"key\",value\na,b\n"),
+        ("bare.csv", "\u{FEFF}a,b\n"),
+        ("rows.jsonl", "\u{FEFF}{\"key\":\"a\",\"value\":\"b\"}\n"),
+    ] {
+        let bench = Bench::with_database(TEXTS);
+        bench.write(name, text);
+        let header = if name == "bare.csv" { "--no-header" } else { "" };
+        bench.done(&format!("import a.db {name} {header}"));
+        assert_eq!(exported(&bench), "key,value\na,b\n", "{name}");
+    }
+}
+
+#[test]
+fn one_column_that_seems_to_be_several_is_refused() {
+    let bench = Bench::with_database(TEXTS);
+    for (name, text, said) in [
+        ("rows.csv", "key;value\na;b\n", "--delimiter ';'"),
+        ("rows.csv", "key\tvalue\na\tb\n", "--delimiter 'tab'"),
+        ("rows.tsv", "key,value\na,b\n", "--delimiter ','"),
+    ] {
+        bench.write(name, text);
+        let error = bench.wrong(&format!("import a.db {name}"));
+        assert!(error.contains(said), "{error}");
+    }
+    bench.write("rows.csv", "key;value\na;b\n");
+    bench.done("import a.db rows.csv --delimiter ;");
+    assert_eq!(bench.done("get a.db a"), "b\n");
+    bench.done("import a.db rows.csv --delimiter ,");
+    assert_eq!(bench.done("get a.db a;b"), "\n");
+}
+
+#[test]
+fn gzip_that_is_damaged_or_cut_off_is_told() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("all.csv", rows(1000));
+    bench.done("import a.db all.csv");
+    bench.done("export a.db rows.csv.gz");
+    let whole = fs::read(bench.path("rows.csv.gz")).unwrap();
+    bench.write("torn.csv.gz", &whole[..whole.len() - 9]);
+    assert!(bench.failed("import a.db torn.csv.gz --quiet").contains("are cut off"));
+    let mut damaged = whole.clone();
+    let sum = whole.len() - 8;
+    damaged[sum] ^= 1;
+    bench.write("damaged.csv.gz", damaged);
+    assert!(bench.failed("import a.db damaged.csv.gz --quiet").contains("are damaged"));
+    // Two files that were joined, the second without headings.
+    bench.done("create b.db --key text --value text");
+    bench.write("all.csv", "x,key\ny,value\n");
+    bench.done("import b.db all.csv --no-header");
+    bench.done("export b.db more.csv.gz");
+    let more = fs::read(bench.path("more.csv.gz")).unwrap();
+    bench.write("joined.csv.gz", [whole, more].concat());
+    bench.done("import b.db joined.csv.gz");
+    assert_eq!(bench.json("stat b.db")["entries"], 1003);
+}
+
+#[test]
+fn compressions_and_delimiters_that_are_not_known_are_refused() {
+    let bench = Bench::with_database(TEXTS);
+    bench.write("rows.csv.xz", "\u{FD}7zXZ\0");
+    for command in ["import", "export"] {
+        let error = bench.failed(&format!("{command} a.db rows.csv.xz"));
+        assert!(error.contains("ends in .xz"), "{error}");
+    }
+    bench.write("rows.jsonl", "");
+    for command in ["import", "export"] {
+        let error = bench.wrong(&format!("{command} a.db rows.jsonl --delimiter ;"));
+        assert!(error.contains("JSON lines have none"), "{error}");
+    }
+    assert!(bench.wrong("export a.db rows.csv --delimiter ab").contains("one character"));
+}
+
+#[test]
+fn a_bad_row_is_named_by_its_line_whatever_ends_the_lines() {
+    for (text, line) in [
+        ("key,value\r\n1,a\r\nx,b\r\n", 3),
+        ("key,value\r\n1,a\r\n2\r\n", 3),
+        ("key,value\n\n1,\"two\nlines\"\n\n\nx,b\n", 7),
+        ("\r\nkey,value\r\n1,\"two\r\nlines\"\r\nx,b", 5),
+    ] {
+        let bench = Bench::with_database("--key u64 --value text");
+        bench.write("rows.csv", text);
+        let error = bench.failed("import a.db rows.csv");
+        assert!(error.contains(&format!("rows.csv, line {line}: ")), "{text:?}: {error}");
+    }
+}

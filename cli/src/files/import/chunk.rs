@@ -49,8 +49,8 @@ impl Chunk {
     pub(super) fn sort(&mut self) {
         let bytes = &self.bytes;
         let key = |place: &Place| &bytes[place.start..place.start + place.key as usize];
-        // The last one comes first, and is what stays. Of those that begin at the same place all but
-        // the last have no bytes.
+        // The last one comes first, and is what stays. Of those that begin at the same place all
+        // but the last have no bytes.
         let place = |place: &Place| (place.start, place.value);
         self.places.sort_unstable_by(|a, b| key(a).cmp(key(b)).then(place(b).cmp(&place(a))));
         self.places.dedup_by(|a, b| key(a) == key(b));

@@ -12,9 +12,6 @@ use crate::files::FileFailure;
 use crate::files::arguments::Import;
 use crate::files::columns::{Column, Columns, Heading};
 
-/// What may stand before the first heading.
-const BYTE_ORDER_MARK: char = '\u{FEFF}';
-
 /// A table, with keys and values in some of its columns.
 pub(super) struct CsvRows {
     reader: Reader<Quotes<Source>>,
@@ -22,6 +19,8 @@ pub(super) struct CsvRows {
     columns: Columns,
     types: (Type, Type),
     record: ByteRecord,
+    /// The line in which it begins.
+    line: u64,
     /// The first row where there is no heading, which was read to count the columns.
     first: bool,
 }
@@ -43,35 +42,36 @@ impl CsvRows {
         let mut reader = builder.from_reader(Quotes::new(source, delimiter));
         let mut record = ByteRecord::new();
         let path = &arguments.input;
-        let is_there =
-            reader.read_byte_record(&mut record).map_err(|error| match fault(error) {
-                RowFault::Unreadable(source) => FileFailure::Read { path: path.clone(), source },
-                RowFault::Bad { line, what: fault } => {
-                    FileFailure::Row { path: path.clone(), line, fault, safe: 0 }
-                }
-            })?;
-        if !is_there {
-            return Err(FileFailure::Empty { path: path.clone() });
-        }
+        let first = read(&mut reader, &mut record).map_err(|fault| match fault {
+            RowFault::Unreadable(source) => FileFailure::Read { path: path.clone(), source },
+            RowFault::Bad { line, what: fault } => {
+                FileFailure::Row { path: path.clone(), line, fault, safe: 0 }
+            }
+        })?;
+        let line = first.ok_or_else(|| FileFailure::Empty { path: path.clone() })?;
         let names: Vec<String> = match arguments.no_header {
             true => (1..=record.len()).map(|number| number.to_string()).collect(),
             false => record.iter().map(heading).collect(),
         };
         check_names(path, &names)?;
+        if arguments.rows.delimiter.is_none() && arguments.rows.value.is_none() {
+            check_delimiter(path, &record)?;
+        }
         let options = (arguments.rows.key.as_deref(), arguments.rows.value.as_deref());
         let columns = Heading { path, names: &names }.find(options, (&types.0, &types.1))?;
-        Ok(CsvRows { reader, meter, columns, types, record, first: arguments.no_header })
+        Ok(CsvRows { reader, meter, columns, types, record, line, first: arguments.no_header })
     }
 
     /// Reads row `number`; false at the end.
     pub(super) fn next(&mut self, number: u64, into: &mut Entry) -> Result<bool, RowFault> {
-        if !std::mem::take(&mut self.first)
-            && !self.reader.read_byte_record(&mut self.record).map_err(fault)?
-        {
-            return Ok(false);
+        if !std::mem::take(&mut self.first) {
+            match read(&mut self.reader, &mut self.record)? {
+                Some(line) => self.line = line,
+                None => return Ok(false),
+            }
         }
         self.meter.end_row();
-        into.line = self.record.position().map_or(0, csv::Position::line);
+        into.line = self.line;
         let number = number.to_string();
         let column = |column: &Column| match column {
             Column::Field(place) => self.record.get(*place).unwrap_or_default(),
@@ -95,6 +95,24 @@ impl CsvRows {
     }
 }
 
+/// Refuses one column that seems to be several, with another delimiter between them: all of a row
+/// would be its key.
+fn check_delimiter(path: &Path, first: &ByteRecord) -> Result<(), FileFailure> {
+    let [name] = first.iter().collect::<Vec<_>>()[..] else { return Ok(()) };
+    match name.iter().find(|byte| b",;|\t".contains(byte)) {
+        Some(delimiter) => Err(FileFailure::OneColumn {
+            path: path.to_owned(),
+            column: heading(name),
+            delimiter: if *delimiter == b'\t' {
+                "tab".into()
+            } else {
+                char::from(*delimiter).into()
+            },
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Refuses two columns of one name, of which one would hide the other. Columns without a name can't
 /// be meant.
 fn check_names(path: &Path, names: &[String]) -> Result<(), FileFailure> {
@@ -109,11 +127,20 @@ fn check_names(path: &Path, names: &[String]) -> Result<(), FileFailure> {
 }
 
 fn heading(field: &[u8]) -> String {
-    String::from_utf8_lossy(field).trim_start_matches(BYTE_ORDER_MARK).trim().to_owned()
+    String::from_utf8_lossy(field).trim().to_owned()
 }
 
-fn fault(error: csv::Error) -> RowFault {
-    let line = error.position().map_or(1, csv::Position::line);
+/// Reads a row; returns the line in which it begins, or `None` at the end.
+fn read(
+    reader: &mut Reader<Quotes<Source>>,
+    record: &mut ByteRecord,
+) -> Result<Option<u64>, RowFault> {
+    let is_there = reader.read_byte_record(record);
+    let line = reader.get_mut().next_row().unwrap_or(1);
+    Ok(is_there.map_err(|error| fault(error, line))?.then_some(line))
+}
+
+fn fault(error: csv::Error, line: u64) -> RowFault {
     match error.into_kind() {
         ErrorKind::Io(error) => {
             match error.get_ref().and_then(|inner| inner.downcast_ref::<QuoteFault>()) {

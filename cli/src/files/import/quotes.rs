@@ -1,16 +1,16 @@
 //! Quotes in CSV that the reader of CSV would take for something else: one that is never closed
-//! swallows all that follows, and what stands behind a closed one becomes part of the field.
+//! swallows all that follows, and what stands behind a closed one becomes part of the field. And
+//! the lines in which rows begin: the reader of CSV counts a line break that ends a row, and empty
+//! lines, to the row behind them.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
-
-/// What may stand before the first field.
-const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
 /// Where the bytes stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before the first byte, or so many bytes of a mark behind it.
-    Mark(usize),
+    /// Before a row, at or behind line breaks.
+    Row,
     /// At the beginning of a field.
     Start,
     /// In a field without quotes.
@@ -48,13 +48,21 @@ pub(super) struct Quotes<R> {
     line: u64,
     /// The line in which the last quote opened.
     opened: u64,
+    /// The lines of the rows that began and were not asked for yet.
+    rows: VecDeque<u64>,
     fault: Option<QuoteFault>,
 }
 
 impl<R: Read> Quotes<R> {
     /// Watches the quotes of `below`.
     pub(super) const fn new(below: R, delimiter: u8) -> Self {
-        Quotes { below, delimiter, state: State::Mark(0), line: 1, opened: 1, fault: None }
+        let rows = VecDeque::new();
+        Quotes { below, delimiter, state: State::Row, line: 1, opened: 1, rows, fault: None }
+    }
+
+    /// The line in which the next row begins, of those that came out.
+    pub(super) fn next_row(&mut self) -> Option<u64> {
+        self.rows.pop_front()
     }
 
     fn unclosed(&self) -> Option<QuoteFault> {
@@ -65,17 +73,18 @@ impl<R: Read> Quotes<R> {
     /// Looks at some more bytes; returns how many of them are right.
     fn pass(&mut self, bytes: &[u8]) -> usize {
         for (place, byte) in bytes.iter().enumerate() {
+            if self.state == State::Row && !b"\r\n".contains(byte) {
+                self.rows.push_back(self.line);
+                self.state = State::Start;
+            }
             self.state = match (self.state, byte) {
-                (State::Mark(at), byte) if BYTE_ORDER_MARK.get(at) == Some(byte) => {
-                    State::Mark(at + 1)
-                }
-                (State::Mark(_) | State::Start, b'"') => {
+                (State::Start, b'"') => {
                     self.opened = self.line;
                     State::Quoted
                 }
                 (State::Quoted, b'"') => State::Closed,
                 (State::Closed, b'"') | (State::Quoted, _) => State::Quoted,
-                (_, b'\r' | b'\n') => State::Start,
+                (_, b'\r' | b'\n') => State::Row,
                 (_, byte) if *byte == self.delimiter => State::Start,
                 (State::Closed, _) => {
                     let what = "something stands behind a closing quote: double quotes in a field";
@@ -149,7 +158,6 @@ mod tests {
                 "\"a\"\"b\",\"\"\r\n\"\"\"\"\n",
                 "a\"b,c\"\n",
                 "\"two\nlines\",x",
-                "\u{FEFF}\"key\",\"value\"\n",
                 " \"a\"b\n",
                 "\"end\"",
             ] {
@@ -160,10 +168,25 @@ mod tests {
                 ("k,v\n\"a\nb\",c\nd,\"e", 4),
                 ("k,v\n\"x\"y,z\n", 2),
                 ("\"x\" ,z\n", 1),
-                ("\u{FEFF}\"x\n", 1),
             ] {
                 assert_eq!(read(wrong, at_a_time).1, Some(line), "{wrong}");
             }
+        }
+    }
+
+    #[test]
+    fn rows_begin_behind_line_breaks_and_empty_lines() {
+        for (text, lines) in [
+            ("a\nb\n", &[1, 2][..]),
+            ("a\r\nb\r\n\r\nc", &[1, 2, 4]),
+            ("\n\n\"a\n\nb\",c\n\n\"\"\n", &[3, 7]),
+            (",\n,", &[1, 2]),
+            ("\n", &[]),
+        ] {
+            let mut quotes = Quotes::new(text.as_bytes(), b',');
+            quotes.read_to_end(&mut Vec::new()).unwrap();
+            let found: Vec<u64> = std::iter::from_fn(|| quotes.next_row()).collect();
+            assert_eq!(found, lines, "{text:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -20,6 +20,9 @@ const HEAD_BYTES: u64 = 4;
 
 /// What a member of a gzip file begins with.
 const GZIP: [u8; 2] = [0x1F, 0x8B];
+
+/// What a text in UTF-8 may begin with; it stands for nothing.
+const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
 /// What texts in UTF-16 begin with, as bytes stand in them.
 const UTF_16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
@@ -79,7 +82,7 @@ impl Source {
         if about.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
         }
-        Source::over(file, about.is_file().then_some(about.len()), Packing::of(path))
+        Source::over(file, about.is_file().then_some(about.len()), Packing::of(path)?)
     }
 
     /// What is compressed tells so itself; a name that says `named` must not say it in vain.
@@ -98,7 +101,7 @@ impl Source {
         let whole = Cursor::new(head).chain(buffered);
         let mut below: Box<dyn Read> = match packing {
             Packing::Zstd => Box::new(Frames::new(whole)?),
-            Packing::Gzip => Box::new(MultiGzDecoder::new(whole)),
+            Packing::Gzip => Box::new(Members(MultiGzDecoder::new(whole))),
             Packing::Plain if named != Packing::Plain && !is_empty => {
                 let what = "its name says that it is compressed, and it is not: rename it";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -106,10 +109,13 @@ impl Source {
             Packing::Plain => Box::new(whole),
         };
         let mut text = Vec::new();
-        (&mut below).take(2).read_to_end(&mut text)?;
-        if UTF_16.iter().any(|mark| text == mark) {
+        (&mut below).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut text)?;
+        if UTF_16.iter().any(|mark| text.starts_with(mark)) {
             let what = "it is UTF-16: make it UTF-8 first, as by iconv -f UTF-16 -t UTF-8";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        if text == BYTE_ORDER_MARK {
+            text.clear();
         }
         Ok(Source { below: Box::new(Cursor::new(text).chain(below)), meter })
     }
@@ -129,6 +135,23 @@ impl Read for Source {
         let count = self.below.read(into)?;
         self.meter.row.set(self.meter.row.get() + count as u64);
         Ok(count)
+    }
+}
+
+/// What is compressed with gzip, in one or more members.
+struct Members<R>(MultiGzDecoder<R>);
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).map_err(|error| match error.kind() {
+            kind @ io::ErrorKind::UnexpectedEof => {
+                io::Error::new(kind, "its compressed data are cut off")
+            }
+            kind @ (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+                io::Error::new(kind, "its compressed data are damaged")
+            }
+            _ => error,
+        })
     }
 }
 
