@@ -31,8 +31,8 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// No promise has this name.
-    #[error("no promise is called '{name}'; there are: {known}")]
+    /// No promise, or no figure of claims, has this name.
+    #[error("none is called '{name}'; there are: {known}")]
     NoSuchPromise {
         /// The name asked for.
         name: String,

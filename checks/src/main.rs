@@ -1,4 +1,4 @@
-//! `flashtree-checks house` and `flashtree-checks promises`; the script `check` calls both.
+//! `flashtree-checks house`, `promises` and `claims`; the script `check` calls them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 use flashtree_checks::promises::run::Verdict;
 use flashtree_checks::promises::{self, Form};
-use flashtree_checks::{Result, house};
+use flashtree_checks::{Result, claims, house};
 
 /// Checks of the flashtree project.
 #[derive(Parser)]
@@ -35,6 +35,17 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+    /// Measures what the papers claim, all or the figures that are named, and prints a row a claim.
+    Claims {
+        /// Names of figures: files in checks/claims, without their ending.
+        names: Vec<String>,
+        /// Take the short command where there is one; its rows are printed, and not compared.
+        #[arg(long)]
+        short: bool,
+        /// Write the verdicts that are seen into the files, in place of comparing with them.
+        #[arg(long, conflicts_with = "short")]
+        record: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -45,6 +56,10 @@ fn main() -> ExitCode {
             let short = short || std::env::var("CI").is_ok_and(|value| value == "true");
             let form = if short { Form::Short } else { Form::Full };
             check_promises(&root, &names, form, list)
+        }
+        Command::Claims { names, short, record } => {
+            let form = if short { Form::Short } else { Form::Full };
+            check_claims(&root, &names, form, record)
         }
     };
     match clean {
@@ -92,4 +107,37 @@ fn check_promises(root: &Path, names: &[String], form: Form, list: bool) -> Resu
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     println!("promises: {kept} of {all} hold{skipped}, {seconds} s");
     Ok(outcomes.iter().all(|outcome| outcome.verdict() != Verdict::Broken))
+}
+
+fn check_claims(root: &Path, names: &[String], form: Form, record: bool) -> Result<bool> {
+    let (start, mut all, mut faults) = (Instant::now(), Vec::new(), 0);
+    for figure in claims::read(root, names)? {
+        eprintln!("claims {}: {}", figure.name, figure.command(form).join(" "));
+        let rows = match figure.measure(root, form) {
+            Ok(rows) => rows,
+            Err(what) => {
+                println!("{}: {what}", figure.name);
+                faults += 1;
+                continue;
+            }
+        };
+        println!("{}", claims::table(&figure, &rows));
+        if record {
+            claims::record(root, &figure, &rows)?;
+        } else if form == Form::Full {
+            let changes = figure.changes(&rows);
+            faults += changes.len();
+            changes.iter().for_each(|change| println!("changed: {}: {change}", figure.name));
+        }
+        all.extend(rows);
+    }
+    let (count, seconds) = (claims::count(&all), start.elapsed().as_secs());
+    let compared = match (record, form, faults) {
+        (true, ..) => "recorded",
+        (_, Form::Short, _) => "the short form is not compared",
+        (.., 0) => "as recorded",
+        _ => "NOT as recorded",
+    };
+    println!("claims: {count}; {compared}; {seconds} s");
+    Ok(faults == 0)
 }

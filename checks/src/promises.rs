@@ -7,7 +7,7 @@ pub mod figure;
 pub mod run;
 pub mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -134,31 +134,43 @@ impl Promise {
 /// # Errors
 /// A file can't be read or holds no promise; a name that no promise has.
 pub fn read(root: &Path, names: &[String]) -> Result<Vec<Promise>> {
-    let mut all = read_all(&root.join(FOLDER))?;
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    if let Some(name) = names.iter().find(|name| !all.iter().any(|known| known.name == **name)) {
-        let known: Vec<&str> = all.iter().map(|promise| promise.name.as_str()).collect();
-        return Err(Error::NoSuchPromise { name: name.clone(), known: known.join(", ") });
-    }
-    all.retain(|promise| names.is_empty() || names.contains(&promise.name));
-    Ok(all)
+    let parse = |(name, file, text): (String, PathBuf, String)| {
+        Promise::parse(&name, &text).map_err(|what| Error::Promise { file, what })
+    };
+    read_folder(root, FOLDER, names)?.into_iter().map(parse).collect()
 }
 
-fn read_all(folder: &Path) -> Result<Vec<Promise>> {
+/// The files of `folder` called `names`, or all of them if that is empty, sorted by name: name,
+/// path and text.
+///
+/// # Errors
+/// A file can't be read, or there is none of such a name.
+pub fn read_folder(
+    root: &Path,
+    folder: &str,
+    names: &[String],
+) -> Result<Vec<(String, PathBuf, String)>> {
     let fault = |file: &Path, source| Error::Read { file: file.to_owned(), source };
-    let mut promises = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|source| fault(folder, source))? {
-        let file = entry.map_err(|source| fault(folder, source))?.path();
+    let folder = root.join(folder);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(|source| fault(&folder, source))? {
+        let file = entry.map_err(|source| fault(&folder, source))?.path();
         let name = file.file_stem().map(|name| name.to_string_lossy().into_owned());
-        let (Some(name), true) = (name, file.extension().is_some_and(|ending| ending == "toml"))
-        else {
-            continue;
-        };
-        let text = std::fs::read_to_string(&file).map_err(|source| fault(&file, source))?;
-        let promise = Promise::parse(&name, &text);
-        promises.push(promise.map_err(|what| Error::Promise { file: file.clone(), what })?);
+        if let (Some(name), Some("toml")) = (name, file.extension().and_then(|it| it.to_str())) {
+            files.push((name, file));
+        }
     }
-    Ok(promises)
+    files.sort();
+    if let Some(name) = names.iter().find(|name| !files.iter().any(|(known, _)| known == *name)) {
+        let known: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        return Err(Error::NoSuchPromise { name: name.clone(), known: known.join(", ") });
+    }
+    files.retain(|(name, _)| names.is_empty() || names.contains(name));
+    let read = |(name, file): (String, PathBuf)| {
+        let text = std::fs::read_to_string(&file).map_err(|source| fault(&file, source))?;
+        Ok((name, file, text))
+    };
+    files.into_iter().map(read).collect()
 }
 
 #[cfg(test)]

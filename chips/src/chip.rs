@@ -171,7 +171,12 @@ impl Device {
             Some(blocks) => blocks,
             None => self.needed("blocks")?,
         };
+        let most_bytes = whole.saturating_mul(block_bytes);
         let blocks = match overrides.size_bytes {
+            Some(size_bytes) if size_bytes > most_bytes => {
+                let device = self.name.clone();
+                return Err(CatalogueError::SizeTooLarge { device, size_bytes, most_bytes });
+            }
             Some(size_bytes) => whole.min(size_bytes / block_bytes.max(1)),
             None => whole,
         };

@@ -91,7 +91,11 @@ impl Device {
     fn sector_geometry(&self, overrides: &Overrides) -> Result<SectorGeometry, CatalogueError> {
         let sector_bytes = self.needed_u32("sector_bytes")?;
         let capacity = self.needed("capacity")?;
-        let bytes = overrides.size_bytes.map_or(capacity, |size| size.min(capacity));
+        let bytes = overrides.size_bytes.unwrap_or(capacity);
+        if bytes > capacity {
+            let (device, size_bytes) = (self.name.clone(), bytes);
+            return Err(CatalogueError::SizeTooLarge { device, size_bytes, most_bytes: capacity });
+        }
         let sectors = bytes / u64::from(sector_bytes.max(1));
         if sectors == 0 {
             return Err(CatalogueError::SizeTooSmall {

@@ -182,6 +182,16 @@ pub enum CatalogueError {
         /// The device.
         device: String,
     },
+    /// The size is more than the device has.
+    #[error("{device}: a size of {size_bytes} bytes is too large: it has {most_bytes}")]
+    SizeTooLarge {
+        /// The device.
+        device: String,
+        /// The size that was asked for.
+        size_bytes: u64,
+        /// All of it.
+        most_bytes: u64,
+    },
     /// The size leaves no whole block or sector.
     #[error("{device}: a size of {size_bytes} bytes is too small: the least is {least_bytes}")]
     SizeTooSmall {

@@ -177,7 +177,9 @@ fn a_size_bounds_the_blocks_and_the_sectors() {
     assert_eq!(chip.geometry.blocks(), 80);
     assert_eq!(chip.bad_blocks_most, Some(2), "20 of 1024, in proportion, rounded up");
     assert_eq!(sized((1 << 20) + 5).unwrap().geometry.blocks(), 8);
-    assert_eq!(sized(u64::MAX).unwrap().geometry.blocks(), 1024);
+    assert_eq!(sized(128 << 20).unwrap().geometry.blocks(), 1024);
+    let error = sized((128 << 20) + 1).unwrap_err();
+    assert!(matches!(error, CatalogueError::SizeTooLarge { most_bytes: 134_217_728, .. }));
     let error = sized(131_071).unwrap_err();
     assert!(matches!(error, CatalogueError::SizeTooSmall { least_bytes: 131_072, .. }));
 
@@ -185,6 +187,7 @@ fn a_size_bounds_the_blocks_and_the_sectors() {
     let sized = |size| device.disk(&Overrides { size_bytes: Some(size), ..Overrides::default() });
     assert_eq!(sized(5000).unwrap().geometry.sectors(), 9);
     assert!(matches!(sized(511).unwrap_err(), CatalogueError::SizeTooSmall { .. }));
+    assert!(matches!(sized(u64::MAX).unwrap_err(), CatalogueError::SizeTooLarge { .. }));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What can end the program, and how it says so: one line on standard error and an exit code.
 
+use crate::progress;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,6 +93,10 @@ impl Failure {
             | Failure::Unknown { .. } => USAGE,
             Failure::Lab(error) if error.is_usage() => USAGE,
             Failure::File(failure) if failure.is_usage() => USAGE,
+            Failure::Interrupted { .. } | Failure::TortureInterrupted { .. } => {
+                progress::interrupted_code()
+            }
+            Failure::File(failure) if failure.is_interrupted() => progress::interrupted_code(),
             _ => FAILED,
         }
     }
@@ -124,7 +130,8 @@ pub(crate) fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> 
         true => 1.0,
         false => strsim::jaro_winkler(&name, known),
     };
-    let mut near: Vec<_> = known.into_iter().map(|known| (likeness(known), known)).collect();
+    let known = known.into_iter().collect::<BTreeSet<_>>().into_iter();
+    let mut near: Vec<_> = known.map(|known| (likeness(known), known)).collect();
     near.retain(|(likeness, _)| *likeness >= ALIKE);
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     near.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
@@ -211,7 +218,7 @@ mod tests {
     fn wrong_usage_and_failure_have_their_own_codes() {
         let unknown = Failure::Unknown { kind: "tree", name: "x".into(), near: Vec::new() };
         assert_eq!(unknown.exit_code(), 2);
-        assert_eq!(Failure::Interrupted { finished: 0, all: 1 }.exit_code(), 1);
+        assert_eq!(Failure::Interrupted { finished: 0, all: 1 }.exit_code(), 130);
         let failed = vec![("b-plus".to_owned(), "the device is full".to_owned())];
         let failed = Failure::Trees { failed, all: 2, is_usage: false };
         assert_eq!(failed.exit_code(), 1);

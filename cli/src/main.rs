@@ -21,6 +21,7 @@ mod workloads;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    progress::fail_beyond_file_limits();
     arguments::parse()
         .and_then(arguments::Invocation::run)
         .map_or_else(failure::report, |()| ExitCode::SUCCESS)

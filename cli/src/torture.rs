@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn ctrl_c_says_how_to_go_on() {
         let failure = Failure::TortureInterrupted { made: 40, wanted: 100, seed: 3 };
-        assert_eq!(failure.exit_code(), 1);
+        assert_eq!(failure.exit_code(), 130);
         assert!(failure.to_string().ends_with("go on with --cuts 60 --seed 4"), "{failure}");
     }
 }

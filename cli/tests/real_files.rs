@@ -173,7 +173,7 @@ fn an_interrupt_takes_away_the_file_that_was_made() {
     }
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    complaint(&child.wait_with_output().unwrap(), 1);
+    complaint(&child.wait_with_output().unwrap(), 130);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

@@ -6,8 +6,8 @@
 //! data or its spare area. It is read, changed, and read again.
 //!
 //! The newest page of the tree, and that of the log's own, look as if a cut had torn them where
-//! they are damaged. What they alone told of may be gone, but as after a cut: what is found is what
-//! stood there after some first part of the updates.
+//! nothing of them can be read. What they alone told of may be gone then, but as after a cut: what
+//! is found is what stood there after some first part of the updates. A flipped bit costs nothing.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -246,7 +246,8 @@ impl Left {
     /// Opens the index with this damage, and uses it; true if an error told of it.
     fn play(&self, damage: Damage) -> bool {
         let name = self.name(&damage);
-        let may_be_older = self.newest.contains(&damage.page);
+        let looks_torn = damage.way == Way::Unreadable;
+        let may_be_older = looks_torn && self.newest.contains(&damage.page);
         let mut chip = self.chip.clone();
         let mut index = match open(&self.case, &mut chip, damage, false) {
             Ok(index) => index,
@@ -357,12 +358,14 @@ fn wanted() -> impl Iterator<Item = Case> {
     };
     let all = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
     all.flat_map(|case| {
-        [Durability::Batch, Durability::Checkpoint].into_iter().flat_map(move |durability| {
-            // The seed decides whether there is a spare area.
-            let seeds = [case.seed / 6 * 6 + 1, case.seed / 6 * 6 + 3];
-            let case = case.clone();
-            seeds.map(move |seed| Case { durability, seed, ..case.clone() })
-        })
+        [Durability::Batch, Durability::Every, Durability::Checkpoint].into_iter().flat_map(
+            move |durability| {
+                // The seed decides whether there is a spare area.
+                let seeds = [case.seed / 6 * 6 + 1, case.seed / 6 * 6 + 3];
+                let case = case.clone();
+                seeds.map(move |seed| Case { durability, seed, ..case.clone() })
+            },
+        )
     })
 }
 

@@ -16,7 +16,7 @@ use allocation_counter::measure;
 use device::{Geometry, NandCosts};
 use index::parameters::Settings;
 use index::registry::{MediumShape, Options};
-use index::{Durability, EntryShape, Index, KeyRange, Update};
+use index::{Cursor, Durability, EntryShape, Index, KeyRange, KeyValue, Update, Value};
 use sim::SimulatedNand;
 
 /// What the budget may be exceeded by: a cursor, and what recording updates takes.
@@ -88,6 +88,75 @@ fn memory_that_is_shared_is_lent_without_exceeding_the_budget() {
         }
     }
     assert!(moved.iter().all(|moved| *moved > 0), "moved {moved:?} times");
+}
+
+/// Keys in their order, 16 apart.
+struct Sorted {
+    next: u32,
+    entries: u32,
+    key: [u8; 4],
+}
+
+impl Cursor for Sorted {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        if self.next == self.entries {
+            return Ok(None);
+        }
+        self.key = (16 * self.next).to_be_bytes();
+        self.next += 1;
+        Ok(Some((&self.key, Value::Whole(&[7; 4]))))
+    }
+
+    fn read_value(&mut self, _: u32, _: &mut [u8]) -> index::Result<u32> {
+        Ok(0)
+    }
+}
+
+/// A load fills no buffer, so what is known of each comes later: with the updates, and with the
+/// deletes, which are always taken. A load of `entries` leaves little room for that.
+fn tables_stay_within(page: u32, entries: u32, tables_most: u64) -> bool {
+    let entry = index::registry::find("la-tree").unwrap();
+    let chip = Geometry::new(page, 32, (64 << 20) / page / 32).unwrap();
+    let settings = Settings::parse("la-tree", entry.parameters, []).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+    options.memory_bytes = 4 * (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    options.tables_bytes = Some(tables_most);
+    let nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry.create)(device::Medium::Nand(Box::new(nand)), &options).unwrap();
+    let name = format!("{page} bytes a page, {entries} entries, {tables_most} bytes of tables");
+    let check = |index: &dyn Index, doing: &str| {
+        let tables = index.statistics().memory.tables;
+        assert!(tables <= tables_most, "{name}: {tables} after {doing}");
+    };
+    let loaded = index.load(&mut Sorted { next: 0, entries, key: [0; 4] }, 70);
+    check(&*index, "the load");
+    let mut refused = loaded.is_err();
+    for number in 0..20_000u32 {
+        let key = (number.wrapping_mul(0x9E37_79B9) % (16 * entries)).to_be_bytes();
+        let deletes = number % 2 == 0;
+        let update = match deletes {
+            true => Update::Delete { key: &key },
+            false => Update::Put { key: &key, value: &[7; 4] },
+        };
+        let updated = index.update(&[update]);
+        assert!(updated.is_ok() || !deletes, "{name}: {updated:?}");
+        refused |= updated.is_err();
+        check(&*index, "an update");
+    }
+    index.close().unwrap();
+    check(&*index, "closing it");
+    refused
+}
+
+#[test]
+fn tables_never_exceed_their_bound_after_a_load() {
+    let mut refused = 0;
+    for (page, of) in [(512, 60_000), (2048, 200_000)] {
+        for entries in (1..=8).map(|eighths| of * eighths / 8) {
+            refused += u32::from(tables_stay_within(page, entries, 96 << 10));
+        }
+    }
+    assert!((4..16).contains(&refused), "{refused} of 16 were refused something");
 }
 
 /// Holds a tree to the least memory so many times, and opens it with the least; returns how often

@@ -1,9 +1,9 @@
 //! The published figures of the mu*-Tree's paper (Ahn, Kang, Jung, Kim, Maeng, IEEE TC 2013),
 //! beside ours: figures 7 and 8 from the equations, 11 to 19 from the trees on its chip.
 //!
-//! Each test prints one line a claim, which says whether it holds, and at the end
-//! `mu-N: C of D claims hold`. A claim that does not hold is no failure of the test: what the tree
-//! has to keep are the bounds that the promises put on these lines.
+//! Each test prints a row a claim, with what is published, what is measured and whether it holds,
+//! and at the end `mu-N: C of D hold`. A claim that does not hold is no failure of the test;
+//! `./check claims` compares the rows with those that were seen before.
 //!
 //! ```text
 //! cargo test --release -p flashtree-contract --test mu_figures mu_13 -- --ignored --nocapture

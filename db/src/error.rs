@@ -55,9 +55,20 @@ pub enum Error {
         /// The file or block device.
         path: PathBuf,
     },
+    /// What is to be made has the name of a link that leads nowhere.
+    #[error(
+        "{}: this is a link to a file that is not there: remove it, or name another file",
+        path.display()
+    )]
+    DanglingLink {
+        /// The link.
+        path: PathBuf,
+    },
     /// The file or device holds something else, or a database whose beginning is damaged.
-    #[error("{}", no_database(*is_ours, what))]
+    #[error("{}", no_database(path.as_deref(), *is_ours, what))]
     NotADatabase {
+        /// The file or block device, where it is one.
+        path: Option<PathBuf>,
         /// True if there is a database, but what tells where it stands is damaged.
         is_ours: bool,
         /// What was expected and not found.
@@ -167,6 +178,9 @@ pub enum Error {
     /// Copying or compacting was ended by the caller. Nothing was changed.
     #[error("it was ended before it was done, and nothing was changed: begin again")]
     Ended,
+    /// The system gives no random number, and a database needs one to be told from all others.
+    #[error("no database is made without a random number, and the system gives none: {0}")]
+    NoRandomNumber(getrandom::Error),
     /// The memory budget is too small.
     #[error("{have} bytes of memory are too few for this database: give it at least {need}")]
     LittleMemory {
@@ -299,12 +313,23 @@ impl Error {
     }
 }
 
-fn no_database(is_ours: bool, what: &str) -> String {
+impl Error {
+    /// Says of what is no database where it is.
+    pub(crate) fn at(mut self, place: &Path) -> Self {
+        if let Error::NotADatabase { path, .. } = &mut self {
+            *path = Some(place.to_owned());
+        }
+        self
+    }
+}
+
+fn no_database(path: Option<&Path>, is_ours: bool, what: &str) -> String {
+    let path = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match is_ours {
-        true => format!("this flashtree database can't be used: {what}: take a copy of it"),
+        true => format!("{path}this flashtree database can't be used: {what}: take a copy of it"),
         false => format!(
-            "this is no flashtree database: {what}: name the file or device of one, or make one \
-             there"
+            "{path}this is no flashtree database: {what}: name the file or device of one, or make \
+             one there"
         ),
     }
 }
@@ -413,7 +438,7 @@ impl From<index::Error> for Error {
                 Error::Damaged { source: error }
             }
             Store::NotAnIndex { is_ours, what } => {
-                Error::NotADatabase { is_ours, what: what.to_owned() }
+                Error::NotADatabase { path: None, is_ours, what: what.to_owned() }
             }
             Store::OtherVersion { expected, found } => Error::OtherVersion { expected, found },
             Store::OtherLength { expected, found } => Error::OtherLength { expected, found },
@@ -443,12 +468,19 @@ impl From<file::Error> for Error {
             File::Header { fault: file::HeaderFault::Version { expected, found }, .. } => {
                 Error::OtherVersion { expected, found }
             }
+            File::Header { fault: file::HeaderFault::Memory { have, need }, .. } => {
+                // What else there is was not looked at: it gets as much, and what is usual.
+                let need = need.saturating_mul(2).saturating_add(crate::MEMORY_TOTAL);
+                Error::LittleMemory { have, need }
+            }
             File::Header { fault, .. } => {
                 let is_ours = !matches!(fault, file::HeaderFault::Magic);
-                Error::NotADatabase { is_ours, what: format!("as an imitated chip, {fault}") }
+                let what = format!("as an imitated chip, {fault}");
+                Error::NotADatabase { path: None, is_ours, what }
             }
             File::Device(error) => error.into(),
             File::Length { bytes, unit } => Error::NotADatabase {
+                path: None,
                 is_ours: false,
                 what: format!("its length, {bytes} bytes, is no multiple of {unit}"),
             },

@@ -151,6 +151,9 @@ impl Site {
     pub(crate) fn look(path: &Path, overwrite: bool) -> Result<Self> {
         let about = match fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
+                if fs::symlink_metadata(path).is_ok() {
+                    return Err(Error::DanglingLink { path: path.to_owned() });
+                }
                 let folder = path.parent().unwrap_or(path);
                 fs::metadata(folder).map_err(Error::io("find the folder of", path))?;
                 return Ok(Site::Free);
@@ -216,7 +219,9 @@ fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
 /// Makes a device in the empty file at `path`.
 pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
     if let Some(geometry) = options.chip {
-        let choices = nand_options(options.durability, Existing::Overwrite);
+        // The chip is the user's choice; what it takes is told with what the tree takes.
+        let any = MemoryLimit::CachesAndBuffers(0);
+        let choices = nand_options(options.durability, Existing::Overwrite, any);
         let chip = NandFile::create(path, geometry, &choices)?;
         return Ok(on_chip(chip));
     }
@@ -248,20 +253,21 @@ fn make_sparse(path: &Path, capacity: u64, options: &Options) -> io::Result<()> 
     file.sync_all()
 }
 
-fn nand_options(durability: Durability, existing: Existing) -> NandOptions {
+fn nand_options(durability: Durability, existing: Existing, memory: MemoryLimit) -> NandOptions {
     let durability = match durability {
         Durability::None => file::Durability::Process,
         _ => file::Durability::Power,
     };
-    NandOptions { durability, existing, ..NandOptions::default() }
+    let memory_most = match memory {
+        MemoryLimit::Total(bytes) => bytes,
+        MemoryLimit::CachesAndBuffers(_) => u64::MAX,
+    };
+    NandOptions { durability, existing, memory_most, ..NandOptions::default() }
 }
 
 fn on_chip(chip: NandFile) -> Ground<'static> {
     use device::Nand;
-    let geometry = chip.geometry();
-    let page = u64::from(geometry.page_bytes() + geometry.spare_bytes());
-    // What `NandFile` says that it takes.
-    let driver_bytes = 8 * u64::from(geometry.pages()) + 9 * u64::from(geometry.blocks()) + page;
+    let driver_bytes = NandFile::memory_bytes(chip.geometry());
     Ground::new(Medium::Nand(Box::new(chip)), driver_bytes)
 }
 
@@ -287,7 +293,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>
     settled(path, |is_chip| match is_chip {
         true => {
             // As safe as a real chip: what it is made for is not known yet.
-            let choices = nand_options(Durability::Every, Existing::Keep);
+            let choices = nand_options(Durability::Every, Existing::Keep, options.memory);
             Ok(on_chip(NandFile::open(path, &choices)?))
         }
         false => {
@@ -298,10 +304,10 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>
 }
 
 /// Opens the device in the file at `path` for reading, beside others who read.
-pub(crate) fn open_read_only(path: &Path) -> Result<Ground<'static>> {
+pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Ground<'static>> {
     settled(path, |is_chip| {
         if is_chip {
-            let choices = nand_options(Durability::None, Existing::Keep);
+            let choices = nand_options(Durability::None, Existing::Keep, memory);
             return Ok(on_chip(NandFile::open(path, &choices)?).read_only());
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
@@ -327,7 +333,18 @@ fn settled<T>(path: &Path, open: impl Fn(bool) -> Result<T>) -> Result<T> {
         if !about.file_type().is_file() && !about.file_type().is_block_device() {
             return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
         }
-        let opened = open(file::is_nand_file(&head(path)?))?;
+        let head = head(path)?;
+        let opened = open(file::is_nand_file(&head)).map_err(|error| match error {
+            // What begins as a database does, and has an odd length, was one.
+            Error::NotADatabase { what, path, .. } if head.get(4..12) == Some(b"flshtree") => {
+                Error::NotADatabase {
+                    path,
+                    is_ours: true,
+                    what: format!("it was cut off, or is no whole copy: {what}"),
+                }
+            }
+            other => other,
+        })?;
         let now = look_at(path)?;
         if (about.dev(), about.ino()) == (now.dev(), now.ino()) {
             return Ok(opened);

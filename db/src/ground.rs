@@ -99,9 +99,7 @@ impl<'d> Ground<'d> {
         let bytes = ground.bytes();
         choices.journal_bytes = Some(options.journal_for(bytes));
         choices.label = label.encode()?;
-        // A system that has no lots gives no worse than a number that others may have.
-        let drawn = || getrandom::u64().unwrap_or(0);
-        choices.identity = options.identity.unwrap_or_else(drawn);
+        choices.identity = identity(options.identity, getrandom::u64)?;
         ground.split(options.memory, tree.entry, &mut choices)?;
         let is_raw = ground.is_raw();
         let Ground { medium, driver_bytes, health, .. } = ground;
@@ -341,6 +339,15 @@ impl<'d> Ground<'d> {
     }
 }
 
+/// The identity that was chosen, or one that is drawn: two databases with the same could take each
+/// other's pages for their own.
+fn identity(
+    chosen: Option<u64>,
+    draw: impl FnOnce() -> std::result::Result<u64, getrandom::Error>,
+) -> Result<u64> {
+    chosen.map_or_else(|| draw().map_err(Error::NoRandomNumber), Ok)
+}
+
 /// Opens a tree inside `limit`, of which the driver takes `driver_bytes`.
 fn open_tree<'d>(
     medium: Medium<'d>,
@@ -433,9 +440,25 @@ fn find_layer(chip: &mut dyn Nand) -> Result<Option<LayerChoice>> {
 
 fn not_formatted(error: device::Error) -> Error {
     match error {
-        device::Error::NotFormatted { .. } => {
-            Error::NotADatabase { is_ours: false, what: format!("on its chip: {error}") }
-        }
+        device::Error::NotFormatted { .. } => Error::NotADatabase {
+            path: None,
+            is_ours: false,
+            what: format!("on its chip: {error}"),
+        },
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identity;
+    use crate::Error;
+
+    #[test]
+    fn without_a_random_number_no_identity_is_made_up() {
+        let none = || Err(getrandom::Error::UNSUPPORTED);
+        assert!(matches!(identity(None, none), Err(Error::NoRandomNumber(_))));
+        assert_eq!(identity(Some(7), none).unwrap(), 7);
+        assert_eq!(identity(None, || Ok(9)).unwrap(), 9);
     }
 }

@@ -64,6 +64,7 @@ impl Label {
         }
         let Some(&fill_percent) = rest.first() else {
             return Err(Error::NotADatabase {
+                path: None,
                 is_ours: true,
                 what: "its label is cut off".to_owned(),
             });

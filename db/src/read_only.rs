@@ -95,7 +95,7 @@ impl FileReader {
         let sectors = bytes / u64::from(sector_bytes);
         if sectors == 0 || !bytes.is_multiple_of(u64::from(sector_bytes)) {
             let what = format!("its length, {bytes} bytes, is no multiple of {sector_bytes}");
-            return Err(Error::NotADatabase { is_ours: false, what });
+            return Err(Error::NotADatabase { path: None, is_ours: false, what });
         }
         Ok(FileReader { file, geometry: SectorGeometry::new(sector_bytes, sectors)? })
     }

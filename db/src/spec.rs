@@ -28,7 +28,12 @@ impl<'t> Spec<'t> {
         let parameters = rest.into_iter().flat_map(|rest| rest.split(',')).map(|piece| {
             piece.split_once('=').ok_or_else(|| Error::BadOption {
                 option,
-                what: format!("\"{piece}\" is no parameter of {name}: write key=value"),
+                what: match piece {
+                    "" => {
+                        format!("a parameter is missing in \"{text}\": write NAME[:key=value,...]")
+                    }
+                    piece => format!("\"{piece}\" is no parameter of {name}: write key=value"),
+                },
             })
         });
         Ok(Spec { name, parameters: parameters.collect::<Result<_>>()? })
@@ -94,7 +99,7 @@ impl TreeChoice {
     pub(crate) fn take(&mut self, packed: &[u8]) -> Result<()> {
         if !self.settings.unpack(self.entry.parameters, packed) {
             let what = "its label has no settings of its tree".to_owned();
-            return Err(Error::NotADatabase { is_ours: true, what });
+            return Err(Error::NotADatabase { path: None, is_ours: true, what });
         }
         Ok(())
     }

@@ -82,6 +82,12 @@ pub enum Error {
         /// The block.
         block: Block,
     },
+    /// The chip refused so many programs and erases in a row, and did nothing in between; it is
+    /// changed no more until it is opened again, and none of these blocks is marked bad.
+    Failing {
+        /// How many there were.
+        refusals: u32,
+    },
     /// More flipped bits than the chip's code can correct.
     Uncorrectable {
         /// The page.
@@ -133,6 +139,10 @@ pub enum Error {
     },
     /// The power went away; nothing works until the device is opened again.
     PowerCut,
+    /// A write failed before: nothing more is written until the device is opened again.
+    AfterFailedWrite,
+    /// A flush failed before: nothing is read or written until the device is opened again.
+    AfterFailedFlush,
     /// A failure that a driver reports by a code of its own.
     Driver {
         /// The driver's code.
@@ -222,6 +232,11 @@ impl fmt::Display for Error {
             Error::BadBlock { block } => write!(f, "{block} is bad"),
             Error::ProgramRefused { page } => write!(f, "the chip refused to program {page}"),
             Error::EraseRefused { block } => write!(f, "the chip refused to erase {block}"),
+            Error::Failing { refusals } => write!(
+                f,
+                "the chip is failing: it refused {refusals} programs or erases in a row; none of \
+                 their blocks was marked bad, so open it again once it works"
+            ),
             Error::Uncorrectable { page } => {
                 write!(f, "{page} has more flipped bits than its code can correct")
             }
@@ -249,6 +264,13 @@ impl fmt::Display for Error {
                 write!(f, "the chip's blocks have {have} pages, {need} are needed")
             }
             Error::PowerCut => f.write_str("the power was cut"),
+            Error::AfterFailedWrite => f.write_str(
+                "an earlier write failed: nothing more is written until it is opened again",
+            ),
+            Error::AfterFailedFlush => f.write_str(
+                "an earlier flush failed: what was written since the one before may be lost, and \
+                 nothing is read or written until it is opened again",
+            ),
             Error::Driver { code } => write!(f, "the driver reports error {code}"),
         }
     }

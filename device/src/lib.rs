@@ -24,6 +24,7 @@ mod geometry;
 mod meter;
 mod nand;
 mod sectors;
+mod watched;
 
 pub use address::{Block, Page, Sector};
 pub use cause::Cause;
@@ -35,6 +36,7 @@ pub use geometry::{Geometry, ProgramOrder, SectorGeometry};
 pub use meter::{Meter, Operation, Tally};
 pub use nand::Nand;
 pub use sectors::{Request, Sectors};
+pub use watched::Watched;
 
 use alloc::boxed::Box;
 

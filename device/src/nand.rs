@@ -18,7 +18,8 @@ use crate::{Block, Cause, Geometry, Meter, NandCosts, Page, Result};
 ///   once.
 /// - Blocks go **bad**: some are bad from the factory, others refuse a program or an erase later.
 ///   After [`Error::ProgramRefused`](crate::Error::ProgramRefused) the pages that were programmed
-///   before can still be read; the block should be marked and not be used again.
+///   before can still be read; the block should be marked and not be used again. A
+///   [`Watched`](crate::Watched) chip tells that from a chip that refuses everything.
 /// - Operations are **durable and ordered** as they return: there is nothing to flush.
 /// - After a **power cut** a torn program leaves anything in that page (each byte erased, written,
 ///   or neither; the chip's code may call it uncorrectable) and a torn erase leaves anything in

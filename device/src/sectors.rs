@@ -25,6 +25,13 @@ pub struct Request<'b> {
 ///   made by our translation layers; on others a torn sector holds anything.
 /// - Writes are **durable and ordered only by [`flush`](Sectors::flush)**. After a power cut each
 ///   sector holds what it held at the last flush, or something written to it after that.
+/// - A write or a trim that **failed** may have changed any of its sectors. After a flush that
+///   failed, nothing written since the last good one can be trusted: each such sector may read as
+///   it was then, also after a later flush that succeeds. Who writes here must not read on: it
+///   opens the disk again, which finds what the last good flush left.
+/// - A write that was flushed is there, and nowhere else. Who stands on the disk tells some of what
+///   breaks this, but not all: a page that is overwritten in place has a good checksum, too, where
+///   it is an older one.
 /// - [`trim`](Sectors::trim) says that a sector's content is not needed. What it reads as after
 ///   that is anything it ever held, or zeros, until it is written again.
 /// - A [`read`](Sectors::read) of several requests may serve them in any order and all at once.

@@ -156,6 +156,14 @@ pub enum HeaderFault {
         /// The length of the file.
         found: u64,
     },
+    /// The chip takes more memory than it was given.
+    #[error("a chip that takes {need} bytes of memory, and may take {have}")]
+    Memory {
+        /// Bytes that it may take.
+        have: u64,
+        /// Bytes that it takes.
+        need: u64,
+    },
     /// The chip is larger than what can be imitated.
     #[error("a chip of {pages} pages: at most {most} can be imitated")]
     Pages {

@@ -107,6 +107,9 @@ pub struct NandOptions {
     pub existing: Existing,
     /// Tells from the first bytes of a file whether it is ours.
     pub recognises: fn(head: &[u8]) -> bool,
+    /// The most bytes of memory that the chip may take:
+    /// [`NandFile::memory_bytes`](crate::NandFile::memory_bytes).
+    pub memory_most: u64,
 }
 
 impl Default for NandOptions {
@@ -117,6 +120,7 @@ impl Default for NandOptions {
             durability: Durability::default(),
             existing: Existing::default(),
             recognises: crate::is_nand_file,
+            memory_most: u64::MAX,
         }
     }
 }

@@ -359,6 +359,25 @@ fn a_damaged_header_or_a_suspicious_length_is_refused() {
 }
 
 #[test]
+fn a_chip_that_takes_more_memory_than_it_may_is_refused_before_any_is_taken() {
+    let scratch = Scratch::new();
+    let path = scratch.path("chip");
+    used_chip(&path);
+    let chip = open(&path);
+    let need = NandFile::memory_bytes(chip.geometry());
+    drop(chip);
+    let options = |memory_most| NandOptions { memory_most, ..NandOptions::default() };
+    assert!(NandFile::open(&path, &options(need)).is_ok());
+    let have = need - 1;
+    match NandFile::open(&path, &options(have)) {
+        Err(FileError::Header { fault, .. }) => {
+            assert_eq!(fault, HeaderFault::Memory { have, need });
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_page_whose_state_is_damaged_stays_closed_until_its_block_is_erased() {
     let scratch = Scratch::new();
     let path = scratch.path("chip");

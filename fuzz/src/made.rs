@@ -193,18 +193,18 @@ fn make_journal(disk: &mut [u8], plan: &Plan, records: &[(Vec<MadeUpdate>, i8)])
         set_number(&mut stream, start - 4, 4, u64::from(length));
     }
     let mut previous = 0;
-    let capacity = plan.sector - 36;
+    let capacity = plan.sector - 40;
     for (index, part) in stream.chunks(capacity).take(plan.journal).enumerate() {
         let at = (2 + index) * plan.sector;
         let page = &mut disk[at..at + plan.sector];
         page.fill(0);
         page[4..8].copy_from_slice(b"JRNL");
         set_number(page, 8, 8, plan.epochs.1);
-        for (at, number) in [(16, index as u64), (20, 1), (24, part.len() as u64), (32, previous)] {
+        for (at, number) in [(16, index as u64), (20, 1), (24, part.len() as u64), (28, previous)] {
             set_number(page, at, 4, number);
         }
-        page[36..36 + part.len()].copy_from_slice(part);
-        seal(page, JOURNAL ^ plan.identity);
+        page[40..40 + part.len()].copy_from_slice(part);
+        seal(page, JOURNAL ^ plan.identity ^ index as u64);
         previous = structure::number(page, 0, 4);
     }
 }

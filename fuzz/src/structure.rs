@@ -178,13 +178,25 @@ impl Plan {
         vec![anchor(0), anchor(1)]
     }
 
+    /// Pages of the journal: one a sector, or the same twice.
     fn journal_pages(&self, disk: &[u8]) -> Vec<Piece> {
-        let starts = (2..2 + self.journal).map(|sector| sector * self.sector);
-        let pages = starts.filter(|at| {
-            let page = &disk[*at..*at + self.sector];
-            page[4..8] == *b"JRNL" && number(page, 8, 8) == self.epochs.1
-        });
-        pages.map(|at| self.piece(Kind::Journal, at, self.sector, JOURNAL)).collect()
+        let mut pieces = Vec::new();
+        for sector in 0..self.journal {
+            let (at, half) = ((2 + sector) * self.sector, self.sector / 2);
+            let address = JOURNAL ^ sector as u64;
+            let page = &disk[at..at + self.sector];
+            if page[4..8] != *b"JRNL" || number(page, 8, 8) != self.epochs.1 {
+                continue;
+            }
+            let sum = checksum(address ^ self.identity, &page[CHECKSUM..]);
+            if number(page, 0, CHECKSUM) == u64::from(sum) {
+                pieces.push(self.piece(Kind::Journal, at, self.sector, address));
+            } else {
+                pieces.push(self.piece(Kind::Journal, at, half, address));
+                pieces.push(self.piece(Kind::Journal, at + half, half, address));
+            }
+        }
+        pieces
     }
 
     fn piece(&self, kind: Kind, at: usize, length: usize, address: u64) -> Piece {
@@ -254,13 +266,13 @@ impl Plan {
         // Each page is repaired once, so that damage can't make a circle.
         let mut pages = self.journal_pages(disk);
         while let Some((before, after)) = changed.pop() {
-            let follows = |page: &Piece, disk: &[u8]| number(disk, page.at + 32, 4) == before;
+            let follows = |page: &Piece, disk: &[u8]| number(disk, page.at + 28, 4) == before;
             while let Some(place) = pages.iter().position(|page| follows(page, disk)) {
                 let next = pages.swap_remove(place);
                 let old = number(disk, next.at, CHECKSUM);
                 let page = &mut disk[next.at..next.at + next.length];
-                set_number(page, 32, 4, after);
-                seal(page, JOURNAL ^ self.identity);
+                set_number(page, 28, 4, after);
+                seal(page, next.address ^ self.identity);
                 changed.push((old, number(page, 0, CHECKSUM)));
             }
         }
@@ -365,10 +377,10 @@ fn journal_fields() -> Vec<(usize, usize)> {
         (20, 4),
         (24, 4),
         (28, 4),
-        (32, 4),
-        (36, 4),
-        (40, 1),
-        (41, 2),
-        (43, 4),
+        (32, 8),
+        (40, 4),
+        (44, 1),
+        (45, 2),
+        (47, 4),
     ]
 }

@@ -15,8 +15,8 @@ use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Updat
 
 use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 
-/// Whether the device holds all that the index holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether the device holds all that the index holds; what comes later is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// The last checkpoint holds everything.
     Closed,
@@ -79,8 +79,27 @@ impl<T: Tree> Durable<T> {
         Ok(index)
     }
 
+    /// Takes a step that changes something. Any failure on the way makes the index read-only until
+    /// it is opened again: what was refused was refused before the first step.
+    fn change<R>(&mut self, step: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
+        let taken = step(&mut self.tree);
+        if taken.is_err() {
+            self.fail(false);
+        }
+        taken
+    }
+
+    /// Takes no more changes, and is read no more if `is_half` a change was made.
+    fn fail(&mut self, is_half: bool) {
+        let is_half = is_half || !self.tree.is_whole();
+        self.state = self.state.max(if is_half { State::Broken } else { State::Failed });
+    }
+
     /// Refuses changes after a failure.
     fn check_whole(&self) -> Result<()> {
+        if let Some(failure) = self.tree.recovery().failure() {
+            return Err(store::Error::Device(failure).into());
+        }
         match self.state {
             State::Open | State::Closed => Ok(()),
             State::Failed | State::Broken => Err(Error::Unsupported {
@@ -90,9 +109,13 @@ impl<T: Tree> Durable<T> {
         }
     }
 
-    /// Refuses to read half a change; without durability there is nothing else to be had.
+    /// Refuses to read half a change; without durability there is nothing else to be had. And to
+    /// read what may be older than what was written.
     #[inline]
     fn check_readable(&self) -> Result<()> {
+        if let Some(failure @ device::Error::AfterFailedFlush) = self.tree.recovery().failure() {
+            return Err(store::Error::Device(failure).into());
+        }
         if self.state == State::Broken && self.durability != Durability::None {
             let what = "an earlier update was broken off halfway by an error: \
                         open the index again, and what was acknowledged is there";
@@ -105,7 +128,7 @@ impl<T: Tree> Durable<T> {
     fn begin(&mut self) -> Result<()> {
         self.check_whole()?;
         if self.state == State::Closed {
-            self.tree.recovery_mut().reopen()?;
+            self.change(|tree| Ok(tree.recovery_mut().reopen()?))?;
             self.state = State::Open;
         }
         Ok(())
@@ -128,7 +151,7 @@ impl<T: Tree> Durable<T> {
                 self.make_room(&[])?;
                 let before = self.state;
                 self.begin()?;
-                if !self.tree.drain()? {
+                if !self.change(T::drain)? {
                     // Nothing was changed, so no checkpoint has anything to write.
                     if is_durable {
                         self.state = before;
@@ -167,10 +190,9 @@ impl<T: Tree> Durable<T> {
                 // Half a change, or half a batch, must not be added to, nor closed as if it were
                 // whole; nor must what the journal holds be left out. Without a journal, an update
                 // that changed nothing is merely refused.
-                if place > 0 || !self.tree.is_whole() {
-                    self.state = State::Broken;
-                } else if self.durability.has_journal() {
-                    self.state = State::Failed;
+                let is_half = place > 0 || !self.tree.is_whole();
+                if is_half || self.durability.has_journal() {
+                    self.fail(is_half);
                 }
                 return Err(error);
             }
@@ -180,18 +202,16 @@ impl<T: Tree> Durable<T> {
 
     /// Makes a checkpoint; after an error the index is read-only.
     fn make_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
-        let made = self.settle_as_checkpoint(name);
-        self.state = if made.is_ok() { State::Closed } else { State::Failed };
-        made
-    }
-
-    fn settle_as_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
-        let root = self.tree.settle()?;
-        let id = self.tree.recovery_mut().checkpoint(&root, name)?;
-        if name.is_some() {
-            self.tree.keep_named()?;
-        }
-        Ok(id)
+        let made = self.change(|tree| {
+            let root = tree.settle()?;
+            let id = tree.recovery_mut().checkpoint(&root, name)?;
+            if name.is_some() {
+                tree.keep_named()?;
+            }
+            Ok(id)
+        })?;
+        self.state = State::Closed;
+        Ok(made)
     }
 
     /// Refuses what only a durable index can do.
@@ -201,6 +221,15 @@ impl<T: Tree> Durable<T> {
             return Err(Error::Unsupported { what });
         }
         self.check_whole()
+    }
+
+    /// Refuses to go back to, or to forget, what is not kept.
+    fn check_kept(&self, name: &str) -> Result<()> {
+        self.check_durable()?;
+        match self.tree.recovery().checkpoints().iter().any(|kept| kept.name == name) {
+            true => Ok(()),
+            false => Err(store::Error::NoCheckpoint.into()),
+        }
     }
 }
 
@@ -271,6 +300,7 @@ impl<T: Tree> Lookup for Durable<T> {
 
 impl<T: Tree> Index for Durable<T> {
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.check_whole()?;
         if self.durability == Durability::None {
             let position = self.tree.recovery().position();
             if let Err(refused) = self.admit(batch) {
@@ -284,7 +314,6 @@ impl<T: Tree> Index for Durable<T> {
             self.begin()?;
             return self.apply(batch);
         }
-        self.check_whole()?;
         self.admit(batch)?;
         // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch)?;
@@ -293,10 +322,7 @@ impl<T: Tree> Index for Durable<T> {
             self.apply(batch)?;
             return self.make_checkpoint(None).map(|_| ());
         }
-        if let Err(error) = self.tree.recovery_mut().record(batch) {
-            self.state = State::Failed;
-            return Err(error.into());
-        }
+        self.change(|tree| Ok(tree.recovery_mut().record(batch)?))?;
         self.apply(batch)
     }
 
@@ -311,7 +337,7 @@ impl<T: Tree> Index for Durable<T> {
                     && !is_about_entry(error)
                     && !is_about_room(error) =>
             {
-                self.state = State::Broken;
+                self.fail(true);
             }
             _ => {
                 // The journal knows nothing of it.
@@ -328,11 +354,7 @@ impl<T: Tree> Index for Durable<T> {
         if !self.durability.has_journal() {
             return self.checkpoint(None).map(|_| ());
         }
-        let synced = self.tree.recovery_mut().sync();
-        if synced.is_err() {
-            self.state = State::Failed;
-        }
-        Ok(synced?)
+        self.change(|tree| Ok(tree.recovery_mut().sync()?))
     }
 
     fn checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
@@ -356,23 +378,23 @@ impl<T: Tree> Index for Durable<T> {
     }
 
     fn roll_back(&mut self, name: &str) -> Result<()> {
-        self.check_durable()?;
-        if !self.checkpoints().iter().any(|kept| kept.name == name) {
-            return Err(store::Error::NoCheckpoint.into());
-        }
+        self.check_kept(name)?;
+        // Until it is done, what there is may be half of one state and half of another.
         self.state = State::Broken;
-        let root = self.tree.recovery_mut().roll_back(name)?;
-        self.tree.restore(&root)?;
-        self.tree.keep_named()?;
+        self.change(|tree| {
+            let root = tree.recovery_mut().roll_back(name)?;
+            tree.restore(&root)?;
+            tree.keep_named()
+        })?;
         self.state = State::Closed;
         Ok(())
     }
 
     fn forget(&mut self, name: &str) -> Result<()> {
-        self.check_durable()?;
-        self.tree.recovery_mut().forget(name)?;
+        self.check_kept(name)?;
+        self.change(|tree| Ok(tree.recovery_mut().forget(name)?))?;
         self.make_checkpoint(None)?;
-        self.tree.keep_named()
+        self.change(T::keep_named)
     }
 
     fn recovery(&self) -> RecoveryStatistics {
@@ -388,8 +410,10 @@ impl<T: Tree> Index for Durable<T> {
             return Ok(());
         }
         self.begin()?;
-        let root = self.tree.settle()?;
-        self.tree.recovery_mut().close(&root)?;
+        self.change(|tree| {
+            let root = tree.settle()?;
+            Ok(tree.recovery_mut().close(&root)?)
+        })?;
         self.state = State::Closed;
         Ok(())
     }

@@ -33,7 +33,7 @@ impl fmt::Display for Kind {
             Kind::Count(0, u64::MAX) => f.write_str("a whole number"),
             Kind::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
             Kind::Ratio(least, most) => write!(f, "a ratio from {least} to {most}"),
-            Kind::Percent(least) => write!(f, "a percentage from {least} to 100"),
+            Kind::Percent(least) => write!(f, "a whole percentage from {least} to 100"),
             Kind::Word(words) => f.write_str(&words.join(" or ")),
             Kind::WordOrBytes(words, most) => {
                 write!(f, "{}, or a size from 1 to {most} bytes", words.join(", "))
@@ -403,7 +403,7 @@ mod tests {
             ("node", "large", "it must be a size in bytes, such as 4096 or 4KiB"),
             ("pool", "1.5", "it must be a ratio from 0 to 1"),
             ("policy", "best", "it must be lru or fifo"),
-            ("fill", "0", "it must be a percentage from 1 to 100"),
+            ("fill", "0", "it must be a whole percentage from 1 to 100"),
             ("levels", "9", "it must be a whole number from 1 to 8"),
             ("buffer", "2KiB", "it must be none, or a size from 1 to 1024 bytes"),
             ("buffer", "0", "it must be none, or a size from 1 to 1024 bytes"),

@@ -87,11 +87,10 @@ impl Options {
 }
 
 impl Options {
-    /// What these options say of a page log; `recovers_itself` if the tree does.
-    pub(crate) fn page_log(&self, recovers_itself: bool) -> PageLogOptions {
+    /// What these options say of a page log.
+    pub(crate) fn page_log(&self) -> PageLogOptions {
         PageLogOptions {
             durability: self.durability.unwrap_or_default(),
-            recovers_itself,
             journal_bytes: self.journal_bytes,
             label: self.label.clone(),
             #[cfg(feature = "canaries")]

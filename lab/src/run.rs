@@ -15,7 +15,7 @@ use crate::workload::{Operation, Preload, Workload, scatter64};
 
 mod failure;
 
-use failure::{Broken, Failure};
+use failure::{Broken, Failure, MEASURING};
 
 /// One in so many lookups, and so many pieces of the contents, is a sample.
 const SAMPLE: u64 = 16;
@@ -65,7 +65,8 @@ impl<'t> Steps<'t> {
 pub(crate) fn run(task: &Task<'_>) -> Measured {
     let mut measured = blank(task);
     if let Err(broken) = attempt(task, &mut measured) {
-        let instead = broken.total_needed(task.plan.memory);
+        let entries = (task.workload.loaded(), task.workload.total());
+        let instead = broken.total_needed(task.plan.memory, entries);
         let instead = instead.map(|total| format!(", here with --memory-total {total}"));
         measured.row.error = Some(format!("{broken}{}", instead.unwrap_or_default()));
     }
@@ -172,13 +173,8 @@ impl Session<'_> {
     /// Runs the measured operations. What they cost until then is in the row after a failure too.
     fn measure(&mut self, measured: &mut Measured) -> Result<(), Broken> {
         let planned = self.task.workload.total();
-        let stopped = |done, failure| Broken {
-            doing: "measuring",
-            done,
-            planned,
-            unit: "operations",
-            failure,
-        };
+        let stopped =
+            |done, failure| Broken { doing: MEASURING, done, planned, unit: "operations", failure };
         let mut recorder = Recorder::new(planned).map_err(|error| stopped(0, error.into()))?;
         let before = Books::of(self.index.meter());
         let started = Instant::now();

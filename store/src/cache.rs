@@ -144,6 +144,34 @@ impl Cache {
         (frame.page != NONE).then_some((LogicalPage(frame.page), frame.dirty))
     }
 
+    /// Makes the oldest clean page the next to leave; false if there is none but the two newest,
+    /// which an operation may hold.
+    pub(crate) fn let_clean_leave(&mut self) -> bool {
+        let second = self.frames.get(self.newest as usize).map_or(NONE, |newest| newest.older);
+        let mut frame = self.oldest;
+        while frame != self.newest && frame != second && frame != NONE {
+            let Frame { newer, dirty, .. } = self.frames[frame as usize];
+            if !dirty {
+                self.unlink(frame);
+                self.link_oldest(frame);
+                return true;
+            }
+            frame = newer;
+        }
+        false
+    }
+
+    fn link_oldest(&mut self, frame: u32) {
+        let newer = self.oldest;
+        self.frames[frame as usize].newer = newer;
+        self.frames[frame as usize].older = NONE;
+        match newer {
+            NONE => self.newest = frame,
+            newer => self.frames[newer as usize].older = frame,
+        }
+        self.oldest = frame;
+    }
+
     /// Gives a frame to `page`, which is not in the cache; the oldest page leaves if it is full.
     /// The frame's bytes are whatever they were.
     pub(crate) fn enter(&mut self, page: LogicalPage) -> u32 {
@@ -197,14 +225,7 @@ impl Cache {
         let entry = &mut self.frames[frame as usize];
         entry.page = NONE;
         entry.dirty = false;
-        let newer = self.oldest;
-        self.frames[frame as usize].newer = newer;
-        self.frames[frame as usize].older = NONE;
-        match newer {
-            NONE => self.newest = frame,
-            newer => self.frames[newer as usize].older = frame,
-        }
-        self.oldest = frame;
+        self.link_oldest(frame);
     }
 
     /// Forgets every page without writing it.

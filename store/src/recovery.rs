@@ -211,6 +211,12 @@ pub trait Recovery: Send {
     /// What stands on the device for recovery.
     fn statistics(&self) -> RecoveryStatistics;
 
+    /// Why nothing more is written, if the device failed: after a failed flush nothing is to be
+    /// read either.
+    fn failure(&self) -> Option<device::Error> {
+        None
+    }
+
     /// How worn the chip is, for those that stand on one and count its erases.
     fn wear(&self) -> Option<Wear> {
         None

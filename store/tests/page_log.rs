@@ -136,6 +136,7 @@ impl Case {
         SimulatedNand::new(geometry, NandCosts::default())
     }
 
+    #[allow(clippy::needless_update, reason = "with canaries there is one field more")]
     fn options(&self) -> PageLogOptions {
         PageLogOptions {
             durability: self.durability,

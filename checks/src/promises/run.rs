@@ -89,7 +89,15 @@ fn is_here(program: &str) -> bool {
 }
 
 fn run_once(root: &Path, promise: &Promise, form: Form) -> Result<String, String> {
-    let mut command = command(promise.command(form))?;
+    promise.figure.read(&output_of(root, promise.command(form), promise.exit)?)
+}
+
+/// Runs a command in `root`, which has to end with this exit code.
+///
+/// # Errors
+/// It could not be run, or ended with another code.
+pub fn output_of(root: &Path, line: &[String], exit: i32) -> Result<Output, String> {
+    let mut command = command(line)?;
     let start = Instant::now();
     let output = command
         .current_dir(root)
@@ -99,11 +107,11 @@ fn run_once(root: &Path, promise: &Promise, form: Form) -> Result<String, String
     let seconds = start.elapsed().as_secs_f64();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    if output.status.code() != Some(promise.exit) {
+    if output.status.code() != Some(exit) {
         let last = stderr.lines().last().unwrap_or("it says nothing");
-        return Err(format!("{}, not {}: {last}", output.status, promise.exit));
+        return Err(format!("{}, not {exit}: {last}", output.status));
     }
-    promise.figure.read(&Output { stdout, stderr, seconds })
+    Ok(Output { stdout, stderr, seconds })
 }
 
 fn command(line: &[String]) -> Result<Command, String> {

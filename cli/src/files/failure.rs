@@ -155,6 +155,17 @@ impl FileFailure {
         move |source| FileFailure::Database { path: path.to_owned(), source }
     }
 
+    /// True if Ctrl-C ended it.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        match self {
+            FileFailure::Interrupted
+            | FileFailure::ImportInterrupted { .. }
+            | FileFailure::Database { source: Error::Ended, .. } => true,
+            FileFailure::Copy { source, .. } => matches!(**source, Error::Ended),
+            _ => false,
+        }
+    }
+
     /// True for wrong usage.
     pub(crate) fn is_usage(&self) -> bool {
         match self {
@@ -238,10 +249,10 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
              for an imitated chip, or give --tree {}",
             on_sectors()
         ),
-        Error::NotADatabase { is_ours: true, what } => {
+        Error::NotADatabase { is_ours: true, what, .. } => {
             format!("{path}: this flashtree database can't be used: {what}; take a copy of it")
         }
-        Error::NotADatabase { is_ours: false, what } => format!(
+        Error::NotADatabase { is_ours: false, what, .. } => format!(
             "{path}: this is no flashtree database: {what}; name another file, or make a database \
              with flashtree create NEW"
         ),
@@ -263,7 +274,7 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         Error::Io { .. } | Error::File(file::Error::Io { .. } | file::Error::NotAFile { .. }) => {
             format!("{path}: {}", refused(error))
         }
-        Error::File(_) => error.to_string(),
+        Error::File(_) | Error::DanglingLink { .. } => error.to_string(),
         _ => format!("{path}: {error}"),
     }
 }

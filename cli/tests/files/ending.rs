@@ -34,6 +34,11 @@ fn ended(bench: &Bench, line: &[&str], signal: &str, is_at_work: impl Fn() -> bo
     child.wait_with_output().unwrap()
 }
 
+/// The exit code of what this signal ended.
+fn code_of(signal: &str) -> i32 {
+    if signal == "-INT" { 130 } else { 143 }
+}
+
 #[test]
 fn what_is_ended_says_so_and_leaves_nothing_behind() {
     let bench = long();
@@ -41,7 +46,7 @@ fn what_is_ended_says_so_and_leaves_nothing_behind() {
     for signal in ["-INT", "-TERM"] {
         for line in [&["compact", "a.db"][..], &["convert", "a.db", "b.db"]] {
             let output = ended(&bench, line, signal, is_copying);
-            let error = complaint(&output, 1);
+            let error = complaint(&output, code_of(signal));
             assert!(error.contains("interrupted; run it again"), "{line:?} {signal}: {error}");
             assert_eq!(bench.names(), ["a.db"], "{line:?} {signal}");
         }
@@ -61,7 +66,7 @@ fn what_only_reads_ends_with_a_word() {
         let sent = Command::new("kill").args([signal, &scan.id().to_string()]).status();
         assert!(sent.unwrap().success());
         let output = scan.wait_with_output().unwrap();
-        assert!(complaint(&output, 1).contains("interrupted; run it again"));
+        assert!(complaint(&output, code_of(signal)).contains("interrupted; run it again"));
     }
     let check = line(&["check", "a.db"]);
     thread::sleep(Duration::from_millis(300));
@@ -70,7 +75,7 @@ fn what_only_reads_ends_with_a_word() {
     let output = check.wait_with_output().unwrap();
     match output.status.code() {
         Some(0) => assert!(text(&output.stdout).contains("all is well")),
-        Some(_) => assert!(complaint(&output, 1).contains("interrupted; run it again")),
+        Some(_) => assert!(complaint(&output, 130).contains("interrupted; run it again")),
         None => assert!(sent.status.success()),
     }
 }

@@ -216,7 +216,7 @@ fn ctrl_c_ends_an_import_and_says_how_it_goes_on() {
     assert!(interrupted.unwrap().success());
     drop(child.stdin.take());
     let output = child.wait_with_output().unwrap();
-    let error = complaint(&output, 1);
+    let error = complaint(&output, 130);
     assert!(error.contains("interrupted") && error.contains("--resume"), "{error}");
     bench.write("rows.csv", &all);
     // Without --resume it begins anew, which comes to the same.

@@ -144,3 +144,50 @@ fn arguments_that_are_no_text_are_refused() {
     command.arg(std::ffi::OsStr::from_bytes(b"\xFF"));
     assert!(complaint(&command.output().unwrap(), 2).contains("UTF-8"));
 }
+
+#[test]
+fn a_limit_on_the_length_of_files_is_an_error_and_does_not_end_the_program() {
+    let bench = Bench::new();
+    let program = bench.command(&[]).get_program().to_owned();
+    let mut limited = std::process::Command::new("sh");
+    limited.current_dir(bench.path(".")).args(["-c", "ulimit -f 8; exec \"$0\" create a.db"]);
+    let output = limited.arg(program).output().unwrap();
+    let error = complaint(&output, 1);
+    assert!(error.contains("File too large"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_is_said_as_it_is() {
+    let bench = Bench::new();
+    std::os::unix::fs::symlink("nowhere", bench.path("link.db")).unwrap();
+    for line in ["create link.db", "create link.db --overwrite"] {
+        assert!(bench.failed(line).contains("a link to a file that is not there"), "{line}");
+    }
+    for (line, said) in [
+        ("create x.db --page 64KiB", "they must have 128 to 32768 bytes"),
+        ("create x.db --tree la-tree --page 64KiB", "they must have 128 to 32768 bytes"),
+        ("create nand-file:x.db --ftl x:", "a parameter is missing in \"x:\""),
+        ("create nand-file:x.db --ftl x", "x"),
+        ("create x.db --tree b-plus:fill=99.5", "a whole percentage from 50 to 100"),
+        ("torture --tree b-plus/x", "did you mean b-plus/"),
+        ("compare --device toshiba-tc58dvg02a1ft00 --size 100GiB", "it has 134217728"),
+        ("compare --workload uniform:updates=0 --ops 100", "contradict each other"),
+    ] {
+        let error = bench.wrong(line);
+        assert!(error.contains(said), "{line}: {error}");
+        let named: Vec<&str> = error.split("b-plus/dac").collect();
+        assert!(named.len() <= 2, "{line}: {error}");
+    }
+    bench.done("create a.db");
+    let whole = fs::read(bench.path("a.db")).unwrap();
+    bench.write("cut.db", &whole[..5001]);
+    for line in ["stat cut.db", "get cut.db k"] {
+        let error = bench.failed(line);
+        assert!(error.contains("it was cut off") && error.contains("5001"), "{error}");
+    }
+    let error = Database::open(bench.path("cut.db"), &OpenOptions::new()).err().unwrap();
+    assert!(error.to_string().contains("cut.db: this flashtree database"), "{error}");
+    bench.write("other.db", "something else".repeat(1000));
+    let error = Database::open(bench.path("other.db"), &OpenOptions::new()).err().unwrap();
+    assert!(error.to_string().contains("other.db: this is no flashtree database"), "{error}");
+}

@@ -393,7 +393,7 @@ impl Usage<'_> {
         // The journal may have it and the tree may not: so nothing more must be taken.
         if matches!(stop, Stop::Refused) && self.cell.durability.has_journal() {
             let again = self.index.update(&[]);
-            if !matches!(again, Err(index::Error::Unsupported { .. })) {
+            if !is_read_only(&again) {
                 return Err(Failure::TakenThereafter(again).into());
             }
         }
@@ -491,4 +491,18 @@ fn nodes_changed(index: &dyn Index) -> Changed {
         _ => {}
     });
     changed
+}
+
+/// True if an update was refused since an earlier one was broken off.
+fn is_read_only(updated: &index::Result<()>) -> bool {
+    use device::Error::{AfterFailedFlush, AfterFailedWrite};
+    use index::Error::{Store, Unsupported};
+    let Err(error) = updated else { return false };
+    match error {
+        Unsupported { .. } => true,
+        Store(store::Error::Device(error)) => {
+            matches!(error, AfterFailedWrite | AfterFailedFlush)
+        }
+        _ => false,
+    }
 }

@@ -7,6 +7,7 @@ use device::Medium;
 use super::Access;
 use crate::files::{self, Site, Temporary};
 use crate::ground::{Ground, Standing};
+use crate::options::MemoryLimit;
 use crate::{Database, OpenOptions, Options, Result};
 
 /// Making and opening.
@@ -90,8 +91,8 @@ impl Database<'static> {
     /// ```
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = files::absolute(path.as_ref())?;
-        let ground = files::open(&path, options)?;
-        Ok(Database::over(ground.open(options)?, &path))
+        let standing = files::open(&path, options).and_then(|ground| ground.open(options));
+        Ok(Database::over(standing.map_err(|error| error.at(&path))?, &path))
     }
 
     /// Opens the database in a file for reading, beside others who read. Nothing at all is
@@ -114,7 +115,9 @@ impl Database<'static> {
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = files::absolute(path.as_ref())?;
-        let standing = files::open_read_only(&path)?.open(options)?;
+        let ground = files::open_read_only(&path, options.memory);
+        let standing = ground.and_then(|ground| ground.open(options));
+        let standing = standing.map_err(|error| error.at(&path))?;
         Ok(Database { standing, path: Some(path), access: Access::Reading })
     }
 
@@ -123,7 +126,8 @@ impl Database<'static> {
     #[must_use]
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = files::absolute(path.as_ref());
-        let ground = path.and_then(|path| files::open_read_only(&path));
+        let any = MemoryLimit::CachesAndBuffers(0);
+        let ground = path.and_then(|path| files::open_read_only(&path, any));
         ground.and_then(Ground::has_label).unwrap_or(false)
     }
 }

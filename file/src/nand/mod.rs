@@ -68,6 +68,7 @@ impl NandFile {
     /// give up, or that is a block device; it is in use; the system refuses.
     pub fn create(path: &Path, geometry: Geometry, options: &NandOptions) -> Result<Self> {
         let layout = Layout::new(&geometry).map_err(in_header(path))?;
+        Self::check_memory(path, geometry, options)?;
         let opened = opening::make(path, options.existing, options.recognises)?;
         check_regular(path, &opened)?;
         opening::filled(path, &opened, || prepare(path, &opened, &geometry, &layout))?;
@@ -93,7 +94,26 @@ impl NandFile {
             let fault = HeaderFault::Length { expected: layout.bytes, found: opened.bytes };
             return Err(in_header(path)(fault));
         }
+        Self::check_memory(path, geometry, options)?;
         Self::load(path, opened.file, geometry, layout, options)
+    }
+
+    /// Bytes of memory that a chip of this geometry takes: the states of its pages, the marks and
+    /// the books of its blocks, and a page.
+    #[must_use]
+    pub fn memory_bytes(geometry: Geometry) -> u64 {
+        let page = u64::from(geometry.page_bytes()) + u64::from(geometry.spare_bytes());
+        8 * u64::from(geometry.pages()) + 9 * u64::from(geometry.blocks()) + page
+    }
+
+    /// Refuses a chip that takes more memory than it may: before any is taken, for the header of a
+    /// file may say anything.
+    fn check_memory(path: &Path, geometry: Geometry, options: &NandOptions) -> Result<()> {
+        let (have, need) = (options.memory_most, Self::memory_bytes(geometry));
+        match need > have {
+            true => Err(in_header(path)(HeaderFault::Memory { have, need })),
+            false => Ok(()),
+        }
     }
 
     /// Reads marks and states.

@@ -60,13 +60,13 @@ impl<N: Nand, S: Scheme> Hybrid<N, S> {
     /// The chip, whose content is the disk; what was not flushed may be lost.
     #[must_use]
     pub fn into_nand(self) -> N {
-        self.core.nand
+        self.core.nand.into_chip()
     }
 
     /// The chip.
     #[must_use]
     pub const fn nand(&self) -> &N {
-        &self.core.nand
+        self.core.nand.chip()
     }
 
     /// Sectors of a logical block: as many as are copied by a merge.

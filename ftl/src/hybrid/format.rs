@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use device::{Block, Cause, Nand, Result};
+use device::{Block, Cause, Nand, Result, Watched};
 
 use super::Core;
 use super::own::{self, Head};
@@ -13,7 +13,8 @@ use crate::spare::{self, DataCheck, FORMATTING, Metadata};
 
 impl<N: Nand> Core<N> {
     /// Makes an empty disk; see [`super::Hybrid::format`].
-    pub(super) fn format(mut nand: N, kind: Kind, options: &Options) -> Result<Self> {
+    pub(super) fn format(nand: N, kind: Kind, options: &Options) -> Result<Self> {
+        let mut nand = Watched::new(nand);
         let shape = Shape::new(nand.geometry(), kind, options.logs())?;
         let blocks = erase_all(&mut nand, |nand, block| program_guard(nand, &shape, block))?;
         let disk = shape.disk(blocks.free_count(), options)?;

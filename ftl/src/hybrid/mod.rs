@@ -68,7 +68,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
+use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry, Watched};
 
 use crate::Statistics;
 use crate::blocks::{Blocks, Role};
@@ -91,7 +91,7 @@ const NONE: u32 = u32::MAX;
 /// be filled; 24 for each of the log; for each page of the log that may hold a sector 4 bytes and
 /// 16 to 32 of the index; two pages; without a spare area 8 bytes for each page of a group.
 pub struct Core<N> {
-    nand: N,
+    nand: Watched<N>,
     pub(crate) shape: Shape,
     disk: SectorGeometry,
     blocks: Blocks,
@@ -121,7 +121,7 @@ struct Buffers {
 
 impl<N: Nand> Core<N> {
     /// The parts of a disk that holds nothing.
-    fn assemble(nand: N, shape: Shape, disk: SectorGeometry, blocks: Blocks) -> Self {
+    fn assemble(nand: Watched<N>, shape: Shape, disk: SectorGeometry, blocks: Blocks) -> Self {
         let page = || vec![0xFF; shape.geometry.page_bytes() as usize].into_boxed_slice();
         let logical = disk.sectors() / u64::from(shape.sectors_per_block());
         let words = shape.geometry.blocks().div_ceil(64) as usize;

@@ -12,7 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Block, Nand, Result};
+use device::{Block, Nand, Result, Watched};
 
 use super::fill::Role;
 use super::load::{Entry, Loaded, Unfinished, full_blocks, log_queue};
@@ -51,7 +51,7 @@ impl<N: Nand> Core<N> {
         }
         let Scan { nand, shape, .. } = scan;
         let blocks = Blocks::new(shape.geometry.blocks());
-        let mut core = Self::assemble(nand, shape, disk, blocks);
+        let mut core = Self::assemble(Watched::new(nand), shape, disk, blocks);
         core.take_over(&survey, &full, queue, found);
         core.sort_blocks(&survey, newest);
         core.count_erases(0);

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use device::{Block, Nand, Result};
+use device::{Block, Nand, Result, Watched};
 
 use super::frontier::program_header;
 use super::header::Header;
@@ -30,7 +30,8 @@ impl<N: Nand> PageMap<N> {
     }
 
     /// Makes an empty disk of `kind`.
-    pub(super) fn format_kind(mut nand: N, kind: Kind, options: &Options) -> Result<Self> {
+    pub(super) fn format_kind(nand: N, kind: Kind, options: &Options) -> Result<Self> {
+        let mut nand = Watched::new(nand);
         let shape = Shape::new(nand.geometry(), kind.frontiers(options))?;
         let mark = kind.mark();
         let blocks = erase_all(&mut nand, |nand, block| program_guard(nand, &shape, block, mark))?;

@@ -61,7 +61,9 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors};
+use device::{
+    Block, Cause, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors, Watched,
+};
 
 use crate::{Layer, Levelling, Options, Statistics, Victim, blocks, spare, wear};
 use blocks::{Blocks, Role};
@@ -79,7 +81,7 @@ use wear::Wear;
 
 /// A disk out of a raw NAND chip, by page mapping.
 pub struct PageMap<N> {
-    nand: N,
+    nand: Watched<N>,
     kind: Kind,
     shape: Shape,
     disk: SectorGeometry,
@@ -148,7 +150,7 @@ struct Plan {
 impl<N: Nand> PageMap<N> {
     /// The parts of a disk whose map is empty.
     fn assemble(
-        nand: N,
+        nand: Watched<N>,
         Plan { kind, shape, disk }: Plan,
         (blocks, wear): (Blocks, Wear),
         options: &Options,
@@ -194,13 +196,13 @@ impl<N: Nand> PageMap<N> {
     /// The chip, whose content is the disk; what was not flushed may be lost.
     #[must_use]
     pub fn into_nand(self) -> N {
-        self.nand
+        self.nand.into_chip()
     }
 
     /// The chip.
     #[must_use]
     pub const fn nand(&self) -> &N {
-        &self.nand
+        self.nand.chip()
     }
 
     /// Reads the part of `request` that lies on one sector after the other.

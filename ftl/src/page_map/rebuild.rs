@@ -22,7 +22,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry};
+use device::{Block, Cause, Error, Nand, Page, Result, SectorGeometry, Watched};
 
 use super::blocks::{Blocks, Role};
 use super::header::{self, Header};
@@ -57,7 +57,7 @@ impl<N: Nand> PageMap<N> {
         let plan = Plan { kind, shape, disk: survey.disk };
         let wear = Wear::of(geometry.blocks(), |block| survey.erases[block.0 as usize]);
         let blocks = Blocks::new(geometry.blocks());
-        let mut disk = Self::assemble(scan.nand, plan, (blocks, wear), options);
+        let mut disk = Self::assemble(Watched::new(scan.nand), plan, (blocks, wear), options);
         for (note, first) in disk.notes.iter_mut().zip(&survey.first) {
             note.sequence = first.unwrap_or(0);
         }

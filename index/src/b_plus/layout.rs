@@ -23,7 +23,11 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn new(bytes: u32, shape: EntryShape) -> Result<Self> {
-        let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
+        let what = match bytes > store::node::NODE_BYTES_MOST {
+            true => "they must have 128 to 32768 bytes",
+            false => "they can't hold four entries",
+        };
+        let small = store::Error::NodeSize { bytes, what };
         let leaf = Codec::new(bytes, shape.key, shape.value).ok_or(small)?;
         let inner = Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
         Ok(Nodes { shape, leaf, inner })

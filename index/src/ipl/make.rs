@@ -84,7 +84,7 @@ pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
 pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
     let chip = chip_of(medium)?;
     BlockShape::on(chip, log_pages(options)?)?;
-    let log = options.page_log(false);
+    let log = options.page_log();
     least_of(chip, options.shape, (PageLog::least_memory(chip, &log), log.durability))
 }
 
@@ -107,7 +107,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
     let fewest = |chip| fewest_blocks(chip, options);
     smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
-    let log = PageLog::create(nand, &options.page_log(false))?;
+    let log = PageLog::create(nand, &options.page_log())?;
     smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
     let leaf = tree.ground.forms.leaf;
@@ -130,7 +130,7 @@ fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
         _ => forms.inner.capacity(key, CHILD_BYTES.into()),
     };
     let grown = Grown::new(entries, &capacity, HEIGHT_MOST as u8);
-    let log = options.page_log(false);
+    let log = options.page_log();
     let load = Load::new(grown, &shape);
     let need = load.blocks(&shape, log.durability == Durability::None);
     let root = load.root_bytes(need);
@@ -138,7 +138,7 @@ fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log(false))?;
+    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log())?;
     let root = Root::decode(&record)?;
     let geometry = log.geometry();
     let need = least_of(geometry, root.shape, (log.buffer_bytes(), log.durability()))?;

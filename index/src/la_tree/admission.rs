@@ -91,9 +91,10 @@ impl LaTree<'_> {
     }
 
     /// Refuses tables that are larger now than they may be, as those of an index can be that had
-    /// more memory.
+    /// more memory, or will be as soon as something waits in every buffer.
     pub(super) fn check_tables_now(&self) -> Result<()> {
-        match (self.plan.tables_most, self.table_bytes()) {
+        let need = self.table_bytes() + self.buffers.bytes_to_come();
+        match (self.plan.tables_most, need) {
             (Some(have), need) if need > have => {
                 Err(store::Error::LittleTables { have, need }.into())
             }

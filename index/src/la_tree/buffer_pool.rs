@@ -135,9 +135,9 @@ impl BufferPool {
         self.slots.memory_bytes()
     }
 
-    /// The most bytes of the table with so many buffers more.
-    pub(super) fn table_bytes_with(&self, more: u64) -> u64 {
-        self.slots.bytes_with(more)
+    /// The most bytes of the table where there are so many buffers.
+    pub(super) const fn table_bytes_most(buffers: u64) -> u64 {
+        Chunked::<Slot>::bytes_most(buffers)
     }
 
     /// Bytes, as a stream, and entries that `buffer` has in the pool.

@@ -143,11 +143,19 @@ impl Buffers {
         self.records.memory_bytes() + self.listed.memory_bytes() + self.pool.table_bytes()
     }
 
-    /// The most bytes of the tables with so many buffers more.
+    /// The most bytes that the table of the pool grows by with the buffers that there are: it knows
+    /// one only when something waits in it, and then all before it.
+    pub(super) fn bytes_to_come(&self) -> u64 {
+        let all = BufferPool::table_bytes_most(self.records.len() as u64);
+        all.saturating_sub(self.pool.table_bytes())
+    }
+
+    /// The most bytes of the tables with so many buffers more, when something waits in each.
     pub(super) fn table_bytes_with(&self, more: u64) -> u64 {
-        self.records.bytes_with(more)
-            + self.listed.bytes_with(more)
-            + self.pool.table_bytes_with(more)
+        let buffers = self.records.len() as u64 + more;
+        Chunked::<BufferRecord>::bytes_most(buffers)
+            + Chunked::<u32>::bytes_most(buffers)
+            + BufferPool::table_bytes_most(buffers)
     }
 
     /// Forgets every buffer.

@@ -38,7 +38,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     plan.check_memory()?;
     let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
     smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
-    let log = PageLog::create(chip, &options.page_log(false))?;
+    let log = PageLog::create(chip, &options.page_log())?;
     smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
@@ -54,7 +54,7 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
         Medium::Sectors(disk) => return in_place::open(disk, options),
     };
     let geometry = chip.geometry();
-    let (log, record) = PageLog::open_with(chip, &options.page_log(false))?;
+    let (log, record) = PageLog::open_with(chip, &options.page_log())?;
     let (shape, choices) = settle::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };

@@ -308,7 +308,7 @@ impl Plan {
         codec(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;
         let given = (shape, choices);
         let mut plan = Self::undivided(options, given, (pages, &leaf), memory_bytes);
-        let log = PageLog::least_memory(chip, &options.page_log(false));
+        let log = PageLog::least_memory(chip, &options.page_log());
         plan.fixed_bytes += 2 * CHUNK_OVERHEAD;
         let Some(rest) = memory_bytes.checked_sub(plan.fixed_bytes + log) else {
             return Ok(None);

@@ -332,9 +332,9 @@ impl<T: Copy> Chunked<T> {
         (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
     }
 
-    /// The most bytes that a table with so many items more takes.
-    pub(super) fn bytes_with(&self, more: u64) -> u64 {
-        let chunks = (self.length as u64 + more) / Self::ITEMS as u64 + 1;
+    /// The most bytes that a table of so many items takes.
+    pub(super) const fn bytes_most(items: u64) -> u64 {
+        let chunks = items / Self::ITEMS as u64 + 1;
         let items = chunks * (Self::ITEMS * size_of::<T>()) as u64;
         items + (2 * chunks + 4) * size_of::<Box<[T]>>() as u64
     }

@@ -139,7 +139,7 @@ pub(super) fn fewest_blocks(plan: &Plan, chip: Geometry, options: &Options) -> R
         chunks: each(plan.chunks.0) + each(plan.chunks.1),
     };
     let block = u64::from(chip.pages_per_block());
-    let own = |root| PageLog::own_reserve_on(chip, &options.page_log(false), root);
+    let own = |root| PageLog::own_reserve_on(chip, &options.page_log(), root);
     let need = worst.pages(&load, PENDING_LEAST, (block, &own)) + block;
     // A sixteenth of a half, and two blocks at the least, is left to deletes.
     let half = (need * 16).div_ceil(15).max(need + 2 * block);

@@ -85,7 +85,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let window = window(geometry, options)?;
     let fewest = |chip| fewest_blocks(chip, options);
     smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
-    let log = PageLog::create(chip, &options.page_log(false))?;
+    let log = PageLog::create(chip, &options.page_log())?;
     smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
     let list = List::over(log, window, options.shape)?;
     if options.is_stand_in {
@@ -104,12 +104,12 @@ fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
     let entries = smallest_chip::entries_of_a_block(chip, options.shape);
     let pages = entries.div_ceil((room / bytes.max(1)).max(1) as u64);
     let blocks = pages.div_ceil(chip.pages_per_block().into());
-    let own = PageLog::own_reserve_on(chip, &options.page_log(false), ROOT_BYTES + room as u64);
+    let own = PageLog::own_reserve_on(chip, &options.page_log(), ROOT_BYTES + room as u64);
     Ok(own.saturating_add(blocks as u32).saturating_add(2 + BLOCKS_KEPT_BACK))
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log(false))?;
+    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log())?;
     let shape = Root::decode(&record)?.shape;
     let needs = least_of(log.geometry(), shape, log.buffer_bytes())?;
     let window = window_beside(needs, log.geometry(), options.memory_bytes)?;
@@ -130,7 +130,7 @@ fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
     let MediumShape::Nand(chip) = medium else {
         return Err(Error::WrongMedium { tree: NAME, medium: "a disk" });
     };
-    least_of(chip, options.shape, PageLog::least_memory(chip, &options.page_log(false)))
+    least_of(chip, options.shape, PageLog::least_memory(chip, &options.page_log()))
 }
 
 /// The least memory where the log takes `log` bytes.

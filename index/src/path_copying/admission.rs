@@ -114,7 +114,7 @@ pub(super) const fn held_pages(division: Division, height: u8, live: u64) -> u64
 pub(super) const fn margin_part(durably: Durably) -> u64 {
     match durably {
         Durably::ByCheckpoints => 16,
-        Durably::Not | Durably::ByItself => 32,
+        Durably::Not => 32,
     }
 }
 
@@ -177,7 +177,7 @@ impl PathTree<'_> {
             Update::Adopt { .. } => return Ok(false),
             Update::Put { value, .. } => (Some(*value), all.saturating_sub(self.kept_free())),
         };
-        let Some(order) = self.order_of((update.key(), value), false, Cause::Update)? else {
+        let Some(order) = self.order_of((update.key(), value), Cause::Update)? else {
             return Ok(true);
         };
         if self.ground.pages.division != Division::Even {
@@ -403,7 +403,7 @@ impl PathTree<'_> {
                 let growth = self.growth_most(updates, live);
                 self.held_after(updates, live + growth) + self.worst.pages_each
             }
-            Durably::ByItself | Durably::ByCheckpoints => {
+            Durably::ByCheckpoints => {
                 let growth = self.held_after(updates, live).saturating_sub(self.held_pages(live));
                 self.pages_held(live) + growth + self.written_by(updates, live)
             }

@@ -17,8 +17,6 @@ pub(super) struct Stamp<'s> {
     pub(super) sequence: u64,
     /// Live pages before the change.
     pub(super) live_pages: u32,
-    /// True if a batch ends with this change.
-    pub(super) closes_batch: bool,
     /// The policy's memory before the change.
     pub(super) state: State,
     pub(super) change: Change,
@@ -86,7 +84,6 @@ pub(super) fn write_page(
         lowest: lowest.ok_or("a page has no node")?,
         highest,
         has_root: root.is_some(),
-        closes_batch: root.is_some() && stamp.closes_batch,
         next: State { layout: next, splits },
     };
     header.encode(address, into);

@@ -166,7 +166,7 @@ impl PathTree<'_> {
             Update::Put { value, .. } => Some(*value),
             Update::Adopt { .. } | Update::Delete { .. } => None,
         };
-        let Some(order) = self.order_of((update.key(), value), false, Cause::Update)? else {
+        let Some(order) = self.order_of((update.key(), value), Cause::Update)? else {
             return Ok(false);
         };
         match self.plan_order(&order) {

@@ -4,11 +4,6 @@
 //! down to its level, and if that leads to the page, it is rewritten as an update would be, without
 //! an edit. It is a state machine: each batch steps it while free blocks are below the threshold,
 //! and runs it on only as far as it has to.
-//!
-//! Where the tree recovers by itself, an opening closes the block that was being filled, whatever
-//! is in it. So where free pages are rare, all of a block is moved in one batch: if the power is
-//! cut meanwhile, what was moved does not count, its block holds nothing, and is free at once.
-//! However often the power is cut, there is as much room to move a block as there was.
 
 use device::Cause;
 use store::{Recovery, node};
@@ -77,14 +72,6 @@ impl PathTree<'_> {
         } else {
             self.collect(u32::MAX)
         }
-    }
-
-    /// True if what is moved from a block is one batch: were the power cut after some of it, the
-    /// rest of a block would be lost to what was moved, and there might be no room to go on.
-    fn moves_together(&self) -> bool {
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let free = u64::from(self.ground.log.free_pages());
-        self.durably == Durably::ByItself && free < 2 * self.pages_to_collect() + block
     }
 
     /// Gives up every block in which nothing lives; if there is none, moves what lives in the block
@@ -207,12 +194,6 @@ impl PathTree<'_> {
             return Ok(());
         }
         let pages = (log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
-        if self.durably == Durably::ByItself
-            && u64::from(log.free_pages()) < needed + self.pages_to_move(pages.into())
-        {
-            // What was asked for has to be left, though it is not all of a block.
-            return Ok(());
-        }
         self.collect(pages).map(|_| ())
     }
 
@@ -245,10 +226,8 @@ impl PathTree<'_> {
         };
         let end = self.ground.log.pages_of(block).end;
         let pages = next..end.min(next.saturating_add(pages));
-        let closing = if self.moves_together() { self.last_living(pages.clone())? } else { None };
         for page in pages {
-            let closes = closing.is_none_or(|closing| page == closing);
-            match self.move_page(device::Page(page), closes) {
+            match self.move_page(device::Page(page)) {
                 Err(crate::Error::Store(error)) if error.is_damage() => {
                     self.victim = None;
                     return Ok(true);
@@ -264,41 +243,17 @@ impl PathTree<'_> {
         Ok(true)
     }
 
-    /// The last of `pages` in which something lives; what is damaged counts.
-    fn last_living(&mut self, pages: core::ops::Range<u32>) -> Result<Option<u32>> {
-        for page in pages.rev() {
-            let is_living = match self.live.is_live(device::Page(page)) {
-                Some(is_live) => Ok(is_live),
-                None => self.way_to(device::Page(page), false).map(|base| base.is_some()),
-            };
-            match is_living {
-                Err(crate::Error::Store(error)) if error.is_damage() => return Ok(Some(page)),
-                Ok(false) => {}
-                other => return other.map(|_| Some(page)),
-            }
-        }
-        Ok(None)
-    }
-
     /// Nothing in `block` lives any more.
     fn give_up(&mut self, block: device::Block) -> Result<()> {
         self.ground.log.release(block);
-        match self.durably {
-            Durably::ByCheckpoints => {}
-            Durably::ByItself | Durably::Not => {
-                if self.durably == Durably::ByItself && !self.standing.closes_batch {
-                    // An opening would find the state before, which may need the block.
-                    self.close_batch()?;
-                }
-                self.ground.log.erase_released(Cause::Reclamation)?;
-            }
+        if self.durably == Durably::Not {
+            self.ground.log.erase_released(Cause::Reclamation)?;
         }
         Ok(())
     }
 
-    /// Rewrites what lives in `page`, as a batch of its own if it `closes` one. Its lowest node is
-    /// read once, and the way to it.
-    fn move_page(&mut self, page: device::Page, closes: bool) -> Result<()> {
+    /// Rewrites what lives in `page`. Its lowest node is read once, and the way to it.
+    fn move_page(&mut self, page: device::Page) -> Result<()> {
         let is_live = self.live.is_live(page);
         if is_live == Some(false) {
             return Ok(());
@@ -310,7 +265,6 @@ impl PathTree<'_> {
             base,
             edit: Edit::Keep,
             change: Change::Move,
-            closes,
             cause: Cause::Reclamation,
         })
     }

@@ -10,7 +10,7 @@ use store::{LogicalPage, PageKind, PageLog};
 use super::descent::Way;
 use super::layout::{CHILD_BYTES, Layout, Pages, Share};
 use super::node_cache::NodeCache;
-use super::page::{Damage, HEADER_BYTES, Header, check_node, check_page};
+use super::page::{Damage, HEADER_BYTES, Header, check_node};
 use crate::Result;
 
 /// What of a page's header matters to who has one of its nodes.
@@ -22,9 +22,6 @@ pub(super) struct Brief {
 }
 
 pub(super) const BRIEF_BYTES: usize = 4;
-
-/// The kind of pages that end a batch.
-const CLOSING: PageKind = PageKind::Tree(1);
 
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;
@@ -201,28 +198,6 @@ impl<'d> Ground<'d> {
         Ok(self.log.read(page, range.start as u32, into, cause)?)
     }
 
-    /// The newest page behind the last checkpoint that ends a batch and is whole.
-    pub(super) fn find_newest(&mut self) -> Result<Option<Page>> {
-        let Ground { log, pages, page: bytes, .. } = self;
-        let start = log.content_start();
-        let content = &mut bytes[start..];
-        Ok(log.find_newest(&mut |log, page, tag| {
-            if tag.kind != CLOSING {
-                return Ok(false);
-            }
-            for _ in 0..READS_MOST {
-                match log.read(page, 0, content, Cause::Recovery) {
-                    Err(error) if error.is_damage() => continue,
-                    other => other?,
-                }
-                if let Ok(header) = check_page(pages, page, content) {
-                    return Ok(header.closes_batch && header.sequence == tag.sequence);
-                }
-            }
-            Ok(false)
-        })?)
-    }
-
     /// Reads the header of `page`; again where it looks damaged.
     pub(super) fn read_header(&mut self, page: Page, cause: Cause) -> Result<Header> {
         let mut bytes = [0; HEADER_BYTES];
@@ -286,9 +261,8 @@ impl<'d> Ground<'d> {
 
     /// Programs the page that was made, and remembers its nodes.
     pub(super) fn program(&mut self, page: Page, header: &Header, cause: Cause) -> Result<()> {
-        let kind = if header.closes_batch { CLOSING } else { PageKind::Tree(0) };
         self.forget_page(page);
-        self.log.program(page, &mut self.page, kind, cause)?;
+        self.log.program(page, &mut self.page, PageKind::Tree(0), cause)?;
         if !self.has_cache() {
             return Ok(());
         }

@@ -217,7 +217,6 @@ impl PathTree<'_> {
             base: 0,
             edit: Edit::Append,
             change: Change::Put,
-            closes: false,
             cause: Cause::Load,
         })
     }
@@ -235,7 +234,6 @@ impl PathTree<'_> {
             lowest: 0,
             highest: 1,
             has_root: true,
-            closes_batch: false,
             next: State { layout, splits: Splits::default() },
         };
         let leaf_used = leaf.codec.used_bytes(self.leaf_node(leaf));
@@ -304,7 +302,6 @@ impl PathTree<'_> {
             lowest: 0,
             highest: 0,
             has_root: true,
-            closes_batch: false,
             next: self.policy.first(),
         };
         let used = codec.used_bytes(&self.ground.content()[range]);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use device::{Cause, Geometry, Nand};
-use store::{EntryShape, PageLog, PageLogOptions, Recovery};
+use store::{EntryShape, PageLog, Recovery};
 
 use super::admission::Known;
 use super::debts::Debts;
@@ -125,7 +125,7 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
 /// The least memory with which a tree works on `chip`, in bytes.
 pub(crate) fn least_memory(choice: &Choice, chip: Geometry, options: &Options) -> Result<u64> {
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
-    let log = PageLog::least_memory(chip, &log_options(options));
+    let log = PageLog::least_memory(chip, &options.page_log());
     Ok(least_bytes(&policy, chip, log))
 }
 
@@ -150,37 +150,21 @@ pub(super) struct Shares {
 impl Shares {
     /// The shares of a tree over a page log that takes `log` bytes, of which the node cache gets
     /// `cache` of what the table of live pages leaves.
-    fn of(
-        (policy, durably): (&Policy, Durably),
-        cache: f64,
-        (chip, log): (Geometry, u64),
-        options: &Options,
-    ) -> Self {
+    fn of(policy: &Policy, cache: f64, (chip, log): (Geometry, u64), options: &Options) -> Self {
         let taken = working_bytes(policy, chip.page_bytes()) + log;
         let left = options.memory_bytes.saturating_sub(taken);
         let live = LivePages::bytes_of(chip.pages(), (taken, left));
         let left = left - live;
-        let buffer = match durably {
-            // What is acknowledged is on flash: a buffer would hold nothing that the cache does
-            // not.
-            Durably::ByItself => 0,
-            Durably::Not | Durably::ByCheckpoints => (left as f64 * (1.0 - cache)) as u64,
-        };
+        let buffer = (left as f64 * (1.0 - cache)) as u64;
         let buffer = if buffer < BUFFER_BYTES_LEAST { 0 } else { buffer };
         Shares { live, buffer, cache: left - buffer }
     }
 
     /// What they are of a tree that is to be made.
     pub(super) fn on(chip: Geometry, choice: &Choice, policy: &Policy, options: &Options) -> Self {
-        let durably = Durably::of(options.durability.unwrap_or_default());
-        let log = PageLog::least_memory(chip, &log_options(options));
-        Shares::of((policy, durably), choice.cache, (chip, log), options)
+        let log = PageLog::least_memory(chip, &options.page_log());
+        Shares::of(policy, choice.cache, (chip, log), options)
     }
-}
-
-pub(super) fn log_options(options: &Options) -> PageLogOptions {
-    let durability = options.durability.unwrap_or_default();
-    options.page_log(Durably::of(durability) == Durably::ByItself)
 }
 
 /// Makes an empty tree.
@@ -192,10 +176,10 @@ pub(crate) fn create<'d>(
     let chip = nand.geometry();
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     policy.check_room()?;
-    check_memory(&policy, options, PageLog::least_memory(chip, &log_options(options)), chip)?;
+    check_memory(&policy, options, PageLog::least_memory(chip, &options.page_log()), chip)?;
     let fewest = |chip| fewest_blocks(choice, chip, options);
     smallest_chip::check(options, chip, chip.blocks(), &fewest)?;
-    let log = PageLog::create(nand, &log_options(options))?;
+    let log = PageLog::create(nand, &options.page_log())?;
     smallest_chip::check(options, chip, log.good_blocks(), &fewest)?;
     let mut tree = over(log, policy, choice, options)?;
     if options.is_stand_in {
@@ -227,9 +211,7 @@ pub(crate) fn open<'d>(
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
     let mut tree = over(log, policy, choice, options)?;
     tree.promise.restore(root.key_bytes(&tree.limits));
-    if !tree.find_newest()? {
-        tree.restore(&record)?;
-    }
+    tree.restore(&record)?;
     if !tree.recovery().checkpoints().is_empty() {
         // Before anything is written: a replay must find what is not to be touched.
         tree.keep_named()?;
@@ -255,7 +237,7 @@ fn over<'d>(
     let pages = *policy.pages();
     let limits = policy.limits();
     let chip = log.geometry();
-    let shares = Shares::of((&policy, durably), choice.cache, (chip, log.buffer_bytes()), options);
+    let shares = Shares::of(&policy, choice.cache, (chip, log.buffer_bytes()), options);
     let Shares { live, buffer, cache } = shares;
     let entry =
         usize::from(average_bytes(pages.shape.key)) + usize::from(average_bytes(pages.shape.value));
@@ -275,7 +257,6 @@ fn over<'d>(
         value: Vec::with_capacity(limits.entry),
         moved_key: Vec::with_capacity(limits.key),
         emptied: 0,
-        batch_left: 0,
         victim: None,
         collect: choice.collect,
         live: LivePages::new(live),
@@ -293,24 +274,14 @@ fn over<'d>(
 fn empty(policy: &Policy) -> Header {
     let next = policy.first();
     let layout: Layout = next.layout;
-    Header {
-        sequence: 0,
-        live_pages: 1,
-        layout,
-        lowest: 0,
-        highest: 0,
-        has_root: true,
-        closes_batch: false,
-        next,
-    }
+    Header { sequence: 0, live_pages: 1, layout, lowest: 0, highest: 0, has_root: true, next }
 }
 
 impl PathTree<'_> {
     /// Writes an empty leaf.
     fn write_empty(&mut self) -> Result<()> {
         let pages = self.ground.pages;
-        let header =
-            Header { closes_batch: self.durably == Durably::ByItself, ..empty(&self.policy) };
+        let header = empty(&self.policy);
         let no_node = super::damage(self.root, "a leaf that is none");
         let codec = pages.codec(&header.layout, 0).ok_or(no_node.clone())?;
         let range = pages.bytes_of(&header.layout, 0).ok_or(no_node)?;

@@ -78,8 +78,6 @@ use recent::Recent;
 enum Durably {
     /// Not at all, unless it is closed.
     Not,
-    /// By the last page that ends a batch.
-    ByItself,
     /// By checkpoints, and a journal if there is one.
     ByCheckpoints,
 }
@@ -88,8 +86,9 @@ impl Durably {
     const fn of(durability: Durability) -> Self {
         match durability {
             Durability::None => Durably::Not,
-            Durability::Every => Durably::ByItself,
-            Durability::Checkpoint | Durability::Batch => Durably::ByCheckpoints,
+            Durability::Checkpoint | Durability::Batch | Durability::Every => {
+                Durably::ByCheckpoints
+            }
         }
     }
 }
@@ -118,7 +117,6 @@ pub(crate) struct PathTree<'d> {
     /// Nodes that went since nothing was left in them.
     emptied: u64,
     /// Updates of the batch at hand that are not made yet.
-    batch_left: usize,
     /// The block that is collected, and its next page.
     victim: Option<(Block, u32)>,
     /// Share of the blocks below which free ones are made by collection.
@@ -185,19 +183,19 @@ impl PathTree<'_> {
     }
 
     /// Makes one change; through the operation buffer, if there is one.
-    fn update(&mut self, key: &[u8], value: Option<&[u8]>, closes: bool) -> Result<bool> {
+    fn update(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<bool> {
         if self.goes_directly()? {
             self.write_buffer()?;
             if !self.promise.is_tried {
                 self.make_room_for_one()?;
             }
-            return self.change(key, value, closes, Cause::Update);
+            return self.change(key, value, Cause::Update);
         }
         while !self.buffer.insert(key, value) {
             if !self.write_oldest()? {
                 // It is longer than the whole buffer.
                 self.make_room_for_one()?;
-                return self.change(key, value, closes, Cause::Update);
+                return self.change(key, value, Cause::Update);
             }
         }
         Ok(true)
@@ -215,7 +213,7 @@ impl PathTree<'_> {
         self.value.extend_from_slice(value.unwrap_or_default());
         self.make_room_for_one()?;
         let (key, value) = (core::mem::take(&mut self.key), core::mem::take(&mut self.value));
-        let written = self.change(&key, is_put.then_some(value.as_slice()), false, Cause::Flush);
+        let written = self.change(&key, is_put.then_some(value.as_slice()), Cause::Flush);
         if written.is_ok() {
             self.buffer.remove(&key);
         }
@@ -235,7 +233,7 @@ impl PathTree<'_> {
             self.make_room_for_one()?;
             let (key, value) = (core::mem::take(&mut self.key), core::mem::take(&mut self.value));
             let value_now = is_put.then_some(value.as_slice());
-            let written = self.change(&key, value_now, false, Cause::Flush);
+            let written = self.change(&key, value_now, Cause::Flush);
             if written.is_ok() {
                 self.buffer.remove(&key);
             }
@@ -307,23 +305,16 @@ impl Tree for PathTree<'_> {
             }
         }
         self.admit_updates(batch, puts)?;
-        self.batch_left = batch.len();
         Ok(())
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
-        let closes = self.batch_left <= 1;
-        self.batch_left = self.batch_left.saturating_sub(1);
         match update {
-            Update::Put { key, value } => self.update(key, Some(value), closes)?,
-            Update::Delete { key } => self.update(key, None, closes)?,
+            Update::Put { key, value } => self.update(key, Some(value))?,
+            Update::Delete { key } => self.update(key, None)?,
             Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         };
         self.count_made(update);
-        if closes && self.durably == Durably::ByItself && !self.standing.closes_batch {
-            // The last update changed nothing, but others of its batch did.
-            self.close_batch()?;
-        }
         Ok(())
     }
 

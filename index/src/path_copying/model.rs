@@ -99,7 +99,6 @@ impl Model {
             lowest: 0,
             highest: 0,
             has_root: true,
-            closes_batch: true,
             next: policy.first(),
         };
         root.encode(Page(0), &mut page);
@@ -243,7 +242,6 @@ impl Model {
                 addresses: &addresses,
                 sequence: u64::from(first),
                 live_pages: self.root.live_pages,
-                closes_batch: true,
                 state: self.root.next,
                 change,
             };

@@ -39,9 +39,8 @@ pub(super) const HEADER_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 4;
 
 const ROOT: u8 = 1;
-const CLOSES: u8 = 2;
-const HALVES: u8 = 4;
-const WHOLE: u8 = 8;
+const HALVES: u8 = 2;
+const WHOLE: u8 = 4;
 
 /// What a page says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +57,6 @@ pub(super) struct Header {
     pub(super) highest: u8,
     /// True if the highest node is the root of a tree.
     pub(super) has_root: bool,
-    /// True if that tree is one to come back to: the batch it belongs to ends with it.
-    pub(super) closes_batch: bool,
     /// How pages after this one are to be divided, and the counts that decide it.
     pub(super) next: State,
 }
@@ -109,7 +106,7 @@ impl Header {
             Division::Whole => WHOLE,
         };
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        flag(self.has_root, ROOT) | flag(self.closes_batch, CLOSES) | division
+        flag(self.has_root, ROOT) | division
     }
 
     /// Reads the header of the page at `address`, of which `bytes` are the first.
@@ -138,7 +135,7 @@ impl Header {
     fn read(bytes: &[u8; HEADER_BYTES]) -> core::result::Result<Self, &'static str> {
         let flags = bytes[29];
         let unknown = "it has flags that mean nothing";
-        if flags & !(ROOT | CLOSES | HALVES | WHOLE) != 0 || bytes[33..] != [0; 3] {
+        if flags & !(ROOT | HALVES | WHOLE) != 0 || bytes[33..] != [0; 3] {
             return Err(unknown);
         }
         let division = match flags & (HALVES | WHOLE) {
@@ -162,7 +159,6 @@ impl Header {
             lowest: bytes[27],
             highest: bytes[28],
             has_root: flags & ROOT != 0,
-            closes_batch: flags & CLOSES != 0,
             next: State { layout: layout(field(bytes, 30), bytes[32])?, splits },
         })
     }
@@ -186,9 +182,6 @@ impl Header {
         }
         if self.has_root != (self.highest + 1 == self.layout.height) {
             return Err("its root is not at the root's level");
-        }
-        if self.closes_batch && !self.has_root {
-            return Err("it ends a batch without a root");
         }
         Ok(self)
     }
@@ -257,11 +250,8 @@ pub(super) fn check_node(
     Ok(())
 }
 
-/// Reads the header of a whole page and checks every node in it: what recovery asks of the page
-/// from which it opens.
-///
-/// # Errors
-/// What is wrong with the page.
+/// Reads the header of a whole page and checks every node in it.
+#[cfg(test)]
 pub(super) fn check_page(
     pages: &Pages,
     address: Page,
@@ -306,7 +296,6 @@ mod tests {
             lowest: 0,
             highest: 2,
             has_root: true,
-            closes_batch: true,
             next: State { layout: next, splits: Splits { inner: 7, leaf: 99 } },
         }
     }
@@ -327,10 +316,10 @@ mod tests {
     #[test]
     fn a_header_says_what_was_written_into_it() {
         let pages = pages();
-        for (lowest, highest, has_root, closes_batch) in
-            [(0, 2, true, true), (1, 2, true, false), (0, 1, false, false), (1, 1, false, false)]
+        for (lowest, highest, has_root) in
+            [(0, 2, true), (1, 2, true), (0, 1, false), (1, 1, false)]
         {
-            let header = Header { lowest, highest, has_root, closes_batch, ..header(&pages) };
+            let header = Header { lowest, highest, has_root, ..header(&pages) };
             let page = page(&pages, &header);
             assert_eq!(Header::decode(&pages, ADDRESS, &page), Ok(header));
             assert_eq!(check_page(&pages, ADDRESS, &page), Ok(header));

@@ -404,7 +404,7 @@ impl PathTree<'_> {
         let emptied = self.emptied;
         self.debts.is_trial = true;
         let outcome = batch.iter().try_for_each(|update| {
-            self.change(update.key(), value_of(update), false, Cause::Update).map(|_| ())
+            self.change(update.key(), value_of(update), Cause::Update).map(|_| ())
         });
         self.debts.is_trial = false;
         self.live.forget();
@@ -436,9 +436,7 @@ impl PathTree<'_> {
         if !self.is_exactly_planned() {
             return Ok(height < most && !self.may_raise(update)?);
         }
-        if let Some(order) =
-            self.order_of((update.key(), value_of(update)), false, Cause::Update)?
-        {
+        if let Some(order) = self.order_of((update.key(), value_of(update)), Cause::Update)? {
             self.plan_order(&order)?;
         }
         Ok(true)

@@ -3,6 +3,7 @@
 use device::Cause;
 use store::node::{self, Stored};
 
+use super::PathTree;
 use super::assembly::{Stamp, write_page};
 use super::choice::{Apart, WITHOUT_WAY, Way, steps_of};
 use super::debts::Debts;
@@ -12,7 +13,6 @@ use super::page::Header;
 use super::plan::capacity::Top;
 use super::plan::{Edit, Rewrite};
 use super::policy::Change;
-use super::{Durably, PathTree};
 use crate::Result;
 
 /// A change of the nodes that the way holds from a level on.
@@ -22,8 +22,6 @@ pub(super) struct Order<'o> {
     pub(super) base: u8,
     pub(super) edit: Edit<'o>,
     pub(super) change: Change,
-    /// True if a batch ends with it.
-    pub(super) closes: bool,
     pub(super) cause: Cause,
 }
 
@@ -33,10 +31,9 @@ impl PathTree<'_> {
         &mut self,
         key: &[u8],
         value: Option<&[u8]>,
-        closes: bool,
         cause: Cause,
     ) -> Result<bool> {
-        let Some(order) = self.order_of((key, value), closes, cause)? else {
+        let Some(order) = self.order_of((key, value), cause)? else {
             return Ok(false);
         };
         self.rewrite(&order)?;
@@ -47,7 +44,6 @@ impl PathTree<'_> {
     pub(super) fn order_of<'o>(
         &mut self,
         (key, value): (&'o [u8], Option<&'o [u8]>),
-        closes: bool,
         cause: Cause,
     ) -> Result<Option<Order<'o>>> {
         let is_found = self.descend(key, 0, cause)?;
@@ -57,15 +53,7 @@ impl PathTree<'_> {
             (None, true) => (Edit::Remove, Change::Delete),
             (None, false) => return Ok(None),
         };
-        Ok(Some(Order { base: 0, edit, change, closes, cause }))
-    }
-
-    /// Writes the root again, so that a batch ends with it.
-    pub(super) fn close_batch(&mut self) -> Result<()> {
-        let base = self.standing.layout.height - 1;
-        self.descend(&[], base, Cause::Update)?;
-        let (edit, change) = (Edit::Keep, Change::Move);
-        self.rewrite(&Order { base, edit, change, closes: true, cause: Cause::Update })
+        Ok(Some(Order { base: 0, edit, change, cause }))
     }
 
     /// Makes the change of the way. Where the chip refuses a page, it is planned again, elsewhere:
@@ -112,7 +100,6 @@ impl PathTree<'_> {
             addresses: &self.addresses,
             sequence,
             live_pages: self.standing.live_pages,
-            closes_batch: order.closes && self.durably == Durably::ByItself,
             state,
             change: counts_as,
         };
@@ -181,14 +168,8 @@ impl PathTree<'_> {
         for level in base + 1..=top {
             self.copy_apart(&Order { base: level, edit: Edit::Keep, ..*order }, layout)?;
         }
-        let header = Header {
-            layout,
-            lowest: base,
-            highest: top,
-            has_root: false,
-            closes_batch: false,
-            ..self.standing
-        };
+        let header =
+            Header { layout, lowest: base, highest: top, has_root: false, ..self.standing };
         let pages = self.ground.pages;
         let mut is_linked = true;
         let mut other = core::mem::take(&mut self.scratch.other);

@@ -14,7 +14,7 @@ use device::{Cause, Page};
 
 use super::layout::{EntryLimits, Share};
 use super::policy::Bounds;
-use super::{Durably, PathTree, damage};
+use super::{PathTree, damage};
 use crate::{Result, root_record};
 use store::Recovery;
 
@@ -74,7 +74,6 @@ impl PathTree<'_> {
         self.debts.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
-        self.batch_left = 0;
         self.promise.restore(self.promise.key_bytes);
         let header = self.ground.read_header(page, Cause::Recovery)?;
         let pages = self.ground.log.geometry().pages();
@@ -89,19 +88,6 @@ impl PathTree<'_> {
         self.ground.log.claim_block(block)?;
         self.stand_on(page, header);
         Ok(())
-    }
-
-    /// Where the tree recovers by itself: stands on the newest page that ends a batch.
-    /// False if there is none behind the last checkpoint, whose root is the newest then.
-    pub(super) fn find_newest(&mut self) -> Result<bool> {
-        if self.durably != Durably::ByItself {
-            return Ok(false);
-        }
-        let newest = self.ground.find_newest()?;
-        match newest {
-            Some(page) => self.restore_page(page).map(|()| true),
-            None => Ok(false),
-        }
     }
 
     /// Pins what named checkpoints reach. No leaf is read: its page is known from its parent.

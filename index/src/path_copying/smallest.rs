@@ -5,7 +5,7 @@ use store::PageLog;
 
 use super::Durably;
 use super::admission::{BLOCKS_BEGUN, held_pages, margin_part, moved_pages};
-use super::make::{Choice, log_options, policy};
+use super::make::{Choice, policy};
 use super::plan::worst;
 use super::policy::Policy;
 use crate::Result;
@@ -17,7 +17,7 @@ pub(super) fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) 
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     let durably = Durably::of(options.durability.unwrap_or_default());
     let entries = smallest_chip::entries_of_a_block(chip, options.shape);
-    let own = PageLog::own_reserve_on(chip, &log_options(options), 0);
+    let own = PageLog::own_reserve_on(chip, &options.page_log(), 0);
     let pages = pages_for(&policy, durably, (entries, chip.pages_per_block().into()));
     let blocks = pages.div_ceil(chip.pages_per_block().into());
     let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);

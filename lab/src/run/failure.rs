@@ -89,6 +89,9 @@ impl From<Stop> for Failure {
     }
 }
 
+/// What is done when operations are measured.
+pub(super) const MEASURING: &str = "measuring";
+
 /// A failure, and how far it got.
 pub(super) struct Broken {
     pub(super) doing: &'static str,
@@ -107,8 +110,13 @@ impl fmt::Display for Broken {
 
 impl Broken {
     /// The bound on all memory that may suffice, where tables that grow found it too little: they
-    /// grow with what is done, and get half of what is added.
-    pub(super) fn total_needed(&self, limit: MemoryLimit) -> Option<u64> {
+    /// grow with what is done, and get half of what is added. So many entries are loaded before so
+    /// many operations are measured.
+    pub(super) fn total_needed(
+        &self,
+        limit: MemoryLimit,
+        (loaded, measured): (u64, u64),
+    ) -> Option<u64> {
         use store::Error::LittleTables;
         let (
             Failure::Index(index::Error::Store(LittleTables { have, need })),
@@ -117,9 +125,9 @@ impl Broken {
         else {
             return None;
         };
-        let (done, planned) = (self.done.max(1), self.planned.max(1));
-        let at_end = u128::from(*need) * u128::from(planned) / u128::from(done);
-        let at_end = if self.done == 0 { *need } else { u64::try_from(at_end).ok()? };
+        let done = if self.doing == MEASURING { loaded + self.done } else { self.done };
+        let at_end = u128::from(*need) * u128::from(loaded + measured) / u128::from(done.max(1));
+        let at_end = if done == 0 { *need } else { u64::try_from(at_end).ok()? };
         Some(total.saturating_add(at_end.max(*need).saturating_sub(*have).saturating_mul(2)))
     }
 }

@@ -284,6 +284,27 @@ fn tables_that_grow_beyond_the_memory_tell_how_much_would_do() {
     assert_eq!(run(total), None);
 }
 
+/// Where a load leaves hardly any room, what a few operations need says little of what all do.
+#[test]
+fn a_bound_on_all_memory_holds_after_a_load_and_what_is_advised_suffices() {
+    for (preload, tree) in [(200_000, "la-tree"), (24_000, "la-tree:k=1")] {
+        let run = |total| {
+            let workload = format!("uniform:preload={preload},updates=20000,ltu=0");
+            let memory = MemoryLimit::Total(total);
+            let device = "toshiba-tc58dvg02a1ft00".to_string();
+            let plan = Plan { memory, device, size_bytes: None, ..plan(&workload, &[tree]) };
+            let mut compared = compare(&plan, &Unwatched).unwrap();
+            compared.measured.remove(0).row
+        };
+        let row = run(512 << 10);
+        assert!(row.peak_memory_bytes <= 512 << 10, "{tree}: {} bytes", row.peak_memory_bytes);
+        let error = row.error.unwrap();
+        let total: u64 = error.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap();
+        assert!(total > 512 << 10 && total < 4 << 20, "{tree}: {error}");
+        assert_eq!(run(total).error, None, "{tree}");
+    }
+}
+
 #[test]
 fn too_little_memory_names_the_least_that_works() {
     for trees in [&["toy"][..], &[]] {

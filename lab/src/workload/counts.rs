@@ -48,6 +48,10 @@ impl Counts {
     /// Nothing would be done, or too much to be counted.
     pub(super) fn plan(chosen: &Chosen, frame: Frame) -> Result<Self> {
         let mut counts = Counts::default();
+        if chosen.updates == Some(0) && frame.operations.is_some() {
+            let hint = "updates=0 and --ops contradict each other: give one of them";
+            return Err(Error::NoOperations { hint });
+        }
         let lookups = match chosen.mix {
             Some(mix) => counts.plan_mix(mix, frame),
             None => counts.plan_updates(chosen, frame),

@@ -33,7 +33,7 @@ use crate::{Durability, Error, Result, checksum};
 pub(super) const SLOTS: u64 = 2;
 
 /// The version of the bytes on the device.
-pub(super) const FORMAT_VERSION: u32 = 4;
+pub(super) const FORMAT_VERSION: u32 = 5;
 
 /// The most bytes in a label.
 pub(crate) const LABEL_BYTES_MOST: usize = 64;

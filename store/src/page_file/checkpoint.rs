@@ -49,7 +49,7 @@ impl PageFile<'_> {
                     // Nothing is in the cache yet: its memory is free for reading ahead.
                     let window = self.cache.spare_frames();
                     let end = self.layout.pages_from();
-                    let mut disk = ReadAhead::new(&mut *self.disk, window, end);
+                    let mut disk = ReadAhead::new(&mut self.disk, window, end);
                     journal.scan(&mut disk, self.anchor.journal_epoch)?;
                 }
             }
@@ -63,7 +63,7 @@ impl PageFile<'_> {
         let mut next = self.anchor.clone();
         next.sequence += 1;
         next.state = State::Whole;
-        next.write(&mut *self.disk, &mut self.sector)?;
+        next.write(&mut self.disk, &mut self.sector)?;
         self.anchor = next;
         self.begin_epoch();
         Ok(())
@@ -80,7 +80,7 @@ impl PageFile<'_> {
         if buffer.len() < self.layout.unit_bytes() {
             buffer = &mut self.sector;
         }
-        let restored = undo.put_back(&mut *self.disk, start, end, buffer)?;
+        let restored = undo.put_back(&mut self.disk, start, end, buffer)?;
         self.checkpoints.restored += restored.unwrap_or(0);
         Ok(restored.is_some())
     }
@@ -172,17 +172,17 @@ impl PageFile<'_> {
             next.checkpoint.root_head.clone_from(&self.anchor.checkpoint.root_head);
         }
         if self.mistake.is(Canary::RecordBeforePages) {
-            next.write(&mut *self.disk, &mut self.sector)?;
+            next.write(&mut self.disk, &mut self.sector)?;
         }
         self.write_back_all()?;
         if !self.checkpoints.kept.is_empty()
             && let Some(undo) = &mut self.undo
         {
             // What is kept ends with a whole group.
-            undo.flush(&mut *self.disk)?;
+            undo.flush(&mut self.disk)?;
             next.checkpoint.undo_start = undo.next();
         }
-        next.write(&mut *self.disk, &mut self.sector)?;
+        next.write(&mut self.disk, &mut self.sector)?;
         self.anchor = next;
         self.checkpoints.list_names(&self.anchor.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
@@ -211,7 +211,7 @@ impl PageFile<'_> {
             buffer = &mut self.sector;
         }
         undo.begin(self.anchor.sequence, target.high_water, target.undo_start);
-        undo.rehearse(&mut *self.disk, target.undo_start, End::At(undo_end), buffer)
+        undo.rehearse(&mut self.disk, target.undo_start, End::At(undo_end), buffer)
     }
 
     /// Copies the next `bytes` bytes of the journal to pages of their own.
@@ -221,7 +221,7 @@ impl PageFile<'_> {
         while bytes > 0 {
             let piece = &mut buffer[..PIECE_BYTES.min(bytes as usize)];
             if let Some(journal) = &mut self.journal {
-                journal.take(&mut *self.disk, piece)?;
+                journal.take(&mut self.disk, piece)?;
             }
             self.append_long(&mut writer, piece, Cause::Recovery)?;
             bytes -= piece.len() as u32;
@@ -298,13 +298,13 @@ impl Recovery for PageFile<'_> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
-        journal.append(&mut *self.disk, batch)?;
+        journal.append(&mut self.disk, batch)?;
         if self.anchor.durability == Durability::Every { self.sync() } else { Ok(()) }
     }
 
     fn sync(&mut self) -> Result<()> {
         match &mut self.journal {
-            Some(journal) => journal.flush(&mut *self.disk),
+            Some(journal) => journal.flush(&mut self.disk),
             None => Ok(()),
         }
     }
@@ -325,7 +325,7 @@ impl Recovery for PageFile<'_> {
             let mut next = self.anchor.clone();
             next.sequence += 1;
             next.state = State::Open;
-            next.write(&mut *self.disk, &mut self.sector)?;
+            next.write(&mut self.disk, &mut self.sector)?;
             self.anchor = next;
         }
         Ok(())
@@ -339,7 +339,7 @@ impl Recovery for PageFile<'_> {
         let Some(undo) = &mut self.undo else {
             return Err(Error::NoCheckpoint);
         };
-        undo.flush(&mut *self.disk)?;
+        undo.flush(&mut self.disk)?;
         let undo_end = undo.next();
         self.rehearse_roll_back(&target, undo_end)?;
         let mut next = self.anchor.clone();
@@ -347,7 +347,7 @@ impl Recovery for PageFile<'_> {
         next.journal_epoch = next.sequence;
         next.state = State::RollingBack { undo_end };
         next.checkpoint = target;
-        next.write(&mut *self.disk, &mut self.sector)?;
+        next.write(&mut self.disk, &mut self.sector)?;
         self.anchor = next;
         self.finish_roll_back(undo_end)?;
         self.read_directory()?;
@@ -375,12 +375,16 @@ impl Recovery for PageFile<'_> {
         &self.checkpoints.names
     }
 
+    fn failure(&self) -> Option<device::Error> {
+        self.disk.failure()
+    }
+
     fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>> {
         let Some(journal) = &mut self.journal else {
             return Ok(None);
         };
         let left = &mut self.checkpoints.record_left;
-        let Some(update) = journal.next_update(&mut *self.disk, left, buffer)? else {
+        let Some(update) = journal.next_update(&mut self.disk, left, buffer)? else {
             return Ok(None);
         };
         self.checkpoints.replayed += 1;
@@ -394,7 +398,7 @@ impl Recovery for PageFile<'_> {
             return Ok(Some(Update::Adopt { key, value }));
         }
         let value = &mut rest[..update.value_bytes as usize];
-        journal.take(&mut *self.disk, value)?;
+        journal.take(&mut self.disk, value)?;
         Ok(Some(Update::Put { key, value }))
     }
 

@@ -1,20 +1,24 @@
-//! The journal: every batch since the last checkpoint, as a stream of atomic records in sectors.
+//! The journal: every batch since the last checkpoint, as a stream of atomic records in pages.
 //!
 //! ```text
-//!  page   0        4      8       16      20        24     28        32        36
-//!         +--------+------+-------+-------+---------+------+---------+---------+--------
-//!         | check- | JRNL | epoch | index | version | used | flushed | check-  | stream
-//!         | sum    |      | u64   | u32   | u32     | u32  | u32     | sum of  |
-//!         |        |      |       |       |         |      |         | previous|
-//!         +--------+------+-------+-------+---------+------+---------+---------+--------
+//!  0        4      8       16      20        24     28         32        40
+//!  +--------+------+-------+-------+---------+------+----------+---------+--------
+//!  | check- | JRNL | epoch | index | version | used | checksum | flushed | stream
+//!  | sum    |      | u64   | u32   | u32     | u32  | of prev. | u64     |
+//!  +--------+------+-------+-------+---------+------+----------+---------+--------
 //! ```
 //!
+//! A page is a sector. What a flush ends with is a page that stands **twice**, in each half of its
+//! sector, so that damage to one half of it loses nothing. Every page says how many bytes of the
+//! stream were durable when it was written (`flushed`). A flush of several pages flushes the full
+//! ones before it writes the last, which then tells of them. So whatever was acknowledged is either
+//! found, or missed: then the journal is damaged, and not at its end.
+//!
 //! A page that is flushed before it is full is written again, with what came meanwhile, into the
-//! other of two sectors: so the version that was acknowledged stands until the next is durable.
-//! The page after it takes the sector behind those that the page took. Every page names the
-//! checksum of the one before, so that a page that an earlier life of the same epoch left can't
-//! follow; and it says how many pages before it were durable, so that a damaged one among these is
-//! an error and not the end. Records are those of [`journal_record`](crate::journal_record).
+//! other of two sectors: so the version that was acknowledged stands until the next is durable. If
+//! it is too long to stand twice, it ends where it was flushed, and what came is in the next page.
+//! Every page names the checksum of the one before, so that a page that an earlier life of the
+//! same epoch left can't follow. Records are those of [`journal_record`](crate::journal_record).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -27,10 +31,14 @@ use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
 use crate::{Error, Result, Update, checksum};
 
 const MAGIC: [u8; 4] = *b"JRNL";
-const HEADER: usize = 36;
+const HEADER: usize = 40;
 
-/// Sectors that must be looked at to know that nothing follows a page.
-const SECTORS_AHEAD: u32 = 4;
+/// The fewest sectors of a journal.
+const SECTORS_LEAST: u32 = 8;
+
+/// Sectors beside those that a record fills: of two pages the second choice, and the page that ends
+/// a flush.
+const SECTORS_BESIDE: u32 = 3;
 
 /// The journal, at its end or, after an opening, where it is read.
 pub(super) struct Journal {
@@ -47,8 +55,13 @@ pub(super) struct Journal {
     written: Option<u32>,
     /// The highest sector that the present page took.
     last: u32,
+    /// The checksum of that version.
+    checksum: u32,
+    /// Bytes of the stream in that version, if it is flushed; it stands twice then.
+    acknowledged: u32,
     /// Bytes of the present page that no version has.
     is_page_dirty: bool,
+    /// True if pages before the present one are not flushed.
     is_unflushed: bool,
     /// Bytes of the stream before the present page.
     bytes_before: u64,
@@ -63,10 +76,19 @@ struct PageHeader {
     index: u32,
     version: u32,
     used: u32,
-    /// Pages before this one that were durable when it was written.
-    flushed: u32,
     /// The checksum of the page before.
     previous: u32,
+    /// Bytes of the stream that were durable when it was written.
+    flushed: u64,
+}
+
+/// How a page stands in its sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// It takes all of it.
+    Once,
+    /// It stands in each half.
+    Twice,
 }
 
 impl Journal {
@@ -79,7 +101,7 @@ impl Journal {
     pub(super) fn sectors_for(bytes: Option<u64>, disk: device::SectorGeometry) -> u32 {
         let usual = (disk.bytes() / 64).min(4 << 20);
         let sectors = bytes.unwrap_or(usual).div_ceil(u64::from(disk.sector_bytes()));
-        u32::try_from(sectors).unwrap_or(u32::MAX).max(2 * SECTORS_AHEAD)
+        u32::try_from(sectors).unwrap_or(u32::MAX).max(SECTORS_LEAST)
     }
 
     /// The journal of the page file `identity` in `sectors` sectors from `first` on.
@@ -101,6 +123,8 @@ impl Journal {
             page: vec![0; sector_bytes as usize],
             header: PageHeader::default(),
             written: None,
+            checksum: 0,
+            acknowledged: 0,
             is_page_dirty: false,
             is_unflushed: false,
             bytes_before: 0,
@@ -121,6 +145,8 @@ impl Journal {
         self.last = 0;
         self.header = PageHeader::default();
         self.written = None;
+        self.checksum = 0;
+        self.acknowledged = 0;
         self.is_page_dirty = false;
         self.is_unflushed = false;
         self.bytes_before = 0;
@@ -131,16 +157,20 @@ impl Journal {
         self.page.len() - HEADER
     }
 
+    /// Bytes of the stream in a page that stands twice.
+    fn capacity_twice(&self) -> usize {
+        (self.page.len() / 2).saturating_sub(HEADER)
+    }
+
     /// The longest record that an empty journal takes.
     pub(super) fn record_bytes_most(&self) -> u64 {
-        u64::from(self.sectors.saturating_sub(2)) * self.capacity() as u64
+        u64::from(self.sectors.saturating_sub(SECTORS_BESIDE)) * self.capacity() as u64
     }
 
     /// True if a record of `bytes` bytes fits behind what there is.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         let pages = (u64::from(self.header.used) + bytes).div_ceil(self.capacity() as u64);
-        // The present page may stand in its second sector, and the last may need a second one.
-        u64::from(self.base) + pages + 2 <= u64::from(self.sectors)
+        u64::from(self.base) + pages + u64::from(SECTORS_BESIDE) <= u64::from(self.sectors)
     }
 
     /// Bytes of the stream, and the most that there can be.
@@ -162,8 +192,7 @@ impl Journal {
     fn put(&mut self, disk: &mut dyn Sectors, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.header.used as usize == self.capacity() {
-                self.write_page(disk)?;
-                self.next_page();
+                self.write_once(disk)?;
             }
             let at = HEADER + self.header.used as usize;
             let length = bytes.len().min(self.page.len() - at);
@@ -176,11 +205,17 @@ impl Journal {
         Ok(())
     }
 
+    /// Writes the present page, which stands once and is not flushed, and goes on behind it.
+    fn write_once(&mut self, disk: &mut dyn Sectors) -> Result<()> {
+        self.write_page(disk, Form::Once)?;
+        self.is_unflushed = true;
+        // The other version may be the one that was acknowledged.
+        self.next_page(self.last + 1);
+        Ok(())
+    }
+
     /// Writes the next version of the present page.
-    fn write_page(&mut self, disk: &mut dyn Sectors) -> Result<()> {
-        if !self.is_page_dirty {
-            return Ok(());
-        }
+    fn write_page(&mut self, disk: &mut dyn Sectors, form: Form) -> Result<()> {
         let sector = match self.written {
             Some(sector) if sector == self.base => self.base + 1,
             _ => self.base,
@@ -194,48 +229,84 @@ impl Journal {
         let mut to = Writer::new(&mut self.page[checksum::BYTES..HEADER]);
         to.bytes(&MAGIC);
         to.u64(self.epoch);
-        let PageHeader { index, version, used, flushed, previous } = self.header;
-        for number in [index, version, used, flushed, previous] {
+        let PageHeader { index, version, used, previous, flushed } = self.header;
+        for number in [index, version, used, previous] {
             to.u32(number);
         }
-        let checksum = page_checksum(self.identity, &self.page);
-        self.page[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
+        to.u64(flushed);
+        let half = self.page.len() / 2;
+        let sealed = match form {
+            Form::Once => &self.page[..],
+            Form::Twice => &self.page[..half],
+        };
+        self.checksum = self.checksum_at(sector, sealed);
+        self.page[..checksum::BYTES].copy_from_slice(&self.checksum.to_le_bytes());
+        if form == Form::Twice {
+            self.page.copy_within(..half, half);
+        }
         disk.write(Sector(self.first.0 + u64::from(sector)), &self.page, Cause::Journal)?;
         self.written = Some(sector);
         self.last = self.last.max(sector);
         self.is_page_dirty = false;
-        self.is_unflushed = true;
         Ok(())
     }
 
-    /// Goes on behind the present page, which is full and written.
-    fn next_page(&mut self) {
+    /// Goes on with an empty page, whose first choice is the sector `base`.
+    fn next_page(&mut self, base: u32) {
         self.bytes_before += u64::from(self.header.used);
-        // The other version may be the one that was acknowledged, as long as this one is not
-        // flushed.
-        self.base = self.last + 1;
-        self.last = self.base;
+        self.base = base;
+        self.last = base;
         self.header = PageHeader {
             index: self.header.index + 1,
             version: 0,
             used: 0,
+            previous: self.checksum,
             flushed: self.header.flushed,
-            previous: stored_checksum(&self.page),
         };
         self.written = None;
+        self.acknowledged = 0;
     }
 
-    /// Makes the whole stream durable.
+    /// Ends the present page where it was flushed; what came since goes to the next one.
+    fn split_page(&mut self) {
+        let (start, end) = (self.acknowledged, self.header.used);
+        self.header.used = start;
+        // Its other sector holds an older version, if any, which nobody needs.
+        self.next_page(self.written.map_or(self.base, |sector| sector + 1));
+        let (start, end) = (HEADER + start as usize, HEADER + end as usize);
+        self.page.copy_within(start..end, HEADER);
+        self.header.used = (end - start) as u32;
+    }
+
+    /// Makes the whole stream durable, so that its end stands twice.
     pub(super) fn flush(&mut self, disk: &mut dyn Sectors) -> Result<()> {
-        self.write_page(disk)?;
-        if self.is_unflushed {
-            if !self.mistake.is(Canary::AcknowledgedBeforeFlush) {
-                disk.flush(Cause::Journal)?;
-            }
-            self.is_unflushed = false;
-            self.header.flushed = self.header.index;
+        if !self.is_page_dirty && !self.is_unflushed {
+            return Ok(());
         }
+        let (used, fits) = (self.header.used as usize, self.capacity_twice());
+        let since = used - self.acknowledged as usize;
+        if used > fits && self.acknowledged > 0 && since <= fits {
+            self.split_page();
+        } else if used > fits {
+            self.write_once(disk)?;
+        }
+        if self.is_unflushed {
+            self.flush_disk(disk)?;
+            self.is_unflushed = false;
+            self.header.flushed = self.bytes_before;
+        }
+        self.write_page(disk, Form::Twice)?;
+        self.flush_disk(disk)?;
+        self.acknowledged = self.header.used;
+        self.header.flushed = self.bytes_before + u64::from(self.acknowledged);
         Ok(())
+    }
+
+    fn flush_disk(&self, disk: &mut dyn Sectors) -> Result<()> {
+        if self.mistake.is(Canary::AcknowledgedBeforeFlush) {
+            return Ok(());
+        }
+        Ok(disk.flush(Cause::Journal)?)
     }
 
     /// Finds out how much of the journal of `epoch` there is, and stands at its beginning.
@@ -244,11 +315,8 @@ impl Journal {
         let mut index = 0;
         while self.read_page(disk, index)? {
             self.found += u64::from(self.header.used);
-            if (self.header.used as usize) < self.capacity() {
-                break;
-            }
             index += 1;
-            self.next_page();
+            self.next_page(self.last + 1);
         }
         self.refuse_gap(disk, index)?;
         self.rewind();
@@ -286,6 +354,7 @@ impl Journal {
             self.read_sector(disk, sector)?;
         }
         self.header = header;
+        self.checksum = stored_checksum(&self.page);
         self.written = Some(sector);
         self.last = last;
         Ok(true)
@@ -300,34 +369,56 @@ impl Journal {
         let first = Sector(self.first.0 + u64::from(sector));
         let into = &mut self.page[..];
         disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
-        let page = self.decode_page();
-        Ok(page.filter(|page| page.used as usize <= self.capacity()))
+        let half = self.page.len() / 2;
+        let (one, other) = self.page.split_at(half);
+        for whole in [&self.page[..], one] {
+            if let Some(header) = self.decode(sector, whole) {
+                return Ok(Some(header));
+            }
+        }
+        let header = self.decode(sector, other);
+        if header.is_some() {
+            self.page.copy_within(half.., 0);
+        }
+        Ok(header)
     }
 
-    /// What the page in memory says of itself, if it is whole and of this epoch.
-    fn decode_page(&self) -> Option<PageHeader> {
-        let (page, mistake) = (&self.page[..], self.mistake);
+    /// What `page` in `sector` says of itself, if it is whole and of this epoch.
+    fn decode(&self, sector: u32, page: &[u8]) -> Option<PageHeader> {
+        let mistake = self.mistake;
         let mut from = Reader::new(page);
-        let checksum = page_checksum(self.identity, page);
-        let is_whole = from.u32()? == checksum || mistake.is(Canary::TornPageAccepted);
+        let checksum = from.u32()?;
         let is_journal = from.array()? == MAGIC;
         let is_present = from.u64()? == self.epoch || mistake.is(Canary::StaleJournalReplayed);
-        if !(is_whole && is_journal && is_present) {
+        if !(is_journal && is_present) {
             return None;
         }
-        let [index, version, used, flushed, previous] =
-            [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
-        Some(PageHeader { index, version, used, flushed, previous })
+        if checksum != self.checksum_at(sector, page) && !mistake.is(Canary::TornPageAccepted) {
+            return None;
+        }
+        let [index, version, used, previous] = [from.u32()?, from.u32()?, from.u32()?, from.u32()?];
+        let flushed = from.u64()?;
+        let is_possible = used as usize <= page.len() - HEADER;
+        is_possible.then_some(PageHeader { index, version, used, previous, flushed })
     }
 
-    /// Refuses a journal that goes on behind its end: pages before `index` are whole, and a later
-    /// one says that this one was durable too.
+    /// The checksum of `page` in `sector`: a page that lies elsewhere doesn't have it.
+    fn checksum_at(&self, sector: u32, page: &[u8]) -> u32 {
+        let address = self.identity ^ ADDRESS ^ u64::from(sector);
+        checksum::of(address, &page[checksum::BYTES..])
+    }
+
+    /// Refuses a journal of which more was acknowledged than what was found, the pages before
+    /// `index`: a later one says so.
     fn refuse_gap(&mut self, disk: &mut dyn Sectors, index: u32) -> Result<()> {
-        for sector in self.base..self.base.saturating_add(SECTORS_AHEAD) {
-            if let Some(header) = self.read_sector(disk, sector)?
-                && header.flushed > index
-            {
-                return Err(Error::DamagedJournal { page: index });
+        for sector in 0..self.sectors {
+            match self.read_sector(disk, sector) {
+                Ok(Some(header)) if header.flushed > self.found => {
+                    return Err(Error::DamagedJournal { page: index });
+                }
+                Err(error @ Error::Device(device::Error::PowerCut)) => return Err(error),
+                // The pages before it were readable, and others tell what this one would.
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(())
@@ -395,7 +486,7 @@ impl Journal {
         let most = self.left().min(most as u64) as usize;
         let mut at = self.read.saturating_sub(self.bytes_before) as usize;
         if at == self.header.used as usize && most > 0 {
-            self.next_page();
+            self.next_page(self.last + 1);
             let index = self.header.index;
             if !self.read_page(disk, index)? {
                 return Err(Error::DamagedJournal { page: index });
@@ -418,7 +509,3 @@ fn stored_checksum(page: &[u8]) -> u32 {
 
 /// Checksums of journal pages are those of an address that no page has.
 const ADDRESS: u64 = 1 << 61;
-
-fn page_checksum(identity: u64, page: &[u8]) -> u32 {
-    checksum::of(identity ^ ADDRESS, &page[checksum::BYTES..])
-}

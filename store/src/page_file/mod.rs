@@ -16,6 +16,7 @@
 mod anchor;
 mod checkpoint;
 mod free_list;
+mod guarded;
 mod journal;
 mod kept;
 mod layout;
@@ -27,7 +28,6 @@ mod state;
 mod undo;
 mod write_back;
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use device::{Cause, Meter, Request, Sectors};
@@ -38,6 +38,7 @@ use crate::recovery::NAMES_MOST;
 use crate::{Error, LogicalPage, Memory, Result, checksum};
 use anchor::Anchor;
 use free_list::FreeList;
+use guarded::Guarded;
 use journal::Journal;
 use kept::Checkpoints;
 use layout::Layout;
@@ -66,7 +67,7 @@ pub trait PageCheck {
 
 /// Pages over sectors.
 pub struct PageFile<'d> {
-    disk: Box<dyn Sectors + 'd>,
+    disk: Guarded<'d>,
     layout: Layout,
     cache: Cache,
     /// One sector: for the anchor, and for sectors that several pages share.
@@ -222,10 +223,15 @@ impl<'d> PageFile<'d> {
         outcome.map(|()| frame)
     }
 
-    /// Gives `page` a frame; the page that has to leave is written back first if it is dirty.
+    /// Gives `page` a frame; the page that has to leave is written back first if it is dirty. Once
+    /// the disk failed only a clean page leaves.
     fn enter(&mut self, page: LogicalPage) -> Result<u32> {
         if let Some((victim, true)) = self.cache.victim() {
-            self.write_back(victim)?;
+            match self.disk.failure() {
+                None => self.write_back(victim)?,
+                Some(failure) if !self.cache.let_clean_leave() => return Err(failure.into()),
+                Some(_) => {}
+            }
         }
         Ok(self.cache.enter(page))
     }

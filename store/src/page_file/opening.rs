@@ -8,6 +8,7 @@ use device::Sectors;
 
 use super::anchor::{Anchor, LABEL_BYTES_MOST, State};
 use super::free_list::FreeList;
+use super::guarded::Guarded;
 use super::journal::Journal;
 use super::kept::Checkpoints;
 use super::layout::Layout;
@@ -158,7 +159,7 @@ impl<'d> PageFile<'d> {
             checkpoint: CheckpointState::NEW,
         };
         let mut file = Self::over(disk, anchor, options)?;
-        file.anchor.write(&mut *file.disk, &mut file.sector)?;
+        file.anchor.write(&mut file.disk, &mut file.sector)?;
         file.begin_epoch();
         Ok(file)
     }
@@ -223,7 +224,7 @@ impl<'d> PageFile<'d> {
         let (identity, sectors) = (anchor.identity, anchor.journal_sectors);
         let journal = || Journal::new(identity, layout.journal(), sectors, sector_bytes, mistake);
         Ok(PageFile {
-            disk,
+            disk: Guarded::new(disk),
             layout,
             cache: Cache::new(frames, options.page_bytes, geometry.alignment()),
             sector: vec![0; sector_bytes as usize],

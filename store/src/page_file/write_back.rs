@@ -1,6 +1,6 @@
 //! Changing pages and writing them back, so that the last checkpoint stays within reach.
 
-use device::{Cause, Request};
+use device::{Cause, Request, Sectors};
 
 use super::PageFile;
 use crate::canary::Canary;
@@ -33,7 +33,7 @@ impl PageFile<'_> {
         } else {
             self.cache.bytes(frame)
         };
-        undo.save(&mut *self.disk, unit, image, self.high_water)
+        undo.save(&mut self.disk, unit, image, self.high_water)
     }
 
     /// True if the last checkpoint needs what `page` holds on the disk.
@@ -51,7 +51,7 @@ impl PageFile<'_> {
                 if self.mistake.is(Canary::UndoAfterOverwrite) {
                     return Ok(());
                 }
-                undo.flush(&mut *self.disk)
+                undo.flush(&mut self.disk)
             }
             _ => Ok(()),
         }

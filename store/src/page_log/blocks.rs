@@ -265,10 +265,10 @@ impl Blocks {
         Some(found)
     }
 
-    /// True if `block` was not erased though nothing needs what it holds.
+    /// True if nothing needs what `block` holds, be it erased or not.
     pub(super) fn is_stale(&self, block: Block) -> bool {
         let entry = self.entry(block);
-        entry & (RELEASED | PINNED) == RELEASED || entry & (USED | BAD | BLANK) == 0
+        entry & (RELEASED | PINNED) == RELEASED || entry & (USED | BAD) == 0
     }
 
     /// The first released block from `from` on that is not pinned.

@@ -66,7 +66,6 @@ impl PageLog<'_> {
         let record = Record {
             id,
             durability: self.options.durability,
-            recovers_itself: self.options.recovers_itself,
             is_closed,
             journal_pages: self.journal.pages_most(),
             label: self.options.label.clone(),

@@ -9,13 +9,15 @@
 //! ```
 //!
 //! The epoch is the number of the checkpoint before. A page that is written before it is full stays
-//! as it is, and the stream goes on in the next one. Records are those of
-//! [`journal_record`](crate::journal_record).
+//! as it is, and the stream goes on in the next one. What is acknowledged ends with a page that
+//! stands twice: where its stream is too long for that, one without any follows. Records are those
+//! of [`journal_record`](crate::journal_record).
 
 use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
 
+use super::record::Form;
 use super::{PageKind, PageLog, PageLogOptions};
 use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
@@ -100,16 +102,17 @@ impl Journal {
 }
 
 impl PageLog<'_> {
-    fn journal_room(&self) -> usize {
-        self.content_bytes() - HEADER
+    fn journal_room(&self, form: Form) -> usize {
+        self.content_bytes_of(form) - HEADER
     }
 
     /// True if the record of `batch` has to wait for a checkpoint.
     pub(super) fn journal_is_full_for(&self, batch: &[Update<'_>]) -> Result<bool> {
         let bytes = journal_record::bytes(batch);
-        let room = self.journal_room() as u64;
+        let room = self.journal_room(Form::Once) as u64;
         let pages = (self.journal.used as u64 + bytes).div_ceil(room);
-        let most = u64::from(self.journal.pages_most);
+        // One page is kept for the end of what is acknowledged.
+        let most = u64::from(self.journal.pages_most) - 1;
         if bytes.div_ceil(room) > most {
             return Err(Error::LongBatch { bytes, limit: most * room });
         }
@@ -123,8 +126,8 @@ impl PageLog<'_> {
 
     fn append_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            if self.journal.used == self.journal_room() {
-                self.write_journal_page()?;
+            if self.journal.used == self.journal_room(Form::Once) {
+                self.write_journal_page(Form::Once)?;
             }
             let at = self.content_start() + HEADER + self.journal.used;
             let length = bytes.len().min(self.page.len() - at);
@@ -136,11 +139,18 @@ impl PageLog<'_> {
         Ok(())
     }
 
-    /// Programs what of the stream is in no page yet.
-    pub(super) fn write_journal_page(&mut self) -> Result<()> {
+    /// Programs what of the stream is in no page yet, so that its end stands twice.
+    pub(super) fn sync_journal(&mut self) -> Result<()> {
         if self.journal.used == 0 {
             return Ok(());
         }
+        if self.journal.used > self.journal_room(Form::Twice) {
+            self.write_journal_page(Form::Once)?;
+        }
+        self.write_journal_page(Form::Twice)
+    }
+
+    fn write_journal_page(&mut self, form: Form) -> Result<()> {
         let start = self.content_start();
         let (epoch, index) = (self.checkpoints.id().0, self.journal.written);
         let used = self.journal.used;
@@ -149,7 +159,7 @@ impl PageLog<'_> {
         to.u64(epoch);
         to.u32(index);
         to.u32(used as u32);
-        self.append(PageKind::Journal, Cause::Journal)?;
+        self.append(PageKind::Journal, form, Cause::Journal)?;
         self.journal.written += 1;
         self.journal.used = 0;
         Ok(())
@@ -181,10 +191,10 @@ impl PageLog<'_> {
 
     /// Reads a page of this epoch's journal: its index, and bytes of the stream in it.
     fn read_journal_page(&mut self, page: Page) -> Result<Option<(u32, usize)>> {
-        let is_whole = self.read_own(page, Cause::Recovery)?;
-        if !is_whole && !self.mistake.is(Canary::TornPageAccepted) {
+        let taken = self.mistake.is(Canary::TornPageAccepted).then_some(Form::Once);
+        let Some(form) = self.read_own(page, Cause::Recovery)?.or(taken) else {
             return Ok(None);
-        }
+        };
         let mut from = Reader::new(&self.page[self.content_start() + CHECKSUM_BYTES..]);
         let (Some(epoch), Some(index), Some(used)) = (from.u64(), from.u32(), from.u32()) else {
             return Ok(None);
@@ -192,7 +202,7 @@ impl PageLog<'_> {
         let used = used as usize;
         let is_present =
             epoch == self.checkpoints.id().0 || self.mistake.is(Canary::StaleJournalReplayed);
-        let is_whole = is_present && used <= self.journal_room();
+        let is_whole = is_present && used <= self.journal_room(form);
         Ok(is_whole.then_some((index, used)))
     }
 

@@ -13,9 +13,6 @@
 //! - Journal and records go to blocks of their own, those of the tree to others (`stream.rs`). So
 //!   after a power cut the journal fills few blocks, and those that the tree began since the
 //!   checkpoint are free at once: a replay finds as much room as there was.
-//! - A tree whose pages recover by themselves says so ([`PageLogOptions::recovers_itself`]): then
-//!   there is no journal, opening looks for its newest page ([`PageLog::find_newest`]), and
-//!   released blocks are erased as soon as the tree says that a newer state stands.
 //!
 //! # Wear
 //! The next block is the free one that was erased least often; that is dynamic levelling. Victims
@@ -45,7 +42,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
+use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page, Watched};
 
 use crate::canary::{Canary, Mistake};
 use crate::{Error, Result};
@@ -54,11 +51,12 @@ use checkpoint::Checkpoints;
 use journal::Journal;
 pub use opening::{PageLogDescription, PageLogOptions};
 use stream::Stream;
+use tag::Place;
 pub use tag::{PageKind, TREE_KINDS, Tag};
 
 /// Pages of raw flash in the order in which they were programmed.
 pub struct PageLog<'d> {
-    nand: Box<dyn Nand + 'd>,
+    nand: Watched<Box<dyn Nand + 'd>>,
     geometry: Geometry,
     options: PageLogOptions,
     blocks: Blocks,
@@ -222,14 +220,25 @@ impl<'d> PageLog<'d> {
     }
 
     fn find_tag(&mut self, page: Page, cause: Cause) -> Result<tag::Found> {
+        match self.find_tag_at(page, Place::First, cause)? {
+            // What stands twice is told by either.
+            tag::Found::Damaged => self.find_tag_at(page, Place::Middle, cause),
+            found => Ok(found),
+        }
+    }
+
+    fn find_tag_at(&mut self, page: Page, place: Place, cause: Cause) -> Result<tag::Found> {
         let mut bytes = [0; tag::BYTES];
-        let read = if self.content_start() > 0 {
-            self.nand.read(page, 0, &mut bytes, &mut [], cause)
-        } else {
-            self.nand.read(page, 0, &mut [], &mut bytes, cause)
+        let middle = self.geometry.page_bytes() / 2;
+        let read = match place {
+            Place::First if self.content_start() == 0 => {
+                self.nand.read(page, 0, &mut [], &mut bytes, cause)
+            }
+            Place::First => self.nand.read(page, 0, &mut bytes, &mut [], cause),
+            Place::Middle => self.nand.read(page, middle, &mut bytes, &mut [], cause),
         };
         match read {
-            Ok(_) => Ok(Tag::decode(page, &bytes)),
+            Ok(_) => Ok(Tag::decode(page, place, &bytes)),
             Err(device::Error::Uncorrectable { .. }) => Ok(tag::Found::Damaged),
             Err(error) => Err(error.into()),
         }
@@ -253,7 +262,7 @@ impl<'d> PageLog<'d> {
     /// the tree stands.
     #[must_use]
     pub fn erases_at_once(&self) -> bool {
-        self.options.recovers_itself || !self.options.is_durable()
+        !self.options.is_durable()
     }
 
     /// Erases what was released; nothing of it may be needed by the state that an opening would

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Nand, Page};
+use device::{Block, Cause, Nand, Page, Watched};
 
 use super::blocks::Blocks;
 use super::checkpoint::Checkpoints;
@@ -25,9 +25,6 @@ use crate::{Durability, Error, Result};
 pub struct PageLogOptions {
     /// How much lasts through a power cut.
     pub durability: Durability,
-    /// True if the tree finds its last state in its own pages, so that it needs no journal, and
-    /// none of its pages waits for a checkpoint.
-    pub recovers_itself: bool,
     /// Bytes of the journal; `None` for one that suits the chip.
     pub journal_bytes: Option<u64>,
     /// Bytes of the user's own, at most 64.
@@ -50,7 +47,7 @@ impl PageLogOptions {
     }
 
     pub(super) fn has_journal(&self) -> bool {
-        self.durability.has_journal() && !self.recovers_itself
+        self.durability.has_journal()
     }
 }
 
@@ -158,8 +155,11 @@ impl<'d> PageLog<'d> {
         if record.root.is_empty() {
             return Err(Error::NotAnIndex { is_ours: true, what: "its making was broken off" });
         }
-        if log.options.is_durable() && !log.options.recovers_itself && !is_last {
+        if log.options.is_durable() && !is_last {
             log.find_rest(since)?;
+        }
+        if log.options.is_durable() {
+            log.keep_damaged(&record)?;
         }
         log.free_stale(&record)?;
         log.may_be_untold = log.options.is_durable() && log.blocks.free() <= 1;
@@ -185,7 +185,7 @@ impl<'d> PageLog<'d> {
     fn bare(nand: Box<dyn Nand + 'd>, options: PageLogOptions, journal_pages: u32) -> Self {
         let geometry = nand.geometry();
         PageLog {
-            nand,
+            nand: Watched::new(nand),
             geometry,
             blocks: Blocks::new(geometry.blocks()),
             tree: Stream::default(),
@@ -228,7 +228,6 @@ impl<'d> PageLog<'d> {
         log.check_is_last(&ends)?;
         log.options = PageLogOptions {
             durability: record.durability,
-            recovers_itself: record.recovers_itself,
             journal_bytes: None,
             label: record.label.clone(),
             #[cfg(feature = "canaries")]
@@ -348,6 +347,25 @@ impl<'d> PageLog<'d> {
         Ok(newest.map(|(page, tag)| Newest { page, tag, is_torn }))
     }
 
+    /// Keeps the blocks that were in use with the last checkpoint, though no tag in them can be
+    /// read: these are damaged, not torn, and what points to them must not find something else.
+    fn keep_damaged(&mut self, record: &Record) -> Result<()> {
+        let count = self.blocks.count();
+        let mut next = 0;
+        for stale in record.stale.ranges(count).chain(core::iter::once(count..count)) {
+            for block in (next..stale.start).map(Block) {
+                let first = self.geometry.first_page(block);
+                if self.blocks.is_free(block)
+                    && self.find_tag(first, Cause::Recovery)? == tag::Found::Damaged
+                {
+                    self.blocks.set_used(block);
+                }
+            }
+            next = next.max(stale.end);
+        }
+        Ok(())
+    }
+
     /// Frees the blocks that nothing needed any more with the last checkpoint, unless they were
     /// used since.
     fn free_stale(&mut self, record: &Record) -> Result<()> {
@@ -408,44 +426,5 @@ impl<'d> PageLog<'d> {
             }
         }
         Ok(())
-    }
-
-    /// The newest page of the tree behind the last checkpoint that `is_it` takes, which is asked
-    /// about one page after the other, from the newest on.
-    ///
-    /// # Errors
-    /// `is_it` or the chip failed.
-    pub fn find_newest(
-        &mut self,
-        is_it: &mut dyn FnMut(&mut Self, Page, Tag) -> Result<bool>,
-    ) -> Result<Option<Page>> {
-        let since = self.since()?;
-        let mut below = u64::MAX;
-        loop {
-            let mut last: Option<(u64, Block)> = None;
-            for block in (0..self.blocks.count()).map(Block) {
-                if !self.blocks.is_of_tree(block) {
-                    continue;
-                }
-                let first = self.first_tag(block)?.map(|tag| tag.sequence);
-                let first = first.filter(|sequence| *sequence < below);
-                last = last.max(first.map(|sequence| (sequence, block)));
-            }
-            let Some((first, block)) = last else {
-                return Ok(None);
-            };
-            for page in self.pages_of(block).rev().map(Page) {
-                let Some(tag) = self.tag(page, Cause::Recovery)? else {
-                    continue;
-                };
-                if tag.sequence <= since {
-                    return Ok(None);
-                }
-                if is_it(self, page, tag)? {
-                    return Ok(Some(page));
-                }
-            }
-            below = first;
-        }
     }
 }

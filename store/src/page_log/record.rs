@@ -6,25 +6,29 @@
 //!           | sequence u64 | blocks that nothing needs (`stale.rs`)
 //!           | root bytes u32 | root record of the tree
 //!
-//!  piece    0          4        12              16            20
-//!           +----------+--------+---------------+-------------+----------
-//!           | checksum | id     | bytes, this   | page of the | bytes of
-//!           | u32      | u64    | piece and all | piece before| the record
-//!           |          |        | before it u32 | u32         |
-//!           +----------+--------+---------------+-------------+----------
+//!  piece    0          4        12           16           20            24
+//!           +----------+--------+------------+------------+-------------+----------
+//!           | checksum | id     | where it   | where it   | page of the | bytes of
+//!           | u32      | u64    | begins u32 | ends u32   | piece before| the record
+//!           +----------+--------+------------+------------+-------------+----------
 //! ```
 //!
 //! A record is cut into pieces of a page each. The last one is a page of another kind: with it the
 //! checkpoint is made, and from it the pieces are found, each from the one behind it. Numbers are
 //! little-endian. The checksum covers the page's address and the rest of the page's content.
+//!
+//! What is acknowledged ends with a page that stands twice: a tag and content in its first half,
+//! and both again in the other. No damage to one half hides it, and so nothing before it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use device::{Cause, Geometry, Page};
+use device::{Cause, Geometry, Nand, Page};
 
 use super::checkpoint::NAMES_MOST;
 use super::stale::Stale;
+use super::tag::{self, Place};
 use super::{PageKind, PageLog, StreamOf};
 use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
@@ -33,15 +37,14 @@ use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
 const MAGIC: [u8; 4] = *b"FLOG";
 
 /// The version of everything that the page log writes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The most bytes of a label.
 pub(super) const LABEL_BYTES_MOST: usize = 64;
 
 const CLOSED: u8 = 1;
-const RECOVERS_ITSELF: u8 = 2;
 
-const PIECE_HEADER: usize = 20;
+const PIECE_HEADER: usize = 24;
 
 /// Bytes of a record beside its root record and its stale blocks, at most.
 const BESIDE_BYTES_MOST: u64 = 64 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_BYTES_MOST)) as u64;
@@ -50,7 +53,8 @@ const BESIDE_BYTES_MOST: u64 = 64 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_
 pub(super) fn pages_most(chip: Geometry, root_bytes: u64) -> u64 {
     let stale = Stale::bytes_most(chip.blocks()) as u64;
     let room = u64::from(PageLog::content_bytes_on(chip)) - PIECE_HEADER as u64;
-    (BESIDE_BYTES_MOST + stale + root_bytes).div_ceil(room)
+    let room_of_last = (content_bytes_twice(chip) - PIECE_HEADER) as u64;
+    (BESIDE_BYTES_MOST + stale + root_bytes).saturating_sub(room_of_last).div_ceil(room) + 1
 }
 
 const NO_PAGE: u32 = u32::MAX;
@@ -62,7 +66,6 @@ const CHECKSUM_BYTES: usize = 4;
 pub(super) struct Record {
     pub(super) id: CheckpointId,
     pub(super) durability: Durability,
-    pub(super) recovers_itself: bool,
     /// True if nothing was in memory only.
     pub(super) is_closed: bool,
     pub(super) journal_pages: u32,
@@ -87,8 +90,7 @@ impl Record {
         bytes.extend_from_slice(&self.id.0.to_le_bytes());
         let durability = Durability::ALL.iter().position(|known| *known == self.durability);
         bytes.push(durability.unwrap_or_default() as u8);
-        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-        bytes.push(flag(self.is_closed, CLOSED) | flag(self.recovers_itself, RECOVERS_ITSELF));
+        bytes.push(if self.is_closed { CLOSED } else { 0 });
         bytes.extend_from_slice(&self.journal_pages.to_le_bytes());
         bytes.push(self.label.len() as u8);
         bytes.extend_from_slice(&self.label);
@@ -151,11 +153,10 @@ impl Record {
         let stale = Stale::decode(from)?;
         let _root_bytes = from.u32()?;
         let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
-        let is_known = flags & !(CLOSED | RECOVERS_ITSELF) == 0;
+        let is_known = flags & !CLOSED == 0;
         (is_plausible && is_known).then_some(Record {
             id,
             durability,
-            recovers_itself: flags & RECOVERS_ITSELF != 0,
             is_closed: flags & CLOSED != 0,
             journal_pages,
             label,
@@ -194,9 +195,24 @@ pub(super) fn is_sealed(page: Page, content: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     id: u64,
-    /// Bytes of this piece and all before it.
-    bytes: u32,
+    /// Where it begins in the record, and where it ends.
+    start: u32,
+    end: u32,
     before: Option<Page>,
+}
+
+/// How a page of the log's own stands on the chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Its content is as long as the page.
+    Once,
+    /// Its tag and its content stand in each half.
+    Twice,
+}
+
+/// Bytes of the content of a page that stands twice.
+fn content_bytes_twice(chip: Geometry) -> usize {
+    chip.page_bytes() as usize / 2 - tag::BYTES
 }
 
 impl PageLog<'_> {
@@ -207,30 +223,42 @@ impl PageLog<'_> {
         id: CheckpointId,
         (head, root): (&[u8], &[u8]),
     ) -> Result<Page> {
-        let room = self.content_bytes() - PIECE_HEADER;
+        let [room, room_of_last] =
+            [Form::Once, Form::Twice].map(|form| self.content_bytes_of(form) - PIECE_HEADER);
         let start = self.content_start();
         let all = head.len() + root.len();
         let (mut before, mut bytes) = (NO_PAGE, 0);
         loop {
+            let is_last = all - bytes <= room_of_last;
             let end = all.min(bytes + room);
             self.page.fill(0xFF);
             let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
             to.u64(id.0);
+            to.u32(bytes as u32);
             to.u32(end as u32);
             to.u32(before);
             to.bytes(&head[bytes.min(head.len())..end.min(head.len())]);
             let in_root = |place: usize| place.saturating_sub(head.len());
             to.bytes(&root[in_root(bytes)..in_root(end)]);
             bytes = end;
-            if bytes == all {
-                return self.append(PageKind::Checkpoint, Cause::Checkpoint);
+            if is_last {
+                return self.append(PageKind::Checkpoint, Form::Twice, Cause::Checkpoint);
             }
-            before = self.append(PageKind::Piece, Cause::Checkpoint)?.0;
+            before = self.append(PageKind::Piece, Form::Once, Cause::Checkpoint)?.0;
+        }
+    }
+
+    /// Bytes of the content of a page of the log's own.
+    pub(super) fn content_bytes_of(&self, form: Form) -> usize {
+        match form {
+            Form::Once => self.content_bytes(),
+            Form::Twice => content_bytes_twice(self.geometry),
         }
     }
 
     /// Seals the content of the log's own page and programs it; where the chip refuses, elsewhere.
-    pub(super) fn append(&mut self, kind: PageKind, cause: Cause) -> Result<Page> {
+    pub(super) fn append(&mut self, kind: PageKind, form: Form, cause: Cause) -> Result<Page> {
+        let content = self.content_start()..self.content_start() + self.content_bytes_of(form);
         let mut next = Vec::new();
         let mut bytes = core::mem::take(&mut self.page);
         let appended = loop {
@@ -238,7 +266,15 @@ impl PageLog<'_> {
                 break Err(error);
             }
             let page = next[0];
-            seal(page, &mut bytes[self.content_start()..]);
+            seal(page, &mut bytes[content.clone()]);
+            if form == Form::Twice {
+                let half = bytes.len() / 2;
+                match self.next_tag(page, kind, Place::Middle) {
+                    Ok(tag) => bytes[half..half + tag::BYTES].copy_from_slice(&tag),
+                    Err(error) => break Err(error),
+                }
+                bytes.copy_within(content.clone(), half + tag::BYTES);
+            }
             match self.program_in(StreamOf::Own, page, &mut bytes, (kind, cause)) {
                 Err(error) if error.is_refusal() => {}
                 programmed => break programmed.map(|()| page),
@@ -260,29 +296,18 @@ impl PageLog<'_> {
         while let Some(page) = piece.before {
             piece = self.read_piece_before(page, &piece, cause)?.ok_or(damaged)?;
         }
-        let mut record = alloc::vec![0; first.bytes as usize];
+        let mut record = alloc::vec![0; first.end as usize];
         let start = self.content_start() + PIECE_HEADER;
-        let (mut page, mut end) = (last, record.len());
+        let mut page = last;
         loop {
             let piece = self.read_piece(page, cause)?.ok_or(damaged)?;
-            let before = match piece.before {
-                Some(_) => self.bytes_before(end),
-                None => 0,
-            };
-            let into = record.get_mut(before..end).ok_or(damaged)?;
+            let into = record.get_mut(piece.start as usize..piece.end as usize).ok_or(damaged)?;
             into.copy_from_slice(self.page.get(start..start + into.len()).ok_or(damaged)?);
-            end = before;
             let Some(next) = piece.before else {
                 return Record::decode(record);
             };
             page = next;
         }
-    }
-
-    /// Bytes of a record before the piece that ends at byte `end` of it.
-    fn bytes_before(&self, end: usize) -> usize {
-        let room = self.content_bytes() - PIECE_HEADER;
-        end.saturating_sub(1) / room * room
     }
 
     /// Reads the piece in `page` that must be followed by `after`.
@@ -292,27 +317,32 @@ impl PageLog<'_> {
         after: &Piece,
         cause: Cause,
     ) -> Result<Option<Piece>> {
-        let before = self.bytes_before(after.bytes as usize);
         let piece = self.read_piece(page, cause)?;
-        Ok(piece
-            .filter(|piece| piece.id == after.id && piece.bytes as usize == before && before > 0))
+        // Only the last one may be empty: so this comes to an end.
+        Ok(piece.filter(|piece| {
+            piece.id == after.id && piece.end == after.start && piece.start < piece.end
+        }))
     }
 
     /// Reads the piece in `page`; `None` if there is none that is whole.
     pub(super) fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
-        if self.geometry.check_page(page).is_err() || !self.read_own(page, cause)? {
+        if self.geometry.check_page(page).is_err() {
             return Ok(None);
         }
+        let Some(form) = self.read_own(page, cause)? else {
+            return Ok(None);
+        };
         let mut from = Reader::new(&self.page[self.content_start() + CHECKSUM_BYTES..]);
-        let fields = (from.u64(), from.u32(), from.u32());
-        let (Some(id), Some(bytes), Some(before)) = fields else {
+        let fields = (from.u64(), from.u32(), from.u32(), from.u32());
+        let (Some(id), Some(start), Some(end), Some(before)) = fields else {
             return Ok(None);
         };
         let before = (before != NO_PAGE).then_some(Page(before));
         // The first piece has no other before it, and no other piece has.
-        let room = self.content_bytes() - PIECE_HEADER;
-        let is_plausible = bytes > 0 && before.is_none() == (bytes as usize <= room);
-        Ok(is_plausible.then_some(Piece { id, bytes, before }))
+        let room = self.content_bytes_of(form) - PIECE_HEADER;
+        let bytes = end.checked_sub(start).filter(|bytes| *bytes as usize <= room);
+        let is_plausible = bytes.is_some() && end > 0 && before.is_none() == (start == 0);
+        Ok(is_plausible.then_some(Piece { id, start, end, before }))
     }
 
     /// The page of the piece before the one in `page`.
@@ -324,12 +354,32 @@ impl PageLog<'_> {
         Ok(self.read_piece(page, Cause::Recovery)?.ok_or(damaged)?.before)
     }
 
-    /// Reads `page` into the log's own page; false if its content is not sealed.
-    pub(super) fn read_own(&mut self, page: Page, cause: Cause) -> Result<bool> {
-        let start = self.content_start();
-        let read = self.nand.read(page, 0, &mut self.page, &mut [], cause);
-        match read {
-            Ok(_) => Ok(is_sealed(page, &self.page[start..])),
+    /// Reads `page` into the log's own page, and tells how it stands there; `None` if no content
+    /// is sealed.
+    pub(super) fn read_own(&mut self, page: Page, cause: Cause) -> Result<Option<Form>> {
+        let (start, end) = (self.content_start(), self.page.len());
+        let other = end / 2 + tag::BYTES;
+        let length = self.content_bytes_of(Form::Twice);
+        let is_read = self.read_part(page, 0..end, cause)?;
+        if is_read && is_sealed(page, &self.page[start..]) {
+            return Ok(Some(Form::Once));
+        }
+        for copy in [start..start + length, other..other + length] {
+            // What the chip could not correct may be the other copy only.
+            let is_read = is_read || self.read_part(page, copy.clone(), cause)?;
+            if is_read && is_sealed(page, &self.page[copy.clone()]) {
+                self.page.copy_within(copy, start);
+                return Ok(Some(Form::Twice));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads bytes of `page` into the log's own page; false if more flipped than can be corrected.
+    fn read_part(&mut self, page: Page, bytes: Range<usize>, cause: Cause) -> Result<bool> {
+        let (first, into) = (bytes.start as u32, &mut self.page[bytes]);
+        match self.nand.read(page, first, into, &mut [], cause) {
+            Ok(_) => Ok(true),
             Err(device::Error::Uncorrectable { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -50,14 +50,14 @@ impl Recovery for PageLog<'_> {
         if self.options.durability == Durability::Every
             && !self.mistake.is(Canary::AcknowledgedBeforeFlush)
         {
-            self.write_journal_page()?;
+            self.sync_journal()?;
         }
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         if self.options.has_journal() && !self.mistake.is(Canary::AcknowledgedBeforeFlush) {
-            self.write_journal_page()?;
+            self.sync_journal()?;
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Geometry, Page};
+use device::{Block, Cause, Geometry, Nand, Page};
 
-use super::{PageKind, PageLog, StreamOf, Tag, tag};
+use super::tag::{self, Place};
+use super::{PageKind, PageLog, StreamOf, Tag};
 use crate::{Error, Result};
 
 /// Blocks that are being filled, one after the other.
@@ -82,6 +83,23 @@ impl PageLog<'_> {
         Ok(())
     }
 
+    /// The tag of the next page to be programmed.
+    pub(super) fn next_tag(
+        &self,
+        page: Page,
+        kind: PageKind,
+        place: Place,
+    ) -> Result<[u8; tag::BYTES]> {
+        let tag = Tag {
+            sequence: self.sequence,
+            kind,
+            erases: self.blocks.erases(self.geometry.block_of(page)),
+            checkpoint: self.checkpoints.page(),
+        };
+        let none_left = Error::Full { pages: u64::from(self.usable_pages()) };
+        tag.encode(page, place).ok_or(none_left)
+    }
+
     /// Programs the next page of a stream.
     pub(super) fn program_in(
         &mut self,
@@ -97,13 +115,7 @@ impl PageLog<'_> {
             return Err(device::Error::OutOfOrder { page, lowest }.into());
         }
         let block = chip.block_of(page);
-        let tag = Tag {
-            sequence: self.sequence,
-            kind,
-            erases: self.blocks.erases(block),
-            checkpoint: self.checkpoints.page(),
-        };
-        let tag = tag.encode(page).ok_or(Error::Full { pages: u64::from(self.usable_pages()) })?;
+        let tag = self.next_tag(page, kind, Place::First)?;
         let mut spare = &tag[..];
         if self.content_start() > 0 {
             spare = &[];

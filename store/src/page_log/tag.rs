@@ -11,6 +11,8 @@
 //! It stands in the spare area, or, on a chip whose spare area is shorter, in the first bytes of
 //! the page. Numbers are little-endian. The checksum covers the page's address and the tag: not
 //! what the page holds, which each kind of page guards by itself, so that parts of it can be read.
+//!
+//! A page of the log's own may have its tag a second time, in the middle of the page.
 
 use device::Page;
 
@@ -88,9 +90,18 @@ pub(super) enum Found {
     Damaged,
 }
 
+/// Where a tag stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the spare area, or in the page's first bytes.
+    First,
+    /// In the middle of the page.
+    Middle,
+}
+
 impl Tag {
     /// The bytes of this tag on `page`; `None` if no further page can be told from others.
-    pub(super) fn encode(&self, page: Page) -> Option<[u8; BYTES]> {
+    pub(super) fn encode(&self, page: Page, place: Place) -> Option<[u8; BYTES]> {
         if self.sequence >= SEQUENCES {
             return None;
         }
@@ -99,20 +110,20 @@ impl Tag {
         bytes[4..9].copy_from_slice(&self.sequence.to_le_bytes()[..5]);
         bytes[9..12].copy_from_slice(&erases.to_le_bytes()[..3]);
         bytes[12..].copy_from_slice(&self.checkpoint.map_or(NO_PAGE, |page| page.0).to_le_bytes());
-        let checksum = checksum(page, &bytes);
+        let checksum = checksum(page, place, &bytes);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
         Some(bytes)
     }
 
     /// What `bytes`, which stand where the tag of `page` belongs, say.
-    pub(super) fn decode(page: Page, bytes: &[u8; BYTES]) -> Found {
+    pub(super) fn decode(page: Page, place: Place, bytes: &[u8; BYTES]) -> Found {
         if bytes.iter().all(|byte| *byte == 0xFF) {
             return Found::Blank;
         }
         let [c0, c1, c2, c3, s0, s1, s2, s3, s4, e0, e1, e2, p0, p1, p2, p3] = *bytes;
         let erases = u32::from_le_bytes([e0, e1, e2, 0]);
         let kind = PageKind::from_number((erases >> 20) as u8);
-        let is_whole = u32::from_le_bytes([c0, c1, c2, c3]) == checksum(page, bytes);
+        let is_whole = u32::from_le_bytes([c0, c1, c2, c3]) == checksum(page, place, bytes);
         let Some(kind) = kind.filter(|_| is_whole) else {
             return Found::Damaged;
         };
@@ -126,10 +137,13 @@ impl Tag {
     }
 }
 
-fn checksum(page: Page, bytes: &[u8; BYTES]) -> u32 {
+fn checksum(page: Page, place: Place, bytes: &[u8; BYTES]) -> u32 {
     // One piece costs less than three.
     let mut piece = [0; 7 + BYTES - 4];
-    piece[..3].copy_from_slice(b"tag");
+    piece[..3].copy_from_slice(match place {
+        Place::First => b"tag",
+        Place::Middle => b"mid",
+    });
     piece[3..7].copy_from_slice(&page.0.to_le_bytes());
     piece[7..].copy_from_slice(&bytes[4..]);
     device::checksum(&[&piece])
@@ -139,7 +153,7 @@ fn checksum(page: Page, bytes: &[u8; BYTES]) -> u32 {
 mod tests {
     use device::Page;
 
-    use super::{BYTES, ERASES_MOST, Found, PageKind, SEQUENCES, Tag};
+    use super::{BYTES, ERASES_MOST, Found, PageKind, Place, SEQUENCES, Tag};
 
     const KINDS: [PageKind; 5] = [
         PageKind::Tree(0),
@@ -156,9 +170,13 @@ mod tests {
                 [(0, 0, None), (77, 1000, Some(Page(5))), (SEQUENCES - 1, ERASES_MOST, None)]
             {
                 let tag = Tag { sequence, kind, erases, checkpoint };
-                let bytes = tag.encode(Page(9)).unwrap();
-                assert_eq!(Tag::decode(Page(9), &bytes), Found::Tag(tag));
-                assert_eq!(Tag::decode(Page(8), &bytes), Found::Damaged);
+                for (place, other) in [(Place::First, Place::Middle), (Place::Middle, Place::First)]
+                {
+                    let bytes = tag.encode(Page(9), place).unwrap();
+                    assert_eq!(Tag::decode(Page(9), place, &bytes), Found::Tag(tag));
+                    assert_eq!(Tag::decode(Page(8), place, &bytes), Found::Damaged);
+                    assert_eq!(Tag::decode(Page(9), other, &bytes), Found::Damaged);
+                }
             }
         }
     }
@@ -166,18 +184,18 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_found_and_an_erased_page_is_blank() {
         let tag = Tag { sequence: 12, kind: PageKind::Journal, erases: 3, checkpoint: None };
-        let bytes = tag.encode(Page(9)).unwrap();
+        let bytes = tag.encode(Page(9), Place::First).unwrap();
         for bit in 0..BYTES * 8 {
             let mut changed = bytes;
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Tag::decode(Page(9), &changed), Found::Damaged, "bit {bit}");
+            assert_eq!(Tag::decode(Page(9), Place::First, &changed), Found::Damaged, "bit {bit}");
         }
-        assert_eq!(Tag::decode(Page(9), &[0xFF; BYTES]), Found::Blank);
+        assert_eq!(Tag::decode(Page(9), Place::First, &[0xFF; BYTES]), Found::Blank);
     }
 
     #[test]
     fn no_page_is_tagged_beyond_the_last_sequence() {
         let tag = Tag { sequence: SEQUENCES, kind: PageKind::Journal, erases: 3, checkpoint: None };
-        assert_eq!(tag.encode(Page(9)), None);
+        assert_eq!(tag.encode(Page(9), Place::First), None);
     }
 }

@@ -12,9 +12,11 @@
 //! block, a further cut may find it erased and nothing told: so an opening that finds no more than
 //! one free block takes it that something came.
 
-use device::{Block, Cause, Page};
+use device::{Block, Cause, Nand, Page};
 
-use super::{PageKind, PageLog, StreamOf, Tag, tag};
+use super::record::Form;
+use super::tag::{self, Place};
+use super::{PageKind, PageLog, StreamOf};
 use crate::{Error, Result};
 
 impl PageLog<'_> {
@@ -63,13 +65,7 @@ impl PageLog<'_> {
         cause: Cause,
     ) -> Result<()> {
         self.tell_rest()?;
-        let tag = Tag {
-            sequence: self.sequence,
-            kind,
-            erases: self.blocks.erases(self.geometry.block_of(page)),
-            checkpoint: self.checkpoints.page(),
-        };
-        let tag = tag.encode(page).ok_or(Error::Full { pages: u64::from(self.usable_pages()) })?;
+        let tag = self.next_tag(page, kind, Place::First)?;
         let mut spare = &tag[..];
         if self.content_start() > 0 {
             spare = &[];
@@ -130,7 +126,7 @@ impl PageLog<'_> {
             &mut self.page,
             alloc::vec![0xFF; self.geometry.page_bytes() as usize],
         );
-        let told = self.append(PageKind::Piece, Cause::Checkpoint);
+        let told = self.append(PageKind::Piece, Form::Twice, Cause::Checkpoint);
         self.page = present;
         told?;
         self.told_rest = checkpoint;

@@ -1,0 +1,228 @@
+//! A disk that says a write is durable which is not there, or stands elsewhere: what the journal,
+//! the images and the anchors hold comes back, or an error says that it does not.
+//!
+//! One write of a history is lost, or goes to another place, and in the end the power is cut. The
+//! last page of the journal is exempt: nothing comes after it that could tell. So are pages of the
+//! tree, which are overwritten in place: an older one has a good checksum. How often such a write
+//! shows is printed; that it happens breaks the contract of [`Sectors`].
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
+use flashtree_contract::tree::{Case, MemoryLevel, Stand, cases};
+use index::registry::TREES;
+use index::{Durability, Index, KeyRange, Update, Value};
+
+const STEPS: u32 = 900;
+const KEYS: u32 = 500;
+
+/// What happens to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lie {
+    /// It is not done.
+    Lost,
+    /// It goes so many sectors further.
+    Elsewhere(u64),
+}
+
+/// A write: what for, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Write {
+    cause: Cause,
+    first: Sector,
+}
+
+#[derive(Default)]
+struct Plan {
+    writes: Vec<Write>,
+    /// The write that is not what it is said to be, counted from 0.
+    lies: Option<(usize, Lie)>,
+}
+
+struct Lying<S> {
+    below: S,
+    plan: Arc<Mutex<Plan>>,
+}
+
+impl<S: Sectors> Sectors for Lying<S> {
+    fn geometry(&self) -> SectorGeometry {
+        self.below.geometry()
+    }
+
+    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> Result<()> {
+        self.below.read(requests, cause)
+    }
+
+    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
+        let lie = {
+            let mut plan = self.plan.lock().unwrap();
+            plan.writes.push(Write { cause, first });
+            let number = plan.writes.len() - 1;
+            plan.lies.filter(|(lying, _)| *lying == number).map(|(_, lie)| lie)
+        };
+        let geometry = self.below.geometry();
+        match lie {
+            None => self.below.write(first, from, cause),
+            Some(Lie::Lost) => Ok(()),
+            Some(Lie::Elsewhere(by)) => {
+                let length = from.len() as u64 / u64::from(geometry.sector_bytes());
+                let to = (first.0 + by) % (geometry.sectors() - length);
+                self.below.write(Sector(to), from, cause)
+            }
+        }
+    }
+
+    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> Result<()> {
+        self.below.trim(first, count, cause)
+    }
+
+    fn flush(&mut self, cause: Cause) -> Result<()> {
+        self.below.flush(cause)
+    }
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn step(index: &mut dyn Index, model: &mut Model, step: u32) -> index::Result<()> {
+    let key = (step.wrapping_mul(31) % KEYS).wrapping_mul(0x9E37_79B9).to_be_bytes();
+    let value = step.to_le_bytes();
+    if step.is_multiple_of(5) {
+        index.update(&[Update::Delete { key: &key }])?;
+        model.remove(&key[..]);
+    } else {
+        index.update(&[Update::Put { key: &key, value: &value }])?;
+        model.insert(key.to_vec(), value.to_vec());
+    }
+    if step.is_multiple_of(11) { index.sync() } else { Ok(()) }
+}
+
+fn read_all(index: &mut dyn Index) -> index::Result<Model> {
+    let mut model = Model::new();
+    let mut cursor = index.range(KeyRange::ALL)?;
+    while let Some((key, value)) = cursor.next()? {
+        let Value::Whole(value) = value else { panic!("no value is long") };
+        model.insert(key.to_vec(), value.to_vec());
+    }
+    Ok(model)
+}
+
+/// What came of a lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Right,
+    Error,
+    Wrong,
+}
+
+/// Plays the history until so many steps after a lie, cuts the power and opens again; what came of
+/// it, and the writes there were.
+fn play(case: &Case, lies: Option<(usize, Lie)>, steps_left: u32) -> (Outcome, Vec<Write>) {
+    let mut ground = case.ground(64 << 10);
+    let plan = Arc::new(Mutex::new(Plan::default()));
+    let mine = plan.clone();
+    let wrap = |below| Box::new(Lying { below, plan: mine }) as Box<dyn Sectors + '_>;
+    let mut index = case.index_over(&mut ground, false, wrap);
+    {
+        let mut plan = plan.lock().unwrap();
+        plan.writes.clear();
+        plan.lies = lies;
+    }
+    let mut model = Model::new();
+    let mut is_told = false;
+    let mut steps_left = steps_left;
+    for number in 1..STEPS {
+        is_told |= step(&mut *index, &mut model, number).is_err();
+        let has_lied = lies.is_some_and(|(lie, _)| plan.lock().unwrap().writes.len() > lie);
+        if has_lied && steps_left == 0 {
+            break;
+        }
+        steps_left -= u32::from(has_lied);
+    }
+    is_told |= index.sync().is_err();
+    drop(index);
+    let writes = core::mem::take(&mut plan.lock().unwrap().writes);
+    let found = case
+        .try_index_over(&mut ground, true, |below| below)
+        .and_then(|mut index| read_all(&mut *index));
+    let outcome = match found {
+        _ if is_told => Outcome::Error,
+        Ok(found) if found == model => Outcome::Right,
+        Ok(_) => Outcome::Wrong,
+        Err(_) => Outcome::Error,
+    };
+    (outcome, writes)
+}
+
+fn wanted() -> impl Iterator<Item = Case> {
+    let is_wanted = |case: &Case| {
+        matches!(case.stand, Stand::Ram)
+            && case.shape.name == "4+4"
+            && case.page_bytes == 512
+            && case.parameters.is_empty()
+            && case.memory == MemoryLevel::Least
+    };
+    let all = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
+    all.flat_map(|case| {
+        [Durability::Checkpoint, Durability::Batch, Durability::Every]
+            .map(|durability| Case { durability, ..case.clone() })
+    })
+}
+
+const LAST_PAGE: &str = "the journal's last page";
+const TREE: &str = "page of the tree";
+
+/// What write `number` of `writes` was for.
+fn part_of(writes: &[Write], number: usize) -> &'static str {
+    let last = writes.iter().rposition(|write| write.cause == Cause::Journal);
+    match writes[number] {
+        Write { cause: Cause::Journal, .. } if last == Some(number) => LAST_PAGE,
+        Write { cause: Cause::Journal, .. } => "journal",
+        Write { cause: Cause::Checkpoint, first } if first.0 < 2 => "anchor",
+        Write { cause: Cause::Checkpoint, .. } => "image",
+        Write { .. } => TREE,
+    }
+}
+
+#[test]
+fn a_write_that_is_not_there_or_stands_elsewhere_is_told_by_what_recovers() {
+    let mut outcomes = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for case in wanted() {
+        let (outcome, writes) = play(&case, None, 0);
+        assert_eq!(outcome, Outcome::Right, "{}", case.name());
+        for number in (0..writes.len()).step_by(writes.len().div_ceil(150)) {
+            let lies = [Lie::Lost, Lie::Elsewhere(1), Lie::Elsewhere(number as u64 * 37 + 5)];
+            for (lie, steps_left) in
+                lies.into_iter().flat_map(|lie| [0, 4, 25].map(|left| (lie, left)))
+            {
+                let (outcome, writes) = play(&case, Some((number, lie)), steps_left);
+                let what = part_of(&writes, number);
+                *outcomes.entry((what, lie == Lie::Lost, outcome)).or_insert(0) += 1;
+                let is_exempt = [LAST_PAGE, TREE].contains(&what);
+                if outcome == Outcome::Wrong && !is_exempt {
+                    let name = case.name();
+                    wrong.push(format!("{name}: write {number}, {what}: {lie:?}, {steps_left}"));
+                }
+            }
+        }
+    }
+    for ((what, is_lost, outcome), times) in &outcomes {
+        let lie = if *is_lost { "lost" } else { "elsewhere" };
+        println!("{what}, {lie}: {outcome:?} {times}");
+    }
+    assert!(wrong.is_empty(), "{} of {outcomes:?}\n{}", wrong.len(), wrong.join("\n"));
+    let told: i32 = outcomes
+        .iter()
+        .filter(|((.., outcome), _)| *outcome == Outcome::Error)
+        .map(|(_, times)| times)
+        .sum();
+    assert!(told > 100, "{outcomes:?}");
+}
