@@ -103,7 +103,9 @@ fn check_promises(root: &Path, names: &[String], form: Form, list: bool) -> Resu
     print!("{}", promises::table::of_outcomes(&outcomes));
     let kept = outcomes.iter().filter(|outcome| outcome.holds()).count();
     let (all, seconds) = (outcomes.len(), start.elapsed().as_secs());
-    println!("promises: {kept} of {all} hold, {seconds} s");
+    let skipped = outcomes.iter().filter(|outcome| outcome.verdict() == Verdict::Skipped).count();
+    let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+    println!("promises: {kept} of {all} hold{skipped}, {seconds} s");
     Ok(outcomes.iter().all(|outcome| outcome.verdict() != Verdict::Broken))
 }
 

@@ -51,6 +51,8 @@ pub struct Promise {
     /// How often a timed command may run until its figure holds.
     #[serde(default)]
     pub repeat: Repeat,
+    /// A program that the command needs beside Rust; where it is not there, the promise is skipped.
+    pub needs: Option<String>,
     /// The exit code that the command must have.
     #[serde(default)]
     pub exit: i32,

@@ -35,6 +35,7 @@ impl Outcome {
         let is_timed = self.promise.repeat.0 > 1;
         match self.holds() {
             true => Verdict::Holds,
+            false if self.runs == 0 => Verdict::Skipped,
             false if self.form == Form::Short && is_timed && self.figure.is_ok() => Verdict::Slow,
             false => Verdict::Broken,
         }
@@ -49,6 +50,8 @@ pub enum Verdict {
     /// A time or a rate in the short form: on a busy or slow machine it says nothing of the
     /// project, so it is only told.
     Slow,
+    /// A program that it needs is not here, so it was not looked at.
+    Skipped,
     /// The figure is not what it must be, or there is none.
     Broken,
 }
@@ -56,9 +59,13 @@ pub enum Verdict {
 /// Runs a promise's command in `root` until its figure holds, as often as it allows.
 #[must_use]
 pub fn run(root: &Path, promise: Promise, form: Form) -> Outcome {
-    let none = Err("not run".to_owned());
     let promise = promise.bounded_for(form);
-    let mut outcome = Outcome { promise, form, figure: none, seconds: 0.0, runs: 0 };
+    let missing = promise.needs.clone().filter(|program| !is_here(program));
+    let none = missing.as_ref().map_or("not run".to_owned(), |it| format!("there is no {it} here"));
+    let mut outcome = Outcome { promise, form, figure: Err(none), seconds: 0.0, runs: 0 };
+    if missing.is_some() {
+        return outcome;
+    }
     while outcome.runs < outcome.promise.repeat.0 && !outcome.holds() {
         let start = Instant::now();
         let figure = run_once(root, &outcome.promise, form);
@@ -74,6 +81,11 @@ pub fn run(root: &Path, promise: Promise, form: Form) -> Outcome {
         }
     }
     outcome
+}
+
+/// Whether a program can be run.
+fn is_here(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 fn run_once(root: &Path, promise: &Promise, form: Form) -> Result<String, String> {
@@ -175,6 +187,16 @@ mod tests {
         let outcome = outcome(&format!("{MINOR}bound = '>= 0'\nexit = 2"));
         assert!(!outcome.holds());
         assert!(outcome.figure.unwrap_err().contains("not 2"));
+    }
+
+    #[test]
+    fn where_a_program_is_missing_a_promise_is_skipped_and_not_kept() {
+        let skipped = outcome(&format!("{MINOR}bound = '>= 0'\nneeds = 'no-such-program-here'"));
+        assert!(!skipped.holds());
+        assert_eq!(skipped.verdict(), Verdict::Skipped);
+        assert!(skipped.figure.unwrap_err().contains("no no-such-program-here"));
+        let kept = outcome(&format!("{MINOR}bound = '>= 95'\nneeds = 'rustc'"));
+        assert_eq!(kept.verdict(), Verdict::Holds);
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub fn of_outcomes(outcomes: &[Outcome]) -> String {
             match outcome.verdict() {
                 Verdict::Holds => "yes".to_owned(),
                 Verdict::Slow => "slow here".to_owned(),
+                Verdict::Skipped => "skipped".to_owned(),
                 Verdict::Broken => "NO".to_owned(),
             },
         ]);
