@@ -18,7 +18,7 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use allocation_counter::{measure, opt_out};
 use device::{Cause, Error, Medium, Request, Result, Sector, SectorGeometry, Sectors};
@@ -35,10 +35,12 @@ const KEYS: u32 = 1600;
 /// Bytes of a value that is far longer than a node.
 const LONG_BYTES: usize = 12_000;
 
-/// When the power is cut: after so many more writes of a cause.
+/// When the power is cut: after so many more writes of a cause. Pages that are written back count
+/// once images were flushed: before that, there would be nothing to put back.
 struct Plan {
     cause: Cause,
     writes_left: AtomicI64,
+    counts: AtomicBool,
 }
 
 impl Plan {
@@ -47,7 +49,13 @@ impl Plan {
     }
 
     fn after(writes: i64, cause: Cause) -> Arc<Self> {
-        Arc::new(Plan { cause, writes_left: AtomicI64::new(writes) })
+        let counts = AtomicBool::new(cause != Cause::Flush);
+        Arc::new(Plan { cause, writes_left: AtomicI64::new(writes), counts })
+    }
+
+    /// A checkpoint was made: there are no images.
+    fn begin(&self) {
+        self.counts.store(false, Ordering::Relaxed);
     }
 
     fn is_off(&self) -> bool {
@@ -83,7 +91,7 @@ impl<S: Sectors> Sectors for Cutting<S> {
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
         let written = self.with_power(|disk| disk.write(first, from, cause));
-        if cause == self.plan.cause {
+        if cause == self.plan.cause && self.plan.counts.load(Ordering::Relaxed) {
             self.plan.writes_left.fetch_sub(1, Ordering::Relaxed);
         }
         written
@@ -94,6 +102,9 @@ impl<S: Sectors> Sectors for Cutting<S> {
     }
 
     fn flush(&mut self, cause: Cause) -> Result<()> {
+        if cause == Cause::Checkpoint {
+            self.plan.counts.store(true, Ordering::Relaxed);
+        }
         self.with_power(|disk| disk.flush(cause))
     }
 }
@@ -280,6 +291,7 @@ fn make_and_cut(life: &mut Life, pages: i64) -> u32 {
         index.forget("forgotten").unwrap();
         writes.put(index, 0..KEYS, 3);
         index.checkpoint(None).unwrap();
+        plan.begin();
         writes.put(index, (0..KEYS).step_by(40), if journal { 4 } else { 3 });
         if long && journal {
             writes.put_long(index);

@@ -43,6 +43,8 @@ pub(super) struct Journal {
     used: usize,
     /// True if pages of the tree, or half of a record, stand behind the checkpoint.
     pub(super) has_rest: bool,
+    /// True if a page tells that something came after the checkpoint: `whole_blocks.rs`.
+    pub(super) told_rest: bool,
     /// After an opening: the pages to replay, how many of them were read, and how much of the
     /// present one.
     found: Vec<Page>,

@@ -76,8 +76,6 @@ pub struct PageLog<'d> {
     record_blocks: u32,
     /// True if a rollback gives back what no named checkpoint keeps.
     gives_back: bool,
-    /// The checkpoint behind which a page tells that something came after it: `whole_blocks.rs`.
-    told_rest: Option<crate::CheckpointId>,
     /// True if what told that something came after the checkpoint that was opened may be erased.
     may_be_untold: bool,
     mistake: Mistake,

@@ -197,7 +197,6 @@ impl<'d> PageLog<'d> {
             root_bytes: 0,
             record_blocks: super::record_blocks(geometry, 0),
             gives_back: false,
-            told_rest: None,
             may_be_untold: false,
             mistake: options.mistake(),
             #[cfg(feature = "canaries")]

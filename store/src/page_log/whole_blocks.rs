@@ -117,8 +117,7 @@ impl PageLog<'_> {
 
     /// Tells an opening that something comes after the last checkpoint.
     fn tell_rest(&mut self) -> Result<()> {
-        let checkpoint = Some(self.checkpoints.id());
-        if self.told_rest == checkpoint {
+        if self.journal.told_rest {
             return Ok(());
         }
         // The log's own page may hold a part of the journal, or one that is replayed.
@@ -129,7 +128,7 @@ impl PageLog<'_> {
         let told = self.append(PageKind::Piece, Form::Twice, Cause::Checkpoint);
         self.page = present;
         told?;
-        self.told_rest = checkpoint;
+        self.journal.told_rest = true;
         Ok(())
     }
 }
