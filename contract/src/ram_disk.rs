@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
+use device::{Cause, Error, Request, Result, Sector, SectorGeometry, Sectors};
 
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -14,6 +14,8 @@ const TRIMMED: u8 = 0xA5;
 #[derive(Clone)]
 pub struct RamDisk {
     geometry: SectorGeometry,
+    /// Sectors that there is room for, if it grows.
+    held: Option<u64>,
     chunk_bytes: usize,
     chunks: Vec<Chunk>,
 }
@@ -37,7 +39,26 @@ impl RamDisk {
     #[must_use]
     pub fn new(geometry: SectorGeometry) -> Self {
         let chunks = (geometry.bytes() as usize).div_ceil(CHUNK_BYTES);
-        RamDisk { geometry, chunk_bytes: CHUNK_BYTES, chunks: vec![Chunk::Alike(0); chunks] }
+        let chunks = vec![Chunk::Alike(0); chunks];
+        RamDisk { geometry, held: None, chunk_bytes: CHUNK_BYTES, chunks }
+    }
+
+    /// A disk of zeros that grows, with room for two sectors at first.
+    #[must_use]
+    pub fn growing(geometry: SectorGeometry) -> Self {
+        RamDisk { held: Some(2), ..Self::new(geometry) }
+    }
+
+    /// Refuses `bytes` bytes from byte `offset` of sector `first` on where there is no room for
+    /// them.
+    fn check(&self, first: Sector, offset: u32, bytes: usize) -> Result<()> {
+        self.geometry.check_bytes(first, offset, bytes)?;
+        let sector = u64::from(self.geometry.sector_bytes());
+        let end = first.0 + (u64::from(offset) + bytes as u64).div_ceil(sector);
+        match self.held.filter(|held| end > *held) {
+            Some(held) => Err(Error::NoSuchSector { sector: Sector(held), sectors: held }),
+            None => Ok(()),
+        }
     }
 
     /// All its bytes, which take memory from then on.
@@ -96,7 +117,7 @@ impl Sectors for RamDisk {
 
     fn read(&mut self, requests: &mut [Request<'_>], _cause: Cause) -> Result<()> {
         for request in requests {
-            self.geometry.check_bytes(request.first, request.offset, request.into.len())?;
+            self.check(request.first, request.offset, request.into.len())?;
             self.copy(self.start(request.first) + request.offset as usize, request.into);
         }
         Ok(())
@@ -104,6 +125,7 @@ impl Sectors for RamDisk {
 
     fn write(&mut self, first: Sector, from: &[u8], _cause: Cause) -> Result<()> {
         self.geometry.check_run(first, from.len())?;
+        self.check(first, 0, from.len())?;
         for Piece { chunk, within, run } in self.pieces(self.start(first), from.len()) {
             self.chunk(chunk)[within].copy_from_slice(&from[run]);
         }
@@ -112,7 +134,7 @@ impl Sectors for RamDisk {
 
     fn trim(&mut self, first: Sector, count: u64, _cause: Cause) -> Result<()> {
         let bytes = count * u64::from(self.geometry.sector_bytes());
-        self.geometry.check_bytes(first, 0, bytes as usize)?;
+        self.check(first, 0, bytes as usize)?;
         // Whoever reads what it trimmed must not find what it hoped for.
         for Piece { chunk, within, .. } in self.pieces(self.start(first), bytes as usize) {
             if within.len() == self.chunk_bytes {
@@ -125,6 +147,35 @@ impl Sectors for RamDisk {
     }
 
     fn flush(&mut self, _cause: Cause) -> Result<()> {
+        Ok(())
+    }
+
+    fn sectors_held(&self) -> Option<u64> {
+        self.held
+    }
+
+    fn resize(&mut self, sectors: u64, _cause: Cause) -> Result<()> {
+        let most = self.geometry.sectors();
+        if sectors > most {
+            return Err(Error::NoSuchSector { sector: Sector(most), sectors: most });
+        }
+        let Some(held) = self.held else {
+            return Ok(());
+        };
+        self.held = Some(sectors);
+        if sectors < held {
+            // What is given back reads as zeros if there is room for it again.
+            let bytes = (held - sectors) * u64::from(self.geometry.sector_bytes());
+            for Piece { chunk, within, .. } in
+                self.pieces(self.start(Sector(sectors)), bytes as usize)
+            {
+                if within.len() == self.chunk_bytes {
+                    self.chunks[chunk] = Chunk::Alike(0);
+                } else {
+                    self.chunk(chunk)[within].fill(0);
+                }
+            }
+        }
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 //! the images and the anchors hold comes back, or an error says that it does not.
 //!
 //! One write of a history is lost, or goes to another place, and in the end the power is cut. The
-//! last page of the journal is exempt: nothing comes after it that could tell. So are pages of the
-//! tree, which are overwritten in place: an older one has a good checksum. How often such a write
+//! last page of the journal is exempt, and what is written over it: nothing comes after it that could
+//! tell. So are pages of the tree, which are overwritten in place: an older one has a good checksum. How often such a write
 //! shows is printed; that it happens breaks the contract of [`Sectors`].
 
 #![allow(
@@ -38,6 +38,8 @@ enum Lie {
 struct Write {
     cause: Cause,
     first: Sector,
+    /// Where it stands instead, if elsewhere.
+    stands_at: Option<Sector>,
 }
 
 #[derive(Default)]
@@ -62,21 +64,24 @@ impl<S: Sectors> Sectors for Lying<S> {
     }
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
-        let lie = {
-            let mut plan = self.plan.lock().unwrap();
-            plan.writes.push(Write { cause, first });
-            let number = plan.writes.len() - 1;
-            plan.lies.filter(|(lying, _)| *lying == number).map(|(_, lie)| lie)
-        };
         let geometry = self.below.geometry();
+        let (lie, stands_at) = {
+            let mut plan = self.plan.lock().unwrap();
+            let number = plan.writes.len();
+            let lie = plan.lies.filter(|(lying, _)| *lying == number).map(|(_, lie)| lie);
+            let length = from.len() as u64 / u64::from(geometry.sector_bytes());
+            let stands_at = match lie {
+                Some(Lie::Elsewhere(by)) => {
+                    Some(Sector((first.0 + by) % (geometry.sectors() - length)))
+                }
+                _ => None,
+            };
+            plan.writes.push(Write { cause, first, stands_at });
+            (lie, stands_at)
+        };
         match lie {
-            None => self.below.write(first, from, cause),
             Some(Lie::Lost) => Ok(()),
-            Some(Lie::Elsewhere(by)) => {
-                let length = from.len() as u64 / u64::from(geometry.sector_bytes());
-                let to = (first.0 + by) % (geometry.sectors() - length);
-                self.below.write(Sector(to), from, cause)
-            }
+            _ => self.below.write(stands_at.unwrap_or(first), from, cause),
         }
     }
 
@@ -182,7 +187,10 @@ const TREE: &str = "page of the tree";
 /// What write `number` of `writes` was for.
 fn part_of(writes: &[Write], number: usize) -> &'static str {
     let last = writes.iter().rposition(|write| write.cause == Cause::Journal);
+    let hit = writes[number].stands_at;
     match writes[number] {
+        // A write of this case is a sector.
+        _ if hit.is_some() && hit == last.map(|last| writes[last].first) => LAST_PAGE,
         Write { cause: Cause::Journal, .. } if last == Some(number) => LAST_PAGE,
         Write { cause: Cause::Journal, .. } => "journal",
         Write { cause: Cause::Checkpoint, first } if first.0 < 2 => "anchor",

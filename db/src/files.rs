@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -23,6 +23,9 @@ use crate::{Error, OpenOptions, Options, Result};
 
 /// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
 pub(crate) const SECTOR_BYTES: u32 = 4096;
+
+/// Bytes of the sectors from which a database in a plain file is opened.
+const ANCHORS: u64 = 2 * SECTOR_BYTES as u64;
 
 /// Bytes that a transfer in flight takes, at most, with usual file systems.
 const TRANSFER_BYTES: u64 = 32 << 10;
@@ -198,9 +201,16 @@ fn in_flight(memory: MemoryLimit) -> u32 {
     }
 }
 
-fn disk_options(memory: MemoryLimit) -> DiskOptions {
+fn disk_options(memory: MemoryLimit, grows_to: Option<u64>) -> DiskOptions {
     let in_flight = in_flight(memory);
-    DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, gathers: true, ..DiskOptions::default() }
+    let usual = DiskOptions::default();
+    DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, gathers: true, grows_to, ..usual }
+}
+
+/// How many bytes the database in a plain file can grow to, which begins with `head`.
+fn capacity(head: &[u8]) -> Option<u64> {
+    let sectors = head.chunks_exact(SECTOR_BYTES as usize).find_map(store::sectors_most);
+    sectors.and_then(|sectors| sectors.checked_mul(u64::from(SECTOR_BYTES)))
 }
 
 /// Bytes of memory that the driver of a file takes.
@@ -226,31 +236,16 @@ pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
         return Ok(on_chip(chip));
     }
     let capacity = options.checked_capacity()?;
-    make_sparse(path, capacity, options).map_err(Error::io("make", path))?;
-    let disk = FileDisk::open(path, &disk_options(options.memory))?;
+    // The anchors; there is no disk without any room.
+    let anchors = [0; ANCHORS as usize];
+    fs::write(path, &anchors[..anchors.len().min(capacity as usize)])
+        .map_err(Error::io("make", path))?;
+    let disk = FileDisk::open(path, &disk_options(options.memory, Some(capacity)))?;
     let ground = on_disk(disk, options.memory);
     Ok(match options.capacity {
         Some(_) => ground,
         None => ground.following(Follows::DriverAndLength),
     })
-}
-
-/// Gives an empty file its whole length, and room on the disk for its beginning only: the anchors
-/// and the journal, so that committing to the journal never changes the file's own data.
-fn make_sparse(path: &Path, capacity: u64, options: &Options) -> io::Result<()> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    let mut file = File::options().write(true).open(path)?;
-    if options.durability.has_journal() {
-        let journal = options.journal_for(capacity);
-        let mut left = journal.saturating_add(2 * u64::from(SECTOR_BYTES)).min(capacity);
-        while left > 0 {
-            let part = left.min(ZEROS.len() as u64);
-            file.write_all(&ZEROS[..part as usize])?;
-            left -= part;
-        }
-    }
-    file.set_len(capacity)?;
-    file.sync_all()
 }
 
 fn nand_options(durability: Durability, existing: Existing, memory: MemoryLimit) -> NandOptions {
@@ -282,7 +277,7 @@ pub(crate) fn make_on_block_device(
     }
     let unit = u64::from(SECTOR_BYTES);
     let bytes = options.capacity.unwrap_or(bytes);
-    let mut choices = disk_options(options.memory);
+    let mut choices = disk_options(options.memory, None);
     choices.existing = Existing::Overwrite;
     let disk = FileDisk::create(path, bytes - bytes % unit, &choices)?;
     Ok(on_disk(disk, options.memory))
@@ -290,14 +285,14 @@ pub(crate) fn make_on_block_device(
 
 /// Opens and locks the device in the file at `path`.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>> {
-    settled(path, |is_chip| match is_chip {
+    settled(path, |head| match file::is_nand_file(head) {
         true => {
             // As safe as a real chip: what it is made for is not known yet.
             let choices = nand_options(Durability::Every, Existing::Keep, options.memory);
             Ok(on_chip(NandFile::open(path, &choices)?))
         }
         false => {
-            let disk = FileDisk::open(path, &disk_options(options.memory))?;
+            let disk = FileDisk::open(path, &disk_options(options.memory, capacity(head)))?;
             Ok(on_disk(disk, options.memory))
         }
     })
@@ -305,36 +300,37 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>
 
 /// Opens the device in the file at `path` for reading, beside others who read.
 pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Ground<'static>> {
-    settled(path, |is_chip| {
-        if is_chip {
+    settled(path, |head| {
+        if file::is_nand_file(head) {
             let choices = nand_options(Durability::None, Existing::Keep, memory);
             return Ok(on_chip(NandFile::open(path, &choices)?).read_only());
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
         lock(path, file.try_lock_shared())?;
         let about = file.metadata().map_err(Error::io("look at", path))?;
-        let bytes = match about.file_type().is_block_device() {
+        let unit = u64::from(SECTOR_BYTES);
+        let (bytes, most) = match about.file_type().is_block_device() {
             true => {
                 let bytes = block_device_bytes(path)?;
-                bytes - bytes % u64::from(SECTOR_BYTES)
+                (bytes - bytes % unit, None)
             }
-            false => about.len(),
+            false => (about.len(), capacity(head).map(|bytes| bytes / unit)),
         };
-        let disk = FileReader::new(file, bytes, SECTOR_BYTES)?;
+        let disk = FileReader::new(file, bytes, SECTOR_BYTES, most)?;
         Ok(Ground::new(Medium::Sectors(Box::new(disk)), 0))
     })
 }
 
-/// Opens what is at `path`, which the caller is told to be an imitated chip or not. A file can be
+/// Opens what is at `path`, of which `open` is given the first bytes. A file can be
 /// replaced between its opening and its locking; then it is opened anew.
-fn settled<T>(path: &Path, open: impl Fn(bool) -> Result<T>) -> Result<T> {
+fn settled<T>(path: &Path, open: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
     for _ in 0..TRIES {
         let about = look_at(path)?;
         if !about.file_type().is_file() && !about.file_type().is_block_device() {
             return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
         }
         let head = head(path)?;
-        let opened = open(file::is_nand_file(&head)).map_err(|error| match error {
+        let opened = open(&head).map_err(|error| match error {
             // What begins as a database does, and has an odd length, was one.
             Error::NotADatabase { what, path, .. } if head.get(4..12) == Some(b"flshtree") => {
                 Error::NotADatabase {
@@ -362,7 +358,7 @@ fn look_at(path: &Path) -> Result<Metadata> {
 
 fn head(path: &Path) -> Result<Vec<u8>> {
     let mut head = Vec::new();
-    let mut read = || File::open(path)?.take(u64::from(SECTOR_BYTES)).read_to_end(&mut head);
+    let mut read = || File::open(path)?.take(ANCHORS).read_to_end(&mut head);
     read().map_err(Error::io("read", path))?;
     Ok(head)
 }

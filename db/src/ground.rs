@@ -45,6 +45,8 @@ pub(crate) struct Standing<'d> {
     pub(crate) health: Option<SharedHealth>,
     /// True if the tree is on the chip itself, without a translation layer.
     pub(crate) is_raw: bool,
+    /// How many bytes a file can grow to that grows.
+    pub(crate) grows_to: Option<u64>,
 }
 
 impl<'d> Ground<'d> {
@@ -101,7 +103,7 @@ impl<'d> Ground<'d> {
         choices.label = label.encode()?;
         choices.identity = identity(options.identity, getrandom::u64)?;
         ground.split(options.memory, tree.entry, &mut choices)?;
-        let is_raw = ground.is_raw();
+        let (is_raw, grows_to) = (ground.is_raw(), ground.grows_to());
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
         let mut index = made.map_err(in_all(options.memory, tree.entry.tables_grow))?;
@@ -119,6 +121,7 @@ impl<'d> Ground<'d> {
             memory: options.memory,
             health,
             is_raw,
+            grows_to,
         })
     }
 
@@ -139,6 +142,7 @@ impl<'d> Ground<'d> {
         }
         choices.durability = options.durability.or(choices.durability);
         let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
+        let grows_to = ground.grows_to();
         let Ground { medium, driver_bytes, health, .. } = ground;
         let index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
@@ -156,6 +160,7 @@ impl<'d> Ground<'d> {
             memory: options.memory,
             health,
             is_raw,
+            grows_to,
         })
     }
 
@@ -268,6 +273,14 @@ impl<'d> Ground<'d> {
         match &self.medium {
             Medium::Sectors(disk) => disk.geometry().bytes(),
             Medium::Nand(chip) => chip.geometry().bytes(),
+        }
+    }
+
+    /// How many bytes a file can grow to that grows.
+    fn grows_to(&self) -> Option<u64> {
+        match &self.medium {
+            Medium::Sectors(disk) => disk.sectors_held().map(|_| disk.geometry().bytes()),
+            Medium::Nand(_) => None,
         }
     }
 

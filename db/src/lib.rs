@@ -49,8 +49,8 @@
 //!   A longer value is refused with the most that fits: [`Error::LongValue`].
 //! - A value is put out of the caller's memory and read into it, by [pieces](Database::get_into)
 //!   of any size; beside that, everything stays inside the [budget](Options::memory_total).
-//! - How far a file can grow is chosen when it is made: [`Options::capacity`]. A file of another
-//!   length than that is refused.
+//! - How far a file can grow is chosen when it is made: [`Options::capacity`]. It is as long as its
+//!   data, with room for what comes while it is open.
 //! - At most 64 checkpoints are kept by name, in little memory fewer. What was changed since takes
 //!   room twice, and the check does not look at it: going back verifies all of it before anything
 //!   is changed.

@@ -23,7 +23,7 @@ pub(crate) enum MemoryLimit {
 /// use flashtree::{MEMORY_TOTAL, OpenOptions};
 /// let options = OpenOptions::new().memory_total(MEMORY_TOTAL / 2);
 /// ```
-pub const MEMORY_TOTAL: u64 = 1 << 20;
+pub const MEMORY_TOTAL: u64 = 16 << 20;
 
 /// How far a file can grow if nothing else is chosen: so many times the memory, since what is kept
 /// in memory of each of its pages is part of that.
@@ -37,7 +37,7 @@ const CAPACITY_TIMES_GROWING: u64 = 256;
 const CAPACITY_LEAST: u64 = 1 << 20;
 
 /// The farthest a file can grow if nothing else is chosen, in bytes.
-const CAPACITY_MOST: u64 = 64 << 30;
+const CAPACITY_MOST: u64 = 4 << 30;
 
 /// The farthest that a file can be chosen to grow, in bytes: places in it have 63 bits.
 const CAPACITY_CHOSEN_MOST: u64 = i64::MAX as u64;
@@ -92,7 +92,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The tree `b-plus`, pages of 4 KiB, 1 MiB of memory in all, durability batch, room for
+    /// The tree `b-plus`, pages of 4 KiB, 16 MiB of memory in all, durability batch, room for
     /// 4 GiB, keys and values of any bytes.
     ///
     /// ```
@@ -197,8 +197,8 @@ impl Options {
 
     /// How many bytes the file can grow to: 4096 times the memory, if nothing else is chosen, or
     /// 256 times for a tree whose tables grow with its entries, as those of `la-tree` do; at most
-    /// 64 GiB. The file has that length from the start, but takes room on the disk only for what
-    /// is in it. A [copy](crate::Database::copy_to) can have another capacity.
+    /// 4 GiB. The file is as long as what is in it, with room for what comes while it is open. A
+    /// [copy](crate::Database::copy_to) can have another capacity.
     ///
     /// ```
     /// let options = flashtree::Options::new().capacity(1 << 30);
@@ -342,7 +342,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// 1 MiB of memory in all, and what the database was made with.
+    /// 16 MiB of memory in all, and what the database was made with.
     ///
     /// ```
     /// let options = flashtree::OpenOptions::new();

@@ -36,6 +36,14 @@ impl<D: Sectors> Sectors for ReadOnly<D> {
         Ok(())
     }
 
+    fn sectors_held(&self) -> Option<u64> {
+        self.0.sectors_held()
+    }
+
+    fn resize(&mut self, _: u64, _: Cause) -> DeviceResult<()> {
+        Err(WRITE_REFUSED)
+    }
+
     fn table_bytes(&self) -> u64 {
         self.0.table_bytes()
     }
@@ -87,17 +95,25 @@ impl<D: Nand> Nand for ReadOnly<D> {
 pub(crate) struct FileReader {
     file: File,
     geometry: SectorGeometry,
+    /// The same with the sectors that the file has.
+    room: SectorGeometry,
 }
 
 impl FileReader {
-    /// Takes the locked `file`, which has `bytes` bytes.
-    pub(crate) fn new(file: File, bytes: u64, sector_bytes: u32) -> Result<Self> {
+    /// Takes the locked `file`, which has `bytes` bytes and may grow to `sectors_most` sectors.
+    pub(crate) fn new(
+        file: File,
+        bytes: u64,
+        sector_bytes: u32,
+        sectors_most: Option<u64>,
+    ) -> Result<Self> {
         let sectors = bytes / u64::from(sector_bytes);
         if sectors == 0 || !bytes.is_multiple_of(u64::from(sector_bytes)) {
             let what = format!("its length, {bytes} bytes, is no multiple of {sector_bytes}");
             return Err(Error::NotADatabase { path: None, is_ours: false, what });
         }
-        Ok(FileReader { file, geometry: SectorGeometry::new(sector_bytes, sectors)? })
+        let geometry = SectorGeometry::new(sector_bytes, sectors_most.unwrap_or(sectors))?;
+        Ok(FileReader { file, geometry, room: SectorGeometry::new(sector_bytes, sectors)? })
     }
 }
 
@@ -108,7 +124,7 @@ impl Sectors for FileReader {
 
     fn read(&mut self, requests: &mut [Request<'_>], _: Cause) -> DeviceResult<()> {
         for request in requests.iter() {
-            self.geometry.check_bytes(request.first, request.offset, request.into.len())?;
+            self.room.check_bytes(request.first, request.offset, request.into.len())?;
         }
         let sector = u64::from(self.geometry.sector_bytes());
         for request in requests {
@@ -131,5 +147,13 @@ impl Sectors for FileReader {
 
     fn flush(&mut self, _: Cause) -> DeviceResult<()> {
         Ok(())
+    }
+
+    fn sectors_held(&self) -> Option<u64> {
+        (self.room != self.geometry).then_some(self.room.sectors())
+    }
+
+    fn resize(&mut self, _: u64, _: Cause) -> DeviceResult<()> {
+        Err(WRITE_REFUSED)
     }
 }

@@ -60,9 +60,17 @@ fn on_two_threads(
 /// Flips the bytes at `places` of a disk that is opened for writing.
 fn flip_each(sector_bytes: u32, whole: &[u8], places: &[usize], states: &[Model]) -> Outcomes {
     let base: Arc<[u8]> = whole.into();
+    flip_each_of(&|place| FlippedDisk::new(sector_bytes, &base, place, flip(place)), places, states)
+}
+
+fn flip_each_of(
+    disk_at: &(dyn Fn(usize) -> FlippedDisk + Sync),
+    places: &[usize],
+    states: &[Model],
+) -> Outcomes {
     on_two_threads(places, |places, outcomes| {
         for place in places.iter().copied() {
-            let disk = FlippedDisk::new(sector_bytes, &base, place, flip(place));
+            let disk = disk_at(place);
             let opened = Database::open_on(disk.medium(), &OpenOptions::new());
             outcomes.book(opened, states, place);
         }
@@ -246,11 +254,14 @@ fn a_flipped_byte_never_costs_both_a_checkpoint_and_the_present() {
     assert!(gone_back > 0 && refused > 0);
 }
 
+/// How far the file of a small database can grow.
+const CAPACITY: u64 = 576 << 10;
+
 /// The bytes of a file with a small database, in which the journal and the undo run were used.
 fn small_file() -> (tempfile::TempDir, Vec<u8>, Model) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("small.db");
-    let options = Options::new().capacity(576 << 10).page_bytes(512).journal_bytes(16 << 10);
+    let options = Options::new().capacity(CAPACITY).page_bytes(512).journal_bytes(16 << 10);
     let mut database = Database::create(&path, &options).unwrap();
     fill(&mut database, false, "value");
     let expected = change(&mut database).pop().unwrap();
@@ -265,7 +276,12 @@ fn flip_file(places: impl Fn(&[u8]) -> Vec<usize>) -> Outcomes {
     let (folder, whole, expected) = small_file();
     let places = places(&whole);
     let states = [expected];
-    let mut outcomes = flip_each(4096, &whole, &places, &states);
+    let base: Arc<[u8]> = whole.as_slice().into();
+    let disk = |place| {
+        let disk = FlippedDisk::new(4096, &base, place, flip(place));
+        disk.growing_to(CAPACITY / 4096)
+    };
+    let mut outcomes = flip_each_of(&disk, &places, &states);
     println!("opened for writing: {outcomes} {:#?}", outcomes.kinds);
     let reading = flip_each_in_file(folder.path(), &whole, &places, &states);
     println!("opened for reading: {reading} {:#?}", reading.kinds);

@@ -63,6 +63,22 @@ pub trait Sectors: Send {
     /// A failure of the medium.
     fn flush(&mut self, cause: Cause) -> Result<()>;
 
+    /// Sectors, from the first on, that there is room for now, if the disk grows. Those behind can
+    /// be read and written once [`resize`](Sectors::resize) got room for them. `None` for a disk of
+    /// a fixed size, which has room for all of its sectors.
+    fn sectors_held(&self) -> Option<u64> {
+        None
+    }
+
+    /// Sees to it that a disk that grows has room for the first `sectors` sectors and no more.
+    ///
+    /// # Errors
+    /// There is no room (nothing changed), or these are more than the disk can have.
+    fn resize(&mut self, sectors: u64, cause: Cause) -> Result<()> {
+        let _ = (sectors, cause);
+        Ok(())
+    }
+
     /// Bytes of memory that the disk's own tables take (a translation layer's mapping).
     fn table_bytes(&self) -> u64 {
         0
@@ -100,6 +116,14 @@ macro_rules! forward_sectors {
 
             fn flush(&mut self, cause: Cause) -> Result<()> {
                 (**self).flush(cause)
+            }
+
+            fn sectors_held(&self) -> Option<u64> {
+                (**self).sectors_held()
+            }
+
+            fn resize(&mut self, sectors: u64, cause: Cause) -> Result<()> {
+                (**self).resize(sectors, cause)
             }
 
             fn table_bytes(&self) -> u64 {

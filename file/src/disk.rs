@@ -23,7 +23,7 @@ const PAGE_FILE_MAGIC: &[u8] = b"flshtree";
 /// A disk in a regular file or on a block device, whose sectors lie one after the other from its
 /// first byte on.
 ///
-/// - It is **locked** while it is open. A file keeps the length that it was made with.
+/// - It is **locked** while it is open. A file keeps its length, or [grows](DiskOptions::grows_to).
 /// - Transfers go **directly** between memory and disk where the file system can do that:
 ///   [`transfer`](FileDisk::transfer) tells. Memory that lies at a multiple of
 ///   [`SectorGeometry::alignment`] then needs no copy; other memory is copied through a buffer.
@@ -41,6 +41,10 @@ const PAGE_FILE_MAGIC: &[u8] = b"flshtree";
 /// Errors of the system are [`device::Error::Driver`] with its code (errno).
 pub struct FileDisk {
     geometry: SectorGeometry,
+    /// The same with the sectors that there is room for.
+    room: SectorGeometry,
+    /// True if that changes.
+    grows: bool,
     channel: Channel,
     transfer: Transfer,
     can_trim: bool,
@@ -80,8 +84,16 @@ impl FileDisk {
             // What remains at its end can't be used.
             opened.bytes -= opened.bytes % u64::from(options.sector_bytes.max(1));
         }
-        let geometry = geometry(opened.bytes, options)?;
-        Self::start(path, opened, geometry, options)
+        let room = geometry(opened.bytes, options)?;
+        let most = options.grows_to.filter(|_| opened.kind == Kind::Regular);
+        let mut disk = Self::start(path, opened, room, options)?;
+        if let Some(most) = most {
+            let alignment = disk.geometry.alignment();
+            disk.geometry = geometry(most, options)?.with_alignment(alignment)?;
+            disk.room = disk.room_for(disk.room.sectors().min(disk.geometry.sectors()))?;
+            disk.grows = true;
+        }
+        Ok(disk)
     }
 
     fn start(
@@ -107,8 +119,11 @@ impl FileDisk {
             memory,
             gathers: options.gathers,
         };
+        let geometry = geometry.with_alignment(memory)?;
         Ok(FileDisk {
-            geometry: geometry.with_alignment(memory)?,
+            geometry,
+            room: geometry,
+            grows: false,
             channel: Channel::new(opened.file, shape).map_err(Error::NoRing)?,
             transfer,
             can_trim: true,
@@ -127,6 +142,12 @@ impl FileDisk {
     #[must_use]
     pub const fn engine(&self) -> EngineKind {
         self.channel.kind()
+    }
+
+    /// The shape of the disk with room for so many sectors.
+    fn room_for(&self, sectors: u64) -> DeviceResult<SectorGeometry> {
+        let room = SectorGeometry::new(self.geometry.sector_bytes(), sectors)?;
+        room.with_alignment(self.geometry.alignment())
     }
 
     /// Books a call that started at `start`.
@@ -150,7 +171,7 @@ impl Sectors for FileDisk {
 
     fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> DeviceResult<()> {
         let start = Instant::now();
-        let geometry = self.geometry;
+        let geometry = self.room;
         let mut moved = Moved::default();
         for request in requests.iter() {
             geometry.check_bytes(request.first, request.offset, request.into.len())?;
@@ -172,7 +193,7 @@ impl Sectors for FileDisk {
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> DeviceResult<()> {
         let start = Instant::now();
-        self.geometry.check_run(first, from.len())?;
+        self.room.check_run(first, from.len())?;
         self.flusher.check()?;
         self.channel.write(position(&self.geometry, first, 0), from).map_err(system::driver)?;
         let bytes = from.len() as u64;
@@ -183,7 +204,7 @@ impl Sectors for FileDisk {
 
     fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> DeviceResult<()> {
         let start = Instant::now();
-        let sectors = self.geometry.sectors();
+        let sectors = self.room.sectors();
         if first.0 >= sectors {
             return Err(DeviceError::NoSuchSector { sector: first, sectors });
         }
@@ -206,6 +227,35 @@ impl Sectors for FileDisk {
         self.flusher.check()?;
         self.channel.write_gathered().map_err(system::driver)?;
         self.flusher.flush(self.channel.file())?;
+        self.book(Operation::Program, cause, Moved::default(), start);
+        Ok(())
+    }
+
+    fn sectors_held(&self) -> Option<u64> {
+        self.grows.then_some(self.room.sectors())
+    }
+
+    fn resize(&mut self, sectors: u64, cause: Cause) -> DeviceResult<()> {
+        let most = self.geometry.sectors();
+        if !self.grows || sectors == self.room.sectors() {
+            return Ok(());
+        }
+        if sectors > most {
+            return Err(DeviceError::NoSuchSector { sector: Sector(most), sectors: most });
+        }
+        let start = Instant::now();
+        let room = self.room_for(sectors)?;
+        self.channel.write_gathered().map_err(system::driver)?;
+        let (held, file) = (self.room.bytes(), self.channel.file());
+        let resized = match room.bytes() > held {
+            true => system::lengthen(file, held, room.bytes()),
+            false => file.set_len(room.bytes()),
+        };
+        resized.map_err(|error| DeviceError::Driver {
+            // What the system does not number is an error of input and output.
+            code: error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
+        })?;
+        self.room = room;
         self.book(Operation::Program, cause, Moved::default(), start);
         Ok(())
     }

@@ -60,6 +60,26 @@ pub(crate) fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     file.set_len(bytes.max(file.metadata()?.len()))
 }
 
+/// Makes a regular file longer, from `from` to `to` bytes, with room for them where the file system
+/// can reserve it. If there is none, the file is as long as before.
+pub(crate) fn lengthen(file: &File, from: u64, to: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let reserve = || fallocate(file, FallocateFlags::empty(), from, to - from);
+        match rustix::io::retry_on_intr(reserve) {
+            Ok(()) => return Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(error) => {
+                // A part of it may have been reserved; what counts is that there is too little.
+                let _ = file.set_len(from);
+                return Err(error.into());
+            }
+        }
+    }
+    file.set_len(to)
+}
+
 /// Gives room back; the bytes read as zeros after that. False if that is not possible here.
 pub(crate) fn punch(file: &File, offset: u64, bytes: u64) -> Result<bool, Errno> {
     #[cfg(target_os = "linux")]

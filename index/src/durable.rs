@@ -28,6 +28,9 @@ enum State {
     Broken,
 }
 
+/// The least that an index is to have room for.
+const ONE_PUT: Update<'_> = Update::Put { key: &[], value: &[] };
+
 /// A tree with batches and durability.
 pub struct Durable<T: Tree> {
     tree: T,
@@ -45,7 +48,7 @@ impl<T: Tree> Durable<T> {
         let mut index = Durable { tree, durability, state: State::Open };
         if durability != Durability::None {
             index.make_checkpoint(None)?;
-            index.make_room(&[Update::Put { key: &[], value: &[] }])?;
+            index.make_room(&[ONE_PUT])?;
         }
         Ok(index)
     }
@@ -137,14 +140,39 @@ impl<T: Tree> Durable<T> {
     /// Refuses `batch` with nothing changed, or makes sure that nothing but the device can break
     /// it off. Pages that wait for a checkpoint to be free again may be what is missing.
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let full = match self.tree.admit(batch) {
-            Err(full @ Error::Store(store::Error::Full { .. })) => full,
-            other => return other,
+        loop {
+            match self.tree.admit(batch) {
+                Err(full @ Error::Store(store::Error::Full { .. })) => {
+                    match self.extend(batch, full) {
+                        Ok(()) => {}
+                        Err(refused) => return self.admit_drained(batch, refused),
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Gets more room for `batch`, or says why it is refused.
+    fn extend(&mut self, batch: &[Update<'_>], refused: Error) -> Result<()> {
+        let for_journal = match &refused {
+            Error::Store(store::Error::LongBatch { .. }) => batch,
+            Error::Store(error) if error.wants_room() => &[],
+            _ => return Err(refused),
         };
+        match self.tree.recovery_mut().extend(for_journal)? {
+            true => Ok(()),
+            false => Err(refused),
+        }
+    }
+
+    /// As [`admit`](Durable::admit), where there is no more room to be had, which is why the batch
+    /// was `refused`.
+    fn admit_drained(&mut self, batch: &[Update<'_>], refused: Error) -> Result<()> {
         let is_durable = self.durability != Durability::None;
         let is_closed = self.state == State::Closed && !self.tree.waits_for_checkpoint();
         if self.tree.is_settled() && (!is_durable || is_closed) {
-            return Err(full);
+            return Err(refused);
         }
         loop {
             if !self.tree.is_settled() {
@@ -156,7 +184,7 @@ impl<T: Tree> Durable<T> {
                     if is_durable {
                         self.state = before;
                     }
-                    return Err(full);
+                    return Err(refused);
                 }
             }
             if is_durable {
@@ -175,13 +203,38 @@ impl<T: Tree> Durable<T> {
 
     fn make_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
         let pages = self.tree.pages_changed(batch);
-        if self.tree.recovery().needs_checkpoint(batch, pages)? {
-            self.make_checkpoint(None)?;
-            self.begin()?;
-            // What not even a checkpoint makes room for is refused.
-            self.tree.recovery().needs_checkpoint(batch, pages)?;
+        let mut was_made = false;
+        loop {
+            match self.tree.recovery().needs_checkpoint(batch, pages) {
+                Ok(true) if !was_made => {
+                    self.make_checkpoint(None)?;
+                    self.begin()?;
+                    was_made = true;
+                }
+                Ok(_) => return Ok(()),
+                // What not even a checkpoint makes room for is refused.
+                Err(error) => self.extend(batch, error.into())?,
+            }
         }
-        Ok(())
+    }
+
+    /// Refuses one more checkpoint that is kept, called `name`, where there is no room for it, or
+    /// to forget it again.
+    fn admit_named(&mut self, name: &str) -> Result<()> {
+        let mut was_made = false;
+        loop {
+            let needs = self.tree.recovery().needs_checkpoint_before(name);
+            match needs.map_err(Error::from).and_then(|needs| Ok((needs, self.tree.admit_named())))
+            {
+                Ok((false, Ok(()))) => return Ok(()),
+                Ok((_, admitted)) if was_made => return admitted,
+                Ok(_) => {
+                    self.make_checkpoint(None)?;
+                    was_made = true;
+                }
+                Err(error) => self.extend(&[], error)?,
+            }
+        }
     }
 
     fn apply(&mut self, batch: &[Update<'_>]) -> Result<()> {
@@ -327,6 +380,9 @@ impl<T: Tree> Index for Durable<T> {
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
+        self.check_whole()?;
+        // The root is changed before anything is allocated.
+        self.make_room(&[ONE_PUT])?;
         self.begin()?;
         let loaded = self.tree.load(sorted, fill_percent);
         match &loaded {
@@ -362,13 +418,8 @@ impl<T: Tree> Index for Durable<T> {
         if self.state == State::Closed && name.is_none() {
             return Ok(self.tree.recovery().statistics().checkpoint);
         }
-        if let Some(name) = name
-            && (self.tree.recovery().needs_checkpoint_before(name)?
-                || self.tree.admit_named().is_err())
-        {
-            self.make_checkpoint(None)?;
-            self.tree.recovery().needs_checkpoint_before(name)?;
-            self.tree.admit_named()?;
+        if let Some(name) = name {
+            self.admit_named(name)?;
         }
         self.make_checkpoint(name)
     }
@@ -392,6 +443,10 @@ impl<T: Tree> Index for Durable<T> {
 
     fn forget(&mut self, name: &str) -> Result<()> {
         self.check_kept(name)?;
+        // It changes pages. While nothing was given back there is room for that.
+        if self.tree.recovery().is_closed() {
+            self.tree.recovery_mut().extend(&[])?;
+        }
         self.change(|tree| Ok(tree.recovery_mut().forget(name)?))?;
         self.make_checkpoint(None)?;
         self.change(T::keep_named)
@@ -406,7 +461,7 @@ impl<T: Tree> Index for Durable<T> {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.state == State::Closed {
+        if self.state == State::Closed && self.tree.recovery().is_closed() {
             return Ok(());
         }
         self.begin()?;

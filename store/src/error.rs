@@ -178,6 +178,12 @@ impl Error {
         matches!(self, Error::Device(device::Error::ProgramRefused { .. }))
     }
 
+    /// True for a refusal that more room cures.
+    #[must_use]
+    pub const fn wants_room(&self) -> bool {
+        matches!(self, Error::Full { .. } | Error::Kept { .. } | Error::LongBatch { .. })
+    }
+
     /// True if what stands on the device is damaged, in one place: what stands elsewhere can still
     /// be read.
     #[must_use]

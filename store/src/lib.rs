@@ -33,6 +33,7 @@ pub use error::{Error, Result};
 pub use memory::{Memory, check_memory};
 pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,
+    sectors_most,
 };
 pub use page_log::{PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear};
 pub use recovery::{CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics};

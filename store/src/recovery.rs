@@ -172,6 +172,21 @@ pub trait Recovery: Send {
     /// There is no room, or the device failed.
     fn close(&mut self, root: &[u8]) -> Result<()>;
 
+    /// Gets more room for `batch`, which was refused for lack of it; false if the medium can't have
+    /// more.
+    ///
+    /// # Errors
+    /// There is no room beyond the medium (nothing changed), or the device failed.
+    fn extend(&mut self, batch: &[Update<'_>]) -> Result<bool> {
+        let _ = batch;
+        Ok(false)
+    }
+
+    /// True if nothing is left that closing would give back.
+    fn is_closed(&self) -> bool {
+        true
+    }
+
     /// Tells the medium, before the first change, that it is not closed any more.
     ///
     /// # Errors

@@ -74,7 +74,7 @@ pub(crate) struct Home {
     /// The database: PATH, file:PATH, or nand-file:PATH for a chip imitated in a file
     #[arg(value_name = "FILE", value_parser = Place::parser())]
     pub(crate) file: Place,
-    /// Memory for everything [default: 1MiB, or what the database needs]
+    /// Memory for everything [default: 16MiB, or what the database needs]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) memory_total: Option<u64>,

@@ -18,11 +18,16 @@ use super::failure::Failure;
 /// Bytes in a piece of a torn sector.
 const PIECE_BYTES: usize = 64;
 
-/// A disk in a file of its own, which goes with it.
+/// Sectors that the file has at first.
+const SECTORS_LEAST: u64 = 2;
+
+/// A disk in a file of its own, which grows, and which goes with it.
 pub(super) struct HeldBack {
     disk: FileDisk,
     // Behind the disk, so that the file is closed when its folder is removed.
     _folder: TempDir,
+    /// Sectors that the file had at the last flush.
+    flushed: u64,
     /// What the file does not hold yet.
     pending: BTreeMap<u64, Box<[u8]>>,
     random: ChaCha8Rng,
@@ -33,7 +38,7 @@ pub(super) struct HeldBack {
 }
 
 impl HeldBack {
-    /// A disk of zeros.
+    /// A disk of zeros that grows to `geometry`.
     pub(super) fn new(geometry: SectorGeometry) -> std::result::Result<Self, Failure> {
         let folder = tempfile::tempdir().map_err(Failure::Folder)?;
         let options = DiskOptions {
@@ -43,9 +48,17 @@ impl HeldBack {
             direct: Direct::Never,
             ..DiskOptions::default()
         };
-        let disk = FileDisk::create(&folder.path().join("disk"), geometry.bytes(), &options)?;
+        let path = folder.path().join("disk");
+        drop(FileDisk::create(
+            &path,
+            SECTORS_LEAST * u64::from(geometry.sector_bytes()),
+            &options,
+        )?);
+        let grows_to = Some(geometry.bytes());
+        let disk = FileDisk::open(&path, &DiskOptions { grows_to, ..options })?;
         Ok(HeldBack {
             disk,
+            flushed: SECTORS_LEAST,
             _folder: folder,
             pending: BTreeMap::new(),
             random: ChaCha8Rng::seed_from_u64(0),
@@ -81,7 +94,8 @@ impl HeldBack {
 
     /// All bytes of the file.
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; self.disk.geometry().bytes() as usize];
+        let sector_bytes = u64::from(self.disk.geometry().sector_bytes());
+        let mut bytes = vec![0; (self.held() * sector_bytes) as usize];
         let request = Request { first: Sector(0), offset: 0, into: &mut bytes };
         self.disk.read(&mut [request], Cause::Load)?;
         Ok(bytes)
@@ -90,7 +104,21 @@ impl HeldBack {
     /// Replaces all bytes of the file.
     pub(super) fn set_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.pending.clear();
+        self.flushed = bytes.len() as u64 / u64::from(self.disk.geometry().sector_bytes());
+        self.disk.resize(self.flushed, Cause::Load)?;
         self.disk.write(Sector(0), bytes, Cause::Load)
+    }
+
+    fn held(&self) -> u64 {
+        self.disk.sectors_held().unwrap_or_default()
+    }
+
+    fn check_held(&self, first: Sector, count: u64) -> Result<()> {
+        let sectors = self.held();
+        match first.0.checked_add(count).is_some_and(|end| end <= sectors) {
+            true => Ok(()),
+            false => Err(Error::NoSuchSector { sector: Sector(sectors), sectors }),
+        }
     }
 
     /// Cuts the power: what is left of the sectors kept back goes to the file.
@@ -98,6 +126,11 @@ impl HeldBack {
         self.has_power = false;
         let fates = [Unflushed::Lost, Unflushed::Kept, Unflushed::Mixed];
         let fate = fates[self.random.random_range(0..fates.len())];
+        // Nor is the length of the file there before a flush.
+        if self.held() != self.flushed && self.random.random() {
+            self.disk.resize(self.flushed, Cause::Load)?;
+            self.pending.retain(|sector, _| *sector < self.flushed);
+        }
         for (sector, bytes) in std::mem::take(&mut self.pending) {
             let is_torn = torn.contains(&sector);
             let left = match fate {
@@ -190,6 +223,7 @@ impl Sectors for HeldBack {
     fn write(&mut self, first: Sector, from: &[u8], _cause: Cause) -> Result<()> {
         let geometry = self.disk.geometry();
         geometry.check_run(first, from.len())?;
+        self.check_held(first, from.len() as u64 / u64::from(geometry.sector_bytes()))?;
         let is_cut = self.count(true)?;
         let unit = geometry.sector_bytes() as usize;
         let held = self.hold(first, from.chunks(unit).map(Box::from));
@@ -201,6 +235,7 @@ impl Sectors for HeldBack {
         let unit = geometry.sector_bytes() as usize;
         let bytes = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(unit);
         geometry.check_bytes(first, 0, bytes)?;
+        self.check_held(first, count)?;
         let is_cut = self.count(true)?;
         let zeros = (0..count).map(|_| vec![0; unit].into_boxed_slice());
         let held = self.hold(first, zeros);
@@ -214,7 +249,21 @@ impl Sectors for HeldBack {
         for (sector, bytes) in std::mem::take(&mut self.pending) {
             self.disk.write(Sector(sector), &bytes, cause)?;
         }
+        self.flushed = self.held();
         Ok(())
+    }
+
+    fn sectors_held(&self) -> Option<u64> {
+        self.disk.sectors_held()
+    }
+
+    fn resize(&mut self, sectors: u64, cause: Cause) -> Result<()> {
+        let is_cut = self.count(true)?;
+        if !is_cut || self.random.random() {
+            self.disk.resize(sectors, cause)?;
+            self.pending.retain(|sector, _| *sector < sectors);
+        }
+        if is_cut { Err(self.lose_power(&[])) } else { Ok(()) }
     }
 }
 
@@ -226,7 +275,10 @@ mod tests {
     use super::HeldBack;
 
     fn disk() -> HeldBack {
-        HeldBack::new(SectorGeometry::new(512, 16).unwrap()).unwrap()
+        let mut disk = HeldBack::new(SectorGeometry::new(512, 32).unwrap()).unwrap();
+        disk.resize(16, Cause::Load).unwrap();
+        disk.flush(Cause::Load).unwrap();
+        disk
     }
 
     fn read(disk: &mut HeldBack, sector: u64) -> u8 {
@@ -269,6 +321,25 @@ mod tests {
             assert!(bytes[..3 * 512].iter().all(|byte| *byte == 7));
         }
         assert!(lost > 5 && kept > 5 && torn > 0, "{lost} {kept} {torn}");
+    }
+
+    #[test]
+    fn a_cut_may_undo_a_new_length_that_was_not_flushed() {
+        let (mut longer, mut as_before) = (0, 0);
+        for seed in 0..20 {
+            let mut disk = disk();
+            disk.start(seed, None);
+            disk.resize(24, Cause::Update).unwrap();
+            disk.write(Sector(20), &[5; 512], Cause::Update).unwrap();
+            assert!(disk.write(Sector(24), &[5; 512], Cause::Update).is_err());
+            disk.cut_power(&[]).unwrap();
+            match disk.sectors_held() {
+                Some(24) => longer += 1,
+                Some(16) => as_before += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(longer > 3 && as_before > 3, "{longer} {as_before}");
     }
 
     #[test]

@@ -60,6 +60,8 @@ impl MemoryLevel {
 pub enum Stand {
     /// A disk in memory.
     Ram,
+    /// A disk in memory that grows.
+    Growing,
     /// A translation layer over a simulated chip.
     Ftl(&'static ftl::Entry),
     /// A simulated chip.
@@ -72,6 +74,7 @@ impl Stand {
     pub fn name(&self) -> &'static str {
         match self {
             Stand::Ram => "ram",
+            Stand::Growing => "growing",
             Stand::Ftl(entry) => entry.name,
             Stand::Nand => "nand",
         }
@@ -79,13 +82,13 @@ impl Stand {
 
     fn all() -> Vec<Stand> {
         let ftls = ftl::FTLS.iter().map(|entry| Stand::Ftl(entry));
-        [Stand::Ram, Stand::Nand].into_iter().chain(ftls).collect()
+        [Stand::Ram, Stand::Growing, Stand::Nand].into_iter().chain(ftls).collect()
     }
 
     fn carries(&self, entry: &Entry) -> bool {
         match self {
             Stand::Nand => entry.nand,
-            Stand::Ram | Stand::Ftl(_) => entry.sectors,
+            Stand::Ram | Stand::Growing | Stand::Ftl(_) => entry.sectors,
         }
     }
 }
@@ -207,10 +210,13 @@ impl Case {
             .expect("the geometry is sound")
             .with_order(order);
         match self.stand {
-            Stand::Ram => {
+            Stand::Ram | Stand::Growing => {
                 let sectors = bytes / u64::from(self.page_bytes);
                 let disk = SectorGeometry::new(self.page_bytes, sectors).expect("it is sound");
-                Ground::Ram(RamDisk::new(disk))
+                Ground::Ram(match self.stand {
+                    Stand::Growing => RamDisk::growing(disk),
+                    _ => RamDisk::new(disk),
+                })
             }
             Stand::Nand | Stand::Ftl(_) => {
                 let chip = SimulatedNand::new(geometry, NandCosts::default());

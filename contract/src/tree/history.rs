@@ -69,7 +69,7 @@ fn keys(case: &Case) -> u32 {
         Stand::Nand if case.page_bytes < 2048 => {
             KEYS_OF_SMALL_PAGES[usize::from(case.shape.shape.key == Width::Variable)]
         }
-        Stand::Nand | Stand::Ram | Stand::Ftl(_) => KEYS,
+        Stand::Nand | Stand::Ram | Stand::Growing | Stand::Ftl(_) => KEYS,
     }
 }
 
@@ -83,7 +83,7 @@ fn entry_most(case: &Case) -> usize {
     match case.stand {
         // The nodes of a whole path may share a page.
         Stand::Nand => (node_bytes(case) / 2 - 48) / 4 - 8,
-        Stand::Ram | Stand::Ftl(_) => (node_bytes(case) - 16) / 4 - 8,
+        Stand::Ram | Stand::Growing | Stand::Ftl(_) => (node_bytes(case) - 16) / 4 - 8,
     }
 }
 

@@ -199,7 +199,7 @@ impl Database<'_> {
         if options.page_bytes.is_none() && spec::has_node(&options.tree)? {
             options.page_bytes = Some(standing.page_bytes);
         }
-        let (_, capacity) = files::sizes(file)?;
+        let capacity = standing.grows_to.map_or_else(|| files::sizes(file).map(|it| it.1), Ok)?;
         if !is_bounded && *options.capacity.get_or_insert(capacity) >= capacity {
             let taken = recovery.journal_bytes_most;
             if options.journal_bytes.is_none() && taken > 0 {

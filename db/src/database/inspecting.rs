@@ -56,6 +56,7 @@ impl Database<'_> {
     pub fn stats(&self) -> Result<Stats> {
         let Standing { index, tree, page_bytes, label, driver_bytes, health, .. } = &self.standing;
         let sizes = self.path.as_deref().map(files::sizes).transpose()?;
+        let most = self.standing.grows_to;
         let statistics = index.statistics();
         Ok(Stats {
             tree,
@@ -70,7 +71,11 @@ impl Database<'_> {
             memory_peak: statistics.memory_peak,
             recovery: index.recovery(),
             checkpoints: index.checkpoints().to_vec(),
-            file: sizes.map(|(taken, capacity)| FileSizes { taken, capacity }),
+            file: sizes.map(|(taken, length)| FileSizes {
+                taken,
+                length,
+                capacity: most.unwrap_or(length),
+            }),
             health: health.as_ref().map(|health| health.get().with_wear(index.wear())),
         })
     }

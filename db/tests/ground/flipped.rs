@@ -14,6 +14,8 @@ pub struct FlippedDisk {
     place: usize,
     flip: u8,
     written: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
+    /// Sectors that there is room for, if it grows.
+    held: Option<Arc<Mutex<u64>>>,
 }
 
 impl FlippedDisk {
@@ -26,7 +28,15 @@ impl FlippedDisk {
             place,
             flip,
             written: Arc::default(),
+            held: None,
         }
+    }
+
+    /// The same, which grows to `sectors` sectors.
+    pub fn growing_to(mut self, sectors: u64) -> Self {
+        self.held = Some(Arc::new(Mutex::new(self.geometry.sectors())));
+        self.geometry = SectorGeometry::new(self.geometry.sector_bytes(), sectors).unwrap();
+        self
     }
 
     pub fn medium(&self) -> Medium<'static> {
@@ -36,7 +46,10 @@ impl FlippedDisk {
     fn sector(&self, number: u64) -> Vec<u8> {
         let length = self.geometry.sector_bytes() as usize;
         let start = number as usize * length;
-        let mut bytes = self.base[start..start + length].to_vec();
+        let Some(bytes) = self.base.get(start..start + length) else {
+            return vec![0; length];
+        };
+        let mut bytes = bytes.to_vec();
         if (start..start + length).contains(&self.place) {
             bytes[self.place - start] ^= self.flip;
         }
@@ -52,6 +65,7 @@ impl FlippedDisk {
             let (now, rest) = into.split_at_mut(part);
             match written.get(&number) {
                 Some(bytes) => now.copy_from_slice(&bytes[offset..offset + part]),
+                None if at as usize >= self.base.len() => now.fill(0),
                 None => {
                     let start = at as usize;
                     now.copy_from_slice(&self.base[start..start + part]);
@@ -99,6 +113,18 @@ impl Sectors for FlippedDisk {
     }
 
     fn flush(&mut self, _: Cause) -> device::Result<()> {
+        Ok(())
+    }
+
+    fn sectors_held(&self) -> Option<u64> {
+        self.held.as_ref().map(|held| *held.lock().unwrap())
+    }
+
+    fn resize(&mut self, sectors: u64, _: Cause) -> device::Result<()> {
+        if let Some(held) = &self.held {
+            *held.lock().unwrap() = sectors;
+            self.written.lock().unwrap().retain(|sector, _| *sector < sectors);
+        }
         Ok(())
     }
 }

@@ -29,6 +29,8 @@ pub struct SharedDisk {
     geometry: SectorGeometry,
     pub bytes: Arc<Mutex<Vec<u8>>>,
     pub writes: Arc<Mutex<u64>>,
+    /// If it grows: sectors that there is room for, and those that there could be now.
+    pub held: Option<Arc<Mutex<(u64, u64)>>>,
 }
 
 impl SharedDisk {
@@ -43,7 +45,31 @@ impl SharedDisk {
             geometry: SectorGeometry::new(sector_bytes, sectors).unwrap(),
             bytes: Arc::new(Mutex::new(bytes)),
             writes: Arc::default(),
+            held: None,
         }
+    }
+
+    /// A disk of zeros that grows to so many sectors, and has two at first.
+    pub fn growing(sector_bytes: u32, sectors: u64) -> Self {
+        let held = Some(Arc::new(Mutex::new((2, sectors))));
+        SharedDisk { held, ..SharedDisk::new(sector_bytes, sectors) }
+    }
+
+    /// Sectors that it has now.
+    pub fn length(&self) -> u64 {
+        self.held.as_ref().map_or(self.geometry.sectors(), |held| held.lock().unwrap().0)
+    }
+
+    /// Lets it grow to so many sectors and no more.
+    pub fn leave_room(&self, sectors: u64) {
+        if let Some(held) = &self.held {
+            held.lock().unwrap().1 = sectors;
+        }
+    }
+
+    fn check_room(&self, first: Sector, bytes: usize) {
+        let end = first.0 + (bytes as u64).div_ceil(u64::from(self.geometry.sector_bytes()));
+        assert!(end <= self.length(), "{first} is behind the end");
     }
 
     pub fn medium(&self) -> Medium<'static> {
@@ -69,6 +95,7 @@ impl Sectors for SharedDisk {
         let bytes = self.bytes.lock().unwrap();
         for request in requests {
             self.geometry.check_bytes(request.first, request.offset, request.into.len())?;
+            self.check_room(request.first, request.into.len());
             let start = self.start(request.first) + request.offset as usize;
             request.into.copy_from_slice(&bytes[start..start + request.into.len()]);
         }
@@ -77,6 +104,7 @@ impl Sectors for SharedDisk {
 
     fn write(&mut self, first: Sector, from: &[u8], _: Cause) -> device::Result<()> {
         self.geometry.check_run(first, from.len())?;
+        self.check_room(first, from.len());
         let start = self.start(first);
         self.bytes.lock().unwrap()[start..start + from.len()].copy_from_slice(from);
         *self.writes.lock().unwrap() += 1;
@@ -93,6 +121,21 @@ impl Sectors for SharedDisk {
     }
 
     fn flush(&mut self, _: Cause) -> device::Result<()> {
+        Ok(())
+    }
+
+    fn sectors_held(&self) -> Option<u64> {
+        self.held.as_ref().map(|held| held.lock().unwrap().0)
+    }
+
+    fn resize(&mut self, sectors: u64, _: Cause) -> device::Result<()> {
+        if let Some(held) = &self.held {
+            let mut held = held.lock().unwrap();
+            if sectors > held.0.max(held.1) {
+                return Err(device::Error::Driver { code: 28 });
+            }
+            held.0 = sectors;
+        }
         Ok(())
     }
 }

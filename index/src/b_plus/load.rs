@@ -74,9 +74,9 @@ impl BPlus<'_> {
         appended
     }
 
-    fn check_room(&self, pages: u64) -> Result<()> {
-        if pages > u64::from(self.file.pages_free()) {
-            return Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into());
+    fn check_room(&mut self, pages: u64) -> Result<()> {
+        if !self.file.has_pages(pages)? {
+            return Err(store::Error::Full { pages: u64::from(self.file.pages_most()) }.into());
         }
         Ok(())
     }

@@ -195,7 +195,7 @@ impl<'d> BPlus<'d> {
     fn check_free(&self, pages: u64) -> Result<()> {
         match pages <= u64::from(self.file.pages_free()) {
             true => Ok(()),
-            false => Err(store::Error::Full { pages: u64::from(self.file.pages()) }.into()),
+            false => Err(store::Error::Full { pages: u64::from(self.file.pages_most()) }.into()),
         }
     }
 

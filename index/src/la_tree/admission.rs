@@ -151,12 +151,12 @@ impl LaTree<'_> {
     }
 
     /// True if one more leaf finds room while the tree is loaded.
-    pub(super) fn has_room_to_load(&self) -> bool {
+    pub(super) fn has_room_to_load(&mut self) -> Result<bool> {
         if self.log.is_disk() {
-            return self.fits_on_disk(More { puts: 1, ..More::default() });
+            return self.finds_room(More { puts: 1, ..More::default() });
         }
         let half = self.half_for_all();
-        self.pages_needed(1) + put_reserve(half, self.block_pages()) <= half
+        Ok(self.pages_needed(1) + put_reserve(half, self.block_pages()) <= half)
     }
 
     /// Pages that a new generation takes in the worst case, with `more` entries pending.

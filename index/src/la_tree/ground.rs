@@ -51,7 +51,7 @@ impl<'d> Ground<'d> {
     pub(super) fn pages(&self) -> u32 {
         match self {
             Ground::Chip(log) => log.geometry().pages(),
-            Ground::Disk(disk) => disk.file.pages(),
+            Ground::Disk(disk) => disk.file.pages_most(),
         }
     }
 
@@ -72,7 +72,7 @@ impl<'d> Ground<'d> {
     pub(super) fn usable_pages(&self) -> u32 {
         match self {
             Ground::Chip(log) => log.usable_pages(),
-            Ground::Disk(disk) => disk.file.pages(),
+            Ground::Disk(disk) => disk.file.pages_most(),
         }
     }
 
@@ -298,7 +298,7 @@ impl Ground<'_> {
     pub(super) fn good_blocks(&self) -> u32 {
         match self {
             Ground::Chip(log) => log.good_blocks(),
-            Ground::Disk(disk) => disk.file.pages(),
+            Ground::Disk(disk) => disk.file.pages_most(),
         }
     }
 

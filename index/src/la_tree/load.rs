@@ -127,7 +127,7 @@ impl LaTree<'_> {
             return Ok(());
         }
         self.check_tables(1)?;
-        if !self.has_room_to_load() {
+        if !self.has_room_to_load()? {
             return Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into());
         }
         self.reclaim_if_due()?;

@@ -10,11 +10,15 @@
 //!  | check- | magic | format | sequence | page  | state | dura- | 0    | label |
 //!  | sum    |       | u32    | u64      | bytes | u8    | bility|      | bytes |
 //!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
-//!  32        36     40        48      52         60
-//!  +---------+------+---------+-------+----------+-------+------------
-//!  | journal | undo | journal | pages | identity | label | checkpoint
-//!  | sectors | end  | epoch   |       |          |       |
-//!  +---------+------+---------+-------+----------+-------+------------
+//!  32        40        44       48        52     56        64      72
+//!  +---------+---------+--------+---------+------+---------+-------+----------+----
+//!  | sectors | journal | pages  | journal | undo | journal | undo  | identity |
+//!  | of disk | most    |        | sectors | end  | epoch   | epoch |          |
+//!  +---------+---------+--------+---------+------+---------+-------+----------+----
+//!  80      then
+//!  +-------+------------
+//!  | label | checkpoint
+//!  +-------+------------
 //! ```
 //!
 //! What a checkpoint says stands in `state.rs`.
@@ -69,13 +73,18 @@ pub(super) struct Anchor {
     pub(super) page_bytes: u32,
     pub(super) state: State,
     pub(super) durability: Durability,
+    /// Sectors that the device has, or can have.
+    pub(super) sectors: u64,
+    /// The most sectors of the journal.
+    pub(super) journal_most: u32,
+    /// Pages that there is room for: the undo run and the journal are found by it.
+    pub(super) pages: u32,
     pub(super) journal_sectors: u32,
     /// The sequence with which the journal's pages are marked: that of the anchor that made the
     /// checkpoint.
     pub(super) journal_epoch: u64,
-    /// Pages that there is room for: the undo run is counted from the device's end, so on a device
-    /// of another length it would not be found.
-    pub(super) pages: u32,
+    /// The sequence with which the images are marked: that of the anchor that began the epoch.
+    pub(super) undo_epoch: u64,
     /// What goes into every checksum, so that nothing of another page file is taken for its own.
     pub(super) identity: u64,
     pub(super) label: Vec<u8>,
@@ -110,10 +119,13 @@ impl Anchor {
             State::RollingBack { undo_end } => (2, undo_end),
         };
         to.bytes(&[state, self.durability as u8, 0, self.label.len() as u8]);
+        to.u64(self.sectors);
+        to.u32(self.journal_most);
+        to.u32(self.pages);
         to.u32(self.journal_sectors);
         to.u32(undo_end);
         to.u64(self.journal_epoch);
-        to.u32(self.pages);
+        to.u64(self.undo_epoch);
         to.u64(self.identity);
         to.bytes(&self.label);
         self.checkpoint.encode(&mut to);
@@ -153,18 +165,35 @@ impl Anchor {
         }
     }
 
-    /// Refuses a device that is not as long as when the page file was made.
-    pub(super) fn check_length(&self, disk: SectorGeometry) -> Result<()> {
-        let found = match Layout::new(disk, self.page_bytes, self.journal_sectors) {
-            Ok(layout) => layout.pages,
-            Err(Error::Device(device::Error::TooSmall { .. })) => 0,
-            Err(other) => return Err(other),
+    /// Where things lie on `disk`; refuses one that is not as long as when the page file was made,
+    /// or does not hold all that there is room for.
+    pub(super) fn layout(&self, disk: &dyn Sectors) -> Result<Layout> {
+        let geometry = disk.geometry();
+        let pages_on = |sectors| -> Result<u64> {
+            let device = SectorGeometry::new(geometry.sector_bytes(), sectors)?;
+            match Layout::new(device, self.page_bytes, self.journal_most) {
+                Ok(layout) => Ok(u64::from(layout.pages)),
+                Err(Error::Device(device::Error::TooSmall { .. })) => Ok(0),
+                Err(other) => Err(other),
+            }
         };
-        if found == self.pages {
-            return Ok(());
+        if geometry.sectors() != self.sectors {
+            let (expected, found) = (pages_on(self.sectors)?, pages_on(geometry.sectors())?);
+            return Err(Error::OtherLength { expected, found });
         }
-        let (expected, found) = (u64::from(self.pages), u64::from(found));
-        Err(Error::OtherLength { expected, found })
+        let most = Layout::new(geometry, self.page_bytes, self.journal_most)?;
+        let layout = most.with(u64::from(self.pages), self.journal_sectors);
+        if (layout.pages, layout.journal_sectors) != (self.pages, self.journal_sectors) {
+            let what = "it counts more pages than the device has";
+            return Err(Error::NotAnIndex { is_ours: true, what });
+        }
+        match disk.sectors_held().filter(|held| *held < layout.end().0) {
+            None => Ok(layout),
+            Some(held) => {
+                let (expected, found) = (u64::from(layout.pages), pages_on(held)?);
+                Err(Error::OtherLength { expected, found })
+            }
+        }
     }
 
     /// Reads the anchor that counts, and sees to it that it stands twice: the next anchor
@@ -184,7 +213,8 @@ impl Anchor {
     fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<Standing> {
         let mut copies = [None, None];
         let mut reason = NO_ANCHOR;
-        let slots = disk.geometry().sectors().min(SLOTS) as usize;
+        let sectors = disk.sectors_held().unwrap_or(disk.geometry().sectors());
+        let slots = sectors.min(SLOTS) as usize;
         for (slot, copy) in copies.iter_mut().enumerate().take(slots) {
             let (first, into) = (Sector(slot as u64), &mut *sector);
             disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
@@ -225,6 +255,14 @@ const NO_ANCHOR: Error =
     Error::NotAnIndex { is_ours: false, what: "no anchor stands in its first two sectors" };
 const CORRUPT: Error = Error::NotAnIndex { is_ours: true, what: "its anchor is corrupt" };
 
+/// The sectors that the device of a page file can have, as one of its first two sectors says.
+///
+/// A file that grows is shorter than that, so whoever opens it asks before there is a disk.
+#[must_use]
+pub fn sectors_most(sector: &[u8]) -> Option<u64> {
+    decode(sector).ok().map(|anchor| anchor.sectors)
+}
+
 /// Reads an anchor out of its sector.
 fn decode(sector: &[u8]) -> Result<Anchor> {
     if sector.get(4..FORMAT) != Some(&MAGIC[..]) || sector.len() < SEQUENCE {
@@ -246,10 +284,10 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
     let sequence = from.u64().filter(|sequence| *sequence <= SEQUENCE_MOST)?;
     let page_bytes = from.u32()?;
     let [state, durability, _, label_bytes] = from.array()?;
-    let journal_sectors = from.u32()?;
+    let sectors = from.u64()?;
+    let [journal_most, pages, journal_sectors] = [from.u32()?, from.u32()?, from.u32()?];
     let undo_end = from.u32()?;
-    let journal_epoch = from.u64()?;
-    let pages = from.u32()?;
+    let [journal_epoch, undo_epoch] = [from.u64()?, from.u64()?];
     let identity = from.u64()?;
     let state = match state {
         0 => State::Open,
@@ -262,9 +300,12 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
         page_bytes,
         state,
         durability: *Durability::ALL.get(usize::from(durability))?,
+        sectors,
+        journal_most,
+        pages,
         journal_sectors,
         journal_epoch,
-        pages,
+        undo_epoch,
         identity,
         label: from.bytes(usize::from(label_bytes))?.to_vec(),
         checkpoint: CheckpointState::decode(from)?,

@@ -40,7 +40,7 @@ impl PageFile<'_> {
             State::RollingBack { undo_end } => self.finish_roll_back(undo_end)?,
             State::Open | State::Whole => {
                 self.begin_epoch();
-                let (epoch, start) = (self.anchor.sequence, self.anchor.checkpoint.undo_start);
+                let (epoch, start) = (self.anchor.undo_epoch, self.anchor.checkpoint.undo_start);
                 if self.put_back(start, End::OfEpoch(epoch))? {
                     // The run begins anew, so that nothing that was torn is ever in it.
                     self.begin_next_epoch()?;
@@ -48,7 +48,7 @@ impl PageFile<'_> {
                 if let Some(journal) = &mut self.journal {
                     // Nothing is in the cache yet: its memory is free for reading ahead.
                     let window = self.cache.spare_frames();
-                    let end = self.layout.pages_from();
+                    let end = self.layout.end();
                     let mut disk = ReadAhead::new(&mut self.disk, window, end);
                     journal.scan(&mut disk, self.anchor.journal_epoch)?;
                 }
@@ -62,6 +62,7 @@ impl PageFile<'_> {
     fn begin_next_epoch(&mut self) -> Result<()> {
         let mut next = self.anchor.clone();
         next.sequence += 1;
+        next.undo_epoch = next.sequence;
         next.state = State::Whole;
         next.write(&mut self.disk, &mut self.sector)?;
         self.anchor = next;
@@ -93,7 +94,7 @@ impl PageFile<'_> {
         self.freed = super::FreeList::EMPTY;
         self.freed_tail = None;
         if let Some(undo) = &mut self.undo {
-            undo.begin(self.anchor.sequence, state.high_water, state.undo_start);
+            undo.begin(self.anchor.undo_epoch, state.high_water, state.undo_start);
         }
         if let Some(journal) = &mut self.journal {
             journal.begin(self.anchor.journal_epoch);
@@ -148,7 +149,12 @@ impl PageFile<'_> {
         Ok(())
     }
 
-    fn make_checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId> {
+    fn make_checkpoint(
+        &mut self,
+        root: &[u8],
+        name: Option<&str>,
+        is_last: bool,
+    ) -> Result<CheckpointId> {
         self.supersede()?;
         let directory = self.write_directory()?;
         let head = &root[..root.len().min(ROOT_INLINE_MOST)];
@@ -156,7 +162,7 @@ impl PageFile<'_> {
         self.join_freed()?;
         let mut next = self.anchor.clone();
         next.sequence += 1;
-        next.journal_epoch = next.sequence;
+        (next.journal_epoch, next.undo_epoch) = (next.sequence, next.sequence);
         next.state = State::Whole;
         next.checkpoint = CheckpointState {
             id: CheckpointId(next.sequence),
@@ -182,8 +188,15 @@ impl PageFile<'_> {
             undo.flush(&mut self.disk)?;
             next.checkpoint.undo_start = undo.next();
         }
+        let start = next.checkpoint.undo_start;
+        let layout = self.choose_layout(start, is_last);
+        (next.pages, next.journal_sectors) = (layout.pages, layout.journal_sectors);
+        if start > 0 {
+            self.move_images(layout)?;
+        }
         next.write(&mut self.disk, &mut self.sector)?;
         self.anchor = next;
+        self.take_layout(layout)?;
         self.checkpoints.list_names(&self.anchor.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
         self.begin_epoch();
@@ -210,7 +223,7 @@ impl PageFile<'_> {
         if buffer.len() < self.layout.unit_bytes() {
             buffer = &mut self.sector;
         }
-        undo.begin(self.anchor.sequence, target.high_water, target.undo_start);
+        undo.begin(self.anchor.undo_epoch, target.high_water, target.undo_start);
         undo.rehearse(&mut self.disk, target.undo_start, End::At(undo_end), buffer)
     }
 
@@ -257,9 +270,9 @@ impl PageFile<'_> {
         let Some(journal) = journal else {
             return Ok(());
         };
-        let (bytes, limit) = (journal_record::bytes(batch), journal.record_bytes_most());
-        if bytes > limit {
-            return Err(Error::LongBatch { bytes, limit });
+        let bytes = journal_record::bytes(batch);
+        if !journal.takes(bytes) {
+            return Err(Error::LongBatch { bytes, limit: journal.record_bytes_most() });
         }
         if batch.iter().any(|update| matches!(update, Update::Adopt { .. })) {
             return Err(Error::AdoptedTwice);
@@ -313,11 +326,19 @@ impl Recovery for PageFile<'_> {
         if let Some(name) = name {
             self.checkpoints.check_name(name)?;
         }
-        self.make_checkpoint(root, name)
+        self.make_checkpoint(root, name, false)
     }
 
     fn close(&mut self, root: &[u8]) -> Result<()> {
-        self.make_checkpoint(root, None).map(drop)
+        self.make_checkpoint(root, None, true).map(drop)
+    }
+
+    fn extend(&mut self, batch: &[Update<'_>]) -> Result<bool> {
+        PageFile::extend(self, journal_record::bytes(batch))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_shut()
     }
 
     fn reopen(&mut self) -> Result<()> {
@@ -344,7 +365,7 @@ impl Recovery for PageFile<'_> {
         self.rehearse_roll_back(&target, undo_end)?;
         let mut next = self.anchor.clone();
         next.sequence += 1;
-        next.journal_epoch = next.sequence;
+        (next.journal_epoch, next.undo_epoch) = (next.sequence, next.sequence);
         next.state = State::RollingBack { undo_end };
         next.checkpoint = target;
         next.write(&mut self.disk, &mut self.sector)?;

@@ -71,6 +71,16 @@ impl Sectors for Guarded<'_> {
         self.note(flushed, Error::AfterFailedFlush)
     }
 
+    fn sectors_held(&self) -> Option<u64> {
+        self.disk.sectors_held()
+    }
+
+    fn resize(&mut self, sectors: u64, cause: Cause) -> Result<()> {
+        self.refuse_writes()?;
+        // A refusal changes nothing: what is written next is not touched by it.
+        self.disk.resize(sectors, cause)
+    }
+
     fn table_bytes(&self) -> u64 {
         self.disk.table_bytes()
     }

@@ -25,6 +25,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
+use super::layout::Layout;
 use crate::bytes::{Reader, Writer};
 use crate::canary::{Canary, Mistake};
 use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
@@ -45,6 +46,8 @@ pub(super) struct Journal {
     identity: u64,
     first: Sector,
     sectors: u32,
+    /// The most that these become.
+    sectors_most: u32,
     mistake: Mistake,
     epoch: u64,
     /// The sector where the present page may stand; the next one is the other choice.
@@ -104,23 +107,18 @@ impl Journal {
         u32::try_from(sectors).unwrap_or(u32::MAX).max(SECTORS_LEAST)
     }
 
-    /// The journal of the page file `identity` in `sectors` sectors from `first` on.
-    pub(super) fn new(
-        identity: u64,
-        first: Sector,
-        sectors: u32,
-        sector_bytes: u32,
-        mistake: Mistake,
-    ) -> Self {
+    /// The journal of the page file `identity`, where `layout` has it.
+    pub(super) fn new(identity: u64, layout: &Layout, mistake: Mistake) -> Self {
         Journal {
             mistake,
             identity,
-            first,
-            sectors,
+            first: layout.journal(),
+            sectors: layout.journal_sectors,
+            sectors_most: layout.journal_most,
             epoch: 0,
             base: 0,
             last: 0,
-            page: vec![0; sector_bytes as usize],
+            page: vec![0; layout.sector_bytes() as usize],
             header: PageHeader::default(),
             written: None,
             checksum: 0,
@@ -138,6 +136,47 @@ impl Journal {
         self.epoch = epoch;
         self.rewind();
         self.found = 0;
+    }
+
+    /// Fills the sectors of a journal that is to stand in `sectors` sectors from `first` on: with
+    /// what was written of this one, if that `is_kept`, and zeros behind, so that a commit never has
+    /// to make room.
+    pub(super) fn copy(
+        &self,
+        disk: &mut dyn Sectors,
+        (first, sectors): (Sector, u32),
+        is_kept: bool,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        let written = if is_kept && self.is_begun() { self.last + 1 } else { 0 };
+        for sector in 0..sectors {
+            let at = |first: Sector| Sector(first.0 + u64::from(sector));
+            let into = &mut *buffer;
+            if sector < written {
+                let first = at(self.first);
+                disk.read(&mut [Request { first, offset: 0, into }], Cause::Checkpoint)?;
+            } else if sector == written {
+                into.fill(0);
+            }
+            disk.write(at(first), buffer, Cause::Checkpoint)?;
+        }
+        Ok(())
+    }
+
+    /// From now on it stands in `sectors` sectors from `first` on.
+    pub(super) fn set_place(&mut self, first: Sector, sectors: u32) {
+        (self.first, self.sectors) = (first, sectors);
+    }
+
+    /// True if something of this epoch may stand in it.
+    pub(super) const fn is_begun(&self) -> bool {
+        self.written.is_some() || self.header.index > 0
+    }
+
+    /// The sectors of a journal that takes a record of `bytes` bytes.
+    pub(super) fn sectors_taking(&self, bytes: u64) -> u32 {
+        let sectors = bytes.div_ceil(self.capacity() as u64) + u64::from(SECTORS_BESIDE);
+        u32::try_from(sectors).unwrap_or(u32::MAX)
     }
 
     fn rewind(&mut self) {
@@ -162,9 +201,14 @@ impl Journal {
         (self.page.len() / 2).saturating_sub(HEADER)
     }
 
-    /// The longest record that an empty journal takes.
+    /// The longest record that an empty journal takes which is as long as it can be.
     pub(super) fn record_bytes_most(&self) -> u64 {
-        u64::from(self.sectors.saturating_sub(SECTORS_BESIDE)) * self.capacity() as u64
+        u64::from(self.sectors_most.saturating_sub(SECTORS_BESIDE)) * self.capacity() as u64
+    }
+
+    /// True if the journal as it is takes a record of `bytes` bytes once it is empty.
+    pub(super) fn takes(&self, bytes: u64) -> bool {
+        self.sectors_taking(bytes) <= self.sectors
     }
 
     /// True if a record of `bytes` bytes fits behind what there is.
@@ -175,7 +219,7 @@ impl Journal {
 
     /// Bytes of the stream, and the most that there can be.
     pub(super) fn bytes(&self) -> (u64, u64) {
-        let most = u64::from(self.sectors) * self.capacity() as u64;
+        let most = u64::from(self.sectors_most) * self.capacity() as u64;
         (self.bytes_before + u64::from(self.header.used), most)
     }
 

@@ -1,15 +1,18 @@
 //! Where pages lie on the disk.
 //!
 //! ```text
-//!  sectors  0        1        2         base                             end
-//!           +--------+--------+---------+--------+--------+-----+--------+
-//!           | anchor | anchor | journal | page 0 | page 1 | ... | images |
-//!           +--------+--------+---------+--------+--------+-----+--------+
-//!                                        pages grow ->   <- the undo run grows
+//!  sectors  0        1        base                             journal     end
+//!           +--------+--------+--------+--------+-----+--------+-----------+
+//!           | anchor | anchor | page 0 | page 1 | ... | images |  journal  |
+//!           +--------+--------+--------+--------+-----+--------+-----------+
+//!                              pages grow ->   <- the undo run grows
 //! ```
 //!
 //! A **unit** is what is written at once: a page, or a sector that several pages share. The images
 //! of the undo run are units too; they take the room of pages from the end.
+//!
+//! How many pages there is room for, and how long the journal is, changes (`growth.rs`), up to what
+//! the disk has.
 
 use core::ops::Range;
 
@@ -19,7 +22,10 @@ use super::anchor;
 use crate::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use crate::{Error, LogicalPage, Result};
 
-/// Where pages lie: after the anchors and the journal, one behind the other.
+/// The fewest pages.
+const PAGES_LEAST: u64 = 4;
+
+/// Where pages lie: after the anchors, one behind the other, and the journal behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) page_bytes: u32,
@@ -29,14 +35,19 @@ pub(super) struct Layout {
     pub(super) pages_per_sector: u32,
     /// Sectors of the journal.
     pub(super) journal_sectors: u32,
+    /// The most sectors of the journal.
+    pub(super) journal_most: u32,
     sector_bytes: u32,
     /// The sector where page 0 begins.
     base: u64,
     /// Pages that there is room for.
     pub(super) pages: u32,
+    /// Pages that there can be room for: a whole number of units.
+    pub(super) pages_most: u32,
 }
 
 impl Layout {
+    /// The layout that takes all of `disk`, with a journal of `journal` sectors.
     pub(super) fn new(disk: SectorGeometry, page_bytes: u32, journal: u32) -> Result<Self> {
         let fault = |what| Error::NodeSize { bytes: page_bytes, what };
         if !(NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&page_bytes) {
@@ -48,13 +59,15 @@ impl Layout {
         }
         let sectors_per_page = (page_bytes / sector).max(1);
         let pages_per_sector = (sector / page_bytes).max(1);
-        let before = anchor::SLOTS + u64::from(journal);
-        let base = before.next_multiple_of(u64::from(sectors_per_page));
-        let room = disk.sectors().saturating_sub(base) / u64::from(sectors_per_page);
+        let base = anchor::SLOTS.next_multiple_of(u64::from(sectors_per_page));
+        let before = base + u64::from(journal);
+        let units = disk.sectors().saturating_sub(before) / u64::from(sectors_per_page);
         // The highest numbers mark "no page".
-        let pages = room.saturating_mul(u64::from(pages_per_sector)).min(u64::from(u32::MAX - 1));
-        if pages < 4 {
-            let need = base + 4 * u64::from(sectors_per_page);
+        let most = u64::from(u32::MAX) / u64::from(pages_per_sector) - 1;
+        let pages = units.min(most) * u64::from(pages_per_sector);
+        if pages < PAGES_LEAST {
+            let least = PAGES_LEAST.div_ceil(u64::from(pages_per_sector));
+            let need = before + least * u64::from(sectors_per_page);
             return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
         }
         let pages = u32::try_from(pages).unwrap_or(u32::MAX - 1);
@@ -63,10 +76,20 @@ impl Layout {
             sectors_per_page,
             pages_per_sector,
             journal_sectors: journal,
+            journal_most: journal,
             sector_bytes: sector,
             base,
             pages,
+            pages_most: pages,
         })
+    }
+
+    /// The same disk with room for the units of `pages` pages, as far as there can be, and with a
+    /// journal of `journal` sectors, of which there can be room for the most only.
+    pub(super) fn with(self, pages: u64, journal: u32) -> Self {
+        let unit = u64::from(self.pages_per_sector);
+        let pages = pages.next_multiple_of(unit).min(u64::from(self.pages_most)) as u32;
+        Layout { pages, journal_sectors: journal.min(self.journal_most), ..self }
     }
 
     /// The sector in which `page` begins, and at which byte of it.
@@ -84,19 +107,34 @@ impl Layout {
         first..first + self.pages_per_sector
     }
 
-    /// The first sector of the journal.
+    /// The first sector of the journal: behind the pages.
     pub(super) fn journal(&self) -> Sector {
-        Sector(anchor::SLOTS)
+        self.sector_of(self.units())
     }
 
-    /// The sector behind the journal.
-    pub(super) fn pages_from(&self) -> Sector {
-        Sector(anchor::SLOTS + u64::from(self.journal_sectors))
+    /// The sector behind all.
+    pub(super) fn end(&self) -> Sector {
+        Sector(self.journal().0 + u64::from(self.journal_sectors))
     }
 
     /// Units that there is room for.
     pub(super) fn units(&self) -> u32 {
         self.pages / self.pages_per_sector
+    }
+
+    /// Units that there can be room for.
+    pub(super) fn units_most(&self) -> u32 {
+        self.pages_most / self.pages_per_sector
+    }
+
+    /// Units that `bytes` bytes take.
+    pub(super) fn units_for(&self, bytes: u64) -> u32 {
+        u32::try_from(bytes.div_ceil(self.unit_bytes() as u64)).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes in a sector.
+    pub(super) fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
     }
 
     /// Bytes in a unit.

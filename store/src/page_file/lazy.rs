@@ -114,7 +114,7 @@ impl PageFile<'_> {
         let layout = Layout::new(disk, options.page_bytes, journal)?;
         Ok(u64::from(match options.durability {
             Durability::None => layout.pages,
-            _ => Undo::without_table(layout, disk.sector_bytes()).pages_beside_images(images),
+            _ => Undo::without_table(layout, false).pages_beside_images(images),
         }))
     }
 

@@ -16,6 +16,7 @@
 mod anchor;
 mod checkpoint;
 mod free_list;
+mod growth;
 mod guarded;
 mod journal;
 mod kept;
@@ -37,6 +38,7 @@ use crate::canary::Mistake;
 use crate::recovery::NAMES_MOST;
 use crate::{Error, LogicalPage, Memory, Result, checksum};
 use anchor::Anchor;
+pub use anchor::sectors_most;
 use free_list::FreeList;
 use guarded::Guarded;
 use journal::Journal;
@@ -294,8 +296,8 @@ impl<'d> PageFile<'d> {
 
     /// Pages that can be in use in all.
     #[must_use]
-    pub fn pages(&self) -> u32 {
-        self.layout.pages
+    pub fn pages_most(&self) -> u32 {
+        self.layout.pages_most
     }
 
     /// Pages in use, and pages that are or were: those not in use among them are on a free list.

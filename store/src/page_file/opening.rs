@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::Sectors;
+use device::{Cause, Sectors};
 
 use super::anchor::{Anchor, LABEL_BYTES_MOST, State};
 use super::free_list::FreeList;
@@ -126,7 +126,7 @@ impl<'d> PageFile<'d> {
         let cache = cache - Self::kept_bytes(options.memory_bytes - need, options.durability);
         let frames = Cache::frames_in(cache, options.page_bytes, disk.alignment());
         // More frames than pages would be memory for nothing.
-        let pages = Layout::new(disk, options.page_bytes, 0)?.pages;
+        let pages = Layout::new(disk, options.page_bytes, 0)?.pages_most;
         Ok(frames.min(pages).max(FRAMES_LEAST))
     }
 
@@ -144,7 +144,8 @@ impl<'d> PageFile<'d> {
             true => Journal::sectors_for(options.journal_bytes, geometry),
             false => 0,
         };
-        let layout = Layout::new(geometry, options.page_bytes, journal_sectors)?;
+        let most = Layout::new(geometry, options.page_bytes, journal_sectors)?;
+        let layout = most.at_first(&*disk);
         let anchor = Anchor {
             // What an index that was here before left must not be taken for this one's.
             sequence: Anchor::next_sequence(&mut *disk)?,
@@ -152,13 +153,18 @@ impl<'d> PageFile<'d> {
             page_bytes: options.page_bytes,
             state: State::Open,
             durability: options.durability,
-            journal_sectors,
-            journal_epoch: 0,
+            sectors: geometry.sectors(),
+            journal_most: most.journal_most,
             pages: layout.pages,
+            journal_sectors: layout.journal_sectors,
+            journal_epoch: 0,
+            undo_epoch: 0,
             label: options.label.clone(),
             checkpoint: CheckpointState::NEW,
         };
-        let mut file = Self::over(disk, anchor, options)?;
+        let mut file = Self::over(disk, (anchor, layout), options)?;
+        file.disk.resize(layout.end().0, Cause::Checkpoint)?;
+        file.extend(0)?;
         file.anchor.write(&mut file.disk, &mut file.sector)?;
         file.begin_epoch();
         Ok(file)
@@ -171,7 +177,7 @@ impl<'d> PageFile<'d> {
     pub fn describe(disk: &mut dyn Sectors) -> Result<PageFileDescription> {
         let anchor = Anchor::read(disk)?;
         anchor.check_settled()?;
-        anchor.check_length(disk.geometry())?;
+        anchor.layout(disk)?;
         Ok(PageFileDescription {
             page_bytes: anchor.page_bytes,
             durability: anchor.durability,
@@ -193,11 +199,11 @@ impl<'d> PageFile<'d> {
     ) -> Result<(Self, Vec<u8>)> {
         let anchor = Anchor::secure(&mut *disk)?;
         anchor.check_settled()?;
-        anchor.check_length(disk.geometry())?;
+        let layout = anchor.layout(&*disk)?;
         let mut options = options.clone();
         options.page_bytes = anchor.page_bytes;
         options.durability = anchor.durability;
-        let mut file = Self::over(disk, anchor, &options)?;
+        let mut file = Self::over(disk, (anchor, layout), &options)?;
         if !file.anchor.checkpoint.is_possible(&file.layout) {
             return Err(Error::NotAnIndex {
                 is_ours: true,
@@ -210,19 +216,19 @@ impl<'d> PageFile<'d> {
 
     fn over(
         disk: Box<dyn Sectors + 'd>,
-        anchor: Anchor,
+        (anchor, layout): (Anchor, Layout),
         options: &PageFileOptions,
     ) -> Result<Self> {
         let geometry = disk.geometry();
-        let layout = Layout::new(geometry, options.page_bytes, anchor.journal_sectors)?;
         let frames = Self::frames(geometry, options)?;
         check_memory(Cache::bytes_for(frames, options.page_bytes, geometry.alignment()))?;
         let sector_bytes = geometry.sector_bytes();
         let durability = anchor.durability;
         let least = Self::least_memory(geometry, options.page_bytes, durability)?;
         let mistake = options.mistake();
-        let (identity, sectors) = (anchor.identity, anchor.journal_sectors);
-        let journal = || Journal::new(identity, layout.journal(), sectors, sector_bytes, mistake);
+        let identity = anchor.identity;
+        let journal = || Journal::new(identity, &layout, mistake);
+        let grows = disk.sectors_held().is_some();
         Ok(PageFile {
             disk: Guarded::new(disk),
             layout,
@@ -232,8 +238,7 @@ impl<'d> PageFile<'d> {
             free: FreeList::EMPTY,
             freed: FreeList::EMPTY,
             freed_tail: None,
-            undo: (durability != Durability::None)
-                .then(|| Undo::new(identity, layout, sector_bytes)),
+            undo: (durability != Durability::None).then(|| Undo::new(identity, layout, grows)),
             journal: durability.has_journal().then(journal),
             anchor,
             checkpoints: Checkpoints::new(match durability {

@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Cause, Sectors};
+use device::{Cause, Request, Sector, Sectors};
 
 use super::FRAMES_LEAST;
 use super::layout::Layout;
@@ -52,9 +52,18 @@ const TOUCHES_PER_IMAGE: u32 = 4;
 /// Images beside the limit that there is always room for: those of one small batch.
 const SPARE_IMAGES: u32 = 32;
 
+/// Images beside those that there is always room for, at which a checkpoint is due in a file that
+/// grows however few pages are in use.
+const IMAGES_LEAST: u32 = 16;
+
+/// The most units in a chunk, on a disk of a fixed size and in a file that grows.
+const CHUNKS_MOST: [u32; 2] = [256, 16];
+
 /// The run, and what is in it.
 pub(super) struct Undo {
     layout: Layout,
+    /// True if the layout changes.
+    grows: bool,
     /// Of headers: that of an address which no page of this page file has.
     address: u64,
     /// A bit a unit: it may be overwritten, since its image is in the run or it was free.
@@ -63,8 +72,10 @@ pub(super) struct Undo {
     units_at_checkpoint: u32,
     /// Units in a chunk.
     chunk: u32,
-    /// Images at which a checkpoint is due.
+    /// Images at which a checkpoint is due; it comes earlier where these have no room.
     limit: u32,
+    /// Images that there is always room for, beside those of one small batch.
+    kept: u32,
     epoch: u64,
     start: u32,
     next: u32,
@@ -86,38 +97,48 @@ impl Undo {
         (units / 32).clamp(8, 2048)
     }
 
+    /// The same where `pages` pages are in use, and the file grows with them: as many images as
+    /// they have at most, so that a small file is not kept busy with checkpoints.
+    fn limit_beside(&self, pages: u32) -> u32 {
+        let most = Self::limit_for(self.layout.units_most());
+        let wanted = self.layout.units_of(pages);
+        if self.grows { wanted.clamp(IMAGES_LEAST.min(most), most) } else { most }
+    }
+
     /// Bytes of memory that the run's buffer takes.
     pub(super) fn buffer_bytes(sector_bytes: u32) -> u64 {
         u64::from(sector_bytes)
     }
 
     /// The undo run of the page file `identity`.
-    pub(super) fn new(identity: u64, layout: Layout, sector_bytes: u32) -> Self {
-        let bits = layout.units().div_ceil(8) as usize;
+    pub(super) fn new(identity: u64, layout: Layout, grows: bool) -> Self {
+        let bits = layout.units_most().div_ceil(8) as usize;
         Undo {
             address: identity ^ ADDRESS,
             free_to_change: vec![0; bits].into_boxed_slice(),
-            ..Self::without_table(layout, sector_bytes)
+            ..Self::without_table(layout, grows)
         }
     }
 
     /// A run that is only asked how much room it takes.
-    pub(super) fn without_table(layout: Layout, sector_bytes: u32) -> Self {
-        let units = layout.units();
+    pub(super) fn without_table(layout: Layout, grows: bool) -> Self {
+        let units = layout.units_most();
         Undo {
             layout,
+            grows,
             address: 0,
             free_to_change: Box::default(),
             units_at_checkpoint: 0,
-            chunk: (units / 64).clamp(1, 256),
+            chunk: (units / 64).clamp(1, CHUNKS_MOST[usize::from(grows)]),
             limit: Self::limit_for(units),
+            kept: Self::limit_for(units),
             epoch: 0,
             start: 0,
             next: 0,
             images: 0,
             group: 0,
             group_images: 0,
-            header: vec![0; sector_bytes as usize],
+            header: vec![0; layout.sector_bytes() as usize],
             is_unflushed: false,
             is_rehearsal: false,
         }
@@ -126,6 +147,9 @@ impl Undo {
     /// Begins the epoch after the checkpoint with this sequence, when `pages` pages were in use.
     pub(super) fn begin(&mut self, epoch: u64, pages: u32, start: u32) {
         self.free_to_change.fill(0);
+        self.limit = self.limit_beside(pages);
+        // In a file that grows the others take room that no page has yet.
+        self.kept = if self.grows { self.limit.min(IMAGES_LEAST) } else { self.limit };
         self.units_at_checkpoint = self.layout.units_of(pages);
         self.epoch = epoch;
         self.start = start;
@@ -170,6 +194,46 @@ impl Undo {
         Some(first as u32 + position % self.chunk)
     }
 
+    /// The pages that there have to be room for where `pages` are in use, so that the run can have
+    /// what the next epoch may come to need.
+    pub(super) fn pages_wanted(&self, pages: u32, start: u32) -> u64 {
+        let images = self.limit_beside(pages);
+        let least = self.positions_for(images.min(IMAGES_LEAST) + SPARE_IMAGES);
+        // With headers of groups that are not small: more would make a checkpoint come earlier.
+        let usual = images + images / 4;
+        let positions = start.saturating_add(least.max(usual)).max(self.next);
+        let run = u64::from(positions.next_multiple_of(self.chunk));
+        (u64::from(self.layout.units_of(pages)) + run) * u64::from(self.layout.pages_per_sector)
+    }
+
+    /// Units that the run takes, whole chunks.
+    pub(super) fn units_taken(&self) -> u32 {
+        self.next.div_ceil(self.chunk).saturating_mul(self.chunk)
+    }
+
+    /// Copies the run to where it stands in the layout `to`, which leaves what stands now alone;
+    /// `buffer` is a sector.
+    pub(super) fn copy(&self, disk: &mut dyn Sectors, to: Layout, buffer: &mut [u8]) -> Result<()> {
+        let moved =
+            Undo { header: Vec::new(), free_to_change: Box::default(), layout: to, ..*self };
+        for position in 0..self.next {
+            let full = Error::Full { pages: u64::from(self.layout.pages) };
+            let (old, new) = self.unit_at(position).zip(moved.unit_at(position)).ok_or(full)?;
+            let (old, new) = (self.layout.sector_of(old), to.sector_of(new));
+            for sector in 0..u64::from(to.sectors_per_page) {
+                let (first, into) = (Sector(old.0 + sector), &mut *buffer);
+                disk.read(&mut [Request { first, offset: 0, into }], Cause::Checkpoint)?;
+                disk.write(Sector(new.0 + sector), buffer, Cause::Checkpoint)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on it stands in `layout`.
+    pub(super) fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
+    }
+
     /// Positions that the run can have if `pages` pages are in use.
     fn positions_beside(&self, pages: u32) -> u32 {
         let units = self.layout.units().saturating_sub(self.layout.units_of(pages));
@@ -183,7 +247,7 @@ impl Undo {
 
     /// As [`Undo::pages_beside`], where the run may come to need room for so many images more.
     pub(super) fn pages_beside_images(&self, images: u32) -> u32 {
-        let images = (self.limit + SPARE_IMAGES).saturating_add(images);
+        let images = (self.kept + SPARE_IMAGES).saturating_add(images);
         let reserve = self.positions_for(images);
         let positions = self.start.saturating_add(reserve).max(self.next);
         let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);

@@ -72,7 +72,7 @@ impl PageCheck for TreePage {
 
 impl<'d> Disk<'d> {
     pub(in super::super) fn new(file: PageFile<'d>) -> Self {
-        let pages = file.pages() as usize;
+        let pages = file.pages_most() as usize;
         Disk {
             file,
             live: vec![0; pages].into_boxed_slice(),

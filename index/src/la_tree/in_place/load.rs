@@ -80,13 +80,13 @@ impl LaTree<'_> {
         appended
     }
 
-    fn check_room_for_long(&self, bytes: u32) -> Result<()> {
+    fn check_room_for_long(&mut self, bytes: u32) -> Result<()> {
         let full = store::Error::Full { pages: u64::from(self.log.pages()) };
         let Some(disk) = self.log.disk() else {
             return Err(full.into());
         };
         let pages = u64::from(disk.file.pages_for_long(bytes));
-        match self.fits_on_disk(More { puts: 1, pages, ..More::default() }) {
+        match self.finds_room(More { puts: 1, pages, ..More::default() })? {
             true => Ok(()),
             false => Err(full.into()),
         }

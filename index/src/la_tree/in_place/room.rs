@@ -161,9 +161,26 @@ impl LaTree<'_> {
         })
     }
 
+    /// True if all that is pending finds room, with so much more; the file grows for it where it
+    /// can.
+    pub(in super::super) fn finds_room(&mut self, more: More) -> Result<bool> {
+        while !self.fits_on_disk(more) {
+            let Some(disk) = self.log.disk_mut() else {
+                return Ok(false);
+            };
+            if !Recovery::extend(&mut disk.file, &[])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Refuses a disk on which not even `more` finds room, and says how large it would have to be.
-    pub(super) fn check_disk(&self, more: More, options: &PageFileOptions) -> Result<()> {
-        let Some(disk) = self.log.disk().filter(|_| !self.fits_on_disk(more)) else {
+    pub(super) fn check_disk(&mut self, more: More, options: &PageFileOptions) -> Result<()> {
+        if self.finds_room(more)? {
+            return Ok(());
+        }
+        let Some(disk) = self.log.disk() else {
             return Ok(());
         };
         let (pages, images) = self.needs_on_disk(disk, more);

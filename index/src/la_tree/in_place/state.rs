@@ -49,7 +49,7 @@ impl LaTree<'_> {
         disk.forget();
         disk.gone_down = 0;
         disk.nodes = u64::from_le_bytes(*nodes);
-        let (all, bytes) = (u64::from(disk.file.pages()), u64::from(disk.file.page_bytes()));
+        let (all, bytes) = (u64::from(disk.file.pages_most()), u64::from(disk.file.page_bytes()));
         if disk.nodes > all || self.leaves > all || self.entries > all * bytes {
             return Err(damaged);
         }

@@ -1,0 +1,148 @@
+//! A database is as long as its data, and a disk without room refuses puts and nothing else.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod ground;
+
+use std::fs;
+
+use flashtree::{Batch, Database, Durability, Error, OpenOptions, Options};
+use ground::{Model, SharedDisk, compare, place};
+
+const TREES: [&str; 2] = ["b-plus", "la-tree"];
+
+fn key(number: u32) -> Vec<u8> {
+    number.wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec()
+}
+
+fn put(database: &mut Database<'_>, model: &mut Model, numbers: impl Iterator<Item = u32>) {
+    for number in numbers {
+        let value = vec![number as u8; 12];
+        database.put(key(number), &value).unwrap();
+        model.insert(key(number), value);
+    }
+}
+
+fn length(path: &std::path::Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
+
+#[test]
+fn a_file_is_as_long_as_its_data_and_shrinks_again() {
+    for tree in TREES {
+        for durability in Durability::ALL {
+            let (_folder, path) = place();
+            let options = Options::new().tree(tree).durability(durability);
+            let mut database = Database::create(&path, &options).unwrap();
+            assert!(length(&path) <= 64 << 10, "{tree}, {durability}: {} bytes", length(&path));
+            let mut model = Model::new();
+            put(&mut database, &mut model, 0..1);
+            assert!(length(&path) < 1 << 20, "{tree}, {durability}: {} bytes", length(&path));
+            // Each of them waits for the disk under the last durability.
+            let entries = if durability == Durability::Every { 2_000 } else { 40_000 };
+            put(&mut database, &mut model, 1..entries);
+            database.close().unwrap();
+            let full = length(&path);
+            assert!(full < 2 << 20, "{tree}, {durability}: {full} bytes");
+            let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+            compare(&mut database, &model, "after growing");
+            assert_eq!(length(&path), full, "reading changes nothing");
+            for number in (0..entries).filter(|number| number % 10 > 0) {
+                database.delete(key(number)).unwrap();
+                model.remove(&key(number));
+            }
+            database.close().unwrap();
+            Database::compact(&path, &OpenOptions::new()).unwrap();
+            let small = length(&path);
+            assert!(small < full / 2, "{tree}, {durability}: {small} of {full} bytes");
+            let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+            compare(&mut database, &model, "after shrinking");
+        }
+    }
+}
+
+#[test]
+fn what_named_checkpoints_need_moves_with_the_end_of_the_file() {
+    for tree in TREES {
+        let (_folder, path) = place();
+        let mut database = Database::create(&path, &Options::new().tree(tree)).unwrap();
+        let mut model = Model::new();
+        put(&mut database, &mut model, 0..5_000);
+        database.checkpoint("kept").unwrap();
+        let kept = model.clone();
+        let before = length(&path);
+        for round in 0..8 {
+            put(&mut database, &mut model, (0..60_000).filter(|number| number % 8 == round));
+            if round == 3 {
+                database.close().unwrap();
+                database = Database::open(&path, &OpenOptions::new()).unwrap();
+            }
+        }
+        compare(&mut database, &model, "the present");
+        assert!(length(&path) > 3 * before, "it grew");
+        database.rollback("kept").unwrap();
+        compare(&mut database, &kept, "gone back");
+        database.forget("kept").unwrap();
+        database.close().unwrap();
+        assert!(length(&path) <= before, "{tree}: {} of {before} bytes", length(&path));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_the_put_and_all_before_stays() {
+    for tree in TREES {
+        for durability in Durability::ALL {
+            let disk = SharedDisk::growing(4096, 8192);
+            disk.leave_room(700);
+            let options = Options::new().tree(tree).durability(durability);
+            let mut database = Database::create_on(disk.medium(), &options).unwrap();
+            let mut model = Model::new();
+            let mut refused = None;
+            for number in 0..300_000 {
+                let value = vec![number as u8; 12];
+                let mut batch = Batch::new();
+                batch.put(key(number), &value);
+                batch.put(key(number + 1_000_000), &value);
+                match database.write(&batch) {
+                    Ok(()) => {
+                        model.insert(key(number), value.clone());
+                        model.insert(key(number + 1_000_000), value);
+                    }
+                    Err(error) => {
+                        refused = Some(error);
+                        break;
+                    }
+                }
+            }
+            let name = format!("{tree}, {durability}, {} entries", model.len());
+            assert!(matches!(refused, Some(Error::Full { .. } | Error::Driver { .. })), "{name}");
+            assert!(model.len() > 20_000, "{name}");
+            compare(&mut database, &model, &name);
+            // What needs no more room is taken.
+            let gone: Vec<_> = model.keys().step_by(7).cloned().collect();
+            for key in gone {
+                database.delete(&key).unwrap_or_else(|error| panic!("{name}: {error}"));
+                model.remove(&key);
+            }
+            if durability == Durability::None {
+                database.close().unwrap();
+            } else {
+                // Not closed: an opening needs no room that is not there.
+                database.sync().unwrap();
+                drop(database);
+            }
+            let mut database = Database::open_on(disk.medium(), &OpenOptions::new()).unwrap();
+            compare(&mut database, &model, &name);
+            disk.leave_room(8192);
+            put(&mut database, &mut model, 2_000_000..2_030_000);
+            compare(&mut database, &model, &name);
+            database.close().unwrap();
+            assert!(disk.length() < 8192);
+        }
+    }
+}

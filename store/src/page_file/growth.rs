@@ -1,0 +1,216 @@
+//! How long the page file is on a disk that grows: as its pages, its undo run and its journal need.
+//!
+//! Every checkpoint chooses the layout anew, with some room for what comes. Where that is not
+//! enough, the file grows between two checkpoints: images and journal are copied to where they
+//! stand in the new layout, and an anchor of the same checkpoint says so. Closing leaves nothing
+//! but the pages. There is room on the disk before anything is promised; so a full disk refuses an
+//! update, and nothing that was taken.
+//!
+//! Invariant: nothing that the anchor on the disk needs is overwritten before the next one stands.
+//! What is copied therefore goes behind all that there is.
+
+use device::{Cause, Sectors};
+
+use super::PageFile;
+use super::layout::Layout;
+use crate::Result;
+
+/// By how many units a file grows at least, and the part of its pages by which it does.
+const STEP_UNITS: u32 = 64;
+const STEP_PART: u32 = 16;
+
+/// The fewest sectors of a journal in a file that grows, and its part of the pages' bytes.
+const JOURNAL_SECTORS: u64 = 16;
+const JOURNAL_PART: u64 = 8;
+
+impl PageFile<'_> {
+    /// True if so many pages are free; a file that grows grows for them.
+    ///
+    /// # Errors
+    /// The disk has no room, or failed.
+    pub fn has_pages(&mut self, pages: u64) -> Result<bool> {
+        while pages > u64::from(self.pages_free()) {
+            if !self.extend(0)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the file longer, and its journal so long that it takes a record of `bytes` bytes;
+    /// false if neither can be.
+    ///
+    /// # Errors
+    /// The disk has no room (nothing changed), or failed.
+    pub(super) fn extend(&mut self, bytes: u64) -> Result<bool> {
+        if self.disk.sectors_held().is_none() {
+            return Ok(false);
+        }
+        let moved = self.units_to_move();
+        let unit = self.layout.pages_per_sector;
+        let step = self.step_beside(self.layout.pages).max(moved.saturating_mul(unit));
+        let longer = u64::from(self.layout.pages) + u64::from(step);
+        let start = self.anchor.checkpoint.undo_start;
+        let pages = self.pages_wanted(step, start).max(longer);
+        let journal = match &self.journal {
+            Some(journal) if journal.sectors_taking(bytes) > self.layout.journal_most => {
+                return Ok(false);
+            }
+            Some(journal) => journal.sectors_taking(bytes).max(self.journal_wanted()),
+            None => 0,
+        };
+        let mut to = self.layout.with(pages, journal.max(self.layout.journal_sectors));
+        if to.units() - self.layout.units() < moved {
+            // Images have nowhere to go; the journal alone may still grow.
+            to = self.layout.with(u64::from(self.layout.pages), to.journal_sectors);
+        }
+        if to == self.layout {
+            return Ok(false);
+        }
+        self.disk.resize(to.end().0, Cause::Checkpoint)?;
+        self.move_to(to)?;
+        Ok(true)
+    }
+
+    /// Goes on in the layout `to`, in the midst of an epoch.
+    fn move_to(&mut self, to: Layout) -> Result<()> {
+        if let Some(undo) = &mut self.undo
+            && to.pages != self.layout.pages
+        {
+            undo.flush(&mut self.disk)?;
+            undo.copy(&mut self.disk, to, &mut self.sector)?;
+            if let Some(journal) = &self.journal {
+                let place = (to.journal(), to.journal_sectors);
+                journal.copy(&mut self.disk, place, true, &mut self.sector)?;
+            }
+        }
+        let mut next = self.anchor.clone();
+        (next.pages, next.journal_sectors) = (to.pages, to.journal_sectors);
+        // Without an undo run nothing lasts that was not closed, and what was closed is whole.
+        if self.undo.is_some() {
+            next.sequence += 1;
+            next.write(&mut self.disk, &mut self.sector)?;
+        }
+        self.anchor = next;
+        self.set_layout(to);
+        Ok(())
+    }
+
+    /// Units that a move in the midst of an epoch copies: so many have to be beyond what there is.
+    fn units_to_move(&self) -> u32 {
+        let images = self.undo.as_ref().map_or(0, |undo| undo.units_taken());
+        let is_begun = self.journal.as_ref().is_some_and(|journal| journal.is_begun());
+        let journal = if is_begun || images > 0 { self.layout.journal_sectors } else { 0 };
+        let bytes = u64::from(journal) * u64::from(self.layout.sector_bytes());
+        images.saturating_add(self.layout.units_for(bytes))
+    }
+
+    /// The layout of the epoch after a checkpoint that is being made, and room on the disk for it;
+    /// after the last one, of the pages alone. Images up to position `start` of the undo run are
+    /// kept for named checkpoints.
+    pub(super) fn choose_layout(&mut self, start: u32, is_last: bool) -> Layout {
+        if self.disk.sectors_held().is_none() {
+            return self.layout;
+        }
+        if is_last {
+            let pages = if start > 0 { self.layout.pages } else { self.high_water };
+            return self.layout.with(u64::from(pages), 0);
+        }
+        let step = self.step_beside(self.high_water);
+        let enough = self.pages_wanted(step / 2, start) <= u64::from(self.layout.pages);
+        let mut pages = u64::from(self.layout.pages);
+        let journal = self.journal_wanted().max(self.layout.journal_sectors);
+        let moved = if start > 0 { self.units_to_move() } else { 0 };
+        if !enough {
+            let unit = self.layout.pages_per_sector;
+            let longer = pages + u64::from(moved.saturating_mul(unit));
+            pages = self.pages_wanted(step, start).max(longer);
+        }
+        let to = self.layout.with(pages, journal);
+        let is_clear = to.pages == self.layout.pages || to.units() - self.layout.units() >= moved;
+        // What there is no room for is missed by an update, and refused there.
+        let has_room = is_clear && self.disk.resize(to.end().0, Cause::Checkpoint).is_ok();
+        if has_room { to } else { self.layout }
+    }
+
+    /// Copies the images that named checkpoints need to where they stand in the layout `to`.
+    pub(super) fn move_images(&mut self, to: Layout) -> Result<()> {
+        match &self.undo {
+            Some(undo) if to.pages != self.layout.pages => {
+                undo.copy(&mut self.disk, to, &mut self.sector)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on in the layout that the anchor tells, after a checkpoint.
+    pub(super) fn take_layout(&mut self, to: Layout) -> Result<()> {
+        let has_moved = to.journal() != self.layout.journal();
+        self.set_layout(to);
+        if let Some(journal) = self.journal.as_ref().filter(|_| has_moved) {
+            let place = (to.journal(), to.journal_sectors);
+            journal.copy(&mut self.disk, place, false, &mut self.sector)?;
+        }
+        // What the file had behind that is given back.
+        match self.disk.sectors_held() {
+            Some(held) if held > to.end().0 => {
+                Ok(self.disk.resize(to.end().0, Cause::Checkpoint)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on pages lie as `layout` says.
+    pub(super) fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
+        if let Some(undo) = &mut self.undo {
+            undo.set_layout(layout);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.set_place(layout.journal(), layout.journal_sectors);
+        }
+    }
+
+    /// True if nothing stands behind the pages.
+    pub(super) fn is_shut(&self) -> bool {
+        let used = self.layout.units_of(self.high_water);
+        let is_short = self.checkpoints.are_kept() || self.layout.units() <= used;
+        self.disk.sectors_held().is_none() || (is_short && self.layout.journal_sectors == 0)
+    }
+
+    /// Pages that there has to be room for, with `more` that are free and all that the undo run may
+    /// come to need behind position `start`.
+    fn pages_wanted(&self, more: u32, start: u32) -> u64 {
+        let own = self.checkpoint_pages(self.checkpoints.count());
+        let free = more.saturating_sub(self.free.pages);
+        let pages = self.high_water.saturating_add(own).saturating_add(free);
+        match &self.undo {
+            Some(undo) => undo.pages_wanted(pages, start),
+            None => u64::from(pages),
+        }
+    }
+
+    /// By how many pages the file grows where there are `pages`.
+    fn step_beside(&self, pages: u32) -> u32 {
+        (STEP_UNITS * self.layout.pages_per_sector).max(pages / STEP_PART)
+    }
+
+    /// Sectors of the journal that suits the pages in use.
+    fn journal_wanted(&self) -> u32 {
+        let pages = u64::from(self.high_water) * u64::from(self.layout.page_bytes);
+        let sectors = (pages / JOURNAL_PART).div_ceil(u64::from(self.layout.sector_bytes()));
+        u32::try_from(sectors.max(JOURNAL_SECTORS))
+            .unwrap_or(u32::MAX)
+            .min(self.layout.journal_most)
+    }
+}
+
+impl Layout {
+    /// The layout of a new page file on `disk`, of which this one takes all.
+    pub(super) fn at_first(self, disk: &dyn Sectors) -> Self {
+        if disk.sectors_held().is_none() {
+            return self;
+        }
+        self.with(0, 0)
+    }
+}
