@@ -177,7 +177,8 @@ fn damaged_anchors_with_good_checksums_are_refused() {
         };
         assert_eq!(open(&mut ground), None);
         // Bytes in a page, sectors of the disk, pages that there is room for, sectors of the
-        // journal, high water, bytes of the root record, the tree's name, its root page and its height.
+        // journal, high water, bytes of the root record, the tree's name, its root page and its
+        // height.
         for at in [25, 33, 45, 49, 90, 113, ROOT + 2, ROOT + 5 + name + 2, ROOT + 5 + name + 4] {
             for slot in 0..BASE {
                 let sector = &mut bytes(&mut ground)[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];

@@ -2,9 +2,10 @@
 //! the images and the anchors hold comes back, or an error says that it does not.
 //!
 //! One write of a history is lost, or goes to another place, and in the end the power is cut. The
-//! last page of the journal is exempt, and what is written over it: nothing comes after it that could
-//! tell. So are pages of the tree, which are overwritten in place: an older one has a good checksum. How often such a write
-//! shows is printed; that it happens breaks the contract of [`Sectors`].
+//! last page of the journal is exempt, and what is written over it: nothing comes after it that
+//! could tell. So are pages of the tree, which are overwritten in place: an older one has a good
+//! checksum. How often such a write shows is printed; that it happens breaks the contract of
+//! [`Sectors`].
 
 #![allow(
     clippy::unwrap_used,
@@ -193,7 +194,7 @@ fn part_of(writes: &[Write], number: usize) -> &'static str {
         _ if hit.is_some() && hit == last.map(|last| writes[last].first) => LAST_PAGE,
         Write { cause: Cause::Journal, .. } if last == Some(number) => LAST_PAGE,
         Write { cause: Cause::Journal, .. } => "journal",
-        Write { cause: Cause::Checkpoint, first } if first.0 < 2 => "anchor",
+        Write { cause: Cause::Checkpoint, first, .. } if first.0 < 2 => "anchor",
         Write { cause: Cause::Checkpoint, .. } => "image",
         Write { .. } => TREE,
     }

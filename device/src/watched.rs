@@ -62,8 +62,8 @@ impl<N: Nand> Watched<N> {
         self.count += 1;
     }
 
-    /// The chip works: what it refused before was the blocks' own fault; where only erases are known
-    /// to work, that of those that refused one.
+    /// The chip works: what it refused before was the blocks' own fault; where only erases are
+    /// known to work, that of those that refused one.
     #[cold]
     fn settle(&mut self, only_erases: bool) -> Result<()> {
         let (refused, erases, marks, count) = (self.refused, self.erases, self.marks, self.count);

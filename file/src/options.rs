@@ -61,8 +61,8 @@ pub struct DiskOptions {
     /// gathered is written before a flush, a trim and what it does not fit, and read as if it had
     /// been; an error of the system comes then. The end of the process loses it.
     pub gathers: bool,
-    /// How many bytes a regular file that is opened can grow to, in steps: the disk has so many, and
-    /// room for those that the file has. `None` for a file that stays as long as it is.
+    /// How many bytes a regular file that is opened can grow to, in steps: the disk has so many,
+    /// and room for those that the file has. `None` for a file that stays as long as it is.
     pub grows_to: Option<u64>,
     /// What happens to a file that exists, when one is made.
     pub existing: Existing,

@@ -223,17 +223,19 @@ impl<T: Tree> Durable<T> {
     fn admit_named(&mut self, name: &str) -> Result<()> {
         let mut was_made = false;
         loop {
-            let needs = self.tree.recovery().needs_checkpoint_before(name);
-            match needs.map_err(Error::from).and_then(|needs| Ok((needs, self.tree.admit_named())))
-            {
-                Ok((false, Ok(()))) => return Ok(()),
-                Ok((_, admitted)) if was_made => return admitted,
-                Ok(_) => {
-                    self.make_checkpoint(None)?;
-                    was_made = true;
+            let needs = match self.tree.recovery().needs_checkpoint_before(name) {
+                Ok(needs) => needs,
+                Err(error) => {
+                    self.extend(&[], error.into())?;
+                    continue;
                 }
-                Err(error) => self.extend(&[], error)?,
+            };
+            let admitted = self.tree.admit_named();
+            if was_made || (!needs && admitted.is_ok()) {
+                return admitted;
             }
+            self.make_checkpoint(None)?;
+            was_made = true;
         }
     }
 

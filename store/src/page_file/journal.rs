@@ -139,8 +139,8 @@ impl Journal {
     }
 
     /// Fills the sectors of a journal that is to stand in `sectors` sectors from `first` on: with
-    /// what was written of this one, if that `is_kept`, and zeros behind, so that a commit never has
-    /// to make room.
+    /// what was written of this one, if that `is_kept`, and zeros behind, so that a commit never
+    /// has to make room.
     pub(super) fn copy(
         &self,
         disk: &mut dyn Sectors,

@@ -133,7 +133,8 @@ impl Nodes {
             return Ok(NodeId(page.0));
         }
         let number = self.buffered.numbers.allocate();
-        let number = number.ok_or(store::Error::Full { pages: u64::from(disk.file.pages_most()) })?;
+        let number =
+            number.ok_or(store::Error::Full { pages: u64::from(disk.file.pages_most()) })?;
         self.stand_at(number.0, page)?;
         Ok(NodeId::of_buffer(number.0))
     }
