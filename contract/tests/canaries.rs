@@ -17,7 +17,7 @@ const CUTS_MOST: u64 = 1000;
 const CUTS_IN_A_CELL: u64 = 90;
 
 /// Every mistake, and what it is.
-const CANARIES: [(Canary, &str); 10] = [
+const CANARIES: [(Canary, &str); 11] = [
     (Canary::RecordBeforePages, "checkpoint record before its pages"),
     (Canary::UndoAfterOverwrite, "undo image after its overwrite"),
     (Canary::PinnedPageReused, "pinned page reused"),
@@ -28,6 +28,7 @@ const CANARIES: [(Canary, &str); 10] = [
     (Canary::StaleJournalReplayed, "stale journal replayed"),
     (Canary::WrongRootRecord, "root record of the wrong checkpoint"),
     (Canary::TrimBeforeCheckpoint, "trim, and so erase, before the checkpoint that frees it"),
+    (Canary::UpdateSkipped, "replay too late after a checkpoint inside a batch"),
 ];
 
 /// Every mistake that the page log can make, on raw flash.
@@ -124,9 +125,9 @@ fn suitable(canary: Option<Canary>) -> Vec<Cell> {
             Some(Canary::AcknowledgedBeforeFlush) => {
                 is_disk && cell.durability == Durability::Every
             }
-            Some(Canary::HalfBatchReplayed | Canary::StaleJournalReplayed) => {
-                cell.durability == Durability::Batch
-            }
+            Some(
+                Canary::HalfBatchReplayed | Canary::StaleJournalReplayed | Canary::UpdateSkipped,
+            ) => cell.durability == Durability::Batch,
             _ => cell.durability == Durability::Checkpoint,
         };
         let is_small = cell.page_bytes == 512 && cell.parameters.is_empty();

@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 const PAGE_BYTES: usize = 512;
 
 /// Where the root record begins in an anchor without a label.
-const ROOT: usize = 125;
+const ROOT: usize = 137;
 
 /// Sectors before logical page 0.
 const BASE: usize = 2;
@@ -179,7 +179,7 @@ fn damaged_anchors_with_good_checksums_are_refused() {
         // Bytes in a page, sectors of the disk, pages that there is room for, sectors of the
         // journal, high water, bytes of the root record, the tree's name, its root page and its
         // height.
-        for at in [25, 33, 45, 49, 90, 113, ROOT + 2, ROOT + 5 + name + 2, ROOT + 5 + name + 4] {
+        for at in [25, 33, 45, 49, 102, 125, ROOT + 2, ROOT + 5 + name + 2, ROOT + 5 + name + 4] {
             for slot in 0..BASE {
                 let sector = &mut bytes(&mut ground)[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
                 sector[at] ^= 0x7F;

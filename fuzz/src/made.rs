@@ -195,7 +195,7 @@ fn make_journal(disk: &mut [u8], plan: &Plan, records: &[(Vec<MadeUpdate>, i8)])
     let mut previous = 0;
     let capacity = plan.sector - 40;
     for (index, part) in stream.chunks(capacity).take(plan.journal).enumerate() {
-        let at = (2 + index) * plan.sector;
+        let at = (plan.journal_at + index) * plan.sector;
         let page = &mut disk[at..at + plan.sector];
         page.fill(0);
         page[4..8].copy_from_slice(b"JRNL");
@@ -218,7 +218,7 @@ fn make_group(disk: &mut [u8], plan: &Plan, position: usize, units: &[Index], wh
     set_number(&mut header, 16, 4, position as u64);
     set_number(&mut header, 20, 4, units.len() as u64);
     for (image, unit) in units.iter().enumerate() {
-        let unit = unit.index(plan.units() + 2);
+        let unit = unit.index(plan.units_most() + 2);
         let Some(at) = plan.position(position + 2 + image) else { return };
         let bytes = &disk[at..at + plan.unit()];
         let sum = device::checksum(&[&(unit as u64).to_le_bytes(), bytes]);

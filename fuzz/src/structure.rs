@@ -7,7 +7,7 @@
 const CHECKSUM: usize = 4;
 
 /// Where the label begins in an anchor; behind it stands the checkpoint.
-const LABEL: usize = 60;
+const LABEL: usize = 92;
 
 /// What a piece of a disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,12 +59,14 @@ pub struct Plan {
     pub page: usize,
     /// Sectors of the journal.
     pub journal: usize,
+    /// The first of them.
+    pub journal_at: usize,
     /// Where page 0 begins, in bytes.
     base: usize,
     /// Pages that are or were in use.
     pub high_water: usize,
-    /// Bytes of the disk.
-    bytes: usize,
+    /// Units that there is room for, and those that there can be.
+    units: [usize; 2],
     /// The epoch that the anchor began, and the one that the journal is marked with.
     pub epochs: (u64, u64),
     /// Where the undo run begins.
@@ -114,19 +116,24 @@ impl Plan {
         };
         let anchor = anchors.iter().filter(whole).max_by_key(|anchor| number(anchor, 16, 8))?;
         let page = number(anchor, 24, 4) as usize;
-        let journal = number(anchor, 32, 4) as usize;
+        let journal = number(anchor, 48, 4) as usize;
+        let journal_most = number(anchor, 40, 4) as usize;
         let checkpoint = LABEL + usize::from(anchor[31]);
-        let base = (2 + journal).next_multiple_of((page / sector).max(1)) * sector;
+        let unit = page.max(sector);
+        let base = 2_usize.next_multiple_of((page / sector).max(1)) * sector;
+        let units = (number(anchor, 44, 4) as usize).div_ceil(unit / page);
+        let most = (number(anchor, 32, 8) as usize).checked_sub(journal_most)? * sector;
         Some(Plan {
             sector,
             page,
             journal,
+            journal_at: (base + units * unit) / sector,
             base,
+            units: [units, most.checked_sub(base)? / unit],
             high_water: number(anchor, checkpoint + 8, 4) as usize,
-            bytes: disk.len(),
-            epochs: (number(anchor, 16, 8), number(anchor, 40, 8)),
+            epochs: (number(anchor, 64, 8), number(anchor, 56, 8)),
             undo_start: number(anchor, checkpoint + 20, 4) as usize,
-            identity: number(anchor, 52, 8),
+            identity: number(anchor, 72, 8),
         })
     }
 
@@ -136,17 +143,18 @@ impl Plan {
         self.page.max(self.sector)
     }
 
-    /// Units that there is room for.
+    /// Units that there can be.
     #[must_use]
-    pub fn units(&self) -> usize {
-        (self.bytes - self.base) / self.unit()
+    pub const fn units_most(&self) -> usize {
+        self.units[1]
     }
 
     /// Where the unit at this position of the undo run begins; none if the run can't go so far.
     #[must_use]
     pub fn position(&self, position: usize) -> Option<usize> {
-        let chunk = (self.units() / 64).clamp(1, 256);
-        let first = self.units().checked_sub((position / chunk + 1) * chunk)?;
+        let [units, most] = self.units;
+        let chunk = (most / 64).clamp(1, 16);
+        let first = units.checked_sub((position / chunk + 1) * chunk)?;
         Some(self.base + (first + position % chunk) * self.unit())
     }
 
@@ -182,9 +190,11 @@ impl Plan {
     fn journal_pages(&self, disk: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for sector in 0..self.journal {
-            let (at, half) = ((2 + sector) * self.sector, self.sector / 2);
+            let (at, half) = ((self.journal_at + sector) * self.sector, self.sector / 2);
             let address = JOURNAL ^ sector as u64;
-            let page = &disk[at..at + self.sector];
+            let Some(page) = disk.get(at..at + self.sector) else {
+                break;
+            };
             if page[4..8] != *b"JRNL" || number(page, 8, 8) != self.epochs.1 {
                 continue;
             }
@@ -357,8 +367,9 @@ impl Piece {
 /// The anchor's own numbers, its label's first bytes, the numbers of its checkpoint, and those of
 /// the root record in it.
 fn anchor_fields(label: usize) -> Vec<(usize, usize)> {
-    let own = [(12, 4), (16, 8), (24, 4), (28, 1), (29, 1), (31, 1), (32, 4), (36, 4), (40, 8)];
-    let own = own.into_iter().chain([(48, 4), (52, 8)]);
+    let own = [(12, 4), (16, 8), (24, 4), (28, 1), (29, 1), (31, 1), (32, 8), (40, 4), (44, 4)];
+    let own =
+        own.into_iter().chain([(48, 4), (52, 4), (56, 8), (64, 8), (72, 8), (80, 8), (88, 4)]);
     let label_bytes = (LABEL..LABEL + label.min(4)).map(|at| (at, 1));
     let state = [(0, 8), (8, 4), (12, 4), (16, 4), (20, 4), (24, 4), (28, 4), (32, 4), (36, 4)];
     let state = state.into_iter().chain([(40, 4), (44, 1)]);

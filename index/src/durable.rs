@@ -2,13 +2,15 @@
 //!
 //! One update, from top to bottom: [`Tree::admit`] refuses what can't be taken, with nothing
 //! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
-//! journal; [`Tree::apply`] makes the change. A batch that a replay may not be able to make lasts
-//! by a checkpoint instead. Opening replays the journal through [`Tree::apply`] and makes a
+//! journal; [`Tree::apply`] makes the change. Where the undo run gets full in the midst of a batch,
+//! a checkpoint is made there, and the journal keeps the rest. A batch that a replay may not be
+//! able to make lasts by a checkpoint instead. Opening replays the journal through [`Tree::apply`] and makes a
 //! checkpoint of the outcome.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt::Display;
+use core::slice;
 
 use device::Meter;
 use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update, Wear};
@@ -48,7 +50,7 @@ impl<T: Tree> Durable<T> {
         let mut index = Durable { tree, durability, state: State::Open };
         if durability != Durability::None {
             index.make_checkpoint(None)?;
-            index.make_room(&[ONE_PUT])?;
+            index.make_room_for_one()?;
         }
         Ok(index)
     }
@@ -66,7 +68,13 @@ impl<T: Tree> Durable<T> {
     pub fn open(mut tree: T) -> Result<Self> {
         let durability = tree.recovery().durability();
         let mut buffer = vec![0; tree.entry_bytes_most()];
-        while let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? {
+        loop {
+            if tree.settles_within() && tree.recovery().is_due_within(u32::MAX) {
+                settle_within(&mut tree, 0)?;
+            }
+            let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? else {
+                break;
+            };
             tree.apply(&update).map_err(in_journal)?;
         }
         drop(buffer);
@@ -176,7 +184,7 @@ impl<T: Tree> Durable<T> {
         }
         loop {
             if !self.tree.is_settled() {
-                self.make_room(&[])?;
+                self.make_room(&[], self.tree.pages_changed(&[]))?;
                 let before = self.state;
                 self.begin()?;
                 if !self.change(T::drain)? {
@@ -201,8 +209,18 @@ impl<T: Tree> Durable<T> {
         }
     }
 
-    fn make_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let pages = self.tree.pages_changed(batch);
+    /// Pages that any one update of `batch` may change, if a checkpoint can fall inside the batch.
+    fn pages_each(&self, batch: &[Update<'_>]) -> Option<u32> {
+        if batch.len() < 2 || !self.tree.settles_within() {
+            return None;
+        }
+        let each = batch.iter().map(|update| self.tree.pages_changed(slice::from_ref(update)));
+        each.max().filter(|pages| self.tree.recovery().takes_within(*pages))
+    }
+
+    /// Makes a checkpoint if `batch` has no room in the journal, or the first `pages` pages that it
+    /// changes have none in the undo run.
+    fn make_room(&mut self, batch: &[Update<'_>], pages: u32) -> Result<()> {
         let mut was_made = false;
         loop {
             match self.tree.recovery().needs_checkpoint(batch, pages) {
@@ -239,9 +257,20 @@ impl<T: Tree> Durable<T> {
         }
     }
 
-    fn apply(&mut self, batch: &[Update<'_>]) -> Result<()> {
+    fn make_room_for_one(&mut self) -> Result<()> {
+        let pages = self.tree.pages_changed(&[ONE_PUT]);
+        self.make_room(&[ONE_PUT], pages)
+    }
+
+    /// Makes the changes of `batch`; with `pages_each`, with checkpoints between them.
+    fn apply(&mut self, batch: &[Update<'_>], pages_each: Option<u32>) -> Result<()> {
         for (place, update) in batch.iter().enumerate() {
-            if let Err(error) = self.tree.apply(update) {
+            let is_due = |pages| place > 0 && self.tree.recovery().is_due_within(pages);
+            let made = match pages_each.is_some_and(is_due) {
+                true => settle_within(&mut self.tree, place as u32),
+                false => Ok(()),
+            };
+            if let Err(error) = made.and_then(|()| self.tree.apply(update)) {
                 // Half a change, or half a batch, must not be added to, nor closed as if it were
                 // whole; nor must what the journal holds be left out. Without a journal, an update
                 // that changed nothing is merely refused.
@@ -286,6 +315,12 @@ impl<T: Tree> Durable<T> {
             false => Err(store::Error::NoCheckpoint.into()),
         }
     }
+}
+
+/// Makes a checkpoint inside a batch of which `made` updates were made, or inside a replay.
+fn settle_within(tree: &mut impl Tree, made: u32) -> Result<()> {
+    let root = tree.settle()?;
+    Ok(tree.recovery_mut().checkpoint_within(&root, made)?)
 }
 
 /// True if an entry is to blame: no index like this one could hold it.
@@ -367,24 +402,25 @@ impl<T: Tree> Index for Durable<T> {
                 return Err(refused);
             }
             self.begin()?;
-            return self.apply(batch);
+            return self.apply(batch, None);
         }
         self.admit(batch)?;
+        let each = self.pages_each(batch);
         // What is refused leaves nothing that a checkpoint would have to write.
-        self.make_room(batch)?;
+        self.make_room(batch, each.unwrap_or_else(|| self.tree.pages_changed(batch)))?;
         self.begin()?;
         if self.tree.lasts_by_checkpoint()? {
-            self.apply(batch)?;
+            self.apply(batch, None)?;
             return self.make_checkpoint(None).map(|_| ());
         }
         self.change(|tree| Ok(tree.recovery_mut().record(batch)?))?;
-        self.apply(batch)
+        self.apply(batch, each)
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
         self.check_whole()?;
         // The root is changed before anything is allocated.
-        self.make_room(&[ONE_PUT])?;
+        self.make_room_for_one()?;
         self.begin()?;
         let loaded = self.tree.load(sorted, fill_percent);
         match &loaded {

@@ -314,6 +314,12 @@ pub trait Tree: Lookup {
     /// Pages that `batch` may change in the worst case, new ones included.
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32;
 
+    /// True if [`settle`](Tree::settle) may come between any two updates of a batch, or of a
+    /// replay: what was admitted has room whenever checkpoints are made.
+    fn settles_within(&self) -> bool {
+        false
+    }
+
     /// The recovery mechanism that the tree stands on.
     fn recovery(&self) -> &dyn store::Recovery;
 

@@ -17,6 +17,8 @@ pub enum Canary {
     AcknowledgedBeforeFlush,
     /// The beginning of a batch is replayed though its end is missing.
     HalfBatchReplayed,
+    /// After a checkpoint inside a batch the replay begins an update too late.
+    UpdateSkipped,
     /// A torn page of the journal is taken for whole.
     TornPageAccepted,
     /// The journal of an earlier checkpoint is replayed.

@@ -121,6 +121,10 @@ pub struct RecoveryStatistics {
     pub restored: u64,
     /// Updates that were replayed when the index was opened.
     pub replayed: u64,
+    /// Updates of a batch that the checkpoint held already from which the index was opened.
+    pub resumed: u64,
+    /// Checkpoints that were made inside a batch, or in a replay, since the index was opened.
+    pub within: u64,
 }
 
 /// What a tree's pages stand on keeps the tree's root record, the way back to it, and a journal of
@@ -165,6 +169,31 @@ pub trait Recovery: Send {
     /// # Errors
     /// The name is taken or of no possible length, there is no room, or the device failed.
     fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId>;
+
+    /// True if a checkpoint can fall inside a batch each of whose updates changes up to `pages`
+    /// pages: the journal holds the rest of it.
+    fn takes_within(&self, pages: u32) -> bool {
+        let _ = pages;
+        false
+    }
+
+    /// True if a checkpoint is due inside a batch, before an update that changes up to `pages`
+    /// pages.
+    fn is_due_within(&self, pages: u32) -> bool {
+        let _ = pages;
+        false
+    }
+
+    /// As [`checkpoint`](Recovery::checkpoint), inside the batch that was recorded last, of which
+    /// `made` updates were made; or in the midst of a replay, where `made` is 0. The journal stays,
+    /// and an opening replays the rest of it.
+    ///
+    /// # Errors
+    /// There is no room, or the device failed.
+    fn checkpoint_within(&mut self, root: &[u8], made: u32) -> Result<()> {
+        let _ = (root, made);
+        Err(Error::LongBatch { bytes: 0, limit: 0 })
+    }
 
     /// A checkpoint after which nothing is in memory only.
     ///

@@ -249,6 +249,14 @@ impl Device {
         }
     }
 
+    /// Cuts while a file was made longer, and while it was made shorter.
+    pub(super) fn cuts_resizing(&self) -> [u64; 2] {
+        match self {
+            Device::File(file) => file.cuts_resizing(),
+            Device::Chip(_) | Device::Disk(..) => [0; 2],
+        }
+    }
+
     /// Bad blocks, and all blocks.
     pub(super) fn bad_blocks(&mut self) -> (u32, u32) {
         let Device::Chip(chip) = self else { return (0, 0) };

@@ -35,6 +35,8 @@ pub(super) struct HeldBack {
     operations: u64,
     changes: u64,
     has_power: bool,
+    /// Cuts while the file was made longer, and while it was made shorter.
+    cuts_resizing: [u64; 2],
 }
 
 impl HeldBack {
@@ -66,6 +68,7 @@ impl HeldBack {
             operations: 0,
             changes: 0,
             has_power: true,
+            cuts_resizing: [0; 2],
         })
     }
 
@@ -86,6 +89,11 @@ impl HeldBack {
     /// Operations since the last start.
     pub(super) const fn operations(&self) -> u64 {
         self.operations
+    }
+
+    /// Cuts while the file was made longer, and while it was made shorter.
+    pub(super) const fn cuts_resizing(&self) -> [u64; 2] {
+        self.cuts_resizing
     }
 
     pub(super) const fn is_without_power(&self) -> bool {
@@ -259,6 +267,9 @@ impl Sectors for HeldBack {
 
     fn resize(&mut self, sectors: u64, cause: Cause) -> Result<()> {
         let is_cut = self.count(true)?;
+        if sectors != self.held() {
+            self.cuts_resizing[usize::from(sectors < self.held())] += u64::from(is_cut);
+        }
         if !is_cut || self.random.random() {
             self.disk.resize(sectors, cause)?;
             self.pending.retain(|sector, _| *sector < sectors);

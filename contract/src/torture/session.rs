@@ -183,10 +183,13 @@ impl<'c> Ground<'c> {
     pub(super) fn session(&mut self, part: &Part) -> Result<Ended, Failure> {
         self.device.start(&part.fate);
         let stand = self.cell.stand;
-        let reclaimed = self.device.reclaimed(stand);
+        let (reclaimed, resized) = (self.device.reclaimed(stand), self.device.cuts_resizing());
         let mut opened = false;
         let stopped = self.open_and_use(part, &mut opened);
         self.witness.reclamations += self.device.reclaimed(stand) - reclaimed;
+        let [growing, shrinking] = self.device.cuts_resizing();
+        self.witness.cuts_growing += growing - resized[0];
+        self.witness.cuts_shrinking += shrinking - resized[1];
         let ended = self.ended(stopped, opened)?;
         self.witness.recovery_cuts += u64::from(ended == Ended::CutOpening);
         self.device.cut_power()?;
@@ -237,6 +240,8 @@ impl<'c> Ground<'c> {
         self.witness.recoveries += 1;
         self.witness.restored += u64::from(recovery.restored > 0);
         self.witness.replayed += u64::from(recovery.replayed > 0);
+        self.witness.resumed += u64::from(recovery.resumed > 0);
+        self.witness.within += recovery.within;
         self.witness.beyond += u64::from(beyond > 0);
         self.witness.events_lost += open_events - beyond;
         let before = self.witness;
@@ -352,7 +357,7 @@ impl Usage<'_> {
                 None => Update::Delete { key },
             })
             .collect();
-        let before = (self.index.statistics(), self.index.recovery().checkpoint);
+        let before = (self.index.statistics(), self.index.recovery());
         let nodes = nodes_changed(self.index);
         self.truth.begin(Event::Batch(changes.clone()));
         match self.index.update(&batch) {
@@ -363,8 +368,9 @@ impl Usage<'_> {
             self.truth.acknowledge();
         }
         self.count(&changes);
-        let after = (self.index.statistics(), self.index.recovery().checkpoint);
-        self.witness.forced += u64::from(after.1 != before.1);
+        let after = (self.index.statistics(), self.index.recovery());
+        self.witness.forced += u64::from(after.1.checkpoint != before.1.checkpoint);
+        self.witness.within += after.1.within - before.1.within;
         self.witness.heights += u64::from(after.0.height != before.0.height);
         let puts = changes.iter().filter(|change| change.value.is_some()).count();
         let changed = nodes_changed(self.index);

@@ -48,6 +48,14 @@ witness! {
     restored: "recoveries that put images back",
     /// Recoveries that replayed updates.
     replayed: "recoveries that replayed the journal",
+    /// Recoveries from a checkpoint inside a batch.
+    resumed: "recoveries from inside a batch",
+    /// Checkpoints inside batches and in replays.
+    within: "checkpoints inside a batch",
+    /// Cuts while a file was made longer.
+    cuts_growing: "cuts while a file grew",
+    /// Cuts while a file was made shorter.
+    cuts_shrinking: "cuts while a file shrank",
     /// Recoveries that found updates beyond those acknowledged.
     beyond: "recoveries that found more than was acknowledged",
     /// Events that were neither acknowledged nor found again.

@@ -411,6 +411,10 @@ impl Tree for BPlus<'_> {
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
+    fn settles_within(&self) -> bool {
+        true
+    }
+
     fn recovery(&self) -> &dyn Recovery {
         &self.file
     }

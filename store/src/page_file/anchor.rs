@@ -15,10 +15,11 @@
 //!  | sectors | journal | pages  | journal | undo | journal | undo  | identity |
 //!  | of disk | most    |        | sectors | end  | epoch   | epoch |          |
 //!  +---------+---------+--------+---------+------+---------+-------+----------+----
-//!  80      then
-//!  +-------+------------
-//!  | label | checkpoint
-//!  +-------+------------
+//!  80       88        92      then
+//!  +--------+---------+-------+------------
+//!  | record | updates | label | checkpoint
+//!  | u64    | u32     |       |
+//!  +--------+---------+-------+------------
 //! ```
 //!
 //! What a checkpoint says stands in `state.rs`.
@@ -66,6 +67,15 @@ pub(super) enum State {
     },
 }
 
+/// A place in the stream of the journal: before an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Bytes of the stream before the update's record.
+    pub(super) record: u64,
+    /// Updates of the record before it.
+    pub(super) updates: u32,
+}
+
 /// An anchor.
 #[derive(Clone, Debug)]
 pub(super) struct Anchor {
@@ -85,6 +95,8 @@ pub(super) struct Anchor {
     pub(super) journal_epoch: u64,
     /// The sequence with which the images are marked: that of the anchor that began the epoch.
     pub(super) undo_epoch: u64,
+    /// Where the journal is replayed from.
+    pub(super) replay: Place,
     /// What goes into every checksum, so that nothing of another page file is taken for its own.
     pub(super) identity: u64,
     pub(super) label: Vec<u8>,
@@ -127,6 +139,8 @@ impl Anchor {
         to.u64(self.journal_epoch);
         to.u64(self.undo_epoch);
         to.u64(self.identity);
+        to.u64(self.replay.record);
+        to.u32(self.replay.updates);
         to.bytes(&self.label);
         self.checkpoint.encode(&mut to);
         let need = to.written();
@@ -289,6 +303,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
     let undo_end = from.u32()?;
     let [journal_epoch, undo_epoch] = [from.u64()?, from.u64()?];
     let identity = from.u64()?;
+    let replay = Place { record: from.u64()?, updates: from.u32()? };
     let state = match state {
         0 => State::Open,
         1 => State::Whole,
@@ -306,6 +321,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
         journal_sectors,
         journal_epoch,
         undo_epoch,
+        replay,
         identity,
         label: from.bytes(usize::from(label_bytes))?.to_vec(),
         checkpoint: CheckpointState::decode(from)?,

@@ -15,8 +15,9 @@ use alloc::vec::Vec;
 use device::Cause;
 
 use super::PageFile;
-use super::anchor::State;
+use super::anchor::{Anchor, Place, State};
 use super::journal::Journal;
+use super::layout::Layout;
 use super::read_ahead::ReadAhead;
 use super::state::{CheckpointState, ROOT_INLINE_MOST};
 use super::undo::{End, Undo};
@@ -32,6 +33,17 @@ const PIECE_BYTES: usize = 64;
 
 /// Images that a checkpoint makes beside those of its own pages: of pages of the free lists.
 const CHECKPOINT_IMAGES: u32 = 8;
+
+/// When a checkpoint is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// Between two batches.
+    Between,
+    /// Inside a batch, whose rest is replayed from this place on.
+    Within(Place),
+    /// At closing.
+    Last,
+}
 
 impl PageFile<'_> {
     /// Brings the pages back to the last checkpoint and finds the journal; the root record.
@@ -51,6 +63,8 @@ impl PageFile<'_> {
                     let end = self.layout.end();
                     let mut disk = ReadAhead::new(&mut self.disk, window, end);
                     journal.scan(&mut disk, self.anchor.journal_epoch)?;
+                    journal.stand_at(&mut disk, self.anchor.replay)?;
+                    self.checkpoints.resumed = u64::from(self.anchor.replay.updates);
                 }
             }
         }
@@ -99,6 +113,16 @@ impl PageFile<'_> {
         if let Some(journal) = &mut self.journal {
             journal.begin(self.anchor.journal_epoch);
         }
+    }
+
+    /// What holds after a checkpoint: the next epoch, and its layout.
+    fn take_checkpoint(&mut self, next: Anchor, layout: Layout) -> Result<CheckpointId> {
+        self.anchor = next;
+        self.take_layout(layout)?;
+        self.checkpoints.list_names(&self.anchor.checkpoint);
+        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
+        self.begin_epoch();
+        Ok(self.anchor.checkpoint.id)
     }
 
     fn read_root(&mut self) -> Result<Vec<u8>> {
@@ -153,7 +177,7 @@ impl PageFile<'_> {
         &mut self,
         root: &[u8],
         name: Option<&str>,
-        is_last: bool,
+        occasion: Occasion,
     ) -> Result<CheckpointId> {
         self.supersede()?;
         let directory = self.write_directory()?;
@@ -162,7 +186,11 @@ impl PageFile<'_> {
         self.join_freed()?;
         let mut next = self.anchor.clone();
         next.sequence += 1;
-        (next.journal_epoch, next.undo_epoch) = (next.sequence, next.sequence);
+        next.undo_epoch = next.sequence;
+        (next.journal_epoch, next.replay) = match occasion {
+            Occasion::Within(replay) => (next.journal_epoch, replay),
+            Occasion::Between | Occasion::Last => (next.sequence, Place::default()),
+        };
         next.state = State::Whole;
         next.checkpoint = CheckpointState {
             id: CheckpointId(next.sequence),
@@ -189,18 +217,18 @@ impl PageFile<'_> {
             next.checkpoint.undo_start = undo.next();
         }
         let start = next.checkpoint.undo_start;
-        let layout = self.choose_layout(start, is_last);
+        let layout = match occasion {
+            // The journal stays where it is.
+            Occasion::Within(_) => self.layout,
+            Occasion::Between => self.choose_layout(start, false),
+            Occasion::Last => self.choose_layout(start, true),
+        };
         (next.pages, next.journal_sectors) = (layout.pages, layout.journal_sectors);
         if start > 0 {
             self.move_images(layout)?;
         }
         next.write(&mut self.disk, &mut self.sector)?;
-        self.anchor = next;
-        self.take_layout(layout)?;
-        self.checkpoints.list_names(&self.anchor.checkpoint);
-        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
-        self.begin_epoch();
-        Ok(self.anchor.checkpoint.id)
+        self.take_checkpoint(next, layout)
     }
 
     /// Applies the undo run up to position `end` to come back to the anchor's checkpoint.
@@ -245,6 +273,18 @@ impl PageFile<'_> {
     /// Pages in use that a checkpoint changes at most.
     pub(super) fn checkpoint_changes(&self) -> u32 {
         self.checkpoint_pages(self.checkpoints.count()) + CHECKPOINT_IMAGES
+    }
+
+    /// The most pages that an update may change which a checkpoint may come before, inside a batch:
+    /// there is always room for so many images, and for the checkpoint's. 0 while checkpoints are
+    /// kept by name, whose images each checkpoint would add to.
+    fn changes_within(&self) -> u32 {
+        match &self.undo {
+            Some(undo) if !self.checkpoints.are_kept() => {
+                undo.images_always().saturating_sub(self.checkpoint_changes())
+            }
+            _ => 0,
+        }
     }
 
     /// True if a checkpoint has to be made before `pages` pages are changed and `names`
@@ -326,11 +366,41 @@ impl Recovery for PageFile<'_> {
         if let Some(name) = name {
             self.checkpoints.check_name(name)?;
         }
-        self.make_checkpoint(root, name, false)
+        self.make_checkpoint(root, name, Occasion::Between)
+    }
+
+    fn takes_within(&self, pages: u32) -> bool {
+        self.journal.is_some() && pages <= self.changes_within()
+    }
+
+    fn is_due_within(&self, pages: u32) -> bool {
+        match &self.undo {
+            Some(undo) if self.journal.is_some() && undo.bytes().0 > 0 => {
+                let pages = pages.min(self.changes_within());
+                pages > 0
+                    && (undo.is_due() || !matches!(self.needs_room(undo, pages, 0), Ok(false)))
+            }
+            _ => false,
+        }
+    }
+
+    fn checkpoint_within(&mut self, root: &[u8], made: u32) -> Result<()> {
+        let Some(journal) = &mut self.journal else {
+            return Err(Error::LongBatch { bytes: 0, limit: 0 });
+        };
+        // Once this checkpoint stands, the rest of the batch has to be found.
+        journal.flush(&mut self.disk)?;
+        let mut replay = journal.place();
+        replay.updates += made;
+        if self.mistake.is(Canary::UpdateSkipped) {
+            replay.updates += 1;
+        }
+        self.checkpoints.within += 1;
+        self.make_checkpoint(root, None, Occasion::Within(replay)).map(drop)
     }
 
     fn close(&mut self, root: &[u8]) -> Result<()> {
-        self.make_checkpoint(root, None, true).map(drop)
+        self.make_checkpoint(root, None, Occasion::Last).map(drop)
     }
 
     fn extend(&mut self, batch: &[Update<'_>]) -> Result<bool> {
@@ -366,6 +436,7 @@ impl Recovery for PageFile<'_> {
         let mut next = self.anchor.clone();
         next.sequence += 1;
         (next.journal_epoch, next.undo_epoch) = (next.sequence, next.sequence);
+        next.replay = Place::default();
         next.state = State::RollingBack { undo_end };
         next.checkpoint = target;
         next.write(&mut self.disk, &mut self.sector)?;
@@ -404,8 +475,7 @@ impl Recovery for PageFile<'_> {
         let Some(journal) = &mut self.journal else {
             return Ok(None);
         };
-        let left = &mut self.checkpoints.record_left;
-        let Some(update) = journal.next_update(&mut self.disk, left, buffer)? else {
+        let Some(update) = journal.next_update(&mut self.disk, buffer)? else {
             return Ok(None);
         };
         self.checkpoints.replayed += 1;
@@ -436,6 +506,8 @@ impl Recovery for PageFile<'_> {
             kept_bytes: undo.2,
             restored: self.checkpoints.restored,
             replayed: self.checkpoints.replayed,
+            resumed: self.checkpoints.resumed,
+            within: self.checkpoints.within,
         }
     }
 }

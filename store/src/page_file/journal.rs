@@ -25,11 +25,13 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
+use super::anchor::Place;
 use super::layout::Layout;
-use crate::bytes::{Reader, Writer};
+use crate::bytes::Writer;
 use crate::canary::{Canary, Mistake};
-use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
-use crate::{Error, Result, Update, checksum};
+use crate::{Error, Result, Update, checksum, journal_record};
+
+mod replay;
 
 const MAGIC: [u8; 4] = *b"JRNL";
 const HEADER: usize = 40;
@@ -71,6 +73,10 @@ pub(super) struct Journal {
     /// Bytes of the whole stream that was found at opening, and what was read of it.
     found: u64,
     read: u64,
+    /// Bytes that are left of the record that is being replayed.
+    record_left: u32,
+    /// Of the next update to replay; of the first of the record that was written last.
+    place: Place,
 }
 
 /// What stands at the start of a page.
@@ -128,14 +134,19 @@ impl Journal {
             bytes_before: 0,
             found: 0,
             read: 0,
+            record_left: 0,
+            place: Place::default(),
         }
     }
 
-    /// Begins the epoch after the checkpoint with this sequence, with an empty journal.
+    /// Begins the epoch after the checkpoint with this sequence, with an empty journal; if it is
+    /// the present one, the journal stays.
     pub(super) fn begin(&mut self, epoch: u64) {
-        self.epoch = epoch;
-        self.rewind();
-        self.found = 0;
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.rewind();
+            self.found = 0;
+        }
     }
 
     /// Fills the sectors of a journal that is to stand in `sectors` sectors from `first` on: with
@@ -190,6 +201,8 @@ impl Journal {
         self.is_unflushed = false;
         self.bytes_before = 0;
         self.read = 0;
+        self.record_left = 0;
+        self.place = Place::default();
     }
 
     fn capacity(&self) -> usize {
@@ -230,6 +243,8 @@ impl Journal {
 
     /// Writes the record of `batch`; pages go to the disk as they get full.
     pub(super) fn append(&mut self, disk: &mut dyn Sectors, batch: &[Update<'_>]) -> Result<()> {
+        let record = self.bytes_before + u64::from(self.header.used);
+        self.place = Place { record, updates: 0 };
         journal_record::write(batch, &mut |bytes| self.put(disk, bytes))
     }
 
@@ -353,197 +368,10 @@ impl Journal {
         Ok(disk.flush(Cause::Journal)?)
     }
 
-    /// Finds out how much of the journal of `epoch` there is, and stands at its beginning.
-    pub(super) fn scan(&mut self, disk: &mut dyn Sectors, epoch: u64) -> Result<()> {
-        self.begin(epoch);
-        let mut index = 0;
-        while self.read_page(disk, index)? {
-            self.found += u64::from(self.header.used);
-            index += 1;
-            self.next_page(self.last + 1);
-        }
-        self.refuse_gap(disk, index)?;
-        self.rewind();
-        if self.found > 0 {
-            self.read_page(disk, 0)?;
-        }
-        Ok(())
-    }
-
-    /// Reads page `index`, which stands at `base` or behind; false if there is none.
-    fn read_page(&mut self, disk: &mut dyn Sectors, index: u32) -> Result<bool> {
-        let previous = self.header.previous;
-        let (mut best, mut held, mut last) = (None::<(u32, PageHeader)>, None, self.base);
-        // A full page stands in the first more often than not: that one is read last and kept.
-        for sector in [self.base.saturating_add(1), self.base] {
-            held = Some(sector);
-            let Some(header) = self.read_sector(disk, sector)? else {
-                continue;
-            };
-            let is_next = header.previous == previous
-                || self.mistake.is(Canary::StaleJournalReplayed)
-                || self.mistake.is(Canary::TornPageAccepted);
-            if header.index != index || !is_next {
-                continue;
-            }
-            last = last.max(sector);
-            if best.is_none_or(|(_, best)| best.version < header.version) {
-                best = Some((sector, header));
-            }
-        }
-        let Some((sector, header)) = best else {
-            return Ok(false);
-        };
-        if held != Some(sector) {
-            self.read_sector(disk, sector)?;
-        }
-        self.header = header;
-        self.checksum = stored_checksum(&self.page);
-        self.written = Some(sector);
-        self.last = last;
-        Ok(true)
-    }
-
-    /// Reads a sector of the journal into the page's memory; `None` if no page of this epoch
-    /// stands there.
-    fn read_sector(&mut self, disk: &mut dyn Sectors, sector: u32) -> Result<Option<PageHeader>> {
-        if sector >= self.sectors {
-            return Ok(None);
-        }
-        let first = Sector(self.first.0 + u64::from(sector));
-        let into = &mut self.page[..];
-        disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
-        let half = self.page.len() / 2;
-        let (one, other) = self.page.split_at(half);
-        for whole in [&self.page[..], one] {
-            if let Some(header) = self.decode(sector, whole) {
-                return Ok(Some(header));
-            }
-        }
-        let header = self.decode(sector, other);
-        if header.is_some() {
-            self.page.copy_within(half.., 0);
-        }
-        Ok(header)
-    }
-
-    /// What `page` in `sector` says of itself, if it is whole and of this epoch.
-    fn decode(&self, sector: u32, page: &[u8]) -> Option<PageHeader> {
-        let mistake = self.mistake;
-        let mut from = Reader::new(page);
-        let checksum = from.u32()?;
-        let is_journal = from.array()? == MAGIC;
-        let is_present = from.u64()? == self.epoch || mistake.is(Canary::StaleJournalReplayed);
-        if !(is_journal && is_present) {
-            return None;
-        }
-        if checksum != self.checksum_at(sector, page) && !mistake.is(Canary::TornPageAccepted) {
-            return None;
-        }
-        let [index, version, used, previous] = [from.u32()?, from.u32()?, from.u32()?, from.u32()?];
-        let flushed = from.u64()?;
-        let is_possible = used as usize <= page.len() - HEADER;
-        is_possible.then_some(PageHeader { index, version, used, previous, flushed })
-    }
-
     /// The checksum of `page` in `sector`: a page that lies elsewhere doesn't have it.
     fn checksum_at(&self, sector: u32, page: &[u8]) -> u32 {
         let address = self.identity ^ ADDRESS ^ u64::from(sector);
         checksum::of(address, &page[checksum::BYTES..])
-    }
-
-    /// Refuses a journal of which more was acknowledged than what was found, the pages before
-    /// `index`: a later one says so.
-    fn refuse_gap(&mut self, disk: &mut dyn Sectors, index: u32) -> Result<()> {
-        for sector in 0..self.sectors {
-            match self.read_sector(disk, sector) {
-                Ok(Some(header)) if header.flushed > self.found => {
-                    return Err(Error::DamagedJournal { page: index });
-                }
-                Err(error @ Error::Device(device::Error::PowerCut)) => return Err(error),
-                // The pages before it were readable, and others tell what this one would.
-                Ok(_) | Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The next update of the journal that was found, whose key is copied to `key`; the value is
-    /// to be read by [`Journal::take`] or passed over by [`Journal::skip`]. Only updates of whole
-    /// records are given out: `record` is what is left of the present one.
-    pub(super) fn next_update(
-        &mut self,
-        disk: &mut dyn Sectors,
-        record: &mut u32,
-        key: &mut [u8],
-    ) -> Result<Option<UpdateHead>> {
-        while *record == 0 {
-            if self.left() < RECORD_HEADER as u64 {
-                return Ok(None);
-            }
-            let mut bytes = [0; RECORD_HEADER];
-            self.take(disk, &mut bytes)?;
-            *record = u32::from_le_bytes(bytes);
-            let is_half = self.left() < u64::from(*record);
-            if is_half && !self.mistake.is(Canary::HalfBatchReplayed) {
-                *record = 0;
-                self.read = self.found;
-                return Ok(None);
-            }
-        }
-        if self.mistake.is(Canary::HalfBatchReplayed) && self.left() < u64::from(*record).min(64) {
-            return Ok(None);
-        }
-        let mut head = [0; UPDATE_HEADER];
-        let damaged = Error::DamagedJournal { page: self.header.index };
-        *record = record.checked_sub(UPDATE_HEADER as u32).ok_or(damaged)?;
-        self.take(disk, &mut head)?;
-        let head = UpdateHead::decode(head).ok_or(damaged)?;
-        let rest = (head.key_bytes as u32).checked_add(head.value_bytes);
-        *record = rest.and_then(|rest| record.checked_sub(rest)).ok_or(damaged)?;
-        let key = key.get_mut(..head.key_bytes).ok_or(damaged)?;
-        self.take(disk, key)?;
-        Ok(Some(head))
-    }
-
-    /// Bytes that were found and not read yet.
-    fn left(&self) -> u64 {
-        self.found.saturating_sub(self.read)
-    }
-
-    /// Reads the next bytes of the stream.
-    ///
-    /// # Errors
-    /// So many were not found, or the device failed.
-    pub(super) fn take(&mut self, disk: &mut dyn Sectors, mut into: &mut [u8]) -> Result<()> {
-        while !into.is_empty() {
-            let piece = self.piece(disk, into.len())?;
-            let (now, rest) = into.split_at_mut(piece.len());
-            now.copy_from_slice(piece);
-            into = rest;
-        }
-        Ok(())
-    }
-
-    /// At least one and up to `most` of the next bytes of the stream.
-    fn piece(&mut self, disk: &mut dyn Sectors, most: usize) -> Result<&[u8]> {
-        let most = self.left().min(most as u64) as usize;
-        let mut at = self.read.saturating_sub(self.bytes_before) as usize;
-        if at == self.header.used as usize && most > 0 {
-            self.next_page(self.last + 1);
-            let index = self.header.index;
-            if !self.read_page(disk, index)? {
-                return Err(Error::DamagedJournal { page: index });
-            }
-            at = 0;
-        }
-        let end = (at + most).min(self.header.used as usize);
-        // A page may not be again what it was when the journal was looked through.
-        if end <= at {
-            return Err(Error::DamagedJournal { page: self.header.index });
-        }
-        self.read += (end - at) as u64;
-        Ok(&self.page[HEADER + at..HEADER + end])
     }
 }
 

@@ -35,10 +35,10 @@ pub(super) struct Checkpoints {
     pub(super) is_keeping: bool,
     /// True if the directory on the device says something else.
     pub(super) is_directory_old: bool,
-    /// Bytes that are left of the record that is being replayed.
-    pub(super) record_left: u32,
     pub(super) restored: u64,
     pub(super) replayed: u64,
+    pub(super) resumed: u64,
+    pub(super) within: u64,
 }
 
 impl Checkpoints {
@@ -51,9 +51,10 @@ impl Checkpoints {
             names: Vec::with_capacity(names_most),
             is_keeping: false,
             is_directory_old: false,
-            record_left: 0,
             restored: 0,
             replayed: 0,
+            resumed: 0,
+            within: 0,
         }
     }
 

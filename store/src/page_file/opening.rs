@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Sectors};
 
-use super::anchor::{Anchor, LABEL_BYTES_MOST, State};
+use super::anchor::{Anchor, LABEL_BYTES_MOST, Place, State};
 use super::free_list::FreeList;
 use super::guarded::Guarded;
 use super::journal::Journal;
@@ -159,6 +159,7 @@ impl<'d> PageFile<'d> {
             journal_sectors: layout.journal_sectors,
             journal_epoch: 0,
             undo_epoch: 0,
+            replay: Place::default(),
             label: options.label.clone(),
             checkpoint: CheckpointState::NEW,
         };

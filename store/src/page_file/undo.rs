@@ -56,8 +56,8 @@ const SPARE_IMAGES: u32 = 32;
 /// grows however few pages are in use.
 const IMAGES_LEAST: u32 = 16;
 
-/// The most units in a chunk, on a disk of a fixed size and in a file that grows.
-const CHUNKS_MOST: [u32; 2] = [256, 16];
+/// The most units in a chunk.
+const CHUNK_MOST: u32 = 16;
 
 /// The run, and what is in it.
 pub(super) struct Undo {
@@ -129,7 +129,7 @@ impl Undo {
             address: 0,
             free_to_change: Box::default(),
             units_at_checkpoint: 0,
-            chunk: (units / 64).clamp(1, CHUNKS_MOST[usize::from(grows)]),
+            chunk: (units / 64).clamp(1, CHUNK_MOST),
             limit: Self::limit_for(units),
             kept: Self::limit_for(units),
             epoch: 0,
@@ -247,7 +247,7 @@ impl Undo {
 
     /// As [`Undo::pages_beside`], where the run may come to need room for so many images more.
     pub(super) fn pages_beside_images(&self, images: u32) -> u32 {
-        let images = (self.kept + SPARE_IMAGES).saturating_add(images);
+        let images = self.images_always().saturating_add(images);
         let reserve = self.positions_for(images);
         let positions = self.start.saturating_add(reserve).max(self.next);
         let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
@@ -282,6 +282,16 @@ impl Undo {
     /// The most images that changing `pages` pages makes.
     fn images_for(&self, pages: u32) -> u32 {
         pages.min(self.units_at_checkpoint)
+    }
+
+    /// Images that there is room for whatever is allocated.
+    pub(super) fn images_always(&self) -> u32 {
+        self.kept + SPARE_IMAGES
+    }
+
+    /// True if a checkpoint is due.
+    pub(super) fn is_due(&self) -> bool {
+        self.images >= self.limit
     }
 
     /// True if a checkpoint is due before `pages` pages are changed.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use device::{Block, Cause, Page};
+use device::{Block, Cause, Nand, Page};
 
 use super::PageLog;
 use crate::Result;

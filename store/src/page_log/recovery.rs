@@ -107,6 +107,8 @@ impl Recovery for PageLog<'_> {
             journal_bytes_most: u64::from(self.journal.pages_most()) * page,
             kept_bytes: self.kept_bytes(),
             replayed: self.journal.replayed,
+            resumed: 0,
+            within: 0,
             ..RecoveryStatistics::default()
         }
     }
