@@ -27,6 +27,9 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// The most bytes that the file grows to.
+const CAPACITY: u64 = 4 << 30;
+
 /// Bytes of a value.
 const VALUE: usize = 480;
 /// Bytes of an entry.
@@ -68,7 +71,7 @@ fn measure(folder: &Path, megabytes: u64) -> Outcome<()> {
     let folder = tempfile::tempdir_in(folder)?;
     let path = folder.path().join("opening.db");
     let entries = (megabytes * 1_000_000).div_ceil(ENTRY);
-    let mut database = Database::create(&path, &Options::new())?;
+    let mut database = Database::create(&path, &Options::new().capacity(CAPACITY))?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     database.load((0..entries).map(|number| (key(number), value(&mut random, VALUE))))?;
     let bytes = database.stats()?.file.map_or(0, |file| file.taken);
@@ -200,7 +203,7 @@ struct Moments {
 fn timed_in_parts(path: &Path) -> Outcome<Parts> {
     let moments = Arc::new(Mutex::new(Moments::default()));
     let start = Instant::now();
-    let disk = FileDisk::open(path, &DiskOptions { sector_bytes: 4096, ..Default::default() })?;
+    let disk = FileDisk::open(path, &disk_options())?;
     let disk = Watched { disk, moments: Arc::clone(&moments) };
     let mut database = Database::open_on(Medium::Sectors(Box::new(disk)), &OpenOptions::new())?;
     let whole = start.elapsed();
@@ -248,7 +251,20 @@ impl Sectors for Watched {
         self.disk.flush(cause)
     }
 
+    fn sectors_held(&self) -> Option<u64> {
+        self.disk.sectors_held()
+    }
+
+    fn resize(&mut self, sectors: u64, cause: Cause) -> device::Result<()> {
+        self.disk.resize(sectors, cause)
+    }
+
     fn meter(&self) -> Option<&Meter> {
         self.disk.meter()
     }
+}
+
+/// A file of a database that can grow to [`CAPACITY`].
+fn disk_options() -> DiskOptions {
+    DiskOptions { sector_bytes: 4096, grows_to: Some(CAPACITY), ..Default::default() }
 }

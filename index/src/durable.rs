@@ -4,8 +4,8 @@
 //! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
 //! journal; [`Tree::apply`] makes the change. Where the undo run gets full in the midst of a batch,
 //! a checkpoint is made there, and the journal keeps the rest. A batch that a replay may not be
-//! able to make lasts by a checkpoint instead. Opening replays the journal through [`Tree::apply`] and makes a
-//! checkpoint of the outcome.
+//! able to make lasts by a checkpoint instead. Opening replays the journal through [`Tree::apply`]
+//! and makes a checkpoint of the outcome.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -69,7 +69,7 @@ impl<T: Tree> Durable<T> {
         let durability = tree.recovery().durability();
         let mut buffer = vec![0; tree.entry_bytes_most()];
         loop {
-            if tree.settles_within() && tree.recovery().is_due_within(u32::MAX) {
+            if tree.settles_within() && tree.recovery().is_due_within(None) {
                 settle_within(&mut tree, 0)?;
             }
             let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? else {
@@ -265,7 +265,7 @@ impl<T: Tree> Durable<T> {
     /// Makes the changes of `batch`; with `pages_each`, with checkpoints between them.
     fn apply(&mut self, batch: &[Update<'_>], pages_each: Option<u32>) -> Result<()> {
         for (place, update) in batch.iter().enumerate() {
-            let is_due = |pages| place > 0 && self.tree.recovery().is_due_within(pages);
+            let is_due = |pages| place > 0 && self.tree.recovery().is_due_within(Some(pages));
             let made = match pages_each.is_some_and(is_due) {
                 true => settle_within(&mut self.tree, place as u32),
                 false => Ok(()),

@@ -178,8 +178,8 @@ pub trait Recovery: Send {
     }
 
     /// True if a checkpoint is due inside a batch, before an update that changes up to `pages`
-    /// pages.
-    fn is_due_within(&self, pages: u32) -> bool {
+    /// pages; or, with `None`, in a replay, before any update of a batch that takes one.
+    fn is_due_within(&self, pages: Option<u32>) -> bool {
         let _ = pages;
         false
     }

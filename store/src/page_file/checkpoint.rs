@@ -373,12 +373,13 @@ impl Recovery for PageFile<'_> {
         self.journal.is_some() && pages <= self.changes_within()
     }
 
-    fn is_due_within(&self, pages: u32) -> bool {
+    fn is_due_within(&self, pages: Option<u32>) -> bool {
+        let most = self.changes_within();
         match &self.undo {
-            Some(undo) if self.journal.is_some() && undo.bytes().0 > 0 => {
-                let pages = pages.min(self.changes_within());
-                pages > 0
-                    && (undo.is_due() || !matches!(self.needs_room(undo, pages, 0), Ok(false)))
+            Some(undo) if self.journal.is_some() && most > 0 && undo.bytes().0 > 0 => {
+                let is_full = pages.map_or(undo.is_due(), |pages| undo.is_full_for(pages));
+                let has_room = self.needs_room(undo, pages.unwrap_or(most), 0);
+                is_full || !matches!(has_room, Ok(false))
             }
             _ => false,
         }

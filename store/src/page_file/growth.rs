@@ -16,12 +16,12 @@ use super::layout::Layout;
 use crate::Result;
 
 /// By how many units a file grows at least, and the part of its pages by which it does.
-const STEP_UNITS: u32 = 64;
+const STEP_UNITS: u32 = 40;
 const STEP_PART: u32 = 16;
 
 /// The fewest sectors of a journal in a file that grows, and its part of the pages' bytes.
-const JOURNAL_SECTORS: u64 = 16;
-const JOURNAL_PART: u64 = 8;
+const JOURNAL_SECTORS: u64 = 48;
+const JOURNAL_PART: u64 = 2;
 
 impl PageFile<'_> {
     /// True if so many pages are free; a file that grows grows for them.

@@ -296,7 +296,7 @@ impl Undo {
 
     /// True if a checkpoint is due before `pages` pages are changed.
     pub(super) fn is_full_for(&self, pages: u32) -> bool {
-        self.images > 0 && self.images.saturating_add(self.images_for(pages)) > self.limit
+        self.images > 0 && self.images_for(self.images.saturating_add(pages)) > self.limit
     }
 
     /// True if there is room for the images of `pages` changed pages and then, in as many epochs as
