@@ -163,18 +163,6 @@ pub enum Error {
         /// Blocks that suffice, on a chip.
         blocks: Option<u32>,
     },
-    /// A value that the journal can't take: every change has to fit into it.
-    #[error(
-        "a value of {bytes} bytes: the journal of this database takes values of at most {most} \
-         bytes with that key: split the value, or copy the database to one with a longer journal, \
-         or with a durability that needs none"
-    )]
-    LongValue {
-        /// Bytes of the value.
-        bytes: u64,
-        /// The most that it can have, with its key.
-        most: u64,
-    },
     /// Copying or compacting was ended by the caller. Nothing was changed.
     #[error("it was ended before it was done, and nothing was changed: begin again")]
     Ended,

@@ -44,9 +44,8 @@
 //! - There are no transactions that read: a batch is decided before it is written.
 //! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
 //!   usual 4 KiB, 1006 bytes.
-//! - A value has less than 4 GiB. Where there is a journal, a batch with all its keys and values
-//!   has to fit: [`Options::journal_bytes`], 4 MiB in a file of 32 MiB or more.
-//!   A longer value is refused with the most that fits: [`Error::LongValue`].
+//! - A value has less than 4 GiB. A batch that is longer than the journal
+//!   ([`Options::journal_bytes`]) lasts by a checkpoint; on raw flash it is refused.
 //! - A value is put out of the caller's memory and read into it, by [pieces](Database::get_into)
 //!   of any size; beside that, everything stays inside the [budget](Options::memory_total).
 //! - How far a file can grow is chosen when it is made: [`Options::capacity`]. It is as long as its

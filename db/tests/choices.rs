@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use flashtree::encoding::{Type, encode};
-use flashtree::{Batch, Database, Durability, Error, OpenOptions, Options};
+use flashtree::{Database, Error, OpenOptions, Options};
 
 fn refused(options: &Options) -> Error {
     let folder = tempfile::tempdir().unwrap();
@@ -64,30 +64,6 @@ fn what_the_system_refuses_is_told_of_the_path_that_was_given() {
     let error = Database::create(&path, &Options::new()).err().unwrap();
     assert!(matches!(&error, Error::Io { path: told, .. } if *told == path), "{error:?}");
     assert!(!error.to_string().contains(".new"), "{error}");
-}
-
-#[test]
-fn a_value_that_is_too_long_is_told_with_the_most_that_fits() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = Options::new().capacity(8 << 20);
-    let mut database = Database::create(folder.path().join("a.db"), &options).unwrap();
-    let Err(Error::LongValue { bytes, most }) = database.put("key", vec![7; 2 << 20]) else {
-        panic!("it was taken");
-    };
-    assert!(bytes == 2 << 20 && most > 1_000_000, "{most}");
-    let value = |bytes: u64| vec![7; bytes as usize];
-    let refused = database.put("key", value(most + 1));
-    assert!(matches!(refused, Err(Error::LongValue { .. })), "{refused:?}");
-    let refused = database.write(Batch::new().put("key", value(most + 1)));
-    assert!(matches!(refused, Err(Error::LongValue { .. })), "{refused:?}");
-    let two = database.write(Batch::new().put("key", value(most)).put("other", "one too many"));
-    assert!(two.unwrap_err().to_string().contains("split the batch"));
-    database.put("key", value(most)).unwrap();
-    assert_eq!(database.value_length("key").unwrap(), Some(most as u32));
-    // Without a journal there is no such limit.
-    let options = Options::new().durability(Durability::Checkpoint);
-    let mut copy = database.copy_to(folder.path().join("b.db"), &options).unwrap();
-    copy.put("key", value(most + 1)).unwrap();
 }
 
 #[test]

@@ -144,8 +144,7 @@ fn errors() -> Vec<Error> {
     let mut database = Database::create(&path, &options).unwrap();
     errors.push(Database::open(&path, &OpenOptions::new()).unwrap_err());
     errors.push(database.put(vec![0; 5000], "").unwrap_err());
-    errors.push(database.put("long", vec![0; 900_000]).unwrap_err());
-    errors.push(database.write(Batch::new().put("a", vec![0; 300_000])).unwrap_err());
+    errors.push(database.put("long", vec![0; 2_000_000]).unwrap_err());
     errors.push(database.checkpoint("").unwrap_err());
     errors.push(database.rollback("none").unwrap_err());
     errors.push(database.forget("none").unwrap_err());

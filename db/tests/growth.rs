@@ -146,3 +146,27 @@ fn a_full_disk_refuses_the_put_and_all_before_stays() {
         }
     }
 }
+
+#[test]
+fn what_is_longer_than_the_journal_lasts_when_it_returns() {
+    for (tree, durability) in [("b-plus", Durability::Every), ("la-tree", Durability::Batch)] {
+        let disk = SharedDisk::growing(4096, 8192);
+        let options = Options::new().tree(tree).durability(durability).journal_bytes(64 << 10);
+        let mut database = Database::create_on(disk.medium(), &options).unwrap();
+        database.put("before", "stays").unwrap();
+        let long = vec![7; 3 << 20];
+        database.put("long", &long).unwrap();
+        let mut batch = Batch::new();
+        for number in 0..20_000_u32 {
+            batch.put(number.to_be_bytes(), number.to_le_bytes());
+        }
+        database.write(&batch).unwrap();
+        // The process ends here.
+        drop(database);
+        let mut database = Database::open_on(disk.medium(), &OpenOptions::new()).unwrap();
+        assert_eq!(database.count().unwrap(), 20_002, "{tree}");
+        assert_eq!(database.get("before").unwrap().unwrap(), b"stays");
+        assert_eq!(database.get("long").unwrap().unwrap(), long);
+        assert_eq!(database.check().unwrap(), Vec::<String>::new());
+    }
+}

@@ -3,8 +3,8 @@
 //! One update, from top to bottom: [`Tree::admit`] refuses what can't be taken, with nothing
 //! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
 //! journal; [`Tree::apply`] makes the change. Where the undo run gets full in the midst of a batch,
-//! a checkpoint is made there, and the journal keeps the rest. A batch that a replay may not be
-//! able to make lasts by a checkpoint instead. Opening replays the journal through [`Tree::apply`]
+//! a checkpoint is made there, and the journal keeps the rest. A batch that is longer than the
+//! journal, or that a replay may not be able to make, lasts by a checkpoint instead. Opening replays the journal through [`Tree::apply`]
 //! and makes a checkpoint of the outcome.
 
 use alloc::boxed::Box;
@@ -150,25 +150,19 @@ impl<T: Tree> Durable<T> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         loop {
             match self.tree.admit(batch) {
-                Err(full @ Error::Store(store::Error::Full { .. })) => {
-                    match self.extend(batch, full) {
-                        Ok(()) => {}
-                        Err(refused) => return self.admit_drained(batch, refused),
-                    }
-                }
+                Err(full @ Error::Store(store::Error::Full { .. })) => match self.extend(full) {
+                    Ok(()) => {}
+                    Err(refused) => return self.admit_drained(batch, refused),
+                },
                 other => return other,
             }
         }
     }
 
-    /// Gets more room for `batch`, or says why it is refused.
-    fn extend(&mut self, batch: &[Update<'_>], refused: Error) -> Result<()> {
-        let for_journal = match &refused {
-            Error::Store(store::Error::LongBatch { .. }) => batch,
-            Error::Store(error) if error.wants_room() => &[],
-            _ => return Err(refused),
-        };
-        match self.tree.recovery_mut().extend(for_journal)? {
+    /// Gets more room for what was `refused` for lack of it, or refuses it.
+    fn extend(&mut self, refused: Error) -> Result<()> {
+        let wants_room = matches!(&refused, Error::Store(error) if error.wants_room());
+        match wants_room && self.tree.recovery_mut().extend()? {
             true => Ok(()),
             false => Err(refused),
         }
@@ -231,7 +225,7 @@ impl<T: Tree> Durable<T> {
                 }
                 Ok(_) => return Ok(()),
                 // What not even a checkpoint makes room for is refused.
-                Err(error) => self.extend(batch, error.into())?,
+                Err(error) => self.extend(error.into())?,
             }
         }
     }
@@ -244,7 +238,7 @@ impl<T: Tree> Durable<T> {
             let needs = match self.tree.recovery().needs_checkpoint_before(name) {
                 Ok(needs) => needs,
                 Err(error) => {
-                    self.extend(&[], error.into())?;
+                    self.extend(error.into())?;
                     continue;
                 }
             };
@@ -258,8 +252,26 @@ impl<T: Tree> Durable<T> {
     }
 
     fn make_room_for_one(&mut self) -> Result<()> {
+        self.widen()?;
         let pages = self.tree.pages_changed(&[ONE_PUT]);
         self.make_room(&[ONE_PUT], pages)
+    }
+
+    /// Gets back the room that was given back at closing.
+    fn widen(&mut self) -> Result<()> {
+        let recovery = self.tree.recovery_mut();
+        if recovery.is_closed() || recovery.is_beyond_journal(&[ONE_PUT]) {
+            recovery.extend()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the changes of `batch`, which is longer than the journal, and then a checkpoint.
+    fn update_by_checkpoint(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.make_room(&[], self.tree.pages_changed(batch))?;
+        self.begin()?;
+        self.apply(batch, None)?;
+        self.make_checkpoint(None).map(drop)
     }
 
     /// Makes the changes of `batch`; with `pages_each`, with checkpoints between them.
@@ -405,6 +417,10 @@ impl<T: Tree> Index for Durable<T> {
             return self.apply(batch, None);
         }
         self.admit(batch)?;
+        self.widen()?;
+        if self.tree.recovery().is_beyond_journal(batch) {
+            return self.update_by_checkpoint(batch);
+        }
         let each = self.pages_each(batch);
         // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch, each.unwrap_or_else(|| self.tree.pages_changed(batch)))?;
@@ -482,9 +498,7 @@ impl<T: Tree> Index for Durable<T> {
     fn forget(&mut self, name: &str) -> Result<()> {
         self.check_kept(name)?;
         // It changes pages. While nothing was given back there is room for that.
-        if self.tree.recovery().is_closed() {
-            self.tree.recovery_mut().extend(&[])?;
-        }
+        self.widen()?;
         self.change(|tree| Ok(tree.recovery_mut().forget(name)?))?;
         self.make_checkpoint(None)?;
         self.change(T::keep_named)

@@ -181,7 +181,7 @@ impl Error {
     /// True for a refusal that more room cures.
     #[must_use]
     pub const fn wants_room(&self) -> bool {
-        matches!(self, Error::Full { .. } | Error::Kept { .. } | Error::LongBatch { .. })
+        matches!(self, Error::Full { .. } | Error::Kept { .. })
     }
 
     /// True if what stands on the device is damaged, in one place: what stands elsewhere can still

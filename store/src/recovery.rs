@@ -201,14 +201,19 @@ pub trait Recovery: Send {
     /// There is no room, or the device failed.
     fn close(&mut self, root: &[u8]) -> Result<()>;
 
-    /// Gets more room for `batch`, which was refused for lack of it; false if the medium can't have
-    /// more.
+    /// Gets more room; false if the medium can't have more.
     ///
     /// # Errors
     /// There is no room beyond the medium (nothing changed), or the device failed.
-    fn extend(&mut self, batch: &[Update<'_>]) -> Result<bool> {
-        let _ = batch;
+    fn extend(&mut self) -> Result<bool> {
         Ok(false)
+    }
+
+    /// True if `batch` is longer than the journal, and can last by a checkpoint instead: whatever
+    /// it changes has its image until then.
+    fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
+        let _ = batch;
+        false
     }
 
     /// True if nothing is left that closing would give back.

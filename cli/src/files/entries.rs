@@ -115,10 +115,8 @@ fn read_value(database: &Database<'_>, input: &Path, path: &Path) -> Result<Vec<
 /// No value of the database has more bytes, and few have as many.
 fn value_bytes_most(database: &Database<'_>) -> Result<u64, Error> {
     let stats = database.stats()?;
-    let journal = Some(stats.recovery.journal_bytes_most).filter(|bytes| *bytes > 0);
     let file = stats.file.map(|file| file.capacity).filter(|bytes| *bytes > 0);
-    let most = [journal, file].into_iter().flatten().min().unwrap_or(u64::MAX);
-    Ok(most.min(u64::from(u32::MAX)))
+    Ok(file.unwrap_or(u64::MAX).min(u64::from(u32::MAX)))
 }
 
 /// Prints a value as it is stored, in pieces.

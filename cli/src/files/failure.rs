@@ -64,10 +64,9 @@ pub(crate) enum FileFailure {
     Read { path: PathBuf, source: io::Error },
     /// A value that does not end where every value of the database would.
     #[error(
-        "{} has more than {most} bytes, and {path} takes no value as long as that; {advice}",
+        "{} has more than {most} bytes, and {path} takes no value as long as that: split it",
         shown(.input),
-        path = path.display(),
-        advice = shorter_value(.path)
+        path = path.display()
     )]
     LongInput { path: PathBuf, input: PathBuf, most: u64 },
     /// A column that the input does not have.
@@ -260,11 +259,6 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
             format!("{path}: {source}; {old} has that: give --tree {tree} with another value there")
         }
         Error::BadOption { option, what } => format!("{path}: {}: {what}", flag(option)),
-        Error::LongValue { bytes, most } => format!(
-            "{path}: a value of {bytes} bytes, and its journal takes at most {most} at a time with \
-             that key; {}",
-            shorter_value(whence)
-        ),
         Error::Ended => FileFailure::Interrupted.to_string(),
         Error::CheckpointsKept { count: kept } => format!(
             "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {path}, \
@@ -401,15 +395,6 @@ fn refused(error: &Error) -> String {
         _ => "put that right, and try again",
     };
     format!("can't {action} it: {source}; {advice}")
-}
-
-/// What can be done with a value that is too long.
-fn shorter_value(path: &Path) -> String {
-    format!(
-        "split it, or copy the database to one that has no journal: flashtree convert {} NEW \
-         --durability checkpoint",
-        path.display()
-    )
 }
 
 fn kept(near: &[String], all: usize) -> String {

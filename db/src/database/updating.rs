@@ -89,11 +89,11 @@ impl Database<'_> {
 
     fn update(&mut self, updates: &[Update<'_>]) -> Result<()> {
         let updated = self.changing()?.update(updates);
-        updated.map_err(|error| self.refused(updates, error))
+        updated.map_err(|error| self.refused(error))
     }
 
-    /// What the refusal of `updates` means for who owns the database.
-    fn refused(&self, updates: &[Update<'_>], error: index::Error) -> Error {
+    /// What the refusal of updates means for who owns the database.
+    fn refused(&self, error: index::Error) -> Error {
         match (error, self.standing.memory) {
             (
                 index::Error::Store(store::Error::LittleTables { have, need }),
@@ -104,7 +104,7 @@ impl Database<'_> {
                 Error::LittleTables { have: total, need: total.saturating_add(more) }
             }
             (error @ index::Error::Store(store::Error::Kept { .. }), _) => self.kept(error),
-            (error, _) => long_value(updates, error),
+            (error, _) => error.into(),
         }
     }
 
@@ -118,21 +118,5 @@ impl Database<'_> {
             },
             other => other.into(),
         }
-    }
-}
-
-/// What is too long of a change that the journal can't take: the value, if it is only one.
-fn long_value(updates: &[Update<'_>], error: index::Error) -> Error {
-    match (updates, &error) {
-        (
-            [Update::Put { value, .. }],
-            index::Error::Store(store::Error::LongBatch { bytes, limit }),
-        ) => {
-            let length = value.len() as u64;
-            // What stands in the journal beside the value: the key and their lengths.
-            let beside = bytes.saturating_sub(length);
-            Error::LongValue { bytes: length, most: limit.saturating_sub(beside) }
-        }
-        _ => error.into(),
     }
 }

@@ -404,8 +404,12 @@ impl Recovery for PageFile<'_> {
         self.make_checkpoint(root, None, Occasion::Last).map(drop)
     }
 
-    fn extend(&mut self, batch: &[Update<'_>]) -> Result<bool> {
-        PageFile::extend(self, journal_record::bytes(batch))
+    fn extend(&mut self) -> Result<bool> {
+        PageFile::extend(self)
+    }
+
+    fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
+        self.journal.as_ref().is_some_and(|journal| !journal.takes(journal_record::bytes(batch)))
     }
 
     fn is_closed(&self) -> bool {

@@ -30,19 +30,18 @@ impl PageFile<'_> {
     /// The disk has no room, or failed.
     pub fn has_pages(&mut self, pages: u64) -> Result<bool> {
         while pages > u64::from(self.pages_free()) {
-            if !self.extend(0)? {
+            if !self.extend()? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Makes the file longer, and its journal so long that it takes a record of `bytes` bytes;
-    /// false if neither can be.
+    /// Makes the file longer, with a journal that suits it; false if it can't be.
     ///
     /// # Errors
     /// The disk has no room (nothing changed), or failed.
-    pub(super) fn extend(&mut self, bytes: u64) -> Result<bool> {
+    pub(super) fn extend(&mut self) -> Result<bool> {
         if self.disk.sectors_held().is_none() {
             return Ok(false);
         }
@@ -52,13 +51,7 @@ impl PageFile<'_> {
         let longer = u64::from(self.layout.pages) + u64::from(step);
         let start = self.anchor.checkpoint.undo_start;
         let pages = self.pages_wanted(step, start).max(longer);
-        let journal = match &self.journal {
-            Some(journal) if journal.sectors_taking(bytes) > self.layout.journal_most => {
-                return Ok(false);
-            }
-            Some(journal) => journal.sectors_taking(bytes).max(self.journal_wanted()),
-            None => 0,
-        };
+        let journal = if self.journal.is_some() { self.journal_wanted() } else { 0 };
         let mut to = self.layout.with(pages, journal.max(self.layout.journal_sectors));
         if to.units() - self.layout.units() < moved {
             // Images have nowhere to go; the journal alone may still grow.

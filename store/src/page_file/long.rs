@@ -280,7 +280,8 @@ impl PageFile<'_> {
         match self.append_long(&mut writer, value, cause) {
             Ok(()) => self.finish_long(writer),
             Err(error) => {
-                self.abandon_long(writer)?;
+                // What failed first is told: a disk that failed takes nothing back, either.
+                let _ = self.abandon_long(writer);
                 Err(error)
             }
         }

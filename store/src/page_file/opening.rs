@@ -165,7 +165,7 @@ impl<'d> PageFile<'d> {
         };
         let mut file = Self::over(disk, (anchor, layout), options)?;
         file.disk.resize(layout.end().0, Cause::Checkpoint)?;
-        file.extend(0)?;
+        file.extend()?;
         file.anchor.write(&mut file.disk, &mut file.sector)?;
         file.begin_epoch();
         Ok(file)

@@ -7,7 +7,6 @@ use super::chunk::Chunk;
 use super::{Job, pace};
 use crate::failure::Failure;
 use crate::files::FileFailure;
-use crate::numbers::{count, thousands};
 
 /// Why a row could not be read.
 pub(super) enum RowFault {
@@ -33,7 +32,7 @@ impl Job<'_> {
             let (key, value, line) = chunk.entry(place);
             match self.database.put(key, value) {
                 Err(error) if is_about_entry(&error) => {
-                    let what = what_is_wrong(&error);
+                    let what = error.to_string();
                     return self.broken_off(RowFault::Bad { line, what });
                 }
                 Err(error) => return self.stopped(error),
@@ -110,26 +109,12 @@ fn is_about_entry(error: &Error) -> bool {
     use index::Error as Index;
     matches!(
         error,
-        Error::LongValue { .. }
-            | Error::Index(
-                Index::KeyLength { .. }
-                    | Index::ValueLength { .. }
-                    | Index::EntryTooLong { .. }
-                    | Index::KeyTooLong { .. }
-                    | Index::ValueTooLong { .. }
-            )
+        Error::Index(
+            Index::KeyLength { .. }
+                | Index::ValueLength { .. }
+                | Index::EntryTooLong { .. }
+                | Index::KeyTooLong { .. }
+                | Index::ValueTooLong { .. }
+        )
     )
-}
-
-/// What is said of an entry that can't be put.
-fn what_is_wrong(error: &Error) -> String {
-    match error {
-        Error::LongValue { bytes, most } => format!(
-            "a value of {}, and the journal takes at most {} at a time with that key; split it, or \
-             make a database that has no journal, with --durability checkpoint",
-            count(*bytes, "byte"),
-            thousands(*most)
-        ),
-        other => other.to_string(),
-    }
 }

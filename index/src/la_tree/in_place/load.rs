@@ -75,7 +75,7 @@ impl LaTree<'_> {
     ) -> Result<()> {
         let appended = self.append_entry(key, Stored::long(&long.to_bytes()), last);
         if appended.is_err() {
-            self.drop_value(Some(long), Cause::Load)?;
+            let _ = self.drop_value(Some(long), Cause::Load);
         }
         appended
     }
@@ -128,7 +128,7 @@ impl LaTree<'_> {
         match copied {
             Ok(()) => Ok(disk.file.finish_long(writer)?),
             Err(error) => {
-                disk.file.abandon_long(writer)?;
+                let _ = disk.file.abandon_long(writer);
                 Err(error)
             }
         }

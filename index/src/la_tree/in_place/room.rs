@@ -168,7 +168,7 @@ impl LaTree<'_> {
             let Some(disk) = self.log.disk_mut() else {
                 return Ok(false);
             };
-            if !Recovery::extend(&mut disk.file, &[])? {
+            if !Recovery::extend(&mut disk.file)? {
                 return Ok(false);
             }
         }
