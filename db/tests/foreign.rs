@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use flashtree::encoding::Type;
-use flashtree::{Batch, Database, Durability, Error, Geometry, OpenOptions, Options, Result};
+use flashtree::{Database, Durability, Error, Geometry, OpenOptions, Options, Result};
 use ground::place;
 
 /// A database of 300 entries that is closed, in a file or on an imitated chip.

@@ -4,8 +4,8 @@
 //! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
 //! journal; [`Tree::apply`] makes the change. Where the undo run gets full in the midst of a batch,
 //! a checkpoint is made there, and the journal keeps the rest. A batch that is longer than the
-//! journal, or that a replay may not be able to make, lasts by a checkpoint instead. Opening replays the journal through [`Tree::apply`]
-//! and makes a checkpoint of the outcome.
+//! journal, or that a replay may not be able to make, lasts by a checkpoint instead. Opening
+//! replays the journal through [`Tree::apply`] and makes a checkpoint of the outcome.
 
 use alloc::boxed::Box;
 use alloc::vec;
