@@ -9,7 +9,7 @@ use flashtree_fuzz::structure::Kind;
 use flashtree_fuzz::targets::disks::{cases, play};
 
 fn fuzz(name: &'static str, kinds: &[Kind], wanted: &[&str]) {
-    let target = Target { name, inputs: 4000 };
+    let target = Target { name, inputs: 12_000 };
     let (reach, outcomes) = (Reach::default(), Outcomes::default());
     target.fuzz_with(
         |runner| images(runner, 120, kinds),

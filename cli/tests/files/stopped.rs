@@ -90,17 +90,6 @@ fn a_full_database_tells_what_went_in() {
     assert!(error.contains("--resume"), "{error}");
 }
 
-#[test]
-fn a_value_too_long_for_the_journal_is_named_by_its_line() {
-    let bench = Bench::with_database("--key text --value text --size 8MiB");
-    bench.write("rows.csv", format!("key,value\na,1\nb,{}\n", "v".repeat(5_000_000)));
-    // The first rows of an empty database are loaded, without a journal.
-    bench.done("put a.db z 26");
-    let error = bench.failed("import a.db rows.csv");
-    assert!(error.contains("rows.csv, line 3: ") && error.contains("journal"), "{error}");
-    assert!(error.contains("--durability checkpoint") && !error.contains("batch"), "{error}");
-}
-
 /// A file of the shipped data.
 const WEATHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/nyc_weather_2013.csv.zst");
 const COLUMNS: &str = "--no-header --key @row --value 1";

@@ -122,7 +122,7 @@ fn a_value_that_finds_the_file_full_gives_back_what_it_took() {
 
 /// The pages of a file with two values of three index pages, and one of the values.
 fn two_values(value: &[u8]) -> (Vec<Vec<u8>>, LongValue) {
-    let mut disk = Ram::new(128, 400);
+    let mut disk = Ram::new(256, 400);
     let mut file = file(&mut disk, 128);
     let long = write(&mut file, value, 777);
     let other = write(&mut file, value, 777);
@@ -140,7 +140,7 @@ fn damage_under_good_checksums_is_an_error_or_a_finding_and_never_wrong_data() {
     for page in 0..pages.len() as u32 {
         for at in [COUNT, NEXT, VALUE_BYTES, PREVIOUS, NAMES, NAMES + 4 * 5, OWNER, 7] {
             for number in [0_u32, 1, 2, 29, 30, 57, 58, 70, u32::MAX] {
-                let mut disk = Ram::new(128, 400);
+                let mut disk = Ram::new(256, 400);
                 let mut file = file(&mut disk, 128);
                 // The same file again, whose pages are then changed in the cache.
                 for from in &pages {
@@ -173,7 +173,7 @@ fn damage_under_good_checksums_is_an_error_or_a_finding_and_never_wrong_data() {
 
 #[test]
 fn a_pointer_that_leads_elsewhere_is_damage() {
-    let mut disk = Ram::new(128, 400);
+    let mut disk = Ram::new(256, 400);
     let mut file = file(&mut disk, 128);
     let long = write(&mut file, &bytes(9000, 1), 9000);
     for first in 0..500 {
