@@ -134,3 +134,35 @@ fn an_update_broken_off_midway_makes_the_index_read_only() {
     }
     assert!(read_only > 5, "{read_only} updates were broken off midway");
 }
+
+/// Giving back the pages of a long value that could not be put meets the same disk.
+#[test]
+fn what_failed_first_is_told_though_nothing_can_be_given_back_then() {
+    let is_wanted = |case: &Case| {
+        matches!(case.stand, Stand::Ram)
+            && case.shape.name == "variable"
+            && case.page_bytes == 512
+            && case.parameters.is_empty()
+            && case.memory == MemoryLevel::Least
+    };
+    let cases: Vec<_> = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted).collect();
+    assert!(cases.len() > 1);
+    for case in cases {
+        for writes in (2..300).step_by(7) {
+            let mut ground = case.ground(1 << 20);
+            let switches = Switches::default();
+            let mine = switches.clone();
+            let mut index = case.index_over(&mut ground, false, |below| {
+                Box::new(Failing { below, switches: mine })
+            });
+            switches.writes_left.store(writes, Ordering::Relaxed);
+            let value = [7; 3000];
+            let error = (0..200_u32).find_map(|number| {
+                let key = number_key(number);
+                index.update(&[Update::Put { key: &key, value: &value }]).err()
+            });
+            let told = index::Error::Store(store::Error::Device(FAILURE));
+            assert_eq!(error, Some(told), "{}, write {writes}", case.name());
+        }
+    }
+}
