@@ -111,7 +111,7 @@ fn one_put_goes_down_through_every_layer_once() {
         "Sectors::write   sector 1113, 2048 bytes, cause journal",
         "Nand::program    page 70, 2048 + 32 bytes, cause journal",
         "Sectors::flush   cause journal",
-        "Sectors::write   sector 1099, 2048 bytes, cause checkpoint",
+        "Sectors::write   sector 1101, 2048 bytes, cause checkpoint",
         "Nand::program    page 71, 2048 + 32 bytes, cause checkpoint",
         "Index::close",
         "Sectors::write   sector 1097, 2048 bytes, cause checkpoint",

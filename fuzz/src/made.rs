@@ -219,7 +219,7 @@ fn make_group(disk: &mut [u8], plan: &Plan, position: usize, units: &[Index], wh
     set_number(&mut header, 20, 4, units.len() as u64);
     for (image, unit) in units.iter().enumerate() {
         let unit = unit.index(plan.units_most() + 2);
-        let Some(at) = plan.position(position + 2 + image) else { return };
+        let Some(at) = plan.position(position + 4 + image) else { return };
         let bytes = &disk[at..at + plan.unit()];
         let sum = device::checksum(&[&(unit as u64).to_le_bytes(), bytes]);
         set_number(&mut header, 24 + image * 8, 4, unit as u64);
@@ -227,7 +227,7 @@ fn make_group(disk: &mut [u8], plan: &Plan, position: usize, units: &[Index], wh
         set_number(&mut header, 28 + image * 8, 4, u64::from(sum));
     }
     seal(&mut header, UNDO ^ plan.identity);
-    for copy in [position, position + 1] {
+    for copy in position..position + 4 {
         if let Some(at) = plan.position(copy) {
             disk[at..at + header.len()].copy_from_slice(&header);
         }

@@ -217,15 +217,15 @@ impl Plan {
     fn undo_run(&self, disk: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut position = 0;
-        while let (Some(at), Some(twin)) = (self.position(position), self.position(position + 1)) {
-            let header = &disk[at..at + self.sector];
-            if header[4..8] != *b"UNDO" || number(header, 16, 4) != position as u64 {
+        while self.position(position).is_some() {
+            let Some([at, twin]) = self.last_version(disk, position) else {
                 if position >= self.undo_start {
                     break;
                 }
                 position += 1;
                 continue;
-            }
+            };
+            let header = &disk[at..at + self.sector];
             let images = (number(header, 20, 4) as usize).min((self.sector - 24) / 8);
             for copy in [at, twin] {
                 let header = self.piece(Kind::Undo, copy, self.sector, UNDO);
@@ -233,14 +233,28 @@ impl Plan {
             }
             for image in 0..images {
                 let unit = number(header, 24 + image * 8, 4);
-                if let Some(place) = self.position(position + 2 + image) {
+                if let Some(place) = self.position(position + 4 + image) {
                     let piece = self.piece(Kind::Image, place, self.unit(), unit);
                     pieces.push(Piece { copies: Some([at, twin]), place: image, ..piece });
                 }
             }
-            position += 2 + images;
+            position += 4 + images;
         }
         pieces
+    }
+
+    /// Where both copies of the last version of the header at this position begin.
+    fn last_version(&self, disk: &[u8], position: usize) -> Option<[usize; 2]> {
+        let pairs = [0, 2].map(|pair| {
+            Some([self.position(position + pair)?, self.position(position + pair + 1)?])
+        });
+        let rank = |[at, _]: &[usize; 2]| {
+            let header = &disk[*at..at + self.sector];
+            let is_header = header[4..8] == *b"UNDO" && number(header, 16, 4) == position as u64;
+            is_header.then(|| (number(header, 8, 8), number(header, 20, 4)))
+        };
+        let versions = pairs.into_iter().flatten().filter(|pair| rank(pair).is_some());
+        versions.max_by_key(rank)
     }
 
     fn page_piece(&self, disk: &[u8], page: usize) -> Option<Piece> {

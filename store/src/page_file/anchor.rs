@@ -195,7 +195,7 @@ impl Anchor {
             let (expected, found) = (pages_on(self.sectors)?, pages_on(geometry.sectors())?);
             return Err(Error::OtherLength { expected, found });
         }
-        let most = Layout::new(geometry, self.page_bytes, self.journal_most)?;
+        let most = Layout::new(geometry, self.page_bytes, self.journal_most)?.on(disk);
         let layout = most.with(u64::from(self.pages), self.journal_sectors);
         if (layout.pages, layout.journal_sectors) != (self.pages, self.journal_sectors) {
             let what = "it counts more pages than the device has";

@@ -12,6 +12,7 @@
 use device::{Cause, Sectors};
 
 use super::PageFile;
+use super::journal::SECTORS_LEAST;
 use super::layout::Layout;
 use crate::Result;
 
@@ -22,6 +23,9 @@ const STEP_PART: u32 = 16;
 /// The fewest sectors of a journal in a file that grows, and its part of the pages' bytes.
 const JOURNAL_SECTORS: u64 = 48;
 const JOURNAL_PART: u64 = 2;
+
+/// The part of the most sectors of the journal that pages leave it.
+const JOURNAL_LEAST_PART: u32 = 4;
 
 impl PageFile<'_> {
     /// True if so many pages are free; a file that grows grows for them.
@@ -50,9 +54,14 @@ impl PageFile<'_> {
         let step = self.step_beside(self.layout.pages).max(moved.saturating_mul(unit));
         let longer = u64::from(self.layout.pages) + u64::from(step);
         let start = self.anchor.checkpoint.undo_start;
-        let pages = self.pages_wanted(step, start).max(longer);
+        // A journal in which something stands does not get shorter.
+        let is_begun = self.journal.as_ref().is_some_and(|journal| journal.is_begun());
+        let kept = if is_begun { self.layout.journal_sectors } else { 0 };
+        let most = self.layout.beside(kept.max(self.layout.journal_least())).pages_most;
+        let pages = self.pages_wanted(step, start).max(longer).min(u64::from(most));
+        let pages = pages.max(u64::from(self.layout.pages));
         let journal = if self.journal.is_some() { self.journal_wanted() } else { 0 };
-        let mut to = self.layout.with(pages, journal.max(self.layout.journal_sectors));
+        let mut to = self.layout.with(pages, journal.max(kept));
         if to.units() - self.layout.units() < moved {
             // Images have nowhere to go; the journal alone may still grow.
             to = self.layout.with(u64::from(self.layout.pages), to.journal_sectors);
@@ -199,11 +208,16 @@ impl PageFile<'_> {
 }
 
 impl Layout {
-    /// The layout of a new page file on `disk`, of which this one takes all.
-    pub(super) fn at_first(self, disk: &dyn Sectors) -> Self {
-        if disk.sectors_held().is_none() {
-            return self;
+    /// The same on `disk`: where that grows, the journal makes room for pages.
+    pub(super) fn on(self, disk: &dyn Sectors) -> Self {
+        match disk.sectors_held() {
+            None => self,
+            Some(_) => self.beside(self.journal_least()),
         }
-        self.with(0, 0)
+    }
+
+    /// The fewest sectors of the journal in a file that is as long as it can be.
+    fn journal_least(&self) -> u32 {
+        (self.journal_most / JOURNAL_LEAST_PART).max(SECTORS_LEAST).min(self.journal_most)
     }
 }

@@ -37,7 +37,7 @@ const MAGIC: [u8; 4] = *b"JRNL";
 const HEADER: usize = 40;
 
 /// The fewest sectors of a journal.
-const SECTORS_LEAST: u32 = 8;
+pub(super) const SECTORS_LEAST: u32 = 8;
 
 /// Sectors beside those that a record fills: of two pages the second choice, and the page that ends
 /// a flush.

@@ -38,6 +38,8 @@ pub(super) struct Layout {
     /// The most sectors of the journal.
     pub(super) journal_most: u32,
     sector_bytes: u32,
+    /// Sectors of the disk.
+    sectors: u64,
     /// The sector where page 0 begins.
     base: u64,
     /// Pages that there is room for.
@@ -60,36 +62,45 @@ impl Layout {
         let sectors_per_page = (page_bytes / sector).max(1);
         let pages_per_sector = (sector / page_bytes).max(1);
         let base = anchor::SLOTS.next_multiple_of(u64::from(sectors_per_page));
-        let before = base + u64::from(journal);
-        let units = disk.sectors().saturating_sub(before) / u64::from(sectors_per_page);
-        // The highest numbers mark "no page".
-        let most = u64::from(u32::MAX) / u64::from(pages_per_sector) - 1;
-        let pages = units.min(most) * u64::from(pages_per_sector);
-        if pages < PAGES_LEAST {
-            let least = PAGES_LEAST.div_ceil(u64::from(pages_per_sector));
-            let need = before + least * u64::from(sectors_per_page);
-            return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
-        }
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX - 1);
-        Ok(Layout {
+        let layout = Layout {
             page_bytes,
             sectors_per_page,
             pages_per_sector,
             journal_sectors: journal,
             journal_most: journal,
             sector_bytes: sector,
+            sectors: disk.sectors(),
             base,
-            pages,
-            pages_most: pages,
-        })
+            pages: 0,
+            pages_most: 0,
+        };
+        let pages = layout.beside(journal).pages_most;
+        if u64::from(pages) < PAGES_LEAST {
+            let least = PAGES_LEAST.div_ceil(u64::from(pages_per_sector));
+            let need = base + u64::from(journal) + least * u64::from(sectors_per_page);
+            return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
+        }
+        Ok(Layout { pages, pages_most: pages, ..layout })
+    }
+
+    /// The same where pages may take all of the disk but for so many sectors of a journal.
+    pub(super) fn beside(self, journal: u32) -> Self {
+        let units = self.sectors.saturating_sub(self.base + u64::from(journal))
+            / u64::from(self.sectors_per_page);
+        // The highest numbers mark "no page".
+        let most = u64::from(u32::MAX) / u64::from(self.pages_per_sector) - 1;
+        let pages = units.min(most) * u64::from(self.pages_per_sector);
+        Layout { pages_most: u32::try_from(pages).unwrap_or(u32::MAX - 1), ..self }
     }
 
     /// The same disk with room for the units of `pages` pages, as far as there can be, and with a
-    /// journal of `journal` sectors, of which there can be room for the most only.
+    /// journal of `journal` sectors, as far as there is room for it then.
     pub(super) fn with(self, pages: u64, journal: u32) -> Self {
         let unit = u64::from(self.pages_per_sector);
         let pages = pages.next_multiple_of(unit).min(u64::from(self.pages_most)) as u32;
-        Layout { pages, journal_sectors: journal.min(self.journal_most), ..self }
+        let to = Layout { pages, ..self };
+        let left = u32::try_from(self.sectors.saturating_sub(to.journal().0)).unwrap_or(u32::MAX);
+        Layout { journal_sectors: journal.min(self.journal_most).min(left), ..to }
     }
 
     /// The sector in which `page` begins, and at which byte of it.

@@ -144,8 +144,8 @@ impl<'d> PageFile<'d> {
             true => Journal::sectors_for(options.journal_bytes, geometry),
             false => 0,
         };
-        let most = Layout::new(geometry, options.page_bytes, journal_sectors)?;
-        let layout = most.at_first(&*disk);
+        let most = Layout::new(geometry, options.page_bytes, journal_sectors)?.on(&*disk);
+        let layout = if disk.sectors_held().is_some() { most.with(0, 0) } else { most };
         let anchor = Anchor {
             // What an index that was here before left must not be taken for this one's.
             sequence: Anchor::next_sequence(&mut *disk)?,

@@ -1,15 +1,17 @@
 //! The undo run: what units held at the last checkpoint, before they were overwritten.
 //!
-//! A unit that was in use at the checkpoint goes to the run once, before its first change; the
-//! images of a **group** stand behind its header, which comes twice, so that no single damage hides
-//! it. A group is closed and flushed before the first of its units is overwritten. So a group that
-//! was torn has no consequences, and whatever was overwritten has its image in a whole group.
+//! A unit that was in use at the checkpoint goes to the run once, before its first change. The
+//! images of a **group** stand behind its header, and are flushed with it before the first of their
+//! units is overwritten. Every flush writes the header anew, with what came: the versions stand in
+//! two pairs of places in turn, so the one that was durable stays, and each stands twice, so that
+//! no single damage hides it. What was torn has no consequences, and whatever was overwritten has
+//! its image in the last whole version.
 //!
 //! ```text
-//!  positions  p        p+1      p+2       p+3              checksum u32, 'UNDO', epoch u64,
-//!             +--------+--------+---------+---------+---   position u32, images u32,
-//!             | header | header | image 0 | image 1 |      then a unit u32 and its checksum u32
-//!             +--------+--------+---------+---------+---   for each image
+//!  positions  p    p+1  p+2  p+3  p+4       p+5              checksum u32, 'UNDO', epoch u64,
+//!             +----+----+----+----+---------+---------+---   position u32, images u32,
+//!             | odd ver.| even v. | image 0 | image 1 |      then a unit u32 and its checksum u32
+//!             +----+----+----+----+---------+---------+---   for each image
 //! ```
 //!
 //! Positions count units from the end of the disk in chunks, each of which is written in ascending
@@ -23,7 +25,6 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
-use super::FRAMES_LEAST;
 use super::layout::Layout;
 use crate::bytes::Writer;
 use crate::{Error, Result, checksum};
@@ -40,14 +41,14 @@ const HEADER: usize = 24;
 /// Bytes of an entry: its unit and the checksum of its image.
 const ENTRY: usize = 8;
 
-/// Units that a header takes, both times.
-const HEADER_UNITS: u32 = 2;
+/// Units that a version of a header takes.
+const COPIES: u32 = 2;
+
+/// Units that a header takes: those of two versions.
+const HEADER_UNITS: u32 = 2 * COPIES;
 
 /// Checksums of headers are those of addresses that no page has.
 const ADDRESS: u64 = 1 << 62;
-
-/// Pages that are touched for each that is changed, at most.
-const TOUCHES_PER_IMAGE: u32 = 4;
 
 /// Images beside the limit that there is always room for: those of one small batch.
 const SPARE_IMAGES: u32 = 32;
@@ -80,9 +81,12 @@ pub(super) struct Undo {
     start: u32,
     next: u32,
     images: u32,
-    /// Where the open group begins, and its images.
+    /// Where the open group begins, its images, those of them that are durable, and the versions
+    /// of its header that were written.
     group: u32,
     group_images: u32,
+    group_flushed: u32,
+    group_versions: u32,
     header: Vec<u8>,
     is_unflushed: bool,
     /// True while images are only verified.
@@ -138,6 +142,8 @@ impl Undo {
             images: 0,
             group: 0,
             group_images: 0,
+            group_flushed: 0,
+            group_versions: 0,
             header: vec![0; layout.sector_bytes() as usize],
             is_unflushed: false,
             is_rehearsal: false,
@@ -155,8 +161,13 @@ impl Undo {
         self.start = start;
         self.next = start;
         self.images = 0;
-        self.group_images = 0;
+        self.begin_group();
         self.is_unflushed = false;
+    }
+
+    /// The next image begins a group.
+    fn begin_group(&mut self) {
+        (self.group_images, self.group_flushed, self.group_versions) = (0, 0, 0);
     }
 
     /// True if the image of `unit` has to go to the run before the unit is changed.
@@ -176,14 +187,12 @@ impl Undo {
         }
     }
 
-    /// True if `unit` must not be overwritten before a flush: its image is in the open group.
+    /// True if `unit` must not be overwritten before a flush: its image came since the last.
     pub(super) fn is_waiting(&self, unit: u32) -> bool {
-        let images = self.group_images as usize;
-        let mut entries = self.header[HEADER..].chunks_exact(ENTRY).take(images);
-        // A group that was closed and could not be flushed has no entries here any more.
-        let is_closed = images == 0;
-        self.is_unflushed
-            && (is_closed || entries.any(|entry| entry.starts_with(&unit.to_le_bytes())))
+        let [flushed, images] = [self.group_flushed, self.group_images].map(|it| it as usize);
+        let entries = self.header[HEADER..].chunks_exact(ENTRY);
+        let mut unflushed = entries.take(images).skip(flushed);
+        self.is_unflushed && unflushed.any(|entry| entry.starts_with(&unit.to_le_bytes()))
     }
 
     /// The unit that stands at `position`, if the run can go so far.
@@ -198,10 +207,9 @@ impl Undo {
     /// what the next epoch may come to need.
     pub(super) fn pages_wanted(&self, pages: u32, start: u32) -> u64 {
         let images = self.limit_beside(pages);
-        let least = self.positions_for(images.min(IMAGES_LEAST) + SPARE_IMAGES);
-        // With headers of groups that are not small: more would make a checkpoint come earlier.
-        let usual = images + images / 4;
-        let positions = start.saturating_add(least.max(usual)).max(self.next);
+        let least = images.min(IMAGES_LEAST) + SPARE_IMAGES;
+        let positions = self.positions_for(images.max(least));
+        let positions = start.saturating_add(positions).max(self.next);
         let run = u64::from(positions.next_multiple_of(self.chunk));
         (u64::from(self.layout.units_of(pages)) + run) * u64::from(self.layout.pages_per_sector)
     }
@@ -259,8 +267,9 @@ impl Undo {
     pub(super) fn images_left(&self, later: u32, in_use: u32) -> u32 {
         let left = (self.limit + SPARE_IMAGES).saturating_sub(self.images);
         let positions = self.positions_beside(in_use).saturating_sub(self.next);
-        // An image and, at worst, a header of its own.
-        left.min(positions / (1 + HEADER_UNITS)).saturating_sub(later)
+        let groups = positions.div_ceil(self.images_most());
+        let images = positions.saturating_sub(groups.saturating_mul(HEADER_UNITS));
+        left.min(images).saturating_sub(later)
     }
 
     /// Pages that there is room for beside what is in the run.
@@ -269,14 +278,10 @@ impl Undo {
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
     }
 
-    /// The most positions that `images` images and their headers take. A group is closed when a
-    /// page that was changed since the last one leaves the cache, so after as many other pages were
-    /// touched as the cache has frames; or when its header is full. The cache counts as if it had
-    /// the fewest frames: what was changed in much memory may be replayed in little.
+    /// The most positions that `images` images and their headers take, in a group of their own.
     fn positions_for(&self, images: u32) -> u32 {
-        let left = images.saturating_mul(TOUCHES_PER_IMAGE) / FRAMES_LEAST;
-        let groups = left.saturating_add(images / self.images_most() + 2);
-        images.saturating_add(groups.min(images).saturating_mul(HEADER_UNITS))
+        let groups = images.div_ceil(self.images_most());
+        images.saturating_add(groups.saturating_mul(HEADER_UNITS))
     }
 
     /// The most images that changing `pages` pages makes.
@@ -324,6 +329,7 @@ impl Undo {
     ) -> Result<()> {
         if self.group_images == self.images_most() {
             self.flush(disk)?;
+            self.begin_group();
         }
         if self.group_images == 0 {
             self.group = self.next;
@@ -351,11 +357,8 @@ impl Undo {
         Ok(disk.write(self.layout.sector_of(unit), bytes, Cause::Checkpoint)?)
     }
 
-    /// Closes the open group.
+    /// Writes the next version of the header of the open group.
     fn seal(&mut self, disk: &mut dyn Sectors) -> Result<()> {
-        if self.group_images == 0 {
-            return Ok(());
-        }
         let used = HEADER + self.group_images as usize * ENTRY;
         self.header[used..].fill(0);
         let mut to = Writer::new(&mut self.header[checksum::BYTES..HEADER]);
@@ -365,9 +368,11 @@ impl Undo {
         to.u32(self.group_images);
         let checksum = checksum::of(self.address, &self.header[checksum::BYTES..]);
         self.header[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
-        self.write(disk, self.group, &self.header)?;
-        self.write(disk, self.group + 1, &self.header)?;
-        self.group_images = 0;
+        let first = self.group + self.group_versions % 2 * COPIES;
+        self.group_versions += 1;
+        for position in first..first + COPIES {
+            self.write(disk, position, &self.header)?;
+        }
         Ok(())
     }
 
@@ -377,6 +382,7 @@ impl Undo {
             self.seal(disk)?;
             disk.flush(Cause::Checkpoint)?;
             self.is_unflushed = false;
+            self.group_flushed = self.group_images;
         }
         Ok(())
     }

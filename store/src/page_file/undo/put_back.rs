@@ -71,25 +71,44 @@ impl Undo {
         outcome.map(drop)
     }
 
-    /// Reads the header at `position`, or its second copy; the images of its group, if it stands.
+    /// Reads the header at `at`, the last version that is whole; the images of its group, if there
+    /// is any. What an earlier epoch left there has a lower number.
     fn read_header(&mut self, disk: &mut dyn Sectors, at: u32, end: End) -> Result<Option<u32>> {
-        for copy in 0..HEADER_UNITS {
-            let Some(unit) = at.checked_add(copy).and_then(|at| self.unit_at(at)) else {
-                return Ok(None);
-            };
-            let (first, into) = (self.layout.sector_of(unit), &mut self.header[..]);
-            disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
-            if let Some(images) = self.decode_header(at, end)
-                && images <= self.images_most()
-            {
-                return Ok(Some(images));
+        let mut best = None;
+        for place in 0..HEADER_UNITS {
+            match self.read_copy(disk, (at, place), end)? {
+                Some(found) if best.is_none_or(|(most, _)| found > most) => {
+                    best = Some((found, place));
+                }
+                _ => {}
             }
         }
-        Ok(None)
+        let Some(((_, images), place)) = best else {
+            return Ok(None);
+        };
+        if place + 1 < HEADER_UNITS {
+            self.read_copy(disk, (at, place), end)?;
+        }
+        Ok(Some(images))
     }
 
-    /// The images of the group at `position`, if what was read is its header.
-    fn decode_header(&self, position: u32, end: End) -> Option<u32> {
+    /// Reads copy `place` of the header at `at`: its epoch and images, if it is one.
+    fn read_copy(
+        &mut self,
+        disk: &mut dyn Sectors,
+        (at, place): (u32, u32),
+        end: End,
+    ) -> Result<Option<(u64, u32)>> {
+        let Some(unit) = at.checked_add(place).and_then(|at| self.unit_at(at)) else {
+            return Ok(None);
+        };
+        let (first, into) = (self.layout.sector_of(unit), &mut self.header[..]);
+        disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
+        Ok(self.decode_header(at, end).filter(|(_, images)| *images <= self.images_most()))
+    }
+
+    /// The epoch and the images of the group at `position`, if what was read is its header.
+    fn decode_header(&self, position: u32, end: End) -> Option<(u64, u32)> {
         let (head, rest) = self.header.split_at_checked(checksum::BYTES)?;
         let mut from = Reader::new(rest);
         if from.array()? != MAGIC {
@@ -104,7 +123,7 @@ impl Undo {
         if from.u32()? != position || head != checksum::of(self.address, rest).to_le_bytes() {
             return None;
         }
-        from.u32().filter(|images| *images > 0)
+        from.u32().filter(|images| *images > 0).map(|images| (epoch, images))
     }
 
     /// Puts the images of the group at position `group` back, whose header was read last; returns
