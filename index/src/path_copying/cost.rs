@@ -14,7 +14,8 @@
 //!   ```
 //!
 //!   where equation 8 has `P = L / e`. Where a node has a page to itself, each level has its own
-//!   `L` and `P`, and a node is rewritten with each one below it, be that updated or moved.
+//!   `L` and `P`. A node is rewritten with each update below it, and once a victim with all that is
+//!   moved below it: of `n` nodes, `n (1 - (1 - 1/n)^m)` with `m` moves at random.
 //! - What is not known to be dead is read, with the way to where it would be: where there is no
 //!   memory for the table of live pages, each page that is reclaimed costs that.
 //! - For a node cache of `c` bytes, the approximation of Che, Tung and Wang (Hierarchical web
@@ -42,7 +43,7 @@ use super::plan::worst::pages_most;
 use super::policy::Policy;
 use super::recent::ENTRY_BYTES;
 use crate::Result;
-use crate::random_keys::{OCCUPANCY, average_bytes, last_that_holds, missing};
+use crate::random_keys::{OCCUPANCY, average_bytes, last_that_holds, missing, touched};
 use crate::registry::{Options, Prediction, Profile};
 
 /// Blocks that the page log keeps back for records of checkpoints.
@@ -69,15 +70,21 @@ pub(crate) fn predict(
     let passed = 1.0 - absorbed(&policy, shares.buffer as f64, profile.entries);
     let updates = passed * (profile.inserts + profile.overwrites + profile.deletes);
     let splits = passed * profile.inserts / levels.entries_per_leaf();
-    let round = Round::of(&levels, circling_pages(&policy, &levels, (chip, choice.collect)));
+    let circling = circling_pages(&policy, &levels, (chip, choice.collect));
+    let round = Round::of(&levels, circling, chip.pages_per_block().into());
     let rounds = (updates + splits) / round.updates;
+    let is_walk = levels.layout.division == Division::Whole && shares.live > 0;
     let (mut reads, mut writes) = (0.0, 0.0);
-    for level in 0..usize::from(levels.layout.height) {
+    for (level, (nodes, _)) in levels.iter().enumerate() {
         let moved = rounds * round.moved[level];
         let looked_at = if shares.live > 0 { moved } else { rounds * round.written[level] };
         // What is moved is read from its page, which nobody used for long.
-        reads += looked_at * (1.0 + missing_from(level + 1));
-        writes += moved * levels.pages_from(level);
+        reads += looked_at;
+        reads += match is_walk {
+            true => rounds * round.shared[level] * missing(stay, nodes),
+            false => looked_at * missing_from(level + 1),
+        };
+        writes += moved + rounds * round.shared[level];
     }
     Ok(Prediction {
         page_reads: (passed * profile.lookups + updates) * missing_from(0) + reads,
@@ -215,32 +222,37 @@ struct Round {
     written: ByLevel,
     /// Those of them that lived when their turn came.
     moved: ByLevel,
+    /// Those that were written for what was moved below them.
+    shared: ByLevel,
 }
 
 impl Round {
-    /// A round over `pages` pages.
-    fn of(levels: &Levels, pages: f64) -> Self {
+    /// A round over `pages` pages, in blocks of `block`.
+    fn of(levels: &Levels, pages: f64, block: f64) -> Self {
         // A tree that fills the chip would move for ever; it refuses puts before.
         const LEAST: f64 = 0.02;
-        let written = |updates| Round::with(levels, updates).written.iter().sum::<f64>();
-        let updates = last_that_holds(LEAST * pages, pages, |updates| written(updates) < pages);
-        Round::with(levels, updates)
+        let with = |updates| Round::with(levels, updates, pages / block);
+        let written = |updates| with(updates).written.iter().sum::<f64>();
+        with(last_that_holds(LEAST * pages, pages, |updates| written(updates) < pages))
     }
 
-    /// A round of so many updates.
-    fn with(levels: &Levels, updates: f64) -> Self {
+    /// A round of so many updates and victims.
+    fn with(levels: &Levels, updates: f64, victims: f64) -> Self {
         let nothing = [0.0; HEIGHT_MOST as usize];
-        let mut round = Round { updates, written: nothing, moved: nothing };
-        let mut rewritten = updates;
+        let mut round = Round { updates, written: nothing, moved: nothing, shared: nothing };
+        // Nodes of the level below that were written to free victims.
+        let mut below = 0.0;
         for (level, (nodes, _)) in levels.iter().enumerate() {
             if level > 0 && levels.layout.division != Division::Whole {
                 // They stand in the leaves' pages.
                 break;
             }
+            round.shared[level] = victims * touched(nodes, below / victims);
+            let rewritten = updates + round.shared[level];
             let lives = libm::exp(-rewritten / nodes);
             round.moved[level] = rewritten * lives / (1.0 - lives);
-            rewritten += round.moved[level];
-            round.written[level] = rewritten;
+            below = round.shared[level] + round.moved[level];
+            round.written[level] = updates + below;
         }
         round
     }

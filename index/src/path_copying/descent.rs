@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node::{self, Codec};
+use store::node::{self, Codec, Stored};
 
 use super::PathTree;
 use super::ground::{Brief, child};
@@ -143,6 +143,19 @@ impl Way {
     pub(super) fn node(&self, level: u8) -> &[u8] {
         let spot = self.spot(level);
         &self.bytes[spot.range()]
+    }
+
+    /// Lets the node of `level` point to `page` where the way goes on; false if it can't. Where
+    /// lengths vary, `scratch` is as long as the node.
+    pub(super) fn point(&mut self, level: u8, page: Page, scratch: &mut [u8]) -> bool {
+        let spot = &mut self.spots[usize::from(level)];
+        spot.sequence = UNKNOWN;
+        let (range, place) = (spot.range(), spot.place());
+        let child = page.0.to_le_bytes();
+        spot.codec.is_some_and(|codec| {
+            let scratch = scratch.get_mut(..codec.node_bytes()).unwrap_or_default();
+            codec.replace(&mut self.bytes[range], place, Stored::inline(&child), scratch)
+        })
     }
 
     /// The step of a rewrite that the node of `level` is.

@@ -5,8 +5,8 @@
 //! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
 //! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
-//! ([`collection`]), what is let in ([`admission`]), what nodes need that were written earlier
-//! ([`debts`], [`choice`]), the operation buffer and the node cache ([`recent`]), and what a
+//! ([`collection`], [`walk`]), what is let in ([`admission`]), what nodes need that were written
+//! earlier ([`debts`], [`choice`]), the operation buffer and the node cache ([`recent`]), and what a
 //! workload costs ([`cost`]).
 //!
 //! # Durability
@@ -50,6 +50,7 @@ mod room;
 mod root;
 mod scan;
 mod smallest;
+mod walk;
 
 #[cfg(test)]
 pub(crate) mod model;

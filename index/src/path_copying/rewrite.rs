@@ -204,7 +204,11 @@ impl PathTree<'_> {
 
     /// Copies the node of the order's level to the page that is made, with its edit; returns the
     /// bytes that it uses, and its entries.
-    fn copy_apart(&mut self, order: &Order<'_>, layout: Layout) -> Result<(usize, usize)> {
+    pub(super) fn copy_apart(
+        &mut self,
+        order: &Order<'_>,
+        layout: Layout,
+    ) -> Result<(usize, usize)> {
         let level = order.base;
         let spot = *self.way.spot(level);
         let no_node = super::damage(spot.page, "a node that is none");
