@@ -6,8 +6,8 @@
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
 //! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
 //! ([`collection`], [`walk`]), what is let in ([`admission`]), what nodes need that were written
-//! earlier ([`debts`], [`choice`]), the operation buffer and the node cache ([`recent`]), and what a
-//! workload costs ([`cost`]).
+//! earlier ([`debts`], [`choice`]), the operation buffer and the node cache ([`recent`]), and what
+//! a workload costs ([`cost`]).
 //!
 //! # Durability
 //! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
