@@ -26,7 +26,8 @@
 //!   c = sum over l of n_l b_l (1 - m_l)        a node is missing with m_l = (1 - 1 / n_l)^t
 //!   ```
 //!
-//! - The operation buffer absorbs what hits one of its keys.
+//! - The operation buffer absorbs what hits one of its keys, and of what goes to the tree together a
+//!   leaf's way is read and written once ([`waiting`]).
 //!
 //! Journals and checkpoints are not in it.
 
@@ -41,10 +42,12 @@ use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
 use super::plan::worst::pages_most;
 use super::policy::Policy;
-use super::recent::ENTRY_BYTES;
 use crate::Result;
-use crate::random_keys::{OCCUPANCY, average_bytes, last_that_holds, missing, touched};
+use crate::random_keys::{OCCUPANCY, last_that_holds, missing, touched};
 use crate::registry::{Options, Prediction, Profile};
+use waiting::{Buffer, Waiting};
+
+mod waiting;
 
 /// Blocks that the page log keeps back for records of checkpoints.
 const RECORD_BLOCKS: f64 = 2.0;
@@ -67,8 +70,10 @@ pub(crate) fn predict(
         levels.iter().skip(level).map(|(nodes, _)| missing(stay, nodes)).sum()
     };
 
-    let passed = 1.0 - absorbed(&policy, shares.buffer as f64, profile.entries);
-    let updates = passed * (profile.inserts + profile.overwrites + profile.deletes);
+    let waiting = Waiting::of(choice, &policy, &levels, Buffer { bytes: shares.buffer, chip });
+    let passed = 1.0 - waiting.absorbed(profile.entries);
+    let updates = passed * (profile.inserts + profile.overwrites + profile.deletes)
+        / waiting.together(levels.nodes[0]);
     let splits = passed * profile.inserts / levels.entries_per_leaf();
     let circling = circling_pages(&policy, &levels, (chip, choice.collect));
     let round = Round::of(&levels, circling, chip.pages_per_block().into());
@@ -111,6 +116,14 @@ impl Levels {
 
     fn entries_per_leaf(&self) -> f64 {
         self.entries / self.nodes[0]
+    }
+
+    /// Pages that live.
+    fn live(&self) -> f64 {
+        match self.layout.division {
+            Division::Whole => self.iter().map(|(nodes, _)| nodes).sum(),
+            Division::Halves | Division::Even => self.nodes[0],
+        }
     }
 
     /// Pages that are written when a node of `level` is.
@@ -190,12 +203,10 @@ fn cached_bytes(pages: &Pages, layout: &Layout, level: u8, entries: f64) -> Opti
     Some(kept + ROOM_BYTES as f64)
 }
 
-/// The chance that the key of an operation is in an operation buffer of `bytes` bytes.
-fn absorbed(policy: &Policy, bytes: f64, entries: u64) -> f64 {
-    let shape = policy.pages().shape;
-    let entry = f64::from(average_bytes(shape.key)) + f64::from(average_bytes(shape.value));
-    let held = bytes / (entry + ENTRY_BYTES as f64);
-    (held / (entries.max(1) as f64)).min(1.0)
+/// Pages of all blocks that the tree can use.
+fn pages_let_in(chip: Geometry) -> f64 {
+    let block = f64::from(chip.pages_per_block());
+    f64::from(chip.pages()) - (RECORD_BLOCKS + f64::from(BLOCKS_BEGUN)) * block
 }
 
 /// Pages that hold something, be it dead, once collection has begun: all but those of the page
@@ -203,13 +214,10 @@ fn absorbed(policy: &Policy, bytes: f64, entries: u64) -> f64 {
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
     let block = f64::from(chip.pages_per_block());
     let of_tree = f64::from(chip.pages()) - RECORD_BLOCKS * block;
-    let all = of_tree - f64::from(BLOCKS_BEGUN) * block;
+    let all = pages_let_in(chip);
     let each = f64::from(pages_most(policy, levels.layout.height + 1));
     let needed = 2.0 * each + block * (1.0 + levels.pages_from(0));
-    let live: f64 = match levels.layout.division {
-        Division::Whole => levels.iter().map(|(nodes, _)| nodes).sum(),
-        Division::Halves | Division::Even => levels.nodes[0],
-    };
+    let live = levels.live();
     let free = (all * collect).max(needed).min(needed + (all - live - needed).max(0.0) / 4.0);
     of_tree - free - block / 2.0
 }

@@ -246,7 +246,7 @@ impl PathTree<'_> {
     }
 
     /// Bytes that the node of the way of `level` uses, and its entries.
-    fn way_used(&self, level: u8) -> (usize, usize) {
+    pub(super) fn way_used(&self, level: u8) -> (usize, usize) {
         let node = self.way.node(level);
         let used = self.way.spot(level).codec().map_or(0, |codec| codec.used_bytes(node));
         (used, node::count(node))
