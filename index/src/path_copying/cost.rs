@@ -26,8 +26,8 @@
 //!   c = sum over l of n_l b_l (1 - m_l)        a node is missing with m_l = (1 - 1 / n_l)^t
 //!   ```
 //!
-//! - The operation buffer absorbs what hits one of its keys, and of what goes to the tree together a
-//!   leaf's way is read and written once ([`waiting`]).
+//! - The operation buffer absorbs what hits one of its keys, and the way of what goes to the tree
+//!   together is read and written once ([`waiting`]).
 //!
 //! Journals and checkpoints are not in it.
 

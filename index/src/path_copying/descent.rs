@@ -174,8 +174,8 @@ impl Way {
     }
 
     /// Puts `value` under `key` in the copy of the leaf, or takes the key away; false, and nothing
-    /// changed, if there is no room for it, or no entry would be left. Where lengths vary, `scratch`
-    /// is as long as the node.
+    /// changed, if there is no room for it, or no entry would be left. Where lengths vary,
+    /// `scratch` is as long as the node.
     pub(super) fn amend(&mut self, key: &[u8], value: Option<&[u8]>, scratch: &mut [u8]) -> bool {
         let leaf = &mut self.spots[0];
         leaf.sequence = UNKNOWN;
