@@ -136,6 +136,18 @@ fn the_wandering_b_plus_tree_costs_what_is_predicted_of_random_operations() {
     assert_near("b-plus");
 }
 
+/// The same where not the tree's default leaves the operation buffer together.
+#[test]
+fn what_leaves_the_operation_buffer_together_costs_what_is_predicted() {
+    for (name, given) in [
+        ("b-plus", &[("flush", "entry")]),
+        ("mu", &[("flush", "leaf")]),
+        ("mu-star", &[("flush", "leaf")]),
+    ] {
+        assert_tree_near(&Tree { name, given, settling: 0 }, &[(8, 32), (8, 128)]);
+    }
+}
+
 #[test]
 fn ipl_costs_what_is_predicted_of_random_operations() {
     assert_near("ipl");

@@ -46,6 +46,8 @@ struct Case {
     tree: &'static str,
     page_bytes: u32,
     lengths: Lengths,
+    /// What leaves the operation buffer together, if it is not as the tree has it.
+    flush: Option<&'static str>,
     durability: Durability,
     start: Start,
     order: Order,
@@ -61,7 +63,8 @@ const LONG: Lengths = [[16, 16], [0, 100]];
 
 fn options(case: &Case, memory: u64) -> Options {
     let entry = registry::find(case.tree).unwrap();
-    let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
+    let given = case.flush.map(|flush| ("flush", flush));
+    let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
     let shape = if case.lengths == FIXED { EntryShape::fixed(8, 8) } else { EntryShape::VARIABLE };
     let options = Options::new(shape, memory, settings);
     Options { durability: Some(case.durability), ..options }
@@ -202,7 +205,7 @@ fn play(case: &Case, puts: u64) -> bool {
 
 /// Plays every start, order and durability; at least so many trees come to be full.
 fn keeps(
-    (tree, lengths): (&'static str, Lengths),
+    (tree, flush, lengths): (&'static str, Option<&'static str>, Lengths),
     page_bytes: u32,
     (loaded, puts): (u64, u64),
     full: u32,
@@ -213,7 +216,8 @@ fn keeps(
             for order in
                 [Order::Random, Order::Ascending, Order::Descending, Order::Round, Order::Narrow]
             {
-                let case = Case { tree, page_bytes, lengths, durability, start, order, loaded };
+                let case =
+                    Case { tree, flush, page_bytes, lengths, durability, start, order, loaded };
                 match catch_unwind(|| play(&case, puts)) {
                     Ok(was_full) => filled += u32::from(was_full),
                     Err(_) => failed.push(case),
@@ -228,21 +232,29 @@ fn keeps(
 
 #[test]
 fn all_that_waits_for_mu_star_can_be_written_wherever_its_keys_are() {
-    keeps(("mu-star", FIXED), 512, (300, 800), 40);
-    keeps(("mu-star", FIXED), 1024, (6_000, 9_000), 0);
+    keeps(("mu-star", None, FIXED), 512, (300, 800), 40);
+    keeps(("mu-star", None, FIXED), 1024, (6_000, 9_000), 0);
 }
 
 #[test]
 fn all_that_waits_for_mu_can_be_written_wherever_its_keys_are() {
-    keeps(("mu", FIXED), 512, (150, 500), 40);
-    keeps(("mu", FIXED), 1024, (3_000, 5_000), 0);
+    keeps(("mu", None, FIXED), 512, (150, 500), 40);
+    keeps(("mu", None, FIXED), 1024, (3_000, 5_000), 0);
 }
 
 #[test]
 fn all_that_waits_for_mu_star_can_be_written_wherever_its_keys_are_and_however_long() {
-    keeps(("mu-star", SHORT), 1024, (1_000, 2_000), 0);
-    keeps(("mu-star", LONG), 2048, (3_000, 3_000), 0);
-    keeps(("mu-star", SHORT), 4096, (6_000, 6_000), 0);
+    keeps(("mu-star", None, SHORT), 1024, (1_000, 2_000), 0);
+    keeps(("mu-star", None, LONG), 2048, (3_000, 3_000), 0);
+    keeps(("mu-star", None, SHORT), 4096, (6_000, 6_000), 0);
+}
+
+/// As above, where all that waits for a leaf is written at once.
+#[test]
+fn all_that_waits_can_be_written_leaf_by_leaf_wherever_its_keys_are() {
+    keeps(("mu-star", Some("leaf"), FIXED), 512, (300, 800), 40);
+    keeps(("mu", Some("leaf"), FIXED), 512, (150, 500), 40);
+    keeps(("mu-star", Some("leaf"), SHORT), 1024, (1_000, 2_000), 0);
 }
 
 /// Updates a tree of 100,000 entries on and on in so many of them; returns the pages that 4,000 of
@@ -273,6 +285,7 @@ const OF_100_000: Case = Case {
     tree: "mu-star",
     page_bytes: 2048,
     lengths: FIXED,
+    flush: None,
     durability: Durability::None,
     start: Start::Empty,
     order: Order::Random,

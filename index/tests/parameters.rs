@@ -8,7 +8,7 @@ use flashtree_index::registry::TREES;
 type Named = (&'static str, &'static [(&'static str, &'static str, &'static [&'static str])]);
 
 const NAMED: &[Named] = &[
-    ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"])]),
+    ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
     ("ipl", &[("log-pages", "", &["4"])]),
     (
         "la-tree",
@@ -22,7 +22,10 @@ const NAMED: &[Named] = &[
         ],
     ),
     ("list", &[]),
-    ("mu", &[("collect", "0.1", &["0.2"]), ("cache", "0.5", &["0.25"])]),
+    (
+        "mu",
+        &[("collect", "0.1", &["0.2"]), ("cache", "0.5", &["0.25"]), ("flush", "entry", &["leaf"])],
+    ),
     (
         "mu-star",
         &[
@@ -31,6 +34,7 @@ const NAMED: &[Named] = &[
             ("delta", "", &["0.01"]),
             ("collect", "0.1", &["0.2"]),
             ("cache", "0.5", &["0.25"]),
+            ("flush", "entry", &["leaf"]),
         ],
     ),
 ];

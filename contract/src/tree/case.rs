@@ -141,6 +141,8 @@ pub fn cases(entry: &'static Entry) -> Vec<Case> {
             }
         }
     }
+    let others: Vec<Case> = cases.iter().filter_map(Case::with_other_flush).collect();
+    cases.extend(others);
     cases
 }
 
@@ -160,6 +162,13 @@ pub(crate) fn parameter_sets(
     sets
 }
 
+/// What is not the tree's default of what leaves its operation buffer together, if it has one.
+pub(crate) fn other_flush(entry: &Entry) -> Option<(&'static str, String)> {
+    let flush = entry.parameters.iter().find(|parameter| parameter.name == "flush")?;
+    let other = ["entry", "leaf"].into_iter().find(|word| *word != flush.default)?;
+    Some((flush.name, other.to_owned()))
+}
+
 /// The case called `name`.
 #[must_use]
 pub fn find(name: &str) -> Option<Case> {
@@ -167,6 +176,14 @@ pub fn find(name: &str) -> Option<Case> {
 }
 
 impl Case {
+    /// The same on raw flash where other updates leave the operation buffer together, with the next
+    /// durability.
+    fn with_other_flush(&self) -> Option<Case> {
+        let parameters = vec![other_flush(self.entry)?];
+        let durability = Durability::ALL[(self.seed as usize) % 4];
+        matches!(self.stand, Stand::Nand).then(|| Case { parameters, durability, ..self.clone() })
+    }
+
     /// A name that tells the case from all others.
     #[must_use]
     pub fn name(&self) -> String {

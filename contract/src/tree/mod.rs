@@ -9,7 +9,7 @@ mod history;
 mod model;
 
 pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, find};
-pub(crate) use case::{SHAPES, parameter_sets};
+pub(crate) use case::{SHAPES, other_flush, parameter_sets};
 pub use history::run;
 pub use model::Model;
 

@@ -47,7 +47,8 @@ use store::node::{self, Stored};
 use store::{LogicalPage, PageFile, Recovery, Update};
 
 use crate::parameters::{Kind, Parameter};
-use crate::path_copying::make;
+use crate::path_copying::layout::Division;
+use crate::path_copying::{flush, make};
 use crate::registry::{Deletes, Entry, MediumShape, Options};
 use crate::{Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
@@ -89,6 +90,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     make::COLLECT,
     make::CACHE,
+    flush::parameter(Division::Whole),
 ];
 
 /// Bytes that an entry takes in a node beside its key and value, or more.

@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use device::{Medium, Nand};
 
 use crate::parameters::{Kind, Parameter};
+use crate::path_copying::flush;
 use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES};
@@ -85,10 +86,11 @@ const DELTA: Parameter = Parameter {
 const COLLECT: Parameter = make::COLLECT;
 
 /// The parameters of mu-Tree.
-const MU_PARAMETERS: &[Parameter] = &[COLLECT, make::CACHE];
+const MU_PARAMETERS: &[Parameter] = &[COLLECT, make::CACHE, flush::parameter(Division::Halves)];
 
 /// The parameters of mu*-Tree.
-const MU_STAR_PARAMETERS: &[Parameter] = &[ALPHA, BETA, DELTA, COLLECT, make::CACHE];
+const MU_STAR_PARAMETERS: &[Parameter] =
+    &[ALPHA, BETA, DELTA, COLLECT, make::CACHE, flush::parameter(Division::Even)];
 
 fn choice(division: Division, options: &Options) -> Result<Choice> {
     let bounds = match division {

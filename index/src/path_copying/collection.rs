@@ -2,13 +2,17 @@
 //!
 //! Victims come round robin. A page lives if its lowest node does: so its first key is looked for,
 //! down to its level, and if that leads to the page, it is rewritten as an update would be, without
-//! an edit. It is a state machine: each batch steps it while free blocks are below the threshold,
-//! and runs it on only as far as it has to.
+//! an edit. Where every node has a page to itself, [`super::walk`] writes what the pages of a
+//! victim share only once. It is a state machine: each batch steps it while free blocks are below
+//! the threshold, and runs it on only as far as it has to.
 
-use device::Cause;
+use core::ops::Range;
+
+use device::{Block, Cause, Page};
 use store::{Recovery, node};
 
 use super::debts::Growth;
+use super::layout::{Division, HEIGHT_MOST};
 use super::plan::Edit;
 use super::policy::Change;
 use super::rewrite::Order;
@@ -109,9 +113,9 @@ impl PathTree<'_> {
     }
 
     /// Pages that moving what lives in `block` takes; what is damaged counts.
-    fn count_moves(&mut self, block: device::Block) -> Result<u64> {
+    fn count_moves(&mut self, block: Block) -> Result<u64> {
         let (mut lives, has_debts) = (0, self.debts.has_any());
-        for page in self.ground.log.pages_of(block).map(device::Page) {
+        for page in self.ground.log.pages_of(block).map(Page) {
             let is_live = match self.live.is_live(page) {
                 Some(is_live) => Ok(is_live),
                 None => self.way_to(page, false).map(|base| base.is_some()),
@@ -129,7 +133,7 @@ impl PathTree<'_> {
 
     /// Pages beside one that a move of what lives in `page` takes: where its leaf may have to stand
     /// alone, and where misfits are on the way.
-    fn more_pages(&mut self, page: device::Page) -> Result<u64> {
+    fn more_pages(&mut self, page: Page) -> Result<u64> {
         let mut more = u64::from(self.stands_alone(page)?);
         if !self.debts.has_misfits() {
             return Ok(more);
@@ -147,7 +151,7 @@ impl PathTree<'_> {
     }
 
     /// True if a leaf is in `page` that may have to stand alone.
-    fn stands_alone(&mut self, page: device::Page) -> Result<bool> {
+    fn stands_alone(&mut self, page: Page) -> Result<bool> {
         let used =
             self.ground.visit_lowest(page, false, Cause::Reclamation, |brief, codec, node| {
                 (brief.lowest == 0).then(|| codec.used_bytes(node))
@@ -226,15 +230,12 @@ impl PathTree<'_> {
         };
         let end = self.ground.log.pages_of(block).end;
         let pages = next..end.min(next.saturating_add(pages));
-        for page in pages {
-            match self.move_page(device::Page(page)) {
-                Err(crate::Error::Store(error)) if error.is_damage() => {
-                    self.victim = None;
-                    return Ok(true);
-                }
-                other => other?,
+        match self.move_pages(block, pages) {
+            Err(crate::Error::Store(error)) if error.is_damage() => {
+                self.victim = None;
+                return Ok(true);
             }
-            self.victim = Some((block, page + 1));
+            other => other?,
         }
         if self.victim.is_some_and(|(_, next)| next == end) {
             self.victim = None;
@@ -243,8 +244,23 @@ impl PathTree<'_> {
         Ok(true)
     }
 
+    /// Rewrites what lives in `pages`, the next ones of the victim.
+    fn move_pages(&mut self, block: Block, pages: Range<u32>) -> Result<()> {
+        if self.ground.pages.division == Division::Whole && self.height() > 1 {
+            let end = pages.end;
+            self.move_in_one_walk(block, pages)?;
+            self.victim = Some((block, end));
+            return Ok(());
+        }
+        for page in pages {
+            self.move_page(Page(page))?;
+            self.victim = Some((block, page + 1));
+        }
+        Ok(())
+    }
+
     /// Nothing in `block` lives any more.
-    fn give_up(&mut self, block: device::Block) -> Result<()> {
+    fn give_up(&mut self, block: Block) -> Result<()> {
         self.ground.log.release(block);
         if self.durably == Durably::Not {
             self.ground.log.erase_released(Cause::Reclamation)?;
@@ -253,7 +269,7 @@ impl PathTree<'_> {
     }
 
     /// Rewrites what lives in `page`. Its lowest node is read once, and the way to it.
-    fn move_page(&mut self, page: device::Page) -> Result<()> {
+    fn move_page(&mut self, page: Page) -> Result<()> {
         let is_live = self.live.is_live(page);
         if is_live == Some(false) {
             return Ok(());
@@ -270,8 +286,8 @@ impl PathTree<'_> {
     }
 
     /// Copies the lowest node of `page` and all above it; returns its level if it lives.
-    fn way_to(&mut self, page: device::Page, is_live: bool) -> Result<Option<u8>> {
-        let Some(base) = self.copy_lowest(page, is_live)? else {
+    fn way_to(&mut self, page: Page, is_live: bool) -> Result<Option<u8>> {
+        let Some(base) = self.copy_lowest(page, (is_live, HEIGHT_MOST))? else {
             return Ok(None);
         };
         let key = core::mem::take(&mut self.moved_key);
@@ -280,9 +296,14 @@ impl PathTree<'_> {
         Ok(is_found?.then_some(base))
     }
 
-    /// Copies the lowest node of `page` to the way and its first key aside, if the tree can have
-    /// such a node; returns its level. What is damaged does not live, unless it is known to.
-    fn copy_lowest(&mut self, page: device::Page, is_live: bool) -> Result<Option<u8>> {
+    /// Copies the first key of the lowest node of `page` aside, and the node to the way if its
+    /// level is `most` or lower, if the tree can have such a node; returns its level. What is
+    /// damaged does not live, unless it is known to.
+    pub(super) fn copy_lowest(
+        &mut self,
+        page: Page,
+        (is_live, most): (bool, u8),
+    ) -> Result<Option<u8>> {
         let (way, key) = (&mut self.way, &mut self.moved_key);
         let copied =
             self.ground.visit_lowest(page, is_live, Cause::Reclamation, |brief, codec, node| {
@@ -290,7 +311,8 @@ impl PathTree<'_> {
                 if has_key {
                     codec.key(node, 0).copy_to(key);
                 }
-                let is_copied = way.copy((page, brief.lowest), (brief, 0), codec, node);
+                let is_copied =
+                    brief.lowest > most || way.copy((page, brief.lowest), (brief, 0), codec, node);
                 (brief.lowest, has_key, is_copied)
             })?;
         let Some((base, has_key, is_copied)) = copied else {
@@ -301,7 +323,7 @@ impl PathTree<'_> {
     }
 
     /// Copies the nodes above that of level `base`, to which `key` leads; true if it is in `page`.
-    fn is_on_way(&mut self, page: device::Page, base: u8, key: &[u8]) -> Result<bool> {
+    fn is_on_way(&mut self, page: Page, base: u8, key: &[u8]) -> Result<bool> {
         if base + 1 == self.height() {
             return Ok(page == self.root);
         }

@@ -14,7 +14,8 @@
 //!   ```
 //!
 //!   where equation 8 has `P = L / e`. Where a node has a page to itself, each level has its own
-//!   `L` and `P`, and a node is rewritten with each one below it, be that updated or moved.
+//!   `L` and `P`. A node is rewritten with each update below it, and once a victim with all that is
+//!   moved below it: of `n` nodes, `n (1 - (1 - 1/n)^m)` with `m` moves at random.
 //! - What is not known to be dead is read, with the way to where it would be: where there is no
 //!   memory for the table of live pages, each page that is reclaimed costs that.
 //! - For a node cache of `c` bytes, the approximation of Che, Tung and Wang (Hierarchical web
@@ -25,7 +26,8 @@
 //!   c = sum over l of n_l b_l (1 - m_l)        a node is missing with m_l = (1 - 1 / n_l)^t
 //!   ```
 //!
-//! - The operation buffer absorbs what hits one of its keys.
+//! - The operation buffer absorbs what hits one of its keys, and the way of what goes to the tree
+//!   together is read and written once ([`waiting`]).
 //!
 //! Journals and checkpoints are not in it.
 
@@ -40,10 +42,12 @@ use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
 use super::plan::worst::pages_most;
 use super::policy::Policy;
-use super::recent::ENTRY_BYTES;
 use crate::Result;
-use crate::random_keys::{OCCUPANCY, average_bytes, last_that_holds, missing};
+use crate::random_keys::{OCCUPANCY, last_that_holds, missing, touched};
 use crate::registry::{Options, Prediction, Profile};
+use waiting::{Buffer, Waiting};
+
+mod waiting;
 
 /// Blocks that the page log keeps back for records of checkpoints.
 const RECORD_BLOCKS: f64 = 2.0;
@@ -66,18 +70,26 @@ pub(crate) fn predict(
         levels.iter().skip(level).map(|(nodes, _)| missing(stay, nodes)).sum()
     };
 
-    let passed = 1.0 - absorbed(&policy, shares.buffer as f64, profile.entries);
-    let updates = passed * (profile.inserts + profile.overwrites + profile.deletes);
+    let waiting = Waiting::of(choice, &policy, &levels, Buffer { bytes: shares.buffer, chip });
+    let passed = 1.0 - waiting.absorbed(profile.entries);
+    let updates = passed * (profile.inserts + profile.overwrites + profile.deletes)
+        / waiting.together(levels.nodes[0]);
     let splits = passed * profile.inserts / levels.entries_per_leaf();
-    let round = Round::of(&levels, circling_pages(&policy, &levels, (chip, choice.collect)));
+    let circling = circling_pages(&policy, &levels, (chip, choice.collect));
+    let round = Round::of(&levels, circling, chip.pages_per_block().into());
     let rounds = (updates + splits) / round.updates;
+    let is_walk = levels.layout.division == Division::Whole && shares.live > 0;
     let (mut reads, mut writes) = (0.0, 0.0);
-    for level in 0..usize::from(levels.layout.height) {
+    for (level, (nodes, _)) in levels.iter().enumerate() {
         let moved = rounds * round.moved[level];
         let looked_at = if shares.live > 0 { moved } else { rounds * round.written[level] };
         // What is moved is read from its page, which nobody used for long.
-        reads += looked_at * (1.0 + missing_from(level + 1));
-        writes += moved * levels.pages_from(level);
+        reads += looked_at;
+        reads += match is_walk {
+            true => rounds * round.shared[level] * missing(stay, nodes),
+            false => looked_at * missing_from(level + 1),
+        };
+        writes += moved + rounds * round.shared[level];
     }
     Ok(Prediction {
         page_reads: (passed * profile.lookups + updates) * missing_from(0) + reads,
@@ -104,6 +116,14 @@ impl Levels {
 
     fn entries_per_leaf(&self) -> f64 {
         self.entries / self.nodes[0]
+    }
+
+    /// Pages that live.
+    fn live(&self) -> f64 {
+        match self.layout.division {
+            Division::Whole => self.iter().map(|(nodes, _)| nodes).sum(),
+            Division::Halves | Division::Even => self.nodes[0],
+        }
     }
 
     /// Pages that are written when a node of `level` is.
@@ -183,12 +203,10 @@ fn cached_bytes(pages: &Pages, layout: &Layout, level: u8, entries: f64) -> Opti
     Some(kept + ROOM_BYTES as f64)
 }
 
-/// The chance that the key of an operation is in an operation buffer of `bytes` bytes.
-fn absorbed(policy: &Policy, bytes: f64, entries: u64) -> f64 {
-    let shape = policy.pages().shape;
-    let entry = f64::from(average_bytes(shape.key)) + f64::from(average_bytes(shape.value));
-    let held = bytes / (entry + ENTRY_BYTES as f64);
-    (held / (entries.max(1) as f64)).min(1.0)
+/// Pages of all blocks that the tree can use.
+fn pages_let_in(chip: Geometry) -> f64 {
+    let block = f64::from(chip.pages_per_block());
+    f64::from(chip.pages()) - (RECORD_BLOCKS + f64::from(BLOCKS_BEGUN)) * block
 }
 
 /// Pages that hold something, be it dead, once collection has begun: all but those of the page
@@ -196,13 +214,10 @@ fn absorbed(policy: &Policy, bytes: f64, entries: u64) -> f64 {
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
     let block = f64::from(chip.pages_per_block());
     let of_tree = f64::from(chip.pages()) - RECORD_BLOCKS * block;
-    let all = of_tree - f64::from(BLOCKS_BEGUN) * block;
+    let all = pages_let_in(chip);
     let each = f64::from(pages_most(policy, levels.layout.height + 1));
     let needed = 2.0 * each + block * (1.0 + levels.pages_from(0));
-    let live: f64 = match levels.layout.division {
-        Division::Whole => levels.iter().map(|(nodes, _)| nodes).sum(),
-        Division::Halves | Division::Even => levels.nodes[0],
-    };
+    let live = levels.live();
     let free = (all * collect).max(needed).min(needed + (all - live - needed).max(0.0) / 4.0);
     of_tree - free - block / 2.0
 }
@@ -215,32 +230,37 @@ struct Round {
     written: ByLevel,
     /// Those of them that lived when their turn came.
     moved: ByLevel,
+    /// Those that were written for what was moved below them.
+    shared: ByLevel,
 }
 
 impl Round {
-    /// A round over `pages` pages.
-    fn of(levels: &Levels, pages: f64) -> Self {
+    /// A round over `pages` pages, in blocks of `block`.
+    fn of(levels: &Levels, pages: f64, block: f64) -> Self {
         // A tree that fills the chip would move for ever; it refuses puts before.
         const LEAST: f64 = 0.02;
-        let written = |updates| Round::with(levels, updates).written.iter().sum::<f64>();
-        let updates = last_that_holds(LEAST * pages, pages, |updates| written(updates) < pages);
-        Round::with(levels, updates)
+        let with = |updates| Round::with(levels, updates, pages / block);
+        let written = |updates| with(updates).written.iter().sum::<f64>();
+        with(last_that_holds(LEAST * pages, pages, |updates| written(updates) < pages))
     }
 
-    /// A round of so many updates.
-    fn with(levels: &Levels, updates: f64) -> Self {
+    /// A round of so many updates and victims.
+    fn with(levels: &Levels, updates: f64, victims: f64) -> Self {
         let nothing = [0.0; HEIGHT_MOST as usize];
-        let mut round = Round { updates, written: nothing, moved: nothing };
-        let mut rewritten = updates;
+        let mut round = Round { updates, written: nothing, moved: nothing, shared: nothing };
+        // Nodes of the level below that were written to free victims.
+        let mut below = 0.0;
         for (level, (nodes, _)) in levels.iter().enumerate() {
             if level > 0 && levels.layout.division != Division::Whole {
                 // They stand in the leaves' pages.
                 break;
             }
+            round.shared[level] = victims * touched(nodes, below / victims);
+            let rewritten = updates + round.shared[level];
             let lives = libm::exp(-rewritten / nodes);
             round.moved[level] = rewritten * lives / (1.0 - lives);
-            rewritten += round.moved[level];
-            round.written[level] = rewritten;
+            below = round.shared[level] + round.moved[level];
+            round.written[level] = updates + below;
         }
         round
     }

@@ -2,9 +2,10 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use device::{Cause, Page};
-use store::node::{self, Codec};
+use store::node::{self, Codec, Stored};
 
 use super::PathTree;
 use super::ground::{Brief, child};
@@ -145,6 +146,66 @@ impl Way {
         &self.bytes[spot.range()]
     }
 
+    /// Lets the node of `level` point to `page` where the way goes on; false if it can't. Where
+    /// lengths vary, `scratch` is as long as the node.
+    pub(super) fn point(&mut self, level: u8, page: Page, scratch: &mut [u8]) -> bool {
+        let spot = &mut self.spots[usize::from(level)];
+        spot.sequence = UNKNOWN;
+        let (range, place) = (spot.range(), spot.place());
+        let child = page.0.to_le_bytes();
+        spot.codec.is_some_and(|codec| {
+            let scratch = scratch.get_mut(..codec.node_bytes()).unwrap_or_default();
+            codec.replace(&mut self.bytes[range], place, Stored::inline(&child), scratch)
+        })
+    }
+
+    /// True if `key` is or belongs in the leaf of the way through a tree of `height` levels: it is
+    /// not below the nearest separator to the left of the way, and below the nearest to the right.
+    pub(super) fn leads_to(&self, key: &[u8], height: u8) -> bool {
+        let separates = |spot: &Spot, place: usize, so: fn(Ordering) -> bool| {
+            let node = &self.bytes[spot.range()];
+            spot.codec.is_some_and(|codec| so(codec.key(node, place).compare(key)))
+        };
+        let mut above = self.spots.iter().take(height.into()).skip(1);
+        let left = above.clone().find(|spot| spot.place() > 0);
+        let right = above.find(|spot| spot.place() + 1 < node::count(&self.bytes[spot.range()]));
+        left.is_none_or(|spot| separates(spot, spot.place(), Ordering::is_le))
+            && right.is_none_or(|spot| separates(spot, spot.place() + 1, Ordering::is_gt))
+    }
+
+    /// Puts `value` under `key` in the copy of the leaf, or takes the key away; false, and nothing
+    /// changed, if there is no room for it, or no entry would be left. Where lengths vary,
+    /// `scratch` is as long as the node.
+    pub(super) fn amend(&mut self, key: &[u8], value: Option<&[u8]>, scratch: &mut [u8]) -> bool {
+        let leaf = &mut self.spots[0];
+        leaf.sequence = UNKNOWN;
+        let Some(codec) = leaf.codec else {
+            return false;
+        };
+        let node = &mut self.bytes[leaf.range()];
+        let scratch = scratch.get_mut(..codec.node_bytes()).unwrap_or_default();
+        match (codec.search(node, key), value.map(Stored::inline)) {
+            (Ok(place), Some(value)) => codec.replace(node, place, value, scratch),
+            (Err(place), Some(value)) => codec.insert(node, place, key, value, scratch),
+            (Ok(place), None) => {
+                let is_kept = node::count(node) > 1;
+                if is_kept {
+                    codec.remove(node, place);
+                }
+                is_kept
+            }
+            (Err(_), None) => true,
+        }
+    }
+
+    /// Lets the way go on to where `key` is or belongs in the copy of the leaf.
+    pub(super) fn seek(&mut self, key: &[u8]) {
+        if let Some(codec) = self.spots[0].codec {
+            let (Ok(place) | Err(place)) = codec.search(self.node(0), key);
+            self.go_on(0, place);
+        }
+    }
+
     /// The step of a rewrite that the node of `level` is.
     #[inline]
     pub(super) fn step(&self, level: u8) -> Option<Step<'_>> {
@@ -279,5 +340,50 @@ mod tests {
         assert!(way.copy(at, (&brief, 0), &codec, &node));
         way.know(2, 5);
         assert!(way.room(8).is_some() && !holds(&way, &node));
+    }
+
+    /// A way through three levels: the second of the root's three children, and the first of this
+    /// one's two.
+    #[test]
+    fn a_key_leads_to_the_leaf_between_the_nearest_separators() {
+        let pages = Pages::new(2048, EntryShape::fixed(4, 4), Division::Even).unwrap();
+        let layout = pages.layout(Share::HALF, 3);
+        let mut way = Way::new(&pages, 4096);
+        let nodes: [(&[&[u8; 4]], usize); 3] =
+            [(&[b"cat.", b"cow."], 0), (&[b"bee.", b"elk."], 0), (&[b"ant.", b"bat.", b"owl."], 1)];
+        let mut start = 0;
+        for (level, (keys, place)) in nodes.into_iter().enumerate() {
+            let level = level as u8;
+            let codec = pages.codec(&layout, level).unwrap();
+            let mut node = vec![0xFF; codec.node_bytes()];
+            codec.initialise(&mut node, level);
+            for (at, key) in keys.iter().enumerate() {
+                assert!(codec.insert(&mut node, at, *key, Stored::inline(b"1234"), &mut []));
+            }
+            assert!(way.copy(
+                (Page(7), level),
+                (&Brief { layout, lowest: 0 }, start),
+                &codec,
+                &node
+            ));
+            way.go_on(level, place);
+            start += codec.node_bytes();
+        }
+        // To the left of the way stands "bat.", to the right "elk.".
+        for (key, leads) in [
+            (b"bas.", false),
+            (b"bat.", true),
+            (b"bed.", true),
+            (b"elj.", true),
+            (b"elk.", false),
+            (b"owl.", false),
+        ] {
+            assert_eq!(way.leads_to(key, 3), leads, "{key:?}");
+        }
+        // In a tree of two levels nothing stands to the left.
+        assert!(way.leads_to(b"aaa.", 2) && !way.leads_to(b"elk.", 2));
+        assert!(way.amend(b"cat.", None, &mut []) && !way.amend(b"cow.", None, &mut []));
+        assert!(way.amend(b"dog.", Some(b"1234"), &mut []) && way.amend(b"eel.", None, &mut []));
+        assert_eq!(store::node::count(way.node(0)), 2);
     }
 }

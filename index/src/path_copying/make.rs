@@ -10,6 +10,7 @@ use store::{EntryShape, PageLog, Recovery};
 use super::admission::Known;
 use super::debts::Debts;
 use super::descent::Way;
+use super::flush::{self, Flush};
 use super::ground::Ground;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::live::LivePages;
@@ -39,6 +40,8 @@ pub(crate) struct Choice {
     pub(crate) collect: f64,
     /// Share of the memory left over that caches nodes; the rest is the operation buffer.
     pub(crate) cache: f64,
+    /// What leaves the operation buffer together.
+    pub(crate) flush: Flush,
 }
 
 /// The parameter of every tree that copies its paths: when collection begins.
@@ -58,7 +61,7 @@ pub(crate) const CACHE: Parameter = Parameter {
 };
 
 impl Choice {
-    /// What `options` choose, of which `collect` and `cache` are parameters.
+    /// What `options` choose, of which `collect`, `cache` and `flush` are parameters.
     pub(crate) fn new(
         name: &'static str,
         division: Division,
@@ -67,7 +70,9 @@ impl Choice {
     ) -> Self {
         let collect = options.settings.ratio(COLLECT.name).unwrap_or(0.1);
         let cache = options.settings.ratio(CACHE.name).unwrap_or(0.5);
-        Choice { name, division, bounds, collect, cache }
+        let flush = options.settings.word(flush::NAME).and_then(Flush::of_word);
+        let flush = flush.unwrap_or(Flush::usual(division));
+        Choice { name, division, bounds, collect, cache, flush }
     }
 }
 
@@ -253,6 +258,7 @@ fn over<'d>(
         scratch: Scratch::new(&policy),
         addresses: Vec::with_capacity(CUTS),
         buffer: Recent::new(bounded(buffer), entry),
+        flush: choice.flush,
         key: Vec::with_capacity(limits.entry),
         value: Vec::with_capacity(limits.entry),
         moved_key: Vec::with_capacity(limits.key),

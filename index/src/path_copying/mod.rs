@@ -5,9 +5,9 @@
 //! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
 //! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
-//! ([`collection`]), what is let in ([`admission`]), what nodes need that were written earlier
-//! ([`debts`], [`choice`]), the operation buffer and the node cache ([`recent`]), and what a
-//! workload costs ([`cost`]).
+//! ([`collection`], [`walk`]), what is let in ([`admission`]), what nodes need that were written
+//! earlier ([`debts`], [`choice`]), the operation buffer ([`recent`]) and how it is written
+//! ([`flush`]), the node cache ([`node_cache`]), and what a workload costs ([`cost`]).
 //!
 //! # Durability
 //! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
@@ -32,6 +32,7 @@ mod collection;
 pub(crate) mod cost;
 mod debts;
 mod descent;
+pub(crate) mod flush;
 mod grid;
 mod ground;
 pub(crate) mod layout;
@@ -50,6 +51,7 @@ mod room;
 mod root;
 mod scan;
 mod smallest;
+mod walk;
 
 #[cfg(test)]
 pub(crate) mod model;
@@ -66,6 +68,7 @@ use crate::bounds::can_be;
 use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
 use debts::Debts;
 use descent::Way;
+use flush::Flush;
 use ground::Ground;
 use live::LivePages;
 use page::Header;
@@ -109,6 +112,7 @@ pub(crate) struct PathTree<'d> {
     addresses: Vec<Page>,
     /// Puts and deletes that the tree has not seen.
     buffer: Recent,
+    flush: Flush,
     /// An entry on its way from the buffer to the tree; while a tree is loaded, the key before.
     key: Vec<u8>,
     value: Vec<u8>,
@@ -116,7 +120,6 @@ pub(crate) struct PathTree<'d> {
     moved_key: Vec<u8>,
     /// Nodes that went since nothing was left in them.
     emptied: u64,
-    /// Updates of the batch at hand that are not made yet.
     /// The block that is collected, and its next page.
     victim: Option<(Block, u32)>,
     /// Share of the blocks below which free ones are made by collection.
@@ -199,48 +202,6 @@ impl PathTree<'_> {
             }
         }
         Ok(true)
-    }
-
-    /// Writes the oldest entry of the operation buffer to the tree; false if there is none.
-    fn write_oldest(&mut self) -> Result<bool> {
-        let Some((key, value)) = self.buffer.oldest() else {
-            return Ok(false);
-        };
-        let is_put = value.is_some();
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.value.clear();
-        self.value.extend_from_slice(value.unwrap_or_default());
-        self.make_room_for_one()?;
-        let (key, value) = (core::mem::take(&mut self.key), core::mem::take(&mut self.value));
-        let written = self.change(&key, is_put.then_some(value.as_slice()), Cause::Flush);
-        if written.is_ok() {
-            self.buffer.remove(&key);
-        }
-        (self.key, self.value) = (key, value);
-        written.map(|_| true)
-    }
-
-    /// Writes all that the operation buffer holds to the tree, in the order of keys: neighbours
-    /// share nodes.
-    fn write_buffer(&mut self) -> Result<()> {
-        while let Some((key, value)) = self.buffer.at(0) {
-            let is_put = value.is_some();
-            self.key.clear();
-            self.key.extend_from_slice(key);
-            self.value.clear();
-            self.value.extend_from_slice(value.unwrap_or_default());
-            self.make_room_for_one()?;
-            let (key, value) = (core::mem::take(&mut self.key), core::mem::take(&mut self.value));
-            let value_now = is_put.then_some(value.as_slice());
-            let written = self.change(&key, value_now, Cause::Flush);
-            if written.is_ok() {
-                self.buffer.remove(&key);
-            }
-            (self.key, self.value) = (key, value);
-            written?;
-        }
-        Ok(())
     }
 }
 

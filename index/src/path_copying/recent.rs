@@ -16,6 +16,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::use_order::{Neighbours, SlotNumber, UseOrder};
 
@@ -30,8 +31,14 @@ const HEAD_BYTES: usize = 4;
 /// What is moved together for an entry is at most so many times what was dropped.
 const SLACK: usize = 4;
 
-/// Places of dropped entries that are known, for new ones.
-const HOLES: usize = 8;
+/// So many free slots are looked at for the room of a dropped entry that fits a new one.
+const LOOKED_AT: usize = 8;
+
+/// Stands instead of the length of the value in a slot that is free: no entry has so long a value.
+const FREE: u16 = NO_VALUE - 1;
+
+/// The place of no room.
+const NOWHERE: u32 = u32::MAX;
 
 /// Bytes that an entry takes beside its key and value.
 pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + TABLES_BYTES;
@@ -41,6 +48,8 @@ const TABLES_BYTES: usize = size_of::<Slot>() + size_of::<u32>() + size_of::<u16
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
+    /// Where the entry begins; of a free slot, where the last one did, whose room an entry that is
+    /// not much smaller takes, and what is behind it in there stays unused until it goes.
     start: u32,
     /// Bytes of the key; of a free slot, the next free one.
     key: u16,
@@ -88,9 +97,6 @@ pub(super) struct Recent {
     /// Bytes of the arena in use, dead ones included.
     end: usize,
     dead: usize,
-    /// Where entries stood that were dropped, and their bytes: one that is not much smaller takes
-    /// such a place, and what is behind it in there stays unused until it goes.
-    holes: [(usize, usize); HOLES],
     slots: Vec<Slot>,
     /// By slot, the first bytes of the key, as a number in the same order: they decide most
     /// comparisons, and a search reads little else.
@@ -108,14 +114,13 @@ impl Recent {
         let slots = (0..count)
             .map(|slot| {
                 let next = if slot + 1 < count { slot as u16 + 1 } else { NONE };
-                Slot { start: 0, key: next, value: 0, uses: Neighbours::NONE }
+                Slot { start: NOWHERE, key: next, value: FREE, uses: Neighbours::NONE }
             })
             .collect();
         Recent {
             arena: vec![0; bytes.saturating_sub(tables).min(u32::MAX as usize)],
             end: 0,
             dead: 0,
-            holes: [(0, 0); HOLES],
             slots,
             prefixes: vec![0; count],
             free: if count > 0 { 0 } else { NONE },
@@ -172,7 +177,7 @@ impl Recent {
     }
 
     /// The entry that was used longest ago.
-    pub(super) fn oldest(&self) -> Option<Entry<'_>> {
+    fn oldest(&self) -> Option<Entry<'_>> {
         self.uses.oldest().map(|slot| self.entry(slot))
     }
 
@@ -196,8 +201,8 @@ impl Recent {
             return false;
         }
         let is_tight = bytes > self.arena.len() - self.end;
-        let is_replaced = is_hole_for(given_up, bytes) || self.hole_for(bytes).is_some();
-        if is_tight && !is_replaced && self.dead < self.arena.len() / SLACK && live > 0 {
+        let has_place = || is_hole_for(given_up, bytes) || self.free_slot(bytes).1.is_some();
+        if is_tight && self.dead < self.arena.len() / SLACK && live > 0 && !has_place() {
             // Moving all together for so little would cost more than what else has to go.
             return false;
         }
@@ -205,10 +210,9 @@ impl Recent {
             self.drop_at(place);
         }
         let place = found.unwrap_or_else(|place| place);
-        let slot = self.free;
-        self.free = self.slots[usize::from(slot)].key;
-        if let Some(hole) = self.hole_for(bytes) {
-            let (start, room) = core::mem::take(&mut self.holes[hole]);
+        let (before, hole) = self.free_slot(bytes);
+        let slot = self.take_free(before);
+        if let Some((start, room)) = hole {
             self.dead -= room;
             self.write((start, room), slot, (key, value));
         } else {
@@ -223,13 +227,11 @@ impl Recent {
         true
     }
 
-    /// Takes the entry of `key` away; false if there is none.
-    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        let found = self.search(key);
-        if let Ok(place) = found {
+    /// Takes the entries at `places` in the order of keys away.
+    pub(super) fn remove(&mut self, places: Range<usize>) {
+        for place in places.rev() {
             self.drop_at(place);
         }
-        found.is_ok()
     }
 
     /// Takes the entry away that was used longest ago; false if there is none.
@@ -241,7 +243,8 @@ impl Recent {
         place.is_some()
     }
 
-    fn oldest_place(&self) -> Option<usize> {
+    /// Where the entry that was used longest ago stands in the order of keys.
+    pub(super) fn oldest_place(&self) -> Option<usize> {
         self.oldest().and_then(|(key, _)| self.search(key).ok())
     }
 
@@ -252,10 +255,38 @@ impl Recent {
         (key, (slot.value != NO_VALUE).then_some(value))
     }
 
-    /// The smallest hole for an entry of so many bytes.
-    fn hole_for(&self, bytes: usize) -> Option<usize> {
-        let fit = |hole: &usize| is_hole_for(self.holes[*hole].1, bytes);
-        (0..HOLES).filter(fit).min_by_key(|hole| self.holes[*hole].1)
+    /// The free slot for an entry of so many bytes, as the one before it, and the smallest room
+    /// that fits, where it begins and its bytes. Without such a room it is the first one.
+    fn free_slot(&self, bytes: usize) -> (u16, Option<(usize, usize)>) {
+        let (mut before, mut slot) = (NONE, self.free);
+        let mut best = (NONE, None);
+        for _ in 0..LOOKED_AT {
+            let Some(free) = self.slots.get(usize::from(slot)) else {
+                break;
+            };
+            if free.start != NOWHERE {
+                let room = self.room_of(slot);
+                if is_hole_for(room, bytes) && best.1.is_none_or(|(_, least)| room < least) {
+                    best = (before, Some((free.start as usize, room)));
+                }
+                if room == bytes {
+                    break;
+                }
+            }
+            (before, slot) = (slot, free.key);
+        }
+        best
+    }
+
+    /// Takes the free slot behind `before`, or the first.
+    fn take_free(&mut self, before: u16) -> u16 {
+        let first = if before == NONE { self.free } else { self.slots[usize::from(before)].key };
+        let next = self.slots[usize::from(first)].key;
+        match before {
+            NONE => self.free = next,
+            before => self.slots[usize::from(before)].key = next,
+        }
+        first
     }
 
     /// Bytes of the arena that are this entry's.
@@ -287,13 +318,7 @@ impl Recent {
         let room = self.room_of(slot);
         self.dead += room;
         let entry = &mut self.slots[usize::from(slot)];
-        if let Some(least) = self.holes.iter_mut().min_by_key(|hole| hole.1)
-            && least.1 < room
-        {
-            *least = (entry.start as usize, room);
-        }
-        entry.start = u32::MAX;
-        entry.key = self.free;
+        (entry.key, entry.value) = (self.free, FREE);
         self.free = slot;
     }
 
@@ -302,7 +327,11 @@ impl Recent {
         let (mut from, mut to) = (0, 0);
         while from < self.end {
             let (slot, room) = (self.field(from), self.field(from + 2));
-            if self.slots[slot].start as usize == from {
+            if self.slots[slot].start as usize != from {
+                // The slot has its entry elsewhere.
+            } else if self.slots[slot].value == FREE {
+                self.slots[slot].start = NOWHERE;
+            } else {
                 let bytes = self.slots[slot].bytes();
                 self.arena.copy_within(from..from + bytes, to);
                 self.arena[to + 2..to + 4].copy_from_slice(&(bytes as u16).to_le_bytes());
@@ -313,7 +342,6 @@ impl Recent {
         }
         self.end = to;
         self.dead = 0;
-        self.holes = [(0, 0); HOLES];
     }
 }
 
@@ -378,7 +406,12 @@ mod tests {
                         assert_eq!(found, plain.get(&key));
                     }
                     1 if dice.roll(3) == 0 => {
-                        assert_eq!(recent.remove(&key), plain.entries.remove(&key).is_some());
+                        let places = recent.search(&key).map_or(0..0, |place| place..place + 2);
+                        let places = places.start..places.end.min(recent.len());
+                        for place in places.clone() {
+                            plain.entries.remove(recent.at(place).unwrap().0);
+                        }
+                        recent.remove(places);
                     }
                     _ => {
                         let value = vec![dice.roll(256) as u8; dice.roll(40) as usize];
@@ -409,6 +442,24 @@ mod tests {
                 held += 1;
             }
             assert_eq!(held as usize, bytes / (ENTRY_BYTES + 12));
+        }
+    }
+
+    #[test]
+    fn what_was_taken_away_together_is_room_for_as_many_at_once() {
+        let mut recent = Recent::new(65_536, 12);
+        let mut next = 0u64;
+        let mut fill = |recent: &mut Recent| {
+            let before = next;
+            while recent.insert(&next.to_be_bytes(), Some(b"four")) {
+                next += 1;
+            }
+            next - before
+        };
+        let all = fill(&mut recent);
+        for count in [1, 9, 40, 300] {
+            recent.remove(100..100 + count);
+            assert_eq!(fill(&mut recent), count as u64, "of {all}");
         }
     }
 

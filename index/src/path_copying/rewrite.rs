@@ -204,7 +204,11 @@ impl PathTree<'_> {
 
     /// Copies the node of the order's level to the page that is made, with its edit; returns the
     /// bytes that it uses, and its entries.
-    fn copy_apart(&mut self, order: &Order<'_>, layout: Layout) -> Result<(usize, usize)> {
+    pub(super) fn copy_apart(
+        &mut self,
+        order: &Order<'_>,
+        layout: Layout,
+    ) -> Result<(usize, usize)> {
         let level = order.base;
         let spot = *self.way.spot(level);
         let no_node = super::damage(spot.page, "a node that is none");
@@ -242,7 +246,7 @@ impl PathTree<'_> {
     }
 
     /// Bytes that the node of the way of `level` uses, and its entries.
-    fn way_used(&self, level: u8) -> (usize, usize) {
+    pub(super) fn way_used(&self, level: u8) -> (usize, usize) {
         let node = self.way.node(level);
         let used = self.way.spot(level).codec().map_or(0, |codec| codec.used_bytes(node));
         (used, node::count(node))
