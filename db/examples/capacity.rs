@@ -41,7 +41,9 @@ fn main() -> Outcome<()> {
                 let mut database = Database::create(&path, &options)?;
                 let mut shares = Vec::new();
                 for round in 0..rounds {
-                    shares.push(fill_and_empty(&mut database, (value, size), round)?);
+                    let share = fill_and_empty(&mut database, (value, size), round);
+                    let case = format!("{tree}, {size} bytes, values of {value}, round {round}");
+                    shares.push(share.map_err(|error| format!("{case}: {error}"))?);
                 }
                 let worst = shares.iter().copied().fold(f64::INFINITY, f64::min);
                 least = least.min(worst / bound);
