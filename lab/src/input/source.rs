@@ -2,24 +2,17 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::FileFailure;
+use super::Packing;
 use super::frames::Frames;
-use crate::files::packed::Packing;
 
 /// The longest row, in bytes: a file without lines must not fill the memory.
 const ROW_BYTES_MOST: u64 = 64 << 20;
-
-/// Bytes that tell whether a file is compressed.
-const HEAD_BYTES: u64 = 4;
-
-/// What a member of a gzip file begins with.
-const GZIP: [u8; 2] = [0x1F, 0x8B];
 
 /// What a text in UTF-8 may begin with; it stands for nothing.
 const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
@@ -30,15 +23,16 @@ const UTF_16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Bytes to be read, and what is known of them.
-pub(super) struct Source {
+/// Bytes to be read, and what is known of them. What is compressed is read to its end and verified
+/// before anything of it comes out: its checksums stand behind what they are of.
+pub struct Source {
     below: Box<dyn Read>,
     meter: Meter,
 }
 
 /// How much was read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Meter {
+pub struct Meter {
     /// Bytes of the file; unknown for what is no file.
     bytes: Option<u64>,
     /// Bytes that were read from the file.
@@ -49,64 +43,73 @@ pub(super) struct Meter {
 
 impl Meter {
     /// Bytes of the file; `None` for what is no file.
-    pub(super) const fn bytes(&self) -> Option<u64> {
+    #[must_use]
+    pub const fn bytes(&self) -> Option<u64> {
         self.bytes
     }
 
     /// Bytes that were read from it.
-    pub(super) fn read(&self) -> u64 {
+    #[must_use]
+    pub fn read(&self) -> u64 {
         self.read.get()
     }
 
     /// Tells that a row ended.
-    pub(super) fn end_row(&self) {
+    pub fn end_row(&self) {
         self.row.set(0);
     }
 }
 
 impl Source {
-    /// Opens `path`, or standard input for `-`.
+    /// Opens `path`, or standard input for `-`; what is compressed is verified for as long as
+    /// `go_on` is true.
     ///
     /// # Errors
-    /// [`FileFailure::Read`].
-    pub(super) fn open(path: &Path) -> Result<Self, FileFailure> {
-        Source::try_open(path).map_err(|source| FileFailure::Read { path: path.to_owned(), source })
-    }
-
-    fn try_open(path: &Path) -> io::Result<Self> {
+    /// It can't be read, is damaged, or is no text in UTF-8; or `go_on` was false, of the kind
+    /// [`io::ErrorKind::Interrupted`].
+    pub fn open(path: &Path, go_on: &dyn Fn() -> bool) -> io::Result<Self> {
         if path == Path::new("-") {
-            return Source::over(io::stdin(), None, Packing::Plain);
+            return Source::over(Box::new(io::stdin()), (None, Packing::Plain), go_on);
         }
         let file = File::open(path)?;
         let about = file.metadata()?;
         if about.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
         }
-        Source::over(file, about.is_file().then_some(about.len()), Packing::of(path)?)
+        let file_again = about.is_file().then(|| file.try_clone()).transpose()?;
+        Source::over(Box::new(file), (file_again, Packing::of(path)?), go_on)
     }
 
     /// What is compressed tells so itself; a name that says `named` must not say it in vain.
-    fn over(below: impl Read + 'static, bytes: Option<u64>, named: Packing) -> io::Result<Self> {
+    fn over(
+        below: Box<dyn Read>,
+        (file, named): (Option<File>, Packing),
+        go_on: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
+        let bytes = file.as_ref().map(File::metadata).transpose()?.map(|about| about.len());
         let meter = Meter { bytes, ..Meter::default() };
-        let counted = Counted { below, count: Rc::clone(&meter.read) };
-        let mut buffered = BufReader::with_capacity(BUFFER_BYTES, counted);
+        let counted = |below| Counted { below, count: Rc::clone(&meter.read) };
+        let mut buffered = BufReader::with_capacity(BUFFER_BYTES, counted(below));
         let mut head = Vec::new();
-        (&mut buffered).take(HEAD_BYTES).read_to_end(&mut head)?;
-        let packing = match () {
-            () if Frames::<&[u8]>::are_in(&head) => Packing::Zstd,
-            () if head.starts_with(&GZIP) => Packing::Gzip,
-            () => Packing::Plain,
-        };
-        let is_empty = head.is_empty();
+        (&mut buffered).take(Packing::HEAD_BYTES).read_to_end(&mut head)?;
+        let packing = Packing::in_head(&head)?;
+        if packing == Packing::Plain && named != Packing::Plain && !head.is_empty() {
+            let what = "its name says that it is compressed, and it is not: rename it";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
         let whole = Cursor::new(head).chain(buffered);
         let mut below: Box<dyn Read> = match packing {
-            Packing::Zstd => Box::new(Frames::new(whole)?),
-            Packing::Gzip => Box::new(Members(MultiGzDecoder::new(whole))),
-            Packing::Plain if named != Packing::Plain && !is_empty => {
-                let what = "its name says that it is compressed, and it is not: rename it";
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
             Packing::Plain => Box::new(whole),
+            _ => {
+                let mut file = file.map_or_else(|| kept(whole, go_on), Ok)?;
+                file.rewind()?;
+                let check = BufReader::with_capacity(BUFFER_BYTES, file.try_clone()?);
+                pass(unpacked(check, packing)?, &mut io::sink(), go_on)?;
+                file.rewind()?;
+                meter.read.set(0);
+                let file = counted(Box::new(file));
+                unpacked(BufReader::with_capacity(BUFFER_BYTES, file), packing)?
+            }
         };
         let mut text = Vec::new();
         (&mut below).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut text)?;
@@ -121,8 +124,40 @@ impl Source {
     }
 
     /// How much was read.
-    pub(super) fn meter(&self) -> Meter {
+    #[must_use]
+    pub fn meter(&self) -> Meter {
         self.meter.clone()
+    }
+}
+
+fn unpacked<R: BufRead + 'static>(below: R, packing: Packing) -> io::Result<Box<dyn Read>> {
+    Ok(match packing {
+        Packing::Plain => Box::new(below),
+        Packing::Gzip => Box::new(Members(MultiGzDecoder::new(below))),
+        Packing::Zstd => Box::new(Frames::new(below)?),
+    })
+}
+
+/// A file without a name that keeps what comes out of a pipe, which can be read once only.
+fn kept(below: impl Read, go_on: &dyn Fn() -> bool) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    pass(below, &mut file, go_on)?;
+    Ok(file)
+}
+
+/// Passes all that comes out of `from` to `to`.
+fn pass(mut from: impl Read, to: &mut dyn io::Write, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+    let mut piece = vec![0; BUFFER_BYTES];
+    loop {
+        if !go_on() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(count) => to.write_all(&piece[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -145,10 +180,10 @@ impl<R: BufRead> Read for Members<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(into).map_err(|error| match error.kind() {
             kind @ io::ErrorKind::UnexpectedEof => {
-                io::Error::new(kind, "its compressed data are cut off")
+                io::Error::new(kind, "its compressed data are cut off, and no row of it was taken")
             }
             kind @ (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
-                io::Error::new(kind, "its compressed data are damaged")
+                io::Error::new(kind, "its compressed data are damaged, and no row of it was taken")
             }
             _ => error,
         })
