@@ -64,7 +64,9 @@ impl Packing {
         let other = OTHERS.iter().find(|(mark, _)| head.starts_with(mark)).map(|(_, name)| *name);
         let other = other.or_else(|| is_bzip2().filter(|is| *is).map(|_| "bzip2"));
         if let Some(name) = other {
-            let what = format!("it is compressed with {name}, and only gzip and zstd are known");
+            let what = format!(
+                "it is compressed with {name}, and only gzip and zstd are known: unpack it first"
+            );
             return Err(io::Error::new(io::ErrorKind::Unsupported, what));
         }
         Ok(match () {

@@ -24,7 +24,8 @@ const UTF_16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Bytes to be read, and what is known of them. What is compressed is read to its end and verified
-/// before anything of it comes out: its checksums stand behind what they are of.
+/// before anything of it comes out: its checksums stand behind what they are of. A frame of zstd
+/// may have none.
 pub struct Source {
     below: Box<dyn Read>,
     meter: Meter,
