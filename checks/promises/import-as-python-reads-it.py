@@ -57,7 +57,9 @@ WRONG_TIMES = [
     "2016-12-31T23:59:60Z", "2016-12-31T23:59:60.5+00:00", "2013-02-30T00:00:00Z",
     "2013-01-01T24:00:01Z", "2013-01-01T00:00:00.1234567891Z", "2013-01-01T00:00:00",
     "2300-01-01T00:00:00Z", "1600-01-01T00:00:00Z", "2013-01-01", "now", "",
-    "2013-01-01T00:00:00+01:00:00.5",
+    "2013-01-01T00:00:00+01:00:00.5", "2013-01-01T00:00:00Z[UTC]", "2013-01-01T00:00:00+24:00",
+    "2013-01-01T00:00:00[Europe/Rome]", "2013-01-01T00:00Z", "2013-01-01T00:00:00+01",
+    "20130101T000000Z", "2013-01-01T00:00:00,5Z",
 ]
 
 
@@ -100,6 +102,8 @@ def time_of(text):
         raise Refused from None
     seconds = second.days * 86400 + second.seconds
     if sign:
+        if int(hours) > 23 or int(minutes) > 59:
+            raise Refused
         seconds -= int(sign + "1") * (int(hours) * 3600 + int(minutes) * 60)
     time = seconds * 10**9 + int((fraction or "0").ljust(9, "0"))
     if not -(1 << 63) <= time < 1 << 63:
@@ -258,7 +262,9 @@ class Case:
         if self.source == "sqlite":
             rows = [tuple(map(str, row)) for row in self.of_sqlite(rows)]
         file = io.StringIO(newline="")
-        quoting = self.random.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+        # A zero stands in quotes: outside of them it tells of UTF-16.
+        styles = [csv.QUOTE_MINIMAL, csv.QUOTE_ALL]
+        quoting = csv.QUOTE_ALL if "\\u0000" in json.dumps(rows) else self.random.choice(styles)
         # A carriage return counts as the end of a row only where it is one of the ends.
         ends = "\r\n" if quoting == csv.QUOTE_MINIMAL else self.random.choice(["\n", "\r\n"])
         writer = csv.writer(file, delimiter=self.delimiter, quoting=quoting, lineterminator=ends)

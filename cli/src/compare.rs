@@ -47,8 +47,14 @@ fn spare_databases(plan: &lab::Plan) -> Result<(), Failure> {
 /// The plan is wrong or failed, a file can't be written, a tree failed, or Ctrl-C.
 pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     progress::catch_interrupts();
-    let report = request.report.as_deref().map(Target::check).transpose()?;
-    let save = request.save.as_deref().map(Target::check).transpose()?;
+    let check = |path: &Option<PathBuf>, written| {
+        path.as_deref().map(|path| Target::check(path, written)).transpose()
+    };
+    let report = check(&request.report, report::WRITTEN)?;
+    let save = check(&request.save, rows::WRITTEN)?;
+    if let (Some(report), Some(save)) = (&report, &save) {
+        report.check_other(save)?;
+    }
     spare_databases(&request.plan)?;
     let watcher = Progress::new(request.quiet);
     let mut comparison = lab::compare(&request.plan, &watcher)?;

@@ -36,6 +36,20 @@ pub(crate) enum Failure {
     /// A file could not be written.
     #[error("can't write {}: {source}; name a file that can be written", path.display())]
     Write { path: PathBuf, source: io::Error },
+    /// A file of something else would be lost.
+    #[error(
+        "{}: this is {}, which {option} would write over; name another file, or remove that one \
+         first",
+        path.display(),
+        if *is_database { "a flashtree database" } else { "a file of something else" }
+    )]
+    NotOurs { path: PathBuf, is_database: bool, option: &'static str },
+    /// One file for two outputs.
+    #[error("{}: --report and --save name the same file; name two", path.display())]
+    SameFile { path: PathBuf },
+    /// Standard output where a file is wanted.
+    #[error("{option} writes a file: name one; standard output has what --format says")]
+    NoFile { option: &'static str },
     /// Standard output could not be written.
     #[error("can't print the results: {0}")]
     Print(io::Error),
@@ -89,6 +103,9 @@ impl Failure {
             | Failure::ListForOne { .. }
             | Failure::Replay { .. }
             | Failure::NoCell { .. }
+            | Failure::NotOurs { .. }
+            | Failure::NoFile { .. }
+            | Failure::SameFile { .. }
             | Failure::Trees { is_usage: true, .. }
             | Failure::Unknown { .. } => USAGE,
             Failure::Lab(error) if error.is_usage() => USAGE,

@@ -1,7 +1,8 @@
 //! Standard output, tables and files of results.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{
@@ -42,6 +43,18 @@ pub(crate) fn remark(text: &str) {
     drop(writeln!(io::stderr(), "{text}"));
 }
 
+/// What an option of the command line writes to a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Written {
+    /// The option.
+    pub(crate) option: &'static str,
+    /// True if a file that begins so was written by it.
+    pub(crate) is_in: fn(&[u8]) -> bool,
+}
+
+/// Bytes that tell what a file is.
+const HEAD_BYTES: u64 = 4096;
+
 /// A file that will be written: checked before a long run, not after it.
 ///
 /// Invariant: a file that was made by the check and never written is removed again.
@@ -52,18 +65,39 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Makes sure that `path` can be written, without changing what is there.
+    /// Makes sure that `path` can be written and holds nothing else than an earlier `written`,
+    /// without changing what is there.
     ///
     /// # Errors
-    /// [`Failure::Write`].
-    pub(crate) fn check(path: &Path) -> Result<Self, Failure> {
+    /// [`Failure::Write`], [`Failure::NotOurs`], or `path` is standard output.
+    pub(crate) fn check(path: &Path, written: Written) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Err(Failure::NoFile { option: written.option });
+        }
+        let unwritten = |source| Failure::Write { path: path.to_owned(), source };
+        let head = head(path).map_err(unwritten)?;
+        if !head.is_empty() && !(written.is_in)(&head) {
+            let is_database = file::is_page_file(&head) || file::is_nand_file(&head);
+            let (path, option) = (path.to_owned(), written.option);
+            return Err(Failure::NotOurs { path, is_database, option });
+        }
         let empty = !path.exists();
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(|source| Failure::Write { path: path.to_owned(), source })?;
+        OpenOptions::new().append(true).create(true).open(path).map_err(unwritten)?;
         Ok(Target { path: path.to_owned(), empty })
+    }
+
+    /// Refuses to be the same file as `other`, of which one would write over the other.
+    ///
+    /// # Errors
+    /// [`Failure::SameFile`].
+    pub(crate) fn check_other(&self, other: &Target) -> Result<(), Failure> {
+        let is_file = fs::metadata(&self.path).is_ok_and(|about| about.is_file());
+        match (self.path.canonicalize(), other.path.canonicalize()) {
+            (Ok(one), Ok(two)) if is_file && one == two => {
+                Err(Failure::SameFile { path: self.path.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Replaces the content of the file.
@@ -77,6 +111,20 @@ impl Target {
         self.empty = false;
         Ok(())
     }
+}
+
+/// What the file at `path` begins with; nothing where there is none, or a pipe or a terminal, which
+/// keeps nothing.
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    match fs::metadata(path) {
+        Ok(about) if about.is_file() || about.file_type().is_block_device() => {
+            File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+        }
+        // What is wrong with the path is told when it is opened.
+        _ => {}
+    }
+    Ok(head)
 }
 
 impl Drop for Target {
@@ -184,7 +232,7 @@ fn finish(table: &Table) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sheet, Target};
+    use super::{Sheet, Target, Written};
 
     fn sheet() -> Sheet {
         Sheet {
@@ -217,12 +265,13 @@ mod tests {
     fn a_file_that_was_only_checked_is_as_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html");
-        drop(Target::check(&path).unwrap());
+        let written = Written { option: "--save", is_in: |head| head.starts_with(b"old") };
+        drop(Target::check(&path, written).unwrap());
         assert!(!path.exists());
         std::fs::write(&path, "old").unwrap();
-        drop(Target::check(&path).unwrap());
+        drop(Target::check(&path, written).unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        Target::check(&path).unwrap().write("new").unwrap();
+        Target::check(&path, written).unwrap().write("new").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
     }
 }

@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::numbers::{optional, optional_count, rounded_size, seconds, thousands, three_digits};
-use crate::output::{self, Sheet};
+use crate::output::{self, Sheet, Written};
+
+/// What `--save` writes: [`json`] of one row or more.
+pub(crate) const WRITTEN: Written =
+    Written { option: "--save", is_in: |head| head.starts_with(b"[\n  {\n    \"tree\": \"") };
 
 /// The words for what was verified.
 pub(crate) fn verified(row: &Row) -> &'static str {

@@ -185,6 +185,47 @@ fn a_file_that_cannot_be_written_is_told_before_the_run() {
 }
 
 #[test]
+fn results_replace_nothing_but_earlier_results() {
+    let folder = tempdir().unwrap();
+    let path = |name| folder.path().join(name);
+    let done = |line: &str| assert!(run_in(folder.path(), line).status.success(), "{line}");
+    done("create a.db --key text --value text");
+    done("create nand-file:chip.db --chip winbond-w25n01gv:blocks=64");
+    std::fs::write(path("notes.txt"), "mine").unwrap();
+    std::fs::write(path("mine.json"), "[1]").unwrap();
+    let before = std::fs::read(path("a.db")).unwrap();
+    for (name, what) in [
+        ("a.db", "a flashtree database"),
+        ("chip.db", "a flashtree database"),
+        ("notes.txt", "something else"),
+        ("mine.json", "something else"),
+    ] {
+        for option in ["--save", "--report"] {
+            let error =
+                complaint_of(&run_in(folder.path(), &format!("{SMALL} {option} {name}")), 2);
+            assert!(error.contains(name) && error.contains(what), "{error}");
+            assert!(error.contains("name another file, or remove"), "{error}");
+        }
+    }
+    assert_eq!(std::fs::read(path("a.db")).unwrap(), before);
+    // Results of the other option, and both in one file.
+    let both = format!("{SMALL} --save rows.json --report r.html");
+    done(&both);
+    done(&both);
+    for line in ["--save r.html", "--report rows.json", "--save x --report x"] {
+        complaint_of(&run_in(folder.path(), &format!("{SMALL} {line}")), 2);
+    }
+    for option in ["--save", "--report"] {
+        assert!(wrong(&format!("{SMALL} {option} -")).contains("--format"));
+        done(&format!("{SMALL} {option} /dev/null"));
+    }
+    let names = ["a.db", "chip.db", "mine.json", "notes.txt", "r.html", "rows.json"];
+    let mut found = files(&folder);
+    found.sort();
+    assert_eq!(found, names);
+}
+
+#[test]
 fn a_run_that_is_refused_leaves_no_file() {
     let folder = tempdir().unwrap();
     let line = "compare --device absent --report report.html --save rows.json";

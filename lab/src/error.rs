@@ -293,6 +293,20 @@ pub enum InputFault {
         /// The columns that it has.
         found: Vec<String>,
     },
+    /// Two columns of one name, of which one would hide the other.
+    #[error("two columns are called \"{}\"; give one of them another name", shown(column))]
+    ColumnTwice {
+        /// The name.
+        column: String,
+    },
+    /// What is no row.
+    #[error("line {line}: {what}")]
+    BadRow {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+    },
     /// A row with another number of fields than the first line.
     #[error("line {line} has {found} fields, the first line has {expected}")]
     Ragged {

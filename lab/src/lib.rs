@@ -7,6 +7,7 @@ mod compare;
 mod error;
 mod expected;
 mod in_file;
+pub mod input;
 mod model;
 mod near;
 mod outcome;

@@ -23,6 +23,7 @@ pub(crate) enum Command {
     /// Let a key be absent
     Delete(Delete),
     /// Print entries in the order of their keys
+    #[command(after_help = SCAN)]
     Scan(Scan),
     /// Put the rows of a file, CSV or JSON lines, into a database
     #[command(after_help = IMPORT)]
@@ -49,7 +50,8 @@ pub(crate) enum Command {
 }
 
 const TYPES: &str = "TYPE is one of\n  \
-    bytes  any bytes; \\xHH stands for the byte HH, \\\\ for a backslash\n  \
+    bytes  any bytes; \\xHH stands for the byte HH, \\\\ for a backslash, but in CSV\n         \
+           bytes stand as they are\n  \
     hex    any bytes, as two hexadecimal digits each\n  \
     text   UTF-8\n  \
     i64, u64  whole numbers of 64 bits\n  \
@@ -58,6 +60,10 @@ const TYPES: &str = "TYPE is one of\n  \
     tuple(TYPE,...)  several of them, written as a JSON array: [\"LGA\",7]\n\
     What a type can't represent is refused: a number that does not fit, or would become 0 or\n\
     infinity, a leap second.";
+
+const SCAN: &str = "A line has key and value, with a tab between them. In texts \\\\ is a \
+    backslash, \\t a tab, \\n and \\r are line breaks, and \\u{...} is any other control \
+    character. For other programs take --format json, or flashtree export.";
 
 const CONVERT: &str = "What is not named is taken from FILE: the tree, the durability, and in a \
     plain file the size of pages and of the file. Checkpoints stay behind.";
@@ -257,8 +263,8 @@ pub(crate) struct RowOptions {
     /// from 0, in an import [default: key; in an import, else the first]
     #[arg(long, value_name = "COL")]
     pub(crate) key: Option<String>,
-    /// The column of the values [default: value; in an import, else the second of two]; "" in an
-    /// import: there is none, and values are empty
+    /// The column of the values [default: value; in an import, else the only one that is left]; ""
+    /// in an import: there is none, and values are empty
     #[arg(long, value_name = "COL")]
     pub(crate) value: Option<String>,
     /// What stands between two fields of CSV: one character, or "tab" [default: a tab where the

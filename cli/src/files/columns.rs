@@ -35,9 +35,10 @@ pub(super) struct Columns {
 }
 
 impl Heading<'_> {
-    /// Finds the columns that the user named; of those not named, `key` and `value`, or else the
-    /// first, and of two the second. Of a single one, and where the user says so, there are keys
-    /// only.
+    /// Finds the columns that the user named. Those not named are called `key` and `value`; else
+    /// the key is the first column, and each is the only one that is left. No column is both unless
+    /// the user says so. Where none is left for the values, and where the user says so, there are
+    /// keys only.
     ///
     /// # Errors
     /// A column is not there, not named, or there are not as many as the types have components.
@@ -46,15 +47,20 @@ impl Heading<'_> {
         options: (Option<&str>, Option<&str>),
         types: (&Type, &Type),
     ) -> Result<Columns, FileFailure> {
-        let key = match options.0 {
-            Some(list) => self.list(list)?,
-            None => vec![self.usual("key", 0)?],
+        let value =
+            options.1.map(|list| if list.is_empty() { Ok(vec![]) } else { self.list(list) });
+        let value = value.transpose()?;
+        let key = options.0.map(|list| self.list(list)).transpose()?;
+        let key = key.or_else(|| self.called("key", value.as_deref()));
+        let value = value.or_else(|| self.called("value", key.as_deref()));
+        let key = match key {
+            Some(key) => key,
+            None => self.left("key", value.as_deref().unwrap_or_default())?,
         };
-        let value = match options.1 {
-            Some("") => Vec::new(),
-            Some(list) => self.list(list)?,
-            None if self.names.len() == 1 && takes_nothing(types.1) => Vec::new(),
-            None => vec![self.usual("value", 1)?],
+        let value = match value {
+            Some(value) => value,
+            None if takes_nothing(types.1) && self.free(&key).next().is_none() => Vec::new(),
+            None => self.left("value", &key)?,
         };
         check_count("key", key.len(), types.0)?;
         check_count("value", value.len(), types.1)?;
@@ -76,16 +82,29 @@ impl Heading<'_> {
         self.names.iter().position(|known| known == name)
     }
 
-    fn usual(&self, what: &'static str, place: usize) -> Result<Column, FileFailure> {
-        if let Some(named) = self.place(what) {
-            return Ok(Column::Field(named));
+    /// The column called `what`, if the others do not have it.
+    fn called(&self, what: &str, others: Option<&[Column]>) -> Option<Vec<Column>> {
+        let column = Column::Field(self.place(what)?);
+        (!others.unwrap_or_default().contains(&column)).then(|| vec![column])
+    }
+
+    /// The columns that the others do not have.
+    fn free<'c>(&self, others: &'c [Column]) -> impl Iterator<Item = Column> + 'c {
+        (0..self.names.len()).map(Column::Field).filter(|column| !others.contains(column))
+    }
+
+    /// The column that holds `what`, which has no name of its own: the first can be the key, and
+    /// what is the only one left can be nothing else.
+    fn left(&self, what: &'static str, others: &[Column]) -> Result<Vec<Column>, FileFailure> {
+        let mut free = self.free(others);
+        match (free.next(), free.next()) {
+            (Some(first), _) if what == "key" && first == Column::Field(0) => Ok(vec![first]),
+            (Some(only), None) => Ok(vec![only]),
+            _ => {
+                let (path, found) = (self.path.to_owned(), self.names.to_vec());
+                Err(FileFailure::WhichColumn { path, what, found })
+            }
         }
-        // The first column is the key; the second is the value only where nothing else can be.
-        if (what == "key" && !self.names.is_empty()) || (what == "value" && self.names.len() == 2) {
-            return Ok(Column::Field(place));
-        }
-        let (path, found) = (self.path.to_owned(), self.names.to_vec());
-        Err(FileFailure::WhichColumn { path, what, found })
     }
 
     fn unknown(&self, name: &str) -> FileFailure {
@@ -170,6 +189,38 @@ mod tests {
         assert!(found(&["id"], (None, None), ("u64", "u64")).is_err());
         assert!(found(&["a", "b"], (Some("b"), Some("")), ("u64", "u64")).is_err());
         assert!(found(&["a", "b"], (Some(""), None), ("text", "text")).is_err());
+    }
+
+    #[test]
+    fn no_column_is_both_unless_the_user_says_so() {
+        let field = |place| vec![Column::Field(place)];
+        let plain = ("text", "text");
+        for (names, options, key, value) in [
+            (&["x", "key"][..], (None, None), 1, 0),
+            (&["value", "x"], (None, None), 1, 0),
+            (&["a", "b"], (Some("b"), None), 1, 0),
+            (&["a", "b"], (None, Some("a")), 1, 0),
+            (&["value", "x"], (Some("value"), None), 0, 1),
+            (&["x", "key"], (None, Some("key")), 0, 1),
+            (&["key", "value"], (Some("value"), None), 1, 0),
+            (&["a", "b"], (Some("a"), Some("a")), 0, 0),
+        ] {
+            let found = found(names, options, plain).unwrap();
+            assert_eq!(found, (field(key), field(value)), "{names:?} {options:?}");
+        }
+        for (names, options, asked) in [
+            (&["value", "x", "y"][..], (None, None), "key"),
+            (&["x", "key", "y"], (None, None), "value"),
+            (&["a", "b", "c"], (None, Some("a")), "key"),
+            (&["a", "b"], (Some("@row"), None), "value"),
+        ] {
+            match found(names, options, plain) {
+                Err(FileFailure::WhichColumn { what, .. }) => assert_eq!(what, asked, "{names:?}"),
+                other => panic!("{names:?} {options:?}: {other:?}"),
+            }
+        }
+        let both = found(&["a", "b", "c"], (Some("c,a"), None), ("tuple(text,text)", "text"));
+        assert_eq!(both.unwrap().1, field(1));
     }
 
     #[test]

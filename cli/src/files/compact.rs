@@ -3,6 +3,7 @@
 use db::Database;
 
 use super::arguments::Bare;
+use super::part_file::tell_leftovers;
 use super::{FileFailure, opening};
 use crate::failure::Failure;
 use crate::numbers::{rounded_size, thousands};
@@ -23,6 +24,7 @@ pub(super) fn run(arguments: &Bare, quiet: bool) -> Result<(), Failure> {
     bar.finish();
     let done = compacted.map_err(FileFailure::of(path))?;
     if !quiet {
+        tell_leftovers(path, ".new");
         output::remark(&format!(
             "{}: {}, {} before, {} now",
             path.display(),

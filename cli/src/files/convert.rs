@@ -3,6 +3,7 @@
 use db::{Database, Error, MEMORY_TOTAL, OpenOptions, Options};
 
 use super::arguments::Convert;
+use super::part_file::tell_leftovers;
 use super::{FileFailure, create, import, opening};
 use crate::failure::Failure;
 use crate::numbers::{count, rounded_size};
@@ -46,6 +47,7 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
     opening::close(made, new)?;
     opening::close(old, path)?;
     if !quiet {
+        tell_leftovers(new, ".new");
         let size = stats.file.map_or(0, |file| file.taken);
         output::remark(&format!("{}: {}", new.display(), rounded_size(size)));
         if taken > MEMORY_TOTAL {

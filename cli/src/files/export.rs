@@ -13,6 +13,7 @@ use serde_json::{Map, Value as Json};
 use super::arguments::{Export, RowFormat, RowOptions};
 use super::columns::{check_count, names};
 use super::packed::PackedOutput;
+use super::part_file::tell_leftovers;
 use super::salvage::{self, Gap, Lost};
 use super::scan::{Typed, scan};
 use super::{FileFailure, import, opening};
@@ -41,6 +42,9 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     let output =
         PackedOutput::open(&arguments.output).map_err(unwritten(&arguments.output, false))?;
     let is_standard = output.is_standard();
+    if !quiet && !is_standard {
+        tell_leftovers(&arguments.output, ".part");
+    }
     let start = Instant::now();
     let mut read = Reading {
         database: &mut database,
@@ -194,30 +198,50 @@ impl Reading<'_, '_> {
 
 fn write_csv(
     read: &mut Reading<'_, '_>,
-    (output, delimiter): (PackedOutput, u8),
+    (mut output, delimiter): (PackedOutput, u8),
     heads: &Heads,
 ) -> Result<(), Failure> {
-    let mut builder = csv::WriterBuilder::new();
-    let mut writer = builder.delimiter(delimiter).buffer_capacity(1 << 16).from_writer(output);
-    writer.write_record(heads.key.iter().chain(&heads.value)).map_err(unprinted)?;
     let mut record = csv::ByteRecord::new();
+    let mut line = Vec::new();
+    heads.key.iter().chain(&heads.value).for_each(|head| record.push_field(head.as_bytes()));
+    let mut write = |record: &csv::ByteRecord| {
+        write_row(record, delimiter, &mut line);
+        output.write_all(&line).map_err(Failure::Print)
+    };
+    write(&record)?;
     read.every(|entry| {
         record.clear();
         let fields = fields(entry.key, heads.key.len(), &mut record);
         entry.checked("key", fields)?;
         let fields = self::fields(entry.value, heads.value.len(), &mut record);
         entry.checked("value", fields)?;
-        writer.write_byte_record(&record).map_err(unprinted)
+        write(&record)
     })?;
-    let output = writer.into_inner().map_err(|error| Failure::Print(error.into_error()))?;
     output.finish().map_err(Failure::Print)
 }
 
-fn unprinted(error: csv::Error) -> Failure {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::Print(error),
-        other => Failure::Print(io::Error::other(format!("{other:?}"))),
+/// Replaces what is in `line` by a row of CSV. Quotes stand around a NUL as well, without which it
+/// would be taken for a half of a letter in UTF-16.
+fn write_row(record: &csv::ByteRecord, delimiter: u8, line: &mut Vec<u8>) {
+    line.clear();
+    for (place, field) in record.iter().enumerate() {
+        if place > 0 {
+            line.push(delimiter);
+        }
+        if !field.iter().any(|byte| [b'"', b'\r', b'\n', 0, delimiter].contains(byte)) {
+            line.extend_from_slice(field);
+            continue;
+        }
+        line.push(b'"');
+        for part in field.split_inclusive(|byte| *byte == b'"') {
+            line.extend_from_slice(part);
+            if part.ends_with(b"\"") {
+                line.push(b'"');
+            }
+        }
+        line.push(b'"');
     }
+    line.push(b'\n');
 }
 
 /// Appends the fields of a key or value: bytes and texts as they are, others as text; of a tuple,

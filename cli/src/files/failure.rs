@@ -94,8 +94,8 @@ pub(crate) enum FileFailure {
     OtherRows { path: PathBuf, rows: u64 },
     /// A database that does not hold what its bookmark says.
     #[error(
-        "{}: it does not hold the rows that were imported; begin anew without --resume",
-        path.display()
+        "{}: it does not hold the rows that were imported: it is an older copy, or was compacted \
+         since; begin anew without --resume", path.display()
     )]
     OtherState { path: PathBuf },
     /// A file without rows and heading.

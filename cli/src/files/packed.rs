@@ -5,39 +5,13 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use lab::input::Packing;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::part_file::Output;
 
 /// Bytes in a frame of zstd; frames stand one behind the other.
 const FRAME_BYTES: usize = 1 << 20;
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
-impl Packing {
-    /// What the ending of `path` says.
-    ///
-    /// # Errors
-    /// It says what is not known here.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        match &*ending {
-            "gz" => Ok(Packing::Gzip),
-            "zst" => Ok(Packing::Zstd),
-            "7z" | "bz2" | "lz4" | "xz" | "zip" => {
-                let what = format!("its name ends in .{ending}, and only .gz and .zst are known");
-                Err(io::Error::new(io::ErrorKind::Unsupported, what))
-            }
-            _ => Ok(Packing::Plain),
-        }
-    }
-}
 
 /// Rows on their way to a file, compressed as the ending of its name says.
 pub(super) enum PackedOutput {

@@ -52,6 +52,8 @@ impl Output {
         drop(fs::remove_file(&temporary));
         let rights = Rights::of(&path);
         let file = Rights::make_file(&temporary, rights)?;
+        // The lock tells that somebody is still writing it; not every file system has locks.
+        drop(file.try_lock());
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Output::Part(Part { file, temporary, path, rights }))
     }
@@ -103,6 +105,39 @@ impl Drop for Part {
         // After the renaming there is none under that name.
         drop(fs::remove_file(&self.temporary));
     }
+}
+
+/// Tells of files beside `path` that were to get its name and end in `ending`, where a process that
+/// was killed has left them. They may be somebody else's, so they stay.
+pub(super) fn tell_leftovers(path: &Path, ending: &str) {
+    for left in leftovers(path, ending).unwrap_or_default() {
+        crate::output::remark(&format!(
+            "{} seems to be left of a process that was killed; remove it, if it is not yours",
+            left.display()
+        ));
+    }
+}
+
+fn leftovers(path: &Path, ending: &str) -> Option<Vec<PathBuf>> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name()?.to_str()?.to_owned() + ".";
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let is_left = |path: &PathBuf| {
+        let other = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let middle = other.strip_prefix(&name).and_then(|rest| rest.strip_suffix(ending));
+        let is_numbers = |middle: &str| {
+            middle
+                .split('-')
+                .all(|part| !part.is_empty() && part.bytes().all(|letter| letter.is_ascii_digit()))
+        };
+        // Who still writes it has locked it.
+        middle.is_some_and(is_numbers)
+            && File::open(path).is_ok_and(|file| file.try_lock_shared().is_ok())
+    };
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+    let mut left: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(is_left).collect();
+    left.sort();
+    Some(left)
 }
 
 #[cfg(test)]

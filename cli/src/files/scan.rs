@@ -61,7 +61,8 @@ impl Typed<'_> {
     fn line(&self, out: &mut impl Write) -> Result<(), Failure> {
         let key = self.checked("key", self.key.1.to_text(self.key.0))?;
         let value = self.checked("value", self.value.1.to_text(self.value.0))?;
-        writeln!(out, "{}\t{}", visible(key), visible(value)).map_err(Failure::Print)
+        let (key, value) = (shown(key, self.key.1), shown(value, self.value.1));
+        writeln!(out, "{key}\t{value}").map_err(Failure::Print)
     }
 
     fn json(&self, out: &mut impl Write) -> Result<(), Failure> {
@@ -122,15 +123,28 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// Text in one line that leaves the terminal alone.
+/// What stands for a key or value in a line. Other types escape what they have to themselves: bytes
+/// with a backslash, tuples as JSON does.
+fn shown(text: String, kind: &Type) -> String {
+    match kind {
+        Type::Text => visible(text),
+        Type::Tuple(_) => escaped(text, &[], |letter| format!("\\u{:04x}", u32::from(letter))),
+        _ => text,
+    }
+}
+
+/// Text in one line that leaves the terminal alone. A backslash is two, so that `\t` is a tab.
 pub(super) fn visible(text: String) -> String {
-    if !text.contains(char::is_control) {
+    escaped(text, &['\\'], |letter| letter.escape_default().to_string())
+}
+
+/// Text with `escape` of each letter that controls a terminal, or is one of `others`.
+fn escaped(text: String, others: &[char], escape: impl Fn(char) -> String) -> String {
+    let is_escaped = |letter: char| letter.is_control() || others.contains(&letter);
+    if !text.contains(is_escaped) {
         return text;
     }
-    let letter = |letter: char| match letter.is_control() {
-        true => letter.escape_default().to_string(),
-        false => letter.to_string(),
-    };
+    let letter = |letter| if is_escaped(letter) { escape(letter) } else { letter.to_string() };
     text.chars().map(letter).collect()
 }
 
@@ -214,7 +228,7 @@ fn prefix_of(kind: &Type, text: &str) -> Result<Vec<u8>, FileFailure> {
 mod tests {
     use db::Width;
 
-    use super::{behind, padded, visible};
+    use super::{Type, behind, padded, shown, visible};
 
     #[test]
     fn a_bound_of_a_fixed_length_is_filled_with_zeros() {
@@ -227,6 +241,9 @@ mod tests {
     #[test]
     fn an_entry_is_a_line() {
         assert_eq!(visible("a\tb\n\u{1b}[1m".to_owned()), "a\\tb\\n\\u{1b}[1m");
-        assert_eq!(visible("é\\".to_owned()), "é\\");
+        assert_eq!(visible("é\\t".to_owned()), "é\\\\t");
+        let tuple = "tuple(text)".parse().unwrap();
+        assert_eq!(shown("[\"a\\t\u{9b}\"]".to_owned(), &tuple), "[\"a\\t\\u009b\"]");
+        assert_eq!(shown("a\\x00".to_owned(), &Type::Bytes), "a\\x00");
     }
 }

@@ -15,6 +15,17 @@ use std::io;
 
 pub(crate) use page::page;
 
+use crate::output::Written;
+
+/// What `--report` writes: a [`page`].
+pub(crate) const WRITTEN: Written = Written {
+    option: "--report",
+    is_in: |head| {
+        let title = b"<title>flashtree: ";
+        head.starts_with(b"<!DOCTYPE html>") && head.windows(title.len()).any(|part| part == title)
+    },
+};
+
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

@@ -86,10 +86,10 @@ fn the_shipped_departures_are_read_compressed() {
 fn a_bad_row_is_named_and_the_rows_before_it_are_in() {
     for (kind, bad, word) in [
         ("u64", "seven,x\n", "seven"),
-        ("u64", "7\n", "1 fields where the first line has 2"),
+        ("u64", "7\n", "1 field where the first line has 2"),
         ("u64", "-7,x\n", "-7"),
         ("time", "2013-02-30T00:00:00Z,x\n", "2013-02-30"),
-        ("text", "\u{0}", "1 fields"),
+        ("text", "\u{0}", "a NUL byte"),
     ] {
         let bench = Bench::with_database(&format!("--key {kind} --value text"));
         let good = if kind == "time" { "2013-01-01T00:00:00Z" } else { "5" };
@@ -110,7 +110,7 @@ fn a_bad_row_is_named_and_the_rows_before_it_are_in() {
 #[test]
 fn rows_of_bytes_that_are_no_text_go_in_unless_text_is_wanted() {
     let bench = Bench::with_database("");
-    bench.write("rows.csv", b"key,value\n\xFF\x80,\x01\x00\n");
+    bench.write("rows.csv", b"key,value\n\xFF\x80,\"\x01\x00\"\n");
     bench.done("import a.db rows.csv");
     assert_eq!(bench.output(&["get", "a.db", r"\xff\x80"]), "\\x01\\x00\n");
     let texts = Bench::with_database(TEXTS);
@@ -149,7 +149,10 @@ fn an_input_that_is_none_is_refused() {
 fn a_file_without_lines_does_not_fill_the_memory() {
     let bench = Bench::with_database(TEXTS);
     let error = bench.failed("import a.db /dev/zero");
-    assert!(error.contains("64 MiB"), "{error}");
+    assert!(error.contains("line 1: a NUL byte"), "{error}");
+    bench.write("long.csv", "x".repeat(65 << 20));
+    let error = bench.failed("import a.db long.csv");
+    assert!(error.contains("a row of more than 64 MiB"), "{error}");
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod ending;
 mod entries;
 mod export;
 mod import;
+mod inputs;
 mod keeping;
 mod refusals;
+mod resuming;
 mod stopped;

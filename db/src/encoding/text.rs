@@ -60,7 +60,7 @@ impl Type {
             Type::U64 => {
                 Datum::U64(text.parse().map_err(|_| bad("whole number of 64 bits without sign"))?)
             }
-            Type::F64 => Datum::F64(parse_f64(text).ok_or_else(|| bad("number"))?),
+            Type::F64 => Datum::F64(parse_f64(text).map_err(bad)?),
             Type::Time => Datum::Time(text.parse::<Time>()?),
             Type::Tuple(_) => {
                 let json = serde_json::from_str(text)
@@ -163,15 +163,17 @@ pub(super) fn print_f64(number: f64) -> String {
     }
 }
 
-pub(super) fn parse_f64(text: &str) -> Option<f64> {
+/// The number, or what was expected instead.
+pub(super) fn parse_f64(text: &str) -> Result<f64, &'static str> {
+    const NUMBER: &str = "number";
     match text.strip_prefix(NAN) {
         Some(bits) if bits.len() == 16 && bits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
-            let number = f64::from_bits(u64::from_str_radix(bits, 16).ok()?);
-            number.is_nan().then_some(number)
+            let bits = u64::from_str_radix(bits, 16).map_err(|_| NUMBER)?;
+            Some(f64::from_bits(bits)).filter(|number| number.is_nan()).ok_or(NUMBER)
         }
-        Some(_) => None,
+        Some(_) => Err(NUMBER),
         None => {
-            let number: f64 = text.parse().ok()?;
+            let number: f64 = text.parse().map_err(|_| NUMBER)?;
             let digits = text.split(['e', 'E']).next().unwrap_or_default();
             let is_digit = |least: u8| move |letter: u8| (least..=b'9').contains(&letter);
             // Digits that are too large are not infinity, and those that are too small not 0.
@@ -179,7 +181,12 @@ pub(super) fn parse_f64(text: &str) -> Option<f64> {
                 0.0 => digits.bytes().any(is_digit(b'1')),
                 number => number.is_infinite() && digits.bytes().any(is_digit(b'0')),
             };
-            (!is_lost).then_some(if number == 0.0 { 0.0 } else { number })
+            match number {
+                0.0 if is_lost => Err("float of 64 bits: it is too small, and would become 0"),
+                _ if is_lost => Err("float of 64 bits: it is too large, and would become infinity"),
+                0.0 => Ok(0.0),
+                number => Ok(number),
+            }
         }
     }
 }

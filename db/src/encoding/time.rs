@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::Error;
 
 /// A point in time: nanoseconds since the start of 1970 in UTC, from the year 1677 to 2262. Its
-/// text form is that of RFC 3339, with at most nine digits of a second. What would have to be
-/// rounded is refused: a leap second, `:60`, and offsets with parts of a second.
+/// text form is that of RFC 3339, all of it and nothing else, with at most nine digits of a second.
+/// A leap second, `:60`, is refused.
 ///
 /// ```
 /// use flashtree::encoding::Time;
@@ -58,13 +58,16 @@ impl FromStr for Time {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        if is_leap_second(text) {
+        if !is_rfc_3339(text.as_bytes()) {
+            let expected = "time: write all of RFC 3339, as 2013-01-01T05:00:00Z or \
+                            2013-01-01T00:00:00.123-05:00, with at most nine digits of a second";
+            return Err(Error::bad_text(text, expected));
+        }
+        if text.get(17..19) == Some("60") {
             return Err(Error::bad_text(text, "time: a leap second has no number of its own"));
         }
-        if has_part_of_second_in_offset(text) {
-            return Err(Error::bad_text(text, "time: its offset has parts of a second"));
-        }
-        let expected = "time: write it as 2013-01-01T05:00:00Z, from the year 1677 to 2262";
+        let expected =
+            "time: there is no such day or hour, or it is not from the year 1677 to 2262";
         text.parse::<Timestamp>()
             .ok()
             .and_then(|time| i64::try_from(time.as_nanosecond()).ok())
@@ -73,17 +76,29 @@ impl FromStr for Time {
     }
 }
 
-/// True if the seconds of the time of day are 60, which would be read as 59.
-fn is_leap_second(text: &str) -> bool {
-    let time_of_day = text.split(['T', 't', ' ']).nth(1).unwrap_or_default();
-    let clock = time_of_day.split(['Z', 'z', '+', '-', '[', '.', ',']).next().unwrap_or_default();
-    let digits: Vec<u8> = clock.bytes().filter(u8::is_ascii_digit).collect();
-    digits.get(4..6) == Some(b"60")
-}
-
-/// True if the offset from UTC has a fraction, which would be rounded.
-fn has_part_of_second_in_offset(text: &str) -> bool {
-    let time_of_day = text.split(['T', 't', ' ']).nth(1).unwrap_or_default();
-    let offset = time_of_day.split_once(['+', '-']).map_or("", |(_, offset)| offset);
-    offset.split('[').next().unwrap_or_default().contains(['.', ','])
+/// True if `text` has the form of RFC 3339, with `d` for each digit of a date and a time of day, at
+/// most nine of a second, and an offset of less than a day. What is parsed more freely would take
+/// parts of it for others, or leave them out.
+fn is_rfc_3339(text: &[u8]) -> bool {
+    const FORM: &[u8] = b"dddd-dd-ddTdd:dd:dd";
+    let has_form = |form: &[u8], text: &[u8]| {
+        form.len() == text.len()
+            && form.iter().zip(text).all(|(form, letter)| match form {
+                b'd' => letter.is_ascii_digit(),
+                b'T' => b"Tt ".contains(letter),
+                form => form == letter,
+            })
+    };
+    let Some((start, rest)) = text.split_at_checked(FORM.len()) else { return false };
+    let digits = rest
+        .strip_prefix(b".")
+        .map_or(0, |rest| 1 + rest.iter().take_while(|letter| letter.is_ascii_digit()).count());
+    let is_offset = match &rest[digits..] {
+        [b'Z' | b'z'] => true,
+        [b'+' | b'-', clock @ ..] => {
+            has_form(b"dd:dd", clock) && clock[..2] <= b"23"[..] && clock[3..] <= b"59"[..]
+        }
+        _ => false,
+    };
+    has_form(FORM, start) && digits != 1 && digits <= 10 && is_offset
 }

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use csv::{ErrorKind, Reader, StringRecord};
+use csv::{ByteRecord, ErrorKind};
 use index::{EntryShape, Width};
 
 use super::numbers::push_low_bytes;
 use super::table::{Arena, Asked, Misses, Table};
 use super::{Chosen, MOST_ENTRIES, Source, WorkloadEntry, parameters as p};
 use crate::error::{Error, InputFault, Result};
+use crate::input::{self, RowFault};
 use crate::spec::parse_count;
 
 /// What the registry says.
@@ -49,7 +50,7 @@ fn source(chosen: &Chosen, _seed: u64) -> Result<Source> {
     Ok(Source::Table(table))
 }
 
-/// What the `csv` crate found, as a fault.
+/// What the `csv` crate found in a built-in file, as a fault.
 pub(super) fn fault(error: csv::Error) -> InputFault {
     let line = error.position().map_or(1, csv::Position::line);
     match error.into_kind() {
@@ -63,10 +64,13 @@ pub(super) fn fault(error: csv::Error) -> InputFault {
 }
 
 /// The place of the column `name`.
-pub(super) fn column(header: &StringRecord, name: &str) -> Outcome<usize> {
-    header.iter().position(|known| known == name).ok_or_else(|| InputFault::NoColumn {
+pub(super) fn column<'h>(
+    header: impl Iterator<Item = &'h str> + Clone,
+    name: &str,
+) -> Outcome<usize> {
+    header.clone().position(|known| known == name).ok_or_else(|| InputFault::NoColumn {
         column: name.to_string(),
-        found: header.iter().map(String::from).collect(),
+        found: header.map(String::from).collect(),
     })
 }
 
@@ -78,60 +82,45 @@ struct Columns {
 }
 
 impl Columns {
-    fn find(header: &StringRecord, chosen: &Chosen) -> Outcome<Self> {
+    fn find(header: &[String], chosen: &Chosen) -> Outcome<Self> {
+        let column = |name: &str| column(header.iter().map(String::as_str), name);
         let optional = |name: &Option<String>| match name {
-            Some(name) => column(header, name).map(Some),
+            Some(name) => column(name).map(Some),
             None => Ok(None),
         };
         Ok(Columns {
-            key: column(header, chosen.key.as_deref().unwrap_or_default())?,
+            key: column(chosen.key.as_deref().unwrap_or_default())?,
             value: optional(&chosen.value)?,
             operation: optional(&chosen.operation)?,
         })
     }
 }
 
-/// The longest line of a file, in bytes: a file without lines must not fill the memory.
-const LINE_BYTES_MOST: usize = 1 << 20;
-
-/// A file whose lines are not too long.
-struct ShortLines<R> {
-    below: R,
-    /// Bytes since the last end of a line.
-    line: usize,
-}
-
-impl<R: std::io::Read> std::io::Read for ShortLines<R> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.below.read(into)?;
-        for part in into[..count].split_inclusive(|byte| *byte == b'\n') {
-            self.line = if part.ends_with(b"\n") { 0 } else { self.line + part.len() };
-        }
-        if self.line > LINE_BYTES_MOST {
-            return Err(std::io::Error::other("a line of more than 1 MiB: this is no such file"));
-        }
-        Ok(count)
-    }
-}
-
 fn read(path: &Path, chosen: &Chosen) -> Outcome<Table> {
-    let file = std::fs::File::open(path).map_err(InputFault::Unreadable)?;
-    let mut reader =
-        Reader::from_reader(ShortLines { below: std::io::BufReader::new(file), line: 0 });
-    let header = reader.headers().map_err(fault)?.clone();
-    if header.is_empty() {
-        return Err(InputFault::Empty);
-    }
+    let source = input::Source::open(path, &|| true).map_err(InputFault::Unreadable)?;
+    let mut table = input::Table::new(source, input::delimiter_of(path));
+    let mut record = ByteRecord::new();
+    table.read(&mut record).map_err(bad_row)?.ok_or(InputFault::Empty)?;
+    let header = input::names(&record).map_err(|column| InputFault::ColumnTwice { column })?;
     let columns = Columns::find(&header, chosen)?;
     let mut rows = Rows::new(chosen.entry);
-    let mut record = StringRecord::new();
-    while reader.read_record(&mut record).map_err(fault)? {
-        rows.push(&record, &header, &columns)?;
+    while let Some(line) = table.read(&mut record).map_err(bad_row)? {
+        if record.iter().any(|field| std::str::from_utf8(field).is_err()) {
+            return Err(InputFault::NotUtf8 { line });
+        }
+        rows.push((&record, line), &header, &columns)?;
     }
     if rows.values.len() == 0 {
         return Err(InputFault::Empty);
     }
     Ok(rows.finish())
+}
+
+fn bad_row(fault: RowFault) -> InputFault {
+    match fault {
+        RowFault::Unreadable(error) => InputFault::Unreadable(error),
+        RowFault::Bad { line, what } => InputFault::BadRow { line, what },
+    }
 }
 
 /// Rows read so far.
@@ -160,14 +149,14 @@ impl Rows {
 
     fn push(
         &mut self,
-        record: &StringRecord,
-        header: &StringRecord,
+        (record, line): (&ByteRecord, u64),
+        header: &[String],
         columns: &Columns,
     ) -> Outcome<()> {
         if self.values.len() as u64 >= MOST_ENTRIES {
             return Err(InputFault::TooLong { most: MOST_ENTRIES });
         }
-        let field = |place| Field { record, header, place };
+        let field = |place| Field { record, line, header, place };
         let asked = columns.operation.map_or(Ok(Asked::Put), |place| field(place).asked())?;
         self.bytes.clear();
         field(columns.key).write(self.shape.key, &mut self.bytes)?;
@@ -222,20 +211,23 @@ fn write_number(number: u64, width: Width, out: &mut Vec<u8>) {
 
 /// A field of a row.
 struct Field<'r> {
-    record: &'r StringRecord,
-    header: &'r StringRecord,
+    record: &'r ByteRecord,
+    /// The line in which it begins.
+    line: u64,
+    header: &'r [String],
     place: usize,
 }
 
 impl Field<'_> {
     fn text(&self) -> &str {
-        self.record.get(self.place).unwrap_or_default()
+        let field = self.record.get(self.place).unwrap_or_default();
+        std::str::from_utf8(field).unwrap_or_default()
     }
 
     fn bad(&self, expected: &'static str) -> InputFault {
         InputFault::BadField {
-            line: self.record.position().map_or(0, csv::Position::line),
-            column: self.header.get(self.place).unwrap_or_default().to_string(),
+            line: self.line,
+            column: self.header.get(self.place).cloned().unwrap_or_default(),
             value: self.text().to_string(),
             expected,
         }

@@ -42,7 +42,7 @@ fn read() -> std::result::Result<Table, InputFault> {
     let header = rows.headers().map_err(super::csv::fault)?.clone();
     let mut columns = [0; COLUMNS.len()];
     for (place, name) in columns.iter_mut().zip(COLUMNS) {
-        *place = super::csv::column(&header, name)?;
+        *place = super::csv::column(header.iter(), name)?;
     }
     let [tail, hour, carrier, flight, departure, arrival] = columns;
     let (mut keys, mut values) = (Arena::default(), Arena::default());

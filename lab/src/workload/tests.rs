@@ -318,6 +318,20 @@ fn a_csv_file_puts_its_rows() {
 }
 
 #[test]
+fn a_csv_file_may_be_compressed_and_its_lines_end_as_they_like() {
+    use std::io::Write;
+    let text = b"\xEF\xBB\xBF\"id\",name\r\n1,\"two\r\nlines\"\r\n2,x\r\n";
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(text).unwrap();
+    for content in [&text[..], &gzip.finish().unwrap()] {
+        let workload = from_file(content, "csv:key=id,value=name,entry=variable,ltu=0", None);
+        let account = Account::of(&workload.unwrap());
+        assert_eq!(account.there[&b"1"[..]], b"two\r\nlines");
+        assert_eq!(account.puts, 2);
+    }
+}
+
+#[test]
 fn a_csv_file_may_say_what_to_do() {
     let text = b"k,v,do\n1,10,put\n2,20,insert\n1,,get\n2,,delete\n9,,get\n1,,range\n1,11,PUT\n";
     let workload =
@@ -351,6 +365,14 @@ fn a_wrong_csv_file_is_refused_with_the_place_of_the_fault() {
         (b"id,b\n1,2\n3\n", key, &["line 3", "1 field", "2"]),
         (b"id,b\n1,\xff\n", key, &["line 2", "UTF-8"]),
         (b"id,b\n1,fly\n", "csv:key=id,operation=b", &["line 2", "\"fly\"", "put, delete"]),
+        (b"id,b\n1,2\n2,\"x\n3,y\n", key, &["line 3", "never closed"]),
+        (b"id,b\n1,\"x\"y\n", key, &["line 2", "closing quote"]),
+        (b"id,b,id\n1,2,3\n", key, &["two columns are called \"id\""]),
+        (b"i\0d\0,\0b\0\n\0", key, &["line 1", "UTF-16"]),
+        (b"\xFF\xFEi\0d\0", key, &["UTF-16"]),
+        (b"\xFD7zXZ\0\0\0", key, &["compressed with xz"]),
+        (b"BZh91AY&SY\0\0", key, &["compressed with bzip2"]),
+        (b"\x1F\x8B\x08\0\0\0\0\0\0\x03", key, &["cut off"]),
         (b"", key, &["no rows"]),
         (b"id,b\n", key, &["no rows"]),
     ] {

@@ -5,15 +5,29 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use db::{Database, Error};
 use serde::{Deserialize, Serialize};
 
-/// So many rows are safe in the database, and this is the checksum of their keys and values.
+/// So many rows are safe in the database, this is the checksum of their keys and values, and an
+/// older state of the database than this does not hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bookmark {
     /// Rows.
     pub(super) rows: u64,
     /// CRC-32C of the lengths, keys and values, one behind the other.
     pub(super) checksum: u32,
+    /// The number that the last checkpoint has at least when the database is opened again.
+    pub(super) checkpoint: u64,
+}
+
+/// What [`Bookmark::checkpoint`] is for the present state of `database`, which was synced. An
+/// opening that replays a journal makes a checkpoint.
+///
+/// # Errors
+/// The database can't be read.
+pub(super) fn checkpoint(database: &Database<'_>) -> Result<u64, Error> {
+    let recovery = database.stats()?.recovery;
+    Ok(recovery.checkpoint.0 + u64::from(recovery.journal_bytes > 0))
 }
 
 impl Bookmark {
@@ -77,13 +91,13 @@ impl Bookmark {
 }
 
 /// The longest bookmark, in bytes.
-const BYTES_MOST: u64 = 64;
+const BYTES_MOST: u64 = 96;
 
 /// What a bookmark begins with.
 const BEGINNING: &[u8] = b"{\"rows\":";
 
 /// What stands in one.
-const LETTERS: &[u8] = b"{}\":,rowschecksum0123456789";
+const LETTERS: &[u8] = b"{}\":,rowschecksumpoint0123456789";
 
 /// True if what is at `path` is a bookmark, if a damaged one: after a power cut it may be cut off
 /// or consist of zeros.

@@ -2,19 +2,12 @@
 //! rows are safe, and how it goes on.
 
 use db::Error;
+use lab::input::RowFault;
 
 use super::chunk::Chunk;
 use super::{Job, pace};
 use crate::failure::Failure;
 use crate::files::FileFailure;
-
-/// Why a row could not be read.
-pub(super) enum RowFault {
-    /// The system refused.
-    Unreadable(std::io::Error),
-    /// What stands in this line is no row.
-    Bad { line: u64, what: String },
-}
 
 impl Job<'_> {
     /// What is said of a batch that was refused: which row it is, where one is to blame.
@@ -105,7 +98,7 @@ pub(super) fn is_about_length(error: &Error) -> bool {
 }
 
 /// True if the entry itself is what can't be put.
-fn is_about_entry(error: &Error) -> bool {
+pub(super) fn is_about_entry(error: &Error) -> bool {
     use index::Error as Index;
     matches!(
         error,

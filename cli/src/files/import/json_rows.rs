@@ -5,12 +5,12 @@ use std::fmt;
 use std::io::{BufRead, BufReader};
 
 use db::encoding::Type;
+use lab::input::{Meter, NUL, RowFault, Source};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::source::{Meter, Source};
-use super::{Entry, RowFault};
+use super::Entry;
 use crate::files::FileFailure;
 use crate::files::arguments::Import;
 use crate::files::columns::{ROW, check_count, names};
@@ -53,11 +53,17 @@ impl JsonRows {
             }
             check_count(what, members.len(), kind).map(|()| members)
         };
+        let key = members("key", &arguments.rows.key, &types.0)?;
+        let value = members("value", &arguments.rows.value, &types.1)?;
+        let is_left_out = arguments.rows.key.is_none() || arguments.rows.value.is_none();
+        if let Some(both) = key.iter().find(|name| is_left_out && value.contains(name)) {
+            return Err(FileFailure::SameColumns { column: both.clone() });
+        }
         Ok(JsonRows {
             meter: source.meter(),
             reader: BufReader::new(source),
-            key: members("key", &arguments.rows.key, &types.0)?,
-            value: members("value", &arguments.rows.value, &types.1)?,
+            key,
+            value,
             types,
             line: 0,
             bytes: Vec::new(),
@@ -81,9 +87,12 @@ impl JsonRows {
         into.line = self.line;
         let bad = |what: String| RowFault::Bad { line: self.line, what };
         let object: Object<'_> =
-            serde_json::from_slice(&self.bytes).map_err(|error| match error.classify() {
-                Category::Data => bad("this is no JSON object".to_owned()),
-                _ => bad(format!("this is no JSON: {error}")),
+            serde_json::from_slice(self.bytes.trim_ascii_end()).map_err(|error| {
+                match error.classify() {
+                    _ if self.bytes.contains(&0) => bad(NUL.to_owned()),
+                    Category::Data => bad("this is no JSON object".to_owned()),
+                    _ => bad(no_json(&error)),
+                }
             })?;
         if let Some(name) = object.name_twice() {
             return Err(bad(format!("it has two members \"{name}\"; take one of them out")));
@@ -97,6 +106,13 @@ impl JsonRows {
     pub(super) const fn meter(&self) -> &Meter {
         &self.meter
     }
+}
+
+/// What is said of a line that is no JSON. Its number is not said once more.
+fn no_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    format!("this is no JSON: {what} at column {}", error.column())
 }
 
 /// The members of an object, by name, with their values as they are written: what a value is, its

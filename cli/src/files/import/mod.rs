@@ -10,16 +10,15 @@ mod chunk;
 mod csv_rows;
 mod faults;
 mod fields;
-mod frames;
 mod json_rows;
 mod pace;
-mod quotes;
-mod source;
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use db::{Batch, Database, Durability};
+use lab::input::{self, Meter, RowFault, Source};
 
 use super::arguments::{Import, RowFormat, RowOptions};
 use super::{FileFailure, opening};
@@ -30,10 +29,9 @@ use crate::progress::{self, Counter};
 use bookmark::Bookmark;
 use chunk::Chunk;
 use csv_rows::CsvRows;
-use faults::{RowFault, is_about_length};
+use faults::{is_about_entry, is_about_length};
 use json_rows::JsonRows;
 use pace::Pace;
-use source::Source;
 
 /// The most bytes in a batch of several entries, if the journal takes that. Batches become shorter
 /// where the journal is short, or where there is not room for the worst that so many entries could
@@ -120,20 +118,12 @@ pub(super) fn forget(path: &Path) {
 
 /// What stands between two fields, if the user does not say: as the file's name ends.
 pub(super) fn delimiter_of(rows: &RowOptions, path: &Path) -> u8 {
-    let is_tabbed = bare_name(path).ends_with(".tsv");
-    rows.delimiter.unwrap_or(if is_tabbed { b'\t' } else { b',' })
-}
-
-/// A name in small letters, without what says that it is compressed.
-fn bare_name(path: &Path) -> String {
-    let name = path.to_string_lossy().to_lowercase();
-    let bare = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".gz"));
-    bare.unwrap_or(&name).to_owned()
+    rows.delimiter.unwrap_or_else(|| input::delimiter_of(path))
 }
 
 /// How the rows in a file stand, if the user does not say: as its name ends.
 pub(super) fn format_of(given: Option<RowFormat>, path: &Path) -> RowFormat {
-    let name = bare_name(path);
+    let name = input::bare_name(path);
     let is_json = [".jsonl", ".ndjson", ".json"].iter().any(|ending| name.ends_with(ending));
     given.unwrap_or(if is_json { RowFormat::Jsonl } else { RowFormat::Csv })
 }
@@ -172,7 +162,11 @@ enum Rows {
 
 impl Rows {
     fn open(arguments: &Import, database: &Database<'_>) -> Result<Self, FileFailure> {
-        let source = Source::open(&arguments.input)?;
+        let source = Source::open(&arguments.input, &|| !progress::interrupted());
+        let source = source.map_err(|source| match source.kind() {
+            io::ErrorKind::Interrupted => FileFailure::Interrupted,
+            _ => FileFailure::Read { path: arguments.input.clone(), source },
+        })?;
         let types = (database.key_type().clone(), database.value_type().clone());
         match format_of(arguments.rows.format, &arguments.input) {
             RowFormat::Csv => CsvRows::open(source, arguments, types).map(Rows::Csv),
@@ -188,7 +182,7 @@ impl Rows {
         }
     }
 
-    const fn source(&self) -> &source::Meter {
+    const fn source(&self) -> &Meter {
         match self {
             Rows::Csv(rows) => rows.meter(),
             Rows::Json(rows) => rows.meter(),
@@ -268,11 +262,13 @@ impl Job<'_> {
             }
             self.step(rows)?;
         }
+        self.read.checkpoint = begun.checkpoint;
         if self.read != *begun {
             return Err(other.into());
         }
+        let reached = bookmark::checkpoint(&self.database).map_err(self.failed())?;
         let held = begun.rows == 0 || self.database.contains(&entry.key).map_err(self.failed())?;
-        if !held {
+        if !held || reached < begun.checkpoint {
             return Err(FileFailure::OtherState { path: self.path.to_owned() }.into());
         }
         Ok(())
@@ -369,11 +365,19 @@ impl Job<'_> {
         if progress::interrupted() {
             return Err(self.interrupted());
         }
-        let done = match loaded {
-            Ok(loaded) => loaded,
-            Err(_) => self.database.count().map_err(|error| self.stopped(error))?,
+        let done = match &loaded {
+            Ok(loaded) => *loaded,
+            // What can't be read any more holds nothing that counts.
+            Err(_) => self.database.count().unwrap_or_default(),
         };
         self.put += done;
+        match loaded {
+            // After any other error all that follows is refused, with less of a reason.
+            Err(cause) if !is_about_length(&cause) && !is_about_entry(&cause) => {
+                return Err(self.stopped(cause));
+            }
+            _ => {}
+        }
         Ok(usize::try_from(done).unwrap_or(chunk.len()).min(chunk.len()))
     }
 
@@ -384,6 +388,8 @@ impl Job<'_> {
             return Ok(());
         }
         self.database.sync().map_err(|error| self.stopped(error))?;
+        self.read.checkpoint =
+            bookmark::checkpoint(&self.database).map_err(|error| self.stopped(error))?;
         self.read
             .write(self.path)
             .map_err(|source| Failure::Write { path: Bookmark::path(self.path), source })?;
@@ -393,7 +399,7 @@ impl Job<'_> {
 }
 
 /// Rows that there are in all, if those behind the `rows` that were read are as long.
-fn expected(rows: u64, source: &source::Meter) -> u64 {
+fn expected(rows: u64, source: &Meter) -> u64 {
     let (Some(bytes), read) = (source.bytes(), source.read().max(1)) else {
         return rows;
     };

@@ -16,12 +16,15 @@ const SKIPPED: [u8; 3] = [0x2A, 0x4D, 0x18];
 pub(super) struct Frames<R> {
     below: R,
     decoder: FrameDecoder,
+    /// Bytes that came out of the present frame.
+    bytes: u64,
 }
 
 impl<R: BufRead> Frames<R> {
     /// True if what begins with `head` is compressed.
     pub(super) fn are_in(head: &[u8]) -> bool {
-        head == FRAME || (head.len() == 4 && head[0] >> 4 == 5 && head[1..] == SKIPPED)
+        let is_skipped = |head: &[u8; 4]| head[0] >> 4 == 5 && head[1..] == SKIPPED;
+        head.first_chunk().is_some_and(|head| *head == FRAME || is_skipped(head))
     }
 
     /// Begins with the first frame.
@@ -29,7 +32,7 @@ impl<R: BufRead> Frames<R> {
     /// # Errors
     /// It can't be read.
     pub(super) fn new(below: R) -> io::Result<Self> {
-        let mut frames = Frames { below, decoder: FrameDecoder::new() };
+        let mut frames = Frames { below, decoder: FrameDecoder::new(), bytes: 0 };
         frames.next_frame()?;
         Ok(frames)
     }
@@ -38,7 +41,10 @@ impl<R: BufRead> Frames<R> {
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.below.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.below) {
-                Ok(()) => return Ok(true),
+                Ok(()) => {
+                    self.bytes = 0;
+                    return Ok(true);
+                }
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                     length,
                     ..
@@ -78,9 +84,13 @@ impl<R: BufRead> Frames<R> {
             Err(error) => error,
             Ok([]) => io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "its compressed data are cut off, or damaged at their end",
+                "its compressed data are cut off, or damaged at their end, and no row of it was \
+                 taken",
             ),
-            Ok(_) => io::Error::new(io::ErrorKind::InvalidData, "its compressed data are damaged"),
+            Ok(_) => io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its compressed data are damaged, and no row of it was taken",
+            ),
         }
     }
 }
@@ -90,11 +100,16 @@ impl<R: BufRead> Read for Frames<R> {
         loop {
             let count = self.read_frame(into)?;
             if count > 0 || into.is_empty() {
+                self.bytes += count as u64;
                 return Ok(count);
             }
             let stored = self.decoder.get_checksum_from_data();
-            if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-                let what = "its compressed data are damaged: a checksum is wrong";
+            let is_right = stored.is_none() || stored == self.decoder.get_calculated_checksum();
+            // 0 stands for a length that is not told.
+            let told = self.decoder.content_size();
+            if !is_right || (told != 0 && told != self.bytes) {
+                let what = "its compressed data are damaged: a checksum or a length is wrong, and \
+                            no row of it was taken";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
             if !self.next_frame()? {

@@ -1,7 +1,7 @@
-//! Quotes in CSV that the reader of CSV would take for something else: one that is never closed
-//! swallows all that follows, and what stands behind a closed one becomes part of the field. And
-//! the lines in which rows begin: the reader of CSV counts a line break that ends a row, and empty
-//! lines, to the row behind them.
+//! What the reader of CSV would take for something else: a quote that is never closed swallows all
+//! that follows, what stands behind a closed one becomes part of the field, and a NUL outside of
+//! quotes tells of UTF-16. And the lines in which rows begin: the reader of CSV counts a line break
+//! that ends a row, and empty lines, to the row behind them.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -21,25 +21,30 @@ enum State {
     Closed,
 }
 
-/// What is wrong with a quote that opened in this line.
+/// What is said of a NUL, which stands in texts in UTF-16 without a mark, and in no field that was
+/// exported without quotes.
+pub const NUL: &str = "a NUL byte: if it is UTF-16, make it UTF-8 first, as by iconv -f \
+                              UTF-16LE -t UTF-8; in CSV a NUL that is meant stands in quotes";
+
+/// What is wrong in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QuoteFault {
-    /// The line, from 1.
+pub(super) struct TextFault {
+    /// The line, from 1; of a quote, the one in which it opened.
     pub(super) line: u64,
     /// What is wrong.
     pub(super) what: &'static str,
 }
 
-impl std::fmt::Display for QuoteFault {
+impl std::fmt::Display for TextFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.what)
     }
 }
 
-impl std::error::Error for QuoteFault {}
+impl std::error::Error for TextFault {}
 
-/// Bytes of CSV, up to the first quote that is wrong. Invariant: the rows before it come out
-/// whole, and then the [`QuoteFault`], as the inner error.
+/// Bytes of CSV, up to the first that is wrong. Invariant: the rows before it come out whole, and
+/// then the [`TextFault`], as the inner error.
 pub(super) struct Quotes<R> {
     below: R,
     /// What stands between two fields.
@@ -50,7 +55,7 @@ pub(super) struct Quotes<R> {
     opened: u64,
     /// The lines of the rows that began and were not asked for yet.
     rows: VecDeque<u64>,
-    fault: Option<QuoteFault>,
+    fault: Option<TextFault>,
 }
 
 impl<R: Read> Quotes<R> {
@@ -65,14 +70,17 @@ impl<R: Read> Quotes<R> {
         self.rows.pop_front()
     }
 
-    fn unclosed(&self) -> Option<QuoteFault> {
-        let what = "a quote opens here and is never closed";
-        (self.state == State::Quoted).then_some(QuoteFault { line: self.opened, what })
+    fn unclosed(&self, what: &'static str) -> Option<TextFault> {
+        (self.state == State::Quoted).then_some(TextFault { line: self.opened, what })
     }
 
     /// Looks at some more bytes; returns how many of them are right.
     fn pass(&mut self, bytes: &[u8]) -> usize {
         for (place, byte) in bytes.iter().enumerate() {
+            if *byte == 0 && self.state != State::Quoted {
+                self.fault = Some(TextFault { line: self.line, what: NUL });
+                return place;
+            }
             if self.state == State::Row && !b"\r\n".contains(byte) {
                 self.rows.push_back(self.line);
                 self.state = State::Start;
@@ -88,7 +96,7 @@ impl<R: Read> Quotes<R> {
                 (_, byte) if *byte == self.delimiter => State::Start,
                 (State::Closed, _) => {
                     let what = "something stands behind a closing quote: double quotes in a field";
-                    self.fault = Some(QuoteFault { line: self.opened, what });
+                    self.fault = Some(TextFault { line: self.opened, what });
                     return place;
                 }
                 _ => State::Plain,
@@ -105,9 +113,11 @@ impl<R: Read> Read for Quotes<R> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
         }
         let count = match self.below.read(into) {
-            // A row that is longer than any: the reason is the quote.
+            // A row that is longer than any: the reason may be the quote.
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                self.fault = self.unclosed();
+                self.fault = self.unclosed(
+                    "a quote opens here and is not closed within 64 MiB, the most that a row takes",
+                );
                 return Err(self
                     .fault
                     .map_or(error, |fault| io::Error::new(io::ErrorKind::InvalidData, fault)));
@@ -115,7 +125,7 @@ impl<R: Read> Read for Quotes<R> {
             other => other?,
         };
         if count == 0 && !into.is_empty() {
-            self.fault = self.unclosed();
+            self.fault = self.unclosed("a quote opens here and is never closed");
         }
         let right = self.pass(&into[..count]);
         match self.fault {
@@ -129,7 +139,7 @@ impl<R: Read> Read for Quotes<R> {
 mod tests {
     use std::io::Read;
 
-    use super::{QuoteFault, Quotes};
+    use super::{Quotes, TextFault};
 
     /// What comes out, and the line of what is wrong, with so many bytes at a time.
     fn read(text: &str, at_a_time: usize) -> (String, Option<u64>) {
@@ -141,7 +151,7 @@ mod tests {
                 Ok(count) => all.extend_from_slice(&piece[..count]),
                 Err(error) => {
                     let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
-                    break fault.map(|fault: &QuoteFault| fault.line);
+                    break fault.map(|fault: &TextFault| fault.line);
                 }
             }
         };
@@ -168,6 +178,8 @@ mod tests {
                 ("k,v\n\"a\nb\",c\nd,\"e", 4),
                 ("k,v\n\"x\"y,z\n", 2),
                 ("\"x\" ,z\n", 1),
+                ("k\0,\0v\0\n\0", 1),
+                ("k,v\n\"a\0\",b\n\0c,d\n", 3),
             ] {
                 assert_eq!(read(wrong, at_a_time).1, Some(line), "{wrong}");
             }
