@@ -8,7 +8,8 @@
 //! cargo run --release -p flashtree-lab --example la_tree_table_3 -- [--short] [--settings]
 //! ```
 //!
-//! ipl and b-plus stand on the chip itself, where every update of b-plus rewrites its path. Over a
+//! ipl and b-plus stand on the chip itself, where every update of b-plus rewrites its path: it has
+//! `flush=entry`, and the figures with `flush=leaf` are in docs/fidelity/la-tree.md. Over a
 //! translation layer b-plus writes a page where it is; that is printed, too, and judged as well.
 //!
 //! `--short` runs fewer updates. `--settings` also runs what the paper leaves open, fewer updates
@@ -61,10 +62,16 @@ struct Setting {
     keys: Option<u32>,
 }
 
+/// True for b-plus on the chip itself.
+const fn is_plain(tree: &str, layer: Option<&str>) -> bool {
+    matches!(tree.as_bytes(), b"b-plus") && layer.is_none()
+}
+
 impl Setting {
     const fn usual(tree: (&'static str, Option<&'static str>), lookups: u32, updates: u32) -> Self {
         let (tree, layer) = tree;
-        Setting { tree, layer, given: &[], lookups, updates, fill: 67, value_bytes: 4, keys: None }
+        let given: &[_] = if is_plain(tree, layer) { &[("flush", "entry")] } else { &[] };
+        Setting { tree, layer, given, lookups, updates, fill: 67, value_bytes: 4, keys: None }
     }
 
     fn draw(&self, random: &mut ChaCha8Rng) -> u32 {

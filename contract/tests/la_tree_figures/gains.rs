@@ -81,7 +81,8 @@ fn la_6e_in_short() {
     figure_6e(in_short);
 }
 
-/// What the LA-Tree is compared with. BFTL and FlashDB, the paper's nearest, are not built.
+/// What the LA-Tree is compared with. BFTL and FlashDB, the paper's nearest, are not built. On the
+/// chip b-plus is the plain one, as the paper's B+-trees are: each update rewrites its path.
 const OTHERS: [(&str, Stand); 3] =
     [("ipl", Stand::Chip), ("b-plus", Stand::Chip), ("b-plus", Stand::PageMap)];
 
@@ -117,7 +118,9 @@ fn least_of_lookups(memory_bytes: u64) -> f64 {
 fn gain_with(kib: u64, updates: u32) -> f64 {
     let cell = Cell { lookups: 100, updates, memory_bytes: kib << 10, ..USUAL };
     let play = |(tree, stand)| {
-        let cell = Cell { tree, stand, ..cell };
+        let is_plain = (tree, stand) == ("b-plus", Stand::Chip);
+        let given: &[_] = if is_plain { &[("flush", "entry")] } else { &[] };
+        let cell = Cell { tree, stand, given, ..cell };
         let memory_bytes = cell.memory_bytes.max(least_memory(&cell));
         if memory_bytes > cell.memory_bytes {
             println!("  {tree} needs {memory_bytes} bytes at the least");
