@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p flashtree --example capacity -- FOLDER [ROUNDS]`
 //!
-//! In FOLDER it makes databases of each tree that stands in a file, of three sizes and two shapes of
-//! entries, fills each until a put is refused, empties it again, ROUNDS (10) times in changing
+//! In FOLDER it makes databases of each tree that stands in a file, of three sizes and two shapes
+//! of entries, fills each until a put is refused, empties it again, ROUNDS (10) times in changing
 //! orders, and prints JSON: the share of the file that nodes take when it is full, of each round.
 //! It fails if a delete is refused.
 
