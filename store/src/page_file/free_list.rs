@@ -144,9 +144,16 @@ impl PageFile<'_> {
         }
     }
 
-    /// Makes the pages that waited for a checkpoint free: their list goes before the other.
+    /// Makes the pages that waited for a checkpoint free: their list goes before the other, or
+    /// into its first page. So two pages of the list that follow each other name as many pages as
+    /// one can, and few are changed to take many.
     pub(super) fn join_freed(&mut self) -> Result<()> {
         if let Some(tail) = self.freed_tail.take() {
+            if self.freed.head == Some(tail) && self.move_names(tail)? {
+                self.free.pages += self.freed.pages;
+                self.freed = FreeList::EMPTY;
+                return Ok(());
+            }
             let next = number(self.free.head);
             let page = self.page_mut(tail, Cause::Checkpoint, &FreePageCheck)?;
             page[NEXT..NAMES].copy_from_slice(&next.to_le_bytes());
@@ -155,6 +162,26 @@ impl PageFile<'_> {
             self.freed = FreeList::EMPTY;
         }
         Ok(())
+    }
+
+    /// Lets the first page of the free list name `freed` and what that names; false if there is no
+    /// room for it.
+    fn move_names(&mut self, freed: LogicalPage) -> Result<bool> {
+        let Some(head) = self.free.head else {
+            return Ok(false);
+        };
+        let (one, other) = self.two_pages((head, freed), Cause::Checkpoint, &FreePageCheck)?;
+        let (held, more) = (count(one), count(other));
+        if held + more + 1 > names_most(one.len()) {
+            return Ok(false);
+        }
+        let (into, from) = self.two_pages_mut((head, freed), Cause::Checkpoint, &FreePageCheck)?;
+        let at = NAMES + held * 4;
+        into[at..at + more * 4].copy_from_slice(&from[NAMES..NAMES + more * 4]);
+        set_count(into, held + more);
+        name(into, freed);
+        self.cache.forget(freed);
+        Ok(true)
     }
 
     /// Counts the pages of the free lists by walking them.

@@ -46,13 +46,17 @@ impl PageFile<'_> {
         self.free.pages.saturating_add(self.freed.pages)
     }
 
-    /// Pages that can still be changed before a checkpoint, beside those of the checkpoint itself.
+    /// Pages that can still be changed before a checkpoint, beside those of the checkpoint itself,
+    /// where so many pages are `promised`.
     #[must_use]
-    pub fn changes_left(&self) -> u32 {
+    pub fn changes_left(&self, promised: u64) -> u32 {
         let Some(undo) = &self.undo else {
             return u32::MAX;
         };
-        let in_use = self.high_water.saturating_add(self.checkpoint_pages(self.names_kept()));
+        let own = self.checkpoint_pages(self.names_kept());
+        let fresh = promised.saturating_sub(u64::from(self.free.pages));
+        let fresh = u32::try_from(fresh).unwrap_or(u32::MAX);
+        let in_use = self.high_water.saturating_add(own).saturating_add(fresh);
         undo.images_left(self.checkpoint_changes(), in_use)
     }
 

@@ -262,14 +262,15 @@ impl Undo {
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
     }
 
-    /// Images that may still be made, beside `later` ones: as many as there always is room for, if
-    /// that is there with `in_use` pages in use.
+    /// Images that may still be made, beside `later` ones: as many as there always is room for, or
+    /// as have room where `in_use` pages come to be in use, up to the limit.
     pub(super) fn images_left(&self, later: u32, in_use: u32) -> u32 {
+        let always = self.images_always().saturating_sub(self.images);
         let left = (self.limit + SPARE_IMAGES).saturating_sub(self.images);
         let positions = self.positions_beside(in_use).saturating_sub(self.next);
         let groups = positions.div_ceil(self.images_most());
         let images = positions.saturating_sub(groups.saturating_mul(HEADER_UNITS));
-        left.min(images).saturating_sub(later)
+        left.min(images).max(always).saturating_sub(later)
     }
 
     /// Pages that there is room for beside what is in the run.

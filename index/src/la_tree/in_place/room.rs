@@ -47,7 +47,8 @@ impl LaTree<'_> {
     pub(in super::super) fn may_step(&self) -> bool {
         self.log.disk().is_none_or(|disk| {
             let waits = self.has_long_values() && disk.file.is_replaying();
-            !waits && disk.file.changes_left() >= self.step_pages()
+            let (promised, _) = self.needs_on_disk(disk, More::default());
+            !waits && disk.file.changes_left(promised) >= self.step_pages()
         })
     }
 
