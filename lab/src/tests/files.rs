@@ -221,7 +221,7 @@ fn blocks_wear_out_where_an_endurance_is_given() {
     let lasting = Plan {
         device: "winbond-w25n01gv:blocks=24".to_string(),
         memory: MemoryLimit::CachesAndBuffers(32 << 10),
-        ..plan("uniform:preload=5000,updates=20000,ltu=0", &["b-plus"])
+        ..plan("uniform:preload=5000,updates=20000,ltu=0", &["b-plus:flush=entry"])
     };
     let worn = Plan { device: lasting.device.clone() + ",endurance=3", ..lasting.clone() };
     let lasts = run(&lasting).unwrap().measured.remove(0).row;
