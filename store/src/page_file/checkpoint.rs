@@ -73,7 +73,7 @@ impl PageFile<'_> {
     }
 
     /// Begins a new epoch at the same checkpoint, with the same journal.
-    fn begin_next_epoch(&mut self) -> Result<()> {
+    pub(super) fn begin_next_epoch(&mut self) -> Result<()> {
         let mut next = self.anchor.clone();
         next.sequence += 1;
         next.undo_epoch = next.sequence;
@@ -86,7 +86,7 @@ impl PageFile<'_> {
 
     /// Puts images back, through the memory of the cache or, where that is shorter than a sector,
     /// of a sector; false if there were none.
-    fn put_back(&mut self, start: u32, end: End) -> Result<bool> {
+    pub(super) fn put_back(&mut self, start: u32, end: End) -> Result<bool> {
         let Some(undo) = &mut self.undo else {
             return Ok(false);
         };
@@ -229,30 +229,6 @@ impl PageFile<'_> {
         }
         next.write(&mut self.disk, &mut self.sector)?;
         self.take_checkpoint(next, layout)
-    }
-
-    /// Applies the undo run up to position `end` to come back to the anchor's checkpoint.
-    fn finish_roll_back(&mut self, end: u32) -> Result<()> {
-        self.begin_epoch();
-        self.put_back(self.anchor.checkpoint.undo_start, End::At(end))?;
-        self.begin_next_epoch()
-    }
-
-    /// Verifies every image that going back to `target` needs. Once the anchor says that pages are
-    /// on their way back, an opening can only go on with it: a damaged image would cost everything.
-    fn rehearse_roll_back(&mut self, target: &CheckpointState, undo_end: u32) -> Result<()> {
-        // The frames of the cache are needed.
-        self.write_back_all()?;
-        self.cache.forget_all();
-        let Some(undo) = &mut self.undo else {
-            return Ok(());
-        };
-        let mut buffer = self.cache.spare_frames();
-        if buffer.len() < self.layout.unit_bytes() {
-            buffer = &mut self.sector;
-        }
-        undo.begin(self.anchor.undo_epoch, target.high_water, target.undo_start);
-        undo.rehearse(&mut self.disk, target.undo_start, End::At(undo_end), buffer)
     }
 
     /// Copies the next `bytes` bytes of the journal to pages of their own.

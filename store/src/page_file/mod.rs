@@ -25,6 +25,7 @@ mod lazy;
 mod long;
 mod opening;
 mod read_ahead;
+mod roll_back;
 mod state;
 mod undo;
 mod write_back;

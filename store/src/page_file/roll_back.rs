@@ -1,0 +1,37 @@
+//! The way back to a named checkpoint: first every image is verified, then an anchor says that pages
+//! are on their way back, then they are put back; an opening goes on with it.
+
+use super::PageFile;
+use super::state::CheckpointState;
+use super::undo::End;
+use crate::Result;
+
+impl PageFile<'_> {
+    /// Applies the undo run up to position `end` to come back to the anchor's checkpoint.
+    pub(super) fn finish_roll_back(&mut self, end: u32) -> Result<()> {
+        self.begin_epoch();
+        self.put_back(self.anchor.checkpoint.undo_start, End::At(end))?;
+        self.begin_next_epoch()
+    }
+
+    /// Verifies every image that going back to `target` needs. Once the anchor says that pages are
+    /// on their way back, an opening can only go on with it: a damaged image would cost everything.
+    pub(super) fn rehearse_roll_back(
+        &mut self,
+        target: &CheckpointState,
+        undo_end: u32,
+    ) -> Result<()> {
+        // The frames of the cache are needed.
+        self.write_back_all()?;
+        self.cache.forget_all();
+        let Some(undo) = &mut self.undo else {
+            return Ok(());
+        };
+        let mut buffer = self.cache.spare_frames();
+        if buffer.len() < self.layout.unit_bytes() {
+            buffer = &mut self.sector;
+        }
+        undo.begin(self.anchor.undo_epoch, target.high_water, target.undo_start);
+        undo.rehearse(&mut self.disk, target.undo_start, End::At(undo_end), buffer)
+    }
+}
