@@ -1,5 +1,5 @@
-//! The way back to a named checkpoint: first every image is verified, then an anchor says that pages
-//! are on their way back, then they are put back; an opening goes on with it.
+//! The way back to a named checkpoint: first every image is verified, then an anchor says that
+//! pages are on their way back, then they are put back; an opening goes on with it.
 
 use super::PageFile;
 use super::state::CheckpointState;
