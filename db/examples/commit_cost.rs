@@ -10,19 +10,15 @@
 //! With `--plain` in place of COMMITS it makes 1000 commits through `Database::open` and counts
 //! nothing, for `strace -f -c` to count.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use device::{Cause, Meter, Request, Sector, SectorGeometry, Sectors};
-use file::{DiskOptions, FileDisk};
-use flashtree::{Database, Durability, Medium, OpenOptions, Options};
+use device::{Cause, Sector};
+use flashtree::{Database, Durability, Options};
 use serde_json::{Value, json};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use common::{CAPACITY, Outcome, Watch, open_watched};
 
-/// The most bytes that the file grows to.
-const CAPACITY: u64 = 4 << 30;
+mod common;
 
 /// Flushes of which one is carried out.
 const FLUSHES: u64 = 100;
@@ -95,70 +91,21 @@ struct Counts {
     checkpoints: u64,
 }
 
-/// A disk that counts.
-struct Counting {
-    disk: FileDisk,
-    counts: Arc<Mutex<Counts>>,
-}
-
-impl Counting {
-    fn count(&self, add: impl FnOnce(&mut Counts)) {
-        add(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-impl Sectors for Counting {
-    fn geometry(&self) -> SectorGeometry {
-        self.disk.geometry()
+impl Watch for Counts {
+    fn writes(&mut self, first: Sector, bytes: u64, cause: Cause) {
+        self.writes += 1;
+        self.bytes += bytes;
+        // The anchor's first copy stands in sector 0.
+        self.checkpoints += u64::from(first.0 == 0);
+        if cause == Cause::Journal {
+            self.journal_bytes += bytes;
+        }
     }
 
-    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
-        self.disk.read(requests, cause)
+    fn flushes(&mut self) -> bool {
+        self.flushes += 1;
+        self.flushes.is_multiple_of(FLUSHES)
     }
-
-    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
-        let bytes = from.len() as u64;
-        self.count(|counts| {
-            counts.writes += 1;
-            counts.bytes += bytes;
-            // The anchor's first copy stands in sector 0.
-            counts.checkpoints += u64::from(first.0 == 0);
-            if cause == Cause::Journal {
-                counts.journal_bytes += bytes;
-            }
-        });
-        self.disk.write(first, from, cause)
-    }
-
-    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> device::Result<()> {
-        self.disk.trim(first, count, cause)
-    }
-
-    fn flush(&mut self, cause: Cause) -> device::Result<()> {
-        let mut flushes = 0;
-        self.count(|counts| {
-            counts.flushes += 1;
-            flushes = counts.flushes;
-        });
-        if flushes.is_multiple_of(FLUSHES) { self.disk.flush(cause) } else { Ok(()) }
-    }
-
-    fn sectors_held(&self) -> Option<u64> {
-        self.disk.sectors_held()
-    }
-
-    fn resize(&mut self, sectors: u64, cause: Cause) -> device::Result<()> {
-        self.disk.resize(sectors, cause)
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.disk.meter()
-    }
-}
-
-/// A file of a database that can grow to [`CAPACITY`].
-fn disk_options() -> DiskOptions {
-    DiskOptions { sector_bytes: 4096, grows_to: Some(CAPACITY), ..Default::default() }
 }
 
 /// Commits without a checkpoint, by what they cost.
@@ -189,12 +136,8 @@ fn run(folder: &Path, name: &str, commits: u64, key: fn(u64) -> u64) -> Outcome<
     let options = Options::new().capacity(CAPACITY).durability(Durability::Every).overwrite(true);
     Database::create(&path, &options)?.close()?;
     let length = std::fs::metadata(&path)?.len();
-    let counts = Arc::new(Mutex::new(Counts::default()));
-    let disk = FileDisk::open(&path, &disk_options())?;
-    let disk = Counting { disk, counts: Arc::clone(&counts) };
-    let medium = Medium::Sectors(Box::new(disk));
-    let mut database = Database::open_on(medium, &OpenOptions::new())?;
-    let now = || *counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut database, seen) = open_watched::<Counts>(&path)?;
+    let now = || *seen.now();
     let (start, system_start) = (now(), bytes_by_system());
     let mut ordinary = Ordinary::default();
     for number in 0..commits {

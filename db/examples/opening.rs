@@ -10,25 +10,21 @@
 //! first page that the replay touches to the last is the replay's. It prints JSON and takes its
 //! file away.
 
-use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use device::{Cause, Meter, Request, Sector, SectorGeometry, Sectors};
-use file::{DiskOptions, FileDisk};
-use flashtree::{Database, Medium, OpenOptions, Options, RecoveryStatistics};
+use device::Cause;
+use flashtree::{Database, OpenOptions, Options, RecoveryStatistics};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use common::{CAPACITY, Outcome, Watch, open_watched};
 
-/// The most bytes that the file grows to.
-const CAPACITY: u64 = 4 << 30;
+mod common;
 
 /// Bytes of a value.
 const VALUE: usize = 480;
@@ -201,14 +197,11 @@ struct Moments {
 }
 
 fn timed_in_parts(path: &Path) -> Outcome<Parts> {
-    let moments = Arc::new(Mutex::new(Moments::default()));
     let start = Instant::now();
-    let disk = FileDisk::open(path, &disk_options())?;
-    let disk = Watched { disk, moments: Arc::clone(&moments) };
-    let mut database = Database::open_on(Medium::Sectors(Box::new(disk)), &OpenOptions::new())?;
+    let (mut database, seen) = open_watched::<Moments>(path)?;
     let whole = start.elapsed();
     let recovery = database.stats()?.recovery;
-    let Moments { first, last } = *moments.lock().unwrap_or_else(PoisonError::into_inner);
+    let Moments { first, last } = *seen.now();
     if database.get(key(0))?.is_none() {
         return Err("the first entry is gone".into());
     }
@@ -217,54 +210,11 @@ fn timed_in_parts(path: &Path) -> Outcome<Parts> {
     Ok(Parts { whole, replay, recovery })
 }
 
-/// A disk that notes when pages are read for updates.
-struct Watched {
-    disk: FileDisk,
-    moments: Arc<Mutex<Moments>>,
-}
-
-impl Sectors for Watched {
-    fn geometry(&self) -> SectorGeometry {
-        self.disk.geometry()
-    }
-
-    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
-        let start = Instant::now();
-        let read = self.disk.read(requests, cause);
+impl Watch for Moments {
+    fn has_read(&mut self, start: Instant, cause: Cause) {
         if cause == Cause::Update {
-            let mut moments = self.moments.lock().unwrap_or_else(PoisonError::into_inner);
-            moments.first.get_or_insert(start);
-            moments.last = Some(Instant::now());
+            self.first.get_or_insert(start);
+            self.last = Some(Instant::now());
         }
-        read
     }
-
-    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
-        self.disk.write(first, from, cause)
-    }
-
-    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> device::Result<()> {
-        self.disk.trim(first, count, cause)
-    }
-
-    fn flush(&mut self, cause: Cause) -> device::Result<()> {
-        self.disk.flush(cause)
-    }
-
-    fn sectors_held(&self) -> Option<u64> {
-        self.disk.sectors_held()
-    }
-
-    fn resize(&mut self, sectors: u64, cause: Cause) -> device::Result<()> {
-        self.disk.resize(sectors, cause)
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.disk.meter()
-    }
-}
-
-/// A file of a database that can grow to [`CAPACITY`].
-fn disk_options() -> DiskOptions {
-    DiskOptions { sector_bytes: 4096, grows_to: Some(CAPACITY), ..Default::default() }
 }

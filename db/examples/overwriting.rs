@@ -6,23 +6,19 @@
 //! bytes, and overwrites UPDATES (200,000) of them, chosen at random, in batches of BATCH (1,000).
 //! It counts what reaches the file from the first batch to the end of closing, and prints JSON.
 
-use std::error::Error;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use device::{Cause, Meter, Request, Sector, SectorGeometry, Sectors};
-use file::{DiskOptions, FileDisk};
-use flashtree::{Batch, Database, Medium, OpenOptions, Options};
+use device::{Cause, Sector};
+use flashtree::{Batch, Database, Options};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use common::{CAPACITY, Outcome, Watch, open_watched};
 
-/// The most bytes that the file grows to.
-const CAPACITY: u64 = 4 << 30;
+mod common;
+
 /// Bytes of an entry.
 const ENTRY: u64 = 16;
 
@@ -44,18 +40,9 @@ fn main() -> Outcome<()> {
     let sorted = (0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes()));
     database.load(sorted)?;
     database.close()?;
-    let bytes = Arc::new(AtomicU64::new(0));
-    let options = DiskOptions {
-        sector_bytes: 4096,
-        grows_to: Some(CAPACITY),
-        gathers: true,
-        ..DiskOptions::default()
-    };
-    let disk = Counting { disk: FileDisk::open(&path, &options)?, bytes: Arc::clone(&bytes) };
-    let medium = Medium::Sectors(Box::new(disk));
-    let mut database = Database::open_on(medium, &OpenOptions::new())?;
+    let (mut database, seen) = open_watched::<Written>(&path)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let (before, start) = (bytes.load(Ordering::Relaxed), Instant::now());
+    let (before, start) = (seen.now().0, Instant::now());
     let mut batch = Batch::new();
     for update in 0..updates {
         let key = random.random_range(0..entries).to_be_bytes();
@@ -66,7 +53,7 @@ fn main() -> Outcome<()> {
         }
     }
     database.close()?;
-    let written = bytes.load(Ordering::Relaxed) - before;
+    let written = seen.now().0 - before;
     println!(
         "{:#}",
         json!({
@@ -81,43 +68,12 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// A disk that counts what is written to it.
-struct Counting {
-    disk: FileDisk,
-    bytes: Arc<AtomicU64>,
-}
+/// Bytes that were written.
+#[derive(Default)]
+struct Written(u64);
 
-impl Sectors for Counting {
-    fn geometry(&self) -> SectorGeometry {
-        self.disk.geometry()
-    }
-
-    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
-        self.disk.read(requests, cause)
-    }
-
-    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
-        self.bytes.fetch_add(from.len() as u64, Ordering::Relaxed);
-        self.disk.write(first, from, cause)
-    }
-
-    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> device::Result<()> {
-        self.disk.trim(first, count, cause)
-    }
-
-    fn flush(&mut self, cause: Cause) -> device::Result<()> {
-        self.disk.flush(cause)
-    }
-
-    fn sectors_held(&self) -> Option<u64> {
-        self.disk.sectors_held()
-    }
-
-    fn resize(&mut self, sectors: u64, cause: Cause) -> device::Result<()> {
-        self.disk.resize(sectors, cause)
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.disk.meter()
+impl Watch for Written {
+    fn writes(&mut self, _: Sector, bytes: u64, _: Cause) {
+        self.0 += bytes;
     }
 }
