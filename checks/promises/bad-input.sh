@@ -10,6 +10,7 @@ case ${CARGO_TARGET_DIR:-target} in /*) program=${CARGO_TARGET_DIR}/release/flas
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 printf 'sensor,value\n1,20\n2,warm\n' >"$folder/readings.csv"
+{ printf '"' && head -c 70000000 /dev/zero | tr '\0' a; } >"$folder/endless.csv"
 cat >"$folder/half.toml" <<'END'
 maker = "nobody"
 model = "half a chip"
@@ -49,7 +50,8 @@ refused 'nowhere.csv' compare --workload csv:key=place --input nowhere.csv
 refused 'read' compare --device samsung-k9k1g08u0a
 refused 'half' compare --device ./half.toml
 refused 'full' compare --device winbond-w25n01gv:blocks=24 --workload flights --trees b-plus
-refused '1 MiB' compare --workload csv:key=place --input /dev/zero
+refused 'NUL' compare --workload csv:key=place --input /dev/zero
+refused '64 MiB' compare --workload csv:key=place --input endless.csv
 refused 'too many' compare --device winbond-w25n01gv:blocks=67108863
 refused 'too many' compare --ops 18446744073709551615
 echo "refused well: $good of $all"
