@@ -1,4 +1,4 @@
-//! An index in 64 KiB of memory on a simulated chip: README's example.
+//! An index in 64 KiB of memory on a simulated chip: the example of `docs/compare.md`.
 
 use device::Medium;
 use ftl::PageMap;
