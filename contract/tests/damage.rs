@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 const PAGE_BYTES: usize = 512;
 
 /// Where the root record begins in an anchor without a label.
-const ROOT: usize = 137;
+const ROOT: usize = 145;
 
 /// Sectors before logical page 0.
 const BASE: usize = 2;

@@ -386,9 +386,9 @@ fn anchor_fields(label: usize) -> Vec<(usize, usize)> {
         own.into_iter().chain([(48, 4), (52, 4), (56, 8), (64, 8), (72, 8), (80, 8), (88, 4)]);
     let label_bytes = (LABEL..LABEL + label.min(4)).map(|at| (at, 1));
     let state = [(0, 8), (8, 4), (12, 4), (16, 4), (20, 4), (24, 4), (28, 4), (32, 4), (36, 4)];
-    let state = state.into_iter().chain([(40, 4), (44, 1)]);
-    // The name of the tree has 6 bytes; without a name of the checkpoint the record begins at 45.
-    let root = [(45, 1), (46, 1), (52, 2), (54, 2), (56, 4), (60, 1), (61, 8), (69, 4)];
+    let state = state.into_iter().chain([(40, 4), (44, 8), (52, 1)]);
+    // The name of the tree has 6 bytes; without a name of the checkpoint the record begins at 53.
+    let root = [(53, 1), (54, 1), (60, 2), (62, 2), (64, 4), (68, 1), (69, 8), (77, 4)];
     let behind = state.chain(root).map(|(at, bytes)| (LABEL + label + at, bytes));
     own.chain(label_bytes).chain(behind).collect()
 }

@@ -23,10 +23,21 @@ struct Frame {
     newer: u32,
     older: u32,
     chain: u32,
+    /// The checksum of the page on the device, if that is known and counts.
+    on_device: u32,
+    is_on_device: bool,
     dirty: bool,
 }
 
-const EMPTY: Frame = Frame { page: NONE, newer: NONE, older: NONE, chain: NONE, dirty: false };
+const EMPTY: Frame = Frame {
+    page: NONE,
+    newer: NONE,
+    older: NONE,
+    chain: NONE,
+    on_device: 0,
+    is_on_device: false,
+    dirty: false,
+};
 
 /// A cache of pages with their last-use order.
 pub(crate) struct Cache {
@@ -187,7 +198,7 @@ impl Cache {
         let chain = self.chain_of(page.0);
         let entry = &mut self.frames[frame as usize];
         entry.page = page.0;
-        entry.dirty = false;
+        (entry.dirty, entry.is_on_device) = (false, false);
         entry.chain = self.heads[chain];
         self.heads[chain] = frame;
         self.link_newest(frame);
@@ -280,6 +291,24 @@ impl Cache {
     #[inline]
     pub(crate) fn set_dirty(&mut self, frame: u32, dirty: bool) {
         self.frames[frame as usize].dirty = dirty;
+    }
+
+    /// The page in `frame`, if there is one.
+    pub(crate) fn page_in(&self, frame: u32) -> Option<LogicalPage> {
+        let page = self.frames[frame as usize].page;
+        (page != NONE).then_some(LogicalPage(page))
+    }
+
+    /// The checksum that the page in `frame` has on the device, as far as that was said.
+    pub(crate) fn on_device(&self, frame: u32) -> Option<u32> {
+        let Frame { on_device, is_on_device, .. } = self.frames[frame as usize];
+        is_on_device.then_some(on_device)
+    }
+
+    /// Says what checksum the page in `frame` has on the device.
+    pub(crate) fn set_on_device(&mut self, frame: u32, checksum: Option<u32>) {
+        let entry = &mut self.frames[frame as usize];
+        (entry.on_device, entry.is_on_device) = (checksum.unwrap_or(0), checksum.is_some());
     }
 
     /// Sorts the dirty pages; [`Cache::dirty_page`] then gives them one by one.

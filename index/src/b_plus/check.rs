@@ -44,12 +44,8 @@ pub(super) fn check(tree: &mut BPlus<'_>, finding: &mut dyn FnMut(&dyn Display))
         let counted = tree.entries;
         finding(&format_args!("the root counts {counted} entries, but the leaves hold {entries}"));
     }
-    match tree.file.count_free(Cause::Lookup) {
-        Ok(free) if free == high_water - used => Ok(()),
-        Ok(free) => {
-            finding(&format_args!("{free} pages are on the free list, not {}", high_water - used));
-            Ok(())
-        }
+    match tree.file.check_pages(finding) {
+        Ok(()) => Ok(()),
         Err(error) => Error::Store(error).report_damage(finding),
     }
 }

@@ -105,6 +105,7 @@ impl PageFile<'_> {
         let state = &self.anchor.checkpoint;
         self.high_water = state.high_water;
         self.free = state.free;
+        self.digest = state.digest;
         self.freed = super::FreeList::EMPTY;
         self.freed_tail = None;
         if let Some(undo) = &mut self.undo {
@@ -197,6 +198,7 @@ impl PageFile<'_> {
             high_water: self.high_water,
             free: self.free,
             undo_start: 0,
+            digest: 0,
             directory,
             root: long,
             root_head: head.to_vec(),
@@ -209,6 +211,7 @@ impl PageFile<'_> {
             next.write(&mut self.disk, &mut self.sector)?;
         }
         self.write_back_all()?;
+        next.checkpoint.digest = self.digest;
         if !self.checkpoints.kept.is_empty()
             && let Some(undo) = &mut self.undo
         {

@@ -101,6 +101,8 @@ impl PageFile<'_> {
         let names = count(page);
         let taken = if names == 0 {
             self.free.head = link(read(page, NEXT));
+            self.strike(head, cause)?;
+            self.cache.forget(head);
             head
         } else {
             set_count(page, names - 1);
@@ -180,8 +182,30 @@ impl PageFile<'_> {
         into[at..at + more * 4].copy_from_slice(&from[NAMES..NAMES + more * 4]);
         set_count(into, held + more);
         name(into, freed);
+        self.strike(freed, Cause::Checkpoint)?;
         self.cache.forget(freed);
         Ok(true)
+    }
+
+    /// The sum of the marks of the pages that `list` names, as they stand on the device.
+    pub(super) fn marks_of_named(&mut self, list: FreeList, cause: Cause) -> Result<u64> {
+        let (mut sum, mut next, mut left) = (0u64, list.head, self.high_water);
+        while let Some(head) = next {
+            let mut place = 0;
+            loop {
+                let page = self.page(head, cause, &FreePageCheck)?;
+                next = link(read(page, NEXT));
+                if place == count(page) {
+                    break;
+                }
+                let named = LogicalPage(read(page, NAMES + place * 4));
+                self.check_exists(named)?;
+                sum = sum.wrapping_add(self.marks([named], cause)?);
+                place += 1;
+            }
+            left = left.checked_sub(1 + place as u32).ok_or(circular(head))?;
+        }
+        Ok(sum)
     }
 
     /// Counts the pages of the free lists by walking them.
@@ -197,13 +221,16 @@ impl PageFile<'_> {
                 counted = counted.saturating_add(1 + count(page) as u32);
                 next = link(read(page, NEXT));
                 if counted > self.high_water {
-                    let what = "the free list is circular";
-                    return Err(Error::DamagedPage { page: head, what });
+                    return Err(circular(head));
                 }
             }
         }
         Ok(counted)
     }
+}
+
+fn circular(page: LogicalPage) -> Error {
+    Error::DamagedPage { page, what: "the free list is circular" }
 }
 
 /// Names `freed` in a page of the free list; false if that is full.

@@ -15,6 +15,7 @@
 
 mod anchor;
 mod checkpoint;
+mod digest;
 mod free_list;
 mod growth;
 mod guarded;
@@ -80,6 +81,8 @@ pub struct PageFile<'d> {
     /// Pages given back that the last checkpoint needs, and the last page of their list.
     freed: FreeList,
     freed_tail: Option<LogicalPage>,
+    /// The sum of the marks of the pages in use.
+    digest: u64,
     anchor: Anchor,
     undo: Option<Undo>,
     journal: Option<Journal>,
@@ -220,10 +223,12 @@ impl<'d> PageFile<'d> {
                 let damaged = |what| Error::DamagedPage { page, what };
                 check.check(self.cache.bytes(frame)).map_err(damaged)
             });
-        if outcome.is_err() {
+        if let Err(error) = outcome {
             self.cache.forget(page);
+            return Err(error);
         }
-        outcome.map(|()| frame)
+        self.know_device(frame);
+        Ok(frame)
     }
 
     /// Gives `page` a frame; the page that has to leave is written back first if it is dirty. Once
@@ -262,6 +267,7 @@ impl<'d> PageFile<'d> {
     /// A page of the free list can't be read or the disk failed.
     pub fn free(&mut self, page: LogicalPage, cause: Cause) -> Result<()> {
         self.check_exists(page)?;
+        self.strike(page, cause)?;
         self.cache.forget(page);
         self.add_free(page, cause)
     }

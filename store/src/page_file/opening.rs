@@ -239,6 +239,7 @@ impl<'d> PageFile<'d> {
             free: FreeList::EMPTY,
             freed: FreeList::EMPTY,
             freed_tail: None,
+            digest: 0,
             undo: (durability != Durability::None).then(|| Undo::new(identity, layout, grows)),
             journal: durability.has_journal().then(journal),
             anchor,

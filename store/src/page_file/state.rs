@@ -1,11 +1,11 @@
 //! What a checkpoint says: the state that a page file comes back to.
 //!
 //! ```text
-//!  0    8       12     16      20      24        32      36      44     45
-//!  +----+-------+------+-------+-------+---------+-------+-------+------+------+------
-//!  | id | high  | free | free  | undo  | direct- | root  | root  | name | name | head
-//!  | u64| water | head | pages | start | ory     | bytes | pages | bytes|      | of root
-//!  +----+-------+------+-------+-------+---------+-------+-------+------+------+------
+//!  0    8       12     16      20      24        32      36      44       52     53
+//!  +----+-------+------+-------+-------+---------+-------+-------+--------+------+------+------
+//!  | id | high  | free | free  | undo  | direct- | root  | root  | digest | name | name | head
+//!  | u64| water | head | pages | start | ory     | bytes | pages | u64    | bytes|      | of root
+//!  +----+-------+------+-------+-------+---------+-------+-------+--------+------+------+------
 //! ```
 //!
 //! The head of the root record is all of it where that is short; a longer one stands in pages.
@@ -23,7 +23,7 @@ use crate::{CheckpointId, LogicalPage, LongValue};
 pub(super) const ROOT_INLINE_MOST: usize = 64;
 
 /// The most bytes that a checkpoint's state takes.
-pub(super) const STATE_BYTES_MOST: usize = 45 + NAME_BYTES_MOST + ROOT_INLINE_MOST;
+pub(super) const STATE_BYTES_MOST: usize = 53 + NAME_BYTES_MOST + ROOT_INLINE_MOST;
 
 /// What a checkpoint says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(super) struct CheckpointState {
     pub(super) free: FreeList,
     /// The position in the undo run from which the images of what came after stand.
     pub(super) undo_start: u32,
+    /// The sum of the marks of the pages in use.
+    pub(super) digest: u64,
     /// The checkpoints that were kept already when this one was made.
     pub(super) directory: Option<LongValue>,
     /// Where the root record stands, if it is longer than its head.
@@ -51,6 +53,7 @@ impl CheckpointState {
         high_water: 0,
         free: FreeList::EMPTY,
         undo_start: 0,
+        digest: 0,
         directory: None,
         root: None,
         root_head: Vec::new(),
@@ -73,6 +76,7 @@ impl CheckpointState {
         encode_long(self.directory, to);
         to.u32(self.root_head.len() as u32);
         encode_long(self.root, to);
+        to.u64(self.digest);
         let name = self.name.as_deref().unwrap_or("");
         to.bytes(&[name.len() as u8]);
         to.bytes(name.as_bytes());
@@ -87,6 +91,7 @@ impl CheckpointState {
         let directory = decode_long(from)?;
         let head_bytes = from.u32()? as usize;
         let root = decode_long(from)?;
+        let digest = from.u64()?;
         let [name_bytes] = from.array()?;
         // Whatever was read can be written again.
         if usize::from(name_bytes) > NAME_BYTES_MOST || head_bytes > ROOT_INLINE_MOST {
@@ -96,7 +101,17 @@ impl CheckpointState {
         let name = core::str::from_utf8(name).ok()?;
         let root_head = from.bytes(head_bytes)?.to_vec();
         let name = (!name.is_empty()).then(|| name.into());
-        Some(CheckpointState { id, high_water, free, undo_start, directory, root, root_head, name })
+        Some(CheckpointState {
+            id,
+            high_water,
+            free,
+            undo_start,
+            digest,
+            directory,
+            root,
+            root_head,
+            name,
+        })
     }
 
     /// False if its numbers can't be those of a page file with this layout.

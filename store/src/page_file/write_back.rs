@@ -82,6 +82,7 @@ impl PageFile<'_> {
         checksum::seal(self.anchor.identity, page, bytes);
         self.disk.write(first, bytes, Cause::Flush)?;
         self.cache.set_dirty(frame, false);
+        self.note_written(page, frame);
         Ok(())
     }
 
@@ -106,9 +107,10 @@ impl PageFile<'_> {
             }
         }
         self.disk.write(first, &self.sector, Cause::Flush)?;
-        for page in pages {
-            if let Some(frame) = self.cache.peek(LogicalPage(page)) {
+        for page in pages.map(LogicalPage) {
+            if let Some(frame) = self.cache.peek(page) {
                 self.cache.set_dirty(frame, false);
+                self.note_written(page, frame);
             }
         }
         Ok(())

@@ -78,21 +78,15 @@ impl LaTree<'_> {
         let Some(disk) = self.log.disk_mut() else {
             return Ok(());
         };
-        let (used, high_water) = disk.file.pages_used();
+        let (used, _) = disk.file.pages_used();
         let own = used.saturating_sub(disk.file.record_pages());
         let has = pages + u64::from(disk.pages_live);
         if has != u64::from(own) {
             finding(&format_args!("{own} pages are in use, but the tree has {has}"));
         }
-        match disk.file.count_free(Cause::Lookup) {
-            Ok(free) if free == high_water - used => {}
-            Ok(free) => {
-                let known = high_water - used;
-                finding(&format_args!("{free} pages are on the free list, not {known}"));
-            }
-            Err(error) if error.is_damage() => finding(&error),
-            Err(error) => return Err(error.into()),
+        match disk.file.check_pages(finding) {
+            Ok(()) => Ok(()),
+            Err(error) => Error::Store(error).report_damage(finding),
         }
-        Ok(())
     }
 }
