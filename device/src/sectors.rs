@@ -30,8 +30,8 @@ pub struct Request<'b> {
 ///   it was then, also after a later flush that succeeds. Who writes here must not read on: it
 ///   opens the disk again, which finds what the last good flush left.
 /// - A write that was flushed is there, and nowhere else. Who stands on the disk tells most of what
-///   breaks this, but not all at once: a page that is overwritten in place has a good checksum, too,
-///   where it is an older one.
+///   breaks this, but not all at once: a page that is overwritten in place has a good checksum
+///   even where it is an older one.
 /// - [`trim`](Sectors::trim) says that a sector's content is not needed. What it reads as after
 ///   that is anything it ever held, or zeros, until it is written again.
 /// - A [`read`](Sectors::read) of several requests may serve them in any order and all at once.
