@@ -219,8 +219,11 @@ impl<'d> PageLog<'d> {
 
     fn find_tag(&mut self, page: Page, cause: Cause) -> Result<tag::Found> {
         match self.find_tag_at(page, Place::First, cause)? {
-            // What stands twice is told by either.
-            tag::Found::Damaged => self.find_tag_at(page, Place::Middle, cause),
+            // What stands twice is told by either; the middle of what stands once may be blank.
+            tag::Found::Damaged => match self.find_tag_at(page, Place::Middle, cause)? {
+                tag::Found::Blank => Ok(tag::Found::Damaged),
+                found => Ok(found),
+            },
             found => Ok(found),
         }
     }
