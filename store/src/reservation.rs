@@ -34,6 +34,8 @@ pub struct Growth {
     pub leaves: u64,
     /// Nodes above them.
     pub inner: u64,
+    /// Levels.
+    pub levels: u8,
 }
 
 impl Demand {
@@ -78,6 +80,7 @@ impl Demand {
         while splits > 0 {
             splits /= u64::from(self.children_a_node.max(2));
             growth.inner = growth.inner.saturating_add(1 + splits);
+            growth.levels += 1;
         }
         growth
     }
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn a_put_may_split_every_node_on_its_way_and_the_root() {
         // A leaf, an inner node, the root, and a new root above its two parts.
-        assert_eq!(demand(&[100, 10, 1]).growth(1), Growth { leaves: 1, inner: 3 });
+        assert_eq!(demand(&[100, 10, 1]).growth(1), Growth { leaves: 1, inner: 3, levels: 1 });
         assert_eq!(demand(&[100, 10, 1]).growth(0), Growth::default());
     }
 

@@ -2,31 +2,28 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::Cell;
-
 use device::{Cause, Geometry, Nand};
 use store::{EntryShape, PageLog, Recovery};
 
-use super::admission::Known;
-use super::debts::Debts;
+use super::admission::Admission;
+use super::collection::PASSED_OVER_MOST;
 use super::descent::Way;
 use super::flush::{self, Flush};
 use super::ground::Ground;
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
+use super::layout::{Division, HEIGHT_MOST, Layout, Pages};
 use super::live::LivePages;
 use super::page::Header;
-use super::plan::worst::way_bytes;
+use super::plan::worst::{leaf_bytes, way_bytes};
 use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
-use super::promise::Promise;
 use super::recent::Recent;
+use super::room::{Room, growth_of};
 use super::root::Root;
-use super::smallest::fewest_blocks;
 use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
 use crate::registry::Options;
-use crate::{Durable, Index, Result, Tree, smallest_chip};
+use crate::{Durable, Index, Result, Tree};
 
 /// What is chosen of a tree beside what [`Options`] say.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +76,9 @@ impl Choice {
 /// The least memory with which an operation buffer is worth having, in bytes.
 const BUFFER_BYTES_LEAST: u64 = 256;
 
+/// A tree is made only where it has room for so many leaves and so many inner nodes.
+const LEAST: (u64, u64) = (32, 8);
+
 /// Room for cuts of a plan, at first.
 const CUTS: usize = 64;
 
@@ -89,29 +89,27 @@ pub(crate) fn policy(
     (chip, shape): (Geometry, EntryShape),
 ) -> Result<Policy> {
     let pages = Pages::new(PageLog::content_bytes_on(chip), shape, division)?;
-    match division {
-        Division::Halves => Ok(Policy::halves(pages)),
-        Division::Even => Policy::adaptive(pages, bounds),
-        Division::Whole => Ok(Policy::whole(pages, height_for(&pages, chip))),
-    }
+    let policy = match division {
+        Division::Halves => Policy::halves(pages),
+        Division::Even => Policy::adaptive(pages, bounds)?,
+        Division::Whole => Policy::whole(pages),
+    };
+    let height = height_for(&policy, chip);
+    Ok(policy.up_to(height))
 }
 
-/// The height that a tree of whole pages needs at the most on `chip`, with two to spare: nodes can
-/// be less than half full, and a tree that the next level could be the last one of tries each
-/// batch before it takes it, and buffers nothing.
-fn height_for(pages: &Pages, chip: Geometry) -> u8 {
-    let layout = pages.layout(super::layout::Share::HALF, 2);
-    let half = if pages.is_variable() {
-        u64::from(pages.area()) / 8 / u64::from(CHILD_BYTES)
-    } else {
-        pages.capacity(&layout, 1) as u64 / 2
-    };
+/// The height that a tree needs at the most on `chip`, with one to spare: nodes can be less than
+/// half full.
+fn height_for(policy: &Policy, chip: Geometry) -> u8 {
+    let pages = policy.pages();
     let (mut leaves, mut height) = (1u64, 1);
     while leaves < u64::from(chip.pages()) && height < HEIGHT_MOST {
+        let layout = pages.layout(policy.bounds().beta, height.max(pages.together) + 1);
+        let half = pages.capacity(&layout, height) as u64 / 2;
         leaves = leaves.saturating_mul(half.max(2));
         height += 1;
     }
-    (height + 2).min(HEIGHT_MOST)
+    height + 1
 }
 
 /// Bytes of memory that a tree works in, without the page log's: the nodes of a way, the page that
@@ -123,8 +121,7 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
     let limits = policy.limits();
     let plan = usize::from(policy.height_most()) * size_of::<Level>() + CUTS * size_of::<usize>();
     let keys = 4 * limits.key + 4 * limits.entry;
-    let debts = Debts::bytes_of(policy);
-    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64 + debts
+    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
 }
 
 /// The least memory with which a tree works on `chip`, in bytes.
@@ -182,14 +179,12 @@ pub(crate) fn create<'d>(
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     policy.check_room()?;
     check_memory(&policy, options, PageLog::least_memory(chip, &options.page_log()), chip)?;
-    let fewest = |chip| fewest_blocks(choice, chip, options);
-    smallest_chip::check(options, chip, chip.blocks(), &fewest)?;
     let log = PageLog::create(nand, &options.page_log())?;
-    smallest_chip::check(options, chip, log.good_blocks(), &fewest)?;
     let mut tree = over(log, policy, choice, options)?;
     if options.is_stand_in {
         return Ok(Box::new(Durable::stand_in(tree)));
     }
+    tree.check_blocks()?;
     tree.write_empty()?;
     Ok(Box::new(Durable::create(tree)?))
 }
@@ -215,7 +210,6 @@ pub(crate) fn open<'d>(
     let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
     let mut tree = over(log, policy, choice, options)?;
-    tree.promise.restore(root.key_bytes(&tree.limits));
     tree.restore(&record)?;
     if !tree.recovery().checkpoints().is_empty() {
         // Before anything is written: a replay must find what is not to be touched.
@@ -264,13 +258,14 @@ fn over<'d>(
         moved_key: Vec::with_capacity(limits.key),
         emptied: 0,
         victim: None,
+        passed_over: Vec::with_capacity(PASSED_OVER_MOST),
         collect: choice.collect,
         live: LivePages::new(live),
-        debts: Debts::new(&policy),
         limits,
-        worst: Known::default(),
-        promise: Promise::default(),
-        answer: Cell::default(),
+        nodes: [0; HEIGHT_MOST as usize],
+        growth: growth_of(&policy),
+        leaf_bytes: leaf_bytes(&policy) as usize,
+        admission: Admission::default(),
         ground: Ground::new(log, pages, bounded(cache)),
         policy,
     })
@@ -284,6 +279,23 @@ fn empty(policy: &Policy) -> Header {
 }
 
 impl PathTree<'_> {
+    /// Refuses a chip that has room for a few nodes only.
+    fn check_blocks(&self) -> Result<()> {
+        let log = &self.ground.log;
+        let (leaves, inner) = LEAST;
+        let has_room = |blocks: &u32| {
+            let blocks = (*blocks, log.own_reserve());
+            let room = Room::of(&self.policy, self.height(), log.geometry(), blocks);
+            room.fits(leaves + inner, inner)
+        };
+        let have = log.good_blocks();
+        if has_room(&have) {
+            return Ok(());
+        }
+        let need = (have..=u32::MAX >> 8).find(has_room).unwrap_or(u32::MAX);
+        Err(store::Error::Device(device::Error::TooFewBlocks { have, need }).into())
+    }
+
     /// Writes an empty leaf.
     fn write_empty(&mut self) -> Result<()> {
         let pages = self.ground.pages;
@@ -295,8 +307,8 @@ impl PathTree<'_> {
         codec.initialise(&mut self.ground.content()[range], 0);
         let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
-        self.debts.begin();
-        self.debts.add((0, 1), 0, 0);
+        self.nodes = [0; HEIGHT_MOST as usize];
+        self.nodes[0] = 1;
         self.stand_on(page, header);
         Ok(())
     }

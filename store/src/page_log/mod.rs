@@ -162,7 +162,7 @@ impl<'d> PageLog<'d> {
     #[must_use]
     pub fn own_reserve_on(chip: Geometry, options: &PageLogOptions, root_bytes: u64) -> u32 {
         let journal = Journal::pages_for(chip, options).div_ceil(chip.pages_per_block());
-        let replay = u32::from(options.has_journal());
+        let replay = 2 * u32::from(options.has_journal());
         journal.saturating_add(2 * record_blocks(chip, root_bytes)).saturating_add(replay)
     }
 
@@ -250,6 +250,13 @@ impl<'d> PageLog<'d> {
     pub fn victim(&mut self) -> Option<Block> {
         let tree = &self.tree;
         self.blocks.victim(|block| tree.holds(block))
+    }
+
+    /// True if the tree may empty `block`: it holds pages of it, is kept by no named checkpoint, and
+    /// is not being filled.
+    #[must_use]
+    pub fn may_be_victim(&self, block: Block) -> bool {
+        self.blocks.may_be_victim(block) && !self.tree.holds(block)
     }
 
     /// Nothing in `block` is needed by what the tree is now.
@@ -363,13 +370,27 @@ impl<'d> PageLog<'d> {
     /// Blocks that hold nothing and are not kept back for the log's own pages.
     #[must_use]
     pub fn free_blocks(&self) -> u32 {
-        self.blocks.free().saturating_sub(self.own_reserve())
+        self.blocks.free().saturating_sub(self.kept_back(self.own_reserve()))
+    }
+
+    /// Of so many blocks for the log's own pages, those that it does not use yet.
+    fn kept_back(&self, own_reserve: u32) -> u32 {
+        own_reserve.saturating_sub(self.blocks.own())
     }
 
     /// Blocks that hold nothing as soon as a newer state stands.
     #[must_use]
     pub fn released_blocks(&self) -> u32 {
         self.blocks.released()
+    }
+
+    /// Blocks that the next checkpoint erases: what named checkpoints keep is none of them.
+    #[must_use]
+    pub fn blocks_to_erase(&self) -> u32 {
+        match self.blocks.pinned() {
+            0 => self.blocks.released(),
+            _ => self.blocks.released() - self.blocks.only_kept(),
+        }
     }
 
     /// Blocks that named checkpoints keep.
@@ -432,13 +453,15 @@ impl<'d> PageLog<'d> {
             true => self.record_blocks,
             false => record_blocks(self.geometry, root_bytes),
         };
-        journal + 2 * record + u32::from(is_replayed)
+        // And a block for records that leave the journal as it is.
+        let within = u32::from(self.options.has_journal());
+        journal + 2 * record + u32::from(is_replayed) + within
     }
 
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
     #[must_use]
     pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
-        self.blocks.free().saturating_sub(self.own_reserve_beside(root_bytes))
+        self.blocks.free().saturating_sub(self.kept_back(self.own_reserve_beside(root_bytes)))
     }
 
     /// As [`PageLog::own_reserve`], if root records may have up to `root_bytes` bytes.
