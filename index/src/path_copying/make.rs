@@ -23,6 +23,7 @@ use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
 use crate::registry::Options;
+use crate::smallest_chip::{self, Grown};
 use crate::{Durable, Index, Result, Tree};
 
 /// What is chosen of a tree beside what [`Options`] say.
@@ -76,8 +77,8 @@ impl Choice {
 /// The least memory with which an operation buffer is worth having, in bytes.
 const BUFFER_BYTES_LEAST: u64 = 256;
 
-/// A tree is made only where it has room for so many leaves and so many inner nodes.
-const LEAST: (u64, u64) = (32, 8);
+/// Nodes that a tree of a block's worth of entries may have more than nodes that are half full.
+const NODES_MORE: u64 = 16;
 
 /// Room for cuts of a plan, at first.
 const CUTS: usize = 64;
@@ -179,14 +180,31 @@ pub(crate) fn create<'d>(
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     policy.check_room()?;
     check_memory(&policy, options, PageLog::least_memory(chip, &options.page_log()), chip)?;
+    let fewest = |chip| fewest_blocks(choice, chip, options);
+    smallest_chip::check(options, chip, chip.blocks(), &fewest)?;
     let log = PageLog::create(nand, &options.page_log())?;
+    smallest_chip::check(options, chip, log.good_blocks(), &fewest)?;
     let mut tree = over(log, policy, choice, options)?;
     if options.is_stand_in {
         return Ok(Box::new(Durable::stand_in(tree)));
     }
-    tree.check_blocks()?;
     tree.write_empty()?;
     Ok(Box::new(Durable::create(tree)?))
+}
+
+/// Blocks that suffice for a block's worth of entries on chips like this one.
+fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) -> Result<u32> {
+    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+    let (pages, beta) = (*policy.pages(), policy.bounds().beta);
+    let capacity = |level: u8| pages.capacity(&pages.layout(beta, (level + 1).max(2)), level);
+    let grown = Grown::new(entries, &capacity, policy.height_most());
+    let (height, inner) = (grown.height + 1, 2 * grown.inner + u64::from(grown.height));
+    let nodes = (grown.leaves + inner) * 9 / 8 + NODES_MORE;
+    let own = PageLog::own_reserve_on(chip, &options.page_log(), 0);
+    let has_room =
+        |blocks: &u32| Room::of(&policy, height, chip, (*blocks, own)).fits(nodes, inner);
+    Ok((own..u32::MAX).find(has_room).unwrap_or(u32::MAX))
 }
 
 /// The bounds that the index of such a tree has which exists, if `options` are for one.
@@ -279,23 +297,6 @@ fn empty(policy: &Policy) -> Header {
 }
 
 impl PathTree<'_> {
-    /// Refuses a chip that has room for a few nodes only.
-    fn check_blocks(&self) -> Result<()> {
-        let log = &self.ground.log;
-        let (leaves, inner) = LEAST;
-        let has_room = |blocks: &u32| {
-            let blocks = (*blocks, log.own_reserve());
-            let room = Room::of(&self.policy, self.height(), log.geometry(), blocks);
-            room.fits(leaves + inner, inner)
-        };
-        let have = log.good_blocks();
-        if has_room(&have) {
-            return Ok(());
-        }
-        let need = (have..=u32::MAX >> 8).find(has_room).unwrap_or(u32::MAX);
-        Err(store::Error::Device(device::Error::TooFewBlocks { have, need }).into())
-    }
-
     /// Writes an empty leaf.
     fn write_empty(&mut self) -> Result<()> {
         let pages = self.ground.pages;
