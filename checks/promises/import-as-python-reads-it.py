@@ -73,7 +73,7 @@ def number_of(kind, text):
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise Refused
     low, high = (-(1 << 63), (1 << 63) - 1) if kind == "i64" else (0, (1 << 64) - 1)
-    if kind == "u64" and text.startswith("-") or not low <= int(text) <= high:
+    if not low <= int(text) <= high:
         raise Refused
     return int(text)
 

@@ -119,12 +119,12 @@ fn change(database: &mut Database<'_>) -> Vec<Model> {
 
 /// A disk with a closed database.
 fn closed(durability: Durability) -> (Vec<u8>, Model) {
-    closed_with(durability, "value")
+    closed_with("b-plus", durability, "value")
 }
 
-fn closed_with(durability: Durability, word: &str) -> (Vec<u8>, Model) {
+fn closed_with(tree: &str, durability: Durability, word: &str) -> (Vec<u8>, Model) {
     let disk = SharedDisk::new(512, 512);
-    let options = Options::new().durability(durability).journal_bytes(8 << 10);
+    let options = Options::new().tree(tree).durability(durability).journal_bytes(8 << 10);
     let mut database = Database::create_on(disk.medium(), &options).unwrap();
     fill(&mut database, durability != Durability::None, word);
     let expected = change(&mut database).pop().unwrap();
@@ -135,10 +135,11 @@ fn closed_with(durability: Durability, word: &str) -> (Vec<u8>, Model) {
 
 #[test]
 fn a_flipped_byte_of_a_closed_database_is_an_error_or_without_consequence() {
-    for durability in Durability::ALL {
-        let (whole, expected) = closed(durability);
+    let b_plus = Durability::ALL.map(|durability| ("b-plus", durability));
+    for (tree, durability) in b_plus.into_iter().chain([("la-tree", Durability::None)]) {
+        let (whole, expected) = closed_with(tree, durability, "value");
         let outcomes = flip_each(512, &whole, &places(&whole, 512), &[expected]);
-        println!("{durability}: {outcomes} {:#?}", outcomes.kinds);
+        println!("{tree}, {durability}: {outcomes} {:#?}", outcomes.kinds);
         outcomes.assert_right();
     }
 }
@@ -177,8 +178,8 @@ fn mix(whole: &[u8], other: &[u8], states: &[Model]) -> Outcomes {
 #[test]
 fn sectors_of_another_database_are_an_error_or_without_consequence() {
     for durability in Durability::ALL {
-        let (whole, expected) = closed_with(durability, "value");
-        let (other, others) = closed_with(durability, "eulav");
+        let (whole, expected) = closed_with("b-plus", durability, "value");
+        let (other, others) = closed_with("b-plus", durability, "eulav");
         let outcomes = mix(&whole, &other, &[expected, others]);
         println!("{durability}: {outcomes} {:#?}", outcomes.kinds);
         outcomes.assert_right();
@@ -191,29 +192,44 @@ fn sectors_of_another_database_are_an_error_or_without_consequence() {
     outcomes.assert_right();
 }
 
-/// A disk whose database was killed when all it holds was acknowledged, and what that is.
-fn killed_when_all_lasts(tree: &str, durability: Durability) -> (SharedDisk, Model) {
-    let disk = SharedDisk::new(512, 512);
+/// Sectors that a disk that grows can have.
+const SECTORS_MOST: u64 = 2048;
+
+/// The bytes of a disk whose database was killed when all it holds was acknowledged, and what that
+/// is.
+fn killed_when_all_lasts(tree: &str, durability: Durability, grows: bool) -> (Vec<u8>, Model) {
+    let disk = match grows {
+        true => SharedDisk::growing(512, SECTORS_MOST),
+        false => SharedDisk::new(512, 512),
+    };
     let options = Options::new().tree(tree).durability(durability).journal_bytes(8 << 10);
     let mut database = Database::create_on(disk.medium(), &options.memory(64 << 10)).unwrap();
     fill(&mut database, true, "value");
     let expected = change(&mut database).pop().unwrap();
     database.sync().unwrap();
-    (disk.copy(), expected)
+    let mut whole = disk.bytes.lock().unwrap().clone();
+    whole.truncate(disk.length() as usize * 512);
+    (whole, expected)
 }
 
 #[test]
 fn a_flipped_byte_of_a_database_that_was_killed_is_an_error_or_costs_nothing() {
-    for tree in ["b-plus", "la-tree"] {
+    for (tree, grows) in [("b-plus", false), ("b-plus", true), ("la-tree", false)] {
         for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
-            let (disk, expected) = killed_when_all_lasts(tree, durability);
-            let whole = disk.bytes.lock().unwrap().clone();
-            let mut left = Database::open_on(disk.copy().medium(), &OpenOptions::new()).unwrap();
+            let (whole, expected) = killed_when_all_lasts(tree, durability, grows);
+            let base: Arc<[u8]> = whole.as_slice().into();
+            let disk_at = |place: usize, flip: u8| {
+                let disk = FlippedDisk::new(512, &base, place, flip);
+                if grows { disk.growing_to(SECTORS_MOST) } else { disk }
+            };
+            let sound = disk_at(0, 0).medium();
+            let mut left = Database::open_on(sound, &OpenOptions::new()).unwrap();
             assert_eq!(content(&mut left).unwrap(), expected);
             let replayed = left.stats().unwrap().recovery.replayed;
             assert_eq!(replayed > 0, durability.has_journal(), "{replayed} updates");
-            let outcomes = flip_each(512, &whole, &places(&whole, 512), &[expected]);
-            println!("{tree}, {durability}: {outcomes} {:#?}", outcomes.kinds);
+            let flipped = |place| disk_at(place, flip(place));
+            let outcomes = flip_each_of(&flipped, &places(&whole, 512), &[expected]);
+            println!("{tree}, grows {grows}, {durability}: {outcomes} {:#?}", outcomes.kinds);
             outcomes.assert_right();
         }
     }

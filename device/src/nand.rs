@@ -25,6 +25,9 @@ use crate::{Block, Cause, Geometry, Meter, NandCosts, Page, Result};
 ///   or neither; the chip's code may call it uncorrectable) and a torn erase leaves anything in
 ///   any page of that block. Nothing else changes.
 /// - An operation that returns an error of its arguments changed nothing.
+/// - Where the driver failed, a program or an erase may have been done, or not, or by half; then
+///   who works through a [`Watched`](crate::Watched) chip changes it no more until it is opened
+///   again.
 pub trait Nand: Send {
     /// The shape of the chip.
     fn geometry(&self) -> Geometry;

@@ -33,7 +33,8 @@ pub struct Request<'b> {
 ///   breaks this, but not all at once: a page that is overwritten in place has a good checksum
 ///   even where it is an older one.
 /// - [`trim`](Sectors::trim) says that a sector's content is not needed. What it reads as after
-///   that is anything it ever held, or zeros, until it is written again.
+///   that is anything it ever held, or zeros, until it is written again; and the same each time, as
+///   long as nothing at all is written.
 /// - A [`read`](Sectors::read) of several requests may serve them in any order and all at once.
 pub trait Sectors: Send {
     /// The shape of the disk.

@@ -15,6 +15,10 @@ const REFUSALS_MOST: usize = 4;
 /// A program that works shows that programs and erases do. An erase that works shows nothing of
 /// programs.
 ///
+/// Where the driver fails, nobody knows whether a program or an erase was done. What comes next
+/// could stand beside it, with the same number, or be taken for what came before: so the chip is
+/// changed no more until it is opened again, which finds what is there.
+///
 /// A block that is to be marked may be found unmarked after a power cut, as it may be without this
 /// rule if the cut comes just before the mark.
 pub struct Watched<N> {
@@ -25,12 +29,15 @@ pub struct Watched<N> {
     erases: u8,
     marks: u8,
     count: u8,
+    /// True if the driver failed at a program or an erase.
+    is_unsure: bool,
 }
 
 impl<N: Nand> Watched<N> {
     /// Watches over `chip`.
     pub const fn new(chip: N) -> Self {
-        Watched { chip, refused: [Block(0); REFUSALS_MOST], erases: 0, marks: 0, count: 0 }
+        let refused = [Block(0); REFUSALS_MOST];
+        Watched { chip, refused, erases: 0, marks: 0, count: 0, is_unsure: false }
     }
 
     /// The chip.
@@ -44,10 +51,19 @@ impl<N: Nand> Watched<N> {
     }
 
     const fn check(&self) -> Result<()> {
+        if self.is_unsure {
+            return Err(Error::AfterFailedWrite);
+        }
         if (self.count as usize) < REFUSALS_MOST {
             return Ok(());
         }
         Err(Error::Failing { refusals: REFUSALS_MOST as u32 })
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error) -> Result<()> {
+        self.is_unsure = true;
+        Err(error)
     }
 
     #[cold]
@@ -111,6 +127,7 @@ impl<N: Nand> Nand for Watched<N> {
             Err(error @ Error::ProgramRefused { page }) => {
                 self.refuse(self.chip.geometry().block_of(page), false, error)
             }
+            Err(error @ Error::Driver { .. }) => self.fail(error),
             done => done,
         }
     }
@@ -120,6 +137,7 @@ impl<N: Nand> Nand for Watched<N> {
         match self.chip.erase(block, cause) {
             Ok(()) if self.count > 0 => self.settle(true),
             Err(error @ Error::EraseRefused { .. }) => self.refuse(block, true, error),
+            Err(error @ Error::Driver { .. }) => self.fail(error),
             done => done,
         }
     }

@@ -131,6 +131,7 @@ pub const RAW_FLASH: &[&str] = &[
     "it holds no checkpoint",
     "its checkpoint is damaged",
     "its last checkpoint is damaged",
+    "a page of its journal or of its last checkpoint is missing",
     "the record of a named checkpoint is damaged",
     "a node has another checksum than its bytes, its number and its place give",
     "a page of the tree's tables has another checksum, or mark",

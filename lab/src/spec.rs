@@ -54,6 +54,11 @@ impl fmt::Display for SpecError {
             SpecError::NoName { piece } => {
                 write!(f, "\"{}\" belongs to no name: write NAME:{}", shown(piece), shown(piece))
             }
+            SpecError::NoValue { owner, piece } if piece.is_empty() => write!(
+                f,
+                "a parameter is missing in \"{}:\": write NAME[:key=value,...]",
+                shown(owner)
+            ),
             SpecError::NoValue { owner, piece } => write!(
                 f,
                 "\"{}\" is no parameter of {}: write key=value",

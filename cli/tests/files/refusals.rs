@@ -168,6 +168,8 @@ fn what_is_wrong_is_said_as_it_is() {
         ("create x.db --tree la-tree --page 64KiB", "they must have 128 to 32768 bytes"),
         ("create nand-file:x.db --ftl x:", "a parameter is missing in \"x:\""),
         ("create nand-file:x.db --ftl x", "x"),
+        ("compare --ftl x:", "a parameter is missing in \"x:\""),
+        ("compare --trees b-plus:", "a parameter is missing in \"b-plus:\""),
         ("create x.db --tree b-plus:fill=99.5", "a whole percentage from 50 to 100"),
         ("torture --tree b-plus/x", "did you mean b-plus/"),
         ("compare --device toshiba-tc58dvg02a1ft00 --size 100GiB", "it has 134217728"),

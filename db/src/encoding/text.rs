@@ -58,7 +58,10 @@ impl Type {
             Type::Text => Datum::Text(text.to_owned()),
             Type::I64 => Datum::I64(text.parse().map_err(|_| bad("whole number of 64 bits"))?),
             Type::U64 => {
-                Datum::U64(text.parse().map_err(|_| bad("whole number of 64 bits without sign"))?)
+                // -0 is 0 here, too.
+                let zeros = text.strip_prefix('-').filter(|rest| rest.bytes().all(|it| it == b'0'));
+                let number = zeros.unwrap_or(text).parse();
+                Datum::U64(number.map_err(|_| bad("whole number of 64 bits without sign"))?)
             }
             Type::F64 => Datum::F64(parse_f64(text).map_err(bad)?),
             Type::Time => Datum::Time(text.parse::<Time>()?),

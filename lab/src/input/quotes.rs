@@ -24,7 +24,8 @@ enum State {
 /// What is said of a NUL, which stands in texts in UTF-16 without a mark, and in no field that was
 /// exported without quotes.
 pub const NUL: &str = "a NUL byte: if it is UTF-16, make it UTF-8 first, as by iconv -f \
-                              UTF-16LE -t UTF-8; in CSV a NUL that is meant stands in quotes";
+                       UTF-16LE, or UTF-16BE, -t UTF-8; in CSV a NUL that is meant stands in \
+                       quotes";
 
 /// What is wrong in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

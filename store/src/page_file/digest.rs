@@ -119,12 +119,9 @@ impl PageFile<'_> {
         Ok(())
     }
 
-    /// True if the pages in use are those that were written last. Nothing is known of them without
-    /// durability, where what is free may read as anything.
+    /// True if the pages in use are those that were written last. What is free may read as
+    /// anything, but twice as the same.
     fn is_newest(&mut self, cause: Cause) -> Result<bool> {
-        if self.undo.is_none() {
-            return Ok(true);
-        }
         let mut sum = self.marks_of_all(cause)?;
         for list in [self.free, self.freed] {
             sum = sum.wrapping_sub(self.marks_of_named(list, cause)?);

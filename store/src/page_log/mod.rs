@@ -27,6 +27,7 @@
 
 mod blocks;
 mod checkpoint;
+mod gaps;
 mod journal;
 #[cfg(feature = "canaries")]
 mod mistakes;

@@ -146,6 +146,7 @@ impl<'d> PageLog<'d> {
         let (mut log, record, ends) = PageLog::find(nand, options.mistake())?;
         let since = log.since()?;
         log.sequence = ends.next_sequence();
+        log.refuse_gaps(since, ends.own.map(|newest| log.geometry.block_of(newest.page)))?;
         let is_torn = ends.own.is_some_and(|newest| newest.is_torn);
         let is_last = since + 1 == log.sequence && !is_torn;
         let is_closed = is_last && record.is_closed;
