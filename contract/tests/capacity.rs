@@ -27,10 +27,16 @@ struct Case {
 }
 
 impl Case {
+    fn medium(&self) -> SimulatedNand {
+        let (page, pages, blocks) = self.chip;
+        let chip = Geometry::new(page, pages, blocks).unwrap().with_spare(16).unwrap();
+        SimulatedNand::new(chip, NandCosts::default())
+    }
+
     fn create<'c>(&self, chip: &'c mut SimulatedNand) -> Box<dyn Index + 'c> {
         let entry = registry::find(self.tree).unwrap();
         let settings = Settings::parse(self.tree, entry.parameters, []).unwrap();
-        let options = Options::new(self.shape, 64 << 10, settings);
+        let options = Options::new(self.shape, 128 << 10, settings);
         let options = Options { durability: Some(self.durability), ..options };
         (entry.create)(Medium::Nand(Box::new(chip)), &options).unwrap()
     }
@@ -69,9 +75,8 @@ fn rounds(tree: &'static str, least: [u64; 3]) {
         for shape in [EntryShape::fixed(8, 8), EntryShape::VARIABLE] {
             for durability in Durability::ALL {
                 let case = Case { tree, chip, shape, durability };
-                let (page, pages, blocks) = chip;
-                let geometry = Geometry::new(page, pages, blocks).unwrap().with_spare(16).unwrap();
-                let mut medium = SimulatedNand::new(geometry, NandCosts::default());
+                let mut medium = case.medium();
+                let (_, pages, blocks) = chip;
                 let mut index = case.create(&mut medium);
                 let each: Vec<_> =
                     (0..ROUNDS).map(|round| case.round(&mut *index, round)).collect();
@@ -88,4 +93,10 @@ fn rounds(tree: &'static str, least: [u64; 3]) {
 fn ipl_holds_as_much_in_every_round() {
     // Half of the pages are log pages.
     rounds("ipl", [40, 32, 19]);
+}
+
+#[test]
+fn la_tree_holds_as_much_in_every_round() {
+    // Half of the chip is for reclamation.
+    rounds("la-tree", [40, 31, 19]);
 }
