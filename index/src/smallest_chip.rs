@@ -46,10 +46,6 @@ impl Grown {
         grown.is_whole = nodes <= 1;
         grown
     }
-
-    pub(crate) const fn nodes(&self) -> u64 {
-        self.leaves + self.inner
-    }
 }
 
 /// Refuses a chip with `have` good blocks if these are fewer than `fewest`, unless the tree that is
