@@ -50,7 +50,7 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
         let known = tree.nodes.count(&tree.log);
         finding(&format_args!("the tables have {known} nodes, but the tree has {nodes}"));
     }
-    for (level, (known, found)) in tree.levels.iter().zip(&levels).enumerate() {
+    for (level, (known, found)) in tree.room.levels.iter().zip(&levels).enumerate() {
         if known != found {
             finding(&format_args!(
                 "{known} nodes are counted at level {level}, but the tree has {found}"

@@ -10,7 +10,7 @@ use store::{PageLog, Recovery};
 use super::buffers::Buffers;
 use super::cost::Estimator;
 use super::counters::Counters;
-use super::descent::{Bounds, HEIGHT_MOST, Path};
+use super::descent::{Bounds, Path};
 use super::distribution::Top;
 use super::emptying::Sorter;
 use super::flight::Flight;
@@ -19,7 +19,6 @@ use super::layout::NodeId;
 use super::nodes::Nodes;
 use super::plan::{self, Plan};
 use super::reclaim::Generation;
-use super::room::Room;
 use super::sharing::Sharing;
 use super::shrinking::PutOff;
 use super::stream::Form;
@@ -90,9 +89,8 @@ impl<'d> LaTree<'d> {
             levels_a_buffer: plan.levels_a_buffer,
             root: NodeId(0),
             height: 1,
-            levels: [0; HEIGHT_MOST],
             entries: 0,
-            room: Room::default(),
+            room: Box::default(),
             path: Path::new(),
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
@@ -119,7 +117,7 @@ impl<'d> LaTree<'d> {
         if let Some(number) = self.root.buffer() {
             self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
         }
-        self.levels[0] = 1;
+        self.room.levels[0] = 1;
         self.is_open = true;
         Ok(())
     }

@@ -78,7 +78,7 @@ use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree};
 use buffers::Buffers;
 use cost::Estimator;
 use counters::Counters;
-use descent::{Bounds, HEIGHT_MOST, Path};
+use descent::{Bounds, Path};
 use distribution::Top;
 use emptying::Sorter;
 use flight::Flight;
@@ -124,11 +124,9 @@ pub(crate) struct LaTree<'d> {
     root: NodeId,
     /// Nodes from the root to a leaf; the root's level plus one.
     height: u8,
-    /// Nodes of each level, leaves first.
-    levels: [u32; HEIGHT_MOST],
     /// Entries in leaves.
     entries: u64,
-    room: Room,
+    room: Box<Room>,
     path: Path,
     /// Of the node where the last descent ended.
     bounds: Bounds,

@@ -27,6 +27,7 @@ use store::{Demand, Growth, LEVELS_MOST, PageLog, Reservation, Update};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
+use super::descent::HEIGHT_MOST;
 use super::layout::{FRAGMENT_HEADER_BYTES, NodeId};
 use super::plan::{CHUNK_HEADER, Plan};
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
@@ -42,9 +43,12 @@ const WAITING: u64 = 3;
 /// the end of the tree's present one.
 const BLOCKS_BESIDE: u32 = 3;
 
-/// What was taken since the base: the last checkpoint, or, where nothing is replayed, any moment.
+/// What the tree is made of, and what was taken since the base: the last checkpoint, or, where
+/// nothing is replayed, any moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
+    /// Nodes of each level, leaves first.
+    pub(super) levels: [u32; HEIGHT_MOST],
     base: Demand,
     puts: Reservation,
     /// Bytes that wait, those of the base included, and how many more may come.
@@ -100,7 +104,7 @@ impl Plan {
         let pool = 2 * self.sizes.pool.most() / u64::from(self.pages.room()) + 2;
         // No more than finds room waits, whatever the pool holds.
         let pool = pool.min(u64::from(pages) / 16 + 2);
-        let levels = super::descent::HEIGHT_MOST as u64;
+        let levels = HEIGHT_MOST as u64;
         ROOT_BYTES + 4 * (levels + self.table_pages(nodes, nodes / 3) + pool)
     }
 }
@@ -137,13 +141,13 @@ impl LaTree<'_> {
     }
 
     pub(super) fn leaves(&self) -> u64 {
-        u64::from(self.levels[0])
+        u64::from(self.room.levels[0])
     }
 
     /// The tree as far as room matters.
     fn demand(&self) -> Demand {
         let mut levels = [0_u32; LEVELS_MOST];
-        for (level, nodes) in self.levels.iter().enumerate() {
+        for (level, nodes) in self.room.levels.iter().enumerate() {
             let counted = &mut levels[level.min(LEVELS_MOST - 1)];
             *counted = counted.saturating_add(*nodes);
         }
@@ -271,8 +275,8 @@ impl LaTree<'_> {
         let bytes_left = (for_waiting / WAITING * self.room_of_page()).saturating_sub(waiting);
         let fits = |growth| self.pages_grown(&base, growth) <= grown + free - free / 2;
         let puts = Reservation::new(base, taken, fits);
-        let room = self.room;
-        self.room = Room { base, puts, waiting, bytes_left, ..room };
+        let room = *self.room;
+        *self.room = Room { base, puts, waiting, bytes_left, ..room };
     }
 
     /// Counts room from a checkpoint on, that of a batch which is to come after it included.
@@ -289,7 +293,7 @@ impl LaTree<'_> {
     }
 
     pub(super) fn forget_room(&mut self) {
-        self.room = Room::default();
+        *self.room = Room { levels: self.room.levels, ..Room::default() };
     }
 
     /// True if `batch` is one put for which its leaf has room.

@@ -102,7 +102,7 @@ impl LaTree<'_> {
         record.extend_from_slice(&self.root.0.to_le_bytes());
         record.push(self.height);
         record.extend_from_slice(&self.entries.to_le_bytes());
-        for nodes in self.levels.iter().take(self.height.into()) {
+        for nodes in self.room.levels.iter().take(self.height.into()) {
             record.extend_from_slice(&nodes.to_le_bytes());
         }
         record.extend_from_slice(&self.buffers.next_owner.to_le_bytes());
@@ -194,7 +194,8 @@ impl LaTree<'_> {
         self.nodes.plain.numbers.release_unwritten();
         self.nodes.buffered.numbers.release_unwritten();
         self.read_pool(root.pool)?;
-        (self.levels, self.entries) = (root.levels, root.entries);
+        self.entries = root.entries;
+        self.room.levels = root.levels;
         self.forget_room();
         let lists = [root.plain.1, root.buffered.1, root.pool];
         self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;

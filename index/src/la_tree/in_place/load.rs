@@ -44,7 +44,7 @@ impl LaTree<'_> {
             disk.drop_state(Cause::Load)?;
         }
         (self.height, self.entries) = (1, 0);
-        self.levels.fill(0);
+        self.room.levels.fill(0);
         Ok(())
     }
 
