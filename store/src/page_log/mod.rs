@@ -219,14 +219,13 @@ impl<'d> PageLog<'d> {
     }
 
     fn find_tag(&mut self, page: Page, cause: Cause) -> Result<tag::Found> {
-        match self.find_tag_at(page, Place::First, cause)? {
-            // What stands twice is told by either; the middle of what stands once may be blank.
-            tag::Found::Damaged => match self.find_tag_at(page, Place::Middle, cause)? {
-                tag::Found::Blank => Ok(tag::Found::Damaged),
-                found => Ok(found),
-            },
-            found => Ok(found),
+        let first = self.find_tag_at(page, Place::First, cause)?;
+        if matches!(first, tag::Found::Tag(_)) {
+            return Ok(first);
         }
+        // What stands twice is told by either; in the middle of another page is anything.
+        let middle = self.find_tag_at(page, Place::Middle, cause)?;
+        Ok(if matches!(middle, tag::Found::Tag(_)) { middle } else { first })
     }
 
     fn find_tag_at(&mut self, page: Page, place: Place, cause: Cause) -> Result<tag::Found> {

@@ -1,9 +1,10 @@
 //! Making and opening a page log.
 //!
 //! Opening reads the first tag of each block, which tells its stream and its place among the blocks
-//! of that stream, the tags of the pages in the newest block of each stream, the record of the last
-//! checkpoint, which every page names, and, where there is a journal, the tags of the log's own
-//! pages behind that checkpoint.
+//! of that stream; the tags of the pages in the newest block of each stream; the record of the last
+//! checkpoint, which every page names; and, where there is a journal, the tags of the log's own
+//! pages behind that checkpoint. Where a tag is missing or damaged, the middle of its page is read,
+//! for there it may stand again.
 
 use alloc::boxed::Box;
 use alloc::vec;
