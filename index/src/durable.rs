@@ -337,7 +337,8 @@ fn settle_within(tree: &mut impl Tree, made: u32) -> Result<()> {
     Ok(tree.recovery_mut().checkpoint_within(&root, made)?)
 }
 
-/// Makes a change step by step, with room made before each; `made` updates of its batch came before.
+/// Makes a change step by step, with room made before each; `made` updates of its batch came
+/// before.
 fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: u32) -> Result<()> {
     loop {
         make_space(tree, made)?;

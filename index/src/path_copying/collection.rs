@@ -6,9 +6,9 @@
 //! what the pages of a victim share only once. It is a state machine: each batch steps it while
 //! free blocks are below the threshold.
 //!
-//! Where room is short, the blocks in which least lives are emptied in one sweep: as many of them as
-//! gain most for what moving them writes, with the nodes above. [`super::room`] keeps as much free
-//! as the largest sweep takes.
+//! Where room is short, the blocks in which least lives are emptied in one sweep: as many of them
+//! as gain most for what moving them writes, with the nodes above. [`super::room`] keeps as much
+//! free as the largest sweep takes.
 
 use alloc::vec::Vec;
 use core::ops::Range;

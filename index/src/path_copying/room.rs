@@ -1,7 +1,7 @@
 //! What the chip has room for: one inequality over the nodes of the tree.
 //!
-//! Every live page has a lowest node of its own, so there are never more of them than nodes, `w`. Of
-//! `N` blocks of `B` pages that the tree can use, `E` are kept free. When fewer are, the other
+//! Every live page has a lowest node of its own, so there are never more of them than nodes, `w`.
+//! Of `N` blocks of `B` pages that the tree can use, `E` are kept free. When fewer are, the other
 //! `N - E` are in use, and if
 //!
 //! ```text
@@ -122,8 +122,8 @@ impl<'p> Room<'p> {
     }
 }
 
-/// How nodes of trees that `policy` shapes grow. What falls apart is larger than it can be anywhere:
-/// so it takes half of that before it does again.
+/// How nodes of trees that `policy` shapes grow. What falls apart is larger than it can be
+/// anywhere: so it takes half of that before it does again.
 pub(super) fn growth_of(policy: &Policy) -> Demand {
     let pages = policy.pages();
     if pages.is_variable() {

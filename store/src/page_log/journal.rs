@@ -8,7 +8,8 @@
 //!          +----------+--------+-------+-------+--------
 //! ```
 //!
-//! The epoch is the number of the checkpoint before, but for those that left the journal as it was. A page that is written before it is full stays
+//! The epoch is the number of the checkpoint before, but for those that left the journal as it was.
+//! A page that is written before it is full stays
 //! as it is, and the stream goes on in the next one. What is acknowledged ends with a page that
 //! stands twice: where its stream is too long for that, one without any follows. Records are those
 //! of [`journal_record`](crate::journal_record).

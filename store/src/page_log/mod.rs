@@ -252,8 +252,8 @@ impl<'d> PageLog<'d> {
         self.blocks.victim(|block| tree.holds(block))
     }
 
-    /// True if the tree may empty `block`: it holds pages of it, is kept by no named checkpoint, and
-    /// is not being filled.
+    /// True if the tree may empty `block`: it holds pages of it, is kept by no named checkpoint,
+    /// and is not being filled.
     #[must_use]
     pub fn may_be_victim(&self, block: Block) -> bool {
         self.blocks.may_be_victim(block) && !self.tree.holds(block)

@@ -17,7 +17,8 @@
 //! A record is cut into pieces of a page each. The last one is a page of another kind: with it the
 //! checkpoint is made, and from it the pieces are found, each from the one behind it. Numbers are
 //! little-endian. Where the journal stays, which a flag says, it is that of an earlier checkpoint,
-//! and all of it is replayed. The checksum covers the page's address and the rest of the page's content.
+//! and all of it is replayed. The checksum covers the page's address and the rest of the page's
+//! content.
 //!
 //! What is acknowledged ends with a page that stands twice: a tag and content in its first half,
 //! and both again in the other. No damage to one half hides it, and so nothing before it.
