@@ -211,6 +211,19 @@ impl<T: Tree> Durable<T> {
         each.max().filter(|pages| self.tree.recovery().takes_within(*pages))
     }
 
+    /// Makes room for the first step of a batch, or refuses the batch: it is not recorded yet.
+    fn make_space_before(&mut self) -> Result<()> {
+        if !self.tree.wants_room() {
+            return Ok(());
+        }
+        self.begin()?;
+        let made = make_space(&mut self.tree, 0);
+        if made.as_ref().is_err_and(|error| !is_about_room(error)) {
+            self.fail(false);
+        }
+        made
+    }
+
     /// Makes a checkpoint if `batch` has no room in the journal, or the first `pages` pages that it
     /// changes have none in the undo run.
     fn make_room(&mut self, batch: &[Update<'_>], pages: u32) -> Result<()> {
@@ -458,6 +471,7 @@ impl<T: Tree> Index for Durable<T> {
         if self.tree.recovery().is_beyond_journal(batch) {
             return self.update_by_checkpoint(batch);
         }
+        self.make_space_before()?;
         let each = self.pages_each(batch);
         // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch, each.unwrap_or_else(|| self.tree.pages_changed(batch)))?;

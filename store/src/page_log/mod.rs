@@ -163,7 +163,7 @@ impl<'d> PageLog<'d> {
     #[must_use]
     pub fn own_reserve_on(chip: Geometry, options: &PageLogOptions, root_bytes: u64) -> u32 {
         let journal = Journal::pages_for(chip, options).div_ceil(chip.pages_per_block());
-        let replay = 2 * u32::from(options.has_journal());
+        let replay = u32::from(options.has_journal());
         journal.saturating_add(2 * record_blocks(chip, root_bytes)).saturating_add(replay)
     }
 
@@ -453,9 +453,7 @@ impl<'d> PageLog<'d> {
             true => self.record_blocks,
             false => record_blocks(self.geometry, root_bytes),
         };
-        // And a block for records that leave the journal as it is.
-        let within = u32::from(self.options.has_journal());
-        journal + 2 * record + u32::from(is_replayed) + within
+        journal + 2 * record + u32::from(is_replayed)
     }
 
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
