@@ -319,7 +319,7 @@ fn every_delete_is_taken_after_a_load_that_fills_the_chip() {
             let case = Case {
                 tree,
                 page_bytes: 512,
-                blocks: 32,
+                blocks: 48,
                 shape,
                 durability,
                 memory: 1 << 18,
@@ -329,7 +329,7 @@ fn every_delete_is_taken_after_a_load_that_fills_the_chip() {
             let entry = registry::find(tree).unwrap();
             let made = (entry.create)(Medium::Nand(Box::new(&mut chip)), &case.options());
             let mut index = made.unwrap();
-            model.entries = (0..40_000).map(|number| case.entry(number)).collect();
+            model.entries = (0..60_000).map(|number| case.entry(number)).collect();
             let refused = index.load(&mut model.cursor(), 100).map(|_| ());
             let is_full = matches!(refused, Err(Error::Store(store::Error::Full { .. })));
             assert!(is_full, "{case:?}: {refused:?}");

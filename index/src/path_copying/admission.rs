@@ -72,8 +72,9 @@ impl PathTree<'_> {
 
     /// Pages that have to be free before so many updates are taken, beside those that wait.
     pub(super) fn pages_for(&self, updates: u64) -> u64 {
-        let waiting = self.buffer.len() as u64;
-        self.written_most(waiting + updates) + self.reserve_pages()
+        // What one update writes is in the reserve.
+        let more = (self.buffer.len() as u64 + updates).saturating_sub(1);
+        self.written_most(more) + self.reserve_pages()
     }
 
     /// Takes so many puts, if there is room for them.
