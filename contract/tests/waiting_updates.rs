@@ -211,7 +211,7 @@ fn keeps(
     (loaded, puts): (u64, u64),
     full: u32,
 ) {
-    let blocks = if full > 0 { 24 } else { 600 };
+    let blocks = if full > 0 { 40 } else { 600 };
     let (mut filled, mut failed) = (0, Vec::new());
     for durability in Durability::ALL {
         for start in [Start::Empty, Start::Loaded, Start::Thinned, Start::Grown] {
@@ -243,13 +243,13 @@ fn keeps(
 
 #[test]
 fn all_that_waits_for_mu_star_can_be_written_wherever_its_keys_are() {
-    keeps(("mu-star", None, FIXED), 512, (1_000, 3_000), 40);
+    keeps(("mu-star", None, FIXED), 512, (1_000, 6_000), 40);
     keeps(("mu-star", None, FIXED), 1024, (6_000, 9_000), 0);
 }
 
 #[test]
 fn all_that_waits_for_mu_can_be_written_wherever_its_keys_are() {
-    keeps(("mu", None, FIXED), 512, (500, 2_000), 40);
+    keeps(("mu", None, FIXED), 512, (500, 4_000), 40);
     keeps(("mu", None, FIXED), 1024, (3_000, 5_000), 0);
 }
 
@@ -263,8 +263,8 @@ fn all_that_waits_for_mu_star_can_be_written_wherever_its_keys_are_and_however_l
 /// As above, where all that waits for a leaf is written at once.
 #[test]
 fn all_that_waits_can_be_written_leaf_by_leaf_wherever_its_keys_are() {
-    keeps(("mu-star", Some("leaf"), FIXED), 512, (1_000, 3_000), 40);
-    keeps(("mu", Some("leaf"), FIXED), 512, (500, 2_000), 40);
+    keeps(("mu-star", Some("leaf"), FIXED), 512, (1_000, 6_000), 40);
+    keeps(("mu", Some("leaf"), FIXED), 512, (500, 4_000), 40);
     keeps(("mu-star", Some("leaf"), SHORT), 1024, (1_000, 2_000), 0);
 }
 
