@@ -23,9 +23,9 @@ use super::sharing::Sharing;
 use super::shrinking::PutOff;
 use super::stream::Form;
 use super::table::BufferRecord;
-use super::{LaTree, in_place, room, settle};
+use super::{LaTree, in_place, settle, worst};
 use crate::registry::Options;
-use crate::{Durable, Index, Result, Tree};
+use crate::{Durable, Index, Result, Tree, smallest_chip};
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = match medium {
@@ -36,9 +36,10 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     plan.check_memory()?;
-    room::check_blocks(&plan, (geometry, geometry.blocks()), options)?;
+    let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
+    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
     let log = PageLog::create(chip, &options.page_log())?;
-    room::check_blocks(&plan, (geometry, log.good_blocks()), options)?;
+    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
     if options.is_stand_in {
@@ -78,7 +79,7 @@ impl<'d> LaTree<'d> {
         plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
         let units = log.unit_costs(&plan.pages);
         let most = plan.sizes.entry_most;
-        let mut tree = LaTree {
+        Ok(LaTree {
             log,
             nodes,
             buffers: Buffers::new(form, plan.pages, &plan.sizes),
@@ -89,8 +90,8 @@ impl<'d> LaTree<'d> {
             levels_a_buffer: plan.levels_a_buffer,
             root: NodeId(0),
             height: 1,
+            leaves: 0,
             entries: 0,
-            room: Box::default(),
             path: Path::new(),
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
@@ -105,9 +106,7 @@ impl<'d> LaTree<'d> {
             is_open: false,
             whole: true,
             plan,
-        };
-        tree.expect_root();
-        Ok(tree)
+        })
     }
 
     /// Makes the root of an empty tree.
@@ -117,7 +116,7 @@ impl<'d> LaTree<'d> {
         if let Some(number) = self.root.buffer() {
             self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
         }
-        self.room.levels[0] = 1;
+        self.leaves = 1;
         self.is_open = true;
         Ok(())
     }

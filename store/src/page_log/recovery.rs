@@ -68,11 +68,6 @@ impl Recovery for PageLog<'_> {
         self.make_checkpoint(root, name, true)
     }
 
-    fn checkpoint_within(&mut self, root: &[u8], _made: u32) -> Result<()> {
-        // A batch is replayed from its beginning: what was made of it is made again.
-        self.make_checkpoint_within(root)
-    }
-
     fn close(&mut self, root: &[u8]) -> Result<()> {
         self.make_checkpoint(root, None, true).map(|_| ())
     }
@@ -113,7 +108,7 @@ impl Recovery for PageLog<'_> {
             kept_bytes: self.kept_bytes(),
             replayed: self.journal.replayed,
             resumed: 0,
-            within: self.journal.within,
+            within: 0,
             ..RecoveryStatistics::default()
         }
     }
