@@ -329,11 +329,11 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
 #[test]
 fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
     let (mut replayed, mut reclaimed, mut refused) = (0, 0, 0);
-    for (page, spare, blocks, keys) in [(512, 16, 56, 4000), (2048, 0, 40, 12_000)] {
+    for (page, spare, blocks, keys) in [(512, 16, 64, 2000), (2048, 0, 48, 6_000)] {
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
         for seed in 0..3 {
             let mut ground = Ground::new(chip, &[], Durability::Batch);
-            ground.options.journal_bytes = Some(u64::from(page) * 64);
+            ground.options.journal_bytes = Some(u64::from(page) * 128);
             let shape = MediumShape::Nand(chip);
             let least = (entry().least_memory)(&ground.options, shape).unwrap();
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -341,7 +341,7 @@ fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
             for life in 0..8 {
                 ground.options.memory_bytes = 16 * least;
                 let mut index = ground.index(life == 0);
-                let operations = if life == 0 { 6000 } else { random.random_range(500..2500) };
+                let operations = if life == 0 { 6000 } else { random.random_range(500..5000) };
                 refused += play(&mut *index, &mut model, &mut random, (operations, keys, 5));
                 index.sync().unwrap();
                 drop(index);

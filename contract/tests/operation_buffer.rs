@@ -34,7 +34,7 @@ fn loaded() -> Model {
 /// nodes.
 fn tree(name: &str, flush: &str, fill: u8) -> Box<dyn Index> {
     let entry = find(name).unwrap();
-    let geometry = Geometry::new(2048, 64, 64).unwrap().with_spare(64).unwrap();
+    let geometry = Geometry::new(2048, 64, 256).unwrap().with_spare(64).unwrap();
     let given = [("cache", "0"), ("flush", flush)];
     let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);

@@ -144,7 +144,7 @@ fn the_wandering_b_plus_tree_moves_a_victims_pages_with_each_parent_once() {
     );
     println!("{seen}");
     assert_eq!(twice, 0, "{seen}");
-    assert!(leaves > 3 * parents && leaves > 5 * victims.len(), "too few are shared: {seen}");
+    assert!(leaves > 2 * parents && leaves > 500, "too few are shared: {seen}");
     // A victim is moved in four steps at the most.
     assert!(victims.iter().all(|victim| victim[3] <= 4), "{seen}");
     model.compare_all(&mut *index);

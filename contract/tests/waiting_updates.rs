@@ -45,6 +45,7 @@ enum Order {
 struct Case {
     tree: &'static str,
     page_bytes: u32,
+    blocks: u32,
     lengths: Lengths,
     /// What leaves the operation buffer together, if it is not as the tree has it.
     flush: Option<&'static str>,
@@ -158,7 +159,7 @@ fn put(index: &mut dyn Index, case: &Case, numbers: std::ops::Range<u64>, map: &
         let (key, value) = new_entry(case, number);
         match index.update(&[Update::Put { key: &key, value: &value }]) {
             Ok(()) => drop(map.insert(key, value)),
-            Err(Error::TreeFull { .. }) => refused += 1,
+            Err(Error::Store(store::Error::Full { .. })) => refused += 1,
             Err(error) => panic!("{case:?}: {error}"),
         }
         if refused == 8 {
@@ -170,7 +171,7 @@ fn put(index: &mut dyn Index, case: &Case, numbers: std::ops::Range<u64>, map: &
 
 /// Plays a case; true if the tree was full.
 fn play(case: &Case, puts: u64) -> bool {
-    let geometry = Geometry::new(case.page_bytes, 64, 600).unwrap();
+    let geometry = Geometry::new(case.page_bytes, 64, case.blocks).unwrap();
     let mut chip = SimulatedNand::new(geometry, NandCosts::default());
     let entry = registry::find(case.tree).unwrap();
     let mut map = Map::new();
@@ -210,14 +211,24 @@ fn keeps(
     (loaded, puts): (u64, u64),
     full: u32,
 ) {
+    let blocks = if full > 0 { 40 } else { 600 };
     let (mut filled, mut failed) = (0, Vec::new());
     for durability in Durability::ALL {
         for start in [Start::Empty, Start::Loaded, Start::Thinned, Start::Grown] {
             for order in
                 [Order::Random, Order::Ascending, Order::Descending, Order::Round, Order::Narrow]
             {
-                let case =
-                    Case { tree, flush, page_bytes, lengths, durability, start, order, loaded };
+                let case = Case {
+                    tree,
+                    flush,
+                    page_bytes,
+                    blocks,
+                    lengths,
+                    durability,
+                    start,
+                    order,
+                    loaded,
+                };
                 match catch_unwind(|| play(&case, puts)) {
                     Ok(was_full) => filled += u32::from(was_full),
                     Err(_) => failed.push(case),
@@ -232,13 +243,13 @@ fn keeps(
 
 #[test]
 fn all_that_waits_for_mu_star_can_be_written_wherever_its_keys_are() {
-    keeps(("mu-star", None, FIXED), 512, (300, 800), 40);
+    keeps(("mu-star", None, FIXED), 512, (1_000, 6_000), 40);
     keeps(("mu-star", None, FIXED), 1024, (6_000, 9_000), 0);
 }
 
 #[test]
 fn all_that_waits_for_mu_can_be_written_wherever_its_keys_are() {
-    keeps(("mu", None, FIXED), 512, (150, 500), 40);
+    keeps(("mu", None, FIXED), 512, (500, 4_000), 40);
     keeps(("mu", None, FIXED), 1024, (3_000, 5_000), 0);
 }
 
@@ -252,8 +263,8 @@ fn all_that_waits_for_mu_star_can_be_written_wherever_its_keys_are_and_however_l
 /// As above, where all that waits for a leaf is written at once.
 #[test]
 fn all_that_waits_can_be_written_leaf_by_leaf_wherever_its_keys_are() {
-    keeps(("mu-star", Some("leaf"), FIXED), 512, (300, 800), 40);
-    keeps(("mu", Some("leaf"), FIXED), 512, (150, 500), 40);
+    keeps(("mu-star", Some("leaf"), FIXED), 512, (1_000, 6_000), 40);
+    keeps(("mu", Some("leaf"), FIXED), 512, (500, 4_000), 40);
     keeps(("mu-star", Some("leaf"), SHORT), 1024, (1_000, 2_000), 0);
 }
 
@@ -284,6 +295,7 @@ fn pages_written(case: &Case, memory: u64, updated: u64) -> (u64, u32) {
 const OF_100_000: Case = Case {
     tree: "mu-star",
     page_bytes: 2048,
+    blocks: 1024,
     lengths: FIXED,
     flush: None,
     durability: Durability::None,
@@ -317,10 +329,10 @@ fn updates_of_any_length_wait_for_a_tree_of_100_000_entries_in_pages_of_4_kib() 
             .flat_map(move |it| memories.map(|memory| (lengths, it, memory)))
     }) {
         let case = Case { page_bytes: 4096, lengths, durability, ..OF_100_000 };
-        // With a journal, a checkpoint is made when what was promised is used up.
+        // With a journal, a checkpoint is made when that is full.
         let (updated, most) = match durability.has_journal() {
-            true => (updated.min(80), 1_000),
-            false => (updated, 400),
+            true => (updated.min(80), 1_200),
+            false => (updated, 500),
         };
         let (written, height) = pages_written(&case, memory, updated);
         println!("{lengths:?}, {durability}, {memory}, height {height}: {written} pages");

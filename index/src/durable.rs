@@ -75,7 +75,7 @@ impl<T: Tree> Durable<T> {
             let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? else {
                 break;
             };
-            tree.apply(&update).map_err(in_journal)?;
+            apply_in_steps(&mut tree, &update, 0).map_err(in_journal)?;
         }
         drop(buffer);
         if !tree.recovery().checkpoints().is_empty() {
@@ -170,37 +170,36 @@ impl<T: Tree> Durable<T> {
 
     /// As [`admit`](Durable::admit), where there is no more room to be had, which is why the batch
     /// was `refused`.
-    fn admit_drained(&mut self, batch: &[Update<'_>], refused: Error) -> Result<()> {
+    fn admit_drained(&mut self, batch: &[Update<'_>], mut refused: Error) -> Result<()> {
         let is_durable = self.durability != Durability::None;
-        let is_closed = self.state == State::Closed && !self.tree.waits_for_checkpoint();
-        if self.tree.is_settled() && (!is_durable || is_closed) {
-            return Err(refused);
+        // A checkpoint gives back what waits for one.
+        if is_durable && (self.state != State::Closed || self.tree.waits_for_checkpoint()) {
+            self.make_checkpoint(None)?;
+            match self.tree.admit(batch) {
+                Err(again @ Error::Store(store::Error::Full { .. })) => refused = again,
+                admitted => return admitted,
+            }
         }
-        loop {
-            if !self.tree.is_settled() {
-                self.make_room(&[], self.tree.pages_changed(&[]))?;
-                let before = self.state;
-                self.begin()?;
-                if !self.change(T::drain)? {
-                    // Nothing was changed, so no checkpoint has anything to write.
-                    if is_durable {
-                        self.state = before;
-                    }
-                    return Err(refused);
+        while !self.tree.is_settled() {
+            self.make_room(&[], self.tree.pages_changed(&[]))?;
+            let before = self.state;
+            self.begin()?;
+            if !self.change(T::drain)? {
+                // Nothing was changed, so no checkpoint has anything to write.
+                if is_durable {
+                    self.state = before;
                 }
+                break;
             }
             if is_durable {
                 self.make_checkpoint(None)?;
             }
-            if self.tree.is_settled() {
-                match self.tree.admit(batch) {
-                    // It came further than before.
-                    Err(Error::Store(store::Error::Full { .. }))
-                        if is_durable && self.tree.waits_for_checkpoint() => {}
-                    admitted => return admitted,
-                }
+            match self.tree.admit(batch) {
+                Err(again @ Error::Store(store::Error::Full { .. })) => refused = again,
+                admitted => return admitted,
             }
         }
+        Err(refused)
     }
 
     /// Pages that any one update of `batch` may change, if a checkpoint can fall inside the batch.
@@ -210,6 +209,19 @@ impl<T: Tree> Durable<T> {
         }
         let each = batch.iter().map(|update| self.tree.pages_changed(slice::from_ref(update)));
         each.max().filter(|pages| self.tree.recovery().takes_within(*pages))
+    }
+
+    /// Makes room for the first step of a batch, or refuses the batch: it is not recorded yet.
+    fn make_space_before(&mut self) -> Result<()> {
+        if !self.tree.wants_room() {
+            return Ok(());
+        }
+        self.begin()?;
+        let made = make_space(&mut self.tree, 0);
+        if made.as_ref().is_err_and(|error| !is_about_room(error)) {
+            self.fail(false);
+        }
+        made
     }
 
     /// Makes a checkpoint if `batch` has no room in the journal, or the first `pages` pages that it
@@ -282,7 +294,8 @@ impl<T: Tree> Durable<T> {
                 true => settle_within(&mut self.tree, place as u32),
                 false => Ok(()),
             };
-            if let Err(error) = made.and_then(|()| self.tree.apply(update)) {
+            let made = made.and_then(|()| apply_in_steps(&mut self.tree, update, place as u32));
+            if let Err(error) = made {
                 // Half a change, or half a batch, must not be added to, nor closed as if it were
                 // whole; nor must what the journal holds be left out. Without a journal, an update
                 // that changed nothing is merely refused.
@@ -299,11 +312,13 @@ impl<T: Tree> Durable<T> {
     /// Makes a checkpoint; after an error the index is read-only.
     fn make_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
         let made = self.change(|tree| {
+            flush_all(tree)?;
             let root = tree.settle()?;
             let id = tree.recovery_mut().checkpoint(&root, name)?;
             if name.is_some() {
                 tree.keep_named()?;
             }
+            tree.rebase();
             Ok(id)
         })?;
         self.state = State::Closed;
@@ -333,6 +348,41 @@ impl<T: Tree> Durable<T> {
 fn settle_within(tree: &mut impl Tree, made: u32) -> Result<()> {
     let root = tree.settle()?;
     Ok(tree.recovery_mut().checkpoint_within(&root, made)?)
+}
+
+/// Makes a change step by step, with room made before each; `made` updates of its batch came
+/// before.
+fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: u32) -> Result<()> {
+    loop {
+        make_space(tree, made)?;
+        if tree.apply_step(update)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes all that no root record carries.
+fn flush_all(tree: &mut impl Tree) -> Result<()> {
+    loop {
+        make_space(tree, 0)?;
+        if !tree.flush()? {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes checkpoints inside a batch, of which `made` updates were made, until the next step has
+/// room.
+fn make_space(tree: &mut impl Tree, made: u32) -> Result<()> {
+    let mut waits = tree.waits_for_checkpoint();
+    while tree.wants_room() {
+        if !waits {
+            tree.reclaim()?;
+        }
+        settle_within(tree, made)?;
+        waits = false;
+    }
+    Ok(())
 }
 
 /// True if an entry is to blame: no index like this one could hold it.
@@ -421,14 +471,11 @@ impl<T: Tree> Index for Durable<T> {
         if self.tree.recovery().is_beyond_journal(batch) {
             return self.update_by_checkpoint(batch);
         }
+        self.make_space_before()?;
         let each = self.pages_each(batch);
         // What is refused leaves nothing that a checkpoint would have to write.
         self.make_room(batch, each.unwrap_or_else(|| self.tree.pages_changed(batch)))?;
         self.begin()?;
-        if self.tree.lasts_by_checkpoint()? {
-            self.apply(batch, None)?;
-            return self.make_checkpoint(None).map(|_| ());
-        }
         self.change(|tree| Ok(tree.recovery_mut().record(batch)?))?;
         self.apply(batch, each)
     }
@@ -518,8 +565,11 @@ impl<T: Tree> Index for Durable<T> {
         }
         self.begin()?;
         self.change(|tree| {
+            flush_all(tree)?;
             let root = tree.settle()?;
-            Ok(tree.recovery_mut().close(&root)?)
+            tree.recovery_mut().close(&root)?;
+            tree.rebase();
+            Ok(())
         })?;
         self.state = State::Closed;
         Ok(())

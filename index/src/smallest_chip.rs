@@ -46,10 +46,6 @@ impl Grown {
         grown.is_whole = nodes <= 1;
         grown
     }
-
-    pub(crate) const fn nodes(&self) -> u64 {
-        self.leaves + self.inner
-    }
 }
 
 /// Refuses a chip with `have` good blocks if these are fewer than `fewest`, unless the tree that is
@@ -80,7 +76,7 @@ pub(crate) fn check(
 }
 
 /// A chip like this one of so many blocks.
-fn with_blocks(chip: Geometry, blocks: u32) -> Result<Geometry> {
+pub(crate) fn with_blocks(chip: Geometry, blocks: u32) -> Result<Geometry> {
     let like = Geometry::new(chip.page_bytes(), chip.pages_per_block(), blocks)?;
     let like = like.with_spare(chip.spare_bytes())?.with_programs(chip.programs_per_page())?;
     Ok(like.with_order(chip.order()))

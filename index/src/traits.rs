@@ -230,6 +230,42 @@ pub trait Tree: Lookup {
     /// The device failed, or a page is damaged.
     fn apply(&mut self, update: &Update<'_>) -> Result<()>;
 
+    /// Makes one admitted change, or a step towards it; true if it is made. Between two steps a
+    /// checkpoint may fall, if [`wants_room`](Tree::wants_room) asks for one.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        self.apply(update).map(|()| true)
+    }
+
+    /// Writes some of what waits in memory only and no root record carries; true if there may be
+    /// more of it. Called until there is none, before a checkpoint after which the journal begins
+    /// anew.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn flush(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// True if the next step may find too little room, unless a checkpoint is made or
+    /// [`reclaim`](Tree::reclaim) makes some: asked before each step where there is a journal.
+    fn wants_room(&self) -> bool {
+        false
+    }
+
+    /// Moves what lives, so that the next checkpoint makes room.
+    ///
+    /// # Errors
+    /// Nothing can be gained, or as [`apply`](Tree::apply).
+    fn reclaim(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// A checkpoint was made that holds everything: a replay begins with the tree as it is.
+    fn rebase(&mut self) {}
+
     /// True if the next checkpoint gives room back that making room for an update left behind.
     fn waits_for_checkpoint(&self) -> bool {
         false
@@ -296,15 +332,6 @@ pub trait Tree: Lookup {
     /// As [`apply`](Tree::apply).
     fn keep_named(&mut self) -> Result<()> {
         Ok(())
-    }
-
-    /// True if the batch that was admitted last has to last by a checkpoint, for a replay may not
-    /// be able to make it.
-    ///
-    /// # Errors
-    /// As [`apply`](Tree::apply).
-    fn lasts_by_checkpoint(&mut self) -> Result<bool> {
-        Ok(false)
     }
 
     /// The most bytes that a key and its value have together in a node; longer values stand

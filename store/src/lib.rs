@@ -24,6 +24,7 @@ pub mod node;
 mod page_file;
 mod page_log;
 mod recovery;
+mod reservation;
 mod shape;
 mod update;
 
@@ -37,6 +38,7 @@ pub use page_file::{
 };
 pub use page_log::{PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear};
 pub use recovery::{CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics};
+pub use reservation::{Demand, Growth, LEVELS_MOST, Reservation};
 pub use shape::{EntryShape, Width};
 pub use update::{LongValue, Update};
 

@@ -12,7 +12,7 @@ fn word_behind<'e>(error: &'e str, before: &str) -> &'e str {
 fn what_names_keep_of_raw_flash_is_told_with_how_it_comes_back() {
     let bench = Bench::new();
     bench.done(
-        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=32 --key u64 \
+        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=40 --key u64 \
          --value text --durability checkpoint",
     );
     // The second file has other keys, between those of the first.
@@ -221,7 +221,7 @@ fn what_is_told_of_a_copy_that_found_no_room_names_the_database_that_there_is() 
     let rows: String = (0..15_000).map(row).collect();
     bench.write("rows.csv", format!("key,value\n{rows}"));
     bench.done("import a.db rows.csv");
-    for to in ["nand-file:b.db --tree mu --chip winbond-w25n01gv:blocks=20", "b.db --size 1MiB"] {
+    for to in ["nand-file:b.db --tree mu --chip winbond-w25n01gv:blocks=26", "b.db --size 1MiB"] {
         let error = bench.failed(&format!("convert a.db {to}"));
         assert!(error.contains("flashtree convert a.db "), "{error}");
         assert!(!error.contains("convert b.db"), "{error}");
@@ -275,7 +275,7 @@ fn a_key_longer_than_any_is_absent() {
 fn a_full_chip_is_copied_to_a_larger_one_by_what_is_told() {
     let bench = Bench::new();
     bench.done(
-        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=32 --key u64 \
+        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=40 --key u64 \
          --value text",
     );
     let row = |number: u64| format!("{},{}\n", number * 7919 % 20_011, "x".repeat(200));

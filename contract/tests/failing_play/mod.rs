@@ -42,6 +42,8 @@ impl Play {
         if let Err(error) = outcome {
             let is_possible = match error {
                 error if is_of_device(error) => true,
+                // What is kept by a name leaves a small chip no room.
+                Error::Store(store::Error::Kept { .. }) => true,
                 // What was kept when the index failed is not known.
                 Error::Store(store::Error::NoCheckpoint | store::Error::CheckpointName { .. }) => {
                     self.refused > 0

@@ -64,6 +64,7 @@ pub(crate) fn delete(
 }
 
 /// The blocks that a chip of too few needs, going by what is said.
+#[allow(dead_code, reason = "not every test that has this module asks")]
 pub(crate) fn blocks_needed(made: index::Result<Box<dyn Index + '_>>, case: &dyn Debug) -> u32 {
     match made.map(drop) {
         Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks { need, .. }))) => need,

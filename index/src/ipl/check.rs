@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::Cause;
-use store::node;
+use store::{LEVELS_MOST, node};
 
 use super::Ipl;
 use super::table::NodeId;
@@ -13,6 +13,8 @@ use crate::Result;
 struct Walk<'f> {
     finding: &'f mut dyn FnMut(&dyn Display),
     nodes: u64,
+    /// Nodes of each level, leaves first.
+    levels: [u32; LEVELS_MOST],
     entries: u64,
 }
 
@@ -25,14 +27,21 @@ struct Subtree<'k> {
 }
 
 pub(super) fn check(tree: &mut Ipl<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut walk = Walk { finding, nodes: 0, entries: 0 };
+    let mut walk = Walk { finding, nodes: 0, levels: [0; LEVELS_MOST], entries: 0 };
     let level = tree.height - 1;
     let whole = Subtree { node: tree.root, level, lower: &[], upper: None };
     walk_subtree(tree, &whole, &mut walk)?;
-    let (nodes, entries) = (walk.nodes, walk.entries);
+    let (nodes, levels, entries) = (walk.nodes, walk.levels, walk.entries);
     let live = u64::from(tree.ground.table.live());
     if nodes != live {
         finding(&format_args!("the table has {live} nodes, but the tree {nodes}"));
+    }
+    for (level, (counted, found)) in tree.levels.iter().zip(&levels).enumerate() {
+        if counted != found {
+            finding(&format_args!(
+                "the root counts {counted} nodes at level {level}, but the tree has {found}"
+            ));
+        }
     }
     let counted = tree.entries;
     if entries != counted {
@@ -43,6 +52,7 @@ pub(super) fn check(tree: &mut Ipl<'_>, finding: &mut dyn FnMut(&dyn Display)) -
 
 fn walk_subtree(tree: &mut Ipl<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
+    walk.levels[usize::from(subtree.level)] += 1;
     if walk.nodes > u64::from(tree.ground.table.live()) {
         return Ok(());
     }

@@ -5,18 +5,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Medium, Nand};
-use store::{Durability, EntryShape, PageLog, Recovery};
+use store::{Durability, EntryShape, LEVELS_MOST, PageLog, Recovery, Reservation};
 
-use super::admission::Load;
 use super::block::{BlockShape, LogSet};
-use super::ground::{CHILD_BYTES, FRAMES_LEAST, Forms, Ground};
+use super::ground::{FRAMES_LEAST, Forms, Ground};
+use super::room;
 use super::root::Root;
 use super::table::NodeId;
-use super::tree::{HEIGHT_MOST, Step};
+use super::tree::Step;
 use super::{Ipl, NAME};
-use crate::random_keys::average_bytes;
 use crate::registry::{MediumShape, Options};
-use crate::smallest_chip::{self, Grown};
 use crate::{Durable, Error, Index, Result};
 
 pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
@@ -105,36 +103,22 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let need = least_memory(options, MediumShape::Nand(geometry))?;
     let shape = BlockShape::on(geometry, log_pages(options)?)?;
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
-    let fewest = |chip| fewest_blocks(chip, options);
-    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
+    if !options.is_stand_in {
+        room::check_blocks((geometry, geometry.blocks()), &shape, &options.page_log())?;
+    }
     let log = PageLog::create(nand, &options.page_log())?;
-    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
+    if !options.is_stand_in {
+        room::check_blocks((geometry, log.good_blocks()), &shape, &options.page_log())?;
+    }
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
     let leaf = tree.ground.forms.leaf;
     leaf.initialise(&mut tree.kept, 0);
     tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
+    tree.levels[0] = 1;
     if options.is_stand_in {
         return Ok(Box::new(Durable::stand_in(tree)));
     }
     Ok(Box::new(Durable::create(tree)?))
-}
-
-/// Blocks that suffice for a block's worth of entries.
-fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
-    let (forms, shape) =
-        (Forms::on(chip, options.shape)?, BlockShape::on(chip, log_pages(options)?)?);
-    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
-    let key = average_bytes(options.shape.key).into();
-    let capacity = |level| match level {
-        0 => forms.leaf.capacity(key, average_bytes(options.shape.value).into()),
-        _ => forms.inner.capacity(key, CHILD_BYTES.into()),
-    };
-    let grown = Grown::new(entries, &capacity, HEIGHT_MOST as u8);
-    let log = options.page_log();
-    let load = Load::new(grown, &shape);
-    let need = load.blocks(&shape, log.durability == Durability::None);
-    let root = load.root_bytes(need);
-    Ok(need.saturating_add(PageLog::own_reserve_on(chip, &log, root)).saturating_add(2))
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -166,7 +150,7 @@ pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)
 
 impl<'d> Ipl<'d> {
     fn over(
-        log: PageLog<'d>,
+        mut log: PageLog<'d>,
         shape: BlockShape,
         entries: EntryShape,
         frames: usize,
@@ -174,14 +158,17 @@ impl<'d> Ipl<'d> {
         let forms = Forms::on(log.geometry(), entries)?;
         let bytes = log.content_bytes();
         let key = forms.leaf.entry_bytes_most();
+        log.expect_root(room::root_bytes_most(&shape, log.geometry().blocks()));
         Ok(Ipl {
             ground: Ground::new(log, shape, forms, frames),
             root: NodeId(0),
             height: 1,
+            levels: [0; LEVELS_MOST],
             entries: 0,
+            room: Reservation::default(),
             log_pages: shape.log_pages(),
             fill_percent: 100,
-            way: [Step { node: NodeId(0), place: 0 }; HEIGHT_MOST],
+            way: [Step { node: NodeId(0), place: 0 }; LEVELS_MOST],
             is_rightmost: false,
             whole: true,
             is_loading: false,

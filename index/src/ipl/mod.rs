@@ -24,7 +24,6 @@
 //!   does not count is ignored after a power cut, and such blocks are only merged then.
 //! - A delta is made to a node as it was made before, so it becomes the same bytes.
 
-mod admission;
 mod behind;
 mod block;
 mod cache;
@@ -35,6 +34,7 @@ mod layout;
 mod make;
 mod merge;
 mod reclaim;
+mod room;
 mod root;
 mod scan;
 mod shrinking;
@@ -47,20 +47,20 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Cause, Meter};
-use store::{Recovery, Update, Width};
+use store::{LEVELS_MOST, Recovery, Reservation, Update, Width};
 
 use crate::bounds::can_be;
 use crate::parameters::{Kind, Parameter};
 use crate::registry::{Deletes, Entry};
+use crate::traits::read_piece_of;
 use crate::{
     Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value, entry_size, key_size,
     read_piece, root_record,
 };
-use admission::Size;
 use block::LogSet;
 use ground::Ground;
 use table::NodeId;
-use tree::{HEIGHT_MOST, Step, Toward};
+use tree::{Step, Toward};
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -92,11 +92,14 @@ pub(crate) struct Ipl<'d> {
     ground: Ground<'d>,
     root: NodeId,
     height: u8,
+    /// Nodes of each level, leaves first.
+    levels: [u32; LEVELS_MOST],
     entries: u64,
+    room: Reservation,
     log_pages: u16,
     fill_percent: u8,
     /// The nodes on the way to a leaf, by level, and whether it went to the last child everywhere.
-    way: [Step; HEIGHT_MOST],
+    way: [Step; LEVELS_MOST],
     is_rightmost: bool,
     whole: bool,
     /// True while sorted entries are loaded, which no journal has.
@@ -148,21 +151,18 @@ impl Ipl<'_> {
             if self.entries > 0 && next <= previous.as_slice() {
                 return Err(Error::NotSorted { position: self.entries });
             }
-            self.check_room(Size { puts: 1, deletes: 0 })?;
             key.clear();
             key.extend_from_slice(next);
+            whole.clear();
             match value {
-                Value::Whole(value) => self.put(&key, value, Cause::Load)?,
+                Value::Whole(value) => whole.extend_from_slice(value),
                 Value::Long(bytes) => {
                     whole.resize(bytes as usize, 0);
-                    let limit = u64::from(bytes);
-                    let bytes = u64::from(sorted.read_value(0, &mut whole)?);
-                    if bytes != limit {
-                        return Err(store::Error::LongValuePieces { bytes, limit }.into());
-                    }
-                    self.put(&key, &whole, Cause::Load)?;
+                    read_piece_of(sorted, bytes, 0, &mut whole)?;
                 }
             }
+            self.check_room(&[Update::Put { key: &key, value: &whole }])?;
+            self.put(&key, &whole, Cause::Load)?;
             core::mem::swap(&mut previous, &mut key);
         }
         Ok(self.entries)
@@ -219,16 +219,14 @@ impl Lookup for Ipl<'_> {
 
 impl Tree for Ipl<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let mut puts = 0;
         for update in batch {
             match update {
                 Update::Put { key, value } => self.check_entry(key, value.len())?,
                 Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
                 Update::Delete { key } => self.check_key(key)?,
             }
-            puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
-        self.check_room(Size { puts, deletes: batch.len() - puts })
+        self.check_room(batch)
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
@@ -265,13 +263,16 @@ impl Tree for Ipl<'_> {
         let table = &mut self.ground.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.ground.forms.shape);
-        record.reserve_exact(27 + table.bytes());
+        record.reserve_exact(27 + 4 * usize::from(self.height) + table.bytes());
         let made = self.ground.log.statistics().checkpoint.0 + 1;
         record.extend_from_slice(&made.to_le_bytes());
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.height);
         record.extend_from_slice(&self.root.0.to_le_bytes());
         record.extend_from_slice(&self.entries.to_le_bytes());
+        for nodes in &self.levels[..self.height.into()] {
+            record.extend_from_slice(&nodes.to_le_bytes());
+        }
         record.extend_from_slice(&table.numbers().to_le_bytes());
         table.write::<Error>(&mut |bytes| {
             record.extend_from_slice(bytes);
@@ -304,9 +305,7 @@ impl Tree for Ipl<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count();
-        let blocks = self.blocks_with_reserve(Size { puts, deletes: batch.len() - puts });
-        blocks.saturating_mul(self.ground.log.geometry().pages_per_block())
+        self.blocks_needed(batch).saturating_mul(self.ground.log.geometry().pages_per_block())
     }
 
     fn recovery(&self) -> &dyn Recovery {

@@ -1,18 +1,17 @@
 //! The root record, with the table: what a checkpoint needs beside the blocks.
 
-use store::{EntryShape, Recovery};
+use store::{EntryShape, LEVELS_MOST, Recovery, Reservation};
 
 use super::block::BlockShape;
 use super::table::{BLOCK_BYTES, NODE_BYTES, NodeId, Table};
-use super::tree::HEIGHT_MOST;
 use super::{Ipl, NAME};
 use crate::{Result, root_record};
 
 /// What a root record says.
 ///
 /// ```text
-///  | name and shape | made u64 | log pages u16 | height u8 | root u32 | entries u64 | nodes u32 |
-///  | table |
+///  | name and shape | made u64 | log pages u16 | height u8 | root u32 | entries u64 |
+///  | nodes of each level u32, leaves first | numbers of nodes u32 | table |
 /// ```
 pub(super) struct Root<'r> {
     /// The number of the checkpoint that it was made for.
@@ -22,6 +21,7 @@ pub(super) struct Root<'r> {
     height: u8,
     root: NodeId,
     entries: u64,
+    levels: [u32; LEVELS_MOST],
     nodes: u32,
     table: &'r [u8],
 }
@@ -36,6 +36,12 @@ impl<'r> Root<'r> {
         let (height, rest) = rest.split_first().ok_or(damaged)?;
         let (root, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (entries, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let counts = 4 * usize::from(*height);
+        let (counts, rest) = rest.split_at_checked(counts).ok_or(damaged)?;
+        let mut levels = [0; LEVELS_MOST];
+        for (nodes, count) in levels.iter_mut().zip(counts.as_chunks().0) {
+            *nodes = u32::from_le_bytes(*count);
+        }
         let (nodes, table) = rest.split_first_chunk().ok_or(damaged)?;
         Ok(Root {
             made: u64::from_le_bytes(*made),
@@ -44,6 +50,7 @@ impl<'r> Root<'r> {
             height: *height,
             root: NodeId(u32::from_le_bytes(*root)),
             entries: u64::from_le_bytes(*entries),
+            levels,
             nodes: u32::from_le_bytes(*nodes),
             table,
         })
@@ -63,7 +70,9 @@ impl<'r> Root<'r> {
             && blocks.iter().all(|block| table.read_block(block))
             && table.is_sound()
             && table.exists(self.root)
-            && (1..HEIGHT_MOST).contains(&usize::from(self.height))
+            && (1..LEVELS_MOST).contains(&usize::from(self.height))
+            && self.levels.iter().map(|nodes| u64::from(*nodes)).sum::<u64>()
+                == u64::from(table.live())
     }
 }
 
@@ -81,6 +90,7 @@ impl Ipl<'_> {
             .into());
         }
         (self.root, self.height, self.entries) = (root.root, root.height, root.entries);
+        (self.levels, self.room) = (root.levels, Reservation::default());
         self.ground.log.expect_root(record.len() as u64);
         for block in self.ground.table.used_blocks() {
             self.ground.log.claim_block(block)?;

@@ -74,6 +74,8 @@ impl Ipl<'_> {
         })?;
         self.drop_separator(pair)?;
         self.ground.free(pair.right);
+        let nodes = &mut self.levels[usize::from(pair.level)];
+        *nodes = nodes.saturating_sub(1);
         Ok(())
     }
 
@@ -133,6 +135,7 @@ impl Ipl<'_> {
             self.ground.free(self.root);
             self.root = child;
             self.height -= 1;
+            self.levels[usize::from(self.height)] = 0;
         }
         Ok(())
     }

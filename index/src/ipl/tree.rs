@@ -3,16 +3,13 @@
 use alloc::vec::Vec;
 
 use device::Cause;
-use store::node;
+use store::{LEVELS_MOST, node};
 
 use super::Ipl;
 use super::ground::bad_node;
 use super::layout::Delta;
 use super::table::NodeId;
 use crate::{Direction, Result};
-
-/// The most nodes on a way.
-pub(super) const HEIGHT_MOST: usize = 32;
 
 /// One node on the way to a leaf; in an inner node, the place of the child that it goes on with.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +107,7 @@ impl Ipl<'_> {
         }
         self.ground.forms.leaf.initialise(&mut self.kept, 0);
         let right = self.ground.give_birth_of(&self.kept, cause)?;
+        self.levels[0] += 1;
         self.adopt(parent, right, cause)
     }
 
@@ -147,6 +145,7 @@ impl Ipl<'_> {
         cut?;
         self.keep_fresh();
         let right = self.ground.give_birth_of(&self.kept, cause)?;
+        self.levels[usize::from(level)] += 1;
         self.adopt(parent.node, right, cause)
     }
 
@@ -157,11 +156,12 @@ impl Ipl<'_> {
 
     /// Gives the root a parent.
     fn grow(&mut self, cause: Cause) -> Result<()> {
-        if usize::from(self.height) + 1 >= HEIGHT_MOST {
+        if usize::from(self.height) + 1 >= LEVELS_MOST {
             return Err(bad_node(self.root, "the tree is higher than its nodes allow").into());
         }
         self.ground.forms.inner.initialise(&mut self.kept, self.height);
         let root = self.ground.give_birth_of(&self.kept, cause)?;
+        self.levels[usize::from(self.height)] = 1;
         self.lowest_key();
         self.adopt(root, self.root, cause)?;
         self.way[usize::from(self.height)] = Step { node: root, place: 0 };

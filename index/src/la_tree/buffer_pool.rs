@@ -152,11 +152,6 @@ impl BufferPool {
         self.cells.has_room(bytes)
     }
 
-    /// True if so many entries of up to `bytes` bytes find room.
-    pub(super) fn has_room_for(&self, entries: u32, bytes: usize) -> bool {
-        self.cells.has_room_for(entries, bytes)
-    }
-
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {

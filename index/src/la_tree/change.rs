@@ -76,6 +76,11 @@ impl LaTree<'_> {
                 return self.lower_root(Cause::Update);
             }
         }
+        if core::mem::take(&mut self.room.is_direct) {
+            self.take_single(key, value);
+            self.distribute_to_leaves(Cause::Update)?;
+            return self.lower_root(Cause::Update);
+        }
         let number = self.root.buffer().ok_or(damaged(Page(0), "the root has no buffer"))?;
         self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
         let bytes = self.buffers.form.bytes(&entry) as u32 + 1;

@@ -7,6 +7,7 @@ use device::Cause;
 use store::node;
 
 use super::LaTree;
+use super::descent::HEIGHT_MOST;
 use super::layout::NodeId;
 use super::shrinking::QUARTER;
 use crate::Result;
@@ -15,7 +16,8 @@ use crate::Result;
 struct Walk<'f> {
     finding: &'f mut dyn FnMut(&dyn Display),
     nodes: u64,
-    leaves: u64,
+    /// Nodes of each level, leaves first.
+    levels: [u32; HEIGHT_MOST],
     entries: u64,
     /// Pages of long values.
     long_pages: u64,
@@ -33,7 +35,8 @@ struct Part<'k> {
 }
 
 pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut walk = Walk { finding, nodes: 0, leaves: 0, entries: 0, long_pages: 0, lean: 0 };
+    let mut walk =
+        Walk { finding, nodes: 0, levels: [0; HEIGHT_MOST], entries: 0, long_pages: 0, lean: 0 };
     let lowest = tree.lowest_key();
     let (id, level) = (tree.root, tree.height - 1);
     walk_part(
@@ -41,15 +44,18 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
         &Part { id, level, lower: &lowest, upper: None, has_neighbour: false },
         &mut walk,
     )?;
-    let Walk { nodes, leaves, entries, long_pages, lean, finding } = walk;
+    let Walk { nodes, levels, entries, long_pages, lean, finding } = walk;
     tree.counters.lean = lean;
     if nodes != tree.nodes.count(&tree.log) {
         let known = tree.nodes.count(&tree.log);
         finding(&format_args!("the tables have {known} nodes, but the tree has {nodes}"));
     }
-    if leaves != tree.leaves {
-        let known = tree.leaves;
-        finding(&format_args!("{known} leaves are counted, but the tree has {leaves}"));
+    for (level, (known, found)) in tree.room.levels.iter().zip(&levels).enumerate() {
+        if known != found {
+            finding(&format_args!(
+                "{known} nodes are counted at level {level}, but the tree has {found}"
+            ));
+        }
     }
     if entries != tree.entries {
         let known = tree.entries;
@@ -65,6 +71,7 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
 
 fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
+    walk.levels[usize::from(part.level) % HEIGHT_MOST] += 1;
     if walk.nodes > tree.nodes.count(&tree.log) {
         return Ok(());
     }
@@ -131,7 +138,6 @@ fn inspect(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Resul
         }
     }
     if level == 0 {
-        walk.leaves += 1;
         walk.entries += entries as u64;
         return Ok(0);
     }

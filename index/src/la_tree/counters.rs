@@ -134,7 +134,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell(NODES_MERGED, tree_wide.nodes_merged);
     tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
     tell("nodes less than a quarter full at the last check", tree_wide.lean);
-    tell("leaves", tree.leaves);
+    tell("leaves", tree.leaves());
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));
     tell("fragments fetched", buffers.fetched);

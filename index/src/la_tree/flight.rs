@@ -22,7 +22,7 @@ use super::descent::Bounds;
 use super::emptying::{self, Next, Order};
 use super::layout::{Link, NodeId, Owner};
 use super::nodes::damaged;
-use super::space::Part;
+use super::room::Part;
 use super::stream::Pending;
 use super::table::BufferRecord;
 use crate::Result;

@@ -221,10 +221,9 @@ impl Ground<'_> {
         }
     }
 
-    pub(super) fn own_reserve_beside(&self, root_bytes: u64) -> u32 {
-        match self {
-            Ground::Chip(log) => log.own_reserve_beside(root_bytes),
-            Ground::Disk(_) => 0,
+    pub(super) fn expect_root(&mut self, bytes: u64) {
+        if let Ground::Chip(log) = self {
+            log.expect_root(bytes);
         }
     }
 
@@ -299,6 +298,14 @@ impl Ground<'_> {
         match self {
             Ground::Chip(log) => log.good_blocks(),
             Ground::Disk(disk) => disk.file.pages_most(),
+        }
+    }
+
+    /// Blocks that the next checkpoint erases.
+    pub(super) fn blocks_to_erase(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.released_blocks().saturating_sub(log.blocks_only_kept()),
+            Ground::Disk(_) => 0,
         }
     }
 

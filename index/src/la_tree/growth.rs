@@ -58,7 +58,7 @@ impl LaTree<'_> {
     fn note_split(&mut self, level: u8, id: NodeId, right: NodeId, cause: Cause) -> Result<()> {
         self.counters.rebalanced += 2;
         self.counters.nodes_split += 1;
-        self.leaves += u64::from(level == 0);
+        self.room.levels[usize::from(level)] += 1;
         self.top.restructured |= level >= self.top.level;
         let (Some(number), Some(right_number)) = (id.buffer(), right.buffer()) else {
             return self.count_nodes(level, 1);
@@ -118,6 +118,7 @@ impl LaTree<'_> {
             self.adopt(old, self.height, 0, child)?;
             self.path.set(top, child, self.path.at(top).place);
         }
+        self.room.levels[usize::from(self.height)] = 1;
         self.height += 1;
         self.path.set(self.height - 1, self.root, 0);
         self.top.restructured = true;

@@ -165,7 +165,7 @@ impl LaTree<'_> {
         self.adopt(parent, level + 1, place, right)?;
         self.path.set(level + 1, parent, place);
         self.path.set(level, right, 0);
-        self.leaves += u64::from(level == 0);
+        self.room.levels[usize::from(level)] += 1;
         match right.buffer() {
             Some(number) => {
                 let owner = self.buffers.owner(&self.log)?;

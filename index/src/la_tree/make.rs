@@ -23,9 +23,9 @@ use super::sharing::Sharing;
 use super::shrinking::PutOff;
 use super::stream::Form;
 use super::table::BufferRecord;
-use super::{LaTree, in_place, settle, worst};
+use super::{LaTree, in_place, room, settle};
 use crate::registry::Options;
-use crate::{Durable, Index, Result, Tree, smallest_chip};
+use crate::{Durable, Index, Result, Tree};
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = match medium {
@@ -36,10 +36,9 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     plan.check_memory()?;
-    let fewest = |chip| worst::fewest_blocks(&plan, chip, options);
-    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
+    room::check_blocks(&plan, (geometry, geometry.blocks()), options)?;
     let log = PageLog::create(chip, &options.page_log())?;
-    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
+    room::check_blocks(&plan, (geometry, log.good_blocks()), options)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
     if options.is_stand_in {
@@ -79,7 +78,7 @@ impl<'d> LaTree<'d> {
         plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
         let units = log.unit_costs(&plan.pages);
         let most = plan.sizes.entry_most;
-        Ok(LaTree {
+        let mut tree = LaTree {
             log,
             nodes,
             buffers: Buffers::new(form, plan.pages, &plan.sizes),
@@ -90,8 +89,8 @@ impl<'d> LaTree<'d> {
             levels_a_buffer: plan.levels_a_buffer,
             root: NodeId(0),
             height: 1,
-            leaves: 0,
             entries: 0,
+            room: Box::default(),
             path: Path::new(),
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
@@ -106,7 +105,9 @@ impl<'d> LaTree<'d> {
             is_open: false,
             whole: true,
             plan,
-        })
+        };
+        tree.expect_root();
+        Ok(tree)
     }
 
     /// Makes the root of an empty tree.
@@ -116,7 +117,7 @@ impl<'d> LaTree<'d> {
         if let Some(number) = self.root.buffer() {
             self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
         }
-        self.leaves = 1;
+        self.room.levels[0] = 1;
         self.is_open = true;
         Ok(())
     }

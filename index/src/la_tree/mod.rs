@@ -33,7 +33,6 @@
 
 pub mod policy;
 
-mod admission;
 mod behind;
 mod buffer_pool;
 mod buffers;
@@ -57,15 +56,14 @@ mod make;
 mod nodes;
 mod plan;
 mod reclaim;
+mod room;
 mod scan;
 mod settle;
 mod sharing;
 mod shrinking;
-mod space;
 mod stream;
 mod subtree;
 mod table;
-mod worst;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -89,6 +87,7 @@ use layout::NodeId;
 use nodes::Nodes;
 use plan::Plan;
 use reclaim::Generation;
+use room::Room;
 use sharing::Sharing;
 use shrinking::PutOff;
 
@@ -125,9 +124,9 @@ pub(crate) struct LaTree<'d> {
     root: NodeId,
     /// Nodes from the root to a leaf; the root's level plus one.
     height: u8,
-    /// Leaves, and entries in them.
-    leaves: u64,
+    /// Entries in leaves.
     entries: u64,
+    room: Box<Room>,
     path: Path,
     /// Of the node where the last descent ended.
     bounds: Bounds,
@@ -227,6 +226,7 @@ impl Tree for LaTree<'_> {
         self.check_update(update)?;
         self.is_open = true;
         self.whole = false;
+        self.generation.is_vain = false;
         self.reclaim_if_due()?;
         match update {
             Update::Put { key, value } => {
@@ -289,10 +289,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        // On raw flash what is pending is settled while an update is admitted, unless that may not
-        // change anything yet: the tree was opened, and nothing else says that it is open again.
-        let settles = !self.log.is_disk() && (self.is_open || self.is_durable());
-        settles || self.buffers.pending == [0; 2] && !self.may_compact()
+        self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {

@@ -46,8 +46,8 @@ pub(super) struct Generation {
     pub(super) is_waiting: bool,
     /// True if buffers are copied, for emptying them might take more pages than are free.
     pub(super) copies: bool,
-    /// True until a buffer is emptied in it: reclaiming once more would give no more room.
-    pub(super) is_fresh: bool,
+    /// True if it was begun to make room for emptying, and nothing was emptied or changed since.
+    pub(super) is_vain: bool,
 }
 
 impl LaTree<'_> {
@@ -73,9 +73,8 @@ impl LaTree<'_> {
     fn least_free(&self) -> u64 {
         let (half, all) = (self.half_pages(), self.pages_of_generations());
         let enough = half + 2 * self.block_pages();
-        let has_left = all.saturating_sub(self.pages_to_copy_most()) > enough
-            || all.saturating_sub(self.pages_to_copy(0)) > enough;
-        if has_left { half } else { self.pages_to_keep(0) }
+        let has_left = all.saturating_sub(self.pages_to_copy()) > enough;
+        if has_left { half } else { self.pages_to_keep() }
     }
 
     /// True if a lookup may empty buffer `number`.
@@ -111,11 +110,11 @@ impl LaTree<'_> {
 
     /// True if a new generation finds room: what named checkpoints keep may leave none.
     fn has_room_to_copy(&self) -> bool {
-        self.pages_to_copy(0) <= u64::from(self.log.free_pages())
+        self.pages_to_copy() <= u64::from(self.log.free_pages())
     }
 
-    /// Makes room for the next buffer that is listed to be emptied, or for a part of it where no
-    /// more room can be made; false if there is none before a checkpoint gives some back.
+    /// Makes room for the next buffer that is listed to be emptied, or for a part of it; false if
+    /// there is none before a checkpoint gives some back.
     pub(super) fn make_room_for_listed(&mut self) -> Result<bool> {
         self.flight.part = None;
         if self.log.is_disk() || self.generation.stage.is_some() {
@@ -124,29 +123,24 @@ impl LaTree<'_> {
         if self.buffers.next_listed().is_some() {
             self.reclaim_if_due()?;
         }
-        if self.buffers.next_listed().is_none_or(|number| self.has_room_to_empty(number)) {
-            return Ok(true);
-        }
-        let Generation { is_waiting, is_fresh, .. } = self.generation;
-        if !is_waiting && !is_fresh && self.has_room_to_copy() {
+        let is_short = |tree: &Self, number| !tree.has_room_to_empty(number);
+        if self.buffers.next_listed().is_some_and(|number| is_short(self, number))
+            && !self.generation.is_waiting
+            && !self.generation.is_vain
+            && self.has_room_to_copy()
+        {
             self.begin_generation();
             while !self.reclaim_step()? {}
+            self.generation.is_vain = true;
         }
         let Some(number) = self.buffers.next_listed() else {
             return Ok(true);
         };
-        if self.has_room_to_empty(number) {
-            return Ok(true);
+        if is_short(self, number) {
+            return Ok(false);
         }
-        self.flight.part = self.part_of(number);
-        Ok(self.flight.part.is_some())
-    }
-
-    /// True if the pages that are free may not suffice to empty every buffer meanwhile.
-    pub(super) fn is_to_copy(&self) -> bool {
-        // The log's own blocks, those that it fills now included, are not among the free ones.
-        let own = u64::from(self.log.own_reserve() + 2) * self.block_pages();
-        self.pages_needed(0) > u64::from(self.log.free_pages()) + own
+        self.flight.part = Some(self.part_of(number));
+        Ok(true)
     }
 
     /// Reclaims about `pages` pages, somewhat before it is due; true if more is to be done.
@@ -180,7 +174,7 @@ impl LaTree<'_> {
             stage: Some(Stage::InnerBuffers(0)),
             is_waiting: false,
             copies,
-            is_fresh: true,
+            is_vain: false,
         };
     }
 
@@ -255,7 +249,6 @@ impl LaTree<'_> {
     /// Nothing in old pages is needed by the next checkpoint.
     fn finish_generation(&mut self) -> Result<()> {
         self.counters.reclaimed += 1;
-        self.generation.is_fresh = true;
         self.nodes.observed = self.nodes.programmed;
         self.forget_old_chunks();
         self.log.release_old();

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  root record   what all begin with | node bytes u32 | K u8
-//!                | root u32 | height u8 | leaves u64 | entries u64 | next owner u32
+//!                | root u32 | height u8 | entries u64 | nodes of each level u32, leaves first
+//!                | next owner u32
 //!                | generation: first sequence u64, first owner u32, stage u8, next u32
 //!                | twice, for nodes without and with buffers: numbers u32, page of each chunk u32
 //!                | pages of the pool: count u32, each u32
@@ -45,8 +46,8 @@ pub(super) use pool::PIECE_BYTES;
 pub(super) use root::describe;
 use root::{damaged_root, decode, pages_in};
 
-/// Bytes of a root record beside the pages it names, at most.
-pub(super) const ROOT_BYTES: u64 = 160;
+/// Bytes of a root record beside the pages it names and the nodes of each level, at most.
+pub(super) const ROOT_BYTES: u64 = 152;
 
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
@@ -75,7 +76,7 @@ impl LaTree<'_> {
         let mut record = root_record::encode(NAME, self.plan.shape);
         // Growing, it would be in memory twice.
         let lists = 4 * (self.chunk_pages() + self.pool_pages() + 4);
-        record.reserve_exact((ROOT_BYTES + lists) as usize);
+        record.reserve_exact((ROOT_BYTES + 4 * u64::from(self.height) + lists) as usize);
         self.encode_head(&mut record);
         for table in [&self.nodes.plain, &self.nodes.buffered] {
             let numbers = table.numbers.high_water();
@@ -89,6 +90,7 @@ impl LaTree<'_> {
         self.encode_tail(&mut record);
         self.generation.is_waiting = false;
         self.is_open = false;
+        self.begin_room();
         self.whole = true;
         Ok(record)
     }
@@ -99,8 +101,10 @@ impl LaTree<'_> {
         record.push(choices.levels_a_buffer);
         record.extend_from_slice(&self.root.0.to_le_bytes());
         record.push(self.height);
-        record.extend_from_slice(&self.leaves.to_le_bytes());
         record.extend_from_slice(&self.entries.to_le_bytes());
+        for nodes in self.room.levels.iter().take(self.height.into()) {
+            record.extend_from_slice(&nodes.to_le_bytes());
+        }
         record.extend_from_slice(&self.buffers.next_owner.to_le_bytes());
         record.extend_from_slice(&self.generation.first.to_le_bytes());
         record.extend_from_slice(&self.generation.first_owner.to_le_bytes());
@@ -190,7 +194,9 @@ impl LaTree<'_> {
         self.nodes.plain.numbers.release_unwritten();
         self.nodes.buffered.numbers.release_unwritten();
         self.read_pool(root.pool)?;
-        (self.leaves, self.entries) = (root.leaves, root.entries);
+        self.entries = root.entries;
+        self.room.levels = root.levels;
+        self.forget_room();
         let lists = [root.plain.1, root.buffered.1, root.pool];
         self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;
         if self.nodes.place(root.root).is_none() {
@@ -201,7 +207,7 @@ impl LaTree<'_> {
         self.generation.first = root.first;
         self.generation.first_owner = root.first_owner;
         self.generation.stage = root.stage;
-        (self.generation.is_waiting, self.generation.is_fresh) = (false, false);
+        self.generation.is_waiting = false;
         self.log.mark_old(root.first)?;
         self.generation.copies = root.stage.is_some() && self.is_to_copy();
         if root.stage.is_none() {

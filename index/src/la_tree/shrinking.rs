@@ -254,7 +254,8 @@ impl LaTree<'_> {
         }
         self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
         self.nodes.free(&mut self.log, pair.right)?;
-        self.leaves = self.leaves.saturating_sub(u64::from(pair.level == 0));
+        let nodes = &mut self.room.levels[usize::from(pair.level)];
+        *nodes = nodes.saturating_sub(1);
         self.counters.nodes_merged += 1;
         self.counters.rebalanced += 2;
         self.top.restructured |= pair.level >= self.top.level;
@@ -356,6 +357,7 @@ impl LaTree<'_> {
                 self.nodes.take_over(&mut self.log, root, child, top - 1)?;
             }
             self.height -= 1;
+            self.room.levels[usize::from(self.height)] = 0;
             self.top.restructured = true;
             self.recount(self.root, self.height - 1, cause)?;
         }

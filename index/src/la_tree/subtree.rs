@@ -58,6 +58,34 @@ impl LaTree<'_> {
         }
     }
 
+    /// Empties all buffers, those of inner subtrees first, as far as there is room.
+    pub(super) fn empty_all(&mut self, cause: Cause) -> Result<()> {
+        for is_leaf in [false, true] {
+            // What goes down may come to a buffer whose turn was before, once a level at most.
+            for _ in 0..self.height {
+                self.empty_each(is_leaf, cause)?;
+                if self.buffers.pending[usize::from(is_leaf)] == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the buffers of leaf subtrees, or the others, in the order of their numbers.
+    fn empty_each(&mut self, is_leaf: bool, cause: Cause) -> Result<()> {
+        let mut number = 0;
+        while (number as usize) < self.buffers.records.len() && self.may_step() {
+            let record = self.buffers.record(number);
+            if record.entries > 0 && (record.leaves > 0) == is_leaf {
+                self.buffers.list(number);
+                self.empty_listed(cause)?;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
     /// Empties buffer `number`.
     pub(super) fn empty(&mut self, number: u32, cause: Cause) -> Result<()> {
         let record = self.buffers.record(number);
@@ -66,7 +94,7 @@ impl LaTree<'_> {
         }
         self.counters.registers[usize::from(record.leaves > 0)] +=
             u64::from(record.registers.groups());
-        self.generation.is_fresh = false;
+        self.generation.is_vain = false;
         let id = NodeId::of_buffer(number);
         let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
         let level = self.find_buffer(id, cause)?;

@@ -3,7 +3,7 @@
 use device::Page;
 use store::node::{self, Codec, Stored};
 
-use super::layout::{CHILD_BYTES, Division};
+use super::layout::CHILD_BYTES;
 use super::page::{self, Header};
 use super::plan::{Edit, Plan, Rewrite, Scratch, Source};
 use super::policy::{Change, Policy, RootUse, State};
@@ -36,21 +36,24 @@ pub(super) fn write_page(
     let address = *stamp.addresses.get(number as usize).ok_or("a page has no address")?;
     let sequence = stamp.sequence + u64::from(number);
     let pages = policy.pages();
+    let layout = if plan.is_empty { plan.layout } else { plan.layout_of(number) };
+    let is_shared = layout == plan.layout && pages.together > 1;
     // Only what no node stands in is filled: where lengths are fixed, each level's turn sees to it.
-    if pages.is_variable() {
+    if pages.is_variable() || !is_shared {
         into.fill(0xFF);
     }
     let (mut lowest, mut highest) = (None, 0);
     let mut root = None;
     for level in 0..plan.layout.height {
-        let place = pages.place_of(&plan.layout, level);
-        let (range, codec) = place.ok_or("a page has no room for a level")?;
         let Some(part) = part_in(plan, level, number) else {
-            if pages.division != Division::Whole {
+            if is_shared && !pages.stands_alone(level) {
+                let range = pages.bytes_of(&layout, level).ok_or("a page has no such level")?;
                 into[range].fill(0xFF);
             }
             continue;
         };
+        let place = pages.place_of(&layout, level);
+        let (range, codec) = place.ok_or("a page has no room for a level")?;
         lowest = lowest.or(Some(level));
         highest = level;
         let node = &mut into[range];
@@ -80,7 +83,7 @@ pub(super) fn write_page(
     let header = Header {
         sequence,
         live_pages: (stamp.live_pages + plan.pages).saturating_sub(change.pages_given_up()),
-        layout: plan.layout,
+        layout,
         lowest: lowest.ok_or("a page has no node")?,
         highest,
         has_root: root.is_some(),

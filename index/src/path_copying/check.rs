@@ -15,6 +15,7 @@ struct Walk<'f> {
     finding: &'f mut dyn FnMut(&dyn Display),
     nodes: u64,
     nodes_most: u64,
+    by_level: [u32; super::layout::HEIGHT_MOST as usize],
     /// Pages whose lowest node was met.
     pages: u64,
 }
@@ -32,21 +33,18 @@ pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Displa
     tree.ground.forget_all();
     let geometry = tree.ground.log.geometry();
     let nodes_most = u64::from(geometry.pages()) * u64::from(super::layout::HEIGHT_MOST);
-    let mut walk = Walk { finding, nodes: 0, nodes_most, pages: 0 };
+    let mut walk = Walk { finding, nodes: 0, nodes_most, by_level: [0; 8], pages: 0 };
     let level = tree.height() - 1;
     let whole = Subtree { page: tree.root, level, lower: &[], upper: None };
     walk_subtree(tree, &whole, &mut walk)?;
-    let (pages, live) = (walk.pages, u64::from(tree.standing.live_pages));
+    let (by_level, pages) = (walk.by_level, walk.pages);
+    let live = u64::from(tree.standing.live_pages);
     if pages != live {
         finding(&format_args!("the root counts {live} live pages, but {pages} are"));
     }
-    if tree.debts.is_known() {
-        let counted = tree.debts.counts.clone();
-        tree.debts.forget();
-        tree.learn_debts()?;
-        if tree.debts.counts != counted {
-            finding(&format_args!("the counts of nodes by their size are not those of the nodes"));
-        }
+    if by_level != tree.nodes {
+        let counted = tree.nodes;
+        finding(&format_args!("it counts {counted:?} nodes a level, but {by_level:?} are"));
     }
     if let Some(known) = tree.live.count().filter(|known| *known != pages) {
         finding(&format_args!("the table of live pages has {known}, but {pages} are"));
@@ -56,6 +54,7 @@ pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Displa
 
 fn walk_subtree(tree: &mut PathTree<'_>, subtree: &Subtree<'_>, walk: &mut Walk<'_>) -> Result<()> {
     walk.nodes += 1;
+    walk.by_level[usize::from(subtree.level)] += 1;
     if walk.nodes > walk.nodes_most {
         return Ok(());
     }

@@ -1,20 +1,23 @@
 //! Collection: blocks are made free by moving what lives in them.
 //!
-//! Victims come round robin. A page lives if its lowest node does: so its first key is looked for,
-//! down to its level, and if that leads to the page, it is rewritten as an update would be, without
-//! an edit. Where every node has a page to itself, [`super::walk`] writes what the pages of a
-//! victim share only once. It is a state machine: each batch steps it while free blocks are below
-//! the threshold, and runs it on only as far as it has to.
+//! While there is room, victims come round robin. A page lives if its lowest node does: so its
+//! first key is looked for, down to its level, and if that leads to the page, it is rewritten as an
+//! update would be, without an edit. Where every node has a page to itself, [`super::walk`] writes
+//! what the pages of a victim share only once. It is a state machine: each batch steps it while
+//! free blocks are below the threshold.
+//!
+//! Where room is short, the blocks in which least lives are emptied in one sweep: as many of them
+//! as gain most for what moving them writes, with the nodes above. [`super::room`] keeps as much
+//! free as the largest sweep takes.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use device::{Block, Cause, Page};
-use store::{Recovery, node};
+use store::node;
 
-use super::debts::Growth;
 use super::layout::{Division, HEIGHT_MOST};
-use super::plan::Edit;
-use super::policy::Change;
+use super::plan::worst::{change_pages, way_pages};
 use super::rewrite::Order;
 use super::{Durably, PathTree};
 use crate::Result;
@@ -22,197 +25,128 @@ use crate::Result;
 /// The fewest pages of a victim that a batch looks at.
 const PAGES_LEAST: u32 = 8;
 
+/// The most blocks with damage in what lives there that are left as they are.
+pub(super) const PASSED_OVER_MOST: usize = 8;
+
+/// So many of the emptiest blocks are looked at, or more.
+const VICTIMS_LEAST: usize = 8;
+
 impl PathTree<'_> {
-    /// Collects until so many pages are free.
+    /// Room for one change of the tree, where nothing lasts; otherwise it was made beforehand.
     ///
     /// # Errors
-    /// There are not so many: admission let too much in, or the chip lost blocks since.
-    pub(super) fn make_space(&mut self, needed: u64) -> Result<()> {
-        let mut turns_left = 3 * self.ground.log.good_blocks();
-        let mut was_checkpointed = false;
-        while u64::from(self.ground.log.free_pages()) < self.wanted(needed) {
-            let free = u64::from(self.ground.log.free_pages());
-            if self.durably == Durably::ByCheckpoints && !self.can_collect(free) {
-                // What a whole block holds has no room; there may be blocks with less.
-                if was_checkpointed && (turns_left == 0 || !self.collect_cheapest()?) {
-                    return Err(self.no_room());
-                }
-                turns_left = turns_left.saturating_sub(1);
-                self.checkpoint_now()?;
-                was_checkpointed = true;
-                continue;
-            }
-            if free < self.pages_to_collect() && self.durably != Durably::ByCheckpoints {
-                if turns_left == 0 || !self.collect_cheapest()? {
-                    return Err(self.no_room());
-                }
-                turns_left -= 1;
-                continue;
-            }
-            let has_victim = turns_left > 0 && self.collect_next(free)?;
-            if has_victim {
-                was_checkpointed = false;
-                turns_left -= 1;
-            } else if self.durably == Durably::ByCheckpoints && !was_checkpointed {
-                self.checkpoint_now()?;
-                was_checkpointed = true;
-            } else {
+    /// There is none: the chip lost blocks since.
+    pub(super) fn make_room_for_one(&mut self) -> Result<()> {
+        if self.durably != Durably::Not {
+            return Ok(());
+        }
+        let blocks = self.reserve_blocks();
+        while u64::from(self.ground.log.free_blocks()) < blocks {
+            if !self.empty_blocks()? {
                 return Err(self.no_room());
             }
         }
-        Ok(())
+        self.collect_lazily(blocks * self.pages_of_a_block())
     }
 
-    /// Collects the next block of the round; where nodes have to be written that pages have become
-    /// too small for, the one that costs least: the next may cost more than it has pages.
-    fn collect_next(&mut self, free: u64) -> Result<bool> {
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let found = self.pages_to_find((&Growth::default(), false));
-        let is_near = self.debts.is_filled
-            || free < 2 * block + 2 * self.worst.pages_each
-            || found > self.pages_all() / 4 * 3;
-        if is_near && self.debts.has_any() {
-            self.collect_cheapest()
-        } else {
-            self.collect(u32::MAX)
-        }
-    }
-
-    /// Gives up every block in which nothing lives; if there is none, moves what lives in the block
-    /// in which that costs least, if it has room. False if nothing could be given up. Nothing is
-    /// buffered.
-    ///
-    /// Openings after cuts close the block that was being filled, and replay, without a batch that
-    /// would collect: so there may be less free than moving a full block takes.
-    fn collect_cheapest(&mut self) -> Result<bool> {
+    /// Empties the blocks in which least lives, as many as gain most for what that writes; false if
+    /// nothing can be gained. Where something lasts, they are free after the next checkpoint.
+    pub(super) fn empty_blocks(&mut self) -> Result<bool> {
         self.victim = None;
-        self.learn_live()?;
-        let (mut cheapest, mut has_released) = (None, false);
-        for _ in 0..self.ground.log.good_blocks() {
-            let Some(block) = self.ground.log.victim() else {
-                break;
-            };
-            let lives = self.count_moves(block)?;
-            if lives == 0 {
-                self.give_up(block)?;
-                has_released = true;
-            } else if cheapest.is_none_or(|(least, _)| lives < least) {
-                cheapest = Some((lives, block));
-            }
+        let most = self.room().reserve(self.inner_nodes()) as usize;
+        let mut victims = self.emptiest(most.max(VICTIMS_LEAST))?;
+        let dead: Vec<Block> = victims.dead().collect();
+        if !dead.is_empty() {
+            return dead.into_iter().try_for_each(|block| self.give_up(block)).map(|()| true);
         }
-        if has_released {
-            return Ok(true);
-        }
+        let block = self.pages_of_a_block();
         let free = u64::from(self.ground.log.free_pages());
-        let Some((_, block)) = cheapest.filter(|(lives, _)| free >= self.pages_to_move(*lives))
-        else {
-            return Ok(false);
-        };
-        self.victim = Some((block, self.ground.log.pages_of(block).start));
-        self.collect(u32::MAX)
-    }
-
-    /// Pages that moving what lives in `block` takes; what is damaged counts.
-    fn count_moves(&mut self, block: Block) -> Result<u64> {
-        let (mut lives, has_debts) = (0, self.debts.has_any());
-        for page in self.ground.log.pages_of(block).map(Page) {
-            let is_live = match self.live.is_live(page) {
-                Some(is_live) => Ok(is_live),
-                None => self.way_to(page, false).map(|base| base.is_some()),
-            };
-            let is_live = match is_live {
-                Err(crate::Error::Store(error)) if error.is_damage() => true,
-                other => other?,
-            };
-            if is_live {
-                lives += 1 + if has_debts { self.more_pages(page)? } else { 0 };
+        let free = free.saturating_sub(u64::from(self.spare_blocks()) * block);
+        victims.choose(|lives| self.pages_to_sweep(lives), (block, free));
+        // What is moved page by page may take a way each, and gains all the same.
+        let each = victims.lives() * self.way_pages();
+        let blocks = victims.in_order();
+        let is_paged = each <= free && each < blocks.len() as u64 * block;
+        match self.empty(&blocks, is_paged) {
+            Err(crate::Error::Store(error)) if error.is_damage() => {
+                // What is damaged is left where it is, with what stands beside it.
+                let room = PASSED_OVER_MOST.saturating_sub(self.passed_over.len());
+                self.passed_over.extend(blocks.iter().take(room));
+                return Ok(room > 0);
             }
-        }
-        Ok(lives)
-    }
-
-    /// Pages beside one that a move of what lives in `page` takes: where its leaf may have to stand
-    /// alone, and where misfits are on the way.
-    fn more_pages(&mut self, page: Page) -> Result<u64> {
-        let mut more = u64::from(self.stands_alone(page)?);
-        if !self.debts.has_misfits() {
-            return Ok(more);
-        }
-        let base = match self.way_to(page, true) {
-            Err(crate::Error::Store(error)) if error.is_damage() => return Ok(more),
             other => other?,
-        };
-        for level in base.map_or(0, |base| base.max(1))..self.height() {
-            if self.is_misfit_at(level) {
-                more += self.debts.price_of_misfit(level);
-            }
         }
-        Ok(more)
+        blocks.iter().try_for_each(|block| self.give_up(*block))?;
+        Ok(!blocks.is_empty())
     }
 
-    /// True if a leaf is in `page` that may have to stand alone.
-    fn stands_alone(&mut self, page: Page) -> Result<bool> {
-        let used =
-            self.ground.visit_lowest(page, false, Cause::Reclamation, |brief, codec, node| {
-                (brief.lowest == 0).then(|| codec.used_bytes(node))
-            })?;
-        Ok(used.flatten().is_some_and(|used| self.debts.may_stand_alone(used)))
+    /// Moves what lives in `blocks`, page by page if that has room.
+    fn empty(&mut self, blocks: &[Block], is_paged: bool) -> Result<()> {
+        let is_shared = self.ground.pages.division != Division::Whole;
+        if self.height() == 1 || is_shared && is_paged {
+            for block in blocks {
+                for page in self.ground.log.pages_of(*block) {
+                    self.move_page(Page(page))?;
+                }
+            }
+            return Ok(());
+        }
+        match blocks {
+            [] => Ok(()),
+            [block] => self.move_in_one_walk(*block, self.ground.log.pages_of(*block)),
+            _ => self.sweep_in_one_walk(blocks),
+        }
     }
 
-    /// What has to be free now, of what a batch asked for before a checkpoint may have been made.
-    fn wanted(&self, needed: u64) -> u64 {
-        needed.min(u64::from(self.ground.log.usable_pages()))
+    /// Pages that a sweep writes at the most that moves so many.
+    fn pages_to_sweep(&self, lives: u64) -> u64 {
+        let way = self.way_pages();
+        lives + (lives * (way - 1)).min(self.inner_nodes()) + u64::from(way > 1)
     }
 
-    /// True if moving a block leaves room for a checkpoint, with all that is buffered.
-    fn can_collect(&self, free: u64) -> bool {
-        let block = u64::from(self.ground.log.geometry().pages_per_block());
-        let flushed = self.written_most(self.buffer.len() as u64);
-        free >= self.pages_to_collect() + flushed + block
+    /// Pages that a way takes at the most.
+    fn way_pages(&self) -> u64 {
+        way_pages(&self.policy, self.height())
+    }
+
+    /// Pages that are free, or will be after the next checkpoint.
+    pub(super) fn free_soon(&self) -> u64 {
+        let log = &self.ground.log;
+        u64::from(log.free_pages()) + u64::from(log.blocks_to_erase()) * self.pages_of_a_block()
     }
 
     /// Pages of which fewer are free when collection begins.
     fn free_wanted(&self) -> u64 {
-        (self.pages_all() as f64 * self.collect) as u64
+        (self.room().pages() as f64 * self.collect) as u64
     }
 
-    /// Collects a little if few blocks are free.
+    /// Collects a little if few blocks are free, beside the pages that are needed.
     pub(super) fn collect_lazily(&mut self, needed: u64) -> Result<()> {
-        let log = &self.ground.log;
-        let block = u64::from(log.geometry().pages_per_block());
-        let soon = u64::from(log.free_pages()) + u64::from(log.released_blocks()) * block;
-        let threshold = self.free_wanted();
-        if self.debts.is_filled {
-            // What is moved beforehand costs more than it gives.
-            return Ok(());
-        }
         // In a tree that fills its chip, so many blocks can't be free.
         let live = u64::from(self.standing.live_pages);
-        let most = needed + self.pages_all().saturating_sub(live + needed) / 4;
-        if soon >= threshold.max(needed).min(most) {
+        let most = needed + self.room().pages().saturating_sub(live + needed) / 4;
+        if self.free_soon() >= self.free_wanted().max(needed).min(most) {
             return Ok(());
         }
-        if self.durably == Durably::ByCheckpoints
-            && u64::from(log.free_pages()) < needed + self.pages_to_collect()
-        {
+        if u64::from(self.ground.log.free_pages()) < needed + self.pages_to_collect() {
             return Ok(());
         }
-        let pages = (log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
+        let pages = (self.ground.log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
         self.collect(pages).map(|_| ())
+    }
+
+    /// Pages that moving what lives in a block takes at the most, whatever lives there.
+    fn pages_to_collect(&self) -> u64 {
+        self.pages_of_a_block() * self.way_pages() + change_pages(&self.policy, self.height())
     }
 
     /// Looks at so many pages while few blocks are free; true if there is more to do.
     pub(super) fn collect_some(&mut self, pages: u32) -> Result<bool> {
-        if self.durably == Durably::Not {
+        let free = u64::from(self.ground.log.free_pages());
+        let needed = self.pages_for(0) + self.pages_to_collect();
+        if self.durably == Durably::Not || free >= self.free_wanted() || free < needed {
             return Ok(false);
         }
-        let log = &self.ground.log;
-        let free = u64::from(log.free_pages());
-        let threshold = self.free_wanted();
-        if free >= threshold || !self.can_collect(free) {
-            return Ok(false);
-        }
-        self.learn_what_fits()?;
         self.collect(pages)
     }
 
@@ -277,12 +211,7 @@ impl PathTree<'_> {
         let Some(base) = self.way_to(page, is_live == Some(true))? else {
             return Ok(());
         };
-        self.rewrite(&Order {
-            base,
-            edit: Edit::Keep,
-            change: Change::Move,
-            cause: Cause::Reclamation,
-        })
+        self.rewrite(&Order::move_of(base))
     }
 
     /// Copies the lowest node of `page` and all above it; returns its level if it lives.
@@ -332,14 +261,5 @@ impl PathTree<'_> {
         let parent = self.way.spot(base + 1);
         let codec = parent.codec().ok_or(super::damage(parent.page, "a node that is none"))?;
         Ok(super::ground::child(codec, self.way.node(base + 1), parent.place()) == page)
-    }
-
-    /// Makes a checkpoint of the tree as it stands, with all that is buffered.
-    pub(super) fn checkpoint_now(&mut self) -> Result<()> {
-        self.write_buffer()?;
-        let root = self.root_record();
-        self.ground.log.checkpoint(&root, None)?;
-        self.promise.begin_anew();
-        self.learn_what_fits()
     }
 }

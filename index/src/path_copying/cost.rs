@@ -35,13 +35,12 @@ use device::Geometry;
 use store::Width;
 use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
 
-use super::admission::BLOCKS_BEGUN;
 use super::ground::NODE_PARTS;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
-use super::plan::worst::pages_most;
 use super::policy::Policy;
+use super::room::{Room, spare_blocks};
 use crate::Result;
 use crate::random_keys::{OCCUPANCY, last_that_holds, missing, touched};
 use crate::registry::{Options, Prediction, Profile};
@@ -116,6 +115,11 @@ impl Levels {
 
     fn entries_per_leaf(&self) -> f64 {
         self.entries / self.nodes[0]
+    }
+
+    /// Nodes above the leaves.
+    fn inner(&self) -> f64 {
+        self.iter().skip(1).map(|(nodes, _)| nodes).sum()
     }
 
     /// Pages that live.
@@ -198,15 +202,14 @@ fn cached_bytes(pages: &Pages, layout: &Layout, level: u8, entries: f64) -> Opti
         (Width::Fixed(key), Width::Fixed(value)) => {
             NODE_HEADER_BYTES as f64 + entries * (f64::from(key) + f64::from(value))
         }
-        _ => f64::from(layout.part(pages.area(), level)?.bytes),
+        _ => f64::from(pages.part(layout, level)?.bytes),
     };
     Some(kept + ROOM_BYTES as f64)
 }
 
-/// Pages of all blocks that the tree can use.
-fn pages_let_in(chip: Geometry) -> f64 {
-    let block = f64::from(chip.pages_per_block());
-    f64::from(chip.pages()) - (RECORD_BLOCKS + f64::from(BLOCKS_BEGUN)) * block
+/// What a tree of so many levels takes on `chip`, if no block of it is bad.
+fn room_on<'p>(policy: &'p Policy, height: u8, chip: Geometry) -> Room<'p> {
+    Room::of(policy, height, chip, (chip.blocks(), RECORD_BLOCKS as u32))
 }
 
 /// Pages that hold something, be it dead, once collection has begun: all but those of the page
@@ -214,9 +217,10 @@ fn pages_let_in(chip: Geometry) -> f64 {
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
     let block = f64::from(chip.pages_per_block());
     let of_tree = f64::from(chip.pages()) - RECORD_BLOCKS * block;
-    let all = pages_let_in(chip);
-    let each = f64::from(pages_most(policy, levels.layout.height + 1));
-    let needed = 2.0 * each + block * (1.0 + levels.pages_from(0));
+    let room = room_on(policy, levels.layout.height, chip);
+    let all = room.pages() as f64;
+    let kept = room.reserve(levels.inner() as u64) + u64::from(spare_blocks(chip.blocks()));
+    let needed = kept as f64 * block;
     let live = levels.live();
     let free = (all * collect).max(needed).min(needed + (all - live - needed).max(0.0) / 4.0);
     of_tree - free - block / 2.0

@@ -7,8 +7,7 @@
 //!
 //! # Invariants
 //! - The leaf with its neighbours is one that updates could have made one by one, each without a
-//!   split: so what is known of the room of one change holds of all together, and what was promised
-//!   to those that wait still does.
+//!   split: so what is known of the room of one change holds of all together.
 //! - Nothing leaves the buffer before it is in the tree.
 
 use core::ops::Range;
@@ -78,13 +77,19 @@ impl PathTree<'_> {
         Ok(true)
     }
 
-    /// Writes all that the operation buffer holds to the tree, in the order of keys: neighbours
-    /// share nodes.
+    /// Writes all that the operation buffer holds to the tree.
     pub(super) fn write_buffer(&mut self) -> Result<()> {
-        while self.buffer.len() > 0 {
-            self.write_waiting(0)?;
-        }
+        while self.write_next()? {}
         Ok(())
+    }
+
+    /// Writes the first entry of the operation buffer in the order of keys, where neighbours share
+    /// nodes, to the tree, and what goes with it; false if there is none.
+    pub(super) fn write_next(&mut self) -> Result<bool> {
+        if self.buffer.len() == 0 {
+            return Ok(false);
+        }
+        self.write_waiting(0).map(|()| true)
     }
 
     /// Writes the entry at `place` of the operation buffer to the tree, and what goes with it.
@@ -120,18 +125,12 @@ impl PathTree<'_> {
             Flush::Entry => alone,
             Flush::Leaf => self.join_neighbours(alone, key),
         };
-        let written = self.rewrite(&order);
-        if written.is_err() && places.len() > 1 {
-            // The neighbours are counted, which are not made.
-            self.debts.forget();
-        }
-        written.map(|()| places)
+        self.rewrite(&order).map(|()| places)
     }
 
     /// Makes what waits beside `own` for the leaf of the way in the copy of it, so long as that has
     /// room, and lets the way go on to `key` there; returns the places of all.
     fn join_neighbours(&mut self, own: Range<usize>, key: &[u8]) -> Range<usize> {
-        let (leaf, before) = ((0, self.height()), self.way_used(0));
         let mut places = own.clone();
         while places.start > 0 && self.joins(places.start - 1) {
             places.start -= 1;
@@ -140,9 +139,6 @@ impl PathTree<'_> {
             places.end += 1;
         }
         if places != own {
-            let after = self.way_used(0);
-            self.debts.remove(leaf, before.0, before.1);
-            self.debts.add(leaf, after.0, after.1);
             self.way.seek(key);
         }
         places

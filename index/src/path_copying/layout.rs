@@ -36,6 +36,9 @@ pub(crate) const HEIGHT_MOST: u8 = 8;
 /// Bytes of a child's page in an inner node.
 pub(crate) const CHILD_BYTES: u16 = 4;
 
+/// An inner node of the third level of a page, or of a higher one, holds so many children at least.
+const CHILDREN_LEAST: usize = 8;
+
 /// Where lengths vary, no inner node is smaller than this part of the area: a key takes at most a
 /// quarter of the smallest inner node, so the height is given up for keys of a useful length.
 const VARIABLE_INNER_PARTS: u32 = 8;
@@ -123,16 +126,13 @@ pub(crate) struct Part {
 }
 
 impl Layout {
-    /// The node of `level` in an area of `area` bytes; `None` above the root. This is `N_L` of
-    /// equations 1 and 2.
+    /// The node of `level` in an area of `area` bytes that all levels share; `None` above the root.
+    /// This is `N_L` of equations 1 and 2.
     #[inline]
     pub(crate) fn part(&self, area: u32, level: u8) -> Option<Part> {
         let top = self.height.checked_sub(1)?;
         if level > top || top >= HEIGHT_MOST {
             return None;
-        }
-        if self.division == Division::Whole {
-            return Some(Part { offset: 0, bytes: area });
         }
         let end = area - self.below(area, level);
         let offset = if level == top { 0 } else { area - self.below(area, level + 1) };
@@ -164,6 +164,8 @@ pub(crate) struct Pages {
     page_bytes: u32,
     pub(crate) shape: EntryShape,
     pub(crate) division: Division,
+    /// Levels that share a page; those above have pages to themselves.
+    pub(crate) together: u8,
 }
 
 impl Pages {
@@ -172,7 +174,8 @@ impl Pages {
     /// # Errors
     /// A page could not hold even a lone leaf of such entries.
     pub(crate) fn new(page_bytes: u32, shape: EntryShape, division: Division) -> Result<Self> {
-        let pages = Pages { page_bytes, shape, division };
+        let together = if division == Division::Whole { 1 } else { HEIGHT_MOST };
+        let pages = Pages { page_bytes, shape, division, together };
         if page_bytes <= HEADER_BYTES as u32 || pages.codec(&pages.lone_leaf(), 0).is_none() {
             let what = "a page can't hold three entries, or is above 32 KiB";
             return Err(store::Error::NodeSize { bytes: page_bytes, what }.into());
@@ -198,11 +201,30 @@ impl Pages {
         Layout { division: self.division, leaf, height }
     }
 
+    /// True if a node of `level` has a page to itself, whatever else is written.
+    #[inline]
+    pub(crate) fn stands_alone(&self, level: u8) -> bool {
+        level >= self.together || self.together == 1
+    }
+
+    /// The node of `level` in a page of `layout`; `None` above the root.
+    #[inline]
+    pub(crate) fn part(&self, layout: &Layout, level: u8) -> Option<Part> {
+        if level >= layout.height || layout.height > HEIGHT_MOST {
+            return None;
+        }
+        if self.stands_alone(level) {
+            return Some(Part { offset: 0, bytes: self.area() });
+        }
+        let shared = Layout { height: layout.height.min(self.together), ..*layout };
+        shared.part(self.area(), level)
+    }
+
     /// The codec of the node of `level` in a page of `layout`; `None` if there is no such node, or
     /// it is too small for three entries.
     #[inline]
     pub(crate) fn codec(&self, layout: &Layout, level: u8) -> Option<Codec> {
-        self.codec_of(layout.part(self.area(), level)?, level)
+        self.codec_of(self.part(layout, level)?, level)
     }
 
     #[inline]
@@ -225,14 +247,14 @@ impl Pages {
         layout: &Layout,
         level: u8,
     ) -> Option<(core::ops::Range<usize>, Codec)> {
-        let part = layout.part(self.area(), level)?;
+        let part = self.part(layout, level)?;
         Some((self.range_of(part), self.codec_of(part, level)?))
     }
 
     /// Where the node of `level` lies in a page of `layout`, its header counted.
     #[inline]
     pub(crate) fn bytes_of(&self, layout: &Layout, level: u8) -> Option<core::ops::Range<usize>> {
-        Some(self.range_of(layout.part(self.area(), level)?))
+        Some(self.range_of(self.part(layout, level)?))
     }
 
     /// Entries in a node of `level`: all that fit if lengths are fixed, those that fit on average
@@ -254,19 +276,27 @@ impl Pages {
     /// at. No part is larger than the area, for which there is a codec.
     #[inline]
     pub(crate) fn is_feasible(&self, layout: &Layout) -> bool {
+        let height = layout.height.min(self.together);
         let smallest = match self.division {
             // The root is as large as its children, or larger.
-            Division::Halves => layout.height.saturating_sub(2).max(1),
+            Division::Halves => height.saturating_sub(2).max(1),
             Division::Even | Division::Whole => 1,
         };
         if self.codec(layout, 0).is_none() {
             return false;
         }
-        let is_shared = self.division != Division::Whole;
-        let least =
-            if self.is_variable() && is_shared { self.area() / VARIABLE_INNER_PARTS } else { 0 };
-        layout.height < 2
+        let is_variable = self.is_variable() && self.together > 1;
+        let least = if is_variable { self.area() / VARIABLE_INNER_PARTS } else { 0 };
+        height < 2
             || self.codec(layout, smallest).is_some_and(|it| it.node_bytes() >= least as usize)
+    }
+
+    /// True if so many levels are worth sharing a page, of which a leaf has `leaf`.
+    pub(crate) fn are_worth_sharing(&self, leaf: Share, height: u8) -> bool {
+        let layout = self.layout(leaf, height);
+        let inner = (1..height).map(|level| self.capacity(&layout, level)).min();
+        let has_children = inner.is_none_or(|most| height == 2 || most >= CHILDREN_LEAST);
+        self.is_feasible(&layout) && (has_children || self.is_variable())
     }
 
     /// Entries that a tree of `layout` holds where every node is full: equation 4 with whole

@@ -74,6 +74,17 @@ impl LivePages {
         Some(byte & (1 << (page.0 % 8)) != 0)
     }
 
+    /// True if it is known of every page whether it lives.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known && !self.bits.is_empty()
+    }
+
+    /// How many of `pages` live.
+    pub(super) fn count_in(&self, pages: core::ops::Range<u32>) -> u16 {
+        let lives = pages.filter(|page| self.is_live(Page(*page)) == Some(true)).count();
+        u16::try_from(lives).unwrap_or(u16::MAX)
+    }
+
     /// How many pages live, if that is known.
     pub(super) fn count(&self) -> Option<u64> {
         let known = self.is_known.then_some(&self.bits)?;

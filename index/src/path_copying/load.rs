@@ -9,30 +9,17 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
+use store::Growth;
 use store::node::{self, Codec, Stored};
 
-use super::debts::Growth;
 use super::ground::Brief;
-use super::layout::{Division, Layout};
+use super::layout::{HEIGHT_MOST, Layout};
 use super::page::{Header, seal_node};
 use super::plan::Edit;
 use super::policy::{Change, Splits, State};
-use super::rewrite::{Order, top_of};
-use super::{Durably, PathTree, full};
+use super::rewrite::Order;
+use super::{Durably, PathTree};
 use crate::{Cursor, Error, Result, Value};
-
-/// What a leaf adds, with an inner node that becomes larger.
-const LEAF: Growth = Growth {
-    leaves: 1,
-    inner: 1,
-    pages: 1,
-    alone: 1,
-    class: 0,
-    root: 0,
-    fallen: 0,
-    saved: 0,
-    deep: None,
-};
 
 /// The leaf that is filled.
 struct Leaf {
@@ -50,7 +37,6 @@ impl PathTree<'_> {
         if !is_empty || self.buffer.len() > 0 {
             return Err(Error::NotEmpty);
         }
-        self.promise.begin_anew();
         let mut loaded = 0;
         let mut leaf = self.begin_leaf(0)?;
         // What a cursor of this tree would take: while it is loaded it has none.
@@ -94,7 +80,6 @@ impl PathTree<'_> {
         fill: u8,
     ) -> Result<()> {
         self.check_entry(key, value.len())?;
-        self.know_key(key.len());
         // The key before.
         if loaded > 0 && key <= self.key.as_slice() {
             return Err(Error::NotSorted { position: loaded });
@@ -163,34 +148,20 @@ impl PathTree<'_> {
         outcome
     }
 
-    /// Sees to it that there is room for a leaf more, and for deletes from all that is there then.
+    /// Sees to it that there is room for a leaf more.
     fn make_room_for_leaf(&mut self) -> Result<()> {
-        self.learn_worst();
-        if self.is_near(1) {
-            // Nodes are read where the leaf is.
-            self.keep_leaf_and(PathTree::learn_debts)?;
+        let inner = u64::from(self.height()) + 1;
+        if !self.has_room()(Growth { leaves: 1, inner, levels: 1 }) {
+            return Err(self.no_room());
         }
-        if !self.leaves_deletes_enough(1) {
-            return Err(full(u64::from(self.ground.log.usable_pages())));
-        }
-        let free = u64::from(self.ground.log.free_pages());
-        if self.durably == Durably::Not {
-            // Only what is short of room makes pages.
-            if free <= self.reserve_pages() + self.written_most(1) + 2 {
-                return self.keep_leaf_and(PathTree::make_room_for_one);
-            }
+        if u64::from(self.ground.log.free_blocks()) >= self.reserve_blocks() {
             return Ok(());
         }
-        let needed = self.written_most(1) + self.reserve_pages() + 2;
-        let held = if self.debts.is_known() {
-            self.pages_to_find((&LEAF, false)) + self.worst.pages_each
-        } else {
-            self.held_pages(self.standing.live_pages.into())
-        };
-        if free < needed || held + needed > self.pages_all() {
-            return Err(full(u64::from(self.ground.log.usable_pages())));
+        match self.durably {
+            Durably::Not => self.keep_leaf_and(PathTree::make_room_for_one),
+            // Nothing can be made free before the checkpoint behind it.
+            Durably::ByCheckpoints => Err(self.no_room()),
         }
-        Ok(())
     }
 
     /// Does what overwrites the page that is made, and brings it back.
@@ -236,9 +207,8 @@ impl PathTree<'_> {
             has_root: true,
             next: State { layout, splits: Splits::default() },
         };
-        let leaf_used = leaf.codec.used_bytes(self.leaf_node(leaf));
         let mut child = None;
-        if layout.division == Division::Whole {
+        if pages.stands_alone(1) {
             let alone = Header { highest: 0, has_root: false, ..header };
             child = Some(self.write_made(alone, Cause::Load)?.0);
             header = Header { live_pages: 2, lowest: 1, ..header };
@@ -260,12 +230,9 @@ impl PathTree<'_> {
             return Err(no_node);
         }
         self.live.forget();
-        self.debts.begin();
-        self.debts.add((0, 2), leaf_used, 0);
-        self.debts.add((1, 2), codec.used_bytes(&self.ground.content()[range]), 1);
-        let top = top_of(&mut self.ground, &header);
+        self.nodes = [0; HEIGHT_MOST as usize];
+        self.nodes[..2].fill(1);
         self.stand_on(page, header);
-        self.promise.top = top;
         Ok(())
     }
 
@@ -285,7 +252,7 @@ impl PathTree<'_> {
         };
         let from = pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
         device::copy(old, &self.ground.content()[from]);
-        let node = &mut self.ground.content()[range.clone()];
+        let node = &mut self.ground.content()[range];
         codec.initialise(node, 0);
         let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
         let key = &mut self.scratch.key;
@@ -304,11 +271,8 @@ impl PathTree<'_> {
             has_root: true,
             next: self.policy.first(),
         };
-        let used = codec.used_bytes(&self.ground.content()[range]);
         let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
-        self.debts.begin();
-        self.debts.add((0, 1), used, 0);
         self.stand_on(page, header);
         Ok(())
     }

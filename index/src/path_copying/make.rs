@@ -2,31 +2,29 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::Cell;
-
 use device::{Cause, Geometry, Nand};
 use store::{EntryShape, PageLog, Recovery};
 
-use super::admission::Known;
-use super::debts::Debts;
+use super::admission::Admission;
+use super::collection::PASSED_OVER_MOST;
 use super::descent::Way;
 use super::flush::{self, Flush};
 use super::ground::Ground;
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
+use super::layout::{Division, HEIGHT_MOST, Layout, Pages};
 use super::live::LivePages;
 use super::page::Header;
-use super::plan::worst::way_bytes;
+use super::plan::worst::{leaf_bytes, way_bytes};
 use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
-use super::promise::Promise;
 use super::recent::Recent;
+use super::room::{Room, growth_of};
 use super::root::Root;
-use super::smallest::fewest_blocks;
 use super::{Durably, PathTree};
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
 use crate::registry::Options;
-use crate::{Durable, Index, Result, Tree, smallest_chip};
+use crate::smallest_chip::{self, Grown};
+use crate::{Durable, Index, Result, Tree};
 
 /// What is chosen of a tree beside what [`Options`] say.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +77,9 @@ impl Choice {
 /// The least memory with which an operation buffer is worth having, in bytes.
 const BUFFER_BYTES_LEAST: u64 = 256;
 
+/// Nodes that a tree of a block's worth of entries may have more than nodes that are half full.
+const NODES_MORE: u64 = 16;
+
 /// Room for cuts of a plan, at first.
 const CUTS: usize = 64;
 
@@ -89,29 +90,27 @@ pub(crate) fn policy(
     (chip, shape): (Geometry, EntryShape),
 ) -> Result<Policy> {
     let pages = Pages::new(PageLog::content_bytes_on(chip), shape, division)?;
-    match division {
-        Division::Halves => Ok(Policy::halves(pages)),
-        Division::Even => Policy::adaptive(pages, bounds),
-        Division::Whole => Ok(Policy::whole(pages, height_for(&pages, chip))),
-    }
+    let policy = match division {
+        Division::Halves => Policy::halves(pages),
+        Division::Even => Policy::adaptive(pages, bounds)?,
+        Division::Whole => Policy::whole(pages),
+    };
+    let height = height_for(&policy, chip);
+    Ok(policy.up_to(height))
 }
 
-/// The height that a tree of whole pages needs at the most on `chip`, with two to spare: nodes can
-/// be less than half full, and a tree that the next level could be the last one of tries each
-/// batch before it takes it, and buffers nothing.
-fn height_for(pages: &Pages, chip: Geometry) -> u8 {
-    let layout = pages.layout(super::layout::Share::HALF, 2);
-    let half = if pages.is_variable() {
-        u64::from(pages.area()) / 8 / u64::from(CHILD_BYTES)
-    } else {
-        pages.capacity(&layout, 1) as u64 / 2
-    };
+/// The height that a tree needs at the most on `chip`, with one to spare: nodes can be less than
+/// half full.
+fn height_for(policy: &Policy, chip: Geometry) -> u8 {
+    let pages = policy.pages();
     let (mut leaves, mut height) = (1u64, 1);
     while leaves < u64::from(chip.pages()) && height < HEIGHT_MOST {
+        let layout = pages.layout(policy.bounds().beta, height.max(pages.together) + 1);
+        let half = pages.capacity(&layout, height) as u64 / 2;
         leaves = leaves.saturating_mul(half.max(2));
         height += 1;
     }
-    (height + 2).min(HEIGHT_MOST)
+    height + 1
 }
 
 /// Bytes of memory that a tree works in, without the page log's: the nodes of a way, the page that
@@ -123,8 +122,7 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
     let limits = policy.limits();
     let plan = usize::from(policy.height_most()) * size_of::<Level>() + CUTS * size_of::<usize>();
     let keys = 4 * limits.key + 4 * limits.entry;
-    let debts = Debts::bytes_of(policy);
-    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64 + debts
+    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
 }
 
 /// The least memory with which a tree works on `chip`, in bytes.
@@ -194,6 +192,21 @@ pub(crate) fn create<'d>(
     Ok(Box::new(Durable::create(tree)?))
 }
 
+/// Blocks that suffice for a block's worth of entries on chips like this one.
+fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) -> Result<u32> {
+    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
+    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+    let (pages, beta) = (*policy.pages(), policy.bounds().beta);
+    let capacity = |level: u8| pages.capacity(&pages.layout(beta, (level + 1).max(2)), level);
+    let grown = Grown::new(entries, &capacity, policy.height_most());
+    let (height, inner) = (grown.height + 1, 2 * grown.inner + u64::from(grown.height));
+    let nodes = (grown.leaves + inner) * 9 / 8 + NODES_MORE;
+    let own = PageLog::own_reserve_on(chip, &options.page_log(), 0);
+    let has_room =
+        |blocks: &u32| Room::of(&policy, height, chip, (*blocks, own)).fits(nodes, inner);
+    Ok((own..u32::MAX).find(has_room).unwrap_or(u32::MAX))
+}
+
 /// The bounds that the index of such a tree has which exists, if `options` are for one.
 ///
 /// # Errors
@@ -215,7 +228,6 @@ pub(crate) fn open<'d>(
     let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
     let mut tree = over(log, policy, choice, options)?;
-    tree.promise.restore(root.key_bytes(&tree.limits));
     tree.restore(&record)?;
     if !tree.recovery().checkpoints().is_empty() {
         // Before anything is written: a replay must find what is not to be touched.
@@ -264,13 +276,14 @@ fn over<'d>(
         moved_key: Vec::with_capacity(limits.key),
         emptied: 0,
         victim: None,
+        passed_over: Vec::with_capacity(PASSED_OVER_MOST),
         collect: choice.collect,
         live: LivePages::new(live),
-        debts: Debts::new(&policy),
         limits,
-        worst: Known::default(),
-        promise: Promise::default(),
-        answer: Cell::default(),
+        nodes: [0; HEIGHT_MOST as usize],
+        growth: growth_of(&policy),
+        leaf_bytes: leaf_bytes(&policy) as usize,
+        admission: Admission::default(),
         ground: Ground::new(log, pages, bounded(cache)),
         policy,
     })
@@ -295,8 +308,8 @@ impl PathTree<'_> {
         codec.initialise(&mut self.ground.content()[range], 0);
         let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
-        self.debts.begin();
-        self.debts.add((0, 1), 0, 0);
+        self.nodes = [0; HEIGHT_MOST as usize];
+        self.nodes[0] = 1;
         self.stand_on(page, header);
         Ok(())
     }

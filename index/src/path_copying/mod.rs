@@ -4,53 +4,43 @@
 //! Three divisions of a page are three trees ([`layout::Division`]): mu-Tree and mu*-Tree put the
 //! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
-//! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), collection
-//! ([`collection`], [`walk`]), what is let in ([`admission`]), what nodes need that were written
-//! earlier ([`debts`], [`choice`]), the operation buffer ([`recent`]) and how it is written
-//! ([`flush`]), the node cache ([`node_cache`]), and what a workload costs ([`cost`]).
+//! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), what there
+//! is room for and what is let in ([`room`], [`admission`]), collection ([`collection`],
+//! [`victims`], [`walk`]), the operation buffer ([`recent`]) and how it is written ([`flush`]), the
+//! node cache ([`node_cache`]), and what a workload costs ([`cost`]).
 //!
 //! # Durability
-//! - Under `every` the tree **recovers by itself**: each batch ends with a page that says so, and
-//!   opening takes the newest of them that is whole. There is no journal, and no operation buffer:
-//!   what is acknowledged is on flash.
-//! - Otherwise the root record of a checkpoint names the root's page, and the page log keeps what
-//!   the last checkpoint reaches. What the operation buffer holds goes to the tree before one.
+//! The root record of a checkpoint names the root's page, and the page log keeps what the last
+//! checkpoint reaches. What the operation buffer holds goes to the tree before one, unless the
+//! journal stays.
 //!
 //! # Invariants
-//! - Collection never runs inside a batch: what it erases is reached by no root that an opening
-//!   could find.
-//! - An update is taken only if its worst case, and the writing back of all that is buffered, have
-//!   room on the chip: [`admission`]; and in the tree, whose height is bounded: [`promise`].
+//! - What collection erases is reached by no root that an opening could find.
+//! - Moves and deletes add no node, and puts only as many as there is room for: [`room`].
 
 mod admission;
-mod apart;
 mod assembly;
 mod behind;
 mod check;
-mod choice;
 mod collection;
 pub(crate) mod cost;
-mod debts;
 mod descent;
 pub(crate) mod flush;
-mod grid;
 mod ground;
 pub(crate) mod layout;
 mod live;
 mod load;
 pub(crate) mod make;
-mod misfits;
 mod node_cache;
 mod page;
 mod plan;
 pub(crate) mod policy;
-mod promise;
 mod recent;
 mod rewrite;
 mod room;
 mod root;
 mod scan;
-mod smallest;
+mod victims;
 mod walk;
 
 #[cfg(test)]
@@ -58,15 +48,14 @@ pub(crate) mod model;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::fmt::Display;
 
 use device::{Block, Cause, Meter, Page};
-use store::{Durability, LogicalPage, Memory, Recovery, Update, Width};
+use store::{Demand, Durability, LogicalPage, Memory, Recovery, Update, Width};
 
 use crate::bounds::can_be;
 use crate::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
-use debts::Debts;
+use admission::Admission;
 use descent::Way;
 use flush::Flush;
 use ground::Ground;
@@ -122,14 +111,19 @@ pub(crate) struct PathTree<'d> {
     emptied: u64,
     /// The block that is collected, and its next page.
     victim: Option<(Block, u32)>,
+    /// Blocks with damage in what lives there.
+    passed_over: Vec<Block>,
     /// Share of the blocks below which free ones are made by collection.
     collect: f64,
     live: LivePages,
-    debts: Debts,
     limits: layout::EntryLimits,
-    worst: admission::Known,
-    promise: promise::Promise,
-    answer: Cell<admission::Answer>,
+    /// Nodes of each level.
+    nodes: [u32; layout::HEIGHT_MOST as usize],
+    /// How nodes of a tree of no level grow.
+    growth: Demand,
+    /// The most bytes of a leaf below a root.
+    leaf_bytes: usize,
+    admission: Admission,
 }
 
 /// That damaged nodes share children, and these theirs: a walk would have no end.
@@ -139,17 +133,11 @@ fn damage(page: Page, what: &'static str) -> Error {
     store::Error::DamagedPage { page: LogicalPage(page.0), what }.into()
 }
 
-/// The chip has no room: the tree has at most so many pages.
-fn full(most: u64) -> Error {
-    store::Error::Full { pages: most }.into()
-}
-
 impl PathTree<'_> {
     fn stand_on(&mut self, page: Page, header: Header) {
         self.root = page;
         self.standing = header;
         self.ground.usual = header.next.layout;
-        self.promise.top = None;
     }
 
     /// The chip has no room, or has none beside what named checkpoints keep.
@@ -185,23 +173,28 @@ impl PathTree<'_> {
         }
     }
 
-    /// Makes one change; through the operation buffer, if there is one.
+    /// Makes one change, through the operation buffer if it is to wait there; or, for lack of room
+    /// in that, a step towards it. True if it is made.
     fn update(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<bool> {
-        if self.goes_directly()? {
-            self.write_buffer()?;
-            if !self.promise.is_tried {
-                self.make_room_for_one()?;
-            }
-            return self.change(key, value, Cause::Update);
+        if self.lets_wait(value.is_some()) && self.buffer.insert(key, value) {
+            self.admission.count_made(value.is_some());
+            return Ok(true);
         }
-        while !self.buffer.insert(key, value) {
-            if !self.write_oldest()? {
-                // It is longer than the whole buffer.
-                self.make_room_for_one()?;
-                return self.change(key, value, Cause::Update);
-            }
+        // It is longer than the whole buffer, or adds no node to the tree as it is.
+        if !self.write_oldest()? {
+            self.make_room_for_one()?;
+            self.change(key, value, Cause::Update)?;
+            self.admission.count_made(value.is_some());
+            return Ok(true);
         }
-        Ok(true)
+        Ok(false)
+    }
+
+    /// True if a step of a change may find too few pages free. Without a journal what a batch
+    /// writes is free before it is taken.
+    fn is_short(&self) -> bool {
+        let log = &self.ground.log;
+        log.durability().has_journal() && u64::from(log.free_blocks()) < self.reserve_blocks()
     }
 }
 
@@ -254,29 +247,67 @@ impl Lookup for PathTree<'_> {
 
 impl Tree for PathTree<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let mut puts = 0;
         for update in batch {
             match update {
-                Update::Put { key, value } => {
-                    self.check_entry(key, value.len())?;
-                    puts += 1;
-                }
+                Update::Put { key, value } => self.check_entry(key, value.len())?,
                 Update::Delete { key } => self.check_key(key)?,
                 Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
             }
         }
-        self.admit_updates(batch, puts)?;
-        Ok(())
+        self.admit_updates(batch)
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
-        match update {
-            Update::Put { key, value } => self.update(key, Some(value))?,
-            Update::Delete { key } => self.update(key, None)?,
-            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
-        };
-        self.count_made(update);
+        while !self.apply_step(update)? {}
         Ok(())
+    }
+
+    fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        match update {
+            Update::Put { key, value } => self.update(key, Some(value)),
+            Update::Delete { key } => self.update(key, None),
+            Update::Adopt { .. } => Err(store::Error::AdoptedTwice.into()),
+        }
+    }
+
+    fn wants_room(&self) -> bool {
+        self.is_short()
+    }
+
+    fn reclaim(&mut self) -> Result<()> {
+        match self.empty_blocks()? {
+            true => Ok(()),
+            false => Err(self.no_room()),
+        }
+    }
+
+    fn rebase(&mut self) {
+        self.begin_replay();
+    }
+
+    fn waits_for_checkpoint(&self) -> bool {
+        self.ground.log.blocks_to_erase() > 0
+    }
+
+    fn flush(&mut self) -> Result<bool> {
+        self.write_next()
+    }
+
+    fn is_settled(&self) -> bool {
+        let is_written = self.durably != Durably::Not || self.buffer.len() == 0;
+        is_written && self.admission.wanted == 0
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        if self.durably == Durably::Not {
+            self.write_buffer()?;
+            return Ok(true);
+        }
+        let is_gained = self.empty_blocks()?;
+        if !is_gained || self.free_soon() >= self.admission.wanted {
+            self.admission.wanted = 0;
+        }
+        Ok(is_gained)
     }
 
     fn is_whole(&self) -> bool {
@@ -293,17 +324,11 @@ impl Tree for PathTree<'_> {
     }
 
     fn settle(&mut self) -> Result<Vec<u8>> {
-        self.write_buffer()?;
-        self.promise.begin_anew();
         Ok(self.root_record())
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         self.restore_from(root)
-    }
-
-    fn lasts_by_checkpoint(&mut self) -> Result<bool> {
-        self.settles()
     }
 
     fn keep_named(&mut self) -> Result<()> {

@@ -9,10 +9,9 @@ use store::EntryShape;
 use store::node;
 
 use super::assembly::{Stamp, write_page};
-use super::layout::{CHILD_BYTES, Division, Layout, Pages, SLOT_BYTES_MOST, Share};
+use super::layout::{Division, Layout, Pages, Share};
 use super::page::{Header, check_page};
-use super::plan::capacity::{Capacity, Top};
-use super::plan::worst::way_bytes;
+use super::plan::worst::{change_pages, way_bytes};
 use super::plan::{Edit, Plan, Rewrite, Scratch, Step};
 use super::policy::{Bounds, Change, Policy, State};
 
@@ -56,14 +55,10 @@ pub(crate) struct Model {
     pub(super) root: Header,
     pub(crate) height_changes: u32,
     pub(crate) pages_most: u32,
-    /// So many updates are promised that the tree takes.
-    pub(crate) promised: u64,
-    /// How often a change was made sparingly for it.
-    pub(crate) spared: u32,
-    /// True if changes are made sparingly wherever they are not by themselves.
-    pub(crate) is_thrifty: bool,
-    /// No key is longer, where lengths vary.
-    pub(crate) key_bytes: usize,
+    /// True if nodes are spared.
+    pub(crate) is_sparing: bool,
+    /// Nodes of each level, as plans count them.
+    pub(crate) nodes: [i64; 8],
 }
 
 /// A place on the way down.
@@ -104,26 +99,19 @@ impl Model {
         root.encode(Page(0), &mut page);
         let (plan, scratch) = (Plan::new(&policy), Scratch::new(&policy));
         let pages = vec![page];
-        let (height_changes, pages_most, promised, spared) = (0, 1, 0, 0);
+        let mut nodes = [0; 8];
+        nodes[0] = 1;
         Model {
             policy,
             pages,
             plan,
             scratch,
             root,
-            height_changes,
-            pages_most,
-            promised,
-            spared,
-            is_thrifty: false,
-            key_bytes: 0,
+            height_changes: 0,
+            pages_most: 1,
+            is_sparing: false,
+            nodes,
         }
-    }
-
-    /// What trees of its policy take.
-    pub(crate) fn capacity(&self) -> Capacity<'_> {
-        let child = self.key_bytes + usize::from(CHILD_BYTES) + SLOT_BYTES_MOST;
-        Capacity::new(&self.policy, child)
     }
 
     fn header(&self, page: usize) -> Header {
@@ -200,19 +188,6 @@ impl Model {
         self.rewrite(&way, header.lowest, Edit::Keep, Change::Move)
     }
 
-    /// True if what is promised may have no room after what is planned, of pages of which so many
-    /// are given up.
-    fn breaks_promise(&self, is_leaf_moved: bool, given_up: u32) -> bool {
-        let is_counted = !is_leaf_moved || !self.plan.splits_leaf();
-        if self.promised == 0 || is_counted && self.plan.is_sparing(&self.policy, self.key_bytes) {
-            return false;
-        }
-        let added = self.plan.pages.saturating_sub(given_up);
-        let live = u64::from(self.root.live_pages + added);
-        let tree = (self.plan.layout.height, self.plan.top());
-        self.is_thrifty || !self.capacity().is_room_for(self.promised, tree, live)
-    }
-
     fn rewrite(&mut self, way: &[Place], base: u8, edit: Edit<'_>, change: Change) -> bool {
         let mut written = Vec::new();
         {
@@ -221,20 +196,23 @@ impl Model {
             assert!(bytes <= way_bytes(&self.policy), "a way of {bytes} bytes");
             let rewrite = Rewrite { steps: &steps, base, edit };
             let layout = self.root.next.layout;
-            if !self.plan.make(&self.policy, &rewrite, layout, &mut self.scratch) {
+            let by = &self.policy;
+            let is_made = match self.is_sparing {
+                true => self.plan.make_sparing(by, &rewrite, &mut self.scratch),
+                false => self.plan.make(by, &rewrite, layout, &mut self.scratch),
+            };
+            if !is_made {
                 return false;
             }
-            let is_leaf_moved =
-                self.policy.pages().is_variable() && base == 0 && change == Change::Move;
-            if self.breaks_promise(is_leaf_moved, rewrite.pages_given_up()) {
-                if is_leaf_moved {
-                    // A tree lets the leaf stand alone.
-                    return false;
-                }
-                let known = (&self.policy, self.key_bytes);
-                assert!(self.plan.make_sparing(known, &rewrite, &mut self.scratch));
-                assert!(self.plan.is_sparing(&self.policy, self.key_bytes));
-                self.spared += 1;
+            if self.is_sparing {
+                let growth = self.plan.growth(&rewrite);
+                let is_fixed = !by.pages().is_variable();
+                assert!(change == Change::Put || !is_fixed || growth <= 0, "{change:?}: {growth}");
+                let most = change_pages(by, rewrite.height());
+                assert!(u64::from(self.plan.pages) <= most, "{} of {most}", self.plan.pages);
+            }
+            for (level, nodes) in (0..).zip(&mut self.nodes) {
+                *nodes += self.plan.nodes_added(&rewrite, level);
             }
             let first = self.pages.len() as u32;
             let addresses: Vec<Page> = (first..first + self.plan.pages).map(Page).collect();
@@ -243,7 +221,7 @@ impl Model {
                 sequence: u64::from(first),
                 live_pages: self.root.live_pages,
                 state: self.root.next,
-                change,
+                change: if self.is_sparing { Change::Move } else { change },
             };
             for number in 0..self.plan.pages {
                 let mut page = vec![0; self.policy.pages().page_bytes() as usize];
@@ -284,6 +262,9 @@ impl Model {
         for (page, lowest) in &walk.pages {
             assert_eq!(self.header(*page).lowest, *lowest, "a live page's lowest node lives");
         }
+        let mut by_level = [0; 8];
+        walk.nodes.iter().for_each(|(_, level)| by_level[usize::from(*level)] += 1);
+        assert_eq!(self.nodes, by_level, "nodes are counted");
         walk.entries
     }
 
@@ -316,69 +297,6 @@ impl Model {
             let to = keys.get(place + 1).map(Vec::as_slice).or(to);
             self.walk(walk, (child as usize, level - 1), (from, to));
         }
-    }
-
-    /// How many entries the nodes of each level have, the leaves first.
-    pub(crate) fn nodes_entries(&self) -> Vec<Vec<u64>> {
-        let mut pages = vec![self.pages.len() - 1];
-        let mut levels = Vec::new();
-        for level in (0..self.root.layout.height).rev() {
-            let (mut counts, mut children) = (Vec::new(), Vec::new());
-            for page in pages {
-                let header = self.header(page);
-                let node = self.node(page, &header, level);
-                counts.push(node::count(node) as u64);
-                if level > 0 {
-                    let codec = self.policy.pages().codec(&header.layout, level).unwrap();
-                    children.extend((0..node::count(node)).map(|place| {
-                        let child = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
-                        u32::from_le_bytes(*child) as usize
-                    }));
-                }
-            }
-            levels.insert(0, counts);
-            pages = children;
-        }
-        levels
-    }
-
-    /// What the root holds.
-    pub(crate) fn top(&self) -> Top {
-        let (page, level) = (self.pages.len() - 1, self.root.layout.height - 1);
-        let codec = self.policy.pages().codec(&self.root.layout, level).unwrap();
-        Top::of(&codec, self.node(page, &self.root, level))
-    }
-
-    /// A new key of eight bytes where the fullest node of each level leads; `None` if there is no
-    /// entry yet, or no key between two.
-    pub(crate) fn key_where_fullest(&self) -> Option<[u8; 8]> {
-        let number = |key: node::NodeKey<'_>| {
-            let mut bytes = Vec::new();
-            key.copy_to(&mut bytes);
-            u64::from_be_bytes(*bytes.first_chunk().unwrap())
-        };
-        let mut page = self.pages.len() - 1;
-        for level in (0..self.root.layout.height).rev() {
-            let header = self.header(page);
-            let node = self.node(page, &header, level);
-            let codec = self.policy.pages().codec(&header.layout, level).unwrap();
-            let count = node::count(node);
-            if level == 0 {
-                let keys: Vec<u64> =
-                    (0..count).map(|place| number(codec.key(node, place))).collect();
-                let gaps = keys.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
-                let (gap, from) = gaps.max().filter(|(gap, _)| *gap > 1)?;
-                return Some((from + gap / 2).to_be_bytes());
-            }
-            let children = (0..count).map(|place| {
-                let bytes = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
-                u32::from_le_bytes(*bytes) as usize
-            });
-            page = children.max_by_key(|child| {
-                node::count(self.node(*child, &self.header(*child), level - 1))
-            })?;
-        }
-        None
     }
 
     pub(crate) fn layout(&self) -> Layout {

@@ -14,8 +14,10 @@
 //!  +----------+      +----------+      +----------+-------+   +-------+------+
 //! ```
 //!
-//! Where a node has a page to itself ([`Division::Whole`]), each level begins in the page behind
-//! the last of the level below.
+//! Where a node has a page to itself ([`Pages::stands_alone`]), its level begins in the page behind
+//! the last of the level below, and so does the level above. A plan that is to spare nodes
+//! ([`Plan::make_sparing`]) does the same with a node that is larger than its place: moves and
+//! deletes then add no node, whatever pages were divided like when theirs were written.
 //!
 //! Two nodes of one level never share a page. The parents stand in the last page with the last
 //! part (4.3.2); where a parent falls into parts too, the one that points to the last part stands
@@ -32,7 +34,6 @@
 //!   Where the first child of a node went, the node after it may begin above its separator, until
 //!   it is written again.
 
-pub(super) mod capacity;
 mod cuts;
 mod keys;
 mod run;
@@ -44,9 +45,8 @@ use alloc::vec::Vec;
 use store::Width;
 use store::node::{self, Codec};
 
-use super::layout::{Division, Layout, Pages};
+use super::layout::{Layout, Pages, SLOT_BYTES_MOST};
 use super::policy::{Policy, Splits};
-use capacity::{Smallest, Top};
 pub(super) use run::{Run, Source};
 
 /// A node on the way, as it stands on flash.
@@ -109,10 +109,30 @@ impl<'r> Rewrite<'r> {
         matches!(self.edit, Edit::Append) && level > self.base
     }
 
+    /// Bytes that the leaf uses with the edit, about; `None` if no leaf is rewritten.
+    fn leaf_bytes(&self) -> Option<usize> {
+        let step = self.steps.first().filter(|_| self.base == 0)?;
+        let more = match self.edit {
+            Edit::Insert { key, value } => key.len() + value.len() + SLOT_BYTES_MOST,
+            Edit::Replace { value } => value.len(),
+            Edit::Keep | Edit::Remove | Edit::Append => 0,
+        };
+        Some(step.codec.used_bytes(step.node) + more)
+    }
+
     /// Pages that hold nothing live when this is written.
     pub(super) fn pages_given_up(&self) -> u32 {
         self.steps.iter().filter(|step| step.is_lowest_of_page).count() as u32
     }
+}
+
+/// Which nodes fall apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sizes {
+    /// Those that are larger than their place in the page.
+    Usual,
+    /// Those that are larger than they can be anywhere.
+    Sparing,
 }
 
 /// One level of a plan.
@@ -123,6 +143,8 @@ pub(super) struct Level {
     pub(super) parts: usize,
     /// True if the node keeps its size and takes one edit: its bytes are copied.
     pub(super) is_copied: bool,
+    /// How the pages are divided in which the node stands alone, being larger than its place.
+    alone: Option<Layout>,
     /// Where the first entries of its parts begin in the list of cuts.
     cuts: usize,
     /// The page of the part that stands with the last part of the level below.
@@ -186,9 +208,6 @@ pub(super) struct Plan {
     pub(super) pages: u32,
     /// Nodes that are split.
     pub(super) splits: Splits,
-    /// Entries that each part of an inner node has at the least, while a change is planned
-    /// sparingly where lengths vary: the smallest nodes below a root are alike.
-    part_least: Option<u16>,
     /// True if no entry is left: an empty leaf is written.
     pub(super) is_empty: bool,
     /// The lowest key there is.
@@ -210,7 +229,6 @@ impl Plan {
             cuts: Vec::new(),
             pages: 0,
             splits: Splits::default(),
-            part_least: None,
             is_empty: false,
             lowest_key,
         }
@@ -227,7 +245,7 @@ impl Plan {
     ) -> bool {
         let mut layouts = Some(layout);
         while let Some(layout) = layouts {
-            if self.try_layout(policy.pages(), change, layout, scratch) {
+            if self.try_layout((policy, Sizes::Usual), change, layout, scratch) {
                 return true;
             }
             layouts = policy.after_overflow(layout, change.height());
@@ -235,84 +253,54 @@ impl Plan {
         false
     }
 
-    /// Plans the move of nodes that stand in a page of `old` layout, so that they take no more
-    /// pages than before if there is any layout of the present height that allows it; else as
-    /// [`Plan::make`].
-    pub(super) fn make_move(
+    /// Plans `change` so that no node falls apart that any page has room for, and a tree that is as
+    /// low as it can be. False if the tree can't be as high as it would have to be.
+    ///
+    /// All stands in one page if the inner nodes have room beside the leaf; otherwise what is
+    /// larger than its place beside the smallest leaf stands alone.
+    pub(super) fn make_sparing(
         &mut self,
         policy: &Policy,
         change: &Rewrite<'_>,
-        (present, old): (Layout, Layout),
         scratch: &mut Scratch,
     ) -> bool {
-        let levels = u32::from(present.height - change.base.min(present.height));
-        let least = if present.division == Division::Whole { levels } else { 1 };
-        let old = Some(old.leaf).filter(|_| old.height == present.height);
-        let shares = [Some(present.leaf), old].into_iter().flatten();
-        for leaf in shares.chain(policy.leaves(present.height)) {
-            let layout = Layout { leaf, ..present };
-            if self.try_layout(policy.pages(), change, layout, scratch) && self.pages <= least {
+        let height = change.height();
+        let beside = change.leaf_bytes().and_then(|bytes| policy.share_for(height, bytes));
+        if let Some(leaf) = beside {
+            let layout = policy.pages().layout(leaf, height);
+            if self.try_layout((policy, Sizes::Usual), change, layout, scratch)
+                && self.levels.iter().all(|level| level.parts <= 1)
+            {
                 return true;
             }
         }
-        self.make(policy, change, present, scratch)
-    }
-
-    /// Plans `change` in pages with the smallest leaf, of a tree that is as low as it can be: what
-    /// falls apart is as large then as ever. No key is longer than so many bytes. False if the tree
-    /// can't be as high as it would have to be.
-    pub(super) fn make_sparing(
-        &mut self,
-        (policy, key_bytes): (&Policy, usize),
-        change: &Rewrite<'_>,
-        scratch: &mut Scratch,
-    ) -> bool {
-        if policy.pages().is_variable() {
-            let smallest = Smallest::up_to(policy, policy.height_most(), key_bytes);
-            self.part_least = Some(u16::try_from(smallest.part(1)).unwrap_or(u16::MAX));
-        }
-        let is_made = (change.height()..=policy.height_most()).any(|height| {
+        (height..=policy.height_most()).any(|height| {
             let layout = policy.pages().layout(policy.bounds().beta, height);
-            self.try_layout(policy.pages(), change, layout, scratch)
-        });
-        self.part_least = None;
-        is_made
-    }
-
-    /// True if what falls apart does so sparingly ([`capacity`]), in trees of any height with keys
-    /// of so many bytes at the most.
-    pub(super) fn is_sparing(&self, policy: &Policy, key_bytes: usize) -> bool {
-        if self.splits == Splits::default() {
-            return true;
-        }
-        let smallest = Smallest::up_to(policy, policy.height_most(), key_bytes);
-        let is_variable = policy.pages().is_variable();
-        let mut levels = (self.base..).zip(&self.levels);
-        levels.all(|(number, level)| match level.parts {
-            0 | 1 => true,
-            parts if is_variable => {
-                let least = smallest.part(number);
-                number == 0 || (0..parts).all(|part| self.part(number, part).len() as u64 >= least)
-            }
-            parts => smallest.is_sparing(number, (level.run.len() as u64, parts as u64)),
+            self.try_layout((policy, Sizes::Sparing), change, layout, scratch)
         })
     }
 
-    /// True if the leaf falls apart.
-    pub(super) fn splits_leaf(&self) -> bool {
-        self.splits.leaf > 0
+    /// Nodes of `level` that `change` adds, or takes away.
+    pub(super) fn nodes_added(&self, change: &Rewrite<'_>, level: u8) -> i64 {
+        let is_new = matches!(change.edit, Edit::Append) && level == change.base;
+        let before = i64::from(level < change.height() && level >= change.base && !is_new);
+        let after = match self.is_empty {
+            true => i64::from(level == 0),
+            false => self.level(level).map_or(0, |level| level.parts as i64),
+        };
+        after - before
     }
 
-    /// What the new root holds, but for its bytes.
-    pub(super) fn top(&self) -> Top {
-        let entries = self.levels.last().map_or(0, |level| level.run.len());
-        Top { entries: entries as u16, bytes: 0 }
+    /// Nodes that `change` adds, of all levels.
+    pub(super) fn growth(&self, change: &Rewrite<'_>) -> i64 {
+        let top = self.layout.height.max(change.height());
+        (0..top).map(|level| self.nodes_added(change, level)).sum()
     }
 
     /// Plans `change` in pages of `layout`; false if the root would have to be split.
-    pub(super) fn try_layout(
+    fn try_layout(
         &mut self,
-        pages: &Pages,
+        by: (&Policy, Sizes),
         change: &Rewrite<'_>,
         layout: Layout,
         scratch: &mut Scratch,
@@ -325,37 +313,80 @@ impl Plan {
         self.splits = Splits::default();
         self.is_empty = false;
         for level in change.base..layout.height {
-            let Some(codec) = pages.codec(&layout, level) else {
-                return false;
-            };
-            if !self.add_level(change, level, &codec, scratch) {
+            if !self.add_level(by, change, level, scratch) {
                 return false;
             }
         }
-        self.finish(pages, change)
+        self.finish(by.0.pages(), change)
     }
 
     fn add_level(
         &mut self,
+        (policy, sizes): (&Policy, Sizes),
         change: &Rewrite<'_>,
         level: u8,
-        codec: &Codec,
         scratch: &mut Scratch,
     ) -> bool {
-        let run = self.run(change, level);
-        let cuts = self.cuts.len();
-        let is_copied = self.is_copied(change, level, codec, &run);
-        self.levels.push(Level { run, is_copied, cuts, ..Level::default() });
-        let Some(parts) = self.cut(change, level, codec, scratch) else {
+        let pages = policy.pages();
+        let Some(parts) = self.cut_level(pages, change, (level, None), scratch) else {
             return false;
         };
-        self.place(level, parts);
+        let is_below_root = level + 1 < self.layout.height;
+        let may_stand_alone =
+            sizes == Sizes::Sparing && is_below_root && !pages.stands_alone(level);
+        let parts = if may_stand_alone && parts > 1 {
+            let alone = Some(policy.roomiest(level));
+            self.take_back_level();
+            match self.cut_level(pages, change, (level, alone), scratch) {
+                Some(fewer) if fewer < parts => fewer,
+                _ => {
+                    self.take_back_level();
+                    let again = self.cut_level(pages, change, (level, None), scratch);
+                    again.unwrap_or(parts)
+                }
+            }
+        } else {
+            parts
+        };
+        self.place(pages, level, parts);
         if parts > 1 && level == 0 {
             self.splits.leaf += 1;
         } else if parts > 1 {
             self.splits.inner += 1;
         }
         true
+    }
+
+    /// Adds a level, and cuts its node into parts; returns how many.
+    fn cut_level(
+        &mut self,
+        pages: &Pages,
+        change: &Rewrite<'_>,
+        (level, alone): (u8, Option<Layout>),
+        scratch: &mut Scratch,
+    ) -> Option<usize> {
+        let codec = pages.codec(alone.as_ref().unwrap_or(&self.layout), level)?;
+        let run = self.run(change, level);
+        let cuts = self.cuts.len();
+        let is_copied = self.is_copied(change, level, &codec, &run);
+        self.levels.push(Level { run, is_copied, cuts, alone, ..Level::default() });
+        self.cut(change, level, &codec, scratch)
+    }
+
+    /// Takes the level back that was added last.
+    fn take_back_level(&mut self) {
+        if let Some(level) = self.levels.pop() {
+            self.cuts.truncate(level.cuts);
+        }
+    }
+
+    /// How the page of this number is divided.
+    pub(super) fn layout_of(&self, page: u32) -> Layout {
+        let alone = |level: &Level| {
+            let layout = level.alone?;
+            (0..level.parts).any(|part| level.page(part) == page).then_some(layout)
+        };
+        self.levels.iter().find_map(alone).unwrap_or(self.layout)
     }
 
     /// Nodes that go, for they have no entries left.
@@ -429,16 +460,17 @@ impl Plan {
     }
 
     /// Says in which pages the parts of `level`, the last that was added, stand.
-    fn place(&mut self, level: u8, parts: usize) {
+    fn place(&mut self, pages: &Pages, level: u8, parts: usize) {
         let mut first_page = 0;
         let mut with_child = 0;
         let below = level.checked_sub(1).and_then(|below| self.level(below)).copied();
+        let above = self.levels.last().copied().unwrap_or_default();
         if let Some(below) = below.filter(|below| below.parts > 0) {
-            if self.layout.division == Division::Whole {
+            let is_alone = pages.stands_alone(level) || pages.stands_alone(level - 1);
+            if is_alone || above.alone.is_some() || below.alone.is_some() {
                 first_page = below.last_page() + 1;
             } else {
                 first_page = below.last_page();
-                let above = self.levels.last().copied().unwrap_or_default();
                 let pointer = above.run.from + below.last_part();
                 let cuts = &self.cuts[above.cuts..];
                 with_child = cuts.iter().filter(|cut| **cut <= pointer).count();

@@ -32,6 +32,7 @@
 //!   overflow: it is the only case in which a delete shrinks the leaf.
 //! - With both counts 0 the second condition does not hold.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use store::Width;
@@ -106,9 +107,11 @@ pub(crate) struct RootUse {
 pub(crate) struct Policy {
     pages: Pages,
     alpha: Share,
-    /// The largest leaf share by height, the first for a height of 1; as many as heights are
-    /// possible.
+    /// The largest leaf share by height, the first for a height of 1; as many as levels share a
+    /// page.
     most: Vec<Share>,
+    /// The most levels of a tree.
+    height_most: u8,
     /// Beta.
     least: Share,
     /// Delta.
@@ -131,17 +134,20 @@ pub(crate) const HALVES: Bounds =
 impl Policy {
     /// The policy of mu-Tree, which has no choice but the height.
     pub(crate) fn halves(pages: Pages) -> Self {
-        let most = heights(|height| {
-            let layout = pages.layout(Share::HALF, height);
-            pages.is_feasible(&layout).then_some(Share::HALF)
-        });
+        let most =
+            heights(|height| pages.are_worth_sharing(Share::HALF, height).then_some(Share::HALF));
         Policy::new(pages, most, HALVES)
     }
 
-    /// The policy of the B+-tree that wanders, of at most `height` levels.
-    pub(crate) fn whole(pages: Pages, height: u8) -> Self {
-        let most = (0..height.clamp(1, HEIGHT_MOST)).map(|_| Share::HALF).collect();
-        Policy::new(pages, most, HALVES)
+    /// The policy of the B+-tree that wanders.
+    pub(crate) fn whole(pages: Pages) -> Self {
+        Policy::new(pages, vec![Share::HALF], HALVES)
+    }
+
+    /// The same for trees of at most `height` levels, but no fewer than share a page.
+    pub(crate) fn up_to(mut self, height: u8) -> Self {
+        self.height_most = height.clamp(self.pages.together, HEIGHT_MOST);
+        self
     }
 
     /// The policy of mu*-Tree.
@@ -154,7 +160,10 @@ impl Policy {
             let value = alloc::format!("{}", bounds.beta);
             return Err(Error::BadParameter { name: "beta", value, expected });
         }
-        let most = heights(|height| largest_leaf(&pages, bounds, height));
+        let most = heights(|height| {
+            let is_worth = pages.are_worth_sharing(bounds.beta, height);
+            largest_leaf(&pages, bounds, height).filter(|_| is_worth)
+        });
         Ok(Policy::new(pages, most, bounds))
     }
 
@@ -186,6 +195,9 @@ impl Policy {
     }
 
     fn has_room(&self) -> bool {
+        if self.pages.division != Division::Whole && self.pages.together < 2 {
+            return false;
+        }
         let limits = self.limits();
         let least = |width, varied| match width {
             Width::Fixed(bytes) => usize::from(bytes),
@@ -195,21 +207,16 @@ impl Policy {
         limits.key >= key && limits.entry >= key + least(self.pages.shape.value, 0)
     }
 
-    fn new(pages: Pages, most: Vec<Share>, bounds: Bounds) -> Self {
+    fn new(mut pages: Pages, most: Vec<Share>, bounds: Bounds) -> Self {
         let Bounds { alpha, beta: least, delta: step } = bounds;
-        let mut policy = Policy { pages, alpha, most, least, step, key_bytes_most: 0 };
+        pages.together = (most.len() as u8).max(1);
+        let height_most = HEIGHT_MOST;
+        let mut policy = Policy { pages, alpha, most, height_most, least, step, key_bytes_most: 0 };
         policy.key_bytes_most = match pages.shape.key {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => policy.limits().key,
         };
         policy
-    }
-
-    /// The same for trees of at most `height` levels.
-    #[cfg(test)]
-    pub(crate) fn up_to(mut self, height: u8) -> Self {
-        self.most.truncate(usize::from(height));
-        self
     }
 
     pub(crate) fn pages(&self) -> &Pages {
@@ -223,12 +230,13 @@ impl Policy {
 
     /// The most levels that the tree can have.
     pub(crate) fn height_most(&self) -> u8 {
-        self.most.len() as u8
+        self.height_most
     }
 
     /// The leaf shares of this height, the largest first.
     pub(crate) fn leaves(&self, height: u8) -> impl Iterator<Item = Share> + '_ {
-        let most = self.most.get(usize::from(height).wrapping_sub(1)).copied();
+        let shared = height.min(self.pages.together);
+        let most = self.most.get(usize::from(shared).wrapping_sub(1)).copied();
         let smaller = core::iter::successors(most, |leaf| leaf.minus(self.step));
         let above = smaller.take_while(|leaf| *leaf > self.least);
         above.chain(most.map(|_| self.least))
@@ -236,9 +244,23 @@ impl Policy {
 
     /// Every height with the largest and with the smallest leaf.
     pub(crate) fn extremes(&self) -> impl Iterator<Item = Layout> + '_ {
-        (1..).zip(&self.most).flat_map(|(height, most)| {
-            [*most, self.least].map(|leaf| self.pages.layout(leaf, height))
+        (1..=self.height_most).flat_map(|height| {
+            let most = self.largest(height);
+            [most, self.least].map(|leaf| self.pages.layout(leaf, height))
         })
+    }
+
+    /// The smallest leaf share of this height in which a leaf of so many bytes has room.
+    pub(crate) fn share_for(&self, height: u8, bytes: usize) -> Option<Share> {
+        let area = self.pages.area();
+        self.leaves(height).take_while(|share| share.of(area) as usize >= bytes).last()
+    }
+
+    /// The page that has the most room for a node of `level` that stands alone in it, below a root.
+    pub(crate) fn roomiest(&self, level: u8) -> Layout {
+        let height = (level + 2).min(HEIGHT_MOST);
+        let leaf = if level == 0 { self.largest(height) } else { self.least };
+        self.pages.layout(leaf, height)
     }
 
     /// How long keys and values can be: as long as every node that the policy makes can take.
@@ -291,12 +313,14 @@ impl Policy {
 
     fn after_put(&self, state: &State, root: RootUse) -> Layout {
         let now = state.layout;
-        if !root.is_full && !state.splits.exceed(now.leaf) {
+        // No leaf's share gives room to a root that has pages to itself.
+        let is_full = root.is_full && now.height <= self.pages.together;
+        if !is_full && !state.splits.exceed(now.leaf) {
             return now;
         }
         match now.leaf.minus(self.step).filter(|leaf| *leaf >= self.least) {
             Some(leaf) => Layout { leaf, ..now },
-            None if root.is_full => self.raised(now).unwrap_or(now),
+            None if is_full => self.raised(now).unwrap_or(now),
             None => now,
         }
     }
@@ -307,18 +331,30 @@ impl Policy {
         }
         match now.leaf.plus(self.step).filter(|leaf| *leaf <= self.largest(now.height)) {
             Some(leaf) => Layout { leaf, ..now },
-            None if root.entries == 1 => Layout { leaf: self.least, height: now.height - 1, ..now },
+            None if root.entries == 1 => self.lowered(now),
             None => now,
         }
     }
 
-    fn largest(&self, height: u8) -> Share {
-        self.most.get(usize::from(height) - 1).copied().unwrap_or(self.least)
+    /// One level less, with the smallest leaf, unless the page is divided as before.
+    fn lowered(&self, now: Layout) -> Layout {
+        let is_shared = now.height <= self.pages.together;
+        let leaf = if is_shared { self.least } else { now.leaf };
+        Layout { leaf, height: now.height - 1, ..now }
     }
 
-    /// One level more, with the largest leaf; `None` if the tree can't be higher.
+    fn largest(&self, height: u8) -> Share {
+        let shared = height.min(self.pages.together);
+        self.most.get(usize::from(shared).wrapping_sub(1)).copied().unwrap_or(self.least)
+    }
+
+    /// One level more, with the largest leaf, unless the page is divided as before; `None` if the
+    /// tree can't be higher.
     pub(crate) fn raised(&self, layout: Layout) -> Option<Layout> {
-        let leaf = *self.most.get(usize::from(layout.height))?;
+        if layout.height >= self.height_most {
+            return None;
+        }
+        let leaf = self.most.get(usize::from(layout.height)).copied().unwrap_or(layout.leaf);
         Some(Layout { leaf, height: layout.height + 1, ..layout })
     }
 
@@ -327,7 +363,7 @@ impl Policy {
     /// late as possible; then a higher tree, and, if even that has no room, the smallest leaf at
     /// that height; `None` if none is left.
     pub(crate) fn after_overflow(&self, layout: Layout, height: u8) -> Option<Layout> {
-        if layout.leaf <= self.least {
+        if layout.leaf <= self.least || layout.height > self.pages.together {
             return self.raised(layout);
         }
         let smaller = layout.leaf.minus(self.step).filter(|leaf| *leaf >= self.least);

@@ -133,11 +133,6 @@ impl Recent {
         self.order.len()
     }
 
-    /// Bytes that the entries take, and what tells where they are.
-    pub(super) fn live_bytes(&self) -> usize {
-        self.end - self.dead
-    }
-
     /// Bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.arena.len() + self.slots.len() * TABLES_BYTES

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Page};
 
-use super::layout::{EntryLimits, Share};
+use super::layout::{HEIGHT_MOST, Share};
 use super::policy::Bounds;
 use super::{PathTree, damage};
 use crate::{Result, root_record};
@@ -24,7 +24,8 @@ pub(super) struct Root {
     pub(super) shape: store::EntryShape,
     pub(super) page: Page,
     pub(super) bounds: Bounds,
-    key_bytes: Option<u16>,
+    nodes: [u32; HEIGHT_MOST as usize],
+    height: usize,
 }
 
 impl Root {
@@ -38,13 +39,16 @@ impl Root {
             Share::from_bits(u16::from_le_bytes([rest[at], rest[at + 1]])).ok_or(damaged)
         };
         let bounds = Bounds { alpha: share(0)?, beta: share(2)?, delta: share(4)? };
-        let key_bytes = behind.first_chunk().map(|bytes| u16::from_le_bytes(*bytes));
-        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds, key_bytes })
-    }
-
-    /// The bytes of the longest key, or more.
-    pub(super) fn key_bytes(&self, limits: &EntryLimits) -> u16 {
-        self.key_bytes.unwrap_or(u16::try_from(limits.key).unwrap_or(u16::MAX))
+        let (levels, rest) = behind.as_chunks();
+        let mut nodes = [0; HEIGHT_MOST as usize];
+        let height = levels.len();
+        if !rest.is_empty() || height > nodes.len() {
+            return Err(damaged.into());
+        }
+        for (nodes, bytes) in nodes.iter_mut().zip(levels) {
+            *nodes = u32::from_le_bytes(*bytes);
+        }
+        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds, nodes, height })
     }
 }
 
@@ -57,36 +61,36 @@ impl PathTree<'_> {
         for share in [alpha, beta, delta] {
             record.extend_from_slice(&share.bits().to_le_bytes());
         }
-        record.extend_from_slice(&self.promise.key_bytes.to_le_bytes());
+        for nodes in &self.nodes[..usize::from(self.height())] {
+            record.extend_from_slice(&nodes.to_le_bytes());
+        }
         record
     }
 
     /// Stands on the root that `record` names.
     pub(super) fn restore_from(&mut self, record: &[u8]) -> Result<()> {
         let root = Root::decode(record, self.name)?;
-        self.promise.key_bytes = root.key_bytes(&self.limits);
-        self.restore_page(root.page)
-    }
-
-    fn restore_page(&mut self, page: Page) -> Result<()> {
+        let page = root.page;
         self.ground.forget_all();
         self.live.forget();
-        self.debts.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
-        self.promise.restore(self.promise.key_bytes);
         let header = self.ground.read_header(page, Cause::Recovery)?;
         let pages = self.ground.log.geometry().pages();
         let is_fit = header.has_root
             && header.layout.height <= self.policy.height_most()
-            && header.live_pages <= pages;
+            && header.live_pages <= pages
+            && usize::from(header.layout.height) == root.height
+            && root.nodes.iter().all(|nodes| *nodes <= pages);
         if !is_fit || header.next.layout.height > self.policy.height_most() {
             return Err(damage(page, "it has no root of this tree"));
         }
         // The one page of a block may have a damaged tag.
         let block = self.ground.log.geometry().block_of(page);
         self.ground.log.claim_block(block)?;
+        self.nodes = root.nodes;
         self.stand_on(page, header);
+        self.begin_replay();
         Ok(())
     }
 

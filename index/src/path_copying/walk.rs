@@ -1,66 +1,108 @@
-//! Moving the pages of a victim in one walk, where every node has a page to itself.
+//! Moving what lives in victims in one walk, with nodes in pages of their own.
 //!
-//! Page by page, each move would write all nodes above it. So nodes above what was moved are held
-//! on the way, point to where it stands now, and are written when the walk leaves them. With the
-//! first leaf of a parent go all its others that stand in the victim: so each parent is written
-//! once a victim. A node above parents is written as often as the walk comes back to it, and the
-//! root once, last.
+//! Page by page, each move would write all nodes above it that stand in other pages. So nodes above
+//! what was moved are held on the way, point to where it stands now, and are written when the walk
+//! leaves them. With the first leaf of a parent go all its others that stand in victims. The walk
+//! goes by the pages of one victim, and then comes back to nodes above parents as these come; or, a
+//! sweep, by the keys, and then writes every inner node once, whatever it empties.
 //!
 //! # Invariants
 //! - Only the last page has a root: until it stands, the tree is as it was before the walk.
 //! - A walk writes no more pages than moving each page with all above it: what the walk leaves is
 //!   written for a page that was moved below it since it was held.
+//! - Nodes are copied as they are: no walk adds one, or makes one larger.
 //! - No memory is taken: a way has room for a leaf and all nodes above it.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use device::{Block, Cause, Page};
 use store::node::{self, Codec};
 
 use super::ground::child;
-use super::layout::Layout;
 use super::page::Header;
-use super::plan::Edit;
-use super::policy::Change;
 use super::rewrite::Order;
 use super::{PathTree, damage};
 use crate::Result;
 
 /// What of the way a walk holds.
-struct Walk {
-    /// The pages of the victim.
-    victim: Range<u32>,
+struct Walk<'v> {
+    /// The blocks that are emptied, in the order of their numbers.
+    victims: &'v [Block],
     /// The lowest level of which a node is held, with all above it.
     held: u8,
     /// A bit for each level whose node has to be written.
     changed: u8,
 }
 
-/// The move of the node of a level, with all above it.
-const fn move_of(level: u8) -> Order<'static> {
-    Order { base: level, edit: Edit::Keep, change: Change::Move, cause: Cause::Reclamation }
-}
-
 impl PathTree<'_> {
     /// Rewrites what lives in `pages` of `block`, and what else in it has the same parents.
     pub(super) fn move_in_one_walk(&mut self, block: Block, pages: Range<u32>) -> Result<()> {
-        let victim = self.ground.log.pages_of(block);
-        let mut walk = Walk { victim, held: self.height(), changed: 0 };
-        let walked = pages.map(Page).try_for_each(|page| self.walk_to(page, &mut walk));
+        self.walk_over(&[block], |tree, walk| {
+            pages.map(Page).try_for_each(|page| tree.walk_to(page, walk))
+        })
+    }
+
+    /// Rewrites what lives in `victims`, in the order of keys, each inner node above it once.
+    pub(super) fn sweep_in_one_walk(&mut self, victims: &[Block]) -> Result<()> {
+        self.walk_over(victims, |tree, walk| {
+            let mut key = core::mem::take(&mut tree.moved_key);
+            key.clear();
+            key.extend_from_slice(&tree.plan.lowest_key);
+            let swept = tree.sweep_from(&mut key, walk);
+            tree.moved_key = key;
+            swept
+        })
+    }
+
+    /// Walks by `by`, and writes what is held in the end.
+    fn walk_over(
+        &mut self,
+        victims: &[Block],
+        by: impl FnOnce(&mut Self, &mut Walk<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let live_pages = self.standing.live_pages;
+        let mut walk = Walk { victims, held: self.height(), changed: 0 };
+        let walked = by(self, &mut walk);
         // What was moved before an error need not be moved again.
         let ended = match walk.changed {
             0 => Ok(()),
-            changed => self.rewrite(&move_of(changed.trailing_zeros() as u8)),
+            changed => self.rewrite(&Order::move_of(changed.trailing_zeros() as u8)),
         };
         if ended.is_err() {
             // The tree is as it was, but pages are counted as moved.
+            self.standing.live_pages = live_pages;
             self.live.forget();
         }
         walked.and(ended)
     }
 
+    /// Goes from parent to parent, from that of `key` on, and moves what stands in victims.
+    fn sweep_from(&mut self, key: &mut Vec<u8>, walk: &mut Walk<'_>) -> Result<()> {
+        let geometry = self.ground.log.geometry();
+        loop {
+            self.hold((key, 1), walk)?;
+            for level in 1..self.height() {
+                let block = geometry.block_of(self.way.spot(level).page);
+                if walk.victims.binary_search(&block).is_ok() {
+                    walk.changed |= 1 << level;
+                }
+            }
+            self.move_leaves(walk)?;
+            let next = (2..self.height()).find_map(|level| {
+                let (spot, node) = (self.way.spot(level), self.way.node(level));
+                let place = Some(spot.place() + 1).filter(|place| *place < node::count(node))?;
+                Some(spot.codec()?.key(node, place))
+            });
+            match next {
+                Some(next) => next.copy_to(key),
+                None => return Ok(()),
+            }
+        }
+    }
+
     /// Moves what lives in `page`, and the leaves beside it.
-    fn walk_to(&mut self, page: Page, walk: &mut Walk) -> Result<()> {
+    fn walk_to(&mut self, page: Page, walk: &mut Walk<'_>) -> Result<()> {
         let is_live = self.live.is_live(page);
         if is_live == Some(false) {
             return Ok(());
@@ -76,7 +118,7 @@ impl PathTree<'_> {
     }
 
     /// Moves the node of level `base` in `page`, whose first key is `key`, if it lives.
-    fn walk_by(&mut self, key: &[u8], (page, base): (Page, u8), walk: &mut Walk) -> Result<()> {
+    fn walk_by(&mut self, key: &[u8], (page, base): (Page, u8), walk: &mut Walk<'_>) -> Result<()> {
         let is_root = base + 1 == self.height();
         let found = if is_root { self.root } else { self.hold((key, base + 1), walk)? };
         if found != page {
@@ -93,10 +135,12 @@ impl PathTree<'_> {
     }
 
     /// Moves all leaves in the victim that are children of the held parent.
-    fn move_leaves(&mut self, walk: &mut Walk) -> Result<()> {
+    fn move_leaves(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        let geometry = self.ground.log.geometry();
         for place in 0..node::count(self.way.node(1)) {
             let page = child(&self.codec_on_way(1)?, self.way.node(1), place);
-            if walk.victim.contains(&page.0) {
+            let block = geometry.block_of(page);
+            if walk.victims.binary_search(&block).is_ok() {
                 self.copy_leaf(page, Cause::Reclamation)?;
                 self.way.go_on(1, place);
                 self.write_alone(0, walk)?;
@@ -107,14 +151,14 @@ impl PathTree<'_> {
 
     /// Goes by `key` down to the node of level `base`, and holds it and all above it; returns the
     /// child that the key leads on to. What is on another way is written first if it is changed.
-    fn hold(&mut self, (key, base): (&[u8], u8), walk: &mut Walk) -> Result<Page> {
+    fn hold(&mut self, (key, base): (&[u8], u8), walk: &mut Walk<'_>) -> Result<Page> {
         let top = self.height() - 1;
         let mut page = self.root;
         for level in (base..=top).rev() {
             if level < walk.held {
-                // Every node is as long as a leaf, which stands before them.
+                // A leaf stands before them.
                 let start = match level == top {
-                    true => self.ground.pages.area() as usize,
+                    true => self.leaf_bytes,
                     false => self.way.spot(level + 1).end(),
                 };
                 let target = (&mut self.way, start);
@@ -139,7 +183,7 @@ impl PathTree<'_> {
     }
 
     /// Writes what is changed of the nodes that are held below `level`, which are held no more.
-    fn leave(&mut self, level: u8, walk: &mut Walk) -> Result<()> {
+    fn leave(&mut self, level: u8, walk: &mut Walk<'_>) -> Result<()> {
         while walk.held < level {
             if walk.changed & 1 << walk.held != 0 {
                 self.write_alone(walk.held, walk)?;
@@ -150,19 +194,27 @@ impl PathTree<'_> {
     }
 
     /// Writes the node of the way of `level` as it is there, and lets the one above point to it.
-    fn write_alone(&mut self, level: u8, walk: &mut Walk) -> Result<()> {
-        let layout = Layout { height: self.height(), ..self.standing.next.layout };
+    fn write_alone(&mut self, level: u8, walk: &mut Walk<'_>) -> Result<()> {
+        let spot = *self.way.spot(level);
         self.ground.content().fill(0xFF);
-        self.copy_apart(&move_of(level), layout)?;
-        let header =
-            Header { layout, lowest: level, highest: level, has_root: false, ..self.standing };
+        self.copy_node_of_way(level)?;
+        let header = Header {
+            layout: spot.brief.layout,
+            lowest: level,
+            highest: level,
+            has_root: false,
+            ..self.standing
+        };
         let (page, _) = self.write_made(header, Cause::Reclamation)?;
         if !self.way.point(level + 1, page, &mut self.scratch.other) {
             return Err(damage(page, "a node without its child"));
         }
-        let old = self.way.spot(level).page;
-        self.ground.forget_node(old, level);
-        self.live.remove(old);
+        self.ground.forget_node(spot.page, level);
+        self.standing.live_pages += 1;
+        if spot.brief.lowest == level {
+            self.standing.live_pages -= 1;
+            self.live.remove(spot.page);
+        }
         self.live.add(page);
         walk.changed = walk.changed & !(1 << level) | 1 << (level + 1);
         Ok(())

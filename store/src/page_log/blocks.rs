@@ -31,6 +31,8 @@ pub(super) struct Blocks {
     bad: u32,
     released: u32,
     pinned: u32,
+    /// Of the log's own, but for pinned ones.
+    own: u32,
     /// Where the search for a victim goes on.
     hand: u32,
     /// A free block that holds what no other does: it is taken only if there is no other.
@@ -51,6 +53,7 @@ impl Blocks {
             bad: 0,
             released: 0,
             pinned: 0,
+            own: 0,
             hand: 0,
             kept_for_last: None,
         }
@@ -74,6 +77,8 @@ impl Blocks {
         count(&mut self.bad, is(old, BAD), is(new, BAD));
         count(&mut self.released, is(old, RELEASED), is(new, RELEASED));
         count(&mut self.pinned, is(old, PINNED), is(new, PINNED));
+        let is_own = |entry: u32| entry & (OWN | PINNED) == OWN;
+        count(&mut self.own, is_own(old), is_own(new));
     }
 
     pub(super) fn erases(&self, block: Block) -> u32 {
@@ -108,6 +113,11 @@ impl Blocks {
     /// Nothing in the block is needed, but it was not erased.
     pub(super) fn set_free(&mut self, block: Block) {
         self.change(block, |entry| entry & ERASES);
+    }
+
+    /// Blocks in use that are the log's own, and not pinned.
+    pub(super) const fn own(&self) -> u32 {
+        self.own
     }
 
     /// The block was erased.
@@ -164,8 +174,9 @@ impl Blocks {
     }
 
     pub(super) fn unpin_all(&mut self) {
-        self.table.iter_mut().for_each(|entry| *entry &= !PINNED);
-        self.pinned = 0;
+        for block in (0..self.count()).map(Block) {
+            self.change(block, |entry| entry & !PINNED);
+        }
     }
 
     /// Every used block of the tree is old from now on.
@@ -252,10 +263,9 @@ impl Blocks {
     /// The next used block, in the order of their numbers, that is neither pinned nor released,
     /// nor the log's own, nor refused by `is_excluded`; one that refused a program comes first.
     pub(super) fn victim(&mut self, is_excluded: impl Fn(Block) -> bool) -> Option<Block> {
-        let is_victim = |entry: u32| entry & (USED | PINNED | RELEASED | OWN) == USED;
         let candidates = || {
             let blocks = (self.hand..self.count()).chain(0..self.hand).map(Block);
-            blocks.filter(|block| is_victim(self.entry(*block)) && !is_excluded(*block))
+            blocks.filter(|block| self.may_be_victim(*block) && !is_excluded(*block))
         };
         let refused = candidates().find(|block| self.is_refused(*block));
         let found = refused.or_else(|| candidates().next())?;
@@ -263,6 +273,11 @@ impl Blocks {
             self.hand = (found.0 + 1) % self.count().max(1);
         }
         Some(found)
+    }
+
+    /// True if `block` is in use by the tree, and not kept.
+    pub(super) fn may_be_victim(&self, block: Block) -> bool {
+        self.entry(block) & (USED | PINNED | RELEASED | OWN) == USED
     }
 
     /// True if nothing needs what `block` holds, be it erased or not.

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use device::{Cause, Page};
+use device::{Block, Cause, Page};
 
 use super::PageLog;
-use super::record::Record;
+use super::record::{Epoch, Record};
 use super::stale::Stale;
 use crate::recovery::check_checkpoint_name;
 use crate::{CheckpointId, Error, NamedCheckpoint, Result};
@@ -42,6 +42,11 @@ impl Checkpoints {
         &self.names
     }
 
+    /// The last pages of the records of those that are kept by a name.
+    pub(super) fn named_pages(&self) -> &[Page] {
+        &self.pages
+    }
+
     fn find(&self, name: &str) -> Result<usize> {
         self.names.iter().position(|kept| kept.name == name).ok_or(Error::NoCheckpoint)
     }
@@ -58,10 +63,66 @@ impl PageLog<'_> {
         if let Some(name) = name {
             check_checkpoint_name(name, &self.checkpoints.names, NAMES_MOST)?;
         }
-        let id = CheckpointId(self.checkpoints.id.0 + 1);
         // Own pages are needed from the block on in which the record begins. Nothing is erased
         // before it stands.
         self.blocks.release_own(self.own.present());
+        let (id, page) = self.write_checkpoint(root, is_closed, None)?;
+        if let Some(name) = name {
+            self.checkpoints.names.push(NamedCheckpoint { name: name.into(), id });
+            self.checkpoints.pages.push(page);
+            self.pin_record(page)?;
+            // The name is in the next record only: so that is made at once.
+            return self.make_checkpoint(root, None, is_closed).map(|_| id);
+        }
+        self.journal.begin(Epoch { id: id.0, since: self.sequence - 1 });
+        self.erase_released(Cause::Checkpoint)?;
+        Ok(id)
+    }
+
+    /// Writes the record of a checkpoint behind which the journal stays, and erases what was
+    /// released: all that was recorded since the journal began is replayed over the tree as it is
+    /// now, which comes to the same.
+    pub(super) fn make_checkpoint_within(&mut self, root: &[u8]) -> Result<()> {
+        let is_replayed = self.journal.is_replayed();
+        if !is_replayed {
+            self.sync_journal()?;
+        }
+        self.release_records()?;
+        let before = self.sequence;
+        let epoch = self.journal.epoch;
+        self.write_checkpoint(root, false, Some(epoch))?;
+        self.journal.note_record((self.sequence - before) as u32);
+        if is_replayed {
+            self.read_journal_again()?;
+        }
+        self.erase_released(Cause::Checkpoint)?;
+        Ok(())
+    }
+
+    /// Releases the log's own blocks that were begun behind the journal: records stand in them that
+    /// the next one takes the place of.
+    fn release_records(&mut self) -> Result<()> {
+        let (present, end) = (self.own.present(), self.journal.end);
+        for block in (0..self.blocks.count()).map(Block) {
+            if self.blocks.is_own(block)
+                && !self.blocks.is_free(block)
+                && Some(block) != present
+                && self.first_tag(block)?.is_some_and(|tag| tag.sequence > end)
+            {
+                self.blocks.set_released(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a record, which is the last from then on.
+    fn write_checkpoint(
+        &mut self,
+        root: &[u8],
+        is_closed: bool,
+        journal: Option<Epoch>,
+    ) -> Result<(CheckpointId, Page)> {
+        let id = CheckpointId(self.checkpoints.id.0 + 1);
         let names = self.checkpoints.names.iter().cloned();
         let record = Record {
             id,
@@ -71,6 +132,7 @@ impl PageLog<'_> {
             label: self.options.label.clone(),
             names: names.zip(self.checkpoints.pages.iter().copied()).collect(),
             sequence: self.sequence,
+            journal,
             stale: Stale::of(&self.blocks),
             root: Vec::new(),
         };
@@ -83,16 +145,7 @@ impl PageLog<'_> {
         self.checkpoints.id = id;
         self.checkpoints.page = Some(page);
         self.blocks.keep_for_last(None);
-        if let Some(name) = name {
-            self.checkpoints.names.push(NamedCheckpoint { name: name.into(), id });
-            self.checkpoints.pages.push(page);
-            self.pin_record(page)?;
-            // The name is in the next record only: so that is made at once.
-            return self.make_checkpoint(root, None, is_closed).map(|_| id);
-        }
-        self.journal.begin();
-        self.erase_released(Cause::Checkpoint)?;
-        Ok(id)
+        Ok((id, page))
     }
 
     /// Pins the blocks of all records of named checkpoints.

@@ -8,7 +8,8 @@
 //!          +----------+--------+-------+-------+--------
 //! ```
 //!
-//! The epoch is the number of the checkpoint before. A page that is written before it is full stays
+//! The epoch is the number of the checkpoint before, but for those that left the journal as it was.
+//! A page that is written before it is full stays
 //! as it is, and the stream goes on in the next one. What is acknowledged ends with a page that
 //! stands twice: where its stream is too long for that, one without any follows. Records are those
 //! of [`journal_record`](crate::journal_record).
@@ -17,7 +18,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
 
-use super::record::Form;
+use super::record::{Epoch, Form};
 use super::{PageKind, PageLog, PageLogOptions};
 use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
@@ -37,6 +38,12 @@ pub(super) const PAGES_LEAST: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     pages_most: u32,
+    /// The checkpoint from which it began.
+    pub(super) epoch: Epoch,
+    /// The sequence of its last page, or a later one.
+    pub(super) end: u64,
+    /// Pages of records that were written since it began.
+    records: u32,
     /// Pages that were written since the checkpoint.
     written: u32,
     /// Bytes of the stream in the log's own page that are in no page yet.
@@ -55,6 +62,8 @@ pub(super) struct Journal {
     /// Bytes of the present record that were not read.
     record: u32,
     pub(super) replayed: u64,
+    /// Records that were written inside a batch, or in a replay, since the log was opened.
+    pub(super) within: u64,
 }
 
 impl Journal {
@@ -90,14 +99,29 @@ impl Journal {
         self.written + u32::from(self.used > 0) + self.found.len() as u32
     }
 
+    /// True while it is replayed.
+    pub(super) fn is_replayed(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    /// A record of so many pages was written that leaves it as it is. It counts as part of it: so
+    /// the log's own pages stay bounded.
+    pub(super) fn note_record(&mut self, pages: u32) {
+        self.records = self.records.saturating_add(pages);
+        self.within += 1;
+    }
+
     /// An empty journal begins.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, epoch: Epoch) {
         self.found.clear();
         let found = core::mem::take(&mut self.found);
         *self = Journal {
             pages_most: self.pages_most,
             found,
+            epoch,
+            end: epoch.since,
             replayed: self.replayed,
+            within: self.within,
             ..Self::default()
         };
     }
@@ -118,7 +142,8 @@ impl PageLog<'_> {
         if bytes.div_ceil(room) > most {
             return Err(Error::LongBatch { bytes, limit: most * room });
         }
-        Ok(u64::from(self.journal.written) + pages > most)
+        let written = u64::from(self.journal.written) + u64::from(self.journal.records);
+        Ok(written + pages > most)
     }
 
     /// Writes the record of `batch`; pages are programmed as they get full.
@@ -154,7 +179,7 @@ impl PageLog<'_> {
 
     fn write_journal_page(&mut self, form: Form) -> Result<()> {
         let start = self.content_start();
-        let (epoch, index) = (self.checkpoints.id().0, self.journal.written);
+        let (epoch, index) = (self.journal.epoch.id, self.journal.written);
         let used = self.journal.used;
         self.page[start + HEADER + used..].fill(0xFF);
         let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
@@ -164,13 +189,16 @@ impl PageLog<'_> {
         self.append(PageKind::Journal, form, Cause::Journal)?;
         self.journal.written += 1;
         self.journal.used = 0;
+        self.journal.end = self.sequence - 1;
         Ok(())
     }
 
     /// Takes the pages of the journal of the last checkpoint, in their order, for the replay:
     /// `pages` are all that have the kind.
     pub(super) fn find_journal(&mut self, pages: &[Page]) -> Result<()> {
-        self.journal.begin();
+        self.journal.begin(self.journal.epoch);
+        // Whatever stands there now may be part of it.
+        self.journal.end = self.sequence;
         for page in pages {
             let index = self.journal.found.len() as u32;
             let Some((found, used)) = self.read_journal_page(*page)? else {
@@ -203,7 +231,7 @@ impl PageLog<'_> {
         };
         let used = used as usize;
         let is_present =
-            epoch == self.checkpoints.id().0 || self.mistake.is(Canary::StaleJournalReplayed);
+            epoch == self.journal.epoch.id || self.mistake.is(Canary::StaleJournalReplayed);
         let is_whole = is_present && used <= self.journal_room(form);
         Ok(is_whole.then_some((index, used)))
     }
@@ -248,6 +276,16 @@ impl PageLog<'_> {
         self.journal.replayed += 1;
         let (key, value) = buffer.split_at(head.key_bytes);
         Ok(Some(if head.is_put { Update::Put { key, value } } else { Update::Delete { key } }))
+    }
+
+    /// Reads the page of the journal again that is replayed, after the log's own page was used.
+    pub(super) fn read_journal_again(&mut self) -> Result<()> {
+        let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
+        let Some(place) = self.journal.next.checked_sub(1) else {
+            return Ok(());
+        };
+        let page = *self.journal.found.get(place).ok_or(damaged)?;
+        self.read_journal_page(page)?.ok_or(damaged).map(drop)
     }
 
     /// Reads the next bytes of the stream.

@@ -252,6 +252,13 @@ impl<'d> PageLog<'d> {
         self.blocks.victim(|block| tree.holds(block))
     }
 
+    /// True if the tree may empty `block`: it holds pages of it, is kept by no named checkpoint,
+    /// and is not being filled.
+    #[must_use]
+    pub fn may_be_victim(&self, block: Block) -> bool {
+        self.blocks.may_be_victim(block) && !self.tree.holds(block)
+    }
+
     /// Nothing in `block` is needed by what the tree is now.
     pub fn release(&mut self, block: Block) {
         self.blocks.set_released(block);
@@ -363,13 +370,27 @@ impl<'d> PageLog<'d> {
     /// Blocks that hold nothing and are not kept back for the log's own pages.
     #[must_use]
     pub fn free_blocks(&self) -> u32 {
-        self.blocks.free().saturating_sub(self.own_reserve())
+        self.blocks.free().saturating_sub(self.kept_back(self.own_reserve()))
+    }
+
+    /// Of so many blocks for the log's own pages, those that it does not use yet.
+    fn kept_back(&self, own_reserve: u32) -> u32 {
+        own_reserve.saturating_sub(self.blocks.own())
     }
 
     /// Blocks that hold nothing as soon as a newer state stands.
     #[must_use]
     pub fn released_blocks(&self) -> u32 {
         self.blocks.released()
+    }
+
+    /// Blocks that the next checkpoint erases: what named checkpoints keep is none of them.
+    #[must_use]
+    pub fn blocks_to_erase(&self) -> u32 {
+        match self.blocks.pinned() {
+            0 => self.blocks.released(),
+            _ => self.blocks.released() - self.blocks.only_kept(),
+        }
     }
 
     /// Blocks that named checkpoints keep.
@@ -438,7 +459,7 @@ impl<'d> PageLog<'d> {
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
     #[must_use]
     pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
-        self.blocks.free().saturating_sub(self.own_reserve_beside(root_bytes))
+        self.blocks.free().saturating_sub(self.kept_back(self.own_reserve_beside(root_bytes)))
     }
 
     /// As [`PageLog::own_reserve`], if root records may have up to `root_bytes` bytes.

@@ -15,7 +15,7 @@ use device::{Block, Cause, Nand, Page, Watched};
 use super::blocks::Blocks;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
-use super::record::{LABEL_BYTES_MOST, Record};
+use super::record::{Epoch, LABEL_BYTES_MOST, Record};
 use super::stream::Stream;
 use super::{PageKind, PageLog, Tag, tag};
 use crate::canary::{Canary, Mistake};
@@ -157,8 +157,8 @@ impl<'d> PageLog<'d> {
         if record.root.is_empty() {
             return Err(Error::NotAnIndex { is_ours: true, what: "its making was broken off" });
         }
-        if log.options.is_durable() && !is_last {
-            log.find_rest(since)?;
+        if log.options.is_durable() && (!is_last || record.journal.is_some()) {
+            log.find_rest(since, record.journal.is_some())?;
         }
         if log.options.is_durable() {
             log.keep_damaged(&record)?;
@@ -226,6 +226,10 @@ impl<'d> PageLog<'d> {
         }
         log.journal = Journal::new(record.journal_pages);
         log.checkpoints = Checkpoints::of(&record, page);
+        log.journal.epoch = match record.journal {
+            Some(epoch) => epoch,
+            None => Epoch { id: record.id.0, since: log.since()? },
+        };
         log.check_is_last(&ends)?;
         log.options = PageLogOptions {
             durability: record.durability,
@@ -381,17 +385,20 @@ impl<'d> PageLog<'d> {
         Ok(())
     }
 
-    /// Finds the journal behind the last checkpoint, which has the sequence `since`, and frees the
-    /// blocks behind it that hold nothing of it: no state needs them.
-    fn find_rest(&mut self, since: u64) -> Result<()> {
+    /// Finds the journal behind the last checkpoint, which has the sequence `since`, or, if that
+    /// `stays`, behind an earlier one; and frees the blocks that hold nothing of it: no state needs
+    /// them.
+    fn find_rest(&mut self, since: u64, stays: bool) -> Result<()> {
         let checkpoint = self.checkpoints.page().map(|page| self.geometry.block_of(page));
+        let records = if stays { self.blocks_of_records()? } else { Vec::new() };
         let mut own = Vec::new();
         for block in (0..self.blocks.count()).map(Block) {
             if self.blocks.is_free(block) || self.blocks.is_bad(block) {
                 continue;
             }
             let first = self.first_tag(block)?.map_or(0, |tag| tag.sequence);
-            if self.blocks.is_own(block) && (first > since || Some(block) == checkpoint) {
+            let is_behind = first > since || stays || Some(block) == checkpoint;
+            if self.blocks.is_own(block) && is_behind {
                 own.push((first, block));
             } else if first > since && self.has_first_tag(block)? {
                 self.blocks.set_free(block);
@@ -401,17 +408,42 @@ impl<'d> PageLog<'d> {
         let mut pages = Vec::new();
         for (first, block) in own {
             let found = pages.len();
-            self.find_journal_pages(block, since, &mut pages)?;
-            if pages.len() == found && first > since {
+            self.find_journal_pages(block, self.journal.epoch.since, &mut pages)?;
+            if pages.len() > found {
+                continue;
+            }
+            if first > since {
                 self.blocks.set_free(block);
                 // It tells that something came after the checkpoint: if it were erased, and the
                 // power failed before that is told anew, nothing would.
                 self.blocks.keep_for_last(Some(block));
+            } else if stays && !records.contains(&block) {
+                self.blocks.set_free(block);
             }
         }
         self.find_journal(&pages)?;
         self.journal.has_rest = true;
         Ok(())
+    }
+
+    /// The blocks in which records of checkpoints stand that are kept.
+    fn blocks_of_records(&mut self) -> Result<Vec<Block>> {
+        let mut blocks = Vec::new();
+        let mut pages_left = self.geometry.pages();
+        let last = self.checkpoints.page();
+        let named: Vec<Page> = self.checkpoints.named_pages().to_vec();
+        for end in last.into_iter().chain(named) {
+            let mut page = Some(end);
+            while let Some(piece) = page.filter(|_| pages_left > 0) {
+                let block = self.geometry.block_of(piece);
+                if blocks.last() != Some(&block) {
+                    blocks.push(block);
+                }
+                pages_left -= 1;
+                page = self.piece_before(piece)?;
+            }
+        }
+        Ok(blocks)
     }
 
     fn find_journal_pages(&mut self, block: Block, since: u64, to: &mut Vec<Page>) -> Result<()> {

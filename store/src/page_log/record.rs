@@ -3,7 +3,8 @@
 //! ```text
 //!  record   FLOG | version u32 | id u64 | durability u8 | flags u8 | journal pages u32
 //!           | label bytes u8 | label | names u8 | each: id u64, page u32, bytes u8, name
-//!           | sequence u64 | blocks that nothing needs (`stale.rs`)
+//!           | sequence u64 | epoch of the journal u64 | sequence that it follows u64
+//!           | blocks that nothing needs (`stale.rs`)
 //!           | root bytes u32 | root record of the tree
 //!
 //!  piece    0          4        12           16           20            24
@@ -15,7 +16,9 @@
 //!
 //! A record is cut into pieces of a page each. The last one is a page of another kind: with it the
 //! checkpoint is made, and from it the pieces are found, each from the one behind it. Numbers are
-//! little-endian. The checksum covers the page's address and the rest of the page's content.
+//! little-endian. Where the journal stays, which a flag says, it is that of an earlier checkpoint,
+//! and all of it is replayed. The checksum covers the page's address and the rest of the page's
+//! content.
 //!
 //! What is acknowledged ends with a page that stands twice: a tag and content in its first half,
 //! and both again in the other. No damage to one half hides it, and so nothing before it.
@@ -37,17 +40,18 @@ use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
 const MAGIC: [u8; 4] = *b"FLOG";
 
 /// The version of everything that the page log writes.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The most bytes of a label.
 pub(super) const LABEL_BYTES_MOST: usize = 64;
 
 const CLOSED: u8 = 1;
+const JOURNAL_STAYS: u8 = 2;
 
 const PIECE_HEADER: usize = 24;
 
 /// Bytes of a record beside its root record and its stale blocks, at most.
-const BESIDE_BYTES_MOST: u64 = 64 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_BYTES_MOST)) as u64;
+const BESIDE_BYTES_MOST: u64 = 80 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_BYTES_MOST)) as u64;
 
 /// Pages of a record on `chip`, at most, whose root record has `root_bytes` bytes.
 pub(super) fn pages_most(chip: Geometry, root_bytes: u64) -> u64 {
@@ -74,9 +78,20 @@ pub(super) struct Record {
     pub(super) names: Vec<(NamedCheckpoint, Page)>,
     /// The sequence of the record's first page.
     pub(super) sequence: u64,
+    /// The journal, if it began before the checkpoint and stays.
+    pub(super) journal: Option<Epoch>,
     /// Blocks that nothing needs, though they were not erased.
     pub(super) stale: Stale,
     pub(super) root: Vec<u8>,
+}
+
+/// Which journal is replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Epoch {
+    /// The number of the checkpoint before it.
+    pub(super) id: u64,
+    /// The sequence of the last page of that.
+    pub(super) since: u64,
 }
 
 impl Record {
@@ -84,13 +99,14 @@ impl Record {
     pub(super) fn encode_head(&self, root_bytes: usize) -> Vec<u8> {
         let names: usize = self.names.iter().map(|(kept, _)| 13 + kept.name.len()).sum();
         let beside = self.label.len() + names + self.stale.bytes();
-        let mut bytes = Vec::with_capacity(64 + beside);
+        let mut bytes = Vec::with_capacity(80 + beside);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.id.0.to_le_bytes());
         let durability = Durability::ALL.iter().position(|known| *known == self.durability);
         bytes.push(durability.unwrap_or_default() as u8);
-        bytes.push(if self.is_closed { CLOSED } else { 0 });
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        bytes.push(flag(self.is_closed, CLOSED) | flag(self.journal.is_some(), JOURNAL_STAYS));
         bytes.extend_from_slice(&self.journal_pages.to_le_bytes());
         bytes.push(self.label.len() as u8);
         bytes.extend_from_slice(&self.label);
@@ -102,6 +118,9 @@ impl Record {
             bytes.extend_from_slice(kept.name.as_bytes());
         }
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        let journal = self.journal.unwrap_or_default();
+        bytes.extend_from_slice(&journal.id.to_le_bytes());
+        bytes.extend_from_slice(&journal.since.to_le_bytes());
         self.stale.encode(&mut bytes);
         bytes.extend_from_slice(&(root_bytes as u32).to_le_bytes());
         bytes
@@ -150,10 +169,11 @@ impl Record {
             names.push(decode_name(from)?);
         }
         let sequence = from.u64()?;
+        let journal = Epoch { id: from.u64()?, since: from.u64()? };
         let stale = Stale::decode(from)?;
         let _root_bytes = from.u32()?;
         let is_plausible = label.len() <= LABEL_BYTES_MOST && names.len() <= NAMES_MOST;
-        let is_known = flags & !CLOSED == 0;
+        let is_known = flags & !(CLOSED | JOURNAL_STAYS) == 0;
         (is_plausible && is_known).then_some(Record {
             id,
             durability,
@@ -162,6 +182,7 @@ impl Record {
             label,
             names,
             sequence,
+            journal: (flags & JOURNAL_STAYS != 0).then_some(journal),
             stale,
             root: Vec::new(),
         })

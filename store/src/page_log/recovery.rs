@@ -68,6 +68,11 @@ impl Recovery for PageLog<'_> {
         self.make_checkpoint(root, name, true)
     }
 
+    fn checkpoint_within(&mut self, root: &[u8], _made: u32) -> Result<()> {
+        // A batch is replayed from its beginning: what was made of it is made again.
+        self.make_checkpoint_within(root)
+    }
+
     fn close(&mut self, root: &[u8]) -> Result<()> {
         self.make_checkpoint(root, None, true).map(|_| ())
     }
@@ -108,7 +113,7 @@ impl Recovery for PageLog<'_> {
             kept_bytes: self.kept_bytes(),
             replayed: self.journal.replayed,
             resumed: 0,
-            within: 0,
+            within: self.journal.within,
             ..RecoveryStatistics::default()
         }
     }

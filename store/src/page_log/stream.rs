@@ -147,9 +147,9 @@ impl PageLog<'_> {
 
     /// Takes a free block for a stream, erased.
     pub(super) fn take_block(&mut self, of: StreamOf, cause: Cause) -> Result<Block> {
-        let kept_back = if of == StreamOf::Tree { self.own_reserve() } else { 0 };
+        let is_tree = of == StreamOf::Tree;
         loop {
-            let is_left = self.blocks.free() > kept_back;
+            let is_left = !is_tree || self.free_blocks() > 0;
             let Some(block) = self.blocks.least_worn_free().filter(|_| is_left) else {
                 return Err(Error::Full { pages: u64::from(self.usable_pages()) });
             };

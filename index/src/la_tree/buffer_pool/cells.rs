@@ -175,13 +175,6 @@ impl Cells {
         self.free >= bytes.div_ceil(self.cell_bytes).max(1)
     }
 
-    /// True if so many entries of up to `bytes` bytes find room.
-    pub(super) fn has_room_for(&self, entries: u32, bytes: usize) -> bool {
-        (entries as usize)
-            .checked_mul(bytes.div_ceil(self.cell_bytes).max(1))
-            .is_some_and(|cells| cells <= self.free)
-    }
-
     /// Appends `entry`, for which there is room, to `list`.
     pub(super) fn append(&mut self, list: &mut List, entry: &Pending<'_>) {
         let is_delete = entry.value.is_none();

@@ -40,7 +40,7 @@ impl Compaction {
 impl LaTree<'_> {
     /// True if a walk may find leaves to be merged.
     pub(in super::super) fn may_compact(&self) -> bool {
-        let enough = |deletes: u64| deletes.saturating_mul(LEAVES_A_DELETE) >= self.leaves;
+        let enough = |deletes: u64| deletes.saturating_mul(LEAVES_A_DELETE) >= self.leaves();
         self.height > 1
             && self.log.disk().is_some_and(|disk| {
                 let Compaction { deletes, is_walking, .. } = disk.compaction;

@@ -43,7 +43,8 @@ impl LaTree<'_> {
             disk.drop_fragments(Cause::Load)?;
             disk.drop_state(Cause::Load)?;
         }
-        (self.height, self.leaves, self.entries) = (1, 0, 0);
+        (self.height, self.entries) = (1, 0);
+        self.room.levels.fill(0);
         Ok(())
     }
 

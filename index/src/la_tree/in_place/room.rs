@@ -83,12 +83,14 @@ impl LaTree<'_> {
 
     /// Empties buffers as far as there is room, and then merges leaves; false if there is none.
     pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
-        let may_step = self.may_step();
+        let (may_step, before) = (self.may_step(), self.buffers.pending);
         self.empty_all(Cause::Flush)?;
         if self.buffers.pending == [0; 2] {
             self.compact_some(Cause::Flush)?;
         }
-        Ok(may_step)
+        // On raw flash a checkpoint may have to erase what was left before it goes on.
+        let is_less = self.buffers.pending != before || self.log.blocks_to_erase() > 0;
+        Ok(may_step && (self.log.is_disk() || is_less))
     }
 
     /// Notes that an entry of `bytes` bytes, or several, came to a leaf.
@@ -150,7 +152,7 @@ impl LaTree<'_> {
         let heads = PIECE_BYTES * records.min(entries);
         let pool = (held + heads).div_ceil(room / 2);
         // The page file has room for a root record as long as the last.
-        let root = (ROOT_BYTES + 4 * (chunks + pool)) / room;
+        let root = (ROOT_BYTES + 4 * (u64::from(self.height) + chunks + pool)) / room;
         chunks + pool + root
     }
 
@@ -198,7 +200,7 @@ impl LaTree<'_> {
         let node = self.plan.pages.node_bytes() as u64 - 16;
         let leaves = match inner + leaf + puts {
             0 => 0,
-            some => some.min(self.leaves + (4 * (all_bytes + 8 * some)).div_ceil(node)),
+            some => some.min(self.leaves() + (4 * (all_bytes + 8 * some)).div_ceil(node)),
         };
         let entry = self.plan.entry_most;
         let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;

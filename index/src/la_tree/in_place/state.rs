@@ -40,6 +40,7 @@ impl LaTree<'_> {
     ) -> Result<()> {
         let damaged: Error =
             store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into();
+        let leaves = self.leaves();
         let Some(disk) = self.log.disk_mut() else {
             return if tail.is_empty() { Ok(()) } else { Err(damaged) };
         };
@@ -50,7 +51,7 @@ impl LaTree<'_> {
         disk.gone_down = 0;
         disk.nodes = u64::from_le_bytes(*nodes);
         let (all, bytes) = (u64::from(disk.file.pages_most()), u64::from(disk.file.page_bytes()));
-        if disk.nodes > all || self.leaves > all || self.entries > all * bytes {
+        if disk.nodes > all || leaves > all || self.entries > all * bytes {
             return Err(damaged);
         }
         disk.longest_value = longest.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));

@@ -4,6 +4,7 @@ use device::Page;
 use store::EntryShape;
 
 use super::super::NAME;
+use super::super::descent::HEIGHT_MOST;
 use super::super::layout::NodeId;
 use super::super::plan::Choices;
 use super::super::reclaim::Stage;
@@ -56,8 +57,8 @@ pub(super) struct Root<'r> {
     pub(super) choices: Choices,
     pub(super) root: NodeId,
     pub(super) height: u8,
-    pub(super) leaves: u64,
     pub(super) entries: u64,
+    pub(super) levels: [u32; HEIGHT_MOST],
     pub(super) next_owner: u32,
     pub(super) first: u64,
     pub(super) first_owner: u32,
@@ -89,7 +90,16 @@ pub(in super::super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices)>
 pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r>> {
     let (shape, choices, mut from) = decode_head(record)?;
     let (root, height) = (NodeId(from.u32()?), from.u8()?);
-    let (leaves, entries, next_owner) = (from.u64()?, from.u64()?, from.u32()?);
+    let is_possible = usize::from(height.wrapping_sub(1)) < HEIGHT_MOST && root.buffer().is_some();
+    if !is_possible {
+        return Err(damaged_root());
+    }
+    let entries = from.u64()?;
+    let mut levels = [0; HEIGHT_MOST];
+    for nodes in levels.iter_mut().take(height.into()) {
+        *nodes = from.u32()?;
+    }
+    let next_owner = from.u32()?;
     let (first, first_owner) = (from.u64()?, from.u32()?);
     let (stage, next) = (from.u8()?, from.u32()?);
     let stage = match stage {
@@ -107,18 +117,13 @@ pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r
     let (plain, buffered) = (table(chunks.0)?, table(chunks.1)?);
     let count = from.u32()?;
     let pool = from.pages(u64::from(count))?;
-    let is_possible = usize::from(height.wrapping_sub(1)) < super::super::descent::HEIGHT_MOST
-        && root.buffer().is_some();
-    if !is_possible {
-        return Err(damaged_root());
-    }
     Ok(Root {
         shape,
         choices,
         root,
         height,
-        leaves,
         entries,
+        levels,
         next_owner,
         first,
         first_owner,

@@ -2,13 +2,12 @@
 
 use device::Geometry;
 
-use super::super::admission::{held_pages, margin_part, moved_pages};
 use super::super::flush::Flush;
-use super::super::plan::worst::{pages_most, worst};
+use super::super::make::Choice;
 use super::super::policy::Policy;
 use super::super::recent::ENTRY_BYTES;
-use super::super::{Durably, make::Choice};
-use super::{Levels, pages_let_in};
+use super::super::room::growth_of;
+use super::{Levels, room_on};
 use crate::random_keys::average_bytes;
 
 /// What waits in an operation buffer.
@@ -75,13 +74,11 @@ pub(super) struct Buffer {
 
 /// True if admission lets so many updates wait for the tree, which does not last.
 fn is_room_for(updates: u64, policy: &Policy, levels: &Levels, chip: Geometry) -> bool {
-    let (division, height) = (levels.layout.division, levels.layout.height);
-    let live = levels.live() as u64;
-    let all = pages_let_in(chip) as u64;
-    let block = u64::from(chip.pages_per_block());
-    let each = u64::from(pages_most(policy, (height + 1).min(policy.height_most())));
-    let held = held_pages(division, height, live + worst(policy, height, live, updates).growth);
-    let reserve = moved_pages(division, height, block) + each + block;
-    let margin = reserve + block + all / margin_part(Durably::Not);
-    held + each + margin <= all
+    let mut demand = growth_of(policy);
+    for (held, (nodes, _)) in demand.levels.iter_mut().zip(levels.iter()) {
+        *held = nodes as u32;
+    }
+    let growth = demand.growth(updates);
+    let (nodes, inner) = (demand.nodes() + growth.leaves, demand.inner() + growth.inner);
+    room_on(policy, levels.layout.height, chip).fits(nodes + growth.inner, inner)
 }

@@ -63,14 +63,6 @@ impl Plan {
         let start = self.cuts.len();
         let all = usize::MAX;
         let (parts, bytes) = self.fill_nodes(change, level, codec, scratch, (all, all))?;
-        if let Some(least) = self.part_least.filter(|_| level > 0 && parts > 1) {
-            // Full parts have enough: the last takes from the one before it.
-            let entries = self.level(level)?.run.len();
-            if let Some(last) = self.cuts.last_mut() {
-                *last = (*last).min(entries.saturating_sub(least.into()));
-            }
-            return Some(parts);
-        }
         let is_even = parts > 1 && !change.appends_above(level);
         // Long entries, or keys that share less in other company, may not fit the last part of
         // equal ones: then those before it take more.

@@ -26,11 +26,6 @@ impl Run {
         self.old + self.added - self.removed
     }
 
-    /// Entries that are new, and old ones that are gone.
-    pub(in crate::path_copying) fn change(&self) -> (usize, usize) {
-        (self.added, self.removed)
-    }
-
     /// Where the first of `places`, and as many behind it as stand together, are in the old node.
     pub(in crate::path_copying) fn old_run(&self, places: Range<usize>) -> Range<usize> {
         match self.source(places.start) {

@@ -141,19 +141,22 @@ fn the_papers_alpha_holds_up_to_the_height_that_a_billion_records_need() {
     }
 }
 
-/// Section 4.1.3 has 9 levels and 1.37e11 entries, for its nodes and pages have no headers.
+/// Section 4.1.3 has 9 levels and 1.37e11 entries, for its nodes and pages have no headers; and its
+/// highest nodes have two children.
 #[test]
-fn mu_has_seven_levels_in_4_kib_and_each_level_half_the_entries_of_the_one_below() {
+fn six_levels_of_mu_share_4_kib_and_each_level_half_the_entries_of_the_one_below() {
     let policy =
         Policy::halves(Pages::new(4096, EntryShape::fixed(4, 4), Division::Halves).unwrap());
     let pages = policy.pages();
-    assert_eq!(policy.height_most(), 7);
+    assert_eq!(pages.together, 6);
     assert_eq!(pages.capacity(&pages.lone_leaf(), 0), 506);
-    let layout = pages.layout(Share::HALF, 7);
+    let layout = pages.layout(Share::HALF, 6);
     let entries = [0, 1, 2, 3, 4, 5].map(|level| pages.capacity(&layout, level));
-    assert_eq!(entries, [252, 125, 62, 30, 14, 6]);
-    let most = policy.entries_most() as f64;
-    assert!((3.35e10..3.45e10).contains(&most), "{most:e}");
+    assert_eq!(entries, [252, 125, 62, 30, 14, 15]);
+    let most = policy.clone().up_to(6).entries_most() as f64;
+    assert!((1.22e10..1.24e10).contains(&most), "{most:e}");
+    // The level above them has pages to itself.
+    assert_eq!(pages.capacity(&pages.layout(Share::HALF, 7), 6), 506);
 }
 
 #[test]
@@ -297,7 +300,7 @@ fn deleting_everything_comes_back_to_the_least_height() {
 #[test]
 fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     let pages = Pages::new(512, EntryShape::fixed(8, 8), Division::Halves).unwrap();
-    let policy = Policy::halves(pages);
+    let policy = Policy::halves(pages).up_to(1);
     let told = std::string::ToString::to_string(&policy.tree_full());
     let entries = policy.entries_most();
     assert!(entries > 0 && entries < 5000, "{entries}");

@@ -114,14 +114,10 @@ fn holds(index: &mut dyn Index, map: &Map, case: &Case, when: &str) {
 fn remove(index: &mut dyn Index, map: &mut Map, part: usize, case: &Case) {
     let keys: Vec<_> = map.keys().take(map.len() / part).cloned().collect();
     for key in keys {
-        let deleted = index.update(&[Update::Delete { key: &key }]);
-        match deleted {
-            Ok(()) => map.remove(&key),
-            // In-page logging writes deletes to logs, which a full chip of few blocks has no room
-            // to merge.
-            Err(Error::Store(store::Error::Full { .. })) if case.tree == "ipl" => None,
-            Err(error) => panic!("{case:?}: a delete: {error}"),
-        };
+        if let Err(error) = index.update(&[Update::Delete { key: &key }]) {
+            panic!("{case:?}: a delete: {error}");
+        }
+        map.remove(&key);
     }
 }
 
@@ -162,8 +158,7 @@ fn play(case: &Case, puts: u64) -> bool {
         let before = map.len();
         fill(&mut *index, case, 2 * puts..2 * puts + puts / 8, &mut map);
         let appends = matches!((entry.deletes)(true), Deletes::Append);
-        let takes_again = !appends && case.tree != "ipl";
-        assert!(!takes_again || map.len() > before, "{case:?}: no put where entries went");
+        assert!(appends || map.len() > before, "{case:?}: no put where entries went");
         holds(&mut *index, &map, case, "after puts");
         let mut findings = Vec::new();
         index.check(&mut |finding| findings.push(finding.to_string())).unwrap();
@@ -200,17 +195,17 @@ fn keeps(tree: &'static str, (page_bytes, blocks): (u32, u32), puts: u64, full: 
 
 #[test]
 fn mu_in_pages_of_512_bytes_keeps_what_it_acknowledged() {
-    keeps("mu", (512, 96), 6_000, 16);
+    keeps("mu", (512, 32), 24_000, 16);
 }
 
 #[test]
 fn mu_star_in_pages_of_512_bytes_keeps_what_it_acknowledged() {
-    keeps("mu-star", (512, 96), 8_000, 8);
+    keeps("mu-star", (512, 32), 32_000, 16);
 }
 
 #[test]
 fn b_plus_in_pages_of_512_bytes_keeps_what_it_acknowledged() {
-    keeps("b-plus", (512, 16), 8_000, 16);
+    keeps("b-plus", (512, 32), 40_000, 16);
 }
 
 #[test]
@@ -229,12 +224,12 @@ fn trees_in_pages_of_2048_bytes_keep_what_they_acknowledged() {
     }
 }
 
-/// Small pages hold small trees: keys in random order come to so many entries, which the error
-/// bounds where lengths are fixed.
+/// No height bounds a tree: it is full when its chip is.
 #[test]
-fn a_tree_of_small_pages_that_is_full_names_them_and_what_they_hold() {
+fn trees_of_small_pages_fill_their_chip() {
     let shapes = [EntryShape::fixed(8, 8), EntryShape::VARIABLE];
-    for (tree, shape) in ["mu", "mu-star"].into_iter().flat_map(|tree| shapes.map(|it| (tree, it)))
+    for (tree, shape) in
+        ["mu", "mu-star", "b-plus"].into_iter().flat_map(|tree| shapes.map(|it| (tree, it)))
     {
         let case = Case {
             tree,
@@ -257,11 +252,12 @@ fn a_tree_of_small_pages_that_is_full_names_them_and_what_they_hold() {
                 Err(error) => break error,
             }
         };
-        println!("{tree}, {shape}: {taken} entries of 8+8 bytes, then: {refused}");
-        let Error::TreeFull { entries, .. } = refused else { panic!("{case:?}: {refused}") };
-        assert_eq!(entries.is_some(), shape != EntryShape::VARIABLE);
-        assert!(entries.is_none_or(|most| taken < most && taken * 4 > most), "{taken}");
-        assert!(taken > 100 && refused.to_string().contains("this tree has"), "{refused}");
+        assert!(matches!(refused, Error::Store(store::Error::Full { .. })), "{case:?}: {refused}");
+        let (live, height) = (index.statistics().live_pages, index.statistics().height);
+        let share = live as f64 / (64.0 * 256.0);
+        println!("{tree}, {shape}: {taken} entries, {height} levels, {:.0} %", share * 100.0);
+        // Nodes of so small pages hold few children: many inner nodes keep much room for sweeps.
+        assert!(share > 0.3, "{case:?}: {share}");
     }
 }
 
@@ -315,7 +311,7 @@ fn refuses_and_stays_closed(case: &Case) {
 
 /// A load fills nodes that later heights have no room for in one page, and roots to the brim.
 #[test]
-fn every_delete_is_taken_after_a_load_up_to_the_greatest_height() {
+fn every_delete_is_taken_after_a_load_that_fills_the_chip() {
     for tree in ["mu", "mu-star"] {
         for (durability, shape) in Durability::ALL.into_iter().flat_map(|durability| {
             [EntryShape::fixed(8, 8), EntryShape::VARIABLE].map(|shape| (durability, shape))
@@ -323,7 +319,7 @@ fn every_delete_is_taken_after_a_load_up_to_the_greatest_height() {
             let case = Case {
                 tree,
                 page_bytes: 512,
-                blocks: 128,
+                blocks: 48,
                 shape,
                 durability,
                 memory: 1 << 18,
@@ -333,9 +329,10 @@ fn every_delete_is_taken_after_a_load_up_to_the_greatest_height() {
             let entry = registry::find(tree).unwrap();
             let made = (entry.create)(Medium::Nand(Box::new(&mut chip)), &case.options());
             let mut index = made.unwrap();
-            model.entries = (0..12_000).map(|number| case.entry(number)).collect();
+            model.entries = (0..60_000).map(|number| case.entry(number)).collect();
             let refused = index.load(&mut model.cursor(), 100).map(|_| ());
-            assert!(matches!(refused, Err(Error::TreeFull { .. })), "{case:?}: {refused:?}");
+            let is_full = matches!(refused, Err(Error::Store(store::Error::Full { .. })));
+            assert!(is_full, "{case:?}: {refused:?}");
             let held = index.statistics().live_pages;
             let mut map = Map::new();
             for (key, value) in &model.entries {
