@@ -61,6 +61,9 @@ impl PathTree<'_> {
         self.admission.puts = 0;
         if self.takes(puts as u64) {
             self.admission.puts = puts as u64;
+        } else if self.admission.replay.taken() > 0 && self.admission.now.left() >= puts as u64 {
+            // From a checkpoint on there is room again, at less than reading the way of each put.
+            return Err(self.no_room());
         } else if !self.fits_directly(batch)? {
             return Err(self.no_room());
         }

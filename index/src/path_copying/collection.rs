@@ -122,17 +122,23 @@ impl PathTree<'_> {
 
     /// Collects a little if few blocks are free, beside the pages that are needed.
     pub(super) fn collect_lazily(&mut self, needed: u64) -> Result<()> {
-        // In a tree that fills its chip, so many blocks can't be free.
-        let live = u64::from(self.standing.live_pages);
-        let most = needed + self.room().pages().saturating_sub(live + needed) / 4;
-        if self.free_soon() >= self.free_wanted().max(needed).min(most) {
-            return Ok(());
-        }
-        if u64::from(self.ground.log.free_pages()) < needed + self.pages_to_collect() {
+        if !self.wants_collection(self.free_soon(), needed) {
             return Ok(());
         }
         let pages = (self.ground.log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
         self.collect(pages).map(|_| ())
+    }
+
+    /// True if it is time to collect in turn, with so many pages free, and there is room for it
+    /// beside `needed` ones. It begins before these are touched: only the emptiest blocks would be
+    /// emptied then, and what is never changed would never move.
+    fn wants_collection(&self, free: u64, needed: u64) -> bool {
+        let victim = self.pages_to_collect();
+        // In a tree that fills its chip, so many blocks can't be free.
+        let live = u64::from(self.standing.live_pages);
+        let most = needed + self.room().pages().saturating_sub(live + needed) / 4;
+        let wanted = self.free_wanted().max(needed + 2 * victim).min(most);
+        free < wanted && u64::from(self.ground.log.free_pages()) >= needed + victim
     }
 
     /// Pages that moving what lives in a block takes at the most, whatever lives there.
@@ -143,8 +149,7 @@ impl PathTree<'_> {
     /// Looks at so many pages while few blocks are free; true if there is more to do.
     pub(super) fn collect_some(&mut self, pages: u32) -> Result<bool> {
         let free = u64::from(self.ground.log.free_pages());
-        let needed = self.pages_for(0) + self.pages_to_collect();
-        if self.durably == Durably::Not || free >= self.free_wanted() || free < needed {
+        if self.durably == Durably::Not || !self.wants_collection(free, self.pages_for(0)) {
             return Ok(false);
         }
         self.collect(pages)
