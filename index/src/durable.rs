@@ -150,7 +150,7 @@ impl<T: Tree> Durable<T> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         loop {
             match self.tree.admit(batch) {
-                Err(full @ Error::Store(store::Error::Full { .. })) => match self.extend(full) {
+                Err(full) if lacks_pages(&full) => match self.extend(full) {
                     Ok(()) => {}
                     Err(refused) => return self.admit_drained(batch, refused),
                 },
@@ -176,7 +176,7 @@ impl<T: Tree> Durable<T> {
         if is_durable && (self.state != State::Closed || self.tree.waits_for_checkpoint()) {
             self.make_checkpoint(None)?;
             match self.tree.admit(batch) {
-                Err(again @ Error::Store(store::Error::Full { .. })) => refused = again,
+                Err(again) if lacks_pages(&again) => refused = again,
                 admitted => return admitted,
             }
         }
@@ -195,7 +195,7 @@ impl<T: Tree> Durable<T> {
                 self.make_checkpoint(None)?;
             }
             match self.tree.admit(batch) {
-                Err(again @ Error::Store(store::Error::Full { .. })) => refused = again,
+                Err(again) if lacks_pages(&again) => refused = again,
                 admitted => return admitted,
             }
         }
@@ -396,6 +396,11 @@ fn is_about_entry(error: &Error) -> bool {
             | KeyTooLong { .. }
             | ValueTooLong { .. }
     )
+}
+
+/// True if too few pages are free, which a checkpoint or a collection may change.
+fn lacks_pages(error: &Error) -> bool {
+    matches!(error, Error::Store(store::Error::Full { .. } | store::Error::Kept { .. }))
 }
 
 /// True if there is no room for an entry, in the tree or in what it stands on.
