@@ -39,6 +39,7 @@ use super::ground::NODE_PARTS;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
+use super::plan::worst::{change_pages, way_pages};
 use super::policy::Policy;
 use super::room::{Room, spare_blocks};
 use crate::Result;
@@ -63,6 +64,7 @@ pub(crate) fn predict(
 ) -> Result<Prediction> {
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     let levels = levels(&policy, profile.entries)?;
+    levels.check_room(&policy, chip)?;
     let shares = Shares::on(chip, choice, &policy, options);
     let stay = levels.stay(shares.cache as f64, chip);
     let missing_from = |level: usize| -> f64 {
@@ -111,6 +113,16 @@ impl Levels {
     fn iter(&self) -> impl Iterator<Item = (f64, f64)> {
         let height = usize::from(self.layout.height);
         self.nodes.iter().copied().zip(self.bytes.iter().copied()).take(height)
+    }
+
+    /// Refuses a tree for which `chip` has no room.
+    fn check_room(&self, policy: &Policy, chip: Geometry) -> Result<()> {
+        let room = room_on(policy, self.layout.height, chip);
+        let (leaves, inner) = (self.nodes[0] as u64, self.inner() as u64);
+        match room.fits(leaves.saturating_add(inner), inner) {
+            true => Ok(()),
+            false => Err(store::Error::Full { pages: room.pages() }.into()),
+        }
     }
 
     fn entries_per_leaf(&self) -> f64 {
@@ -213,17 +225,20 @@ fn room_on<'p>(policy: &'p Policy, height: u8, chip: Geometry) -> Room<'p> {
 }
 
 /// Pages that hold something, be it dead, once collection has begun: all but those of the page
-/// log, and those that collection keeps free.
+/// log, and those that collection keeps free. Where it has no room to go in turn, it empties the
+/// emptiest blocks, which is taken for the same.
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
-    let block = f64::from(chip.pages_per_block());
-    let of_tree = f64::from(chip.pages()) - RECORD_BLOCKS * block;
-    let room = room_on(policy, levels.layout.height, chip);
-    let all = room.pages() as f64;
-    let kept = room.reserve(levels.inner() as u64) + u64::from(spare_blocks(chip.blocks()));
-    let needed = kept as f64 * block;
-    let live = levels.live();
-    let free = (all * collect).max(needed).min(needed + (all - live - needed).max(0.0) / 4.0);
-    of_tree - free - block / 2.0
+    let block = u64::from(chip.pages_per_block());
+    let height = levels.layout.height;
+    let room = room_on(policy, height, chip);
+    let blocks = room.reserve(levels.inner() as u64) + u64::from(spare_blocks(chip.blocks()));
+    let needed = blocks * block;
+    let victim = block * way_pages(policy, height) + change_pages(policy, height);
+    let most = needed + room.pages().saturating_sub(levels.live() as u64 + needed) / 4;
+    let wanted = ((room.pages() as f64 * collect) as u64).max(needed + 2 * victim).min(most);
+    let free = if wanted < needed + victim { needed } else { wanted };
+    let block = block as f64;
+    f64::from(chip.pages()) - RECORD_BLOCKS * block - free as f64 - block / 2.0
 }
 
 /// What is written while every page of the chip is reclaimed once.
