@@ -300,8 +300,7 @@ impl Tree for PathTree<'_> {
 
     fn drain(&mut self) -> Result<bool> {
         if self.durably == Durably::Not {
-            self.write_buffer()?;
-            return Ok(true);
+            return self.write_oldest();
         }
         let is_gained = self.empty_blocks()?;
         if !is_gained || self.free_soon() >= self.admission.wanted {
