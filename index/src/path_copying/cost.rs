@@ -13,7 +13,8 @@
 //!   P = exp(-e (1 - P) / L)
 //!   ```
 //!
-//!   where equation 8 has `P = L / e`. Where a node has a page to itself, each level has its own
+//!   where equation 8 has `P = L / e`. A leaf for which updates wait is rewritten more regularly,
+//!   so fewer of them live when their turn comes ([`waiting`]). Where a node has a page to itself, each level has its own
 //!   `L` and `P`. A node is rewritten with each update below it, and once a victim with all that is
 //!   moved below it: of `n` nodes, `n (1 - (1 - 1/n)^m)` with `m` moves at random.
 //! - What is not known to be dead is read, with the way to where it would be: where there is no
@@ -77,7 +78,8 @@ pub(crate) fn predict(
         / waiting.together(levels.nodes[0]);
     let splits = passed * profile.inserts / levels.entries_per_leaf();
     let circling = circling_pages(&policy, &levels, (chip, choice.collect));
-    let round = Round::of(&levels, circling, chip.pages_per_block().into());
+    let regular = waiting.regular(levels.nodes[0]);
+    let round = Round::of(&levels, regular, (circling, chip.pages_per_block().into()));
     let rounds = (updates + splits) / round.updates;
     let is_walk = levels.layout.division == Division::Whole && shares.live > 0;
     let (mut reads, mut writes) = (0.0, 0.0);
@@ -254,17 +256,18 @@ struct Round {
 }
 
 impl Round {
-    /// A round over `pages` pages, in blocks of `block`.
-    fn of(levels: &Levels, pages: f64, block: f64) -> Self {
+    /// A round over `pages` pages, in blocks of `block`. Of the time between two changes of a leaf
+    /// the part `regular` always passes.
+    fn of(levels: &Levels, regular: f64, (pages, block): (f64, f64)) -> Self {
         // A tree that fills the chip would move for ever; it refuses puts before.
         const LEAST: f64 = 0.02;
-        let with = |updates| Round::with(levels, updates, pages / block);
+        let with = |updates| Round::with(levels, regular, (updates, pages / block));
         let written = |updates| with(updates).written.iter().sum::<f64>();
         with(last_that_holds(LEAST * pages, pages, |updates| written(updates) < pages))
     }
 
     /// A round of so many updates and victims.
-    fn with(levels: &Levels, updates: f64, victims: f64) -> Self {
+    fn with(levels: &Levels, regular: f64, (updates, victims): (f64, f64)) -> Self {
         let nothing = [0.0; HEIGHT_MOST as usize];
         let mut round = Round { updates, written: nothing, moved: nothing, shared: nothing };
         // Nodes of the level below that were written to free victims.
@@ -276,8 +279,11 @@ impl Round {
             }
             round.shared[level] = victims * touched(nodes, below / victims);
             let rewritten = updates + round.shared[level];
-            let lives = libm::exp(-rewritten / nodes);
-            round.moved[level] = rewritten * lives / (1.0 - lives);
+            let regular = if level == 0 { regular } else { 0.0 };
+            // In a round a node is rewritten so many times. One that was moved lives on at random.
+            let times = rewritten / nodes;
+            let lives = |times: f64| libm::exp(-times.max(0.0) / (1.0 - regular));
+            round.moved[level] = rewritten * lives(times - regular) / (1.0 - lives(times));
             below = round.shared[level] + round.moved[level];
             round.written[level] = updates + below;
         }

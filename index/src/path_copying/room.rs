@@ -116,6 +116,13 @@ impl<'p> Room<'p> {
         nodes <= self.lives_beside(self.kept_blocks(inner), inner)
     }
 
+    /// True if a tree has room when it has grown so much.
+    pub(super) fn fits_grown(&self, now: &Demand, growth: Growth) -> bool {
+        let nodes = now.nodes().saturating_add(growth.leaves).saturating_add(growth.inner);
+        let higher = Room { height: self.height_after(growth.levels), ..*self };
+        higher.fits(nodes, now.inner().saturating_add(growth.inner))
+    }
+
     /// Pages of the blocks that the tree can use.
     pub(super) fn pages(&self) -> u64 {
         self.blocks * self.block
@@ -158,12 +165,7 @@ impl PathTree<'_> {
     /// Whether the tree has room when it has grown so much.
     pub(super) fn has_room(&self) -> impl Fn(Growth) -> bool + '_ {
         let (demand, room) = (self.demand(), self.room());
-        let (nodes, inner) = (demand.nodes(), demand.inner());
-        move |growth| {
-            let nodes = nodes.saturating_add(growth.leaves).saturating_add(growth.inner);
-            let higher = Room { height: room.height_after(growth.levels), ..room };
-            higher.fits(nodes, inner.saturating_add(growth.inner))
-        }
+        move |growth| room.fits_grown(&demand, growth)
     }
 
     /// Nodes above the leaves.

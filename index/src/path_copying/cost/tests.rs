@@ -45,7 +45,7 @@ fn moved_per_update(pages: usize, leaves: usize) -> f64 {
 fn pages_that_live_when_their_turn_comes_are_as_many_as_a_log_has() {
     for (pages, leaves) in [(2_000, 400), (2_000, 1_000), (2_000, 1_500)] {
         let tree = of_leaves(leaves as f64, Division::Even);
-        let round = Round::of(&tree, pages as f64, 64.0);
+        let round = Round::of(&tree, 0.0, (pages as f64, 64.0));
         let predicted = round.moved[0] / round.updates;
         let measured = moved_per_update(pages, leaves);
         println!("{leaves} of {pages}: {predicted:.3} moved an update, a log moves {measured:.3}");
@@ -57,7 +57,7 @@ fn pages_that_live_when_their_turn_comes_are_as_many_as_a_log_has() {
 #[test]
 fn a_full_chip_moves_much_and_never_without_end() {
     for division in [Division::Even, Division::Whole] {
-        let round = Round::of(&of_leaves(1_000.0, division), 900.0, 64.0);
+        let round = Round::of(&of_leaves(1_000.0, division), 0.0, (900.0, 64.0));
         assert!((10.0..1_000.0).contains(&round.updates), "{division:?}: {}", round.updates);
         assert!(round.moved[0].is_finite());
     }

@@ -63,6 +63,12 @@ impl Waiting {
             }
         }
     }
+
+    /// The part of the time between two changes of one of `leaves` leaves that always passes: `x`
+    /// of `1 + x`, while the oldest update waits. Until it comes, what passes is at random.
+    pub(super) fn regular(&self, leaves: f64) -> f64 {
+        1.0 - 1.0 / self.together(leaves)
+    }
 }
 
 /// An operation buffer.
@@ -78,7 +84,6 @@ fn is_room_for(updates: u64, policy: &Policy, levels: &Levels, chip: Geometry) -
     for (held, (nodes, _)) in demand.levels.iter_mut().zip(levels.iter()) {
         *held = nodes as u32;
     }
-    let growth = demand.growth(updates);
-    let (nodes, inner) = (demand.nodes() + growth.leaves, demand.inner() + growth.inner);
-    room_on(policy, levels.layout.height, chip).fits(nodes + growth.inner, inner)
+    let room = room_on(policy, levels.layout.height, chip);
+    room.fits_grown(&demand, demand.growth(updates))
 }
