@@ -122,6 +122,8 @@ impl PageFile<'_> {
     /// True if the pages in use are those that were written last. What is free may read as
     /// anything, but twice as the same.
     fn is_newest(&mut self, cause: Cause) -> Result<bool> {
+        // A page that left the cache between two reads would be another one.
+        self.write_back_all()?;
         let mut sum = self.marks_of_all(cause)?;
         for list in [self.free, self.freed] {
             sum = sum.wrapping_sub(self.marks_of_named(list, cause)?);
