@@ -179,8 +179,9 @@ fn a_page_of_fragments_has_those_of_several_buffers() {
     let (mut index, mut keys) = load(&cell, witness.chip(None));
     operate(&mut *index, &cell, &mut keys, 2);
     let [_, fragments] = witness.take();
-    let known: BTreeSet<Part> =
-        fragments.into_iter().map(|part| Part { cause: Cause::Lookup, ..part }).collect();
+    // When the log is made it looks for tags, in the middle of pages, too.
+    let read = fragments.into_iter().filter(|part| part.cause != Cause::Recovery);
+    let known: BTreeSet<Part> = read.map(|part| Part { cause: Cause::Lookup, ..part }).collect();
     let mut buffers = BTreeMap::<u32, u32>::new();
     let mut end = (0, 0);
     for part in &known {
