@@ -329,7 +329,7 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
 #[test]
 fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
     let (mut replayed, mut reclaimed, mut refused) = (0, 0, 0);
-    for (page, spare, blocks, keys) in [(512, 16, 64, 2000), (2048, 0, 48, 6_000)] {
+    for (page, spare, blocks, keys) in [(512, 16, 44, 2000), (2048, 0, 40, 12_000)] {
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
         for seed in 0..3 {
             let mut ground = Ground::new(chip, &[], Durability::Batch);
