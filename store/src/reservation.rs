@@ -9,7 +9,7 @@
 //! - In whatever order the puts since the base are made, and however many of them wait in memory,
 //!   the tree never has more nodes than the base has and [`Demand::growth`] says.
 //! - Deletes and moves add no node; a split that no put asked for, as one that resizes a node, is
-//!   made only if [`Reservation::take_splits`] has room for it.
+//!   made only if there is room for it beside the puts that were taken.
 
 /// The most levels of a tree that room is counted for.
 pub const LEVELS_MOST: usize = 16;
@@ -89,9 +89,6 @@ impl Demand {
 /// Puts that were taken since the base, and how many more there is room for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reservation {
-    base: Demand,
-    /// Nodes that splits added since which no put asked for.
-    splits: u64,
     taken: u64,
     left: u64,
 }
@@ -103,23 +100,12 @@ impl Reservation {
     /// A reservation from a tree as it is `now`, with so many puts that wait in memory; `fits` says
     /// whether there is room for a growth of it.
     #[must_use]
-    pub fn new(now: Demand, pending: u64, fits: impl Fn(Growth) -> bool) -> Self {
-        let mut reservation = Reservation { base: now, splits: 0, taken: pending, left: 0 };
-        reservation.count(fits);
-        reservation
-    }
-
-    /// Computes how many puts fit beside those that were taken.
-    fn count(&mut self, fits: impl Fn(Growth) -> bool) {
-        let has_room = |puts: u64| {
-            let growth = self.base.growth(self.taken.saturating_add(puts));
-            fits(Growth { leaves: growth.leaves.saturating_add(self.splits), ..growth })
-        };
-        let (mut fit, mut beyond) = (0, 1);
+    pub fn new(now: &Demand, pending: u64, fits: impl Fn(Growth) -> bool) -> Self {
+        let has_room = |puts: u64| fits(now.growth(pending.saturating_add(puts)));
         if !has_room(0) {
-            self.left = 0;
-            return;
+            return Reservation { taken: pending, left: 0 };
         }
+        let (mut fit, mut beyond) = (0, 1);
         while beyond < AHEAD_MOST && has_room(beyond) {
             (fit, beyond) = (beyond, beyond * 2);
         }
@@ -131,7 +117,7 @@ impl Reservation {
                 beyond = middle;
             }
         }
-        self.left = fit;
+        Reservation { taken: pending, left: fit }
     }
 
     /// Takes so many puts, if there is room for all of them.
@@ -143,21 +129,6 @@ impl Reservation {
         self.left = left;
         self.taken += puts;
         true
-    }
-
-    /// Takes nodes that no put asked for, if there is room for them beside the puts.
-    #[must_use]
-    pub fn take_splits(&mut self, nodes: u64, fits: impl Fn(Growth) -> bool) -> bool {
-        let before = *self;
-        self.splits = self.splits.saturating_add(nodes);
-        let growth = self.base.growth(self.taken);
-        let has_room = fits(Growth { leaves: growth.leaves.saturating_add(self.splits), ..growth });
-        if has_room {
-            self.count(fits);
-        } else {
-            *self = before;
-        }
-        has_room
     }
 
     /// Puts that there is room for.
@@ -202,22 +173,12 @@ mod tests {
     #[test]
     fn what_is_taken_never_exceeds_what_fits() {
         let fits = |growth: Growth| growth.leaves + growth.inner <= 40;
-        let mut room = Reservation::new(demand(&[100, 10, 1]), 0, fits);
+        let mut room = Reservation::new(&demand(&[100, 10, 1]), 0, fits);
         let all = room.left();
         assert!(all > 0 && fits(demand(&[100, 10, 1]).growth(all)));
         assert!(!fits(demand(&[100, 10, 1]).growth(all + 1)));
         assert!(room.take(all) && !room.take(1) && room.left() == 0);
         // What waits at the base counts as taken.
-        assert_eq!(Reservation::new(demand(&[100, 10, 1]), all, fits).left(), 0);
-    }
-
-    #[test]
-    fn splits_that_no_put_asked_for_take_room_from_puts() {
-        let fits = |growth: Growth| growth.leaves + growth.inner <= 40;
-        let mut room = Reservation::new(demand(&[100, 10, 1]), 0, fits);
-        let all = room.left();
-        assert!(room.take_splits(10, fits) && room.left() < all);
-        assert!(!room.take_splits(31, fits));
-        assert!(room.take(room.left()) && room.left() == 0);
+        assert_eq!(Reservation::new(&demand(&[100, 10, 1]), all, fits).left(), 0);
     }
 }

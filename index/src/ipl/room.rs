@@ -202,7 +202,7 @@ impl Ipl<'_> {
         let left = u64::from(self.capacity()).saturating_sub(demand.nodes());
         let fits = |growth: Growth| growth.leaves.saturating_add(growth.inner) <= left;
         // All that was put is in nodes, so any moment is a base.
-        self.room = Reservation::new(demand, 0, fits);
+        self.room = Reservation::new(&demand, 0, fits);
         self.room.take(puts)
     }
 

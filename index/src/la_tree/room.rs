@@ -274,7 +274,7 @@ impl LaTree<'_> {
         let for_waiting = (waiting_pages + free / 2).max(reserve / 2);
         let bytes_left = (for_waiting / WAITING * self.room_of_page()).saturating_sub(waiting);
         let fits = |growth| self.pages_grown(&base, growth) <= grown + free - free / 2;
-        let puts = Reservation::new(base, taken, fits);
+        let puts = Reservation::new(&base, taken, fits);
         let room = *self.room;
         *self.room = Room { base, puts, waiting, bytes_left, ..room };
     }

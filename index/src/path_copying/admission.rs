@@ -84,7 +84,7 @@ impl PathTree<'_> {
     fn takes(&mut self, puts: u64) -> bool {
         if self.admission.now.left() < puts {
             let waiting = self.buffer.len() as u64;
-            self.admission.now = Reservation::new(self.demand(), waiting, self.has_room());
+            self.admission.now = Reservation::new(&self.demand(), waiting, self.has_room());
         }
         let has_journal = self.ground.log.durability().has_journal();
         if self.admission.now.left() < puts || has_journal && self.admission.replay.left() < puts {
@@ -97,7 +97,7 @@ impl PathTree<'_> {
     pub(super) fn begin_replay(&mut self) {
         self.admission.now = Reservation::default();
         if self.ground.log.durability().has_journal() {
-            self.admission.replay = Reservation::new(self.demand(), 0, self.has_room());
+            self.admission.replay = Reservation::new(&self.demand(), 0, self.has_room());
         }
     }
 

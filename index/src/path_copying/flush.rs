@@ -77,12 +77,6 @@ impl PathTree<'_> {
         Ok(true)
     }
 
-    /// Writes all that the operation buffer holds to the tree.
-    pub(super) fn write_buffer(&mut self) -> Result<()> {
-        while self.write_next()? {}
-        Ok(())
-    }
-
     /// Writes the first entry of the operation buffer in the order of keys, where neighbours share
     /// nodes, to the tree, and what goes with it; false if there is none.
     pub(super) fn write_next(&mut self) -> Result<bool> {
