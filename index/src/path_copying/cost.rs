@@ -14,9 +14,10 @@
 //!   ```
 //!
 //!   where equation 8 has `P = L / e`. A leaf for which updates wait is rewritten more regularly,
-//!   so fewer of them live when their turn comes ([`waiting`]). Where a node has a page to itself, each level has its own
-//!   `L` and `P`. A node is rewritten with each update below it, and once a victim with all that is
-//!   moved below it: of `n` nodes, `n (1 - (1 - 1/n)^m)` with `m` moves at random.
+//!   so fewer of them live when their turn comes ([`waiting`]). Where a node has a page to itself,
+//!   each level has its own `L` and `P`. A node is rewritten with each update below it, and once a
+//!   victim with all that is moved below it: of `n` nodes, `n (1 - (1 - 1/n)^m)` with `m` moves at
+//!   random.
 //! - What is not known to be dead is read, with the way to where it would be: where there is no
 //!   memory for the table of live pages, each page that is reclaimed costs that.
 //! - For a node cache of `c` bytes, the approximation of Che, Tung and Wang (Hierarchical web
