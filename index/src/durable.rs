@@ -180,9 +180,7 @@ impl<T: Tree> Durable<T> {
                 admitted => return admitted,
             }
         }
-        // What names keep stays, however much is settled.
-        let is_kept = |error: &Error| matches!(error, Error::Store(store::Error::Kept { .. }));
-        while !self.tree.is_settled() && !is_kept(&refused) {
+        while !self.tree.is_settled() {
             self.make_room(&[], self.tree.pages_changed(&[]))?;
             let before = self.state;
             self.begin()?;
@@ -400,7 +398,7 @@ fn is_about_entry(error: &Error) -> bool {
     )
 }
 
-/// True if too few pages are free, which a checkpoint may change.
+/// True if too few pages are free, which a checkpoint or a collection may change.
 fn lacks_pages(error: &Error) -> bool {
     matches!(error, Error::Store(store::Error::Full { .. } | store::Error::Kept { .. }))
 }

@@ -289,7 +289,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        self.buffers.pending == [0; 2] && !self.may_compact()
+        self.is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {

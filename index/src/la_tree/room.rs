@@ -217,8 +217,7 @@ impl LaTree<'_> {
             let entry = self.buffers.form.bytes(&Pending { key, value }) as u64 + 1;
             bytes += Self::waiting_bytes(1, entry);
         }
-        if self.pinned_blocks > 0 && self.pages_left() <= self.pages_to_keep() {
-            // What names keep, no new generation gives back.
+        if self.is_bound_by_names() {
             return Err(self.refusal());
         }
         if puts > 0 && self.check_tables(batch.len() as u64).is_err() && self.pending() > 0 {
@@ -241,6 +240,12 @@ impl LaTree<'_> {
             return Ok(());
         }
         Err(self.refusal())
+    }
+
+    /// True if names leave no more room than for a new generation, which gives nothing back of what
+    /// they keep.
+    pub(super) fn is_bound_by_names(&self) -> bool {
+        self.pinned_blocks > 0 && self.pages_left() <= self.pages_to_keep()
     }
 
     fn take(&mut self, puts: u64, bytes: u64) -> bool {
