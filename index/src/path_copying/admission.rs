@@ -14,8 +14,10 @@
 //! - An update that is refused has changed nothing.
 
 use device::Cause;
-use store::{Growth, Recovery, Reservation, Update};
+use store::{Recovery, Reservation, Update};
 
+use super::plan::Added;
+use super::room::adds_none;
 use super::{Durably, PathTree};
 use crate::Result;
 
@@ -101,12 +103,9 @@ impl PathTree<'_> {
         }
     }
 
-    /// True if so many nodes may come beside those that the puts that wait may add.
-    pub(super) fn may_split(&self, nodes: i64) -> bool {
-        let waiting = self.buffer.len() as u64 + self.admission.puts;
-        let growth = self.demand().growth(waiting);
-        let leaves = growth.leaves.saturating_add(u64::try_from(nodes).unwrap_or(0));
-        self.has_room()(Growth { leaves, ..growth })
+    /// True if what is planned, which adds these nodes, has room beside the puts that wait.
+    pub(super) fn may_split(&self, added: &Added) -> bool {
+        self.has_room_after(added, self.buffer.len() as u64 + self.admission.puts)
     }
 
     /// True if a batch is one put that adds no node, and nothing waits.
@@ -120,7 +119,7 @@ impl PathTree<'_> {
         let Some(order) = self.order_of((key, Some(value)), Cause::Update)? else {
             return Ok(true);
         };
-        Ok(self.plan_sparing(&order)?.is_some_and(|growth| growth <= 0))
+        Ok(self.plan_sparing(&order)?.is_some_and(|added| adds_none(&added)))
     }
 
     /// True if an update may wait in memory. A replayed one was let in before: if that was for it

@@ -17,7 +17,7 @@ use device::{Block, Cause, Page};
 use store::node;
 
 use super::layout::{Division, HEIGHT_MOST};
-use super::plan::worst::{change_pages, way_pages};
+use super::plan::worst::way_pages;
 use super::rewrite::Order;
 use super::{Durably, PathTree};
 use crate::Result;
@@ -115,11 +115,6 @@ impl PathTree<'_> {
         u64::from(log.free_pages()) + u64::from(log.blocks_to_erase()) * self.pages_of_a_block()
     }
 
-    /// Pages of which fewer are free when collection begins.
-    fn free_wanted(&self) -> u64 {
-        (self.room().pages() as f64 * self.collect) as u64
-    }
-
     /// Collects a little if few blocks are free, beside the pages that are needed.
     pub(super) fn collect_lazily(&mut self, needed: u64) -> Result<()> {
         if !self.wants_collection(self.free_soon(), needed) {
@@ -130,20 +125,11 @@ impl PathTree<'_> {
     }
 
     /// True if it is time to collect in turn, with so many pages free, and there is room for it
-    /// beside `needed` ones. It begins before these are touched: only the emptiest blocks would be
-    /// emptied then, and what is never changed would never move.
+    /// beside `needed` ones.
     fn wants_collection(&self, free: u64, needed: u64) -> bool {
-        let victim = self.pages_to_collect();
-        // In a tree that fills its chip, so many blocks can't be free.
-        let live = u64::from(self.standing.live_pages);
-        let most = needed + self.room().pages().saturating_sub(live + needed) / 4;
-        let wanted = self.free_wanted().max(needed + 2 * victim).min(most);
-        free < wanted && u64::from(self.ground.log.free_pages()) >= needed + victim
-    }
-
-    /// Pages that moving what lives in a block takes at the most, whatever lives there.
-    fn pages_to_collect(&self) -> u64 {
-        self.pages_of_a_block() * self.way_pages() + change_pages(&self.policy, self.height())
+        let (room, live) = (self.room(), self.standing.live_pages.into());
+        let has_room = needed + room.pages_to_collect() <= self.ground.log.free_pages().into();
+        has_room && free < room.free_wanted(self.collect, (live, needed))
     }
 
     /// Looks at so many pages while few blocks are free; true if there is more to do.

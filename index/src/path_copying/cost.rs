@@ -41,7 +41,6 @@ use super::ground::NODE_PARTS;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
-use super::plan::worst::{change_pages, way_pages};
 use super::policy::Policy;
 use super::room::{Room, spare_blocks};
 use crate::Result;
@@ -232,14 +231,11 @@ fn room_on<'p>(policy: &'p Policy, height: u8, chip: Geometry) -> Room<'p> {
 /// emptiest blocks, which is taken for the same.
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
     let block = u64::from(chip.pages_per_block());
-    let height = levels.layout.height;
-    let room = room_on(policy, height, chip);
+    let room = room_on(policy, levels.layout.height, chip);
     let blocks = room.reserve(levels.inner() as u64) + u64::from(spare_blocks(chip.blocks()));
     let needed = blocks * block;
-    let victim = block * way_pages(policy, height) + change_pages(policy, height);
-    let most = needed + room.pages().saturating_sub(levels.live() as u64 + needed) / 4;
-    let wanted = ((room.pages() as f64 * collect) as u64).max(needed + 2 * victim).min(most);
-    let free = if wanted < needed + victim { needed } else { wanted };
+    let wanted = room.free_wanted(collect, (levels.live() as u64, needed));
+    let free = if wanted < needed + room.pages_to_collect() { needed } else { wanted };
     let block = block as f64;
     f64::from(chip.pages()) - RECORD_BLOCKS * block - free as f64 - block / 2.0
 }

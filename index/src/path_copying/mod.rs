@@ -118,7 +118,7 @@ pub(crate) struct PathTree<'d> {
     live: LivePages,
     limits: layout::EntryLimits,
     /// Nodes of each level.
-    nodes: [u32; layout::HEIGHT_MOST as usize],
+    nodes: room::Nodes,
     /// How nodes of a tree of no level grow.
     growth: Demand,
     /// The most bytes of a leaf below a root.

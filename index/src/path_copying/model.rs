@@ -205,14 +205,14 @@ impl Model {
                 return false;
             }
             if self.is_sparing {
-                let growth = self.plan.growth(&rewrite);
+                let growth: i64 = self.plan.added(&rewrite).iter().sum();
                 let is_fixed = !by.pages().is_variable();
                 assert!(change == Change::Put || !is_fixed || growth <= 0, "{change:?}: {growth}");
                 let most = change_pages(by, rewrite.height());
                 assert!(u64::from(self.plan.pages) <= most, "{} of {most}", self.plan.pages);
             }
-            for (level, nodes) in (0..).zip(&mut self.nodes) {
-                *nodes += self.plan.nodes_added(&rewrite, level);
+            for (nodes, added) in self.nodes.iter_mut().zip(self.plan.added(&rewrite)) {
+                *nodes += added;
             }
             let first = self.pages.len() as u32;
             let addresses: Vec<Page> = (first..first + self.plan.pages).map(Page).collect();

@@ -45,7 +45,7 @@ use alloc::vec::Vec;
 use store::Width;
 use store::node::{self, Codec};
 
-use super::layout::{Layout, Pages, SLOT_BYTES_MOST};
+use super::layout::{HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST};
 use super::policy::{Policy, Splits};
 pub(super) use run::{Run, Source};
 
@@ -196,6 +196,9 @@ impl Scratch {
     }
 }
 
+/// Nodes that come to each level, or go; leaves first.
+pub(super) type Added = [i64; HEIGHT_MOST as usize];
+
 /// What a change writes.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -281,7 +284,7 @@ impl Plan {
     }
 
     /// Nodes of `level` that `change` adds, or takes away.
-    pub(super) fn nodes_added(&self, change: &Rewrite<'_>, level: u8) -> i64 {
+    fn nodes_added(&self, change: &Rewrite<'_>, level: u8) -> i64 {
         let is_new = matches!(change.edit, Edit::Append) && level == change.base;
         let before = i64::from(level < change.height() && level >= change.base && !is_new);
         let after = match self.is_empty {
@@ -291,10 +294,9 @@ impl Plan {
         after - before
     }
 
-    /// Nodes that `change` adds, of all levels.
-    pub(super) fn growth(&self, change: &Rewrite<'_>) -> i64 {
-        let top = self.layout.height.max(change.height());
-        (0..top).map(|level| self.nodes_added(change, level)).sum()
+    /// Nodes of each level that `change` adds, or takes away.
+    pub(super) fn added(&self, change: &Rewrite<'_>) -> Added {
+        core::array::from_fn(|level| self.nodes_added(change, level as u8))
     }
 
     /// Plans `change` in pages of `layout`; false if the root would have to be split.

@@ -6,8 +6,9 @@ use super::PathTree;
 use super::assembly::{Stamp, write_page};
 use super::descent;
 use super::layout::{Division, HEIGHT_MOST, Layout};
-use super::plan::{Edit, Rewrite, Step};
+use super::plan::{Added, Edit, Rewrite, Step};
 use super::policy::Change;
+use super::room::{adds_none, nodes_after};
 use crate::Result;
 
 const WITHOUT_WAY: &str = "a change without a way";
@@ -106,29 +107,37 @@ impl PathTree<'_> {
         if matches!(order.edit, Edit::Append) {
             // A leaf that was loaded counts as one that was split off.
             self.plan.splits.leaf += 1;
+            // It came by no put, so room was not counted for the nodes above that fall apart.
+            if usual.is_some_and(|added| !self.has_room_after(&added, 0)) {
+                return Err(self.no_room());
+            }
         }
-        if !may_be_spared || usual.is_some_and(|growth| growth <= 0 || self.may_take(growth)) {
+        if !may_be_spared || usual.is_some_and(|added| self.may_take(&added)) {
             return usual.map(|_| order.change).ok_or_else(|| self.policy.tree_full());
         }
         let sparing = self.plan_sparing(order)?;
         sparing.map(|_| Change::Move).ok_or_else(|| self.policy.tree_full())
     }
 
-    /// True if the tree may get so many nodes more, and what is planned has room on the chip.
-    fn may_take(&self, growth: i64) -> bool {
+    /// True if what is planned adds no node to any level, or the tree may get those that come, and
+    /// the chip has room for it.
+    fn may_take(&self, added: &Added) -> bool {
+        if adds_none(added) {
+            return true;
+        }
         let left = u64::from(self.ground.log.free_pages()).checked_sub(self.plan.pages.into());
-        left.is_some_and(|left| left >= self.reserve_pages()) && self.may_split(growth)
+        left.is_some_and(|left| left >= self.reserve_pages()) && self.may_split(added)
     }
 
     /// Plans the change of the way so that no node falls apart that any page has room for; returns
-    /// how many nodes it adds, or `None` if the tree can't be so high.
-    pub(super) fn plan_sparing(&mut self, order: &Order<'_>) -> Result<Option<i64>> {
+    /// what nodes it adds, or `None` if the tree can't be so high.
+    pub(super) fn plan_sparing(&mut self, order: &Order<'_>) -> Result<Option<Added>> {
         self.plan_in(None, order)
     }
 
-    /// Plans the change of the way in pages of `layout`, or sparingly; returns how many nodes it
-    /// adds, if it has room.
-    fn plan_in(&mut self, layout: Option<Layout>, order: &Order<'_>) -> Result<Option<i64>> {
+    /// Plans the change of the way in pages of `layout`, or sparingly; returns what nodes it adds,
+    /// if it has room.
+    fn plan_in(&mut self, layout: Option<Layout>, order: &Order<'_>) -> Result<Option<Added>> {
         let steps = steps_of(&self.way, (order.base, self.standing.layout.height));
         let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_WAY))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
@@ -136,7 +145,7 @@ impl PathTree<'_> {
             Some(layout) => self.plan.make(&self.policy, &change, layout, &mut self.scratch),
             None => self.plan.make_sparing(&self.policy, &change, &mut self.scratch),
         };
-        Ok(is_made.then(|| self.plan.growth(&change)))
+        Ok(is_made.then(|| self.plan.added(&change)))
     }
 
     /// Writes what was planned.
@@ -170,13 +179,9 @@ impl PathTree<'_> {
             self.ground.program(*address, &header, order.cause)?;
             last = Some((*address, header));
         }
-        let mut growth = 0;
-        for (level, nodes) in (0..).zip(&mut self.nodes) {
-            let added = self.plan.nodes_added(&change, level);
-            *nodes = u32::try_from(i64::from(*nodes) + added).unwrap_or(0);
-            growth += added;
-        }
-        if growth > 0 {
+        let added = self.plan.added(&change);
+        self.nodes = nodes_after(&self.nodes, &added);
+        if !adds_none(&added) {
             self.admission.note_splits();
         }
         for level in order.base..height {

@@ -27,6 +27,7 @@ use store::{Demand, Growth};
 
 use super::PathTree;
 use super::layout::{Division, HEIGHT_MOST, Layout};
+use super::plan::Added;
 use super::plan::worst::{change_pages, way_pages};
 use super::policy::Policy;
 
@@ -44,6 +45,12 @@ const SPARE_PART: u32 = 64;
 pub(super) fn spare_blocks(good: u32) -> u32 {
     (good / SPARE_PART).max(2)
 }
+
+/// So many parts more than two a root falls into, which is larger than any node below one.
+pub(super) const PARTS_MORE: u64 = 2;
+
+/// Nodes of each level, leaves first.
+pub(super) type Nodes = [u32; HEIGHT_MOST as usize];
 
 /// What a tree takes on a chip.
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +125,26 @@ impl<'p> Room<'p> {
 
     /// True if a tree has room when it has grown so much.
     pub(super) fn fits_grown(&self, now: &Demand, growth: Growth) -> bool {
-        let nodes = now.nodes().saturating_add(growth.leaves).saturating_add(growth.inner);
+        let inner = growth.inner.saturating_add(PARTS_MORE * u64::from(growth.levels));
+        let nodes = now.nodes().saturating_add(growth.leaves).saturating_add(inner);
         let higher = Room { height: self.height_after(growth.levels), ..*self };
-        higher.fits(nodes, now.inner().saturating_add(growth.inner))
+        higher.fits(nodes, now.inner().saturating_add(inner))
+    }
+
+    /// Pages that moving what lives in a block takes at the most, whatever lives there.
+    pub(super) fn pages_to_collect(&self) -> u64 {
+        let (policy, height) = (self.policy, self.height);
+        self.block * way_pages(policy, height) + change_pages(policy, height)
+    }
+
+    /// Pages of which fewer are free when collection in turn begins: the share `collect` of all,
+    /// but before `needed` ones are touched, for only the emptiest blocks are emptied then, and
+    /// what is never changed would never move. In a tree that fills its chip, so many can't be
+    /// free.
+    pub(super) fn free_wanted(&self, collect: f64, (live, needed): (u64, u64)) -> u64 {
+        let most = needed + self.pages().saturating_sub(live + needed) / 4;
+        let share = (self.pages() as f64 * collect) as u64;
+        share.max(needed + 2 * self.pages_to_collect()).min(most)
     }
 
     /// Pages of the blocks that the tree can use.
@@ -147,6 +171,18 @@ pub(super) fn growth_of(policy: &Policy) -> Demand {
     }
 }
 
+/// True if no level gets a node more.
+pub(super) fn adds_none(added: &Added) -> bool {
+    added.iter().all(|nodes| *nodes <= 0)
+}
+
+/// Nodes of each level when these came and went.
+pub(super) fn nodes_after(nodes: &Nodes, added: &Added) -> Nodes {
+    core::array::from_fn(|level| {
+        u32::try_from(i64::from(nodes[level]) + added[level]).unwrap_or_default()
+    })
+}
+
 impl PathTree<'_> {
     pub(super) fn room(&self) -> Room<'_> {
         let log = &self.ground.log;
@@ -157,9 +193,22 @@ impl PathTree<'_> {
 
     /// What the tree is now, as far as room matters.
     pub(super) fn demand(&self) -> Demand {
+        self.demand_of(&self.nodes)
+    }
+
+    /// What a tree like it of so many nodes is.
+    fn demand_of(&self, nodes: &Nodes) -> Demand {
         let mut demand = self.growth;
-        demand.levels[..self.nodes.len()].copy_from_slice(&self.nodes);
+        demand.levels[..nodes.len()].copy_from_slice(nodes);
         demand
+    }
+
+    /// True if what is planned, which adds these nodes, has room, and what so many puts add then:
+    /// with more inner nodes, or levels, there is room for fewer leaves.
+    pub(super) fn has_room_after(&self, added: &Added, puts: u64) -> bool {
+        let after = self.demand_of(&nodes_after(&self.nodes, added));
+        let room = Room { height: self.plan.layout.height, ..self.room() };
+        room.fits_grown(&after, after.growth(puts))
     }
 
     /// Whether the tree has room when it has grown so much.

@@ -14,6 +14,7 @@ use device::{Cause, Page};
 
 use super::layout::{HEIGHT_MOST, Share};
 use super::policy::Bounds;
+use super::room::Nodes;
 use super::{PathTree, damage};
 use crate::{Result, root_record};
 use store::Recovery;
@@ -24,7 +25,7 @@ pub(super) struct Root {
     pub(super) shape: store::EntryShape,
     pub(super) page: Page,
     pub(super) bounds: Bounds,
-    nodes: [u32; HEIGHT_MOST as usize],
+    nodes: Nodes,
     height: usize,
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::layout::Division;
 use super::super::policy::Policy;
+use super::super::room::PARTS_MORE;
 
 /// Pages that a way of `height` levels takes, splits aside: where a page's division can change, any
 /// node may have to stand alone.
@@ -18,8 +19,7 @@ pub(crate) fn way_pages(policy: &Policy, height: u8) -> u64 {
 pub(crate) fn change_pages(policy: &Policy, height: u8) -> u64 {
     let after = (height + 1).min(policy.height_most());
     let parts = if policy.pages().is_variable() { 2 } else { 1 };
-    // A lone leaf is larger than any other, and falls into more parts.
-    way_pages(policy, after) + parts * u64::from(after) + 2
+    way_pages(policy, after) + parts * u64::from(after) + PARTS_MORE
 }
 
 /// The most bytes that a leaf below a root has.
