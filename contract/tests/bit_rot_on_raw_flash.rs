@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 
 use device::{Block, Cause, Medium, Nand, Page, Result};
 use flashtree_contract::nand::{Hook, Hooked, Program, Read};
-use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
-use index::registry::{MediumShape, TREES};
+use flashtree_contract::tree::{Case, Ground, cases_on_small_chips};
+use index::registry::MediumShape;
 use index::{Durability, Index};
 use lies::{History, Model, Outcome, judge};
 use sim::SimulatedNand;
@@ -105,26 +105,6 @@ fn left(case: &Case) -> (SimulatedNand, Model, Vec<Page>) {
     (*chip, model, pages)
 }
 
-/// Every tree and durability, on chips with a spare area and without.
-fn wanted() -> impl Iterator<Item = Case> {
-    let is_wanted = |case: &Case| {
-        matches!(case.stand, Stand::Nand)
-            && case.shape.name == "4+4"
-            && case.page_bytes == 512
-            && case.parameters.is_empty()
-            && case.memory == MemoryLevel::Double
-    };
-    let all = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
-    all.flat_map(|case| {
-        Durability::ALL.into_iter().flat_map(move |durability| {
-            // The seed decides whether there is a spare area.
-            let seeds = [case.seed / 6 * 6 + 1, case.seed / 6 * 6 + 3];
-            let case = case.clone();
-            seeds.map(move |seed| Case { durability, seed, ..case.clone() })
-        })
-    })
-}
-
 /// What comes of each byte of an index flipped: how often, and what was wrong.
 fn flip_all(case: &Case) -> (BTreeMap<Outcome, u32>, Vec<String>) {
     let (chip, model, pages) = left(case);
@@ -148,7 +128,7 @@ fn flip_all(case: &Case) -> (BTreeMap<Outcome, u32>, Vec<String>) {
 
 #[test]
 fn each_byte_flipped_in_turn_costs_nothing_or_is_told() {
-    let cases: Vec<Case> = wanted().collect();
+    let cases: Vec<Case> = cases_on_small_chips().collect();
     let (left, right) = cases.split_at(cases.len() / 2);
     let play = |cases: &[Case]| -> Vec<_> {
         cases.iter().map(|case| (case.name(), flip_all(case))).collect()

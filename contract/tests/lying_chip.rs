@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 
 use device::{Block, Cause, Medium, Nand, Page, Result};
 use flashtree_contract::nand::{Hook, Hooked, Program};
-use flashtree_contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
-use index::registry::{MediumShape, TREES};
+use flashtree_contract::tree::{Case, Ground, cases_on_small_chips};
+use index::registry::MediumShape;
 use index::{Durability, Index};
 use lies::{History, Model, Outcome, judge};
 use sim::SimulatedNand;
@@ -139,26 +139,6 @@ fn play(
     (Outcome::of(found, &model, is_told), operations)
 }
 
-/// Every tree and durability, on chips with a spare area and without.
-fn wanted() -> impl Iterator<Item = Case> {
-    let is_wanted = |case: &Case| {
-        matches!(case.stand, Stand::Nand)
-            && case.shape.name == "4+4"
-            && case.page_bytes == 512
-            && case.parameters.is_empty()
-            && case.memory == MemoryLevel::Double
-    };
-    let all = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
-    all.flat_map(|case| {
-        Durability::ALL.into_iter().flat_map(move |durability| {
-            // The seed decides whether there is a spare area.
-            let seeds = [case.seed / 6 * 6 + 1, case.seed / 6 * 6 + 3];
-            let case = case.clone();
-            seeds.map(move |seed| Case { durability, seed, ..case.clone() })
-        })
-    })
-}
-
 const LAST_PAGE: &str = "the last page of what is acknowledged";
 
 /// What operation `number` of `operations` was for.
@@ -184,7 +164,7 @@ fn part_of(operations: &[Operation], number: usize) -> &'static str {
 fn what_is_not_there_or_stands_elsewhere_is_told() {
     let (mut outcomes, mut trees) = (BTreeMap::new(), BTreeMap::new());
     let mut wrong = Vec::new();
-    for case in wanted() {
+    for case in cases_on_small_chips() {
         let (outcome, operations) = play(&case, None, None);
         assert_eq!(outcome, Outcome::Right, "{}", case.name());
         for number in (0..operations.len()).step_by(operations.len().div_ceil(OPERATIONS)) {

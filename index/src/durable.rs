@@ -7,15 +7,17 @@
 //! journal, or that a replay may not be able to make, lasts by a checkpoint instead. Opening
 //! replays the journal through [`Tree::apply`] and makes a checkpoint of the outcome.
 
+mod room;
+
 use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt::Display;
-use core::slice;
 
 use device::Meter;
 use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update, Wear};
 
 use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use room::{is_about_room, make_space};
 
 /// Whether the device holds all that the index holds; what comes later is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,130 +147,6 @@ impl<T: Tree> Durable<T> {
         Ok(())
     }
 
-    /// Refuses `batch` with nothing changed, or makes sure that nothing but the device can break
-    /// it off. Pages that wait for a checkpoint to be free again may be what is missing.
-    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        loop {
-            match self.tree.admit(batch) {
-                Err(full) if lacks_pages(&full) => match self.extend(full) {
-                    Ok(()) => {}
-                    Err(refused) => return self.admit_drained(batch, refused),
-                },
-                other => return other,
-            }
-        }
-    }
-
-    /// Gets more room for what was `refused` for lack of it, or refuses it.
-    fn extend(&mut self, refused: Error) -> Result<()> {
-        let wants_room = matches!(&refused, Error::Store(error) if error.wants_room());
-        match wants_room && self.tree.recovery_mut().extend()? {
-            true => Ok(()),
-            false => Err(refused),
-        }
-    }
-
-    /// As [`admit`](Durable::admit), where there is no more room to be had, which is why the batch
-    /// was `refused`.
-    fn admit_drained(&mut self, batch: &[Update<'_>], mut refused: Error) -> Result<()> {
-        let is_durable = self.durability != Durability::None;
-        // A checkpoint gives back what waits for one.
-        if is_durable && (self.state != State::Closed || self.tree.waits_for_checkpoint()) {
-            self.make_checkpoint(None)?;
-            match self.tree.admit(batch) {
-                Err(again) if lacks_pages(&again) => refused = again,
-                admitted => return admitted,
-            }
-        }
-        while !self.tree.is_settled() {
-            self.make_room(&[], self.tree.pages_changed(&[]))?;
-            let before = self.state;
-            self.begin()?;
-            if !self.change(T::drain)? {
-                // Nothing was changed, so no checkpoint has anything to write.
-                if is_durable {
-                    self.state = before;
-                }
-                break;
-            }
-            if is_durable {
-                self.make_checkpoint(None)?;
-            }
-            match self.tree.admit(batch) {
-                Err(again) if lacks_pages(&again) => refused = again,
-                admitted => return admitted,
-            }
-        }
-        Err(refused)
-    }
-
-    /// Pages that any one update of `batch` may change, if a checkpoint can fall inside the batch.
-    fn pages_each(&self, batch: &[Update<'_>]) -> Option<u32> {
-        if batch.len() < 2 || !self.tree.settles_within() {
-            return None;
-        }
-        let each = batch.iter().map(|update| self.tree.pages_changed(slice::from_ref(update)));
-        each.max().filter(|pages| self.tree.recovery().takes_within(*pages))
-    }
-
-    /// Makes room for the first step of a batch, or refuses the batch: it is not recorded yet.
-    fn make_space_before(&mut self) -> Result<()> {
-        if !self.tree.wants_room() {
-            return Ok(());
-        }
-        self.begin()?;
-        let made = make_space(&mut self.tree, 0);
-        if made.as_ref().is_err_and(|error| !is_about_room(error)) {
-            self.fail(false);
-        }
-        made
-    }
-
-    /// Makes a checkpoint if `batch` has no room in the journal, or the first `pages` pages that it
-    /// changes have none in the undo run.
-    fn make_room(&mut self, batch: &[Update<'_>], pages: u32) -> Result<()> {
-        let mut was_made = false;
-        loop {
-            match self.tree.recovery().needs_checkpoint(batch, pages) {
-                Ok(true) if !was_made => {
-                    self.make_checkpoint(None)?;
-                    self.begin()?;
-                    was_made = true;
-                }
-                Ok(_) => return Ok(()),
-                // What not even a checkpoint makes room for is refused.
-                Err(error) => self.extend(error.into())?,
-            }
-        }
-    }
-
-    /// Refuses one more checkpoint that is kept, called `name`, where there is no room for it, or
-    /// to forget it again.
-    fn admit_named(&mut self, name: &str) -> Result<()> {
-        let mut was_made = false;
-        loop {
-            let needs = match self.tree.recovery().needs_checkpoint_before(name) {
-                Ok(needs) => needs,
-                Err(error) => {
-                    self.extend(error.into())?;
-                    continue;
-                }
-            };
-            let admitted = self.tree.admit_named();
-            if was_made || (!needs && admitted.is_ok()) {
-                return admitted;
-            }
-            self.make_checkpoint(None)?;
-            was_made = true;
-        }
-    }
-
-    fn make_room_for_one(&mut self) -> Result<()> {
-        self.widen()?;
-        let pages = self.tree.pages_changed(&[ONE_PUT]);
-        self.make_room(&[ONE_PUT], pages)
-    }
-
     /// Gets back the room that was given back at closing.
     fn widen(&mut self) -> Result<()> {
         let recovery = self.tree.recovery_mut();
@@ -371,20 +249,6 @@ fn flush_all(tree: &mut impl Tree) -> Result<()> {
     }
 }
 
-/// Makes checkpoints inside a batch, of which `made` updates were made, until the next step has
-/// room.
-fn make_space(tree: &mut impl Tree, made: u32) -> Result<()> {
-    let mut waits = tree.waits_for_checkpoint();
-    while tree.wants_room() {
-        if !waits {
-            tree.reclaim()?;
-        }
-        settle_within(tree, made)?;
-        waits = false;
-    }
-    Ok(())
-}
-
 /// True if an entry is to blame: no index like this one could hold it.
 fn is_about_entry(error: &Error) -> bool {
     use Error::{EntryTooLong, KeyLength, KeyTooLong, ValueLength, ValueTooLong};
@@ -395,20 +259,6 @@ fn is_about_entry(error: &Error) -> bool {
             | EntryTooLong { .. }
             | KeyTooLong { .. }
             | ValueTooLong { .. }
-    )
-}
-
-/// True if too few pages are free, which a checkpoint or a collection may change.
-fn lacks_pages(error: &Error) -> bool {
-    matches!(error, Error::Store(store::Error::Full { .. } | store::Error::Kept { .. }))
-}
-
-/// True if there is no room for an entry, in the tree or in what it stands on.
-fn is_about_room(error: &Error) -> bool {
-    use store::Error::{Full, Kept, LittleTables};
-    matches!(
-        error,
-        Error::TreeFull { .. } | Error::Store(Full { .. } | Kept { .. } | LittleTables { .. })
     )
 }
 

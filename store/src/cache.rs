@@ -293,12 +293,6 @@ impl Cache {
         self.frames[frame as usize].dirty = dirty;
     }
 
-    /// The page in `frame`, if there is one.
-    pub(crate) fn page_in(&self, frame: u32) -> Option<LogicalPage> {
-        let page = self.frames[frame as usize].page;
-        (page != NONE).then_some(LogicalPage(page))
-    }
-
     /// The checksum that the page in `frame` has on the device, as far as that was said.
     pub(crate) fn on_device(&self, frame: u32) -> Option<u32> {
         let Frame { on_device, is_on_device, .. } = self.frames[frame as usize];

@@ -114,6 +114,26 @@ pub struct Case {
     pub seed: u64,
 }
 
+/// Every tree on raw flash with every durability, on small chips with a spare area and without.
+pub fn cases_on_small_chips() -> impl Iterator<Item = Case> {
+    let is_wanted = |case: &Case| {
+        matches!(case.stand, Stand::Nand)
+            && case.shape.name == "4+4"
+            && case.page_bytes == 512
+            && case.parameters.is_empty()
+            && case.memory == MemoryLevel::Double
+    };
+    let all = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
+    all.flat_map(|case| {
+        Durability::ALL.into_iter().flat_map(move |durability| {
+            // The seed decides whether there is a spare area.
+            let seeds = [case.seed / 6 * 6 + 1, case.seed / 6 * 6 + 3];
+            let case = case.clone();
+            seeds.map(move |seed| Case { durability, seed, ..case.clone() })
+        })
+    })
+}
+
 /// All cases of a tree: every page size, shape, memory level and stand, and parameters that make
 /// nodes larger and smaller than pages where the tree has them.
 #[must_use]

@@ -8,7 +8,7 @@ mod case;
 mod history;
 mod model;
 
-pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, find};
+pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, cases_on_small_chips, find};
 pub(crate) use case::{SHAPES, other_flush, parameter_sets};
 pub use history::run;
 pub use model::Model;
