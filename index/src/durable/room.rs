@@ -24,8 +24,7 @@ impl<T: Tree> Durable<T> {
 
     /// Gets more room for what was `refused` for lack of it, or refuses it.
     fn extend(&mut self, refused: Error) -> Result<()> {
-        let wants_room = matches!(&refused, Error::Store(error) if error.wants_room());
-        match wants_room && self.tree.recovery_mut().extend()? {
+        match lacks_pages(&refused) && self.tree.recovery_mut().extend()? {
             true => Ok(()),
             false => Err(refused),
         }
@@ -149,7 +148,7 @@ pub(super) fn make_space(tree: &mut impl Tree, made: u32) -> Result<()> {
 
 /// True if too few pages are free, which a checkpoint or a collection may change.
 fn lacks_pages(error: &Error) -> bool {
-    matches!(error, Error::Store(store::Error::Full { .. } | store::Error::Kept { .. }))
+    matches!(error, Error::Store(error) if error.wants_room())
 }
 
 /// True if there is no room for an entry, in the tree or in what it stands on.

@@ -199,11 +199,16 @@ fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) -> Result<u
     let (pages, beta) = (*policy.pages(), policy.bounds().beta);
     let capacity = |level: u8| pages.capacity(&pages.layout(beta, (level + 1).max(2)), level);
     let grown = Grown::new(entries, &capacity, policy.height_most());
-    let (height, inner) = (grown.height + 1, 2 * grown.inner + u64::from(grown.height));
-    let nodes = (grown.leaves + inner) * 9 / 8 + NODES_MORE;
+    // Entries that come in order leave nodes half full, and one put more is counted beside them.
+    let mut demand = growth_of(&policy);
+    let height = grown.height.max(2);
+    demand.levels[..usize::from(height)].fill(1);
+    demand.levels[0] = u32::try_from(grown.leaves * 9 / 8 + NODES_MORE).unwrap_or(u32::MAX);
+    demand.levels[1] += u32::try_from(2 * grown.inner).unwrap_or(u32::MAX);
     let own = PageLog::own_reserve_on(chip, &options.page_log(), 0);
-    let has_room =
-        |blocks: &u32| Room::of(&policy, height, chip, (*blocks, own)).fits(nodes, inner);
+    let has_room = |blocks: &u32| {
+        Room::of(&policy, height, chip, (*blocks, own)).fits_grown(&demand, demand.growth(1))
+    };
     Ok((own..u32::MAX).find(has_room).unwrap_or(u32::MAX))
 }
 
