@@ -56,10 +56,11 @@ pub struct DiskOptions {
     pub direct: Direct,
     /// What keeps several transfers in flight.
     pub engine: EngineChoice,
-    /// Whether writes of small runs that follow each other on the disk are gathered in the memory
-    /// of one transfer, and written as one; with a single transfer in flight none are. What is
-    /// gathered is written before a flush, a trim and what it does not fit, and read as if it had
-    /// been; an error of the system comes then. The end of the process loses it.
+    /// Whether small writes are gathered in the memory of half of the transfers, up to 256 KiB of
+    /// it, and written together: as one where they follow each other on the disk. With a single
+    /// transfer in flight none are. What is gathered is written before a flush, a trim and what it
+    /// does not fit, and read as if it had been; an error of the system comes then. The end of the
+    /// process loses it.
     pub gathers: bool,
     /// How many bytes a regular file that is opened can grow to, in steps: the disk has so many,
     /// and room for those that the file has. `None` for a file that stays as long as it is.

@@ -13,20 +13,25 @@ pub(crate) fn of(address: u64, bytes: &[u8]) -> u32 {
     device::checksum(&[&address.to_le_bytes(), bytes])
 }
 
+/// The checksum that `page` of the page file `identity` should begin with.
+pub(crate) fn of_page(identity: u64, address: LogicalPage, page: &[u8]) -> u32 {
+    of(identity ^ u64::from(address.0), page.get(BYTES..).unwrap_or_default())
+}
+
 /// Writes the checksum of `page` of the page file `identity` into its first bytes.
 pub(crate) fn seal(identity: u64, address: LogicalPage, page: &mut [u8]) {
-    if let Some((head, rest)) = page.split_first_chunk_mut::<BYTES>() {
-        *head = of(identity ^ u64::from(address.0), rest).to_le_bytes();
+    let checksum = of_page(identity, address, page);
+    if let Some(head) = page.first_chunk_mut::<BYTES>() {
+        *head = checksum.to_le_bytes();
     }
 }
 
 /// Refuses a page whose first bytes are not its checksum: also one of another page file.
 pub(crate) fn verify(identity: u64, address: LogicalPage, page: &[u8]) -> Result<()> {
-    let Some((head, rest)) = page.split_first_chunk::<BYTES>() else {
+    let Some(head) = page.first_chunk::<BYTES>() else {
         return Err(Error::DamagedPage { page: address, what: "it is too short" });
     };
-    let expected = u32::from_le_bytes(*head);
-    let found = of(identity ^ u64::from(address.0), rest);
+    let (expected, found) = (u32::from_le_bytes(*head), of_page(identity, address, page));
     if expected != found {
         return Err(Error::CorruptPage { page: address, expected, found });
     }

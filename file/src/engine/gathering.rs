@@ -1,18 +1,27 @@
-//! Small writes that follow each other in the file, gathered to one.
+//! Small writes, gathered and then written several at once.
 //!
-//! A page of a tree is written at a time, and pages that are written together often stand one
-//! behind the other. The system takes about as long for 4 KiB as for 32.
+//! A page of a tree is written at a time, in the order of the pages where many are. Those that
+//! stand one behind the other become one **run**: the system takes about as long for 4 KiB as for
+//! 32. The others become runs of their own, which are on their way to the file together.
 //!
-//! Invariant: what is gathered is not in the file yet, or only a part of it; it is forgotten only
-//! when all of it is. So a write that failed is tried again, and nothing is read as it was before.
+//! Invariants:
+//! - What is gathered is not in the file yet, or only a part of it; it is forgotten only when all
+//!   of it is. So a write that failed is tried again, and nothing is read as it was before.
+//! - No two runs overlap, so they may reach the file in any order.
 
 use rustix::io::Errno;
 
 use super::{Channel, Piece, Way, flight};
 
+/// The most bounce buffers that gather, which are 256 KiB.
+const BUFFERS_MOST: u32 = 8;
+
+/// The most runs: those of single pages of 4 KiB that fill all of these.
+const RUNS_MOST: usize = 64;
+
 /// A run of bytes of the file.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Run {
+struct Run {
     offset: u64,
     bytes: usize,
 }
@@ -23,41 +32,79 @@ impl Run {
     }
 
     const fn overlaps(self, offset: u64, bytes: usize) -> bool {
-        self.bytes > 0 && offset < self.end() && self.offset < offset + bytes as u64
+        offset < self.end() && self.offset < offset + bytes as u64
+    }
+}
+
+/// Runs whose bytes stand one behind the other in the last of the bounce buffers.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    runs: Vec<Run>,
+    bytes: usize,
+}
+
+impl Gathered {
+    /// Room for the most runs.
+    pub(super) fn new() -> Self {
+        Gathered { runs: Vec::with_capacity(RUNS_MOST), bytes: 0 }
+    }
+
+    fn overlaps(&self, offset: u64, bytes: usize) -> bool {
+        self.runs.iter().any(|run| run.overlaps(offset, bytes))
+    }
+
+    /// True if bytes of the file from `offset` on can come to the last run.
+    fn ends_at(&self, offset: u64) -> bool {
+        self.runs.last().is_some_and(|run| run.end() == offset)
+    }
+
+    fn clear(&mut self) {
+        self.runs.clear();
+        self.bytes = 0;
     }
 }
 
 impl Channel {
-    /// True if small writes are gathered, in the last of the bounce buffers.
-    pub(super) const fn is_gathering(&self) -> bool {
-        self.shape.gathers && self.shape.in_flight > 1
+    /// Bounce buffers that gather small writes; none where only one transfer is in flight.
+    pub(super) const fn gathering_buffers(&self) -> usize {
+        let half = self.shape.in_flight / 2;
+        let buffers = if half < BUFFERS_MOST { half } else { BUFFERS_MOST };
+        if self.shape.gathers { buffers as usize } else { 0 }
     }
 
     /// Writes whole units at byte `offset`, or gathers them.
     pub(crate) fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Errno> {
-        if !self.is_gathering() {
+        let buffers = self.gathering_buffers();
+        if from.len() >= self.bounce_bytes || buffers == 0 {
+            self.write_gathered()?;
             let pieces = self.cutter().write(offset, from);
             return self.transfer(pieces);
         }
-        let run = self.gathered;
-        let fits = run.bytes + from.len() <= self.bounce_bytes;
-        if run.bytes > 0 && (run.end() != offset || !fits) {
+        if !self.has_room(offset, from.len()) {
             self.write_gathered()?;
         }
-        if from.len() >= self.bounce_bytes {
-            let pieces = self.cutter().write(offset, from);
-            return self.transfer(pieces);
-        }
         let start = self.gathered.bytes;
-        self.gathering_buffer()[start..start + from.len()].copy_from_slice(from);
-        if start == 0 {
-            self.gathered.offset = offset;
+        let first = self.bounce_bytes * (self.shape.in_flight as usize - buffers) + start;
+        self.bounce.as_mut()[first..first + from.len()].copy_from_slice(from);
+        match self.gathered.runs.last_mut().filter(|run| run.end() == offset) {
+            Some(run) => run.bytes += from.len(),
+            None => self.gathered.runs.push(Run { offset, bytes: from.len() }),
         }
         self.gathered.bytes += from.len();
         Ok(())
     }
 
-    /// Writes what is gathered, if it is part of what will be read.
+    /// True if so many bytes at `offset` can come to what is gathered.
+    fn has_room(&self, offset: u64, bytes: usize) -> bool {
+        let gathered = &self.gathered;
+        let begins = gathered.runs.len() < RUNS_MOST
+            && gathered.bytes.is_multiple_of(self.shape.memory as usize);
+        gathered.bytes + bytes <= self.bounce_bytes * self.gathering_buffers()
+            && !gathered.overlaps(offset, bytes)
+            && (gathered.ends_at(offset) || begins)
+    }
+
+    /// Writes what is gathered, if part of it will be read.
     pub(crate) fn make_readable(&mut self, offset: u64, bytes: usize) -> Result<(), Errno> {
         if self.gathered.overlaps(offset, bytes) {
             return self.write_gathered();
@@ -67,21 +114,28 @@ impl Channel {
 
     /// Writes what is gathered.
     pub(crate) fn write_gathered(&mut self) -> Result<(), Errno> {
-        let Run { offset, bytes } = self.gathered;
-        if bytes == 0 {
+        if self.gathered.runs.is_empty() {
             return Ok(());
         }
         let unit = self.shape.unit as usize;
-        let file = std::sync::Arc::clone(&self.file);
-        let way = Way::Write(&self.gathering_buffer()[..bytes]);
-        flight::alone(&file, Piece { offset, length: bytes, way }, &mut [], unit)?;
-        self.gathered = Run::default();
+        let free = self.bounce_bytes * (self.shape.in_flight as usize - self.gathering_buffers());
+        let (bounces, mut rest) = self.bounce.as_mut().split_at_mut(free);
+        let runs = self.gathered.runs.iter();
+        let mut pieces = runs.map(|Run { offset, bytes }| {
+            let (now, later) = core::mem::take(&mut rest).split_at_mut(*bytes);
+            rest = later;
+            Piece { offset: *offset, length: *bytes, way: Way::Write(now) }
+        });
+        match (pieces.len(), pieces.next()) {
+            (1, Some(only)) => flight::alone(&self.file, only, &mut [], unit)?,
+            (_, first) => {
+                let slots = bounces.chunks_exact_mut(self.bounce_bytes);
+                flight::Flight::new(&mut self.engine, slots, unit)
+                    .fly(first.into_iter().chain(pieces))?;
+            }
+        }
+        self.gathered.clear();
         Ok(())
-    }
-
-    fn gathering_buffer(&mut self) -> &mut [u8] {
-        let last = self.bounce_bytes * (self.shape.in_flight as usize - 1);
-        &mut self.bounce.as_mut()[last..]
     }
 }
 
@@ -119,7 +173,39 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_or_fit_goes_behind_what_came_before() {
+    fn runs_that_do_not_touch_go_to_the_file_together() {
+        for in_flight in [2, 4, 16] {
+            let file = tempfile::tempfile().unwrap();
+            let mut channel = channel(&file, in_flight);
+            for page in [5, 1, 2, 0, 7] {
+                channel.write(page * 512, &[page as u8; 512]).unwrap();
+            }
+            assert_eq!(content(&file), []);
+            // Between two of them there is nothing to wait for.
+            channel.make_readable(6 * 512, 512).unwrap();
+            assert_eq!(content(&file), []);
+            channel.make_readable(2 * 512, 1).unwrap();
+            let pages = [0, 1, 2, 0, 0, 5, 0, 7].map(|page| [page; 512]);
+            assert_eq!(content(&file), pages.concat());
+        }
+    }
+
+    #[test]
+    fn no_more_is_gathered_than_there_is_room_for() {
+        let file = tempfile::tempfile().unwrap();
+        let mut channel = channel(&file, 16);
+        for place in 0..200u64 {
+            channel.write(place * 8192, &[place as u8; 4096]).unwrap();
+        }
+        // 64 runs, and 256 KiB, are written three times.
+        assert_eq!(content(&file).len(), 191 * 8192 + 4096);
+        channel.write_gathered().unwrap();
+        let bytes = content(&file);
+        assert!((0..200).all(|place| bytes[place * 8192..][..4096] == [place as u8; 4096]));
+    }
+
+    #[test]
+    fn what_overlaps_or_does_not_fit_goes_behind_what_came_before() {
         let file = tempfile::tempfile().unwrap();
         let mut channel = channel(&file, 2);
         channel.write(0, &[1; 4096]).unwrap();
@@ -148,7 +234,7 @@ mod tests {
         channel.write(0, &[1; 10]).unwrap();
         for _ in 0..2 {
             assert!(channel.write_gathered().is_err());
-            assert!(channel.write(100, &[1; 10]).is_err());
+            assert!(channel.write(5, &[1; 10]).is_err());
             assert!(channel.make_readable(5, 1).is_err());
         }
     }

@@ -26,7 +26,7 @@ pub(crate) use piece::{Piece, Way};
 
 use crate::aligned::AlignedBuffer;
 use crate::{EngineChoice, EngineKind};
-use gathering::Run;
+use gathering::Gathered;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub(crate) struct Shape {
     pub(crate) unit: u32,
     /// What addresses in memory are multiples of.
     pub(crate) memory: u32,
-    /// Whether the memory of one transfer gathers small writes.
+    /// Whether the memory of half of the transfers gathers small writes, up to 256 KiB of it.
     pub(crate) gathers: bool,
 }
 
@@ -131,8 +131,8 @@ pub(crate) struct Channel {
     shape: Shape,
     bounce: AlignedBuffer,
     bounce_bytes: usize,
-    /// What is gathered in the last bounce buffer.
-    gathered: Run,
+    /// What is gathered in the last bounce buffers.
+    gathered: Gathered,
 }
 
 // Closing alone gives the lock back late if another thread is just starting a process, which holds
@@ -155,7 +155,7 @@ impl Channel {
         let bounce_bytes = Self::BOUNCE_BYTES.max(shape.unit).max(shape.memory) as usize;
         let whole = bounce_bytes * shape.in_flight as usize;
         let bounce = AlignedBuffer::new(whole, shape.memory as usize);
-        let gathered = Run::default();
+        let gathered = Gathered::new();
         Ok(Channel { file, engine, shape, bounce, bounce_bytes, gathered })
     }
 
@@ -185,7 +185,7 @@ impl Channel {
         let Some(first) = pieces.next() else {
             return Ok(());
         };
-        let usable = self.shape.in_flight as usize - usize::from(self.is_gathering());
+        let usable = self.shape.in_flight as usize - self.gathering_buffers();
         let bounces = self.bounce.as_mut().chunks_exact_mut(self.bounce_bytes).take(usable);
         match pieces.next() {
             None => {

@@ -27,7 +27,7 @@ use device::{Cause, Request, Sector, Sectors};
 
 use super::layout::Layout;
 use crate::bytes::Writer;
-use crate::{Error, Result, checksum};
+use crate::{Error, LogicalPage, Result, checksum};
 
 mod put_back;
 
@@ -65,8 +65,8 @@ pub(super) struct Undo {
     layout: Layout,
     /// True if the layout changes.
     grows: bool,
-    /// Of headers: that of an address which no page of this page file has.
-    address: u64,
+    /// The page file's.
+    identity: u64,
     /// A bit a unit: it may be overwritten, since its image is in the run or it was free.
     free_to_change: Box<[u8]>,
     /// Units in use at the checkpoint; those beyond may be overwritten.
@@ -118,7 +118,7 @@ impl Undo {
     pub(super) fn new(identity: u64, layout: Layout, grows: bool) -> Self {
         let bits = layout.units_most().div_ceil(8) as usize;
         Undo {
-            address: identity ^ ADDRESS,
+            identity,
             free_to_change: vec![0; bits].into_boxed_slice(),
             ..Self::without_table(layout, grows)
         }
@@ -130,7 +130,7 @@ impl Undo {
         Undo {
             layout,
             grows,
-            address: 0,
+            identity: 0,
             free_to_change: Box::default(),
             units_at_checkpoint: 0,
             chunk: (units / 64).clamp(1, CHUNK_MOST),
@@ -320,12 +320,13 @@ impl Undo {
         ((self.header.len() - HEADER) / ENTRY) as u32
     }
 
-    /// Puts `image`, what `unit` holds on the disk, into the run; `in_use` pages are in use.
+    /// Puts `image`, what `unit` holds on the disk, into the run; `in_use` pages are in use. The
+    /// checksum of a page that was verified is `known`.
     pub(super) fn save(
         &mut self,
         disk: &mut dyn Sectors,
         unit: u32,
-        image: &[u8],
+        (image, known): (&[u8], Option<u32>),
         in_use: u32,
     ) -> Result<()> {
         if self.group_images == self.images_most() {
@@ -340,16 +341,31 @@ impl Undo {
             return Err(Error::Full { pages: u64::from(self.layout.pages) });
         }
         self.write(disk, position, image)?;
+        let checksum = known.unwrap_or_else(|| self.checksum_of(unit, image));
         let at = HEADER + self.group_images as usize * ENTRY;
         let mut to = Writer::new(&mut self.header[at..]);
         to.u32(unit);
-        to.u32(checksum::of(u64::from(unit), image));
+        to.u32(checksum);
         self.let_change(unit);
         self.group_images += 1;
         self.next = position + 1;
         self.images += 1;
         self.is_unflushed = true;
         Ok(())
+    }
+
+    /// The checksum of the image of `unit`: of a page it is the one that it begins with, so a page
+    /// that was read, and verified, is not gone through again.
+    fn checksum_of(&self, unit: u32, image: &[u8]) -> u32 {
+        match self.layout.pages_per_sector {
+            1 => checksum::of_page(self.identity, LogicalPage(unit), image),
+            _ => checksum::of(u64::from(unit), image),
+        }
+    }
+
+    /// Of headers: that of an address which no page of this page file has.
+    const fn address(&self) -> u64 {
+        self.identity ^ ADDRESS
     }
 
     fn write(&self, disk: &mut dyn Sectors, position: u32, bytes: &[u8]) -> Result<()> {
@@ -367,7 +383,7 @@ impl Undo {
         to.u64(self.epoch);
         to.u32(self.group);
         to.u32(self.group_images);
-        let checksum = checksum::of(self.address, &self.header[checksum::BYTES..]);
+        let checksum = checksum::of(self.address(), &self.header[checksum::BYTES..]);
         self.header[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
         let first = self.group + self.group_versions % 2 * COPIES;
         self.group_versions += 1;

@@ -29,9 +29,9 @@ impl PageFile<'_> {
             let first = self.layout.sector_of(unit);
             let into = &mut self.sector[..];
             self.disk.read(&mut [Request { first, offset: 0, into }], Cause::Checkpoint)?;
-            &self.sector
+            (&self.sector[..], None)
         } else {
-            self.cache.bytes(frame)
+            (self.cache.bytes(frame), self.cache.on_device(frame))
         };
         undo.save(&mut self.disk, unit, image, self.high_water)
     }

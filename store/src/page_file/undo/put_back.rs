@@ -120,7 +120,7 @@ impl Undo {
         {
             return None;
         }
-        if from.u32()? != position || head != checksum::of(self.address, rest).to_le_bytes() {
+        if from.u32()? != position || head != checksum::of(self.address(), rest).to_le_bytes() {
             return None;
         }
         from.u32().filter(|images| *images > 0).map(|images| (epoch, images))
@@ -209,13 +209,13 @@ impl Undo {
             // An earlier image of the same unit counts.
             return Ok(None);
         }
-        if checksum::of(u64::from(unit), bytes) == expected {
+        if self.checksum_of(unit, bytes) == expected {
             self.let_change(unit);
             return Ok(Some(unit));
         }
         // Either the group was torn; then the unit was not overwritten. Or the image was damaged.
         self.read_units(disk, unit, bytes)?;
-        if checksum::of(u64::from(unit), bytes) == expected {
+        if self.checksum_of(unit, bytes) == expected {
             // A later image of it must not be put back.
             self.let_change(unit);
             return Ok(None);
