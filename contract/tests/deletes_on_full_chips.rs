@@ -56,7 +56,8 @@ impl Case {
     }
 
     fn entry(&self, number: u64) -> Pair {
-        let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+        // At random: keys that came evenly would fill all nodes at the same time.
+        let mixed = ChaCha8Rng::seed_from_u64(number).random::<[u8; 8]>();
         full_chips::entry(self.shape, mixed, [5, 6])
     }
 
@@ -91,12 +92,8 @@ impl Case {
         self.delete(&mut *index, rest);
         assert!(index.range(KeyRange::ALL).unwrap().next().unwrap().is_none(), "{self:?}");
         let again = self.fill(&mut *index).len();
-        // As many pages, or as many entries: keys that come evenly fill all nodes at the same time,
-        // and how full they are when the last page is taken is chance.
-        let held_again = index.statistics().live_pages;
-        let is_refilled = held_again * 5 >= held * 3 || again * 5 >= taken.len() * 3;
-        let told = (taken.len(), held, again, held_again);
-        assert!(again * 4 >= taken.len() && is_refilled, "{self:?}: {told:?}");
+        let told = (taken.len(), held, again, index.statistics().live_pages);
+        assert!(again * 3 >= taken.len() * 2, "{self:?}: {told:?}");
     }
 }
 
