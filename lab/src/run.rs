@@ -108,7 +108,9 @@ fn attempt(task: &Task<'_>, measured: &mut Measured) -> Result<(), Broken> {
         value: vec![0; task.workload.longest_value() + 1],
         stopwatch: Stopwatch::new(measured.clock == Clock::Wall),
     };
-    session.preload()?;
+    let loaded = session.preload();
+    session.note_memory(&mut measured.row);
+    loaded?;
     session.measure(measured)?;
     let settling = stopped("settling", 0, 1, "steps");
     session.settle(&mut measured.row).map_err(settling)?;

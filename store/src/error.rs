@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// The device is not as long as when the index was made.
     #[error(
-        "the index was made with room for {expected} pages, and its device has room for {found}"
+        "the device is not as long as it was (pages that it has room for: {expected} then, {found} now)"
     )]
     OtherLength {
         /// Pages that there was room for.

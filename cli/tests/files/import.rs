@@ -341,9 +341,15 @@ fn rows_that_would_be_misread_are_refused() {
     bench.write("twice.csv", "key,value,key\na,b,c\n");
     let error = bench.wrong("import a.db twice.csv");
     assert!(error.contains("two columns are called \"key\""), "{error}");
-    for text in [&b"\xFF\xFEk\0,\0v\0\n\0"[..], b"\xFE\xFF\0k\0,\0v\0\n"] {
+    for (text, encoding) in [
+        (&b"\xFF\xFEk\0,\0v\0\n\0"[..], "UTF-16"),
+        (b"\xFE\xFF\0k\0,\0v\0\n", "UTF-16"),
+        (b"\xFF\xFE\0\0k\0\0\0", "UTF-32"),
+        (b"\0\0\xFE\xFF\0\0\0k", "UTF-32"),
+    ] {
         bench.write("wide.csv", text);
-        assert!(bench.failed("import a.db wide.csv").contains("it is UTF-16"));
+        let error = bench.failed("import a.db wide.csv");
+        assert!(error.contains(&format!("it is {encoding}")), "{error}");
     }
     for name in ["rows.csv.gz", "rows.csv.zst"] {
         bench.write(name, "key,value\na,b\n");

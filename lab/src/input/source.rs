@@ -17,8 +17,19 @@ const ROW_BYTES_MOST: u64 = 64 << 20;
 /// What a text in UTF-8 may begin with; it stands for nothing.
 const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
-/// What texts in UTF-16 begin with, as bytes stand in them.
-const UTF_16: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
+/// What texts in other encodings of Unicode begin with, as bytes stand in them, and why they are
+/// refused: the first that a text begins with tells.
+const OTHERS: [(&[u8], &str); 4] = [
+    (&[0xFF, 0xFE, 0, 0], UTF_32),
+    (&[0, 0, 0xFE, 0xFF], UTF_32),
+    (&[0xFF, 0xFE], UTF_16),
+    (&[0xFE, 0xFF], UTF_16),
+];
+const UTF_16: &str = "it is UTF-16: make it UTF-8 first, as by iconv -f UTF-16 -t UTF-8";
+const UTF_32: &str = "it is UTF-32: make it UTF-8 first, as by iconv -f UTF-32 -t UTF-8";
+
+/// The most bytes that tell the encoding.
+const MARK_BYTES_MOST: u64 = 4;
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -113,13 +124,12 @@ impl Source {
             }
         };
         let mut text = Vec::new();
-        (&mut below).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut text)?;
-        if UTF_16.iter().any(|mark| text.starts_with(mark)) {
-            let what = "it is UTF-16: make it UTF-8 first, as by iconv -f UTF-16 -t UTF-8";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        (&mut below).take(MARK_BYTES_MOST).read_to_end(&mut text)?;
+        if let Some((_, what)) = OTHERS.iter().find(|(mark, _)| text.starts_with(mark)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, *what));
         }
-        if text == BYTE_ORDER_MARK {
-            text.clear();
+        if text.starts_with(BYTE_ORDER_MARK) {
+            text.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(Source { below: Box::new(Cursor::new(text).chain(below)), meter })
     }

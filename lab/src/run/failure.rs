@@ -110,8 +110,8 @@ impl fmt::Display for Broken {
 
 impl Broken {
     /// The bound on all memory that may suffice, where tables that grow found it too little: they
-    /// grow with what is done, and get half of what is added. So many entries are loaded before so
-    /// many operations are measured.
+    /// grow with what is done, give or take an eighth, and get half of what is added. So many
+    /// entries are loaded before so many operations are measured.
     pub(super) fn total_needed(
         &self,
         limit: MemoryLimit,
@@ -127,6 +127,7 @@ impl Broken {
         };
         let done = if self.doing == MEASURING { loaded + self.done } else { self.done };
         let at_end = u128::from(*need) * u128::from(loaded + measured) / u128::from(done.max(1));
+        let at_end = at_end + at_end / 8;
         let at_end = if done == 0 { *need } else { u64::try_from(at_end).ok()? };
         Some(total.saturating_add(at_end.max(*need).saturating_sub(*have).saturating_mul(2)))
     }

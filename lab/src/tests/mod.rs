@@ -287,7 +287,9 @@ fn tables_that_grow_beyond_the_memory_tell_how_much_would_do() {
 /// Where a load leaves hardly any room, what a few operations need says little of what all do.
 #[test]
 fn a_bound_on_all_memory_holds_after_a_load_and_what_is_advised_suffices() {
-    for (preload, tree) in [(200_000, "la-tree"), (24_000, "la-tree:k=1")] {
+    // Of the last, it advised too little.
+    let cases = [(200_000, "la-tree"), (24_000, "la-tree:k=1"), (20_000, "la-tree:k=1")];
+    for (preload, tree) in cases {
         let run = |total| {
             let workload = format!("uniform:preload={preload},updates=20000,ltu=0");
             let memory = MemoryLimit::Total(total);
@@ -297,7 +299,8 @@ fn a_bound_on_all_memory_holds_after_a_load_and_what_is_advised_suffices() {
             compared.measured.remove(0).row
         };
         let row = run(512 << 10);
-        assert!(row.peak_memory_bytes <= 512 << 10, "{tree}: {} bytes", row.peak_memory_bytes);
+        let peak = row.peak_memory_bytes;
+        assert!((256 << 10..=512 << 10).contains(&peak), "{tree}: {peak} bytes");
         let error = row.error.unwrap();
         let total: u64 = error.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap();
         assert!(total > 512 << 10 && total < 4 << 20, "{tree}: {error}");
