@@ -34,8 +34,8 @@ mod use_order;
 pub use durable::Durable;
 pub use error::{Error, Result};
 pub use traits::{
-    Behind, Cursor, Direction, GENERATIONS_RECLAIMED, Index, KeyRange, KeyValue, Lookup,
-    NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,
+    Behind, Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, Index, KeyRange, KeyValue,
+    LEAVES, Lookup, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,
 };
 
 pub use store::{

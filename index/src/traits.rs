@@ -24,6 +24,13 @@ pub const NODES_EMPTIED: &str = "nodes emptied";
 /// it did since it was opened.
 pub const GENERATIONS_RECLAIMED: &str = "generations reclaimed";
 
+/// The figures of an index that tell how many leaves it has at the moment, and how many nodes above
+/// them.
+pub const LEAVES: &str = "leaves";
+
+/// See [`LEAVES`].
+pub const INNER_NODES: &str = "inner nodes";
+
 /// Which way a range is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {

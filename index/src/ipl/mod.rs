@@ -212,6 +212,13 @@ impl Lookup for Ipl<'_> {
         }
     }
 
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        let (leaves, inner) = self.levels.split_at(1);
+        let nodes = |levels: &[u32]| levels.iter().map(|nodes| u64::from(*nodes)).sum();
+        tell(crate::LEAVES, nodes(leaves));
+        tell(crate::INNER_NODES, nodes(inner));
+    }
+
     fn meter(&self) -> Option<&Meter> {
         self.ground.log.meter()
     }

@@ -3,7 +3,7 @@
 use device::Cause;
 
 use crate::Result;
-use crate::traits::{GENERATIONS_RECLAIMED, NODES_MERGED, NODES_SPLIT};
+use crate::traits::{GENERATIONS_RECLAIMED, INNER_NODES, LEAVES, NODES_MERGED, NODES_SPLIT};
 
 /// Counts of an event in inner subtrees, and in leaf subtrees.
 pub(super) type Both = [u64; 2];
@@ -134,7 +134,9 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell(NODES_MERGED, tree_wide.nodes_merged);
     tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
     tell("nodes less than a quarter full at the last check", tree_wide.lean);
-    tell("leaves", tree.leaves());
+    tell(LEAVES, tree.leaves());
+    let inner = tree.room.levels[1..].iter().map(|nodes| u64::from(*nodes)).sum();
+    tell(INNER_NODES, inner);
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));
     tell("fragments fetched", buffers.fetched);

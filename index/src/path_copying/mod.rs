@@ -238,6 +238,8 @@ impl Lookup for PathTree<'_> {
 
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell(crate::NODES_EMPTIED, self.emptied);
+        tell(crate::LEAVES, self.nodes[0].into());
+        tell(crate::INNER_NODES, self.inner_nodes());
     }
 
     fn meter(&self) -> Option<&Meter> {
