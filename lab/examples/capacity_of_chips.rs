@@ -1,0 +1,411 @@
+//! How much of a chip trees on raw flash fill, and whether that stays so.
+//!
+//! ```text
+//! cargo run --release -p flashtree-lab --example capacity_of_chips --
+//!     [--rounds N] [--blocks N] [--seed S] [--tree T]
+//! ```
+//!
+//! Each tree that stands on raw flash and takes its room back, on three chips, with entries of
+//! 8 + 8 bytes and with keys of 8 to 24 and values of 0 to 40: entries are put one by one until the
+//! first is refused, then all are deleted and a checkpoint is made, N (10) times, in changing
+//! orders of puts and deletes. The last round puts what the first did. A row tells
+//!
+//! - `share`: percent of the chip's pages in use at the first refusal of the first round, and the
+//!   `least` of all rounds; log pages of ipl don't count, nor the other half of la-tree's chip;
+//! - `entries` that the first round held; the others in parts of that, `least` and `last`; the
+//!   least of those that put in a `like` order, in parts of the first such round;
+//! - `fanout`: children of an inner node on average, in the first round.
+//!
+//! After each round's puts, half of its deletes and all of them, the contents are compared with an
+//! ordered map, and the index checks itself. It fails if a delete is refused. `--blocks` leaves out
+//! chips that have more, `--tree` all other trees.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use device::Medium;
+use index::parameters::Settings;
+use index::registry::{self, Options};
+use index::{Durability, EntryShape, INNER_NODES, Index, KeyRange, LEAVES, Update, Value};
+use sim::SimulatedNand;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const TREES: [&str; 5] = ["b-plus", "mu", "mu-star", "ipl", "la-tree"];
+
+/// Chips: name, blocks, and percent of the pages that are wanted to be filled.
+const CHIPS: [(&str, u32, u32); 3] = [
+    ("samsung-k9wag08u1a", 256, 80),
+    ("samsung-k9gag08u0m", 64, 60),
+    ("samsung-k9wag08u1a", 32, 60),
+];
+
+const MEMORY_BYTES: u64 = 256 << 10;
+
+/// Keys that are looked up one by one when contents are compared, beside reading all.
+const LOOKED_UP: usize = 500;
+
+/// In which order keys come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Puts {
+    Random(u64),
+    Ascending,
+    Descending,
+    /// Runs of ascending keys that begin anywhere.
+    Runs,
+    /// From both ends.
+    Inwards,
+}
+
+const PUTS: [Puts; 9] = [
+    Puts::Random(0),
+    Puts::Ascending,
+    Puts::Descending,
+    Puts::Runs,
+    Puts::Random(1),
+    Puts::Inwards,
+    Puts::Descending,
+    Puts::Runs,
+    Puts::Ascending,
+];
+
+impl Puts {
+    fn of_round(round: u64, rounds: u64) -> Self {
+        if round + 1 == rounds { PUTS[0] } else { PUTS[round as usize % PUTS.len()] }
+    }
+
+    /// Where the entry with this number stands among all.
+    fn key(self, number: u64, seed: u64) -> u64 {
+        match self {
+            Puts::Random(more) => mixed(number, seed + more),
+            Puts::Ascending => number << 32,
+            Puts::Descending => !(number << 32),
+            Puts::Runs => mixed(number / 64, seed) & !63 | (number % 64),
+            Puts::Inwards => {
+                let from_end = (number / 2) << 32;
+                if number.is_multiple_of(2) { from_end } else { !from_end }
+            }
+        }
+    }
+
+    /// True if both put in the same order, whatever the keys are.
+    fn is_like(self, other: Self) -> bool {
+        core::mem::discriminant(&self) == core::mem::discriminant(&other)
+    }
+}
+
+/// A bijection that leaves nothing of the order, another one for each seed.
+fn mixed(number: u64, seed: u64) -> u64 {
+    let mut word = number.wrapping_add(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// In which order keys go.
+#[derive(Clone, Copy, Debug)]
+enum Deletes {
+    AsPut,
+    Descending,
+    Random,
+    /// Every other key, then those between.
+    EveryOther,
+    Ascending,
+    LastPutFirst,
+}
+
+const DELETES: [Deletes; 6] = [
+    Deletes::AsPut,
+    Deletes::EveryOther,
+    Deletes::Random,
+    Deletes::Descending,
+    Deletes::LastPutFirst,
+    Deletes::Ascending,
+];
+
+impl Deletes {
+    /// The keys of `held`, which has them with their numbers.
+    fn order(self, held: &BTreeMap<u64, u64>, seed: u64) -> Vec<u64> {
+        let mut entries: Vec<_> = held.iter().map(|(key, number)| (*key, *number)).collect();
+        match self {
+            Deletes::Ascending => {}
+            Deletes::Descending => entries.reverse(),
+            Deletes::AsPut => entries.sort_unstable_by_key(|(_, number)| *number),
+            Deletes::LastPutFirst => entries.sort_unstable_by_key(|(_, number)| !*number),
+            Deletes::Random => entries.sort_unstable_by_key(|(key, _)| mixed(*key, seed)),
+            Deletes::EveryOther => {
+                let each = |first| entries.iter().skip(first).step_by(2).copied();
+                entries = each(0).chain(each(1)).collect();
+            }
+        }
+        entries.into_iter().map(|(key, _)| key).collect()
+    }
+}
+
+/// A tree on a chip.
+#[derive(Clone, Copy)]
+struct Case {
+    tree: &'static str,
+    chip: (&'static str, u32, u32),
+    is_varied: bool,
+    rounds: u64,
+    seed: u64,
+}
+
+/// What a round came to.
+#[derive(Clone, Copy)]
+struct Round {
+    puts: Puts,
+    held: u64,
+    /// Live pages when the first put was refused.
+    pages: u64,
+    /// Children of an inner node, on average; none without such nodes.
+    children: Option<f64>,
+    deletes_refused: u64,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let (chip, blocks, _) = self.chip;
+        let entries = if self.is_varied { "varied" } else { "8+8" };
+        format!("{:8} {:26} {entries:6}", self.tree, format!("{chip}:blocks={blocks}"))
+    }
+
+    const fn shape(&self) -> EntryShape {
+        if self.is_varied { EntryShape::VARIABLE } else { EntryShape::fixed(8, 8) }
+    }
+
+    /// The entry that stands at `key`.
+    fn entry(&self, key: u64) -> (Vec<u8>, Vec<u8>) {
+        let lengths = mixed(key, !self.seed);
+        let (more, value) =
+            if self.is_varied { (lengths % 17, (lengths >> 32) % 41) } else { (0, 8) };
+        let mut bytes = key.to_be_bytes().to_vec();
+        bytes.resize(8 + more as usize, b'k');
+        (bytes, (0..value).map(|at| (lengths >> (at % 8)) as u8).collect())
+    }
+
+    /// Plays all rounds; returns what each came to, and the chip's pages.
+    fn play(&self) -> Outcome<(Vec<Round>, u64)> {
+        let (name, blocks, _) = self.chip;
+        let overrides = chips::Overrides { blocks: Some(blocks.into()), ..Default::default() };
+        let chip = chips::find(name).ok_or("no such chip")?.nand(&overrides)?;
+        let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
+        let entry = registry::find(self.tree).ok_or("no such tree")?;
+        let settings = Settings::parse(entry.name, entry.parameters, [])?;
+        let options = Options::new(self.shape(), MEMORY_BYTES, settings);
+        let options = Options { durability: Some(Durability::Batch), ..options };
+        let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options)?;
+        let mut rounds = Vec::new();
+        for round in 0..self.rounds {
+            let puts = Puts::of_round(round, self.rounds);
+            let deletes = DELETES[round as usize % DELETES.len()];
+            let played = self.round(&mut *index, puts, deletes).map_err(|error| {
+                format!("round {}, puts {puts:?}, deletes {deletes:?}: {error}", round + 1)
+            })?;
+            if played.deletes_refused > 0 {
+                let Round { deletes_refused, held, .. } = played;
+                println!(
+                    "{} seed {} round {}, puts {puts:?}, deletes {deletes:?}: \
+                     {deletes_refused} of {held} deletes refused",
+                    self.name(),
+                    self.seed,
+                    round + 1,
+                );
+            }
+            rounds.push(played);
+        }
+        Ok((rounds, chip.geometry.pages().into()))
+    }
+
+    fn round(&self, index: &mut dyn Index, puts: Puts, deletes: Deletes) -> Outcome<Round> {
+        let mut held = BTreeMap::new();
+        for number in 0.. {
+            let at = puts.key(number, self.seed);
+            let (key, value) = self.entry(at);
+            match index.update(&[Update::Put { key: &key, value: &value }]) {
+                Ok(()) => held.insert(at, number),
+                Err(error) if is_full(&error) => break,
+                Err(error) => return Err(format!("put {number}: {error}").into()),
+            };
+        }
+        let mut round = Round {
+            puts,
+            held: held.len() as u64,
+            pages: index.statistics().live_pages,
+            children: children(index),
+            deletes_refused: 0,
+        };
+        self.compare(index, &held)?;
+        let order = deletes.order(&held, self.seed);
+        for (place, at) in order.iter().enumerate() {
+            if place == order.len() / 2 {
+                self.compare(index, &held)?;
+            }
+            let (key, _) = self.entry(*at);
+            match index.update(&[Update::Delete { key: &key }]) {
+                Ok(()) => drop(held.remove(at)),
+                Err(error) if is_full(&error) => round.deletes_refused += 1,
+                Err(error) => return Err(format!("delete {place}: {error}").into()),
+            }
+        }
+        index.checkpoint(None)?;
+        self.compare(index, &held)?;
+        // What was not deleted when it was to be would be counted again.
+        for at in held.keys() {
+            index.update(&[Update::Delete { key: &self.entry(*at).0 }])?;
+        }
+        Ok(round)
+    }
+
+    /// Compares the contents with what is `held`, and checks the index.
+    fn compare(&self, index: &mut dyn Index, held: &BTreeMap<u64, u64>) -> Outcome<()> {
+        let mut cursor = index.range(KeyRange::ALL)?;
+        for at in held.keys() {
+            let (key, value) = self.entry(*at);
+            let wanted = Some((&key[..], Value::Whole(&value)));
+            let found = cursor.next()?;
+            if found != wanted {
+                return Err(format!("{found:?} is there instead of {wanted:?}").into());
+            }
+        }
+        if let Some(found) = cursor.next()? {
+            return Err(format!("{found:?} is there behind all entries").into());
+        }
+        drop(cursor);
+        let mut into = [0; 64];
+        for at in held.keys().step_by((held.len() / LOOKED_UP).max(1)) {
+            let (key, value) = self.entry(*at);
+            let found = index.get(&key, 0, &mut into)?;
+            if found.is_none_or(|bytes| into[..bytes as usize] != value) {
+                return Err(format!("a lookup of {key:?} finds {found:?} bytes").into());
+            }
+        }
+        let mut findings = Vec::new();
+        index.check(&mut |finding| findings.push(finding.to_string()))?;
+        if findings.is_empty() { Ok(()) } else { Err(findings.join("; ").into()) }
+    }
+}
+
+const fn is_full(error: &index::Error) -> bool {
+    use index::Error::{Store, TreeFull};
+    matches!(error, TreeFull { .. } | Store(store::Error::Full { .. }))
+}
+
+fn children(index: &dyn Index) -> Option<f64> {
+    let (mut leaves, mut inner) = (0, 0);
+    index.figures(&mut |name, number| match name {
+        LEAVES => leaves = number,
+        INNER_NODES => inner = number,
+        _ => {}
+    });
+    (inner > 0).then(|| (leaves + inner - 1) as f64 / inner as f64)
+}
+
+/// What is told of a case.
+struct Row {
+    text: String,
+    /// Entries of the last round in parts of the first; none if it was broken off.
+    last: Option<f64>,
+    deletes_refused: u64,
+}
+
+fn row(case: &Case) -> Row {
+    let begun = Instant::now();
+    let (rounds, pages) = match case.play() {
+        Ok(played) => played,
+        Err(error) => {
+            let text = format!("{} seed {}: {error}", case.name(), case.seed);
+            return Row { text, last: None, deletes_refused: 0 };
+        }
+    };
+    let (first, last) = (rounds[0], rounds[rounds.len() - 1]);
+    let part = |round: &Round, of: &Round| round.held as f64 / of.held as f64;
+    let least = |of: &dyn Fn(&Round) -> f64| rounds.iter().map(of).fold(f64::INFINITY, f64::min);
+    let alike = |round: &Round| {
+        let earliest = rounds.iter().find(|other| other.puts.is_like(round.puts));
+        earliest.map_or(1.0, |earliest| part(round, earliest))
+    };
+    let deletes_refused = rounds.iter().map(|round| round.deletes_refused).sum();
+    let kept = part(&last, &first);
+    let share = |round: &Round| 100.0 * round.pages as f64 / pages as f64;
+    let held: Vec<_> = rounds.iter().map(|round| format!("{:.2}", part(round, &first))).collect();
+    let text = format!(
+        "{} {:6.1} {:6} {:7.1} {:8} {:6.3} {:6.3} {:6.3} {deletes_refused:8} {:6.0} {:5.0}  {}",
+        case.name(),
+        share(&first),
+        case.chip.2,
+        least(&share),
+        first.held,
+        least(&|round| part(round, &first)),
+        least(&alike),
+        kept,
+        first.children.unwrap_or(0.0),
+        begun.elapsed().as_secs_f64(),
+        held.join(" "),
+    );
+    Row { text, last: Some(kept), deletes_refused }
+}
+
+/// Plays the cases on all processors, and prints their rows as they end.
+fn play_all(cases: &[Case]) -> Outcome<()> {
+    println!(
+        "tree     chip                       bytes   share wanted   least  entries  least   like   \
+         last  refused fanout  secs  entries of each round in parts of the first"
+    );
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    let (mut least, mut refused, mut broken) = (f64::INFINITY, 0, 0);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let (next, sender) = (&next, sender.clone());
+            scope.spawn(move || {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let _ = sender.send(row(case));
+                }
+            });
+        }
+        drop(sender);
+        for row in receiver {
+            println!("{}", row.text);
+            least = row.last.map_or(least, |last| least.min(last));
+            broken += u32::from(row.last.is_none());
+            refused += row.deletes_refused;
+        }
+    });
+    println!("deletes refused: {refused}");
+    if refused > 0 || broken > 0 {
+        return Err(format!("{refused} deletes were refused, {broken} rows broken off").into());
+    }
+    println!("least part of the first round's entries that the last held: {least:.3}");
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let (mut rounds, mut most, mut seed, mut tree) = (10, u32::MAX, 1, None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or("an argument has no value")?;
+        match name.as_str() {
+            "--rounds" => rounds = value.parse()?,
+            "--blocks" => most = value.parse()?,
+            "--seed" => seed = value.parse()?,
+            "--tree" => tree = Some(value),
+            _ => return Err(format!("{name} is no argument").into()),
+        }
+    }
+    let mut cases = Vec::new();
+    for chip in CHIPS.into_iter().filter(|(_, blocks, _)| *blocks <= most) {
+        for name in TREES.into_iter().filter(|name| tree.as_deref().is_none_or(|one| one == *name))
+        {
+            for is_varied in [false, true] {
+                cases.push(Case { tree: name, chip, is_varied, rounds, seed });
+            }
+        }
+    }
+    play_all(&cases)
+}
