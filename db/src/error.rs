@@ -87,9 +87,9 @@ pub enum Error {
     },
     /// The file or device is not as long as when the database was made.
     #[error(
-        "the database is not as long as it was (pages that it has room for: {expected} then, {found} \
-         now): the file was cut off, lengthened or copied in part; give it its length again, or take \
-         a whole copy"
+        "the database is not as long as it was (it had room for pages: {expected}; now: {found}): \
+         the file was cut off, lengthened or copied in part; give it its length again, or take a \
+         whole copy"
     )]
     OtherLength {
         /// Pages that there was room for.

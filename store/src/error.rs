@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// The device is not as long as when the index was made.
     #[error(
-        "the device is not as long as it was (pages that it has room for: {expected} then, {found} now)"
+        "the device is not as long as it was (it had room for pages: {expected}; now: {found})"
     )]
     OtherLength {
         /// Pages that there was room for.
