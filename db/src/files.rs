@@ -30,8 +30,9 @@ const ANCHORS: u64 = 2 * SECTOR_BYTES as u64;
 /// Bytes that a transfer in flight takes, at most, with usual file systems.
 const TRANSFER_BYTES: u64 = 32 << 10;
 
-/// Bytes that an open file takes beside its buffers, at most.
-const HANDLE_BYTES: u64 = 1 << 10;
+/// Bytes that an open file takes beside its buffers, at most: half of them for the runs of small
+/// writes that are gathered.
+const HANDLE_BYTES: u64 = 2 << 10;
 
 /// How often a file is looked at again that was replaced while it was being opened.
 const TRIES: u32 = 100;

@@ -11,13 +11,13 @@
 
 use rustix::io::Errno;
 
-use super::{Channel, Piece, Way, flight};
+use super::{Channel, Piece, Shape, Way, flight};
 
 /// The most bounce buffers that gather, which are 256 KiB.
 const BUFFERS_MOST: u32 = 8;
 
-/// The most runs: those of single pages of 4 KiB that fill all of these.
-const RUNS_MOST: usize = 64;
+/// The most runs for each of them: those of single pages of 4 KiB that fill it.
+const RUNS_EACH: usize = 8;
 
 /// A run of bytes of the file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,9 +44,9 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Room for the most runs.
-    pub(super) fn new() -> Self {
-        Gathered { runs: Vec::with_capacity(RUNS_MOST), bytes: 0 }
+    /// Room for the runs of so many bounce buffers.
+    pub(super) fn new(buffers: usize) -> Self {
+        Gathered { runs: Vec::with_capacity(RUNS_EACH * buffers), bytes: 0 }
     }
 
     fn overlaps(&self, offset: u64, bytes: usize) -> bool {
@@ -64,12 +64,17 @@ impl Gathered {
     }
 }
 
+/// Bounce buffers of a channel of this shape that gather.
+pub(super) const fn gathering_buffers(shape: &Shape) -> usize {
+    let half = shape.in_flight / 2;
+    let buffers = if half < BUFFERS_MOST { half } else { BUFFERS_MOST };
+    if shape.gathers { buffers as usize } else { 0 }
+}
+
 impl Channel {
     /// Bounce buffers that gather small writes; none where only one transfer is in flight.
     pub(super) const fn gathering_buffers(&self) -> usize {
-        let half = self.shape.in_flight / 2;
-        let buffers = if half < BUFFERS_MOST { half } else { BUFFERS_MOST };
-        if self.shape.gathers { buffers as usize } else { 0 }
+        gathering_buffers(&self.shape)
     }
 
     /// Writes whole units at byte `offset`, or gathers them.
@@ -97,7 +102,7 @@ impl Channel {
     /// True if so many bytes at `offset` can come to what is gathered.
     fn has_room(&self, offset: u64, bytes: usize) -> bool {
         let gathered = &self.gathered;
-        let begins = gathered.runs.len() < RUNS_MOST
+        let begins = gathered.runs.len() < RUNS_EACH * self.gathering_buffers()
             && gathered.bytes.is_multiple_of(self.shape.memory as usize);
         gathered.bytes + bytes <= self.bounce_bytes * self.gathering_buffers()
             && !gathered.overlaps(offset, bytes)

@@ -155,7 +155,7 @@ impl Channel {
         let bounce_bytes = Self::BOUNCE_BYTES.max(shape.unit).max(shape.memory) as usize;
         let whole = bounce_bytes * shape.in_flight as usize;
         let bounce = AlignedBuffer::new(whole, shape.memory as usize);
-        let gathered = Gathered::new();
+        let gathered = Gathered::new(gathering::gathering_buffers(&shape));
         Ok(Channel { file, engine, shape, bounce, bounce_bytes, gathered })
     }
 
