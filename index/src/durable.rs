@@ -69,6 +69,10 @@ impl<T: Tree> Durable<T> {
     /// The device failed, or the journal is damaged.
     pub fn open(mut tree: T) -> Result<Self> {
         let durability = tree.recovery().durability();
+        // What is replayed was let in beside what these keep.
+        if !tree.recovery().checkpoints().is_empty() {
+            tree.keep_named()?;
+        }
         let mut buffer = vec![0; tree.entry_bytes_most()];
         loop {
             if tree.settles_within() && tree.recovery().is_due_within(None) {
@@ -80,9 +84,6 @@ impl<T: Tree> Durable<T> {
             apply_in_steps(&mut tree, &update, 0).map_err(in_journal)?;
         }
         drop(buffer);
-        if !tree.recovery().checkpoints().is_empty() {
-            tree.keep_named()?;
-        }
         // Even if only half a record stands in the journal, nothing may be written behind it.
         let has_journal = tree.recovery().statistics().journal_bytes > 0;
         let mut index = Durable { tree, durability, state: State::Closed };
@@ -241,12 +242,11 @@ fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: u32) -> Resul
 
 /// Writes all that no root record carries.
 fn flush_all(tree: &mut impl Tree) -> Result<()> {
-    loop {
+    while tree.has_waiting() {
         make_space(tree, 0)?;
-        if !tree.flush()? {
-            return Ok(());
-        }
+        tree.flush()?;
     }
+    Ok(())
 }
 
 /// True if an entry is to blame: no index like this one could hold it.

@@ -246,14 +246,18 @@ pub trait Tree: Lookup {
         self.apply(update).map(|()| true)
     }
 
-    /// Writes some of what waits in memory only and no root record carries; true if there may be
-    /// more of it. Called until there is none, before a checkpoint after which the journal begins
-    /// anew.
+    /// True if something waits in memory only that no root record carries.
+    fn has_waiting(&self) -> bool {
+        false
+    }
+
+    /// Writes some of what waits so. Called until nothing does, before a checkpoint after which the
+    /// journal begins anew.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
-    fn flush(&mut self) -> Result<bool> {
-        Ok(false)
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
     }
 
     /// True if the next step may find too little room, unless a checkpoint is made or

@@ -12,9 +12,11 @@
 //! # Invariants
 //! - A put that is taken finds room in the tree, with all that wait; a delete always does.
 //! - An update that is refused has changed nothing.
+//! - A tree that a named checkpoint has left no room lets nothing wait: what is refused then is one
+//!   update that was not recorded, and never a checkpoint.
 
 use device::Cause;
-use store::{Recovery, Reservation, Update};
+use store::{Growth, Recovery, Reservation, Update};
 
 use super::plan::Added;
 use super::room::adds_none;
@@ -59,6 +61,9 @@ impl PathTree<'_> {
             return Err(self.no_room());
         }
         self.admission.wanted = 0;
+        if batch.len() > 1 && self.is_cramped() {
+            return Err(self.no_room());
+        }
         let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count();
         self.admission.puts = 0;
         if self.takes(puts as u64) {
@@ -122,9 +127,17 @@ impl PathTree<'_> {
         Ok(self.plan_sparing(&order)?.is_some_and(|added| adds_none(&added)))
     }
 
+    /// True if named checkpoints keep so much that not even the tree as it is has room for sure.
+    fn is_cramped(&self) -> bool {
+        self.ground.log.pinned_blocks() > 0 && !self.has_room()(Growth::default())
+    }
+
     /// True if an update may wait in memory. A replayed one was let in before: if that was for it
     /// adds no node to the tree as it is, this is found again.
     pub(super) fn lets_wait(&mut self, is_put: bool) -> bool {
+        if self.is_cramped() {
+            return false;
+        }
         if is_put && self.admission.puts == 0 && self.takes(1) {
             self.admission.puts = 1;
         }

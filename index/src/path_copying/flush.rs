@@ -78,12 +78,9 @@ impl PathTree<'_> {
     }
 
     /// Writes the first entry of the operation buffer in the order of keys, where neighbours share
-    /// nodes, to the tree, and what goes with it; false if there is none.
-    pub(super) fn write_next(&mut self) -> Result<bool> {
-        if self.buffer.len() == 0 {
-            return Ok(false);
-        }
-        self.write_waiting(0).map(|()| true)
+    /// nodes, to the tree, and what goes with it.
+    pub(super) fn write_next(&mut self) -> Result<()> {
+        self.write_waiting(0)
     }
 
     /// Writes the entry at `place` of the operation buffer to the tree, and what goes with it.

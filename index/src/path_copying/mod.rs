@@ -291,7 +291,11 @@ impl Tree for PathTree<'_> {
         self.ground.log.blocks_to_erase() > 0
     }
 
-    fn flush(&mut self) -> Result<bool> {
+    fn has_waiting(&self) -> bool {
+        self.buffer.len() > 0
+    }
+
+    fn flush(&mut self) -> Result<()> {
         self.write_next()
     }
 
