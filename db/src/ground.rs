@@ -8,6 +8,7 @@ use index::{EntryShape, Index};
 use crate::error::WRITE_REFUSED;
 use crate::health::{SharedHealth, Watched};
 use crate::label::Label;
+use crate::long_values::{LongValues, shape_below};
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
@@ -24,7 +25,7 @@ pub(crate) struct Ground<'d> {
     medium: Medium<'d>,
     /// Bytes of memory that the device's driver takes.
     driver_bytes: u64,
-    /// Bytes of memory that a translation layer's mapping takes.
+    /// Bytes of memory that a translation layer's mapping takes, or what keeps long values.
     layer_bytes: u64,
     /// What follows from the options when a database is made.
     follows: Follows,
@@ -82,21 +83,27 @@ impl<'d> Ground<'d> {
     pub(crate) fn make(self, options: &Options) -> Result<Standing<'d>> {
         let mut tree = self.choose(options)?;
         tree.take(&options.settings)?;
+        let (shape, needs_layer) = (options.entry_shape(), self.needs_layer(&tree, options));
+        // On raw flash nothing keeps values that are longer than a node.
+        let below = shape_below(shape).filter(|_| self.is_raw() && !needs_layer);
         let label = Label {
             fill_percent: tree.fill_percent,
             key: options.key.clone().unwrap_or_default(),
             value: options.value.clone().unwrap_or_default(),
             settings: tree.packed(),
+            in_pieces: below.is_some(),
         };
         let mut ground = self;
-        if ground.needs_layer(&tree, options) {
+        if needs_layer {
             let layer =
                 options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
             ground = ground.over(layer.entry.create, &layer)?;
         }
         ground = ground.with_health()?;
         let (page_bytes, unit_bytes) = (ground.page_bytes(&tree), ground.unit_bytes());
-        let mut choices = IndexOptions::new(options.entry_shape(), 0, tree.settings);
+        ground.reserve_for_pieces(&label);
+        let below = below.unwrap_or(shape);
+        let mut choices = IndexOptions::new(below, 0, tree.settings);
         choices.durability = Some(options.durability);
         let bytes = ground.bytes();
         choices.journal_bytes = Some(options.journal_for(bytes));
@@ -107,6 +114,9 @@ impl<'d> Ground<'d> {
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
         let mut index = made.map_err(in_all(options.memory, tree.entry.tables_grow))?;
+        if label.in_pieces {
+            index = Box::new(LongValues::above(index, below));
+        }
         check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
@@ -115,7 +125,7 @@ impl<'d> Ground<'d> {
             tree: tree.entry.name,
             page_bytes,
             unit_bytes,
-            shape: choices.shape,
+            shape,
             label,
             driver_bytes,
             memory: options.memory,
@@ -130,6 +140,7 @@ impl<'d> Ground<'d> {
         let mut ground = self.with_layer(options.ftl.as_deref())?.with_health()?;
         let found = ground.describe()?;
         let label = Label::decode(&found.label)?;
+        ground.reserve_for_pieces(&label);
         // On raw flash nodes follow from the chip's pages and the tree's own record.
         let page_bytes = (!ground.is_raw()).then_some(found.page_bytes);
         let tree = TreeChoice::of(&found.tree, page_bytes, &label)?;
@@ -144,17 +155,22 @@ impl<'d> Ground<'d> {
         let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
         let grows_to = ground.grows_to();
         let Ground { medium, driver_bytes, health, .. } = ground;
-        let index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
+        let mut index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
             return Err(Error::Index(store::Error::Durability { made, wanted }.into()));
+        }
+        let mut shape = found.shape;
+        if label.in_pieces {
+            shape = LongValues::shape_above(shape);
+            index = Box::new(LongValues::open(index, found.shape)?);
         }
         Ok(Standing {
             index,
             tree: tree.entry.name,
             page_bytes: found.page_bytes,
             unit_bytes,
-            shape: found.shape,
+            shape,
             label,
             driver_bytes,
             memory: options.memory,
@@ -281,6 +297,13 @@ impl<'d> Ground<'d> {
         match &self.medium {
             Medium::Sectors(disk) => disk.sectors_held().map(|_| disk.geometry().bytes()),
             Medium::Nand(_) => None,
+        }
+    }
+
+    /// Memory for long values in pieces comes out of the budget, too.
+    fn reserve_for_pieces(&mut self, label: &Label) {
+        if label.in_pieces {
+            self.layer_bytes += LongValues::memory_bytes(self.unit_bytes());
         }
     }
 

@@ -5,12 +5,13 @@
 //!  +---------+----------+----------+------------+------------+
 //!  | version | fill     | the type | the type   | settings   |
 //!  | u8:     | percent  | of keys  | of values  | of the     |
-//!  | 1 or 2  | u8       |          |            | tree       |
+//!  | 1 to 3  | u8       |          |            | tree       |
 //!  +---------+----------+----------+------------+------------+
 //! ```
 //!
 //! Settings are those that the tree was given, be it the defaults' values, as
-//! [`index::parameters::Settings::pack`] has them. A label without any has version 1.
+//! [`index::parameters::Settings::pack`] has them. A label without any has version 1, and version 3
+//! that of a database whose values may stand in pieces (`long_values`).
 //!
 //! The fill percent is what the tree was made with; 0 where that was left to the tree.
 
@@ -18,6 +19,9 @@ use crate::encoding::{Error as TypeError, PACKED_BYTES_MOST, Type};
 use crate::{Error, Result};
 
 const VERSION: u8 = 2;
+
+/// The version of a label of a database whose values may stand in pieces.
+const IN_PIECES: u8 = 3;
 
 /// The version of a label without settings.
 const WITHOUT_SETTINGS: u8 = 1;
@@ -33,13 +37,19 @@ pub(crate) struct Label {
     pub(crate) value: Type,
     /// Settings of the tree, packed.
     pub(crate) settings: Vec<u8>,
+    /// True if long values stand in pieces among the entries.
+    pub(crate) in_pieces: bool,
 }
 
 impl Label {
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         self.key.check()?;
         self.value.check()?;
-        let version = if self.settings.is_empty() { WITHOUT_SETTINGS } else { VERSION };
+        let version = match (self.in_pieces, self.settings.is_empty()) {
+            (true, _) => IN_PIECES,
+            (false, true) => WITHOUT_SETTINGS,
+            (false, false) => VERSION,
+        };
         let mut bytes = vec![version, self.fill_percent];
         self.key.pack(&mut bytes);
         self.value.pack(&mut bytes);
@@ -58,8 +68,8 @@ impl Label {
         let Some((&version, rest)) = bytes.split_first() else {
             return Ok(Label::default());
         };
-        if !(WITHOUT_SETTINGS..=VERSION).contains(&version) {
-            let (expected, found) = (u32::from(VERSION), u32::from(version));
+        if !(WITHOUT_SETTINGS..=IN_PIECES).contains(&version) {
+            let (expected, found) = (u32::from(IN_PIECES), u32::from(version));
             return Err(Error::OtherVersion { expected, found });
         }
         let Some(&fill_percent) = rest.first() else {
@@ -73,8 +83,9 @@ impl Label {
         let key = Type::unpack(bytes, &mut at)?;
         let value = Type::unpack(bytes, &mut at)?;
         // A label of version 1 ends here.
-        let settings = bytes.get(at..).filter(|_| version == VERSION).unwrap_or_default().to_vec();
-        Ok(Label { fill_percent, key, value, settings })
+        let has_settings = version != WITHOUT_SETTINGS;
+        let settings = bytes.get(at..).filter(|_| has_settings).unwrap_or_default().to_vec();
+        Ok(Label { fill_percent, key, value, settings, in_pieces: version == IN_PIECES })
     }
 }
 
@@ -87,8 +98,12 @@ mod tests {
     #[test]
     fn a_label_is_read_as_it_was_written() {
         let key: Type = "tuple(text,tuple(time,hex),f64)".parse().unwrap();
-        let label = Label { fill_percent: 90, key, value: Type::U64, settings: vec![2, 1] };
-        assert_eq!(Label::decode(&label.encode().unwrap()).unwrap(), label);
+        let settings = vec![2, 1];
+        for (settings, in_pieces) in [(settings.clone(), false), (settings, true), (vec![], true)] {
+            let (key, value) = (key.clone(), Type::U64);
+            let label = Label { fill_percent: 90, key, value, settings, in_pieces };
+            assert_eq!(Label::decode(&label.encode().unwrap()).unwrap(), label);
+        }
         assert_eq!(Label::decode(&[]).unwrap(), Label::default());
     }
 

@@ -45,7 +45,8 @@
 //! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
 //!   usual 4 KiB, 1006 bytes.
 //! - A value has less than 4 GiB. A batch that is longer than the journal
-//!   ([`Options::journal_bytes`]) lasts by a checkpoint; on raw flash it is refused.
+//!   ([`Options::journal_bytes`]) lasts by a checkpoint; on raw flash it is refused, long values
+//!   not counted.
 //! - A value is put out of the caller's memory and read into it, by [pieces](Database::get_into)
 //!   of any size; beside that, everything stays inside the [budget](Options::memory_total).
 //! - How far a file can grow is chosen when it is made: [`Options::capacity`]. It is as long as its
@@ -66,6 +67,7 @@ mod files;
 mod ground;
 mod health;
 mod label;
+mod long_values;
 mod options;
 mod range;
 mod read_only;

@@ -68,8 +68,6 @@ struct History {
     model: Model,
     kept: Vec<Kept>,
     durable: bool,
-    /// Lengths of long values; raw flash takes none.
-    long: std::ops::Range<usize>,
     /// True on raw flash: going back to a checkpoint does not bring back what was forgotten since.
     forgets_for_good: bool,
 }
@@ -91,7 +89,7 @@ impl History {
 
     fn value(&mut self) -> Vec<u8> {
         let length = match self.random.random_range(0..40) {
-            0 => self.random.random_range(self.long.clone()),
+            0 => self.random.random_range(2000..20_000),
             1..10 => 0,
             _ => self.random.random_range(0..60),
         };
@@ -251,7 +249,6 @@ fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
         model: Model::new(),
         kept: Vec::new(),
         durable: durability != Durability::None,
-        long: if on_raw_flash { 60..120 } else { 2000..20_000 },
         forgets_for_good: on_raw_flash,
     };
     for step in 0..steps {

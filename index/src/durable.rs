@@ -414,6 +414,10 @@ impl<T: Tree> Index for Durable<T> {
         self.tree.recovery().wear()
     }
 
+    fn entry_bytes_most(&self) -> usize {
+        self.tree.entry_bytes_most()
+    }
+
     fn close(&mut self) -> Result<()> {
         if self.state == State::Closed && self.tree.recovery().is_closed() {
             return Ok(());

@@ -418,6 +418,10 @@ pub trait Index: Lookup {
         None
     }
 
+    /// The most bytes that a key and its value have together in a node: see
+    /// [`Tree::entry_bytes_most`].
+    fn entry_bytes_most(&self) -> usize;
+
     /// Writes back all that is only in memory and leaves the device closed: it can be opened
     /// again, until the next update.
     ///

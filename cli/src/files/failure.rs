@@ -345,7 +345,7 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
     use index::Error as Index;
     let (path, old) = (path.display(), old.display());
     match what {
-        // Only on raw flash values stand in nodes, however long they are.
+        // On raw flash, where keys are too short to name the pieces of a value.
         Index::EntryTooLong { .. } => format!(
             "{path}: {what}; shorten it, or copy the database onto a translation layer, where \
              values have any length: flashtree convert {old} nand-file:NEW --tree b-plus:over=ftl"

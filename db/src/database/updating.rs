@@ -11,7 +11,7 @@ impl Database<'_> {
     ///
     /// # Errors
     /// Key or value is too long or of a wrong length, there is no room (nothing changed), or the
-    /// device failed. Where there is a journal, key and value have to fit into it.
+    /// device failed.
     ///
     /// ```
     /// # use flashtree::{Database, Options};

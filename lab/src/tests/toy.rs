@@ -259,6 +259,10 @@ impl Index for Toy<'_> {
         RecoveryStatistics::default()
     }
 
+    fn entry_bytes_most(&self) -> usize {
+        usize::MAX
+    }
+
     fn close(&mut self) -> Result<()> {
         if self.unsettled > 0 {
             self.unsettled = 0;
