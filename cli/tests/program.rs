@@ -53,7 +53,7 @@ fn help_and_version_are_no_failure() {
         assert_eq!(output.status.code(), Some(0), "{line}");
         assert!(output.stdout.ends_with(b"\n") && output.stderr.is_empty(), "{line}");
     }
-    assert_eq!(text(&run("--version").stdout).trim(), "flashtree 0.1.0");
+    assert_eq!(text(&run("--version").stdout).trim(), "flashtree 0.2.0");
     assert_eq!(run("").status.code(), Some(2));
 }
 

@@ -76,8 +76,8 @@ pub enum Error {
     },
     /// The database has another version of the format.
     #[error(
-        "this database has format version {found}, and this program reads version {expected}: \
-         export it with the program that wrote it, and import it with this one"
+        "this database has format version {found} of {}, and this program reads version {expected}: \
+         export it with that, and import it with this one", writer(*found, *expected)
     )]
     OtherVersion {
         /// The version that this program reads.
@@ -406,6 +406,12 @@ fn advice(error: &index::Error) -> &'static str {
         Index::Store(Store::Device(Device::PowerCut)) => ": open the database again",
         _ => "",
     }
+}
+
+/// The program that reads a database of format version `found`, which is not `expected`. All
+/// versions before those that this one reads are of one program.
+const fn writer(found: u32, expected: u32) -> &'static str {
+    if found < expected { "flashtree 0.1" } else { "a later flashtree" }
 }
 
 impl From<index::Error> for Error {

@@ -94,20 +94,23 @@ fn a_file_that_grew_and_was_not_used_yet_is_opened_as_it_was() {
 }
 
 #[test]
-fn a_later_format_is_refused_with_both_numbers_and_what_to_do() {
+fn another_format_is_refused_with_both_numbers_and_the_program_that_reads_it() {
     let (_folder, path) = place();
     // Where the versions of an anchor's two copies stand, and that of an imitated chip.
     for (chip, at) in [(false, [12, 4096 + 12]), (true, [8, 8])] {
-        make(&path, chip);
-        let file = fs::File::options().write(true).open(&path).unwrap();
-        for at in at {
-            file.write_all_at(&77_u32.to_le_bytes(), at).unwrap();
-        }
-        for error in refusals(&path) {
-            check_line(&error);
-            let line = error.to_string();
-            assert!(matches!(error, Error::OtherVersion { found: 77, .. }), "{error:?}");
-            assert!(line.contains("format version 77") && line.contains("export"), "{line}");
+        for (version, program) in [(77_u32, "a later flashtree"), (0, "flashtree 0.1")] {
+            make(&path, chip);
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            for at in at {
+                file.write_all_at(&version.to_le_bytes(), at).unwrap();
+            }
+            for error in refusals(&path) {
+                check_line(&error);
+                let line = error.to_string();
+                assert!(matches!(error, Error::OtherVersion { found, .. } if found == version));
+                let wanted = format!("format version {version} of {program}");
+                assert!(line.contains(&wanted) && line.contains("export"), "{line}");
+            }
         }
     }
 }

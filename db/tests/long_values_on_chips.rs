@@ -95,8 +95,11 @@ fn histories_of_long_and_short_values_are_those_of_an_ordered_map() {
     }
 }
 
+/// A key, and its value from now on.
+type Change = (&'static str, Option<Vec<u8>>);
+
 /// Updates that write, replace, shorten and delete long values, some of several in one batch.
-fn script() -> Vec<Vec<(&'static str, Option<Vec<u8>>)>> {
+fn script() -> Vec<Vec<Change>> {
     let long = |byte: u8, bytes: usize| Some(vec![byte; bytes]);
     vec![
         vec![("a", long(1, 3000)), ("b", long(2, 10))],
@@ -106,7 +109,7 @@ fn script() -> Vec<Vec<(&'static str, Option<Vec<u8>>)>> {
     ]
 }
 
-fn write(database: &mut Database<'_>, updates: &[(&str, Option<Vec<u8>>)]) -> Result<(), Error> {
+fn write(database: &mut Database<'_>, updates: &[Change]) -> Result<(), Error> {
     let mut batch = Batch::new();
     for (key, value) in updates {
         match value {
@@ -117,7 +120,7 @@ fn write(database: &mut Database<'_>, updates: &[(&str, Option<Vec<u8>>)]) -> Re
     database.write(&batch)
 }
 
-fn make(model: &mut Model, updates: &[(&str, Option<Vec<u8>>)]) {
+fn make(model: &mut Model, updates: &[Change]) {
     for (key, value) in updates {
         match value {
             Some(value) => drop(model.insert((*key).into(), value.clone())),

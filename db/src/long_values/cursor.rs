@@ -8,7 +8,7 @@ use std::ops::{Bound, Range};
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
 
 use super::LongValues;
-use super::keys::Held;
+use super::keys::{Bounds, Held};
 
 /// Entries are read ahead until they have so many bytes.
 pub(super) const AHEAD_BYTES: usize = 4 << 10;
@@ -41,7 +41,7 @@ enum End {
 impl<'c, 'd> Ahead<'c, 'd> {
     pub(super) fn new(
         values: &'c mut LongValues<'d>,
-        (from, to): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        (from, to): Bounds,
         direction: Direction,
     ) -> Self {
         let (bytes, places) = (Vec::new(), Vec::new());

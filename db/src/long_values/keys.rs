@@ -37,6 +37,9 @@ const INLINE: u8 = 0;
 /// The first byte of a value that stands in pieces.
 const PIECES: u8 = 1;
 
+/// Where a range of the tree's keys begins and ends.
+pub(super) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The keys of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
@@ -129,7 +132,7 @@ impl Keys {
     }
 
     /// Where the entries of a range of the user's stand.
-    pub(super) fn bounds(self, range: KeyRange<'_>) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    pub(super) fn bounds(self, range: KeyRange<'_>) -> Result<Bounds> {
         let bound = |bound: Bound<&[u8]>, end: Bound<Vec<u8>>| {
             Ok::<_, Error>(match bound {
                 Bound::Included(key) => Bound::Included(self.of_entry(key)?),
