@@ -14,7 +14,9 @@ use alloc::vec;
 use core::fmt::Display;
 
 use device::Meter;
-use store::{CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Update, Wear};
+use store::{
+    CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Replayed, Update, Wear,
+};
 
 use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use room::{is_about_room, make_space};
@@ -73,15 +75,18 @@ impl<T: Tree> Durable<T> {
         if !tree.recovery().checkpoints().is_empty() {
             tree.keep_named()?;
         }
-        let mut buffer = vec![0; tree.entry_bytes_most()];
+        let mut buffer = vec![0; tree.entry_bytes_most().max(tree.delta_bytes_most())];
         loop {
             if tree.settles_within() && tree.recovery().is_due_within(None) {
                 settle_within(&mut tree, 0)?;
             }
-            let Some(update) = tree.recovery_mut().next_replayed(&mut buffer)? else {
-                break;
-            };
-            apply_in_steps(&mut tree, &update, 0).map_err(in_journal)?;
+            match tree.recovery_mut().next_replayed(&mut buffer)? {
+                Some(Replayed::Update(update)) => {
+                    apply_in_steps(&mut tree, &update, 0).map_err(in_journal)?;
+                }
+                Some(Replayed::Delta(delta)) => tree.apply_delta(delta)?,
+                None => break,
+            }
         }
         drop(buffer);
         // Even if only half a record stands in the journal, nothing may be written behind it.

@@ -237,6 +237,22 @@ pub trait Tree: Lookup {
     /// The device failed, or a page is damaged.
     fn apply(&mut self, update: &Update<'_>) -> Result<()>;
 
+    /// Makes a change again that the tree made by itself, and recorded as a delta: see
+    /// [`Recovery::delta`](store::Recovery::delta).
+    ///
+    /// # Errors
+    /// It is none of this tree's, or as [`apply`](Tree::apply).
+    fn apply_delta(&mut self, delta: &[u8]) -> Result<()> {
+        let _ = delta;
+        let what = "its journal holds a change that its tree never makes";
+        Err(store::Error::NotAnIndex { is_ours: true, what }.into())
+    }
+
+    /// Bytes of the longest delta that the tree records.
+    fn delta_bytes_most(&self) -> usize {
+        0
+    }
+
     /// Makes one admitted change, or a step towards it; true if it is made. Between two steps a
     /// checkpoint may fall, if [`wants_room`](Tree::wants_room) asks for one.
     ///

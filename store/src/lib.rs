@@ -37,7 +37,9 @@ pub use page_file::{
     sectors_most,
 };
 pub use page_log::{PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear};
-pub use recovery::{CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics};
+pub use recovery::{
+    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, Replayed,
+};
 pub use reservation::{Demand, Growth, LEVELS_MOST, Reservation};
 pub use shape::{EntryShape, Width};
 pub use update::{LongValue, Update};

@@ -127,6 +127,15 @@ pub struct RecoveryStatistics {
     pub within: u64,
 }
 
+/// What a replay hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed<'b> {
+    /// An update of a batch.
+    Update(Update<'b>),
+    /// What a tree recorded of itself: see [`Recovery::delta`].
+    Delta(&'b [u8]),
+}
+
 /// What a tree's pages stand on keeps the tree's root record, the way back to it, and a journal of
 /// what came after it. The page file and the page log implement it.
 ///
@@ -156,6 +165,18 @@ pub trait Recovery: Send {
     /// # Errors
     /// The device failed.
     fn record(&mut self, batch: &[Update<'_>]) -> Result<()>;
+
+    /// Records a change that the tree made by itself, in one order with the batches: a replay hands
+    /// it out behind all that was recorded before, whole or not at all. Returns whether there is
+    /// room for that; if not, the tree leaves its change until the next checkpoint. Where there is
+    /// no journal nothing has to be recorded, nor in a replay, behind which a checkpoint is made.
+    ///
+    /// It lasts with what is recorded, or synced, behind it. After a checkpoint inside a batch it
+    /// may be handed out though the root record holds it: it has to say which it is.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn delta(&mut self, delta: &[u8]) -> Result<bool>;
 
     /// Makes all that was recorded durable.
     ///
@@ -249,13 +270,13 @@ pub trait Recovery: Send {
     /// The checkpoints that are kept, oldest first.
     fn checkpoints(&self) -> &[NamedCheckpoint];
 
-    /// The next update to replay after an opening, or `None` after the last. Its key, and its
+    /// What is to be replayed next after an opening, or `None` after the last. The key, and the
     /// value if that fits as well, stand in `buffer`; a longer value comes as one that is stored
-    /// already. Only whole batches are replayed.
+    /// already, and a longer delta is damage. Only whole batches are replayed.
     ///
     /// # Errors
     /// The device failed, or a record of the journal makes no sense.
-    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>>;
+    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Replayed<'b>>>;
 
     /// What stands on the device for recovery.
     fn statistics(&self) -> RecoveryStatistics;

@@ -86,7 +86,7 @@ impl Demand {
     }
 }
 
-/// Puts that were taken since the base, and how many more there is room for.
+/// Puts that were taken since the base, and how many more there is room for; or bytes of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reservation {
     taken: u64,
@@ -118,6 +118,15 @@ impl Reservation {
             }
         }
         Reservation { taken: pending, left: fit }
+    }
+
+    /// A reservation of a tree that is bytes and no nodes, in which a put takes its own: of
+    /// `capacity` bytes so many live, so many wait in memory, and so many are kept for moving them.
+    /// What it counts are bytes then.
+    #[must_use]
+    pub const fn of_bytes(capacity: u64, (live, pending, reserve): (u64, u64, u64)) -> Self {
+        let kept = live.saturating_add(pending).saturating_add(reserve);
+        Reservation { taken: pending, left: capacity.saturating_sub(kept) }
     }
 
     /// Takes so many puts, if there is room for all of them.
@@ -178,6 +187,10 @@ mod tests {
         assert!(all > 0 && fits(demand(&[100, 10, 1]).growth(all)));
         assert!(!fits(demand(&[100, 10, 1]).growth(all + 1)));
         assert!(room.take(all) && !room.take(1) && room.left() == 0);
+        // Bytes are puts of one.
+        let mut room = Reservation::of_bytes(100, (40, 10, 20));
+        assert!(room.take(30) && !room.take(1) && room.taken() == 40);
+        assert_eq!(Reservation::of_bytes(100, (90, 10, 20)).left(), 0);
         // What waits at the base counts as taken.
         assert_eq!(Reservation::new(&demand(&[100, 10, 1]), all, fits).left(), 0);
     }

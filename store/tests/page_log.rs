@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use device::{Cause, Geometry, NandCosts, Page, ProgramOrder};
 use flashtree_store::{
-    Durability, Error, PageKind, PageLog, PageLogOptions, Recovery, Result, Update,
+    Durability, Error, PageKind, PageLog, PageLogOptions, Recovery, Replayed, Result, Update,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -199,8 +199,8 @@ impl Run<'_> {
         self.keep(&mut slots)?;
         let mut buffer = [0; 64];
         let mut replayed = Vec::new();
-        while let Some(update) = slots.log.next_replayed(&mut buffer)? {
-            let Update::Put { key, value } = update else { panic!("{update:?}") };
+        while let Some(next) = slots.log.next_replayed(&mut buffer)? {
+            let Replayed::Update(Update::Put { key, value }) = next else { panic!("{next:?}") };
             replayed.push((number(key), number(value)));
         }
         // Going back to the last checkpoint of all makes another one with the same root record.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use device::{Cause, DiskCosts, SectorGeometry};
 use flashtree_store::{
-    Durability, Error, LogicalPage, PageCheck, PageFile, PageFileOptions, Recovery, Result, Update,
+    Durability, Error, LogicalPage, PageCheck, PageFile, PageFileOptions, Recovery, Replayed,
+    Result, Update,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -122,7 +123,8 @@ impl Run<'_> {
         self.compare_names(&file);
         let mut buffer = [0; 64];
         let mut replayed = 0;
-        while let Some(update) = file.next_replayed(&mut buffer)? {
+        while let Some(next) = file.next_replayed(&mut buffer)? {
+            let Replayed::Update(update) = next else { panic!("{next:?}") };
             assert_eq!(update.key(), format!("{id}/{replayed}").as_bytes());
             replayed += 1;
         }

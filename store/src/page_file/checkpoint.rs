@@ -22,10 +22,10 @@ use super::read_ahead::ReadAhead;
 use super::state::{CheckpointState, ROOT_INLINE_MOST};
 use super::undo::{End, Undo};
 use crate::canary::Canary;
-use crate::journal_record;
+use crate::journal_record::{self, Kind};
 use crate::{
     CheckpointId, Durability, Error, LongValue, NamedCheckpoint, Recovery, RecoveryStatistics,
-    Result, Update,
+    Replayed, Result, Update,
 };
 
 /// Bytes of the journal that go to a long value's pages at a time.
@@ -337,6 +337,13 @@ impl Recovery for PageFile<'_> {
         if self.anchor.durability == Durability::Every { self.sync() } else { Ok(()) }
     }
 
+    fn delta(&mut self, delta: &[u8]) -> Result<bool> {
+        match &mut self.journal {
+            Some(journal) if !journal.is_replayed() => journal.append_delta(&mut self.disk, delta),
+            _ => Ok(true),
+        }
+    }
+
     fn sync(&mut self) -> Result<()> {
         match &mut self.journal {
             Some(journal) => journal.flush(&mut self.disk),
@@ -464,7 +471,7 @@ impl Recovery for PageFile<'_> {
         self.disk.failure()
     }
 
-    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>> {
+    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Replayed<'b>>> {
         let Some(journal) = &mut self.journal else {
             return Ok(None);
         };
@@ -474,16 +481,14 @@ impl Recovery for PageFile<'_> {
         self.checkpoints.replayed += 1;
         let fits = update.key_bytes + update.value_bytes as usize <= buffer.len();
         let (key, rest) = buffer.split_at_mut(update.key_bytes);
-        if !update.is_put {
-            return Ok(Some(Update::Delete { key }));
-        }
-        if !fits {
+        if !fits && update.kind == Kind::Put {
             let value = self.adopt(update.value_bytes)?;
-            return Ok(Some(Update::Adopt { key, value }));
+            return Ok(Some(Replayed::Update(Update::Adopt { key, value })));
         }
-        let value = &mut rest[..update.value_bytes as usize];
+        let damaged = Error::DamagedJournal { page: journal.page_index() };
+        let value = rest.get_mut(..update.value_bytes as usize).ok_or(damaged)?;
         journal.take(&mut self.disk, value)?;
-        Ok(Some(Update::Put { key, value }))
+        Ok(Some(update.kind.replayed(key, value)))
     }
 
     fn statistics(&self) -> RecoveryStatistics {

@@ -248,6 +248,15 @@ impl Journal {
         journal_record::write(batch, &mut |bytes| self.put(disk, bytes))
     }
 
+    /// Writes the record of a tree's delta, if there is room; false if there is none.
+    pub(super) fn append_delta(&mut self, disk: &mut dyn Sectors, delta: &[u8]) -> Result<bool> {
+        let has_room = self.has_room(journal_record::delta_bytes(delta.len()));
+        if has_room {
+            journal_record::write_delta(delta, &mut |bytes| self.put(disk, bytes))?;
+        }
+        Ok(has_room)
+    }
+
     fn put(&mut self, disk: &mut dyn Sectors, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.header.used as usize == self.capacity() {

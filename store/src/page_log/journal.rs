@@ -23,7 +23,7 @@ use super::{PageKind, PageLog, PageLogOptions};
 use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
 use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
-use crate::{Error, Result, Update};
+use crate::{Error, Replayed, Result, Update};
 
 const HEADER: usize = 20;
 const CHECKSUM_BYTES: usize = 4;
@@ -132,9 +132,8 @@ impl PageLog<'_> {
         self.content_bytes_of(form) - HEADER
     }
 
-    /// True if the record of `batch` has to wait for a checkpoint.
-    pub(super) fn journal_is_full_for(&self, batch: &[Update<'_>]) -> Result<bool> {
-        let bytes = journal_record::bytes(batch);
+    /// True if a record of `bytes` bytes has to wait for a checkpoint.
+    pub(super) fn journal_is_full_for(&self, bytes: u64) -> Result<bool> {
         let room = self.journal_room(Form::Once) as u64;
         let pages = (self.journal.used as u64 + bytes).div_ceil(room);
         // One page is kept for the end of what is acknowledged.
@@ -149,6 +148,15 @@ impl PageLog<'_> {
     /// Writes the record of `batch`; pages are programmed as they get full.
     pub(super) fn append_record(&mut self, batch: &[Update<'_>]) -> Result<()> {
         journal_record::write(batch, &mut |bytes| self.append_bytes(bytes))
+    }
+
+    /// Writes the record of a tree's delta, if there is room; false if there is none.
+    pub(super) fn append_delta(&mut self, delta: &[u8]) -> Result<bool> {
+        let bytes = journal_record::delta_bytes(delta.len());
+        if self.journal_is_full_for(bytes)? {
+            return Ok(false);
+        }
+        journal_record::write_delta(delta, &mut |bytes| self.append_bytes(bytes)).map(|()| true)
     }
 
     fn append_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -240,7 +248,7 @@ impl PageLog<'_> {
     pub(super) fn next_in_journal<'b>(
         &mut self,
         buffer: &'b mut [u8],
-    ) -> Result<Option<Update<'b>>> {
+    ) -> Result<Option<Replayed<'b>>> {
         let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
         while self.journal.record == 0 {
             let mut head = [0; RECORD_HEADER];
@@ -275,7 +283,7 @@ impl PageLog<'_> {
         self.take_bytes(buffer)?;
         self.journal.replayed += 1;
         let (key, value) = buffer.split_at(head.key_bytes);
-        Ok(Some(if head.is_put { Update::Put { key, value } } else { Update::Delete { key } }))
+        Ok(Some(head.kind.replayed(key, value)))
     }
 
     /// Reads the page of the journal again that is replayed, after the log's own page was used.

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use super::PageLog;
 use super::checkpoint::NAMES_MOST;
 use crate::canary::Canary;
+use crate::journal_record;
 use crate::recovery::check_checkpoint_name;
 use crate::{
-    CheckpointId, Durability, Error, NamedCheckpoint, Recovery, RecoveryStatistics, Result, Update,
-    Wear,
+    CheckpointId, Durability, Error, NamedCheckpoint, Recovery, RecoveryStatistics, Replayed,
+    Result, Update, Wear,
 };
 
 impl Recovery for PageLog<'_> {
@@ -20,7 +21,8 @@ impl Recovery for PageLog<'_> {
         if self.erases_at_once() {
             return Ok(false);
         }
-        let is_full = self.options.has_journal() && self.journal_is_full_for(batch)?;
+        let is_full =
+            self.options.has_journal() && self.journal_is_full_for(journal_record::bytes(batch))?;
         // Blocks that only wait for a checkpoint are made free before they are missed.
         let is_short = self.released_blocks() > 0 && self.free_pages() < pages;
         Ok(is_full || is_short)
@@ -53,6 +55,13 @@ impl Recovery for PageLog<'_> {
             self.sync_journal()?;
         }
         Ok(())
+    }
+
+    fn delta(&mut self, delta: &[u8]) -> Result<bool> {
+        if !self.options.has_journal() || self.journal.is_replayed() {
+            return Ok(true);
+        }
+        self.append_delta(delta)
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -98,7 +107,7 @@ impl Recovery for PageLog<'_> {
         self.checkpoints.names()
     }
 
-    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Update<'b>>> {
+    fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Replayed<'b>>> {
         if self.options.has_journal() { self.next_in_journal(buffer) } else { Ok(None) }
     }
 

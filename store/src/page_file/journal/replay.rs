@@ -206,6 +206,11 @@ impl Journal {
         Ok(head)
     }
 
+    /// The page at which it is read.
+    pub(in super::super) const fn page_index(&self) -> u32 {
+        self.header.index
+    }
+
     /// Bytes that were found and not read yet.
     fn left(&self) -> u64 {
         self.found.saturating_sub(self.read)
