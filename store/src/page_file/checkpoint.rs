@@ -403,7 +403,8 @@ impl Recovery for PageFile<'_> {
         };
         let bytes = journal_record::bytes(batch);
         // A long value would be written twice, and few of them fit the journal.
-        let is_long = matches!(batch, [Update::Put { value, .. }] if value.len() as u64 > u64::from(self.page_bytes()));
+        let page = self.page_bytes() as usize;
+        let is_long = matches!(batch, [Update::Put { value, .. }] if value.len() > page);
         !journal.takes(bytes) || is_long && bytes >= journal.record_bytes_most() / LONG_PART
     }
 
