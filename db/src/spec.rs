@@ -13,6 +13,9 @@ const DEFAULT_TREE: &str = "b-plus";
 /// works, and how it divides its memory.
 const FORM: &[&str] = &["k", "fanout", "alpha", "beta", "delta", "log-pages"];
 
+/// Share of the memory left over in which updates wait, where nothing is said.
+const WAITING: &str = "0.5";
+
 /// A name and its parameters.
 struct Spec<'t> {
     name: &'t str,
@@ -71,6 +74,10 @@ impl TreeChoice {
         let has_fill = given.iter().any(|(name, _)| *name == "fill");
         if fill_percent > 0 && has_parameter(entry, "fill") && !has_fill {
             given.push(("fill", fill_percent.to_string()));
+        }
+        // A database is no yardstick: there what waits for its leaf is written with others.
+        if has_parameter(entry, "waiting") && !given.iter().any(|(name, _)| *name == "waiting") {
+            given.push(("waiting", WAITING.to_owned()));
         }
         let was_given = given.iter().any(|(name, _)| *name == "fill");
         let settings = settings(entry, given.iter().map(|(name, value)| (*name, value.as_str())))?;

@@ -164,9 +164,16 @@ impl<T: Tree> Durable<T> {
 
     /// Makes the changes of `batch`, which is longer than the journal, and then a checkpoint.
     fn update_by_checkpoint(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        // No checkpoint may fall inside it, and no older update come behind it.
+        if self.tree.has_waiting() {
+            self.make_checkpoint(None)?;
+        }
         self.make_room(&[], self.tree.pages_changed(batch))?;
         self.begin()?;
-        self.apply(batch, None)?;
+        for (place, update) in batch.iter().enumerate() {
+            let made = self.tree.apply(update);
+            self.note_failure(made, place > 0)?;
+        }
         self.make_checkpoint(None).map(drop)
     }
 
@@ -179,18 +186,23 @@ impl<T: Tree> Durable<T> {
                 false => Ok(()),
             };
             let made = made.and_then(|()| apply_in_steps(&mut self.tree, update, place as u32));
-            if let Err(error) = made {
-                // Half a change, or half a batch, must not be added to, nor closed as if it were
-                // whole; nor must what the journal holds be left out. Without a journal, an update
-                // that changed nothing is merely refused.
-                let is_half = place > 0 || !self.tree.is_whole();
-                if is_half || self.durability.has_journal() {
-                    self.fail(is_half);
-                }
-                return Err(error);
-            }
+            self.note_failure(made, place > 0)?;
         }
         Ok(())
+    }
+
+    /// Notes that an update failed, before which others of its batch were made if it `is_inside`.
+    fn note_failure(&mut self, made: Result<()>, is_inside: bool) -> Result<()> {
+        if made.is_err() {
+            // Half a change, or half a batch, must not be added to, nor closed as if it were
+            // whole; nor must what the journal holds be left out. Without a journal, an update
+            // that changed nothing is merely refused.
+            let is_half = is_inside || !self.tree.is_whole();
+            if is_half || self.durability.has_journal() {
+                self.fail(is_half);
+            }
+        }
+        made
     }
 
     /// Makes a checkpoint; after an error the index is read-only.
@@ -231,6 +243,8 @@ impl<T: Tree> Durable<T> {
 /// Makes a checkpoint inside a batch of which `made` updates were made, or inside a replay.
 fn settle_within(tree: &mut impl Tree, made: u32) -> Result<()> {
     let root = tree.settle()?;
+    // What waits is in the journal alone: all of it is replayed then.
+    let made = if tree.has_waiting() { None } else { Some(made) };
     Ok(tree.recovery_mut().checkpoint_within(&root, made)?)
 }
 
@@ -345,6 +359,7 @@ impl<T: Tree> Index for Durable<T> {
         // The root is changed before anything is allocated.
         self.make_room_for_one()?;
         self.begin()?;
+        self.change(flush_all)?;
         let loaded = self.tree.load(sorted, fill_percent);
         match &loaded {
             Err(Error::NotEmpty) => {}

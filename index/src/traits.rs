@@ -231,7 +231,7 @@ pub trait Tree: Lookup {
     /// What would go wrong.
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()>;
 
-    /// Makes one admitted change.
+    /// Makes one admitted change, which waits for nothing then.
     ///
     /// # Errors
     /// The device failed, or a page is damaged.

@@ -207,11 +207,12 @@ pub trait Recovery: Send {
 
     /// As [`checkpoint`](Recovery::checkpoint), inside the batch that was recorded last, of which
     /// `made` updates were made; or in the midst of a replay, where `made` is 0. The journal stays,
-    /// and an opening replays the rest of it. Does nothing where none is ever due.
+    /// and an opening replays the rest of it; or as much as before, if `made` is `None`, for some
+    /// of it is in no page. Does nothing where none is ever due.
     ///
     /// # Errors
     /// There is no room, or the device failed.
-    fn checkpoint_within(&mut self, root: &[u8], made: u32) -> Result<()> {
+    fn checkpoint_within(&mut self, root: &[u8], made: Option<u32>) -> Result<()> {
         let _ = (root, made);
         Ok(())
     }

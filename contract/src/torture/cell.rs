@@ -8,7 +8,7 @@ use index::{Durability, Width};
 use sim::Unflushed;
 
 use super::witness::{EMPTIED, GENERATIONS, MERGES};
-use crate::tree::{SHAPES, Shape, other_flush, parameter_sets};
+use crate::tree::{SHAPES, Shape, other_waiting, parameter_sets};
 
 /// What a tree stands on.
 #[derive(Clone, Copy)]
@@ -142,7 +142,7 @@ pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
         for page_bytes in PAGE_BYTES {
             let on_nand = matches!(stand, Stand::Nand { .. });
             let mut sets = parameter_sets(entry, page_bytes, on_nand);
-            sets.extend(other_flush(entry).filter(|_| on_nand).map(|flush| vec![flush]));
+            sets.extend(other_waiting(entry, on_nand).map(|waiting| vec![waiting]));
             for parameters in sets {
                 for shape in SHAPES {
                     for durability in &Durability::ALL[1..] {

@@ -161,7 +161,7 @@ pub fn cases(entry: &'static Entry) -> Vec<Case> {
             }
         }
     }
-    let others: Vec<Case> = cases.iter().filter_map(Case::with_other_flush).collect();
+    let others: Vec<Case> = cases.iter().filter_map(Case::with_other_waiting).collect();
     cases.extend(others);
     cases
 }
@@ -182,9 +182,14 @@ pub(crate) fn parameter_sets(
     sets
 }
 
-/// What is not the tree's default of what leaves its operation buffer together, if it has one.
-pub(crate) fn other_flush(entry: &Entry) -> Option<(&'static str, String)> {
-    let flush = entry.parameters.iter().find(|parameter| parameter.name == "flush")?;
+/// What is not the tree's default of how updates wait in memory, if they can: on raw flash what
+/// leaves the operation buffer together, on sectors whether there is one.
+pub(crate) fn other_waiting(entry: &Entry, is_nand: bool) -> Option<(&'static str, String)> {
+    let of = |name| entry.parameters.iter().find(|parameter| parameter.name == name);
+    if !is_nand {
+        return of("waiting").map(|waiting| (waiting.name, "0.75".to_owned()));
+    }
+    let flush = of("flush")?;
     let other = ["entry", "leaf"].into_iter().find(|word| *word != flush.default)?;
     Some((flush.name, other.to_owned()))
 }
@@ -196,12 +201,15 @@ pub fn find(name: &str) -> Option<Case> {
 }
 
 impl Case {
-    /// The same on raw flash where other updates leave the operation buffer together, with the next
-    /// durability.
-    fn with_other_flush(&self) -> Option<Case> {
-        let parameters = vec![other_flush(self.entry)?];
+    /// The same where updates wait otherwise, with the next durability.
+    fn with_other_waiting(&self) -> Option<Case> {
+        if !self.parameters.is_empty() {
+            return None;
+        }
+        let is_nand = matches!(self.stand, Stand::Nand);
+        let parameters = vec![other_waiting(self.entry, is_nand)?];
         let durability = Durability::ALL[(self.seed as usize) % 4];
-        matches!(self.stand, Stand::Nand).then(|| Case { parameters, durability, ..self.clone() })
+        Some(Case { parameters, durability, ..self.clone() })
     }
 
     /// A name that tells the case from all others.

@@ -9,7 +9,7 @@ mod history;
 mod model;
 
 pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, cases_on_small_chips, find};
-pub(crate) use case::{SHAPES, other_flush, parameter_sets};
+pub(crate) use case::{SHAPES, other_waiting, parameter_sets};
 pub use history::run;
 pub use model::Model;
 

@@ -9,7 +9,7 @@ use device::SectorGeometry;
 use store::PageFile;
 
 use super::layout::{CHILD_BYTES, Nodes};
-use super::{cache_memory, node_bytes};
+use super::{node_bytes, shares};
 use crate::Result;
 use crate::random_keys::{Levels, missing};
 use crate::registry::{MediumShape, Options, Prediction, Profile};
@@ -26,7 +26,9 @@ pub(super) fn predict(
     };
     let page_bytes = node_bytes(options, disk);
     let nodes = Nodes::new(page_bytes, options.shape)?;
-    let file = options.page_file(page_bytes, cache_memory(options, &nodes)?);
+    // Updates that wait for their leaves are not modelled.
+    let (cache, _) = shares(options, &nodes, (disk, options.durability))?;
+    let file = options.page_file(page_bytes, cache);
     let frames = PageFile::frames(disk, &file)?;
     let codecs = (&nodes.leaf, &nodes.inner);
     let levels = Levels::of(profile.entries, codecs, nodes.shape, CHILD_BYTES);

@@ -35,24 +35,29 @@ mod load;
 mod scan;
 mod shrinking;
 mod values;
+mod waiting;
 mod wandering;
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Display;
+use core::slice;
 
 use device::{Cause, Medium, Meter};
-use store::node::{self, Stored};
-use store::{LogicalPage, PageFile, Recovery, Update};
+use store::node::{self, Codec, Stored};
+use store::{Durability, LogicalPage, PageFile, Recovery, Update, Width};
 
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
 use crate::registry::{Deletes, Entry, MediumShape, Options};
-use crate::{Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{
+    Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree, read_piece,
+};
 use descent::Path;
-use layout::{Nodes, Root};
+use layout::{CHILD_BYTES, Nodes, Root};
+use waiting::Waiting;
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -91,10 +96,31 @@ const PARAMETERS: &[Parameter] = &[
     make::COLLECT,
     make::CACHE,
     flush::parameter(Division::Whole),
+    WAITING,
 ];
+
+/// What waits for its leaf: nothing in the standard B+-tree, which is what papers measure.
+const WAITING: Parameter = Parameter {
+    name: "waiting",
+    about: "on sectors: share of the memory left over in which updates wait for their leaves",
+    kind: Kind::Ratio(0.0, 0.75),
+    default: "0",
+};
 
 /// Bytes that an entry takes in a node beside its key and value, or more.
 const ENTRY_BYTES_BESIDE: usize = 16;
+
+/// Puts, and bytes that they may take in leaves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Puts {
+    count: u64,
+    bytes: u64,
+}
+
+impl Puts {
+    /// One, of whatever length.
+    const ONE: Puts = Puts { count: 1, bytes: 1 << 20 };
+}
 
 /// How full a put found a leaf.
 enum Put {
@@ -125,6 +151,13 @@ pub(crate) struct BPlus<'d> {
     whole: bool,
     /// As long as a node.
     scratch: Vec<u8>,
+    /// Updates that are in no leaf yet.
+    waiting: Waiting,
+    /// Puts that waited since the last checkpoint behind which nothing does: a replay makes all of
+    /// them again.
+    puts: Puts,
+    /// What makes way: its key and its value.
+    outgoing: (Vec<u8>, Vec<u8>),
 }
 
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -134,15 +167,15 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     };
     let node_bytes = node_bytes(options, disk.geometry());
     let nodes = Nodes::new(node_bytes, options.shape)?;
-    let memory_bytes = cache_memory(options, &nodes)?;
+    let (memory_bytes, waiting) = shares(options, &nodes, (disk.geometry(), options.durability))?;
     let file_options = options.page_file(node_bytes, memory_bytes);
     let file = PageFile::create(disk, &file_options)?;
-    let mut tree = BPlus::over(file, nodes, options);
+    let mut tree = BPlus::over(file, nodes, options, waiting);
     if options.is_stand_in {
         return Ok(Box::new(Durable::stand_in(tree)));
     }
     // The root, and what the first put may need.
-    let need = 1 + tree.pages_needed(1);
+    let need = 1 + tree.pages_needed(&Puts::ONE);
     if need > u64::from(tree.file.pages_free()) {
         return Err(tree.file.too_small(&file_options, need, 0).into());
     }
@@ -158,9 +191,10 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     };
     let found = PageFile::describe(&mut *disk)?;
     let nodes = Nodes::new(found.page_bytes, Root::decode(&found.root_head, NAME)?.shape)?;
-    let memory_bytes = cache_memory(options, &nodes)?;
+    let shape = (disk.geometry(), Some(found.durability));
+    let (memory_bytes, waiting) = shares(options, &nodes, shape)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, memory_bytes))?;
-    let mut tree = BPlus::over(file, nodes, options);
+    let mut tree = BPlus::over(file, nodes, options, waiting);
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
 }
@@ -179,10 +213,22 @@ fn buffer_bytes(nodes: &Nodes) -> u64 {
     nodes.leaf.node_bytes() as u64 + 4 * nodes.leaf.entry_bytes_most() as u64
 }
 
-/// What the page file gets of the memory budget.
-fn cache_memory(options: &Options, nodes: &Nodes) -> Result<u64> {
+/// What the page file gets of the memory budget, and what waits.
+fn shares(
+    options: &Options,
+    nodes: &Nodes,
+    (disk, durability): (device::SectorGeometry, Option<Durability>),
+) -> Result<(u64, u64)> {
     let (have, need) = (options.memory_bytes, buffer_bytes(nodes));
-    have.checked_sub(need).ok_or_else(|| store::Error::LittleMemory { have, need }.into())
+    let rest = have.checked_sub(need).ok_or(store::Error::LittleMemory { have, need })?;
+    let durability = durability.unwrap_or_default();
+    let node = nodes.leaf.node_bytes() as u32;
+    let left = rest.saturating_sub(PageFile::least_memory(disk, node, durability)?);
+    // Without a journal what waits would have room for its images at once only.
+    let may_wait = durability == Durability::None || durability.has_journal();
+    let share = options.settings.ratio(WAITING.name).filter(|_| may_wait).unwrap_or(0.0);
+    let waiting = (left as f64 * share) as u64;
+    Ok((rest - waiting, waiting))
 }
 
 fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
@@ -204,7 +250,7 @@ impl<'d> BPlus<'d> {
         }
     }
 
-    fn over(file: PageFile<'d>, nodes: Nodes, options: &Options) -> Self {
+    fn over(file: PageFile<'d>, nodes: Nodes, options: &Options, waiting: u64) -> Self {
         let fill = options.settings.number("fill").unwrap_or(70);
         let node_bytes = file.page_bytes() as usize;
         BPlus {
@@ -219,6 +265,9 @@ impl<'d> BPlus<'d> {
             previous: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
             whole: true,
             scratch: vec![0; node_bytes],
+            waiting: Waiting::new(nodes.shape, node_bytes as u32, waiting),
+            puts: Puts::default(),
+            outgoing: (Vec::new(), Vec::new()),
             nodes,
         }
     }
@@ -289,31 +338,92 @@ impl<'d> BPlus<'d> {
         Ok(())
     }
 
-    /// Pages that a batch may need in the worst case: each put may split its leaf (twice where a
-    /// short prefix makes a half grow), and each level above once, and the root may get a parent.
-    fn pages_needed(&self, puts: usize) -> u64 {
-        if puts == 0 {
-            return 0;
+    /// Pages that these puts may need in the worst case.
+    fn pages_needed(&self, puts: &Puts) -> u64 {
+        match puts.count {
+            0 => 0,
+            count if !self.nodes.is_variable() => self.nodes_split(count),
+            count => self.nodes_split(2 * count).min(self.nodes_split_by_bytes(puts.bytes)),
         }
-        let splits = if self.nodes.is_variable() { 2 } else { 1 };
-        splits * (puts as u64 + u64::from(self.height)) + 1
     }
 
-    /// As [`BPlus::pages_needed`], of a batch of puts alone, by the bytes that there are then. A
-    /// half has three eighths of a node or more, and so has what it takes until it is split again,
-    /// less what its prefix saves; an entry has a quarter at most. Inner nodes are no more than
-    /// leaves.
-    fn pages_needed_by_bytes(&self, batch: &[Update<'_>]) -> u64 {
-        let bytes = |update: &Update<'_>| match update {
-            Update::Put { key, value } if !self.nodes.is_long(key.len(), value.len() as u32) => {
-                (key.len() + value.len() + ENTRY_BYTES_BESIDE) as u64
+    /// Nodes that come when leaves split so often, in any order: a node of a level may be full, and
+    /// what it fell into splits again when it has taken half of what it holds. Where lengths vary
+    /// nodes may hold little and take little: each split goes up to the root then.
+    fn nodes_split(&self, splits: u64) -> u64 {
+        let half = |codec: &Codec, value: u16| match (self.nodes.shape.key, self.nodes.shape.value)
+        {
+            (Width::Fixed(key), Width::Fixed(_)) => {
+                (codec.capacity(key.into(), value.into()) as u64 / 2).max(2)
             }
-            _ => self.nodes.leaf.entry_bytes_most() as u64,
+            _ => 1,
         };
-        let bytes: u64 = batch.iter().map(bytes).sum();
-        let node = self.nodes.leaf.node_bytes() as u64;
-        let splits = self.entries.saturating_mul(2).saturating_add(6 * bytes / node);
+        let value = if let Width::Fixed(bytes) = self.nodes.shape.value { bytes } else { 0 };
+        let (leaf, inner) = (half(&self.nodes.leaf, value), half(&self.nodes.inner, CHILD_BYTES));
+        let mut nodes = u64::from(self.file.pages_used().0);
+        let mut splits = splits.min(nodes.saturating_add(splits / leaf));
+        let mut all = splits;
+        for _ in 1..self.height {
+            nodes = nodes / inner + 1;
+            splits = splits.min(nodes.saturating_add(splits / inner));
+            all = all.saturating_add(splits);
+        }
+        // New roots, and what they fall into.
+        while splits > 0 {
+            splits /= inner.max(2);
+            all = all.saturating_add(1 + splits);
+        }
+        all
+    }
+
+    /// As [`BPlus::nodes_split`], of puts with so many bytes. A half has three eighths of a node or
+    /// more, and so has what it takes until it is split again, less what its prefix saves; an entry
+    /// has a quarter at most. Inner nodes are no more than leaves.
+    fn nodes_split_by_bytes(&self, bytes: u64) -> u64 {
+        let leaves = self.entries.min(self.file.pages_used().0.into());
+        let splits = leaves
+            .saturating_mul(2)
+            .saturating_add(6 * bytes / self.nodes.leaf.node_bytes() as u64);
         splits.saturating_mul(2).saturating_add(2 * u64::from(self.height) + 2)
+    }
+
+    /// The puts of a batch.
+    fn puts_of(&self, batch: &[Update<'_>]) -> Puts {
+        let mut puts = Puts::default();
+        for update in batch {
+            puts.count += u64::from(!matches!(update, Update::Delete { .. }));
+            puts.bytes += match update {
+                Update::Put { key, value }
+                    if !self.nodes.is_long(key.len(), value.len() as u32) =>
+                {
+                    (key.len() + value.len() + ENTRY_BYTES_BESIDE) as u64
+                }
+                Update::Delete { .. } => 0,
+                _ => self.nodes.leaf.entry_bytes_most() as u64,
+            };
+        }
+        puts
+    }
+
+    /// Pages that one update changes: on each level a node, its new neighbour or the one it merges
+    /// with; their parent is on the next level. Then a new root, and a page of the free list before
+    /// and after.
+    fn pages_of_one(&self) -> u32 {
+        3 * u32::from(self.height) + 4
+    }
+
+    /// True if an update may wait. While checkpoints are kept by name none does: what changes then
+    /// has its images taken before it is let in.
+    fn lets_wait(&self, update: &Update<'_>) -> Result<bool> {
+        self.nodes.check_update(update)?;
+        let (key, value) = match update {
+            Update::Put { key, value } => (key.len(), value.len()),
+            Update::Delete { key } => (key.len(), 0),
+            Update::Adopt { .. } => return Ok(false),
+        };
+        let is_long = self.nodes.is_long(key, value as u32);
+        let fits = !is_long && self.waiting.takes(key, value);
+        Ok(fits && self.file.checkpoints().is_empty())
     }
 }
 
@@ -324,6 +434,9 @@ fn fill_percent(percent: u64) -> u8 {
 impl Lookup for BPlus<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         self.nodes.check_key(key)?;
+        if let Some(update) = self.waiting.get(key) {
+            return Ok(update.map(|value| read_piece(value, offset, into)));
+        }
         let leaf = self.descend(key, Cause::Lookup)?;
         let node = self.file.page(leaf, Cause::Lookup, &self.nodes)?;
         let Ok(place) = self.nodes.leaf.search(node, key) else {
@@ -346,7 +459,7 @@ impl Lookup for BPlus<'_> {
 
     fn statistics(&self) -> Statistics {
         let mut memory = self.file.memory();
-        memory.buffers += buffer_bytes(&self.nodes);
+        memory.buffers += buffer_bytes(&self.nodes) + self.waiting.memory_bytes();
         Statistics {
             height: u32::from(self.height),
             live_pages: self.file.sectors_used(),
@@ -362,26 +475,78 @@ impl Lookup for BPlus<'_> {
 
 impl Tree for BPlus<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let mut puts = 0;
         for update in batch {
             self.nodes.check_update(update)?;
-            puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
-        let mut pages = self.pages_needed(puts);
-        if puts == batch.len() && puts > 1 {
-            pages = pages.min(self.pages_needed_by_bytes(batch));
+        let mut puts = self.puts_of(batch);
+        if puts.count > 0 {
+            (puts.count, puts.bytes) = (puts.count + self.puts.count, puts.bytes + self.puts.bytes);
         }
+        // Deletes take nothing.
+        let pages = self.pages_needed(&puts);
         self.check_free(pages + self.pages_for_values(batch))
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         // Nobody admitted what a damaged journal holds.
         self.nodes.check_update(update)?;
+        self.waiting.remove(update.key());
         match update {
             Update::Put { key, value } => self.put(key, value),
             Update::Adopt { key, value } => self.adopt_value(key, *value),
             Update::Delete { key } => self.delete(key),
         }
+    }
+
+    fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        if !self.lets_wait(update)? {
+            return self.apply(update).map(|()| true);
+        }
+        let (key, value) = match update {
+            Update::Put { key, value } => (key, Some(*value)),
+            Update::Adopt { key, .. } | Update::Delete { key } => (key, None),
+        };
+        if !self.waiting.insert(key, value) {
+            return self.flush().map(|()| false);
+        }
+        let puts = self.puts_of(slice::from_ref(update));
+        self.puts.count += puts.count;
+        self.puts.bytes += puts.bytes;
+        Ok(true)
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting.len() > 0
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let (mut key, mut value) = core::mem::take(&mut self.outgoing);
+        let written = match self.waiting.copy_next(&mut key, &mut value) {
+            Some(true) => self.put(&key, &value),
+            Some(false) => self.delete(&key),
+            None => Ok(()),
+        };
+        if written.is_ok() {
+            self.waiting.remove(&key);
+        }
+        self.outgoing = (key, value);
+        written
+    }
+
+    fn wants_room(&self) -> bool {
+        self.has_waiting() && self.file.is_due_within(Some(self.pages_of_one()))
+    }
+
+    fn rebase(&mut self) {
+        self.puts = Puts::default();
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.has_waiting()
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        self.flush().map(|()| true)
     }
 
     fn is_whole(&self) -> bool {
@@ -422,6 +587,8 @@ impl Tree for BPlus<'_> {
         self.entries = root.entries;
         self.longest_value = root.longest_value;
         self.whole = true;
+        self.waiting.clear();
+        self.puts = Puts::default();
         Ok(())
     }
 
@@ -430,9 +597,7 @@ impl Tree for BPlus<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        // On each level a node, its new neighbour or the one it merges with; their parent is on
-        // the next level. Then a new root, and a page of the free list before and after.
-        let levels = 3 * u64::from(self.height) + 4;
+        let levels = u64::from(self.pages_of_one());
         let pages = batch.len() as u64 * levels + self.pages_changed_by_values(batch);
         u32::try_from(pages).unwrap_or(u32::MAX)
     }

@@ -1,6 +1,7 @@
 //! Ranges in both directions, from leaf to leaf through the parents.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::Cause;
@@ -9,7 +10,8 @@ use store::node;
 use super::BPlus;
 use super::descent::Toward;
 use super::values::handed_out;
-use crate::{Cursor, Direction, Error, KeyRange, KeyValue, Result};
+use super::waiting::Place;
+use crate::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
 
 /// A range that is being read. The tree can't change meanwhile, so its way stays right.
 pub(super) struct Scan<'t, 'd> {
@@ -21,10 +23,21 @@ pub(super) struct Scan<'t, 'd> {
     leaves_left: u32,
     /// The place in the leaf of the next entry; descending, one above it.
     place: usize,
+    /// The place of the next update that waits.
+    waiting: Option<Place>,
     ended: bool,
-    /// The place in the leaf of the entry that was returned last.
-    last: Option<usize>,
+    /// Where the entry is that was returned last.
+    last: Option<Last>,
     key: Vec<u8>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    /// At this place in the leaf.
+    Leaf(usize),
+    /// It waits for its leaf.
+    Waiting(Place),
 }
 
 impl<'t, 'd> Scan<'t, 'd> {
@@ -45,10 +58,12 @@ impl<'t, 'd> Scan<'t, 'd> {
             limit: limit.map(<[u8]>::to_vec),
             leaves_left,
             place: 0,
+            waiting: None,
             ended: false,
             last: None,
             key: Vec::new(),
         };
+        scan.waiting = scan.tree.waiting.first(start, range.direction);
         scan.place = scan.start(start)?;
         Ok(scan)
     }
@@ -115,26 +130,51 @@ impl<'t, 'd> Scan<'t, 'd> {
     }
 
     /// The place of the next entry, whose key goes to `self.key`; `None` at the end.
-    fn advance(&mut self) -> Result<Option<usize>> {
-        if !self.find_leaf()? {
-            return Ok(None);
+    fn advance(&mut self) -> Result<Option<Last>> {
+        loop {
+            let in_leaf = self.find_leaf()?;
+            let place = match self.direction {
+                Direction::Ascending => self.place,
+                Direction::Descending => self.place.wrapping_sub(1),
+            };
+            let waiting = self.waiting.and_then(|at| self.tree.waiting.at(at));
+            let order = if in_leaf {
+                let leaf = self.tree.path.at(0).page;
+                let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
+                let key = self.tree.nodes.leaf.key(node, place);
+                key.copy_to(&mut self.key);
+                // Which of them comes first.
+                waiting.map_or(Ordering::Less, |(next, _)| {
+                    self.direction.order(next.compare(&self.key).reverse())
+                })
+            } else {
+                Ordering::Greater
+            };
+            if order != Ordering::Less {
+                let Some((next, _)) = waiting else {
+                    return Ok(None);
+                };
+                next.copy_to(&mut self.key);
+            }
+            if self.direction.is_beyond(&self.limit, |limit| self.key.as_slice().cmp(limit)) {
+                return Ok(None);
+            }
+            if order != Ordering::Greater {
+                self.place = match self.direction {
+                    Direction::Ascending => place + 1,
+                    Direction::Descending => place,
+                };
+            }
+            if order == Ordering::Less {
+                return Ok(Some(Last::Leaf(place)));
+            }
+            let is_put = waiting.is_some_and(|(_, value)| value.is_some());
+            let here = self.waiting;
+            self.waiting = here.and_then(|at| self.tree.waiting.next(at, self.direction));
+            if let Some(here) = here.filter(|_| is_put) {
+                return Ok(Some(Last::Waiting(here)));
+            }
         }
-        let place = match self.direction {
-            Direction::Ascending => self.place,
-            Direction::Descending => self.place - 1,
-        };
-        let leaf = self.tree.path.at(0).page;
-        let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
-        let key = self.tree.nodes.leaf.key(node, place);
-        if self.direction.is_beyond(&self.limit, |limit| key.compare(limit)) {
-            return Ok(None);
-        }
-        key.copy_to(&mut self.key);
-        self.place = match self.direction {
-            Direction::Ascending => place + 1,
-            Direction::Descending => place,
-        };
-        Ok(Some(place))
     }
 }
 
@@ -146,19 +186,37 @@ impl Cursor for Scan<'_, '_> {
         // Until an entry was found, the range counts as ended: so it does after an error.
         self.ended = true;
         self.last = None;
-        let Some(place) = self.advance()? else {
+        let Some(last) = self.advance()? else {
             return Ok(None);
         };
         self.ended = false;
-        self.last = Some(place);
-        let leaf = self.tree.path.at(0).page;
-        let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
-        Ok(Some((&self.key, handed_out(self.tree.nodes.leaf.value(node, place)))))
+        self.last = Some(last);
+        let value = match last {
+            Last::Leaf(place) => {
+                let leaf = self.tree.path.at(0).page;
+                let node = self.tree.file.page(leaf, Cause::Lookup, &self.tree.nodes)?;
+                handed_out(self.tree.nodes.leaf.value(node, place))
+            }
+            Last::Waiting(place) => Value::Whole(self.value_of(place)),
+        };
+        Ok(Some((&self.key, value)))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
-        let place = self.last.ok_or(Error::NoEntry)?;
-        let leaf = self.tree.path.at(0).page;
-        self.tree.read_stored(leaf, place, offset, into)
+        match self.last.ok_or(Error::NoEntry)? {
+            Last::Leaf(place) => {
+                let leaf = self.tree.path.at(0).page;
+                self.tree.read_stored(leaf, place, offset, into)
+            }
+            Last::Waiting(place) => Ok(read_piece(self.value_of(place), offset, into)),
+        }
+    }
+}
+
+impl Scan<'_, '_> {
+    /// The value of a put that waits.
+    fn value_of(&self, place: Place) -> &[u8] {
+        let waiting = self.tree.waiting.at(place);
+        waiting.and_then(|(_, value)| value).unwrap_or_default()
     }
 }

@@ -374,14 +374,17 @@ impl Recovery for PageFile<'_> {
         }
     }
 
-    fn checkpoint_within(&mut self, root: &[u8], made: u32) -> Result<()> {
+    fn checkpoint_within(&mut self, root: &[u8], made: Option<u32>) -> Result<()> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
         // Once this checkpoint stands, the rest of the batch has to be found.
         journal.flush(&mut self.disk)?;
-        let mut replay = journal.place();
-        replay.updates += made;
+        let mut replay = match made {
+            Some(_) => journal.place(),
+            None => self.anchor.replay,
+        };
+        replay.updates += made.unwrap_or(0);
         if self.mistake.is(Canary::UpdateSkipped) {
             replay.updates += 1;
         }

@@ -77,7 +77,7 @@ impl Recovery for PageLog<'_> {
         self.make_checkpoint(root, name, true)
     }
 
-    fn checkpoint_within(&mut self, root: &[u8], _made: u32) -> Result<()> {
+    fn checkpoint_within(&mut self, root: &[u8], _made: Option<u32>) -> Result<()> {
         // A batch is replayed from its beginning: what was made of it is made again.
         self.make_checkpoint_within(root)
     }
