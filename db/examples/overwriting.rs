@@ -4,10 +4,11 @@
 //!
 //! In FOLDER it makes a database as `Options::new()` does, loads it with ENTRIES entries of 8 + 8
 //! bytes, and overwrites UPDATES (200,000) of them, chosen at random, in batches of BATCH (1,000).
-//! It counts what reaches the file from the first batch to the end of closing, and prints JSON.
+//! It counts what reaches the file from the first batch to the end of closing, and how long the
+//! longest write takes, and prints JSON.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use device::{Cause, Sector};
 use flashtree::{Batch, Database, Options};
@@ -44,11 +45,14 @@ fn main() -> Outcome<()> {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let (before, start) = (seen.now().0, Instant::now());
     let mut batch = Batch::new();
+    let mut longest = Duration::ZERO;
     for update in 0..updates {
         let key = random.random_range(0..entries).to_be_bytes();
         batch.put(key, update.to_be_bytes());
         if (update + 1) % size == 0 || update + 1 == updates {
+            let begun = Instant::now();
             database.write(&batch)?;
+            longest = longest.max(begun.elapsed());
             batch.clear();
         }
     }
@@ -62,6 +66,7 @@ fn main() -> Outcome<()> {
             "updates": updates,
             "bytes_written": written,
             "write_amplification": written as f64 / (updates * ENTRY) as f64,
+            "longest_write_ms": longest.as_secs_f64() * 1e3,
             "updates_per_second": updates as f64 / start.elapsed().as_secs_f64(),
         })
     );
