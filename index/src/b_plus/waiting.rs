@@ -109,8 +109,8 @@ impl Waiting {
 
     /// Where `key` stands, or belongs.
     fn search(&self, codec: &Codec, key: &[u8]) -> Result<Place, Place> {
-        let is_before = |node: &Box<[u8]>| codec.key(node, 0).compare(key) != Ordering::Greater;
-        let node = self.nodes.partition_point(is_before).saturating_sub(1);
+        let is_before = |node: &[u8]| codec.key(node, 0).compare(key) != Ordering::Greater;
+        let node = self.nodes.partition_point(|node| is_before(node)).saturating_sub(1);
         let found = self.nodes.get(node).map_or(Err(0), |bytes| codec.search(bytes, key));
         match found {
             Ok(place) => Ok(Place { node, place }),
