@@ -1,6 +1,6 @@
 //! Trees and translation layers by their specs, `NAME[:key=value,...]`.
 
-use index::parameters::Settings;
+use index::parameters::{Settings, Value};
 use index::registry::{Entry, TREES};
 
 use crate::label::Label;
@@ -14,7 +14,7 @@ const DEFAULT_TREE: &str = "b-plus";
 const FORM: &[&str] = &["k", "fanout", "alpha", "beta", "delta", "log-pages"];
 
 /// Share of the memory left over in which updates wait, where nothing is said.
-const WAITING: &str = "0.5";
+const WAITING: Value = Value::Ratio(0.5);
 
 /// A name and its parameters.
 struct Spec<'t> {
@@ -75,12 +75,11 @@ impl TreeChoice {
         if fill_percent > 0 && has_parameter(entry, "fill") && !has_fill {
             given.push(("fill", fill_percent.to_string()));
         }
-        // A database is no yardstick: there what waits for its leaf is written with others.
-        if has_parameter(entry, "waiting") && !given.iter().any(|(name, _)| *name == "waiting") {
-            given.push(("waiting", WAITING.to_owned()));
-        }
         let was_given = given.iter().any(|(name, _)| *name == "fill");
-        let settings = settings(entry, given.iter().map(|(name, value)| (*name, value.as_str())))?;
+        let given = given.iter().map(|(name, value)| (*name, value.as_str()));
+        let mut settings = settings(entry, given)?;
+        // A database is no yardstick: there what waits for its leaf is written with others.
+        settings.default_to("waiting", WAITING);
         let fill = settings.number("fill").filter(|_| was_given);
         let fill_percent = fill.and_then(|percent| u8::try_from(percent).ok()).unwrap_or(0);
         Ok(TreeChoice { entry, settings, over_ftl, fill_percent })

@@ -128,6 +128,14 @@ impl Settings {
         self.setting(name).map(|setting| setting.value)
     }
 
+    /// Lets `value` be that of the parameter `name`, if the tree has it and it was not given.
+    pub fn default_to(&mut self, name: &str, value: Value) {
+        let setting = self.values.iter_mut().find(|setting| setting.name == name);
+        if let Some(setting) = setting.filter(|setting| !setting.is_given) {
+            setting.value = value;
+        }
+    }
+
     /// True if the parameter `name` was given, be it the default's value.
     #[must_use]
     pub fn is_given(&self, name: &str) -> bool {

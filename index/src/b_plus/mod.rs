@@ -529,6 +529,9 @@ impl Tree for BPlus<'_> {
         if written.is_ok() {
             self.waiting.remove(&key);
         }
+        if !self.has_waiting() && !self.file.durability().has_journal() {
+            self.puts = Puts::default();
+        }
         self.outgoing = (key, value);
         written
     }
