@@ -15,10 +15,9 @@ use device::Medium;
 use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Rights};
 use index::Durability;
 
-use crate::ground::Ground;
+use crate::ground::{Follows, Ground};
 use crate::options::MemoryLimit;
 use crate::read_only::FileReader;
-use crate::trial::Follows;
 use crate::{Error, OpenOptions, Options, Result};
 
 /// Bytes of a sector of every database in a plain file: what file systems and disks write at once.

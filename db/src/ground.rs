@@ -2,7 +2,7 @@
 //! tree.
 
 use device::{Medium, Nand, Sectors};
-use index::registry::{Description, Entry, MediumShape, Options as IndexOptions};
+use index::registry::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
 use index::{EntryShape, Index};
 
 use crate::error::WRITE_REFUSED;
@@ -12,13 +12,23 @@ use crate::long_values::{LongValues, shape_below};
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
-use crate::stand_in::StandIn;
-use crate::trial::{Follows, Trial};
-use crate::{Error, OpenOptions, Options, Result};
+use crate::{Error, OpenOptions, Options, Result, files};
 
-/// The most openings that look for the memory that suffices, and the most memory that they take.
+/// The most steps to the memory that suffices, and the most memory that openings take which look
+/// for it.
 const TRIES: u32 = 16;
 const MEMORY_MOST: u64 = 256 << 20;
+
+/// What follows from the options of the device that a database is made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// Nothing: it is as it is.
+    Nothing,
+    /// The memory that its driver takes.
+    Driver,
+    /// That, and its length.
+    DriverAndLength,
+}
 
 /// A device for a tree.
 pub(crate) struct Ground<'d> {
@@ -74,13 +84,6 @@ impl<'d> Ground<'d> {
 
     /// Makes a database with `options`. Where memory or room are too little, what suffices is told.
     pub(crate) fn create(self, options: &Options) -> Result<Standing<'d>> {
-        let (driver_bytes, follows) = (self.driver_bytes, self.follows);
-        let trial = Trial { shape: self.shape(), driver_bytes, follows };
-        self.make(options).map_err(|error| trial.sufficing(options, error))
-    }
-
-    /// Makes a database with `options`, or tells what is the first thing that lacks.
-    pub(crate) fn make(self, options: &Options) -> Result<Standing<'d>> {
         let mut tree = self.choose(options)?;
         tree.take(&options.settings)?;
         let (shape, needs_layer) = (options.entry_shape(), self.needs_layer(&tree, options));
@@ -93,31 +96,42 @@ impl<'d> Ground<'d> {
             settings: tree.packed(),
             in_pieces: below.is_some(),
         };
+        let device = self.shape();
+        let layer = match needs_layer {
+            true => {
+                Some(options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?)
+            }
+            false => None,
+        };
+        let below = below.unwrap_or(shape);
+        let mut choices = IndexOptions::new(below, 0, tree.settings.clone());
+        choices.durability = Some(options.durability);
+        choices.label = label.encode()?;
+        choices.identity = identity(options.identity, getrandom::u64)?;
+        let lacking = |choices: &IndexOptions, error| {
+            let least = || room_that_suffices(device, layer.as_ref(), tree.entry, choices, options);
+            little_room(error, device, least)
+        };
         let mut ground = self;
-        if needs_layer {
-            let layer =
-                options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
-            ground = ground.over(layer.entry.create, &layer)?;
+        if let Some(layer) = &layer {
+            let over = ground.over(layer.entry.create, layer);
+            ground = over.map_err(|error| lacking(&choices, error))?;
         }
         ground = ground.with_health()?;
         let (page_bytes, unit_bytes) = (ground.page_bytes(&tree), ground.unit_bytes());
         ground.reserve_for_pieces(&label);
-        let below = below.unwrap_or(shape);
-        let mut choices = IndexOptions::new(below, 0, tree.settings);
-        choices.durability = Some(options.durability);
-        let bytes = ground.bytes();
-        choices.journal_bytes = Some(options.journal_for(bytes));
-        choices.label = label.encode()?;
-        choices.identity = identity(options.identity, getrandom::u64)?;
-        ground.split(options.memory, tree.entry, &mut choices)?;
+        choices.journal_bytes = Some(options.journal_for(ground.shape().bytes()));
+        if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
+            let needed = |bytes| ground.memory_needed(tree.entry, &choices, options, bytes);
+            return Err(sufficing(error, needed));
+        }
         let (is_raw, grows_to) = (ground.is_raw(), ground.grows_to());
         let Ground { medium, driver_bytes, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
-        let mut index = made.map_err(in_all(options.memory, tree.entry.tables_grow))?;
+        let mut index = made.map_err(|error| lacking(&choices, error))?;
         if label.in_pieces {
             index = Box::new(LongValues::above(index, below));
         }
-        check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
         Ok(Standing {
@@ -149,7 +163,8 @@ impl<'d> Ground<'d> {
         choices.journal_bytes = found.journal_bytes;
         choices.made = Some(found.root);
         if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
-            return Err(ground.sufficing_now(tree.entry, &choices, error));
+            let needed = |bytes| ground.memory_to_open(tree.entry, &choices, bytes);
+            return Err(sufficing(error, needed));
         }
         choices.durability = options.durability.or(choices.durability);
         let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
@@ -180,31 +195,44 @@ impl<'d> Ground<'d> {
         })
     }
 
-    /// The refusal `error` of memory that is too little for the tree that is here, with what
-    /// suffices now. Tables that grow with the entries may have grown: how far, opening tells.
-    fn sufficing_now(mut self, tree: &Entry, choices: &IndexOptions, error: Error) -> Error {
-        let Error::LittleMemory { have, mut need } = error else {
-            return error;
-        };
-        for _ in 0..TRIES {
-            if !tree.tables_grow || need > MEMORY_MOST {
-                break;
-            }
-            let limit = MemoryLimit::Total(need);
-            let mut choices = choices.clone();
-            let opened = self.split(limit, tree, &mut choices).and_then(|()| {
-                let medium: Medium<'_> = match &mut self.medium {
-                    Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
-                    Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
-                };
-                open_tree(medium, tree, &choices, (limit, self.driver_bytes))
-            });
-            match opened {
-                Err(Error::LittleMemory { need: more, .. }) if more > need => need = more,
-                _ => break,
-            }
+    /// Memory that a database with `options` takes where it may take `bytes` bytes: tables may grow
+    /// with a file, and a file with the memory.
+    fn memory_needed(
+        &self,
+        tree: &Entry,
+        choices: &IndexOptions,
+        options: &Options,
+        bytes: u64,
+    ) -> Result<u64> {
+        let memory = options.memory.of_bytes(bytes);
+        let (mut device, mut driver_bytes) = (self.shape(), self.driver_bytes);
+        if let (MediumShape::Sectors(disk), true) = (device, self.follows != Follows::Nothing) {
+            driver_bytes = files::driver_bytes(memory, disk.alignment());
         }
-        Error::LittleMemory { have, need }
+        if self.follows == Follows::DriverAndLength {
+            let capacity = Options { memory, ..options.clone() }.checked_capacity()?;
+            device = device.with_units(capacity / u64::from(files::SECTOR_BYTES))?;
+        }
+        let footprint = (tree.footprint)(choices, device)?;
+        Ok(self.least(&footprint, memory, driver_bytes))
+    }
+
+    /// Memory that what is here takes where it may take `bytes` bytes. Tables that grow with the
+    /// entries may have grown: how far, opening tells.
+    fn memory_to_open(&mut self, tree: &Entry, choices: &IndexOptions, bytes: u64) -> Result<u64> {
+        if !tree.tables_grow || bytes > MEMORY_MOST {
+            return Ok(bytes);
+        }
+        let (limit, mut choices) = (MemoryLimit::Total(bytes), choices.clone());
+        self.split(limit, tree, &mut choices)?;
+        let medium: Medium<'_> = match &mut self.medium {
+            Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
+            Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
+        };
+        match open_tree(medium, tree, &choices, (limit, self.driver_bytes)) {
+            Err(Error::LittleMemory { need, .. }) => Ok(need),
+            _ => Ok(bytes),
+        }
     }
 
     /// The tree of `options`.
@@ -284,14 +312,6 @@ impl<'d> Ground<'d> {
         Ok(self)
     }
 
-    /// Bytes of the device.
-    fn bytes(&self) -> u64 {
-        match &self.medium {
-            Medium::Sectors(disk) => disk.geometry().bytes(),
-            Medium::Nand(chip) => chip.geometry().bytes(),
-        }
-    }
-
     /// How many bytes a file can grow to that grows.
     fn grows_to(&self) -> Option<u64> {
         match &self.medium {
@@ -357,21 +377,26 @@ impl<'d> Ground<'d> {
     /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
     /// that grow may take half of what is beyond the least.
     fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
-        let shape = self.shape();
-        let least = (tree.least_memory)(choices, shape)?;
-        let (tables, have) = match limit {
-            MemoryLimit::CachesAndBuffers(bytes) => (None, bytes),
-            MemoryLimit::Total(total) => (Some(tables(tree, choices, shape, least)?), total),
-        };
-        let beside = tables.map_or(0, |bytes| self.driver_bytes + self.layer_bytes + bytes);
-        let need = least + beside;
+        let footprint = (tree.footprint)(choices, self.shape())?;
+        let need = self.least(&footprint, limit, self.driver_bytes);
+        let (MemoryLimit::Total(have) | MemoryLimit::CachesAndBuffers(have)) = limit;
         let Some(rest) = have.checked_sub(need) else {
             return Err(Error::LittleMemory { have, need });
         };
-        let growth = if tree.tables_grow && tables.is_some() { rest / 2 } else { 0 };
-        choices.memory_bytes = least + rest - growth;
-        choices.tables_bytes = tables.map(|bytes| bytes + growth);
+        let is_total = matches!(limit, MemoryLimit::Total(_));
+        let growth = if tree.tables_grow && is_total { rest / 2 } else { 0 };
+        choices.memory_bytes = footprint.memory_least + rest - growth;
+        choices.tables_bytes = is_total.then_some(footprint.tables + growth);
         Ok(())
+    }
+
+    /// Bytes of memory that such an index takes at the least, of what `limit` bounds.
+    const fn least(&self, footprint: &Footprint, limit: MemoryLimit, driver_bytes: u64) -> u64 {
+        let beside = driver_bytes + self.layer_bytes + footprint.tables;
+        match limit {
+            MemoryLimit::CachesAndBuffers(_) => footprint.memory_least,
+            MemoryLimit::Total(_) => footprint.memory_least + beside,
+        }
     }
 }
 
@@ -384,6 +409,21 @@ fn identity(
     chosen.map_or_else(|| draw().map_err(Error::NoRandomNumber), Ok)
 }
 
+/// The refusal `error` of too little memory, with as much as suffices: what is `needed` where there
+/// is so much.
+fn sufficing(error: Error, mut needed: impl FnMut(u64) -> Result<u64>) -> Error {
+    let Error::LittleMemory { have, mut need } = error else {
+        return error;
+    };
+    for _ in 0..TRIES {
+        match needed(need) {
+            Ok(more) if more > need => need = more,
+            _ => break,
+        }
+    }
+    Error::LittleMemory { have, need }
+}
+
 /// Opens a tree inside `limit`, of which the driver takes `driver_bytes`.
 fn open_tree<'d>(
     medium: Medium<'d>,
@@ -391,63 +431,75 @@ fn open_tree<'d>(
     choices: &IndexOptions,
     (limit, driver_bytes): (MemoryLimit, u64),
 ) -> Result<Box<dyn Index + 'd>> {
-    let of_all = in_all(limit, tree.tables_grow);
-    let index = (tree.open)(medium, choices).map_err(|error| of_all(error.into()))?;
-    check_total(&*index, driver_bytes, limit).map_err(|error| match (error, limit) {
-        // What is given more is divided.
-        (Error::LittleMemory { need, .. }, MemoryLimit::Total(have)) => {
-            of_all(Error::LittleMemory { have, need })
-        }
-        (other, _) => other,
-    })?;
-    Ok(index)
-}
-
-/// What caches and buffers lack is lacking in all, too; where tables grow, they get as much.
-fn in_all(limit: MemoryLimit, tables_grow: bool) -> impl Fn(Error) -> Error {
     use store::Error::LittleTables;
-    move |error| match (error, limit) {
+    // What is given more is divided: where tables grow, they get as much.
+    let times = if tree.tables_grow { 2 } else { 1 };
+    let in_all = |error| match (error, limit) {
         (
             Error::LittleMemory { have, need }
             | Error::Index(index::Error::Store(LittleTables { have, need })),
             MemoryLimit::Total(total),
         ) => {
-            let more = need.saturating_sub(have).saturating_mul(if tables_grow { 2 } else { 1 });
+            let more = need.saturating_sub(have).saturating_mul(times);
             Error::LittleMemory { have: total, need: total.saturating_add(more) }
         }
         (other, _) => other,
-    }
-}
-
-/// Bytes of memory that the tables of a tree on such a device take.
-fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
-    // Without a journal there is the most room for pages: so the figure is the same for a database
-    // that is made and for one that is opened, whose journal is not known yet.
-    let mut choices =
-        IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
-    choices.tables_bytes = tree.tables_grow.then_some(0);
-    choices.is_stand_in = true;
-    let medium: Medium<'_> = match shape {
-        MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
-        MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),
     };
-    let mut made = (tree.create)(medium, &choices)?;
-    let tables = made.statistics().memory.tables;
-    if !tree.tables_grow {
-        return Ok(tables);
-    }
-    // Those that grow do so with the first entry, for which there has to be room.
-    let short = index::registry::tables_short_of(&mut *made, choices.shape);
-    Ok(short.map_or(tables, |(_, need)| need.max(tables)))
-}
-
-/// Refuses an index that takes more memory than it may.
-fn check_total(index: &dyn Index, driver_bytes: u64, limit: MemoryLimit) -> Result<()> {
+    let index = (tree.open)(medium, choices).map_err(|error| in_all(error.into()))?;
     let memory = index.statistics().memory;
     let need = memory.cache + memory.buffers + memory.tables + memory.ftl + driver_bytes;
     match limit {
-        MemoryLimit::Total(have) if have < need => Err(Error::LittleMemory { have, need }),
-        _ => Ok(()),
+        MemoryLimit::Total(have) if have < need => Err(in_all(Error::LittleMemory { have, need })),
+        _ => Ok(index),
+    }
+}
+
+/// Sectors or blocks of a device like this one on which a database finds room, over `layer` where
+/// there is one.
+fn room_that_suffices(
+    device: MediumShape,
+    layer: Option<&LayerChoice>,
+    tree: &Entry,
+    choices: &IndexOptions,
+    options: &Options,
+) -> Result<u64> {
+    let least = |device: MediumShape| {
+        let mut ground = device;
+        let mut pages = 1;
+        if let (MediumShape::Nand(chip), Some(layer)) = (device, layer) {
+            pages = chip.pages_per_block().into();
+            ground = match (layer.entry.disk)(chip, &layer.options) {
+                Err(device::Error::TooFewBlocks { need, .. }) => return Ok(need.into()),
+                disk => MediumShape::Sectors(disk?),
+            };
+        }
+        let journal_bytes = Some(options.journal_for(ground.bytes()));
+        let choices = IndexOptions { journal_bytes, ..choices.clone() };
+        let need = (tree.footprint)(&choices, ground)?.units_least;
+        // A layer makes a sector of each page of a block at the most.
+        Ok(device.units() + need.saturating_sub(ground.units()).div_ceil(pages))
+    };
+    Ok(device.units_that_suffice(least)?)
+}
+
+/// The refusal `error` of a device, with how much suffices where room is what it lacks: what is full
+/// before anything was put in is too small.
+fn little_room(error: Error, device: MediumShape, least: impl FnOnce() -> Result<u64>) -> Error {
+    use device::Error::{TooFewBlocks, TooSmall};
+    use store::Error::Device;
+    match error {
+        Error::Full { .. }
+        | Error::Index(index::Error::Store(Device(TooFewBlocks { .. } | TooSmall { .. }))) => {}
+        other => return other,
+    }
+    let unit = device.bytes() / device.units();
+    // Where blocks are bad, more of them are needed.
+    let need = least().ok().map(|least| least.max(device.units() + 1));
+    let blocks = need.filter(|_| matches!(device, MediumShape::Nand(_)));
+    Error::LittleRoom {
+        bytes: device.bytes(),
+        need: need.map(|need| need.saturating_mul(unit)),
+        blocks: blocks.and_then(|blocks| u32::try_from(blocks).ok()),
     }
 }
 

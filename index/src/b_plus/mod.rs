@@ -49,7 +49,7 @@ use store::{LogicalPage, PageFile, Recovery, Update};
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
-use crate::registry::{Deletes, Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, Footprint, MediumShape, Options};
 use crate::{Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree};
 use descent::Path;
 use layout::{Nodes, Root};
@@ -66,7 +66,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: PARAMETERS,
     create,
     open,
-    least_memory,
+    footprint,
     predict: cost::predict,
 };
 
@@ -136,16 +136,10 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let nodes = Nodes::new(node_bytes, options.shape)?;
     let memory_bytes = cache_memory(options, &nodes)?;
     let file_options = options.page_file(node_bytes, memory_bytes);
+    let shape = MediumShape::Sectors(disk.geometry());
+    shape.check_units(disk.geometry().sectors(), |like| footprint(options, like))?;
     let file = PageFile::create(disk, &file_options)?;
     let mut tree = BPlus::over(file, nodes, options);
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
-    // The root, and what the first put may need.
-    let need = 1 + tree.pages_needed(1);
-    if need > u64::from(tree.file.pages_free()) {
-        return Err(tree.file.too_small(&file_options, need, 0).into());
-    }
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
     Ok(Box::new(Durable::create(tree)?))
@@ -185,15 +179,22 @@ fn cache_memory(options: &Options, nodes: &Nodes) -> Result<u64> {
     have.checked_sub(need).ok_or_else(|| store::Error::LittleMemory { have, need }.into())
 }
 
-fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
+fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
     let disk = match medium {
         MediumShape::Sectors(disk) => disk,
-        MediumShape::Nand(chip) => return wandering::least_memory(options, chip),
+        MediumShape::Nand(chip) => return wandering::footprint(options, chip),
     };
     let node_bytes = node_bytes(options, disk);
     let nodes = Nodes::new(node_bytes, options.shape)?;
-    let durability = options.durability.unwrap_or_default();
-    Ok(PageFile::least_memory(disk, node_bytes, durability)? + buffer_bytes(&nodes))
+    let file = options.page_file(node_bytes, 0);
+    // The root, and what the first put may need.
+    let pages = 1 + nodes.pages_needed(1, 1);
+    Ok(Footprint {
+        memory_least: PageFile::least_memory(disk, node_bytes, file.durability)?
+            + buffer_bytes(&nodes),
+        tables: PageFile::pages_and_tables(disk, node_bytes, file.durability)?.1,
+        units_least: PageFile::sectors_least(disk, &file, pages, 0)?,
+    })
 }
 
 impl<'d> BPlus<'d> {
@@ -289,17 +290,7 @@ impl<'d> BPlus<'d> {
         Ok(())
     }
 
-    /// Pages that a batch may need in the worst case: each put may split its leaf (twice where a
-    /// short prefix makes a half grow), and each level above once, and the root may get a parent.
-    fn pages_needed(&self, puts: usize) -> u64 {
-        if puts == 0 {
-            return 0;
-        }
-        let splits = if self.nodes.is_variable() { 2 } else { 1 };
-        splits * (puts as u64 + u64::from(self.height)) + 1
-    }
-
-    /// As [`BPlus::pages_needed`], of a batch of puts alone, by the bytes that there are then. A
+    /// As [`Nodes::pages_needed`], of a batch of puts alone, by the bytes that there are then. A
     /// half has three eighths of a node or more, and so has what it takes until it is split again,
     /// less what its prefix saves; an entry has a quarter at most. Inner nodes are no more than
     /// leaves.
@@ -367,7 +358,7 @@ impl Tree for BPlus<'_> {
             self.nodes.check_update(update)?;
             puts += usize::from(!matches!(update, Update::Delete { .. }));
         }
-        let mut pages = self.pages_needed(puts);
+        let mut pages = self.nodes.pages_needed(puts, self.height);
         if puts == batch.len() && puts > 1 {
             pages = pages.min(self.pages_needed_by_bytes(batch));
         }

@@ -13,7 +13,7 @@ use crate::path_copying::flush;
 use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES};
-use crate::registry::{Deletes, Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, Options};
 use crate::{Error, Index, Result};
 
 mod cost;
@@ -33,7 +33,9 @@ pub(crate) const MU: Entry = Entry {
     parameters: MU_PARAMETERS,
     create: create_mu,
     open: open_mu,
-    least_memory: least_memory_of_mu,
+    footprint: |options, medium| {
+        make::footprint(&choice(Division::Halves, options)?, medium, options)
+    },
     predict: cost::predict_mu,
 };
 
@@ -49,7 +51,9 @@ pub(crate) const MU_STAR: Entry = Entry {
     parameters: MU_STAR_PARAMETERS,
     create: create_mu_star,
     open: open_mu_star,
-    least_memory: least_memory_of_mu_star,
+    footprint: |options, medium| {
+        make::footprint(&choice(Division::Even, options)?, medium, options)
+    },
     predict: cost::predict_mu_star,
 };
 
@@ -135,14 +139,6 @@ fn open_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Ind
     open(Division::Even, medium, options)
 }
 
-fn least_memory_of_mu(options: &Options, medium: MediumShape) -> Result<u64> {
-    least_memory(Division::Halves, options, medium)
-}
-
-fn least_memory_of_mu_star(options: &Options, medium: MediumShape) -> Result<u64> {
-    least_memory(Division::Even, options, medium)
-}
-
 fn create<'d>(
     division: Division,
     medium: Medium<'d>,
@@ -157,11 +153,4 @@ fn open<'d>(
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
     make::open(nand(division, medium)?, &choice(division, options)?, options)
-}
-
-fn least_memory(division: Division, options: &Options, medium: MediumShape) -> Result<u64> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: name(division), medium: "a disk" });
-    };
-    make::least_memory(&choice(division, options)?, chip, options)
 }
