@@ -12,33 +12,28 @@ use crate::long_values::{LongValues, shape_below};
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
+use crate::sufficing::{little_room, room_that_suffices, sufficing};
 use crate::{Error, OpenOptions, Options, Result, files};
 
-/// The most steps to the memory that suffices, and the most memory that openings take which look
-/// for it.
-const TRIES: u32 = 16;
+/// The most memory with which a database is opened to learn how much it needs.
 const MEMORY_MOST: u64 = 256 << 20;
 
-/// What follows from the options of the device that a database is made on.
+/// What takes memory below the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Follows {
-    /// Nothing: it is as it is.
-    Nothing,
-    /// The memory that its driver takes.
-    Driver,
-    /// That, and its length.
-    DriverAndLength,
+pub(crate) enum Driver {
+    /// So many bytes, whatever there is.
+    Fixed(u64),
+    /// A file, which takes a part of the memory, and whose length follows from that, too, if
+    /// `is_new` and no other was chosen.
+    File { is_new: bool },
 }
 
 /// A device for a tree.
 pub(crate) struct Ground<'d> {
     medium: Medium<'d>,
-    /// Bytes of memory that the device's driver takes.
-    driver_bytes: u64,
+    driver: Driver,
     /// Bytes of memory that a translation layer's mapping takes, or what keeps long values.
     layer_bytes: u64,
-    /// What follows from the options when a database is made.
-    follows: Follows,
     pub(crate) health: Option<SharedHealth>,
 }
 
@@ -61,16 +56,8 @@ pub(crate) struct Standing<'d> {
 }
 
 impl<'d> Ground<'d> {
-    /// A device whose driver takes `driver_bytes` bytes of memory.
-    pub(crate) const fn new(medium: Medium<'d>, driver_bytes: u64) -> Self {
-        let follows = Follows::Nothing;
-        Ground { medium, driver_bytes, layer_bytes: 0, follows, health: None }
-    }
-
-    /// The same device, of which so much follows from the options.
-    pub(crate) const fn following(mut self, follows: Follows) -> Self {
-        self.follows = follows;
-        self
+    pub(crate) const fn new(medium: Medium<'d>, driver: Driver) -> Self {
+        Ground { medium, driver, layer_bytes: 0, health: None }
     }
 
     /// The same device, on which nothing can be changed.
@@ -122,11 +109,15 @@ impl<'d> Ground<'d> {
         ground.reserve_for_pieces(&label);
         choices.journal_bytes = Some(options.journal_for(ground.shape().bytes()));
         if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
-            let needed = |bytes| ground.memory_needed(tree.entry, &choices, options, bytes);
-            return Err(sufficing(error, needed));
+            let needed = |memory| {
+                let options = Options { memory, ..options.clone() };
+                ground.memory_needed(tree.entry, &choices, &options)
+            };
+            return Err(sufficing(error, options.memory, needed));
         }
         let (is_raw, grows_to) = (ground.is_raw(), ground.grows_to());
-        let Ground { medium, driver_bytes, health, .. } = ground;
+        let driver_bytes = ground.driver_bytes(options.memory);
+        let Ground { medium, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
         let mut index = made.map_err(|error| lacking(&choices, error))?;
         if label.in_pieces {
@@ -163,13 +154,13 @@ impl<'d> Ground<'d> {
         choices.journal_bytes = found.journal_bytes;
         choices.made = Some(found.root);
         if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
-            let needed = |bytes| ground.memory_to_open(tree.entry, &choices, bytes);
-            return Err(sufficing(error, needed));
+            let needed = |limit| ground.memory_to_open(tree.entry, &choices, limit);
+            return Err(sufficing(error, options.memory, needed));
         }
         choices.durability = options.durability.or(choices.durability);
         let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
-        let grows_to = ground.grows_to();
-        let Ground { medium, driver_bytes, health, .. } = ground;
+        let (grows_to, driver_bytes) = (ground.grows_to(), ground.driver_bytes(options.memory));
+        let Ground { medium, health, .. } = ground;
         let mut index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
@@ -195,43 +186,43 @@ impl<'d> Ground<'d> {
         })
     }
 
-    /// Memory that a database with `options` takes where it may take `bytes` bytes: tables may grow
-    /// with a file, and a file with the memory.
+    /// Memory that a database with `options` takes: tables may grow with a file, and a file with
+    /// the memory.
     fn memory_needed(
         &self,
         tree: &Entry,
         choices: &IndexOptions,
         options: &Options,
-        bytes: u64,
     ) -> Result<u64> {
-        let memory = options.memory.of_bytes(bytes);
-        let (mut device, mut driver_bytes) = (self.shape(), self.driver_bytes);
-        if let (MediumShape::Sectors(disk), true) = (device, self.follows != Follows::Nothing) {
-            driver_bytes = files::driver_bytes(memory, disk.alignment());
+        let mut device = self.shape();
+        if self.driver == (Driver::File { is_new: true }) && options.capacity.is_none() {
+            let sectors = options.checked_capacity()? / u64::from(files::SECTOR_BYTES);
+            device = device.with_units(sectors)?;
         }
-        if self.follows == Follows::DriverAndLength {
-            let capacity = Options { memory, ..options.clone() }.checked_capacity()?;
-            device = device.with_units(capacity / u64::from(files::SECTOR_BYTES))?;
-        }
-        let footprint = (tree.footprint)(choices, device)?;
-        Ok(self.least(&footprint, memory, driver_bytes))
+        Ok(self.least(&(tree.footprint)(choices, device)?, options.memory))
     }
 
-    /// Memory that what is here takes where it may take `bytes` bytes. Tables that grow with the
-    /// entries may have grown: how far, opening tells.
-    fn memory_to_open(&mut self, tree: &Entry, choices: &IndexOptions, bytes: u64) -> Result<u64> {
-        if !tree.tables_grow || bytes > MEMORY_MOST {
-            return Ok(bytes);
+    /// Memory that what is here takes inside `limit`. Tables that grow with the entries may have
+    /// grown: how far, opening tells.
+    fn memory_to_open(
+        &mut self,
+        tree: &Entry,
+        choices: &IndexOptions,
+        limit: MemoryLimit,
+    ) -> Result<u64> {
+        let mut choices = choices.clone();
+        let mut opened = self.split(limit, tree, &mut choices);
+        if opened.is_ok() && tree.tables_grow && choices.memory_bytes <= MEMORY_MOST {
+            let driver_bytes = self.driver_bytes(limit);
+            let medium: Medium<'_> = match &mut self.medium {
+                Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
+                Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
+            };
+            opened = open_tree(medium, tree, &choices, (limit, driver_bytes)).map(drop);
         }
-        let (limit, mut choices) = (MemoryLimit::Total(bytes), choices.clone());
-        self.split(limit, tree, &mut choices)?;
-        let medium: Medium<'_> = match &mut self.medium {
-            Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
-            Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
-        };
-        match open_tree(medium, tree, &choices, (limit, self.driver_bytes)) {
+        match opened {
             Err(Error::LittleMemory { need, .. }) => Ok(need),
-            _ => Ok(bytes),
+            other => other.map(|()| 0),
         }
     }
 
@@ -378,7 +369,7 @@ impl<'d> Ground<'d> {
     /// that grow may take half of what is beyond the least.
     fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
         let footprint = (tree.footprint)(choices, self.shape())?;
-        let need = self.least(&footprint, limit, self.driver_bytes);
+        let need = self.least(&footprint, limit);
         let (MemoryLimit::Total(have) | MemoryLimit::CachesAndBuffers(have)) = limit;
         let Some(rest) = have.checked_sub(need) else {
             return Err(Error::LittleMemory { have, need });
@@ -391,11 +382,20 @@ impl<'d> Ground<'d> {
     }
 
     /// Bytes of memory that such an index takes at the least, of what `limit` bounds.
-    const fn least(&self, footprint: &Footprint, limit: MemoryLimit, driver_bytes: u64) -> u64 {
-        let beside = driver_bytes + self.layer_bytes + footprint.tables;
+    fn least(&self, footprint: &Footprint, limit: MemoryLimit) -> u64 {
+        let beside = self.driver_bytes(limit) + self.layer_bytes + footprint.tables;
         match limit {
             MemoryLimit::CachesAndBuffers(_) => footprint.memory_least,
             MemoryLimit::Total(_) => footprint.memory_least + beside,
+        }
+    }
+
+    /// Bytes of memory that the driver takes inside `limit`.
+    fn driver_bytes(&self, limit: MemoryLimit) -> u64 {
+        match (self.driver, &self.medium) {
+            (Driver::Fixed(bytes), _) => bytes,
+            (_, Medium::Sectors(disk)) => files::driver_bytes(limit, disk.geometry().alignment()),
+            (_, Medium::Nand(_)) => 0,
         }
     }
 }
@@ -407,21 +407,6 @@ fn identity(
     draw: impl FnOnce() -> std::result::Result<u64, getrandom::Error>,
 ) -> Result<u64> {
     chosen.map_or_else(|| draw().map_err(Error::NoRandomNumber), Ok)
-}
-
-/// The refusal `error` of too little memory, with as much as suffices: what is `needed` where there
-/// is so much.
-fn sufficing(error: Error, mut needed: impl FnMut(u64) -> Result<u64>) -> Error {
-    let Error::LittleMemory { have, mut need } = error else {
-        return error;
-    };
-    for _ in 0..TRIES {
-        match needed(need) {
-            Ok(more) if more > need => need = more,
-            _ => break,
-        }
-    }
-    Error::LittleMemory { have, need }
 }
 
 /// Opens a tree inside `limit`, of which the driver takes `driver_bytes`.
@@ -451,55 +436,6 @@ fn open_tree<'d>(
     match limit {
         MemoryLimit::Total(have) if have < need => Err(in_all(Error::LittleMemory { have, need })),
         _ => Ok(index),
-    }
-}
-
-/// Sectors or blocks of a device like this one on which a database finds room, over `layer` where
-/// there is one.
-fn room_that_suffices(
-    device: MediumShape,
-    layer: Option<&LayerChoice>,
-    tree: &Entry,
-    choices: &IndexOptions,
-    options: &Options,
-) -> Result<u64> {
-    let least = |device: MediumShape| {
-        let mut ground = device;
-        let mut pages = 1;
-        if let (MediumShape::Nand(chip), Some(layer)) = (device, layer) {
-            pages = chip.pages_per_block().into();
-            ground = match (layer.entry.disk)(chip, &layer.options) {
-                Err(device::Error::TooFewBlocks { need, .. }) => return Ok(need.into()),
-                disk => MediumShape::Sectors(disk?),
-            };
-        }
-        let journal_bytes = Some(options.journal_for(ground.bytes()));
-        let choices = IndexOptions { journal_bytes, ..choices.clone() };
-        let need = (tree.footprint)(&choices, ground)?.units_least;
-        // A layer makes a sector of each page of a block at the most.
-        Ok(device.units() + need.saturating_sub(ground.units()).div_ceil(pages))
-    };
-    Ok(device.units_that_suffice(least)?)
-}
-
-/// The refusal `error` of a device, with how much suffices where room is what it lacks: what is full
-/// before anything was put in is too small.
-fn little_room(error: Error, device: MediumShape, least: impl FnOnce() -> Result<u64>) -> Error {
-    use device::Error::{TooFewBlocks, TooSmall};
-    use store::Error::Device;
-    match error {
-        Error::Full { .. }
-        | Error::Index(index::Error::Store(Device(TooFewBlocks { .. } | TooSmall { .. }))) => {}
-        other => return other,
-    }
-    let unit = device.bytes() / device.units();
-    // Where blocks are bad, more of them are needed.
-    let need = least().ok().map(|least| least.max(device.units() + 1));
-    let blocks = need.filter(|_| matches!(device, MediumShape::Nand(_)));
-    Error::LittleRoom {
-        bytes: device.bytes(),
-        need: need.map(|need| need.saturating_mul(unit)),
-        blocks: blocks.and_then(|blocks| u32::try_from(blocks).ok()),
     }
 }
 

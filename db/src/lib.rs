@@ -73,6 +73,7 @@ mod range;
 mod read_only;
 mod spec;
 mod statistics;
+mod sufficing;
 
 pub use batch::Batch;
 pub use database::{Compaction, Database};

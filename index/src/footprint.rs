@@ -110,9 +110,8 @@ pub(crate) fn entries_of_a_block(chip: Geometry, shape: EntryShape) -> u64 {
 #[cfg(test)]
 mod tests {
     use device::{Error as Device, Geometry};
-    use store::EntryShape;
 
-    use super::{Footprint, MediumShape, entries_of_a_block};
+    use super::{Footprint, MediumShape};
 
     #[test]
     fn a_number_that_grows_with_the_chip_is_named_as_it_is_on_a_chip_that_suffices() {
@@ -121,12 +120,5 @@ mod tests {
         let refused = chip.check_units(8_u32, |chip| footprint(16 + chip.units() / 4));
         assert_eq!(refused, Err(Device::TooFewBlocks { have: 8, need: 21 }.into()));
         assert_eq!(chip.check_units(8_u32, |_| footprint(8)), Ok(()));
-    }
-
-    #[test]
-    fn a_block_of_entries_has_the_bytes_of_a_block() {
-        let chip = Geometry::new(512, 16, 8).unwrap();
-        assert_eq!(entries_of_a_block(chip, EntryShape::fixed(4, 4)), 1024);
-        assert_eq!(entries_of_a_block(chip, EntryShape::VARIABLE), 256);
     }
 }

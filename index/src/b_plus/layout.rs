@@ -50,9 +50,9 @@ impl Nodes {
         !matches!((self.shape.key, self.shape.value), (Width::Fixed(_), Width::Fixed(_)))
     }
 
-    /// Pages that so many puts may need in a tree of such a height, in the worst case: each may split
-    /// its leaf (twice where a short prefix makes a half grow), and each level above once, and the
-    /// root may get a parent.
+    /// Pages that so many puts may need in a tree of such a height, in the worst case: each may
+    /// split its leaf (twice where a short prefix makes a half grow), and each level above once,
+    /// and the root may get a parent.
     pub(super) fn pages_needed(&self, puts: usize, height: u8) -> u64 {
         if puts == 0 {
             return 0;

@@ -31,8 +31,8 @@ pub(crate) const MU: Entry = Entry {
     deletes: |_| Deletes::Empty,
     tables_grow: false,
     parameters: MU_PARAMETERS,
-    create: create_mu,
-    open: open_mu,
+    create: |medium, options| create(Division::Halves, medium, options),
+    open: |medium, options| open(Division::Halves, medium, options),
     footprint: |options, medium| {
         make::footprint(&choice(Division::Halves, options)?, medium, options)
     },
@@ -49,8 +49,8 @@ pub(crate) const MU_STAR: Entry = Entry {
     deletes: |_| Deletes::Empty,
     tables_grow: false,
     parameters: MU_STAR_PARAMETERS,
-    create: create_mu_star,
-    open: open_mu_star,
+    create: |medium, options| create(Division::Even, medium, options),
+    open: |medium, options| open(Division::Even, medium, options),
     footprint: |options, medium| {
         make::footprint(&choice(Division::Even, options)?, medium, options)
     },
@@ -121,22 +121,6 @@ fn nand<'d>(division: Division, medium: Medium<'d>) -> Result<Box<dyn Nand + 'd>
         Medium::Nand(nand) => Ok(nand),
         Medium::Sectors(_) => Err(Error::WrongMedium { tree: name(division), medium: "a disk" }),
     }
-}
-
-fn create_mu<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    create(Division::Halves, medium, options)
-}
-
-fn create_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    create(Division::Even, medium, options)
-}
-
-fn open_mu<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    open(Division::Halves, medium, options)
-}
-
-fn open_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    open(Division::Even, medium, options)
 }
 
 fn create<'d>(
