@@ -45,7 +45,7 @@ impl Case {
         let mut options = Options { durability: Some(self.durability), ..options };
         if self.has_least {
             let medium = MediumShape::Nand(chip.geometry());
-            options.memory_bytes = (entry.least_memory)(&options, medium).unwrap();
+            options.memory_bytes = entry.least_memory(&options, medium).unwrap();
         }
         let make = if open { entry.open } else { entry.create };
         make(Medium::Nand(Box::new(chip)), &options)
@@ -211,7 +211,7 @@ impl Small {
         let mut options = Options { durability: Some(self.case.durability), ..options };
         if self.case.has_least {
             let medium = MediumShape::Nand(chip.geometry());
-            options.memory_bytes = (entry.least_memory)(&options, medium).unwrap();
+            options.memory_bytes = entry.least_memory(&options, medium).unwrap();
         }
         let make = if open { entry.open } else { entry.create };
         make(Medium::Nand(Box::new(chip)), &options)

@@ -123,7 +123,7 @@ impl Stage {
         let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
         options.durability = Some(Durability::Batch);
         options.journal_bytes = Some(4 << 10);
-        options.memory_bytes = 2 * (self.tree.least_memory)(&options, shape).unwrap();
+        options.memory_bytes = 2 * self.tree.least_memory(&options, shape).unwrap();
         (if opens { self.tree.open } else { self.tree.create })(medium, &options)
     }
 

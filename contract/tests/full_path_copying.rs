@@ -149,7 +149,7 @@ fn play(case: &Case, puts: u64) -> bool {
         refused
     };
     for memory in [case.memory / 8, case.memory] {
-        let least = (entry.least_memory)(&case.options(), chip_shape(case)).unwrap();
+        let least = entry.least_memory(&case.options(), chip_shape(case)).unwrap();
         let options = Options { memory_bytes: memory.max(least), ..case.options() };
         let opened = (entry.open)(Medium::Nand(Box::new(&mut chip)), &options);
         let mut index = opened.unwrap_or_else(|error| panic!("{case:?}: {error}"));

@@ -54,7 +54,7 @@ impl Case {
         let mut options = Options { durability: Some(self.durability), ..options };
         if self.has_least[session] {
             let medium = MediumShape::Nand(chip.geometry());
-            options.memory_bytes = (entry.least_memory)(&options, medium).unwrap();
+            options.memory_bytes = entry.least_memory(&options, medium).unwrap();
         }
         let make = if session > 0 { entry.open } else { entry.create };
         make(Medium::Nand(Box::new(chip)), &options)

@@ -54,7 +54,7 @@ impl Ground {
             durability: Some(durability),
             ..Options::new(EntryShape::fixed(4, 4), 0, settings.unwrap())
         };
-        let least = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+        let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         options.memory_bytes = least * 5 / 4;
         Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
     }
@@ -144,7 +144,7 @@ fn every_setting_agrees_with_an_ordered_map_while_the_chip_is_reclaimed() {
 fn fill_up_and_merge(medium: Medium<'_>, shape: MediumShape, given: &[(&str, &str)]) -> [u64; 4] {
     let settings = Settings::parse("la-tree", entry().parameters, given.iter().copied());
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings.unwrap());
-    options.memory_bytes = 4 * (entry().least_memory)(&options, shape).unwrap();
+    options.memory_bytes = 4 * entry().least_memory(&options, shape).unwrap();
     let mut index = (entry().create)(medium, &options).unwrap();
     let mut model = Model::default();
     for number in 0..400_u32 {
@@ -299,7 +299,7 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
         let chip = Geometry::new(page, 16, 3_276_800 / page).unwrap().with_spare(spare).unwrap();
         let mut ground = Ground::new(chip, &[], Durability::Every);
         let shape = MediumShape::Nand(chip);
-        let least = (entry().least_memory)(&ground.options, shape).unwrap();
+        let least = entry().least_memory(&ground.options, shape).unwrap();
         let mut random = ChaCha8Rng::seed_from_u64(u64::from(page));
         let mut model = Model::default();
         for (round, times) in [16, 1, 1, 4, 2, 1, 16, 16, 1, 8, 1].into_iter().enumerate() {
@@ -335,7 +335,7 @@ fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
             let mut ground = Ground::new(chip, &[], Durability::Batch);
             ground.options.journal_bytes = Some(u64::from(page) * 128);
             let shape = MediumShape::Nand(chip);
-            let least = (entry().least_memory)(&ground.options, shape).unwrap();
+            let least = entry().least_memory(&ground.options, shape).unwrap();
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let mut model = Model::default();
             for life in 0..8 {
@@ -371,7 +371,7 @@ fn smallest(page: u32, spare: u32, shape: EntryShape, durability: Durability) ->
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
         let mut ground = Ground::new(chip, &[], durability);
         ground.options.shape = shape;
-        let least = (entry().least_memory)(&ground.options, MediumShape::Nand(chip)).unwrap();
+        let least = entry().least_memory(&ground.options, MediumShape::Nand(chip)).unwrap();
         ground.options.memory_bytes = least;
         let make = entry().create;
         let made = make(Medium::Nand(Box::new(&mut ground.chip)), &ground.options).map(drop);

@@ -87,7 +87,7 @@ fn all_that_no_damaged_page_is_needed_for_can_be_read() {
         durability: Some(Durability::Checkpoint),
         ..Options::new(EntryShape::fixed(4, 4), 0, settings)
     };
-    let least = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
     options.memory_bytes = 2 * least;
     let mut nand = SimulatedNand::new(chip, NandCosts::default());
     let mut index = (entry().create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();

@@ -39,7 +39,7 @@ fn on_both(
         let given: Vec<_> = given.iter().chain(more).copied().collect();
         let settings = Settings::parse("la-tree", entry().parameters, given).unwrap();
         let mut options = Options::new(shape, 0, settings);
-        options.memory_bytes = 4 * (entry().least_memory)(&options, medium).unwrap();
+        options.memory_bytes = 4 * entry().least_memory(&options, medium).unwrap();
         options
     };
     let chip = Geometry::new(512, 16, 1200).unwrap().with_spare(16).unwrap();

@@ -75,7 +75,7 @@ impl Case {
         let settings = Settings::parse("la-tree", entry().parameters, pairs).unwrap();
         let mut options =
             Options { durability: Some(self.durability), ..Options::new(self.shape, 0, settings) };
-        options.memory_bytes = self.memory * (entry().least_memory)(&options, ground.shape())?;
+        options.memory_bytes = self.memory * entry().least_memory(&options, ground.shape())?;
         Ok(options)
     }
 

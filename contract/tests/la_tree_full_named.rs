@@ -99,7 +99,7 @@ impl Case {
         let options = Options::new(SHAPE, 0, settings.unwrap());
         let mut options = Options { durability: Some(self.durability), ..options };
         let least =
-            (entry().least_memory)(&options, MediumShape::Nand(device::Nand::geometry(chip)))?;
+            entry().least_memory(&options, MediumShape::Nand(device::Nand::geometry(chip)))?;
         options.memory_bytes = self.times * least;
         (entry().create)(Medium::Nand(Box::new(chip)), &options)
     }

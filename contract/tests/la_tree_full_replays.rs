@@ -44,7 +44,7 @@ impl Case {
         let mut options =
             Options { durability: Some(self.durability), ..Options::new(self.shape, 0, settings) };
         let shape = MediumShape::Nand(chip.geometry());
-        options.memory_bytes = times * (entry().least_memory)(&options, shape)?;
+        options.memory_bytes = times * entry().least_memory(&options, shape)?;
         let make = if is_new { entry().create } else { entry().open };
         make(Medium::Nand(Box::new(chip)), &options)
     }

@@ -79,7 +79,7 @@ impl Lives {
             journal_bytes: Some(u64::from(page) * 64),
             ..Options::new(EntryShape::fixed(4, 4), 0, settings)
         };
-        let least = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+        let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         Lives {
             chip: SimulatedNand::new(chip, NandCosts::default()),
             options,
@@ -229,7 +229,7 @@ fn fill_with_the_least_memory((page, spare): (u32, u32), shape: EntryShape, shar
     let given = [("pool", share)];
     let settings = Settings::parse("la-tree", entry().parameters, given).unwrap();
     let mut options = Options::new(shape, 0, settings);
-    options.memory_bytes = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    options.memory_bytes = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
     let mut nand = SimulatedNand::new(chip, NandCosts::default());
     let mut index = (entry().create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();
     let mut entries = Entries::new();

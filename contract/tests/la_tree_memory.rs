@@ -119,7 +119,7 @@ fn tables_stay_within(page: u32, entries: u32, tables_most: u64) -> bool {
     let chip = Geometry::new(page, 32, (64 << 20) / page / 32).unwrap();
     let settings = Settings::parse("la-tree", entry.parameters, []).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
-    options.memory_bytes = 4 * (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    options.memory_bytes = 4 * entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
     options.tables_bytes = Some(tables_most);
     let nand = SimulatedNand::new(chip, NandCosts::default());
     let mut index = (entry.create)(device::Medium::Nand(Box::new(nand)), &options).unwrap();
@@ -169,7 +169,7 @@ fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str
         durability: Some(durability),
         ..Options::new(EntryShape::fixed(4, 4), 0, settings)
     };
-    let least = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    let least = entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
     options.memory_bytes = least * times;
     let mut nand = SimulatedNand::new(chip, NandCosts::default());
     let (mut tables, mut moved) = (0, [0, 0]);

@@ -51,7 +51,7 @@ impl Ground {
             durability: Some(durability),
             ..Options::new(EntryShape::fixed(4, 4), 0, settings)
         };
-        let least = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+        let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         options.memory_bytes = least * 5 / 4;
         Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
     }

@@ -28,7 +28,7 @@ impl Ground {
             journal_bytes: Some(u64::from(page) * 64),
             ..Options::new(EntryShape::fixed(4, 4), 0, settings)
         };
-        let least = (entry().least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+        let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options, least }
     }
 

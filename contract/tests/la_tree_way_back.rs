@@ -41,7 +41,7 @@ impl Ground {
             ..Options::new(EntryShape::fixed(4, 4), 0, settings.unwrap())
         };
         let medium = MediumShape::Sectors(self.geometry);
-        options.memory_bytes = times * (entry().least_memory)(&options, medium).unwrap();
+        options.memory_bytes = times * entry().least_memory(&options, medium).unwrap();
         let make = if is_new { entry().create } else { entry().open };
         make(Medium::Sectors(Box::new(&mut self.disk)), &options).unwrap()
     }

@@ -71,7 +71,7 @@ fn make(tree: &str, device: &str) -> Box<dyn Index> {
     let entry = find(tree).unwrap();
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let mut options = Options::new(EntryShape::fixed(8, 8), 0, settings);
-    options.memory_bytes = (entry.least_memory)(&options, shape).unwrap();
+    options.memory_bytes = entry.least_memory(&options, shape).unwrap();
     (entry.create)(medium, &options).unwrap()
 }
 

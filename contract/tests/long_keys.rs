@@ -20,7 +20,7 @@ const LENGTHS: [usize; 6] = [64, 257, 1023, 4096, 32_769, 70_000];
 fn options(entry: &Entry, shape: EntryShape, medium: MediumShape) -> Options {
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let mut options = Options::new(shape, 0, settings);
-    options.memory_bytes = 2 * (entry.least_memory)(&options, medium).unwrap();
+    options.memory_bytes = 2 * entry.least_memory(&options, medium).unwrap();
     options
 }
 

@@ -210,7 +210,7 @@ fn long_values_come_back_from_the_journal_and_the_last_checkpoint() {
             SectorGeometry::new(page_bytes, (48 << 20) / u64::from(page_bytes)).unwrap(),
         );
         let shape = MediumShape::Sectors(disk.geometry());
-        options.memory_bytes = (entry.least_memory)(&options, shape).unwrap();
+        options.memory_bytes = entry.least_memory(&options, shape).unwrap();
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut model = Model::default();
         drop((entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap());

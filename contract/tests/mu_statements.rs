@@ -265,7 +265,7 @@ fn reads_while_it_grows_and_shrinks(tree: &str) -> [(f64, f64); 2] {
     let chip = Geometry::new(1024, 64, 512).unwrap();
     let settings = Settings::parse(entry.name, entry.parameters, [("cache", "1")]).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
-    options.memory_bytes = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    options.memory_bytes = entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
     let nand = SimulatedNand::new(chip, NandCosts::default());
     let mut index = (entry.create)(Medium::Nand(Box::new(nand)), &options).unwrap();
     let mut grows = Reads::none(&*index);

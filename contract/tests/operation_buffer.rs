@@ -39,7 +39,7 @@ fn tree(name: &str, flush: &str, fill: u8) -> Box<dyn Index> {
     let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
     options.durability = Some(Durability::Checkpoint);
-    let least = (entry.least_memory)(&options, MediumShape::Nand(geometry)).unwrap();
+    let least = entry.least_memory(&options, MediumShape::Nand(geometry)).unwrap();
     options.memory_bytes = least + (32 << 10);
     let chip = SimulatedNand::new(geometry, NandCosts::default());
     let mut index = (entry.create)(Medium::Nand(Box::new(chip)), &options).unwrap();

@@ -187,7 +187,7 @@ fn with<'c>(
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
     let shape = MediumShape::Nand(chip.geometry());
     options.durability = Some(durability);
-    options.memory_bytes = memory + (entry.least_memory)(&options, shape).unwrap();
+    options.memory_bytes = memory + entry.least_memory(&options, shape).unwrap();
     (entry.create)(Medium::Nand(Box::new(chip)), &options).unwrap()
 }
 

@@ -57,7 +57,7 @@ impl Stage {
         options.durability = Some(self.durability);
         options.journal_bytes = Some(8 << 10);
         let shape = MediumShape::Nand(self.geometry());
-        options.memory_bytes = 2 * (entry.least_memory)(&options, shape).unwrap();
+        options.memory_bytes = 2 * entry.least_memory(&options, shape).unwrap();
         let make = if opens { entry.open } else { entry.create };
         make(Medium::Nand(Box::new(chip)), &options)
     }

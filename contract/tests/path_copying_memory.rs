@@ -88,7 +88,7 @@ fn mu_star_runs_in_16_kib_in_all_with_pages_of_2_kib() {
             let mut options = Options::new(shape, 0, settings);
             options.durability = Some(durability);
             options.journal_bytes = Some(16 << 10);
-            let least = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+            let least = entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
             // What the tree itself and a cursor take, and a checkpoint's record, are not in it.
             options.memory_bytes = least;
             let bytes = (usize::from(key), usize::from(value));
@@ -117,7 +117,7 @@ fn the_heap_taken_on_raw_flash_never_exceeds_the_budget_and_the_stated_tables() 
                     let mut options = Options::new(shape, 0, settings);
                     options.durability = Some(durability);
                     let medium = MediumShape::Nand(chip);
-                    let least = (entry.least_memory)(&options, medium).unwrap();
+                    let least = entry.least_memory(&options, medium).unwrap();
                     options.memory_bytes = least * factor;
                     println!("{tree}, {page_bytes}, {spare}, {factor}, {durability}");
                     let peaks = peaks((entry, &options), chip, 3_000, (8, 4));

@@ -16,7 +16,7 @@ fn seconds(tree: &str, (records, updates): (u32, u32), memory: u64, durability: 
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), memory, settings);
     options.durability = Some(durability);
-    let least = (entry.least_memory)(&options, MediumShape::Nand(chip)).unwrap();
+    let least = entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
     options.memory_bytes = memory.max(least);
     let mut nand = SimulatedNand::new(chip, NandCosts::default());
     let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options).unwrap();

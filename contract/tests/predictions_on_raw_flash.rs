@@ -90,7 +90,7 @@ fn compare(
     // The models know of no journal, as the papers' don't.
     let durability = Some(Durability::None);
     let mut options = Options { durability, ..Options::new(EntryShape::fixed(4, 4), 0, settings) };
-    options.memory_bytes = memory * (entry.least_memory)(&options, medium).unwrap();
+    options.memory_bytes = memory * entry.least_memory(&options, medium).unwrap();
     let predicted = (entry.predict)(profile, &options, medium).unwrap();
     let mut index = (entry.create)(Medium::Nand(Box::new(&mut chip)), &options).unwrap();
     let [reads, writes] = measure(&mut *index);

@@ -39,7 +39,7 @@ fn try_index<'d>(
     options.durability = Some(durability);
     options.journal_bytes = Some(8 << 10);
     let shape = MediumShape::Sectors(device::Sectors::geometry(disk));
-    options.memory_bytes = memory * (entry.least_memory)(&options, shape)?;
+    options.memory_bytes = memory * entry.least_memory(&options, shape)?;
     let medium = Medium::Sectors(Box::new(disk));
     if is_new { (entry.create)(medium, &options) } else { (entry.open)(medium, &options) }
 }
@@ -134,23 +134,15 @@ fn a_key_that_no_entry_can_have_is_refused_and_the_index_opens_again() {
     }
 }
 
-/// The sectors of a disk on which `entry` can be made, going by what it says of smaller ones.
-fn sectors_that_suffice(entry: &Entry, durability: Durability, first: u64) -> u64 {
-    let (mut sectors, mut refusals) = (first, 0);
-    loop {
-        let refused = match try_index(entry, &mut disk(sectors), durability, 1, true) {
-            Ok(_) => return sectors,
-            Err(error) => error,
-        };
-        let Error::Store(store::Error::Device(device::Error::TooSmall { have, need })) = refused
-        else {
-            panic!("{}, {durability}, {sectors} sectors: {refused}", entry.name);
-        };
-        assert!(have == sectors && need > have, "{}, {durability}: {refused}", entry.name);
-        refusals += 1;
-        // Two by the page file, whose journal is not known at first, and one by the tree.
-        assert!(refusals <= 3, "{}, {durability}: {refused}", entry.name);
-        sectors = need;
+/// The sectors of a disk on which `entry` can be made, as it says of one of so many.
+fn sectors_that_suffice(entry: &Entry, durability: Durability, sectors: u64) -> u64 {
+    match try_index(entry, &mut disk(sectors), durability, 1, true).map(drop) {
+        Ok(()) => sectors,
+        Err(Error::Store(store::Error::Device(device::Error::TooSmall { have, need }))) => {
+            assert!(have == sectors && need > have, "{}, {durability}: {need}", entry.name);
+            need
+        }
+        Err(error) => panic!("{}, {durability}, {sectors} sectors: {error}", entry.name),
     }
 }
 

@@ -76,7 +76,7 @@ impl Kind {
         let options = Options::new(self.shape, 0, settings);
         let mut options = Options { durability: Some(self.durability), ..options };
         let medium = MediumShape::Nand(chip.geometry());
-        options.memory_bytes = (entry.least_memory)(&options, medium).unwrap() * self.memory;
+        options.memory_bytes = entry.least_memory(&options, medium).unwrap() * self.memory;
         let make = if open { entry.open } else { entry.create };
         make(Medium::Nand(Box::new(chip)), &options)
     }

@@ -15,10 +15,9 @@ use device::Medium;
 use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Rights};
 use index::Durability;
 
-use crate::ground::Ground;
+use crate::ground::{Driver, Ground};
 use crate::options::MemoryLimit;
 use crate::read_only::FileReader;
-use crate::trial::Follows;
 use crate::{Error, OpenOptions, Options, Result};
 
 /// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
@@ -221,10 +220,8 @@ pub(crate) fn driver_bytes(memory: MemoryLimit, alignment: u32) -> u64 {
     u64::from(in_flight(memory)) * TRANSFER_BYTES + slack
 }
 
-fn on_disk(disk: FileDisk, memory: MemoryLimit) -> Ground<'static> {
-    use device::Sectors;
-    let driver_bytes = driver_bytes(memory, disk.geometry().alignment());
-    Ground::new(Medium::Sectors(Box::new(disk)), driver_bytes).following(Follows::Driver)
+fn on_disk(disk: FileDisk, is_new: bool) -> Ground<'static> {
+    Ground::new(Medium::Sectors(Box::new(disk)), Driver::File { is_new })
 }
 
 /// Makes a device in the empty file at `path`.
@@ -242,11 +239,7 @@ pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
     fs::write(path, &anchors[..anchors.len().min(capacity as usize)])
         .map_err(Error::io("make", path))?;
     let disk = FileDisk::open(path, &disk_options(options.memory, Some(capacity)))?;
-    let ground = on_disk(disk, options.memory);
-    Ok(match options.capacity {
-        Some(_) => ground,
-        None => ground.following(Follows::DriverAndLength),
-    })
+    Ok(on_disk(disk, true))
 }
 
 fn nand_options(durability: Durability, existing: Existing, memory: MemoryLimit) -> NandOptions {
@@ -263,8 +256,8 @@ fn nand_options(durability: Durability, existing: Existing, memory: MemoryLimit)
 
 fn on_chip(chip: NandFile) -> Ground<'static> {
     use device::Nand;
-    let driver_bytes = NandFile::memory_bytes(chip.geometry());
-    Ground::new(Medium::Nand(Box::new(chip)), driver_bytes)
+    let driver = Driver::Fixed(NandFile::memory_bytes(chip.geometry()));
+    Ground::new(Medium::Nand(Box::new(chip)), driver)
 }
 
 /// Takes a block device as it is.
@@ -281,7 +274,7 @@ pub(crate) fn make_on_block_device(
     let mut choices = disk_options(options.memory, None);
     choices.existing = Existing::Overwrite;
     let disk = FileDisk::create(path, bytes - bytes % unit, &choices)?;
-    Ok(on_disk(disk, options.memory))
+    Ok(on_disk(disk, false))
 }
 
 /// Opens and locks the device in the file at `path`.
@@ -294,7 +287,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>
         }
         false => {
             let disk = FileDisk::open(path, &disk_options(options.memory, capacity(head)))?;
-            Ok(on_disk(disk, options.memory))
+            Ok(on_disk(disk, false))
         }
     })
 }
@@ -318,7 +311,7 @@ pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Ground<
             false => (about.len(), capacity(head).map(|bytes| bytes / unit)),
         };
         let disk = FileReader::new(file, bytes, SECTOR_BYTES, most)?;
-        Ok(Ground::new(Medium::Sectors(Box::new(disk)), 0))
+        Ok(Ground::new(Medium::Sectors(Box::new(disk)), Driver::Fixed(0)))
     })
 }
 

@@ -2,7 +2,7 @@
 //! tree.
 
 use device::{Medium, Nand, Sectors};
-use index::registry::{Description, Entry, MediumShape, Options as IndexOptions};
+use index::registry::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
 use index::{EntryShape, Index};
 
 use crate::error::WRITE_REFUSED;
@@ -12,23 +12,28 @@ use crate::long_values::{LongValues, shape_below};
 use crate::options::MemoryLimit;
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
-use crate::stand_in::StandIn;
-use crate::trial::{Follows, Trial};
-use crate::{Error, OpenOptions, Options, Result};
+use crate::sufficing::{little_room, room_that_suffices, sufficing};
+use crate::{Error, OpenOptions, Options, Result, files};
 
-/// The most openings that look for the memory that suffices, and the most memory that they take.
-const TRIES: u32 = 16;
+/// The most memory with which a database is opened to learn how much it needs.
 const MEMORY_MOST: u64 = 256 << 20;
+
+/// What takes memory below the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// So many bytes, whatever there is.
+    Fixed(u64),
+    /// A file, which takes a part of the memory, and whose length follows from that, too, if
+    /// `is_new` and no other was chosen.
+    File { is_new: bool },
+}
 
 /// A device for a tree.
 pub(crate) struct Ground<'d> {
     medium: Medium<'d>,
-    /// Bytes of memory that the device's driver takes.
-    driver_bytes: u64,
+    driver: Driver,
     /// Bytes of memory that a translation layer's mapping takes, or what keeps long values.
     layer_bytes: u64,
-    /// What follows from the options when a database is made.
-    follows: Follows,
     pub(crate) health: Option<SharedHealth>,
 }
 
@@ -51,16 +56,8 @@ pub(crate) struct Standing<'d> {
 }
 
 impl<'d> Ground<'d> {
-    /// A device whose driver takes `driver_bytes` bytes of memory.
-    pub(crate) const fn new(medium: Medium<'d>, driver_bytes: u64) -> Self {
-        let follows = Follows::Nothing;
-        Ground { medium, driver_bytes, layer_bytes: 0, follows, health: None }
-    }
-
-    /// The same device, of which so much follows from the options.
-    pub(crate) const fn following(mut self, follows: Follows) -> Self {
-        self.follows = follows;
-        self
+    pub(crate) const fn new(medium: Medium<'d>, driver: Driver) -> Self {
+        Ground { medium, driver, layer_bytes: 0, health: None }
     }
 
     /// The same device, on which nothing can be changed.
@@ -74,13 +71,6 @@ impl<'d> Ground<'d> {
 
     /// Makes a database with `options`. Where memory or room are too little, what suffices is told.
     pub(crate) fn create(self, options: &Options) -> Result<Standing<'d>> {
-        let (driver_bytes, follows) = (self.driver_bytes, self.follows);
-        let trial = Trial { shape: self.shape(), driver_bytes, follows };
-        self.make(options).map_err(|error| trial.sufficing(options, error))
-    }
-
-    /// Makes a database with `options`, or tells what is the first thing that lacks.
-    pub(crate) fn make(self, options: &Options) -> Result<Standing<'d>> {
         let mut tree = self.choose(options)?;
         tree.take(&options.settings)?;
         let (shape, needs_layer) = (options.entry_shape(), self.needs_layer(&tree, options));
@@ -93,31 +83,46 @@ impl<'d> Ground<'d> {
             settings: tree.packed(),
             in_pieces: below.is_some(),
         };
+        let device = self.shape();
+        let layer = match needs_layer {
+            true => {
+                Some(options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?)
+            }
+            false => None,
+        };
+        let below = below.unwrap_or(shape);
+        let mut choices = IndexOptions::new(below, 0, tree.settings.clone());
+        choices.durability = Some(options.durability);
+        choices.label = label.encode()?;
+        choices.identity = identity(options.identity, getrandom::u64)?;
+        let lacking = |choices: &IndexOptions, error| {
+            let least = || room_that_suffices(device, layer.as_ref(), tree.entry, choices, options);
+            little_room(error, device, least)
+        };
         let mut ground = self;
-        if needs_layer {
-            let layer =
-                options.ftl.as_deref().map_or_else(LayerChoice::usual, LayerChoice::read)?;
-            ground = ground.over(layer.entry.create, &layer)?;
+        if let Some(layer) = &layer {
+            let over = ground.over(layer.entry.create, layer);
+            ground = over.map_err(|error| lacking(&choices, error))?;
         }
         ground = ground.with_health()?;
         let (page_bytes, unit_bytes) = (ground.page_bytes(&tree), ground.unit_bytes());
         ground.reserve_for_pieces(&label);
-        let below = below.unwrap_or(shape);
-        let mut choices = IndexOptions::new(below, 0, tree.settings);
-        choices.durability = Some(options.durability);
-        let bytes = ground.bytes();
-        choices.journal_bytes = Some(options.journal_for(bytes));
-        choices.label = label.encode()?;
-        choices.identity = identity(options.identity, getrandom::u64)?;
-        ground.split(options.memory, tree.entry, &mut choices)?;
+        choices.journal_bytes = Some(options.journal_for(ground.shape().bytes()));
+        if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
+            let needed = |memory| {
+                let options = Options { memory, ..options.clone() };
+                ground.memory_needed(tree.entry, &choices, &options)
+            };
+            return Err(sufficing(error, options.memory, needed));
+        }
         let (is_raw, grows_to) = (ground.is_raw(), ground.grows_to());
-        let Ground { medium, driver_bytes, health, .. } = ground;
+        let driver_bytes = ground.driver_bytes(options.memory);
+        let Ground { medium, health, .. } = ground;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
-        let mut index = made.map_err(in_all(options.memory, tree.entry.tables_grow))?;
+        let mut index = made.map_err(|error| lacking(&choices, error))?;
         if label.in_pieces {
             index = Box::new(LongValues::above(index, below));
         }
-        check_total(&*index, driver_bytes, options.memory)?;
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
         Ok(Standing {
@@ -149,12 +154,13 @@ impl<'d> Ground<'d> {
         choices.journal_bytes = found.journal_bytes;
         choices.made = Some(found.root);
         if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
-            return Err(ground.sufficing_now(tree.entry, &choices, error));
+            let needed = |limit| ground.memory_to_open(tree.entry, &choices, limit);
+            return Err(sufficing(error, options.memory, needed));
         }
         choices.durability = options.durability.or(choices.durability);
         let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
-        let grows_to = ground.grows_to();
-        let Ground { medium, driver_bytes, health, .. } = ground;
+        let (grows_to, driver_bytes) = (ground.grows_to(), ground.driver_bytes(options.memory));
+        let Ground { medium, health, .. } = ground;
         let mut index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
@@ -180,31 +186,44 @@ impl<'d> Ground<'d> {
         })
     }
 
-    /// The refusal `error` of memory that is too little for the tree that is here, with what
-    /// suffices now. Tables that grow with the entries may have grown: how far, opening tells.
-    fn sufficing_now(mut self, tree: &Entry, choices: &IndexOptions, error: Error) -> Error {
-        let Error::LittleMemory { have, mut need } = error else {
-            return error;
-        };
-        for _ in 0..TRIES {
-            if !tree.tables_grow || need > MEMORY_MOST {
-                break;
-            }
-            let limit = MemoryLimit::Total(need);
-            let mut choices = choices.clone();
-            let opened = self.split(limit, tree, &mut choices).and_then(|()| {
-                let medium: Medium<'_> = match &mut self.medium {
-                    Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
-                    Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
-                };
-                open_tree(medium, tree, &choices, (limit, self.driver_bytes))
-            });
-            match opened {
-                Err(Error::LittleMemory { need: more, .. }) if more > need => need = more,
-                _ => break,
-            }
+    /// Memory that a database with `options` takes: tables may grow with a file, and a file with
+    /// the memory.
+    fn memory_needed(
+        &self,
+        tree: &Entry,
+        choices: &IndexOptions,
+        options: &Options,
+    ) -> Result<u64> {
+        let mut device = self.shape();
+        if self.driver == (Driver::File { is_new: true }) && options.capacity.is_none() {
+            let sectors = options.checked_capacity()? / u64::from(files::SECTOR_BYTES);
+            device = device.with_units(sectors)?;
         }
-        Error::LittleMemory { have, need }
+        Ok(self.least(&(tree.footprint)(choices, device)?, options.memory))
+    }
+
+    /// Memory that what is here takes inside `limit`. Tables that grow with the entries may have
+    /// grown: how far, opening tells.
+    fn memory_to_open(
+        &mut self,
+        tree: &Entry,
+        choices: &IndexOptions,
+        limit: MemoryLimit,
+    ) -> Result<u64> {
+        let mut choices = choices.clone();
+        let mut opened = self.split(limit, tree, &mut choices);
+        if opened.is_ok() && tree.tables_grow && choices.memory_bytes <= MEMORY_MOST {
+            let driver_bytes = self.driver_bytes(limit);
+            let medium: Medium<'_> = match &mut self.medium {
+                Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
+                Medium::Sectors(disk) => Medium::Sectors(Box::new(&mut **disk)),
+            };
+            opened = open_tree(medium, tree, &choices, (limit, driver_bytes)).map(drop);
+        }
+        match opened {
+            Err(Error::LittleMemory { need, .. }) => Ok(need),
+            other => other.map(|()| 0),
+        }
     }
 
     /// The tree of `options`.
@@ -284,14 +303,6 @@ impl<'d> Ground<'d> {
         Ok(self)
     }
 
-    /// Bytes of the device.
-    fn bytes(&self) -> u64 {
-        match &self.medium {
-            Medium::Sectors(disk) => disk.geometry().bytes(),
-            Medium::Nand(chip) => chip.geometry().bytes(),
-        }
-    }
-
     /// How many bytes a file can grow to that grows.
     fn grows_to(&self) -> Option<u64> {
         match &self.medium {
@@ -357,21 +368,35 @@ impl<'d> Ground<'d> {
     /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
     /// that grow may take half of what is beyond the least.
     fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
-        let shape = self.shape();
-        let least = (tree.least_memory)(choices, shape)?;
-        let (tables, have) = match limit {
-            MemoryLimit::CachesAndBuffers(bytes) => (None, bytes),
-            MemoryLimit::Total(total) => (Some(tables(tree, choices, shape, least)?), total),
-        };
-        let beside = tables.map_or(0, |bytes| self.driver_bytes + self.layer_bytes + bytes);
-        let need = least + beside;
+        let footprint = (tree.footprint)(choices, self.shape())?;
+        let need = self.least(&footprint, limit);
+        let (MemoryLimit::Total(have) | MemoryLimit::CachesAndBuffers(have)) = limit;
         let Some(rest) = have.checked_sub(need) else {
             return Err(Error::LittleMemory { have, need });
         };
-        let growth = if tree.tables_grow && tables.is_some() { rest / 2 } else { 0 };
-        choices.memory_bytes = least + rest - growth;
-        choices.tables_bytes = tables.map(|bytes| bytes + growth);
+        let is_total = matches!(limit, MemoryLimit::Total(_));
+        let growth = if tree.tables_grow && is_total { rest / 2 } else { 0 };
+        choices.memory_bytes = footprint.memory_least + rest - growth;
+        choices.tables_bytes = is_total.then_some(footprint.tables + growth);
         Ok(())
+    }
+
+    /// Bytes of memory that such an index takes at the least, of what `limit` bounds.
+    fn least(&self, footprint: &Footprint, limit: MemoryLimit) -> u64 {
+        let beside = self.driver_bytes(limit) + self.layer_bytes + footprint.tables;
+        match limit {
+            MemoryLimit::CachesAndBuffers(_) => footprint.memory_least,
+            MemoryLimit::Total(_) => footprint.memory_least + beside,
+        }
+    }
+
+    /// Bytes of memory that the driver takes inside `limit`.
+    fn driver_bytes(&self, limit: MemoryLimit) -> u64 {
+        match (self.driver, &self.medium) {
+            (Driver::Fixed(bytes), _) => bytes,
+            (_, Medium::Sectors(disk)) => files::driver_bytes(limit, disk.geometry().alignment()),
+            (_, Medium::Nand(_)) => 0,
+        }
     }
 }
 
@@ -391,63 +416,26 @@ fn open_tree<'d>(
     choices: &IndexOptions,
     (limit, driver_bytes): (MemoryLimit, u64),
 ) -> Result<Box<dyn Index + 'd>> {
-    let of_all = in_all(limit, tree.tables_grow);
-    let index = (tree.open)(medium, choices).map_err(|error| of_all(error.into()))?;
-    check_total(&*index, driver_bytes, limit).map_err(|error| match (error, limit) {
-        // What is given more is divided.
-        (Error::LittleMemory { need, .. }, MemoryLimit::Total(have)) => {
-            of_all(Error::LittleMemory { have, need })
-        }
-        (other, _) => other,
-    })?;
-    Ok(index)
-}
-
-/// What caches and buffers lack is lacking in all, too; where tables grow, they get as much.
-fn in_all(limit: MemoryLimit, tables_grow: bool) -> impl Fn(Error) -> Error {
     use store::Error::LittleTables;
-    move |error| match (error, limit) {
+    // What is given more is divided: where tables grow, they get as much.
+    let times = if tree.tables_grow { 2 } else { 1 };
+    let in_all = |error| match (error, limit) {
         (
             Error::LittleMemory { have, need }
             | Error::Index(index::Error::Store(LittleTables { have, need })),
             MemoryLimit::Total(total),
         ) => {
-            let more = need.saturating_sub(have).saturating_mul(if tables_grow { 2 } else { 1 });
+            let more = need.saturating_sub(have).saturating_mul(times);
             Error::LittleMemory { have: total, need: total.saturating_add(more) }
         }
         (other, _) => other,
-    }
-}
-
-/// Bytes of memory that the tables of a tree on such a device take.
-fn tables(tree: &Entry, choices: &IndexOptions, shape: MediumShape, least: u64) -> Result<u64> {
-    // Without a journal there is the most room for pages: so the figure is the same for a database
-    // that is made and for one that is opened, whose journal is not known yet.
-    let mut choices =
-        IndexOptions { memory_bytes: least, journal_bytes: Some(0), ..choices.clone() };
-    choices.tables_bytes = tree.tables_grow.then_some(0);
-    choices.is_stand_in = true;
-    let medium: Medium<'_> = match shape {
-        MediumShape::Sectors(geometry) => Medium::Sectors(Box::new(StandIn(geometry))),
-        MediumShape::Nand(geometry) => Medium::Nand(Box::new(StandIn(geometry))),
     };
-    let mut made = (tree.create)(medium, &choices)?;
-    let tables = made.statistics().memory.tables;
-    if !tree.tables_grow {
-        return Ok(tables);
-    }
-    // Those that grow do so with the first entry, for which there has to be room.
-    let short = index::registry::tables_short_of(&mut *made, choices.shape);
-    Ok(short.map_or(tables, |(_, need)| need.max(tables)))
-}
-
-/// Refuses an index that takes more memory than it may.
-fn check_total(index: &dyn Index, driver_bytes: u64, limit: MemoryLimit) -> Result<()> {
+    let index = (tree.open)(medium, choices).map_err(|error| in_all(error.into()))?;
     let memory = index.statistics().memory;
     let need = memory.cache + memory.buffers + memory.tables + memory.ftl + driver_bytes;
     match limit {
-        MemoryLimit::Total(have) if have < need => Err(Error::LittleMemory { have, need }),
-        _ => Ok(()),
+        MemoryLimit::Total(have) if have < need => Err(in_all(Error::LittleMemory { have, need })),
+        _ => Ok(index),
     }
 }
 

@@ -72,9 +72,8 @@ mod options;
 mod range;
 mod read_only;
 mod spec;
-mod stand_in;
 mod statistics;
-mod trial;
+mod sufficing;
 
 pub use batch::Batch;
 pub use database::{Compaction, Database};

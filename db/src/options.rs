@@ -17,6 +17,16 @@ pub(crate) enum MemoryLimit {
     CachesAndBuffers(u64),
 }
 
+impl MemoryLimit {
+    /// A limit like this one, of so many bytes.
+    pub(crate) const fn of_bytes(self, bytes: u64) -> Self {
+        match self {
+            MemoryLimit::Total(_) => MemoryLimit::Total(bytes),
+            MemoryLimit::CachesAndBuffers(_) => MemoryLimit::CachesAndBuffers(bytes),
+        }
+    }
+}
+
 /// The memory that a database takes if nothing else is chosen, in bytes, everything included.
 ///
 /// ```

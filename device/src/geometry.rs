@@ -55,6 +55,15 @@ impl Geometry {
         })
     }
 
+    /// The same chip with so many blocks.
+    ///
+    /// # Errors
+    /// As [`Geometry::new`].
+    pub fn with_blocks(self, blocks: u32) -> Result<Self> {
+        Self::new(self.page_bytes, self.pages_per_block, blocks)?;
+        Ok(Geometry { blocks, ..self })
+    }
+
     /// The same chip with `spare_bytes` bytes of spare area a page.
     ///
     /// # Errors
@@ -221,6 +230,15 @@ impl SectorGeometry {
             return Err(GeometryFault::Sectors(sectors).into());
         }
         Ok(SectorGeometry { sector_bytes, sectors, alignment: 1 })
+    }
+
+    /// The same disk with so many sectors.
+    ///
+    /// # Errors
+    /// As [`SectorGeometry::new`].
+    pub fn with_sectors(self, sectors: u64) -> Result<Self> {
+        Self::new(self.sector_bytes, sectors)?;
+        Ok(SectorGeometry { sectors, ..self })
     }
 
     /// The same disk, fastest (or only usable) with buffers aligned to `bytes`.

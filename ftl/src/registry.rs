@@ -2,8 +2,12 @@
 
 use alloc::boxed::Box;
 
-use device::{Nand, Result, Sectors};
+use device::{Geometry, Nand, Result, SectorGeometry, Sectors};
 
+use crate::block_map::Replacements;
+use crate::fast::Logs;
+use crate::hybrid::{self, Scheme};
+use crate::page_map::{self, Kind};
 use crate::{BlockMap, Dac, Fast, Options, PageMap, Parameter, Statistics};
 
 /// All translation layers, sorted by name.
@@ -30,6 +34,8 @@ pub struct Entry {
     pub create: Open,
     /// Opens the disk that the chip holds.
     pub open: Open,
+    /// The disk that it makes of a chip without bad blocks.
+    pub disk: fn(Geometry, &Options) -> Result<SectorGeometry>,
 }
 
 /// The translation layer called `name`.
@@ -87,6 +93,7 @@ const BLOCK_MAP: Entry = Entry {
     parameters: &[OVER_PROVISION, REPLACEMENTS],
     create: |nand, options| Ok(Box::new(BlockMap::format(nand, *options)?)),
     open: |nand, options| Ok(Box::new(BlockMap::open(nand, *options)?)),
+    disk: |chip, options| hybrid::disk_on(Replacements::KIND, chip, options),
 };
 
 const DAC: Entry = Entry {
@@ -95,6 +102,7 @@ const DAC: Entry = Entry {
     parameters: &[OVER_PROVISION, REGIONS, DAC_VICTIM, LEVELLING, SCRUB],
     create: |nand, options| Ok(Box::new(Dac::format(nand, *options)?)),
     open: |nand, options| Ok(Box::new(Dac::open(nand, *options)?)),
+    disk: |chip, options| page_map::disk_on(Kind::Dac, chip, options),
 };
 
 const FAST: Entry = Entry {
@@ -103,6 +111,7 @@ const FAST: Entry = Entry {
     parameters: &[OVER_PROVISION, RANDOM_LOGS],
     create: |nand, options| Ok(Box::new(Fast::format(nand, *options)?)),
     open: |nand, options| Ok(Box::new(Fast::open(nand, *options)?)),
+    disk: |chip, options| hybrid::disk_on(Logs::KIND, chip, options),
 };
 
 const PAGE_MAP: Entry = Entry {
@@ -111,6 +120,7 @@ const PAGE_MAP: Entry = Entry {
     parameters: &[OVER_PROVISION, FRONTIERS, VICTIM, LEVELLING, SCRUB],
     create: |nand, options| Ok(Box::new(PageMap::format(nand, *options)?)),
     open: |nand, options| Ok(Box::new(PageMap::open(nand, *options)?)),
+    disk: |chip, options| page_map::disk_on(Kind::PageMap, chip, options),
 };
 
 #[cfg(test)]

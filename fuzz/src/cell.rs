@@ -79,7 +79,7 @@ impl Cell {
             .expect("the tree takes its parameters");
         let mut options = Options::new(self.shape, 0, settings);
         options.durability = Some(self.durability);
-        let least = (self.entry.least_memory)(&options, MediumShape::Sectors(disk));
+        let least = self.entry.least_memory(&options, MediumShape::Sectors(disk));
         // A little more than the least, so that not every page leaves at once.
         options.memory_bytes =
             least.expect("the disk suits the tree") + 3 * u64::from(self.node_bytes);

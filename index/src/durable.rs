@@ -59,12 +59,6 @@ impl<T: Tree> Durable<T> {
         Ok(index)
     }
 
-    /// A tree on a device of nothing, made to learn what its tables take: nothing of it lasts.
-    pub fn stand_in(tree: T) -> Self {
-        let durability = tree.recovery().durability();
-        Durable { tree, durability, state: State::Open }
-    }
-
     /// A tree that was just restored from the last checkpoint: what the journal holds is replayed.
     ///
     /// # Errors

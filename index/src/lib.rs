@@ -18,6 +18,7 @@ mod behind;
 mod bounds;
 mod durable;
 mod error;
+mod footprint;
 mod ipl;
 pub mod la_tree;
 mod list;
@@ -27,7 +28,6 @@ mod path_copying;
 mod random_keys;
 pub mod registry;
 mod root_record;
-mod smallest_chip;
 mod traits;
 mod use_order;
 

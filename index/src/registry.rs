@@ -2,16 +2,16 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
+use device::{Medium, Nand, Sectors};
 use store::{
     Durability, EntryShape, PageFile, PageFileOptions, PageLog, PageLogDescription, PageLogOptions,
 };
 
+pub use crate::footprint::{Footprint, MediumShape};
 use crate::parameters::{Parameter, Settings};
-use crate::{Error, Index, Result, Update, Width, b_plus, ipl, la_tree, list, mu, root_record};
+use crate::{Index, Result, b_plus, ipl, la_tree, list, mu, root_record};
 
 /// All trees, sorted by name.
 pub const TREES: &[&Entry] =
@@ -42,9 +42,6 @@ pub struct Options {
     /// The beginning of the root record of an index that exists, as [`Description::root`] has it:
     /// what the tree keeps there of its choices counts, whatever the settings say.
     pub made: Option<Vec<u8>>,
-    /// True if what is made is on a device of nothing, to learn what memory its tables take: it
-    /// needs no room, and nothing of it lasts.
-    pub is_stand_in: bool,
     /// A mistake to be made.
     #[cfg(feature = "canaries")]
     pub canary: Option<store::Canary>,
@@ -64,7 +61,6 @@ impl Options {
             tables_bytes: None,
             identity: 0,
             made: None,
-            is_stand_in: false,
             #[cfg(feature = "canaries")]
             canary: None,
         }
@@ -158,15 +154,6 @@ pub fn describe_chip(chip: &mut dyn Nand) -> Result<Description> {
     Ok(Description { tree, shape, page_bytes, durability, journal_bytes, label, root })
 }
 
-/// The shape of the medium that a tree is to stand on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MediumShape {
-    /// Raw flash.
-    Nand(Geometry),
-    /// A disk.
-    Sectors(SectorGeometry),
-}
-
 /// Makes or opens an index on a medium.
 pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
 
@@ -205,8 +192,8 @@ pub struct Entry {
     pub create: Open,
     /// Opens an index that was closed.
     pub open: Open,
-    /// The least memory budget that works, in bytes.
-    pub least_memory: fn(&Options, MediumShape) -> Result<u64>,
+    /// What an index needs as long as there is nothing in it.
+    pub footprint: fn(&Options, MediumShape) -> Result<Footprint>,
     /// What a workload would cost, by the tree's cost model.
     pub predict: fn(&Profile, &Options, MediumShape) -> Result<Prediction>,
 }
@@ -217,16 +204,13 @@ impl Entry {
     pub const fn has_choice(&self) -> bool {
         self.nand && self.sectors
     }
-}
 
-/// Puts the shortest entry of `shape` into `index`, and returns what its tables have and need, in
-/// bytes, where they have too little for it: tables that grow do so with the first entry.
-pub fn tables_short_of(index: &mut dyn Index, shape: EntryShape) -> Option<(u64, u64)> {
-    let shortest = |width| vec![0; if let Width::Fixed(bytes) = width { bytes.into() } else { 1 }];
-    let (key, value) = (shortest(shape.key), shortest(shape.value));
-    match index.update(&[Update::Put { key: &key, value: &value }]) {
-        Err(Error::Store(store::Error::LittleTables { have, need })) => Some((have, need)),
-        _ => None,
+    /// The least memory budget that works, in bytes.
+    ///
+    /// # Errors
+    /// The tree can't stand there as `options` say.
+    pub fn least_memory(&self, options: &Options, medium: MediumShape) -> Result<u64> {
+        (self.footprint)(options, medium).map(|footprint| footprint.memory_least)
     }
 }
 

@@ -3,7 +3,7 @@
 use device::Medium;
 use ftl::BadOption;
 use index::parameters::Settings;
-use index::registry::{Entry, MediumShape, Options};
+use index::registry::{Entry, Footprint, MediumShape, Options};
 use index::{Durability, EntryShape, Index};
 
 use crate::error::{Error, Misfit, Result, Thing};
@@ -128,10 +128,9 @@ impl Candidate {
         };
         let (medium, ftl_bytes) = footing.place(ground.model.stand_in(), ground)?;
         footing.ftl_bytes = ftl_bytes;
-        let least = (self.entry.least_memory)(&footing.options, shape_of(&medium))?;
+        let footprint = (self.entry.footprint)(&footing.options, shape_of(&medium))?;
+        let Footprint { memory_least: least, tables, .. } = footprint;
         if let MemoryLimit::Total(total) = ground.memory {
-            footing.options.memory_bytes = least;
-            let tables = (self.entry.create)(medium, &footing.options)?.statistics().memory.tables;
             let beside = ftl_bytes.unwrap_or(0) + tables;
             let Some(rest) = total.checked_sub(beside + least) else {
                 return Err(Misfit::LittleTotal { have: total, need: least + beside });
@@ -140,31 +139,11 @@ impl Candidate {
             let growth = if self.entry.tables_grow { rest / 2 } else { 0 };
             footing.options.memory_bytes = least + rest - growth;
             footing.options.tables_bytes = Some(tables + growth);
-            self.check_tables(ground, &footing, total)?;
         } else if given < least {
             return Err(Misfit::LittleMemory { have: given, need: least });
-        } else {
-            (self.entry.create)(medium, &footing.options)?;
         }
+        (self.entry.create)(medium, &footing.options)?;
         Ok(footing)
-    }
-
-    /// Refuses a total in which tables that grow have no room for the first entry.
-    fn check_tables(
-        &self,
-        ground: &Ground,
-        footing: &Footing,
-        total: u64,
-    ) -> std::result::Result<(), Misfit> {
-        let (medium, _) = footing.place(ground.model.stand_in(), ground)?;
-        let mut trial = (self.entry.create)(medium, &footing.options)?;
-        // What else may be wrong is told by the run.
-        let short = index::registry::tables_short_of(&mut *trial, ground.shape);
-        short.map_or(Ok(()), |(have, need)| {
-            // Tables get half of what is added.
-            let more = need.saturating_sub(have).saturating_mul(2);
-            Err(Misfit::LittleTotal { have: total, need: total.saturating_add(more) })
-        })
     }
 
     /// True if the tree could stand on a translation layer, too.

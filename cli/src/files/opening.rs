@@ -64,15 +64,10 @@ pub(super) fn with_memory<T>(
     if let Some(bytes) = home.memory_total {
         return open(&options(bytes));
     }
-    let mut bytes = MEMORY_TOTAL;
-    // What is needed may be told in several steps.
-    for _ in 0..4 {
-        match open(&options(bytes)) {
-            Err(Error::LittleMemory { need, .. }) if need > bytes => bytes = need,
-            other => return other,
-        }
+    match open(&options(MEMORY_TOTAL)) {
+        Err(Error::LittleMemory { need, .. }) => open(&options(need)),
+        other => other,
     }
-    open(&options(bytes))
 }
 
 fn tell_recovery(database: &Database<'_>, path: &Path, quiet: bool) {

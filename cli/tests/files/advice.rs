@@ -190,14 +190,16 @@ fn a_database_of_ipl_with_other_log_pages_is_opened_with_what_making_it_takes() 
 
 #[test]
 fn the_memory_that_a_grown_database_needs_is_named_at_once() {
-    let bench = Bench::new();
-    bench.done("create nand-file:a.db --tree la-tree");
-    bench.write("rows.csv", rows(20_000));
-    bench.done("import a.db rows.csv --memory-total 8MiB");
-    let error = bench.wrong("get a.db key000001 --memory-total 1");
-    let need = word_behind(&error, "--memory-total ");
-    for line in ["get a.db key000001", "check a.db", "put a.db key000001 other"] {
-        bench.done(&format!("{line} --memory-total {need}"));
+    for to in ["nand-file:a.db", "a.db"] {
+        let bench = Bench::new();
+        bench.done(&format!("create {to} --tree la-tree"));
+        bench.write("rows.csv", rows(20_000));
+        bench.done("import a.db rows.csv --memory-total 8MiB");
+        let error = bench.wrong("put a.db key000001 other --memory-total 1");
+        let need = word_behind(&error, "--memory-total ");
+        for line in ["get a.db key000001", "check a.db", "put a.db key000001 other"] {
+            bench.done(&format!("{line} --memory-total {need}"));
+        }
     }
 }
 

@@ -288,7 +288,7 @@ impl Device {
             Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
         };
         let mut options = cell.options()?;
-        options.memory_bytes = memory * (cell.entry.least_memory)(&options, shape)?;
+        options.memory_bytes = memory * cell.entry.least_memory(&options, shape)?;
         match how {
             How::Make => (cell.entry.create)(medium, &options),
             How::Open => (cell.entry.open)(medium, &options),

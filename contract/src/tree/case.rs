@@ -295,7 +295,7 @@ impl Case {
             durability: Some(self.durability),
             ..Options::new(self.shape.shape, 0, settings)
         };
-        let least = (self.entry.least_memory)(&options, medium).expect("the case fits the tree");
+        let least = self.entry.least_memory(&options, medium).expect("the case fits the tree");
         options.memory_bytes = self.memory.bytes(least).max(least);
         options
     }

@@ -157,7 +157,7 @@ pub(crate) fn least_memory(cell: &Cell<'_>) -> u64 {
         Medium::Nand(chip) => MediumShape::Nand(chip.geometry()),
         Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
     };
-    (entry.least_memory)(&options, shape).unwrap()
+    entry.least_memory(&options, shape).unwrap()
 }
 
 /// Makes the tree of a cell on `medium` and loads it; returns it with the keys in it.

@@ -30,7 +30,7 @@ fn over(layer: &str, work: &Work) -> Option<Taken> {
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
     let shape = MediumShape::Sectors(disk.geometry());
-    options.memory_bytes = (entry.least_memory)(&options, shape).unwrap() + CACHE;
+    options.memory_bytes = entry.least_memory(&options, shape).unwrap() + CACHE;
     let mut index = (entry.create)(Medium::Sectors(Box::new(disk)), &options).unwrap();
     run_on(&mut *index, work, 1)
 }

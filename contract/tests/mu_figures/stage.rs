@@ -111,7 +111,7 @@ impl Stage {
         let mut options =
             Options { durability: self.durability, ..Options::new(self.shape, 0, settings) };
         let shape = MediumShape::Nand(chip.geometry);
-        options.memory_bytes = (entry.least_memory)(&options, shape).unwrap() + self.cache_bytes;
+        options.memory_bytes = entry.least_memory(&options, shape).unwrap() + self.cache_bytes;
         let witness = Witness::default();
         let simulated = SimulatedNand::new(chip.geometry, chip.costs);
         assert_eq!(simulated.geometry().page_bytes(), 4096);

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use device::{Medium, SectorGeometry};
-use index::registry::Options as IndexOptions;
-use index::{Cursor, Durability, EntryShape, KeyRange, KeyValue, Value};
+use index::{Cursor, KeyRange, KeyValue, Value};
+use store::PageFile;
 
 use crate::files::{self, SECTOR_BYTES, Temporary};
 use crate::options::MemoryLimit;
 use crate::spec::{self, TreeChoice};
-use crate::stand_in::StandIn;
 use crate::{Database, Error, OpenOptions, Options, Result};
 
 /// How full nodes are loaded where the tree leaves that open.
@@ -17,9 +15,6 @@ const FILL_PERCENT: u8 = 90;
 
 /// Entries between two questions whether to go on.
 const STEP: u64 = 1 << 10;
-
-/// Bytes of memory for an index that is made for a look at it.
-const TRIAL_MEMORY: u64 = 128 << 10;
 
 /// What compacting a database did.
 ///
@@ -203,7 +198,7 @@ impl Database<'_> {
         if !is_bounded && *options.capacity.get_or_insert(capacity) >= capacity {
             let taken = recovery.journal_bytes_most;
             if options.journal_bytes.is_none() && taken > 0 {
-                options.journal_bytes = Some(journal_taking(taken)?);
+                options.journal_bytes = Some(journal_taking(taken));
             }
         }
         Ok(options)
@@ -301,26 +296,14 @@ fn with_settings_of(options: &Options, error: Error) -> Error {
 }
 
 /// The length of a journal in a plain file that takes as many bytes of changes as one that takes
-/// `taken`, or a few more. How much of each sector it takes is asked of one that is made on a
-/// device of nothing.
-fn journal_taking(taken: u64) -> Result<u64> {
-    const SECTORS: u64 = 64;
-    let sector = u64::from(SECTOR_BYTES);
-    let geometry = SectorGeometry::new(SECTOR_BYTES, 4 * SECTORS)?;
-    let tree = TreeChoice::read("", None, 0)?;
-    let mut choices = IndexOptions::new(EntryShape::VARIABLE, TRIAL_MEMORY, tree.settings);
-    choices.durability = Some(Durability::Batch);
-    choices.journal_bytes = Some(SECTORS * sector);
-    let trial = (tree.entry.create)(Medium::Sectors(Box::new(StandIn(geometry))), &choices)?;
-    let in_each = (trial.recovery().journal_bytes_most / SECTORS).max(1);
-    Ok(taken.div_ceil(in_each) * sector)
+/// `taken`, or a few more.
+const fn journal_taking(taken: u64) -> u64 {
+    taken.div_ceil(PageFile::journal_bytes_in(SECTOR_BYTES)) * SECTOR_BYTES as u64
 }
 
 const fn halved(memory: MemoryLimit) -> MemoryLimit {
-    match memory {
-        MemoryLimit::Total(bytes) => MemoryLimit::Total(bytes / 2),
-        MemoryLimit::CachesAndBuffers(bytes) => MemoryLimit::CachesAndBuffers(bytes / 2),
-    }
+    let (MemoryLimit::Total(bytes) | MemoryLimit::CachesAndBuffers(bytes)) = memory;
+    memory.of_bytes(bytes / 2)
 }
 
 /// What half of the memory is too little for needs twice as much in all.

@@ -6,7 +6,7 @@ use device::Medium;
 
 use super::Access;
 use crate::files::{self, Site, Temporary};
-use crate::ground::{Ground, Standing};
+use crate::ground::{Driver, Ground, Standing};
 use crate::options::MemoryLimit;
 use crate::{Database, OpenOptions, Options, Result};
 
@@ -156,7 +156,7 @@ impl<'d> Database<'d> {
     /// # Ok(()) }
     /// ```
     pub fn create_on(medium: Medium<'d>, options: &Options) -> Result<Self> {
-        let standing = Ground::new(medium, 0).create(options)?;
+        let standing = Ground::new(medium, Driver::Fixed(0)).create(options)?;
         Ok(Database { standing, path: None, access: Access::Writing })
     }
 
@@ -175,7 +175,7 @@ impl<'d> Database<'d> {
     /// # Ok(()) }
     /// ```
     pub fn open_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
-        let standing = Ground::new(medium, 0).open(options)?;
+        let standing = Ground::new(medium, Driver::Fixed(0)).open(options)?;
         Ok(Database { standing, path: None, access: Access::Writing })
     }
 
@@ -196,7 +196,7 @@ impl<'d> Database<'d> {
     /// # Ok(()) }
     /// ```
     pub fn open_read_only_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
-        let standing = Ground::new(medium, 0).read_only().open(options)?;
+        let standing = Ground::new(medium, Driver::Fixed(0)).read_only().open(options)?;
         Ok(Database { standing, path: None, access: Access::Reading })
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use device::{Block, Cause, Nand, Result, Watched};
+use device::{Block, Cause, Geometry, Nand, Result, SectorGeometry, Watched};
 
 use super::Core;
 use super::own::{self, Head};
@@ -23,6 +23,11 @@ impl<N: Nand> Core<N> {
         core.rotate()?;
         Ok(core)
     }
+}
+
+/// The disk of `kind` on a chip without bad blocks.
+pub(crate) fn disk_on(kind: Kind, chip: Geometry, options: &Options) -> Result<SectorGeometry> {
+    Shape::new(chip, kind, options.logs())?.disk(chip.blocks(), options)
 }
 
 /// Programs the header that says that the chip is being formatted: the newest there can be.

@@ -78,6 +78,7 @@ use crate::wear::Wear;
 pub(crate) use disk::{Hybrid, Scheme};
 pub(crate) use fill::Content;
 use fill::Filling;
+pub(crate) use format::disk_on;
 use log::Log;
 pub(crate) use shape::Kind;
 use shape::{Place, Shape};

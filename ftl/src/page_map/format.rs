@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use device::{Block, Nand, Result, Watched};
+use device::{Block, Geometry, Nand, Result, SectorGeometry, Watched};
 
 use super::frontier::program_header;
 use super::header::Header;
@@ -42,6 +42,11 @@ impl<N: Nand> PageMap<N> {
         disk.open_first_block()?;
         Ok(disk)
     }
+}
+
+/// The disk of `kind` on a chip without bad blocks.
+pub(crate) fn disk_on(kind: Kind, chip: Geometry, options: &Options) -> Result<SectorGeometry> {
+    Shape::new(chip, kind.frontiers(options))?.disk(chip.blocks(), options)
 }
 
 /// Programs the header that says that the chip is being formatted: the newest there can be.

@@ -50,6 +50,14 @@ impl Nodes {
         !matches!((self.shape.key, self.shape.value), (Width::Fixed(_), Width::Fixed(_)))
     }
 
+    /// Pages that one put may need in a tree of such a height, in the worst case: it may split its
+    /// leaf (twice where a short prefix makes a half grow), and each level above, and the root may
+    /// get a parent.
+    pub(super) fn pages_for_one(&self, height: u8) -> u64 {
+        let splits = if self.is_variable() { 2 } else { 1 };
+        splits * (1 + u64::from(height)) + 1
+    }
+
     #[inline]
     pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
         match self.shape.key {

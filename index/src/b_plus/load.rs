@@ -10,8 +10,8 @@ use device::Cause;
 use store::LogicalPage;
 use store::node::{self, Stored};
 
+use super::BPlus;
 use super::descent::Toward;
-use super::{BPlus, Puts};
 use crate::traits::read_piece_of;
 use crate::{Cursor, Error, Result, Value};
 
@@ -63,8 +63,8 @@ impl BPlus<'_> {
         bytes: u32,
         fill: u8,
     ) -> Result<()> {
-        let pages = u64::from(self.file.pages_for_long(bytes)) + self.pages_needed(&Puts::ONE);
-        self.check_room(pages)?;
+        let beside = self.nodes.pages_for_one(self.height);
+        self.check_room(u64::from(self.file.pages_for_long(bytes)) + beside)?;
         let value = self.load_long(sorted, bytes)?;
         self.longest_value = self.longest_value.max(bytes);
         let appended = self.append_entry(key, Stored::long(&value.to_bytes()), fill);
@@ -90,7 +90,7 @@ impl BPlus<'_> {
             self.entries += 1;
             return Ok(());
         }
-        self.check_room(self.pages_needed(&Puts::ONE))?;
+        self.check_room(self.nodes.pages_for_one(self.height))?;
         self.separator.clear();
         self.separator.extend_from_slice(key);
         let left = node::NodeKey { prefix: &[], suffix: &self.previous };

@@ -51,7 +51,7 @@ use store::{Durability, LogicalPage, PageFile, Recovery, Update, Width};
 use crate::parameters::{Kind, Parameter};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
-use crate::registry::{Deletes, Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, Footprint, MediumShape, Options};
 use crate::{
     Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree, read_piece,
 };
@@ -71,7 +71,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: PARAMETERS,
     create,
     open,
-    least_memory,
+    footprint,
     predict: cost::predict,
 };
 
@@ -115,11 +115,6 @@ const ENTRY_BYTES_BESIDE: usize = 16;
 struct Puts {
     count: u64,
     bytes: u64,
-}
-
-impl Puts {
-    /// One, of whatever length.
-    const ONE: Puts = Puts { count: 1, bytes: 1 << 20 };
 }
 
 /// How full a put found a leaf.
@@ -169,16 +164,10 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
     let nodes = Nodes::new(node_bytes, options.shape)?;
     let (memory_bytes, waiting) = shares(options, &nodes, (disk.geometry(), options.durability))?;
     let file_options = options.page_file(node_bytes, memory_bytes);
+    let shape = MediumShape::Sectors(disk.geometry());
+    shape.check_units(disk.geometry().sectors(), |like| footprint(options, like))?;
     let file = PageFile::create(disk, &file_options)?;
     let mut tree = BPlus::over(file, nodes, options, waiting);
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
-    // The root, and what the first put may need.
-    let need = 1 + tree.pages_needed(&Puts::ONE);
-    if need > u64::from(tree.file.pages_free()) {
-        return Err(tree.file.too_small(&file_options, need, 0).into());
-    }
     tree.root = tree.file.allocate(Cause::Load)?;
     tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
     Ok(Box::new(Durable::create(tree)?))
@@ -231,15 +220,22 @@ fn shares(
     Ok((rest - waiting, waiting))
 }
 
-fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
+fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
     let disk = match medium {
         MediumShape::Sectors(disk) => disk,
-        MediumShape::Nand(chip) => return wandering::least_memory(options, chip),
+        MediumShape::Nand(chip) => return wandering::footprint(options, chip),
     };
     let node_bytes = node_bytes(options, disk);
     let nodes = Nodes::new(node_bytes, options.shape)?;
-    let durability = options.durability.unwrap_or_default();
-    Ok(PageFile::least_memory(disk, node_bytes, durability)? + buffer_bytes(&nodes))
+    let file = options.page_file(node_bytes, 0);
+    // The root, and what the first put may need.
+    let pages = 1 + nodes.pages_for_one(1);
+    Ok(Footprint {
+        memory_least: PageFile::least_memory(disk, node_bytes, file.durability)?
+            + buffer_bytes(&nodes),
+        tables: PageFile::pages_and_tables(disk, node_bytes, file.durability)?.1,
+        units_least: PageFile::sectors_least(disk, &file, pages, 0)?,
+    })
 }
 
 impl<'d> BPlus<'d> {

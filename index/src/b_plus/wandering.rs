@@ -13,7 +13,7 @@ use crate::path_copying::cost;
 use crate::path_copying::layout::Division;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::HALVES;
-use crate::registry::{Options, Prediction, Profile};
+use crate::registry::{Footprint, MediumShape, Options, Prediction, Profile};
 use crate::{Error, Index, Result};
 
 /// A node is a page.
@@ -42,8 +42,8 @@ pub(super) fn open<'d>(nand: Box<dyn Nand + 'd>, options: &Options) -> Result<Bo
     make::open(nand, &choice, options)
 }
 
-pub(super) fn least_memory(options: &Options, chip: Geometry) -> Result<u64> {
-    make::least_memory(&choice(chip, options)?, chip, options)
+pub(super) fn footprint(options: &Options, chip: Geometry) -> Result<Footprint> {
+    make::footprint(&choice(chip, options)?, MediumShape::Nand(chip), options)
 }
 
 /// Every update writes a page a level, and moves what lives in the blocks that it uses up.

@@ -11,7 +11,7 @@
 
 use super::block::BlockShape;
 use super::ground::{CHILD_BYTES, Forms};
-use super::make::{chip_of, frames, least_memory, log_pages};
+use super::make::{chip_of, footprint, frames, log_pages};
 use crate::Result;
 use crate::random_keys::{Levels, missing};
 use crate::registry::{MediumShape, Options, Prediction, Profile};
@@ -22,7 +22,7 @@ pub(super) fn predict(
     medium: MediumShape,
 ) -> Result<Prediction> {
     let chip = chip_of(medium)?;
-    let least = least_memory(options, medium)?;
+    let least = footprint(options, medium)?.memory_least;
     let forms = Forms::on(chip, options.shape)?;
     let levels = Levels::of(profile.entries, (&forms.leaf, &forms.inner), forms.shape, CHILD_BYTES);
     let shape = BlockShape::on(chip, log_pages(options)?)?;

@@ -96,10 +96,8 @@ impl<'d> Ground<'d> {
     pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Forms, frames: usize) -> Self {
         let chip = log.geometry();
         let bytes = log.content_bytes();
-        // Those in the cache that no page holds yet will need one, too.
-        let nodes = chip.blocks() as usize * usize::from(shape.node_pages());
         Ground {
-            table: Table::new(chip.blocks(), nodes),
+            table: Table::new(chip.blocks(), Self::nodes_most(chip, &shape)),
             cache: Cache::new(frames, bytes, forms.delta_bytes()),
             page: vec![0xFF; chip.page_bytes() as usize],
             image: vec![0; bytes],
@@ -112,6 +110,17 @@ impl<'d> Ground<'d> {
             shape,
             forms,
         }
+    }
+
+    /// Nodes that there can be: those in the cache that no page holds yet will need one, too.
+    fn nodes_most(chip: Geometry, shape: &BlockShape) -> usize {
+        chip.blocks() as usize * usize::from(shape.node_pages())
+    }
+
+    /// Bytes of memory of the tables.
+    pub(super) fn table_bytes(chip: Geometry, shape: &BlockShape) -> u64 {
+        PageLog::table_bytes_on(chip)
+            + Table::bytes_of(chip.blocks(), Self::nodes_most(chip, shape))
     }
 
     /// Bytes of memory of a node in the cache.

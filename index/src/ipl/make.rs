@@ -14,7 +14,7 @@ use super::root::Root;
 use super::table::NodeId;
 use super::tree::Step;
 use super::{Ipl, NAME};
-use crate::registry::{MediumShape, Options};
+use crate::registry::{Footprint, MediumShape, Options};
 use crate::{Durable, Error, Index, Result};
 
 pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
@@ -79,11 +79,15 @@ pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
     chip.programs_per_page() > 1 && durability != Durability::None
 }
 
-pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
+pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
     let chip = chip_of(medium)?;
-    BlockShape::on(chip, log_pages(options)?)?;
-    let log = options.page_log();
-    least_of(chip, options.shape, (PageLog::least_memory(chip, &log), log.durability))
+    let (shape, log) = (BlockShape::on(chip, log_pages(options)?)?, options.page_log());
+    let memory = (PageLog::least_memory(chip, &log), log.durability);
+    Ok(Footprint {
+        memory_least: least_of(chip, options.shape, memory)?,
+        tables: Ground::table_bytes(chip, &shape),
+        units_least: room::fewest_blocks(chip, &shape, &log).into(),
+    })
 }
 
 /// The least memory where the log takes `log` bytes.
@@ -100,24 +104,19 @@ fn least_of(
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let nand = chip(medium)?;
     let geometry = nand.geometry();
-    let need = least_memory(options, MediumShape::Nand(geometry))?;
+    let medium = MediumShape::Nand(geometry);
+    let needs = |like| footprint(options, like);
+    let need = needs(medium)?.memory_least;
     let shape = BlockShape::on(geometry, log_pages(options)?)?;
     let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
-    if !options.is_stand_in {
-        room::check_blocks((geometry, geometry.blocks()), &shape, &options.page_log())?;
-    }
+    medium.check_units(geometry.blocks(), needs)?;
     let log = PageLog::create(nand, &options.page_log())?;
-    if !options.is_stand_in {
-        room::check_blocks((geometry, log.good_blocks()), &shape, &options.page_log())?;
-    }
+    medium.check_units(log.good_blocks(), needs)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
     let leaf = tree.ground.forms.leaf;
     leaf.initialise(&mut tree.kept, 0);
     tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
     tree.levels[0] = 1;
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
     Ok(Box::new(Durable::create(tree)?))
 }
 

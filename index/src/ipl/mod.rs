@@ -74,7 +74,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: PARAMETERS,
     create: make::create,
     open: make::open,
-    least_memory: make::least_memory,
+    footprint: make::footprint,
     predict: cost::predict,
 };
 
@@ -194,14 +194,11 @@ impl Lookup for Ipl<'_> {
     }
 
     fn statistics(&self) -> Statistics {
-        let Ground { log, forms, table, .. } = &self.ground;
-        // While a checkpoint is made, its record has the table once more. Both are counted as on a
-        // full chip, so that they don't grow beyond what was stated.
-        let record = table.record_bytes_most();
+        let Ground { log, forms, table, shape, .. } = &self.ground;
         let memory = store::Memory {
             cache: self.ground.cache_bytes(),
             buffers: make::work_bytes(log.geometry(), forms, log.durability()) + log.buffer_bytes(),
-            tables: log.table_bytes() + table.memory_bytes() + record,
+            tables: Ground::table_bytes(log.geometry(), shape),
             ..store::Memory::default()
         };
         Statistics {

@@ -24,7 +24,6 @@ use super::block::BlockShape;
 use super::ground::{CHILD_BYTES, Forms, Ground};
 use super::table::{BLOCK_BYTES, NODE_BYTES, Since};
 use super::tree::Toward;
-use crate::smallest_chip::with_blocks;
 use crate::{Error, Result};
 
 /// One in so many pages for nodes stays unused, so that blocks can be filled up with nodes of
@@ -65,26 +64,13 @@ const fn capacity(shape: &BlockShape, blocks: u32, own: u32, work: u32) -> u32 {
     pages - pages.div_ceil(SPARE_PAGES)
 }
 
-/// Refuses a chip with `have` good blocks on which fewer nodes find room than four blocks have
-/// pages; how many blocks suffice on chips like it is named.
-pub(super) fn check_blocks(
-    (chip, have): (Geometry, u32),
-    shape: &BlockShape,
-    log: &PageLogOptions,
-) -> Result<()> {
+/// Blocks on which as many nodes find room as four blocks have pages.
+pub(super) fn fewest_blocks(chip: Geometry, shape: &BlockShape, log: &PageLogOptions) -> u32 {
     let work = work_blocks(HEIGHT_LEAST, shape, log.durability == Durability::None);
-    let is_enough = |chip: Geometry, blocks| {
-        let own = PageLog::own_reserve_on(chip, log, root_bytes_most(shape, chip.blocks()));
-        capacity(shape, blocks, own, work) >= 4 * chip.pages_per_block()
-    };
-    if is_enough(chip, have) {
-        return Ok(());
-    }
-    let mut need = have + 1;
-    while !is_enough(with_blocks(chip, need)?, need) {
-        need += 1;
-    }
-    Err(device::Error::TooFewBlocks { have, need }.into())
+    let own = PageLog::own_reserve_on(chip, log, root_bytes_most(shape, chip.blocks()));
+    let is_enough =
+        |blocks: &u32| capacity(shape, *blocks, own, work) >= 4 * chip.pages_per_block();
+    (own..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
 }
 
 /// What a batch may do to nodes.

@@ -94,14 +94,11 @@ impl Table {
         Table { nodes, blocks, live: 0, used: 0, since: Since::default(), free_from: 0 }
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let nodes = self.nodes.capacity() * size_of::<NodeEntry>();
-        (nodes + self.blocks.len() * size_of::<BlockEntry>()) as u64
-    }
-
-    /// Bytes of the table in a checkpoint, at most.
-    pub(super) fn record_bytes_most(&self) -> u64 {
-        (self.nodes.capacity() * NODE_BYTES + self.blocks.len() * BLOCK_BYTES) as u64
+    /// Bytes of memory of such a table, and of the record of a checkpoint that has it once more
+    /// while it is made: as on a full chip, so that they don't grow beyond what was stated.
+    pub(super) const fn bytes_of(blocks: u32, nodes: usize) -> u64 {
+        let nodes = nodes * (size_of::<NodeEntry>() + NODE_BYTES);
+        (nodes + blocks as usize * (size_of::<BlockEntry>() + BLOCK_BYTES)) as u64
     }
 
     /// Nodes that exist.

@@ -150,9 +150,8 @@ impl Buffers {
         all.saturating_sub(self.pool.table_bytes())
     }
 
-    /// The most bytes of the tables with so many buffers more, when something waits in each.
-    pub(super) fn table_bytes_with(&self, more: u64) -> u64 {
-        let buffers = self.records.len() as u64 + more;
+    /// The most bytes of the tables of so many buffers, when something waits in each.
+    pub(super) const fn table_bytes_most(buffers: u64) -> u64 {
         Chunked::<BufferRecord>::bytes_most(buffers)
             + Chunked::<u32>::bytes_most(buffers)
             + BufferPool::table_bytes_most(buffers)

@@ -23,8 +23,8 @@ use super::sharing::Sharing;
 use super::shrinking::PutOff;
 use super::stream::Form;
 use super::table::BufferRecord;
-use super::{LaTree, in_place, room, settle};
-use crate::registry::Options;
+use super::{LaTree, in_place, settle};
+use crate::registry::{MediumShape, Options};
 use crate::{Durable, Index, Result, Tree};
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -36,14 +36,12 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     plan.check_memory()?;
-    room::check_blocks(&plan, (geometry, geometry.blocks()), options)?;
+    let (medium, needs) = (MediumShape::Nand(geometry), |like| plan::footprint(options, like));
+    medium.check_units(geometry.blocks(), needs)?;
     let log = PageLog::create(chip, &options.page_log())?;
-    room::check_blocks(&plan, (geometry, log.good_blocks()), options)?;
+    medium.check_units(log.good_blocks(), needs)?;
     let mut tree = LaTree::over(Ground::Chip(log), plan)?;
     tree.plant()?;
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
     Ok(Box::new(Durable::create(tree)?))
 }
 

@@ -103,7 +103,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: plan::PARAMETERS,
     create: make::create,
     open: make::open,
-    least_memory: plan::least_memory,
+    footprint: plan::footprint,
     predict: plan::predict,
 };
 

@@ -85,10 +85,9 @@ impl Table {
         self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
     }
 
-    /// The most bytes that it takes with so many numbers more.
-    fn bytes_of(&self, more: u64) -> u64 {
-        let numbers = u64::from(self.numbers.high_water()) + more;
-        let chunks = numbers / u64::from(self.chunk_numbers.max(1));
+    /// The most bytes that it takes with so many numbers, of which a chunk has `chunk_numbers`.
+    pub(super) fn bytes_most(numbers: u64, chunk_numbers: u32) -> u64 {
+        let chunks = numbers / u64::from(chunk_numbers.max(1));
         let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
         NodeTable::bytes_most(numbers) + places
     }
@@ -174,10 +173,10 @@ impl Nodes {
         self.plain.memory_bytes() + self.buffered.memory_bytes()
     }
 
-    /// The most bytes of the tables with so many nodes more, and so many of those with buffers.
-    pub(super) fn table_bytes_with(&self, plain: u64, buffered: u64) -> u64 {
-        let plain = if self.pages.is_in_place() { 0 } else { plain };
-        self.plain.bytes_of(plain) + self.buffered.bytes_of(buffered)
+    /// Numbers that nodes without buffers have, and with.
+    pub(super) fn numbers(&self) -> (u64, u64) {
+        let number = |table: &Table| u64::from(table.numbers.high_water());
+        (number(&self.plain), number(&self.buffered))
     }
 
     fn table(&mut self, id: NodeId) -> (&mut Table, u32) {

@@ -9,23 +9,21 @@ use device::Geometry;
 use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
-use super::LaTree;
 use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers};
 use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
 use super::emptying::Sorter;
-use super::in_place;
 use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
-use super::settle;
 use super::stream::LENGTH_MOST;
 use super::table::BufferRecord;
+use super::{LaTree, in_place, room, settle};
 use crate::parameters::{Kind, Parameter, Value};
 use crate::random_keys::average_bytes;
-use crate::registry::{MediumShape, Options, Prediction, Profile};
+use crate::registry::{Footprint, MediumShape, Options, Prediction, Profile};
 use crate::{Error, Result};
 
 /// The fewest nodes that the cache holds: a node, its neighbours, and those above them.
@@ -450,12 +448,21 @@ fn counts_pool(options: &Options) -> bool {
     options.settings.word("estimate") == Some("all")
 }
 
-pub(super) fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
+pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
     let chip = match medium {
         MediumShape::Nand(chip) => chip,
-        MediumShape::Sectors(disk) => return in_place::plan::least_memory(options, disk),
+        MediumShape::Sectors(disk) => return in_place::plan::footprint(options, disk),
     };
-    Plan::least_memory(options, options.shape, choices(options, chip)?, chip)
+    let choices = choices(options, chip)?;
+    let memory_least = Plan::least_memory(options, options.shape, choices, chip)?;
+    let memory_bytes = options.memory_bytes.max(memory_least);
+    let options = Options { memory_bytes, ..options.clone() };
+    let plan = Plan::new(&options, options.shape, choices, chip)?;
+    Ok(Footprint {
+        memory_least,
+        tables: plan.table_bytes_at_first() + PageLog::table_bytes_on(chip),
+        units_least: room::fewest_blocks(&plan, chip, &options.page_log()).into(),
+    })
 }
 
 pub(super) fn predict(

@@ -23,17 +23,17 @@
 //! - Counting is arithmetic: nothing is written to see whether it fits.
 
 use device::{Cause, Geometry};
-use store::{Demand, Growth, LEVELS_MOST, PageLog, Reservation, Update};
+use store::{Demand, Growth, LEVELS_MOST, PageLog, PageLogOptions, Reservation, Update};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
+use super::buffers::Buffers;
 use super::descent::HEIGHT_MOST;
 use super::layout::{FRAGMENT_HEADER_BYTES, NodeId};
+use super::nodes::Table;
 use super::plan::{CHUNK_HEADER, Plan};
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::stream::Pending;
-use crate::registry::Options;
-use crate::smallest_chip::with_blocks;
 use crate::{Error, Result, Width};
 
 /// How often the bytes that wait are counted.
@@ -98,6 +98,25 @@ impl Plan {
         self.node_pages(leaves + inner) + 2 * self.table_pages(leaves, inner) + 2
     }
 
+    /// Bytes in the worst case of the tables that have so many numbers of nodes without buffers and
+    /// with, and grow so much.
+    fn table_bytes_grown(&self, (plain, buffered): (u64, u64), growth: Growth) -> u64 {
+        let inner = growth.inner + 1;
+        let born = growth.leaves + inner;
+        let buffered = buffered + if self.levels_a_buffer == 1 { born } else { inner };
+        let plain = if self.pages.is_in_place() { 0 } else { plain + born };
+        Table::bytes_most(plain, self.chunks.0)
+            + Table::bytes_most(buffered, self.chunks.1)
+            + Buffers::table_bytes_most(buffered)
+    }
+
+    /// The same of an empty tree that a put comes to, whatever its nodes hold.
+    pub(super) fn table_bytes_at_first(&self) -> u64 {
+        let mut root = Demand { puts_a_leaf: 1, leaves_a_put: 1, ..Demand::default() };
+        root.levels[0] = 1;
+        self.table_bytes_grown((0, 1), root.growth(1))
+    }
+
     /// Bytes of the longest root record on a chip with so many pages.
     fn root_bytes_most(&self, pages: u32) -> u64 {
         let nodes = u64::from(pages / 2) * u64::from(self.pages.nodes_per_page());
@@ -109,28 +128,15 @@ impl Plan {
     }
 }
 
-/// Refuses a chip with `have` good blocks on which half of the pages are fewer than four blocks
-/// have, beside the reserve; how many blocks suffice on chips like it is named.
-pub(super) fn check_blocks(
-    plan: &Plan,
-    (chip, have): (Geometry, u32),
-    options: &Options,
-) -> Result<()> {
+/// Blocks of which half have as many pages as four blocks, beside the reserve.
+pub(super) fn fewest_blocks(plan: &Plan, chip: Geometry, log: &PageLogOptions) -> u32 {
     let block = u64::from(chip.pages_per_block());
-    let is_enough = |chip: Geometry, blocks| {
-        let root = plan.root_bytes_most(chip.pages());
-        let own = PageLog::own_reserve_on(chip, &options.page_log(), root);
-        let half = half(blocks, own, block);
+    let own = PageLog::own_reserve_on(chip, log, plan.root_bytes_most(chip.pages()));
+    let is_enough = |blocks: &u32| {
+        let half = half(*blocks, own, block);
         half >= reserve(half, block) + 4 * block
     };
-    if options.is_stand_in || is_enough(chip, have) {
-        return Ok(());
-    }
-    let mut need = have + 1;
-    while !is_enough(with_blocks(chip, need)?, need) {
-        need += 1;
-    }
-    Err(device::Error::TooFewBlocks { have, need }.into())
+    (own..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
 }
 
 impl LaTree<'_> {
@@ -370,14 +376,7 @@ impl LaTree<'_> {
     /// Bytes of all tables in the worst case, with `more` entries pending.
     fn tables_needed(&self, more: u64) -> u64 {
         let growth = self.demand().growth(self.pending() + more);
-        let inner = growth.inner + 1;
-        let (born, buffered) = match self.levels_a_buffer {
-            1 => (growth.leaves + inner, growth.leaves + inner),
-            _ => (growth.leaves + inner, inner),
-        };
-        self.nodes.table_bytes_with(born, buffered)
-            + self.buffers.table_bytes_with(buffered)
-            + self.log.table_bytes()
+        self.plan.table_bytes_grown(self.nodes.numbers(), growth) + self.log.table_bytes()
     }
 
     /// Bytes of all tables.

@@ -36,11 +36,12 @@ use device::{Cause, Geometry, Medium, Meter, Nand};
 use store::{EntryShape, PageLog, Recovery, Update};
 
 use crate::bounds::can_be;
+use crate::footprint::entries_of_a_block;
 use crate::random_keys::average_bytes;
-use crate::registry::{Deletes, Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, Footprint, MediumShape, Options};
 use crate::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
-    read_piece, smallest_chip,
+    read_piece,
 };
 use archive::Archive;
 use page::{Form, Item, Root, least_window};
@@ -59,7 +60,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parameters: &[],
     create,
     open,
-    least_memory,
+    footprint,
     predict: cost::predict,
 };
 
@@ -82,30 +83,34 @@ pub(crate) struct List<'d> {
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let chip = chip(medium)?;
     let geometry = chip.geometry();
-    let window = window(geometry, options)?;
-    let fewest = |chip| fewest_blocks(chip, options);
-    smallest_chip::check(options, geometry, geometry.blocks(), &fewest)?;
+    let shape = MediumShape::Nand(geometry);
+    let needs = |like| footprint(options, like);
+    let window = window_beside(needs(shape)?.memory_least, geometry, options.memory_bytes)?;
+    shape.check_units(geometry.blocks(), needs)?;
     let log = PageLog::create(chip, &options.page_log())?;
-    smallest_chip::check(options, geometry, log.good_blocks(), &fewest)?;
-    let list = List::over(log, window, options.shape)?;
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(list)));
-    }
-    Ok(Box::new(Durable::create(list)?))
+    shape.check_units(log.good_blocks(), needs)?;
+    Ok(Box::new(Durable::create(List::over(log, window, options.shape)?)?))
 }
 
-/// Blocks that suffice for a block's worth of entries, beside what updates leave free, the log's
+/// The blocks suffice for a block's worth of entries, beside what updates leave free, the log's
 /// own, and a half full one of the log and of the list.
-fn fewest_blocks(chip: Geometry, options: &Options) -> Result<u32> {
-    let form = Form::on(chip, options.shape)?;
+fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
+    let MediumShape::Nand(chip) = medium else {
+        return Err(Error::WrongMedium { tree: NAME, medium: "a disk" });
+    };
+    let (form, log) = (Form::on(chip, options.shape)?, options.page_log());
     let EntryShape { key, value } = options.shape;
     let bytes = form.bytes(average_bytes(key).into(), Some(average_bytes(value).into()));
     let room = PageLog::content_bytes_on(chip) as usize - page::HEADER_BYTES;
-    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+    let entries = entries_of_a_block(chip, options.shape);
     let pages = entries.div_ceil((room / bytes.max(1)).max(1) as u64);
     let blocks = pages.div_ceil(chip.pages_per_block().into());
-    let own = PageLog::own_reserve_on(chip, &options.page_log(), ROOT_BYTES + room as u64);
-    Ok(own.saturating_add(blocks as u32).saturating_add(2 + BLOCKS_KEPT_BACK))
+    let own = PageLog::own_reserve_on(chip, &log, ROOT_BYTES + room as u64);
+    Ok(Footprint {
+        memory_least: least_of(chip, options.shape, PageLog::least_memory(chip, &log))?,
+        tables: PageLog::table_bytes_on(chip),
+        units_least: blocks + u64::from(own) + u64::from(2 + BLOCKS_KEPT_BACK),
+    })
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -126,23 +131,11 @@ fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
     }
 }
 
-fn least_memory(options: &Options, medium: MediumShape) -> Result<u64> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "a disk" });
-    };
-    least_of(chip, options.shape, PageLog::least_memory(chip, &options.page_log()))
-}
-
 /// The least memory where the log takes `log` bytes.
 fn least_of(chip: Geometry, shape: EntryShape, log: u64) -> Result<u64> {
     let form = Form::on(chip, shape)?;
     let window = Window::memory_bytes(least_window(chip.page_bytes()), form.entry_bytes_most());
     Ok(log + Archive::memory_bytes(chip) + window)
-}
-
-fn window(chip: Geometry, options: &Options) -> Result<u32> {
-    let need = least_memory(options, MediumShape::Nand(chip))?;
-    window_beside(need, chip, options.memory_bytes)
 }
 
 /// Bytes of the window where `need` bytes of memory are the least, and there are `have`.

@@ -13,7 +13,7 @@ use crate::path_copying::flush;
 use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES};
-use crate::registry::{Deletes, Entry, MediumShape, Options};
+use crate::registry::{Deletes, Entry, Options};
 use crate::{Error, Index, Result};
 
 mod cost;
@@ -31,9 +31,11 @@ pub(crate) const MU: Entry = Entry {
     deletes: |_| Deletes::Empty,
     tables_grow: false,
     parameters: MU_PARAMETERS,
-    create: create_mu,
-    open: open_mu,
-    least_memory: least_memory_of_mu,
+    create: |medium, options| create(Division::Halves, medium, options),
+    open: |medium, options| open(Division::Halves, medium, options),
+    footprint: |options, medium| {
+        make::footprint(&choice(Division::Halves, options)?, medium, options)
+    },
     predict: cost::predict_mu,
 };
 
@@ -47,9 +49,11 @@ pub(crate) const MU_STAR: Entry = Entry {
     deletes: |_| Deletes::Empty,
     tables_grow: false,
     parameters: MU_STAR_PARAMETERS,
-    create: create_mu_star,
-    open: open_mu_star,
-    least_memory: least_memory_of_mu_star,
+    create: |medium, options| create(Division::Even, medium, options),
+    open: |medium, options| open(Division::Even, medium, options),
+    footprint: |options, medium| {
+        make::footprint(&choice(Division::Even, options)?, medium, options)
+    },
     predict: cost::predict_mu_star,
 };
 
@@ -119,30 +123,6 @@ fn nand<'d>(division: Division, medium: Medium<'d>) -> Result<Box<dyn Nand + 'd>
     }
 }
 
-fn create_mu<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    create(Division::Halves, medium, options)
-}
-
-fn create_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    create(Division::Even, medium, options)
-}
-
-fn open_mu<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    open(Division::Halves, medium, options)
-}
-
-fn open_mu_star<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    open(Division::Even, medium, options)
-}
-
-fn least_memory_of_mu(options: &Options, medium: MediumShape) -> Result<u64> {
-    least_memory(Division::Halves, options, medium)
-}
-
-fn least_memory_of_mu_star(options: &Options, medium: MediumShape) -> Result<u64> {
-    least_memory(Division::Even, options, medium)
-}
-
 fn create<'d>(
     division: Division,
     medium: Medium<'d>,
@@ -157,11 +137,4 @@ fn open<'d>(
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
     make::open(nand(division, medium)?, &choice(division, options)?, options)
-}
-
-fn least_memory(division: Division, options: &Options, medium: MediumShape) -> Result<u64> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: name(division), medium: "a disk" });
-    };
-    make::least_memory(&choice(division, options)?, chip, options)
 }

@@ -20,11 +20,11 @@ use super::recent::Recent;
 use super::room::{Room, growth_of};
 use super::root::Root;
 use super::{Durably, PathTree};
+use crate::footprint::entries_of_a_block;
 use crate::parameters::{Kind, Parameter};
 use crate::random_keys::average_bytes;
-use crate::registry::Options;
-use crate::smallest_chip::{self, Grown};
-use crate::{Durable, Index, Result, Tree};
+use crate::registry::{Footprint, MediumShape, Options};
+use crate::{Durable, Error, Index, Result, Tree};
 
 /// What is chosen of a tree beside what [`Options`] say.
 #[derive(Clone, Copy, Debug)]
@@ -125,11 +125,22 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
     way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
 }
 
-/// The least memory with which a tree works on `chip`, in bytes.
-pub(crate) fn least_memory(choice: &Choice, chip: Geometry, options: &Options) -> Result<u64> {
+/// What a tree needs on a medium; the blocks suffice for a block's worth of entries.
+pub(crate) fn footprint(
+    choice: &Choice,
+    medium: MediumShape,
+    options: &Options,
+) -> Result<Footprint> {
+    let MediumShape::Nand(chip) = medium else {
+        return Err(Error::WrongMedium { tree: choice.name, medium: "a disk" });
+    };
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     let log = PageLog::least_memory(chip, &options.page_log());
-    Ok(least_bytes(&policy, chip, log))
+    Ok(Footprint {
+        memory_least: least_bytes(&policy, chip, log),
+        tables: PageLog::table_bytes_on(chip),
+        units_least: fewest_blocks(&policy, chip, options).into(),
+    })
 }
 
 /// The least memory over a page log that takes `log` bytes of it. A table of live pages is part
@@ -180,36 +191,39 @@ pub(crate) fn create<'d>(
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     policy.check_room()?;
     check_memory(&policy, options, PageLog::least_memory(chip, &options.page_log()), chip)?;
-    let fewest = |chip| fewest_blocks(choice, chip, options);
-    smallest_chip::check(options, chip, chip.blocks(), &fewest)?;
+    let (medium, needs) = (MediumShape::Nand(chip), |like| footprint(choice, like, options));
+    medium.check_units(chip.blocks(), needs)?;
     let log = PageLog::create(nand, &options.page_log())?;
-    smallest_chip::check(options, chip, log.good_blocks(), &fewest)?;
+    medium.check_units(log.good_blocks(), needs)?;
     let mut tree = over(log, policy, choice, options)?;
-    if options.is_stand_in {
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
     tree.write_empty()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
 /// Blocks that suffice for a block's worth of entries on chips like this one.
-fn fewest_blocks(choice: &Choice, chip: Geometry, options: &Options) -> Result<u32> {
-    let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
-    let entries = smallest_chip::entries_of_a_block(chip, options.shape);
+fn fewest_blocks(policy: &Policy, chip: Geometry, options: &Options) -> u32 {
     let (pages, beta) = (*policy.pages(), policy.bounds().beta);
-    let capacity = |level: u8| pages.capacity(&pages.layout(beta, (level + 1).max(2)), level);
-    let grown = Grown::new(entries, &capacity, policy.height_most());
     // Entries that come in order leave nodes half full, and one put more is counted beside them.
-    let mut demand = growth_of(&policy);
-    let height = grown.height.max(2);
+    let half = |level: u8, least: usize| {
+        let layout = pages.layout(beta, (level + 1).max(2));
+        (pages.capacity(&layout, level) / 2).max(least) as u64
+    };
+    let leaves = entries_of_a_block(chip, options.shape).div_ceil(half(0, 1));
+    let (mut nodes, mut inner, mut height) = (leaves, 0, 1);
+    while nodes > 1 && height < policy.height_most() {
+        nodes = nodes.div_ceil(half(height, 2));
+        inner += nodes;
+        height += 1;
+    }
+    let (mut demand, height) = (growth_of(policy), height.max(2));
     demand.levels[..usize::from(height)].fill(1);
-    demand.levels[0] = u32::try_from(grown.leaves * 9 / 8 + NODES_MORE).unwrap_or(u32::MAX);
-    demand.levels[1] += u32::try_from(2 * grown.inner).unwrap_or(u32::MAX);
+    demand.levels[0] = u32::try_from(leaves * 9 / 8 + NODES_MORE).unwrap_or(u32::MAX);
+    demand.levels[1] += u32::try_from(2 * inner).unwrap_or(u32::MAX);
     let own = PageLog::own_reserve_on(chip, &options.page_log(), 0);
     let has_room = |blocks: &u32| {
-        Room::of(&policy, height, chip, (*blocks, own)).fits_grown(&demand, demand.growth(1))
+        Room::of(policy, height, chip, (*blocks, own)).fits_grown(&demand, demand.growth(1))
     };
-    Ok((own..u32::MAX).find(has_room).unwrap_or(u32::MAX))
+    (own..u32::MAX).find(has_room).unwrap_or(u32::MAX)
 }
 
 /// The bounds that the index of such a tree has which exists, if `options` are for one.

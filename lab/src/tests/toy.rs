@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
-use index::registry::{Deletes, Entry, MediumShape, Options, Prediction, Profile};
+use index::registry::{Deletes, Entry, Footprint, MediumShape, Options, Prediction, Profile};
 use index::{
     CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
     NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update, Value,
@@ -50,7 +50,7 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> Entry {
         parameters: PARAMETERS,
         create,
         open: create,
-        least_memory,
+        footprint,
         predict,
     }
 }
@@ -60,13 +60,17 @@ pub(super) static BOTH: Entry = entry("both-toy", true, true);
 
 /// Needs more memory than anyone has.
 pub(super) static HUNGRY: Entry =
-    Entry { least_memory: |_, _| Ok(1 << 40), ..entry("hungry-toy", false, true) };
+    Entry { footprint: |_, _| Ok(needing(1 << 40)), ..entry("hungry-toy", false, true) };
 
 /// Stands on sectors.
 pub(super) static TOY: Entry = entry("toy", false, true);
 
-fn least_memory(_: &Options, _: MediumShape) -> Result<u64> {
-    Ok(LEAST)
+const fn needing(memory_least: u64) -> Footprint {
+    Footprint { memory_least, tables: TABLES, units_least: 1 }
+}
+
+fn footprint(_: &Options, _: MediumShape) -> Result<Footprint> {
+    Ok(needing(LEAST))
 }
 
 fn predict(_: &Profile, _: &Options, _: MediumShape) -> Result<Prediction> {

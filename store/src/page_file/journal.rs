@@ -25,6 +25,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, Sectors};
 
+use super::PageFileOptions;
 use super::anchor::Place;
 use super::layout::Layout;
 use crate::bytes::Writer;
@@ -106,10 +107,15 @@ impl Journal {
         u64::from(sector_bytes)
     }
 
-    /// The sectors of a journal of about `bytes` bytes, or of one that suits the disk.
-    pub(super) fn sectors_for(bytes: Option<u64>, disk: device::SectorGeometry) -> u32 {
+    /// The sectors of a journal of about as many bytes as `options` say, or of one that suits the
+    /// disk; 0 if there is none.
+    pub(super) fn sectors_of(options: &PageFileOptions, disk: device::SectorGeometry) -> u32 {
+        if !options.durability.has_journal() {
+            return 0;
+        }
         let usual = (disk.bytes() / 64).min(4 << 20);
-        let sectors = bytes.unwrap_or(usual).div_ceil(u64::from(disk.sector_bytes()));
+        let bytes = options.journal_bytes.unwrap_or(usual);
+        let sectors = bytes.div_ceil(u64::from(disk.sector_bytes()));
         u32::try_from(sectors).unwrap_or(u32::MAX).max(SECTORS_LEAST)
     }
 
@@ -206,7 +212,12 @@ impl Journal {
     }
 
     fn capacity(&self) -> usize {
-        self.page.len() - HEADER
+        Self::bytes_in(self.page.len())
+    }
+
+    /// Bytes of the stream in a sector of so many bytes.
+    pub(super) const fn bytes_in(sector: usize) -> usize {
+        sector - HEADER
     }
 
     /// Bytes of the stream in a page that stands twice.

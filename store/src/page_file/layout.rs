@@ -51,6 +51,18 @@ pub(super) struct Layout {
 impl Layout {
     /// The layout that takes all of `disk`, with a journal of `journal` sectors.
     pub(super) fn new(disk: SectorGeometry, page_bytes: u32, journal: u32) -> Result<Self> {
+        let layout = Self::of_any(disk, page_bytes, journal)?;
+        if u64::from(layout.pages) < PAGES_LEAST {
+            let least = PAGES_LEAST.div_ceil(u64::from(layout.pages_per_sector));
+            let need = least * u64::from(layout.sectors_per_page);
+            let need = layout.base + u64::from(journal) + need;
+            return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
+        }
+        Ok(layout)
+    }
+
+    /// The same, however few pages there is room for.
+    pub(super) fn of_any(disk: SectorGeometry, page_bytes: u32, journal: u32) -> Result<Self> {
         let fault = |what| Error::NodeSize { bytes: page_bytes, what };
         if !(NODE_BYTES_LEAST..=NODE_BYTES_MOST).contains(&page_bytes) {
             return Err(fault("they must have 128 to 32768 bytes"));
@@ -75,11 +87,6 @@ impl Layout {
             pages_most: 0,
         };
         let pages = layout.beside(journal).pages_most;
-        if u64::from(pages) < PAGES_LEAST {
-            let least = PAGES_LEAST.div_ceil(u64::from(pages_per_sector));
-            let need = base + u64::from(journal) + least * u64::from(sectors_per_page);
-            return Err(device::Error::TooSmall { have: disk.sectors(), need }.into());
-        }
         Ok(Layout { pages, pages_most: pages, ..layout })
     }
 

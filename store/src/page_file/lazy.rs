@@ -6,7 +6,7 @@ use super::journal::Journal;
 use super::layout::Layout;
 use super::undo::Undo;
 use super::{PageFile, PageFileOptions};
-use crate::{Durability, Error, LogicalPage, Result};
+use crate::{Durability, LogicalPage, Result};
 
 impl PageFile<'_> {
     /// True if `page` is in the cache.
@@ -75,51 +75,41 @@ impl PageFile<'_> {
         pages <= u64::from(free) && (images == 0 || beside > 0)
     }
 
-    /// The refusal of a disk that has no room, as [`PageFile::has_room`] says: with the sectors of
-    /// one that has, if a page file is made there with `options` that holds what this one holds.
-    #[must_use]
-    pub fn too_small(&self, options: &PageFileOptions, pages: u64, images: u64) -> Error {
-        let own = u64::from(self.checkpoint_pages(self.names_kept()));
-        let wanted = pages + u64::from(self.high_water) + own;
-        let wanted = wanted.saturating_sub(u64::from(self.free.pages));
-        let images = u32::try_from(images).unwrap_or(u32::MAX);
-        let disk = self.disk.geometry();
-        let suffices = |sectors: u64| {
-            Self::pages_on(disk, sectors, options, images).is_ok_and(|pages| pages >= wanted)
-        };
-        let (mut low, mut high) = (disk.sectors(), disk.sectors());
-        while !suffices(high) && high < u64::MAX / 2 {
-            (low, high) = (high, high * 2);
-        }
-        while low + 1 < high {
-            let middle = u64::midpoint(low, high);
-            if suffices(middle) {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        device::Error::TooSmall { have: disk.sectors(), need: high }.into()
-    }
-
-    /// Pages that a page file made with `options` on so many sectors of `disk` would have beside
-    /// what its undo run may come to need, and `images` more.
-    fn pages_on(
+    /// The sectors of a disk like this one on which a page file made with `options` has room for
+    /// `pages` pages and `images` images, as [`PageFile::has_room`] says; no more than it has if it
+    /// has room itself.
+    ///
+    /// # Errors
+    /// It can't have such pages, or no disk is so large.
+    pub fn sectors_least(
         disk: SectorGeometry,
-        sectors: u64,
         options: &PageFileOptions,
-        images: u32,
+        pages: u64,
+        images: u64,
     ) -> Result<u64> {
-        let disk = SectorGeometry::new(disk.sector_bytes(), sectors)?;
-        let journal = match options.durability.has_journal() {
-            true => Journal::sectors_for(options.journal_bytes, disk),
-            false => 0,
+        let images = u32::try_from(images).unwrap_or(u32::MAX);
+        let lacking = |sectors| -> Result<u64> {
+            let disk = disk.with_sectors(sectors)?;
+            let journal = Journal::sectors_of(options, disk);
+            let layout = Layout::of_any(disk, options.page_bytes, journal)?;
+            let (own, have) = match options.durability {
+                Durability::None => (0, layout.pages),
+                _ => {
+                    let undo = Undo::without_table(layout, false);
+                    let own = Self::checkpoint_pages_of(options.page_bytes, 0, 0);
+                    (own, undo.pages_beside_images(images))
+                }
+            };
+            Ok((pages + u64::from(own)).saturating_sub(have.into()))
         };
-        let layout = Layout::new(disk, options.page_bytes, journal)?;
-        Ok(u64::from(match options.durability {
-            Durability::None => layout.pages,
-            _ => Undo::without_table(layout, false).pages_beside_images(images),
-        }))
+        let mut sectors = if lacking(disk.sectors())? > 0 { disk.sectors() } else { 1 };
+        loop {
+            let bytes = lacking(sectors)?.saturating_mul(options.page_bytes.into());
+            if bytes == 0 {
+                return Ok(sectors);
+            }
+            sectors = sectors.saturating_add(bytes.div_ceil(disk.sector_bytes().into()));
+        }
     }
 
     fn names_kept(&self) -> usize {

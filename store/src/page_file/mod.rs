@@ -294,11 +294,16 @@ impl<'d> PageFile<'d> {
 
     /// Pages that the next checkpoint may need for itself, where `names` are kept.
     pub(super) fn checkpoint_pages(&self, names: usize) -> u32 {
-        let names = NAMES_MOST.min(names + 2);
         let root = self.anchor.checkpoint.root.map_or(0, |root| u64::from(root.bytes));
+        Self::checkpoint_pages_of(self.layout.page_bytes, names, root)
+    }
+
+    /// The same with pages of `page_bytes` bytes, where the root record in pages has `root` bytes.
+    pub(super) fn checkpoint_pages_of(page_bytes: u32, names: usize, root: u64) -> u32 {
+        let names = NAMES_MOST.min(names + 2);
         let bytes = (names * STATE_BYTES_MOST) as u64 + root;
         // One for each page that names others, of which two are enough in sensible sizes.
-        3 + (bytes / (u64::from(self.layout.page_bytes) - 64)) as u32
+        3 + (bytes / (u64::from(page_bytes) - 64)) as u32
     }
 
     /// Pages that can be in use in all.

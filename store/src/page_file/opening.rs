@@ -88,9 +88,33 @@ impl<'d> PageFile<'d> {
         page_bytes: u32,
         durability: Durability,
     ) -> Result<u64> {
-        Layout::new(disk, page_bytes, 0)?;
+        Layout::of_any(disk, page_bytes, 0)?;
         let cache = Cache::bytes_for(FRAMES_LEAST, page_bytes, disk.alignment());
         Ok(cache + Self::buffer_bytes(disk, durability))
+    }
+
+    /// The most pages of `page_bytes` bytes that a file over `disk` can have, and bytes of its
+    /// tables then.
+    ///
+    /// # Errors
+    /// As [`PageFile::least_memory`].
+    pub fn pages_and_tables(
+        disk: device::SectorGeometry,
+        page_bytes: u32,
+        durability: Durability,
+    ) -> Result<(u32, u64)> {
+        let layout = Layout::of_any(disk, page_bytes, 0)?;
+        let bytes = match durability {
+            Durability::None => 0,
+            _ => Undo::table_bytes_of(&layout),
+        };
+        Ok((layout.pages_most, bytes))
+    }
+
+    /// Bytes of changes that each sector of a journal takes.
+    #[must_use]
+    pub const fn journal_bytes_in(sector_bytes: u32) -> u64 {
+        Journal::bytes_in(sector_bytes as usize) as u64
     }
 
     pub(super) fn buffer_bytes(disk: device::SectorGeometry, durability: Durability) -> u64 {
@@ -140,10 +164,7 @@ impl<'d> PageFile<'d> {
             return Err(Error::Label { bytes: label as u64, limit: LABEL_BYTES_MOST as u64 });
         }
         let geometry = disk.geometry();
-        let journal_sectors = match options.durability.has_journal() {
-            true => Journal::sectors_for(options.journal_bytes, geometry),
-            false => 0,
-        };
+        let journal_sectors = Journal::sectors_of(options, geometry);
         let most = Layout::new(geometry, options.page_bytes, journal_sectors)?.on(&*disk);
         let layout = if disk.sectors_held().is_some() { most.with(0, 0) } else { most };
         let anchor = Anchor {

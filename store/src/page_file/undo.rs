@@ -114,12 +114,17 @@ impl Undo {
         u64::from(sector_bytes)
     }
 
+    /// Bytes of memory that the table of units takes, a bit each.
+    pub(super) fn table_bytes_of(layout: &Layout) -> u64 {
+        layout.units_most().div_ceil(8).into()
+    }
+
     /// The undo run of the page file `identity`.
     pub(super) fn new(identity: u64, layout: Layout, grows: bool) -> Self {
-        let bits = layout.units_most().div_ceil(8) as usize;
+        let bytes = Self::table_bytes_of(&layout) as usize;
         Undo {
             identity,
-            free_to_change: vec![0; bits].into_boxed_slice(),
+            free_to_change: vec![0; bytes].into_boxed_slice(),
             ..Self::without_table(layout, grows)
         }
     }

@@ -149,7 +149,13 @@ impl<'d> PageLog<'d> {
     /// Bytes of the table of blocks.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
-        Blocks::memory_bytes(self.blocks.count())
+        Self::table_bytes_on(self.geometry)
+    }
+
+    /// Bytes of the table of blocks of such a chip.
+    #[must_use]
+    pub fn table_bytes_on(chip: Geometry) -> u64 {
+        Blocks::memory_bytes(chip.blocks())
     }
 
     /// Bytes of memory that a log on such a chip takes beside its table of four bytes a block.

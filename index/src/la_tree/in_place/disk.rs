@@ -87,7 +87,12 @@ impl<'d> Disk<'d> {
 
     /// Bytes of the table of live fragments, and of the list of the state's pages.
     pub(in super::super) fn table_bytes(&self) -> u64 {
-        (2 * self.live.len() + self.state.capacity() * size_of::<Page>()) as u64
+        Self::table_bytes_of(self.live.len() as u64, self.state.capacity() as u64)
+    }
+
+    /// The same for so many pages of the file and of the state.
+    pub(super) const fn table_bytes_of(pages: u64, state: u64) -> u64 {
+        pages * size_of::<u16>() as u64 + state * size_of::<Page>() as u64
     }
 
     pub(in super::super) fn reserve(

@@ -32,7 +32,7 @@ use store::PageFile;
 
 use super::ground::Ground;
 use super::{LaTree, settle};
-use crate::registry::Options;
+use crate::registry::{MediumShape, Options};
 use crate::{Durable, Index, Result, Tree};
 
 /// Pages of a root record that is longer than an anchor has room for, twice.
@@ -48,23 +48,11 @@ pub(super) fn create<'d>(
     let durability = options.durability.unwrap_or_default();
     let (plan, bytes) = plan::plan(options, options.shape, (choices, durability), geometry)?;
     plan.check_memory()?;
-    let file_options = options.page_file(choices.node_bytes, bytes);
-    let file = PageFile::create(disk, &file_options)?;
+    let needs = |like| super::plan::footprint(options, like);
+    MediumShape::Sectors(geometry).check_units(geometry.sectors(), needs)?;
+    let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
     let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
-    let bytes = tree.plan.entry_most as u64;
-    // The state at the first checkpoint stands beside that at the next, and so do root records.
-    let beside = |tree: &LaTree<'_>| tree.state_pages(0, 0) + ROOT_PAGES;
-    // The page of the root, and of the record of its buffer.
-    let planted = room::More { puts: 1, deletes: 0, bytes, pages: beside(&tree) + 2 };
-    if options.is_stand_in {
-        tree.plant()?;
-        return Ok(Box::new(Durable::stand_in(tree)));
-    }
-    if tree.log.free_pages() < 2 {
-        tree.check_disk(planted, &file_options)?;
-    }
     tree.plant()?;
-    tree.check_disk(room::More { pages: beside(&tree), ..planted }, &file_options)?;
     Ok(Box::new(Durable::create(tree)?))
 }
 

@@ -12,7 +12,7 @@ use super::super::nodes::CHILD_BYTES;
 use super::super::plan::{self, Choices, Plan};
 use super::super::settle;
 use super::{Disk, PAGE_HEADER};
-use crate::registry::{Options, Prediction, Profile};
+use crate::registry::{Footprint, Options, Prediction, Profile};
 use crate::{Error, Result};
 
 /// Bytes that the state's root record may take in memory for each page of the pool, encoded.
@@ -88,9 +88,23 @@ fn least(
     })
 }
 
-pub(in super::super) fn least_memory(options: &Options, disk: SectorGeometry) -> Result<u64> {
+pub(in super::super) fn footprint(options: &Options, disk: SectorGeometry) -> Result<Footprint> {
     let durability = options.durability.unwrap_or_default();
-    least(options, options.shape, (choices(options, disk)?, durability), disk)
+    let (shape, choices) = (options.shape, choices(options, disk)?);
+    let given = (choices, durability);
+    let memory_least = least(options, shape, given, disk)?;
+    // With the least memory it takes the most room.
+    let options = Options { memory_bytes: memory_least, ..options.clone() };
+    let (plan, _) = plan(&options, shape, given, disk)?;
+    let is_shared = choices.node_bytes < disk.sector_bytes();
+    let (pages, images) = plan.needs_at_first(durability, is_shared);
+    let (most, tables) = PageFile::pages_and_tables(disk, choices.node_bytes, durability)?;
+    let file = options.page_file(choices.node_bytes, 0);
+    Ok(Footprint {
+        memory_least,
+        tables: plan.table_bytes_at_first() + tables + Disk::table_bytes_of(most.into(), pages),
+        units_least: PageFile::sectors_least(disk, &file, pages, images)?,
+    })
 }
 
 /// The form of leaves.

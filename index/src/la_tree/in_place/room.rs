@@ -12,15 +12,16 @@
 //! Deletes draw on a reserve that puts leave.
 
 use device::Cause;
-use store::{PageFileOptions, Recovery, Update};
+use store::{Durability, Recovery, Update};
 
 use super::super::LaTree;
 use super::super::buffers::Buffers;
 use super::super::flight::PutBack;
 use super::super::ground::Ground;
+use super::super::plan::Plan;
 use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::super::table::BufferRecord;
-use super::Disk;
+use super::{Disk, ROOT_PAGES};
 use crate::Result;
 
 /// What is to find room beside what is pending.
@@ -32,6 +33,108 @@ pub(in super::super) struct More {
     pub(in super::super) bytes: u64,
     /// Pages of long values.
     pub(in super::super) pages: u64,
+}
+
+/// What a tree is, as far as room matters.
+#[derive(Clone, Copy, Debug, Default)]
+struct Now {
+    durability: Durability,
+    height: u64,
+    leaves: u64,
+    /// Children that an inner node takes.
+    children: u64,
+    /// Records of buffers.
+    records: u64,
+    /// Entries in buffers of inner subtrees and of leaf subtrees, and bytes of both.
+    pending: [u64; 2],
+    pending_bytes: u64,
+    /// Bytes that went down to leaves, which a replay may leave in buffers.
+    gone_down: u64,
+    /// True if there are pages of fragments.
+    fragments: bool,
+    /// Pages with such that are in use, and pages of the state.
+    live: u64,
+    state: u64,
+    /// Free pages that held something, where what they hold may have to be kept.
+    reused: Option<u64>,
+}
+
+impl Plan {
+    /// Pages that the state at a checkpoint takes, if `held` bytes of `entries` entries are in the
+    /// pool.
+    fn state_pages(&self, now: &Now, held: u64, entries: u64) -> u64 {
+        let room = u64::from(self.pages.room()) - 32;
+        let records = now.records + 2;
+        let chunks = records / u64::from(self.chunks.1.max(1)) + 1;
+        let heads = PIECE_BYTES * records.min(entries);
+        let pool = (held + heads).div_ceil(room / 2);
+        // The page file has room for a root record as long as the last.
+        let root = (ROOT_BYTES + 4 * (now.height + chunks + pool)) / room;
+        chunks + pool + root
+    }
+
+    /// Pages that all that is pending takes in the worst case, with so much more, and images that
+    /// have to be kept beside those that there is always room for.
+    fn needs_on_disk(&self, now: &Now, more: More) -> (u64, u64) {
+        let More { puts, deletes, bytes, pages } = more;
+        let [inner, leaf] = now.pending;
+        let pending = inner + leaf + puts + deletes;
+        let all_bytes = now.pending_bytes + bytes;
+        let node = self.pages.node_bytes() as u64 - 16;
+        let leaves = match inner + leaf + puts {
+            0 => 0,
+            some => some.min(now.leaves + (4 * (all_bytes + 8 * some)).div_ceil(node)),
+        };
+        let (children, height) = (now.children.max(4) / 2, now.height);
+        let nodes = leaves + leaves / (children - 1) + if leaves > 0 { height + 1 } else { 0 };
+        let levels = height / u64::from(self.levels_a_buffer) + 1;
+        let room = u64::from(self.pages.room());
+        let spread = all_bytes + 13 * pending;
+        let pool = self.sizes.pool.most();
+        let held = spread.min(2 * pool);
+        let going = if levels > 1 { spread * (levels - 1) } else { 0 };
+        // Cells may be half empty. What fits the pool never becomes a fragment.
+        let stays = !now.fragments && 2 * all_bytes + 16 * pending <= pool / 2;
+        let fragments = if stays { 0 } else { (going + held).div_ceil(room) + 2 };
+        let journal = (2 * now.gone_down).div_ceil(room);
+        let state = self.state_pages(now, held, pending);
+        // What a delete may need when nothing else is pending: the next state stands beside that
+        // which is written then, and gives back only what the last one takes now.
+        let least = self.state_pages(now, self.entry_most as u64 + 13, 1);
+        let reserve = match puts {
+            0 => 0,
+            _ => (least + 1).saturating_sub(now.state).max(2),
+        };
+        let need = nodes + fragments + state + journal + reserve + pages + 1;
+        let names = (room / 4).max(1);
+        let lists = match now.durability {
+            Durability::None => 0,
+            _ => (need + now.live).div_ceil(names) + 2,
+        };
+        let images = match now.reused {
+            // Pages beside those that were ever used hold nothing.
+            Some(reused) => need.min(reused) + lists,
+            None => lists.saturating_sub(8),
+        };
+        (need, images)
+    }
+
+    /// Pages and images that a tree needs which is made and comes to have one entry, if pages
+    /// share sectors or not. The first state stands beside the next, and so do root records.
+    pub(super) fn needs_at_first(&self, durability: Durability, is_shared: bool) -> (u64, u64) {
+        let now = Now {
+            durability,
+            height: 1,
+            leaves: 1,
+            records: 1,
+            reused: (is_shared && durability != Durability::None).then_some(0),
+            ..Now::default()
+        };
+        // The root is there, and so is the record of its buffer.
+        let pages = 1 + self.state_pages(&now, 0, 0) + ROOT_PAGES;
+        let bytes = self.entry_most as u64;
+        self.needs_on_disk(&now, More { puts: 1, deletes: 0, bytes, pages })
+    }
 }
 
 impl LaTree<'_> {
@@ -143,19 +246,6 @@ impl LaTree<'_> {
         }
     }
 
-    /// Pages that the state at a checkpoint takes, if `held` bytes of `entries` entries are in the
-    /// pool.
-    pub(super) fn state_pages(&self, held: u64, entries: u64) -> u64 {
-        let room = u64::from(self.plan.pages.room()) - 32;
-        let records = self.buffers.records.len() as u64 + 2;
-        let chunks = records / u64::from(self.plan.chunks.1.max(1)) + 1;
-        let heads = PIECE_BYTES * records.min(entries);
-        let pool = (held + heads).div_ceil(room / 2);
-        // The page file has room for a root record as long as the last.
-        let root = (ROOT_BYTES + 4 * (u64::from(self.height) + chunks + pool)) / room;
-        chunks + pool + root
-    }
-
     /// True if all that is pending finds room, with so much more.
     pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
         self.log.disk().is_none_or(|disk| {
@@ -178,70 +268,23 @@ impl LaTree<'_> {
         Ok(true)
     }
 
-    /// Refuses a disk on which not even `more` finds room, and says how large it would have to be.
-    pub(super) fn check_disk(&mut self, more: More, options: &PageFileOptions) -> Result<()> {
-        if self.finds_room(more)? {
-            return Ok(());
-        }
-        let Some(disk) = self.log.disk() else {
-            return Ok(());
-        };
-        let (pages, images) = self.needs_on_disk(disk, more);
-        Err(disk.file.too_small(options, pages, images).into())
-    }
-
-    /// Pages that all that is pending takes in the worst case, with so much more, and images that
-    /// have to be kept beside those that there is always room for.
     fn needs_on_disk(&self, disk: &Disk<'_>, more: More) -> (u64, u64) {
-        let More { puts, deletes, bytes, pages } = more;
-        let [inner, leaf] = self.buffers.pending;
-        let pending = inner + leaf + puts + deletes;
-        let all_bytes = self.buffers.pending_bytes + bytes;
-        let node = self.plan.pages.node_bytes() as u64 - 16;
-        let leaves = match inner + leaf + puts {
-            0 => 0,
-            some => some.min(self.leaves() + (4 * (all_bytes + 8 * some)).div_ceil(node)),
+        let durability = disk.file.durability();
+        let now = Now {
+            durability,
+            height: self.height.into(),
+            leaves: self.leaves(),
+            children: self.nodes.inner.capacity(self.plan.entry_most, 4) as u64,
+            records: self.buffers.records.len() as u64,
+            pending: self.buffers.pending,
+            pending_bytes: self.buffers.pending_bytes,
+            gone_down: if durability.has_journal() { disk.gone_down } else { 0 },
+            fragments: disk.pages_of_fragments() > 0,
+            live: disk.pages_live.into(),
+            state: disk.state.len() as u64,
+            reused: disk.file.keeps_free_pages().then(|| disk.file.pages_reused().into()),
         };
-        let entry = self.plan.entry_most;
-        let children = self.nodes.inner.capacity(entry, 4).max(4) as u64 / 2;
-        let height = u64::from(self.height);
-        let nodes = leaves + leaves / (children - 1) + if leaves > 0 { height + 1 } else { 0 };
-        let levels = height / u64::from(self.levels_a_buffer) + 1;
-        let room = u64::from(self.plan.pages.room());
-        let spread = all_bytes + 13 * pending;
-        let pool = self.plan.sizes.pool.most();
-        let held = spread.min(2 * pool);
-        let going = if levels > 1 { spread * (levels - 1) } else { 0 };
-        // Cells may be half empty. What fits the pool never becomes a fragment.
-        let stays = disk.pages_of_fragments() == 0 && 2 * all_bytes + 16 * pending <= pool / 2;
-        let fragments = if stays { 0 } else { (going + held).div_ceil(room) + 2 };
-        // A replay may leave in buffers what went down before.
-        let journal = match disk.file.durability().has_journal() {
-            true => (2 * disk.gone_down).div_ceil(room),
-            false => 0,
-        };
-        let state = self.state_pages(held, pending);
-        // What a delete may need when nothing else is pending: the next state stands beside that
-        // which is written then, and gives back only what the last one takes now.
-        let least = self.state_pages(entry as u64 + 13, 1);
-        let reserve = match puts {
-            0 => 0,
-            _ => (least + 1).saturating_sub(disk.state.len() as u64).max(2),
-        };
-        let need = nodes + fragments + state + journal + reserve + pages + 1;
-        let names = (room / 4).max(1);
-        let freed = need + u64::from(disk.pages_live);
-        let lists = if disk.file.durability() == store::Durability::None {
-            0
-        } else {
-            freed.div_ceil(names) + 2
-        };
-        let images = match disk.file.keeps_free_pages() {
-            // Pages beside those that were ever used hold nothing.
-            true => need.min(u64::from(disk.file.pages_reused())) + lists,
-            false => lists.saturating_sub(8),
-        };
-        (need, images)
+        self.plan.needs_on_disk(&now, more)
     }
 
     /// Refuses `batch` if there is no room for its worst case.

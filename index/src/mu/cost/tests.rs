@@ -29,10 +29,8 @@ fn mu_star(entries: u64, lookups: f64, memory_bytes: u64) -> Prediction {
 
 #[test]
 fn an_update_without_a_cache_reads_the_height_and_writes_one_page_on_a_large_chip() {
-    let least = |blocks| {
-        let least = find("mu-star").unwrap().least_memory;
-        options((least)(&options(0), chip(blocks)).unwrap())
-    };
+    let least =
+        |blocks| options(find("mu-star").unwrap().least_memory(&options(0), chip(blocks)).unwrap());
     let cost =
         |blocks| predict_mu_star(&profile(100_000, 0.0), &least(blocks), chip(blocks)).unwrap();
     let prediction = cost(64);
