@@ -19,6 +19,17 @@
 //! After each round's puts, half of its deletes and all of them, the contents are compared with an
 //! ordered map, and the index checks itself. It fails if a delete is refused. `--blocks` leaves out
 //! chips that have more, `--tree` all other trees.
+//!
+//! Before that, of `b-plus` and `mu-star` on a chip of 16 MB: at which fill the operation buffer
+//! first shrinks for lack of room, and the device time of 100,000 operations, as
+//!
+//! ```text
+//! flashtree compare --device samsung-k9gag08u0m:blocks=32 --memory 128KiB --trees TREE
+//!     --workload uniform:mix=50/0/0/50,entry=8+4
+//! ```
+//!
+//! has it, and with `preload=` so many that the tree is 90 % full. The first must not be above 120
+//! and 70 s.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -30,7 +41,10 @@ use std::time::Instant;
 use device::Medium;
 use index::parameters::Settings;
 use index::registry::{self, Options};
-use index::{Durability, EntryShape, INNER_NODES, Index, KeyRange, LEAVES, Update, Value};
+use index::{
+    Durability, EntryShape, INNER_NODES, Index, KeyRange, LEAVES, UPDATES_WAITING, Update, Value,
+};
+use flashtree_lab::{MemoryLimit, Plan, Unwatched, Verify, compare};
 use sim::SimulatedNand;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -45,6 +59,14 @@ const CHIPS: [(&str, u32, u32); 3] = [
 ];
 
 const MEMORY_BYTES: u64 = 256 << 10;
+
+/// Trees with an operation buffer: name, and the most seconds of device time.
+const BUFFERED: [(&str, f64); 2] = [("b-plus", 120.0), ("mu-star", 70.0)];
+
+/// Their chip: name, and blocks.
+const SMALL: (&str, u32) = ("samsung-k9gag08u0m", 32);
+
+const SMALL_MEMORY_BYTES: u64 = 128 << 10;
 
 /// Keys that are looked up one by one when contents are compared, beside reading all.
 const LOOKED_UP: usize = 500;
@@ -351,6 +373,104 @@ fn row(case: &Case) -> Row {
     Row { text, last: Some(kept), deletes_refused }
 }
 
+/// How far a tree was filled.
+#[derive(Clone, Copy)]
+struct Fill {
+    entries: u64,
+    /// Percent of the chip's pages that are in use.
+    share: f64,
+}
+
+/// Puts random keys until the first is refused; returns how far that went, and how far it was when
+/// the operation buffer first shrank.
+fn fill_buffered(tree: &str) -> Outcome<(Fill, Option<Fill>)> {
+    let overrides = chips::Overrides { blocks: Some(SMALL.1.into()), ..Default::default() };
+    let chip = chips::find(SMALL.0).ok_or("no such chip")?.nand(&overrides)?;
+    let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
+    let entry = registry::find(tree).ok_or("no such tree")?;
+    let settings = Settings::parse(entry.name, entry.parameters, [])?;
+    let options = Options::new(EntryShape::fixed(8, 4), SMALL_MEMORY_BYTES, settings);
+    let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options)?;
+    let (mut most, mut shrank) = (0, None);
+    for number in 0.. {
+        let key = mixed(number, 1).to_be_bytes();
+        let refused = match index.update(&[Update::Put { key: &key, value: &[7; 4] }]) {
+            Ok(()) => false,
+            Err(error) if is_full(&error) => true,
+            Err(error) => return Err(format!("{tree}, put {number}: {error}").into()),
+        };
+        let share = 100.0 * index.statistics().live_pages as f64 / f64::from(chip.geometry.pages());
+        let fill = Fill { entries: number, share };
+        let mut waiting = 0;
+        index.figures(&mut |name, number| {
+            if name == UPDATES_WAITING {
+                waiting = number;
+            }
+        });
+        most = most.max(waiting);
+        // What waits for one leaf is a small part of all.
+        if waiting < most / 4 * 3 && shrank.is_none() {
+            shrank = Some(fill);
+        }
+        if refused {
+            return Ok((fill, shrank));
+        }
+    }
+    Err("no put was refused".into())
+}
+
+/// Seconds of device time that 100,000 operations take, with `preload` put first if that is given.
+fn device_seconds(tree: &str, preload: &str) -> Outcome<f64> {
+    let plan = Plan {
+        device: format!("{}:blocks={}", SMALL.0, SMALL.1),
+        chip: None,
+        overwrite: false,
+        workload: format!("uniform:{preload}mix=50/0/0/50,entry=8+4"),
+        trees: vec![tree.to_string()],
+        ftl: None,
+        memory: MemoryLimit::CachesAndBuffers(SMALL_MEMORY_BYTES),
+        size_bytes: None,
+        operations: None,
+        seed: 1,
+        durability: Durability::None,
+        verify: Verify::Full,
+        input: None,
+        jobs: 1,
+    };
+    let comparison = compare(&plan, &Unwatched)?;
+    let row = &comparison.measured.first().ok_or("nothing was measured")?.row;
+    match &row.error {
+        Some(error) => Err(error.clone().into()),
+        None => Ok(row.device_us_per_op * row.operations as f64 / 1e6),
+    }
+}
+
+/// Tells of the trees with an operation buffer how it fares on a chip of 16 MB.
+fn tell_buffered() -> Outcome<()> {
+    for (tree, most) in BUFFERED {
+        let (full, shrank) = fill_buffered(tree)?;
+        let shrank = shrank.unwrap_or(full);
+        let usual = device_seconds(tree, "")?;
+        let nine_tenths = full.entries * 9 / 10;
+        let near_full = device_seconds(tree, &format!("preload={nine_tenths},"))?;
+        println!(
+            "{tree:8} {}:blocks={}: full with {} entries of 8+4, {:.1} % of the pages; the buffer \
+             first shrinks at {:.1} % of the entries, {:.1} % of the pages; device time {usual:.1} \
+             s, at 90 % of the entries {near_full:.1} s",
+            SMALL.0,
+            SMALL.1,
+            full.entries,
+            full.share,
+            100.0 * shrank.entries as f64 / full.entries as f64,
+            shrank.share,
+        );
+        if usual > most {
+            return Err(format!("{tree}: {usual:.1} s of device time are above {most} s").into());
+        }
+    }
+    Ok(())
+}
+
 /// Plays the cases on all processors, and prints their rows as they end.
 fn play_all(cases: &[Case]) -> Outcome<()> {
     println!(
@@ -397,6 +517,9 @@ fn main() -> Outcome<()> {
             "--tree" => tree = Some(value),
             _ => return Err(format!("{name} is no argument").into()),
         }
+    }
+    if tree.is_none() {
+        tell_buffered()?;
     }
     let mut cases = Vec::new();
     for chip in CHIPS.into_iter().filter(|(_, blocks, _)| *blocks <= most) {

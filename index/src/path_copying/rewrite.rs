@@ -88,6 +88,7 @@ impl PathTree<'_> {
     /// # Errors
     /// There is no room, the tree can't be high enough, or the chip failed: nothing is changed.
     pub(super) fn rewrite(&mut self, order: &Order<'_>) -> Result<()> {
+        self.is_parted = false;
         loop {
             let counts_as = self.plan_order(order)?;
             match self.write_plan(order, counts_as) {
