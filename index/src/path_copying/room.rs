@@ -56,6 +56,9 @@ pub(super) fn spare_blocks(good: u32) -> u32 {
 /// So many parts more than two a root falls into, which is larger than any node below one.
 pub(super) const PARTS_MORE: u64 = 2;
 
+/// Leaves that puts which wait may add whether or not inner nodes could fall apart beside them.
+const FEW_LEAVES: u64 = 16;
+
 /// Nodes of each level, leaves first.
 pub(super) type Nodes = [u32; HEIGHT_MOST as usize];
 
@@ -99,12 +102,21 @@ impl<'p> Room<'p> {
         if is_shared { 0 } else { most.div_ceil(self.block) }
     }
 
+    /// Blocks for what one change writes.
+    fn change_blocks(&self) -> u64 {
+        change_pages(self.policy, self.height).div_ceil(self.block)
+    }
+
+    /// Pages of them.
+    pub(super) fn change_room(&self) -> u64 {
+        self.change_blocks() * self.block
+    }
+
     /// Blocks that are to be free before a change of a tree with so many inner nodes, beside those
     /// that are spare, if so many hold inner nodes apart.
     pub(super) fn reserve(&self, inner: u64, apart: u64) -> u64 {
-        let change = change_pages(self.policy, self.height).div_ceil(self.block);
         let blocks = self.apart_blocks(inner);
-        2 * blocks - apart.min(blocks) + 1 + change
+        2 * blocks - apart.min(blocks) + 1 + self.change_blocks()
     }
 
     /// True if a tree of so many leaves and inner nodes has room.
@@ -202,10 +214,17 @@ impl PathTree<'_> {
         room.fits_grown(&after, after.growth(puts))
     }
 
-    /// Whether the tree has room when it has grown so much.
+    /// Whether the tree has room when it has grown so much. Where more than a few puts wait, all
+    /// inner nodes may fall apart beside them, as they do once the height was raised: or what waits
+    /// would decide how the tree grows.
     pub(super) fn has_room(&self) -> impl Fn(Growth) -> bool + '_ {
         let (demand, room) = (self.demand(), self.room());
-        move |growth| room.fits_grown(&demand, growth)
+        let is_resized = self.ground.pages.division == Division::Even;
+        move |growth| {
+            let is_many = is_resized && growth.leaves > FEW_LEAVES;
+            let parts = if is_many { demand.inner() } else { 0 };
+            room.fits_grown(&demand, Growth { inner: growth.inner.saturating_add(parts), ..growth })
+        }
     }
 
     /// Nodes above the leaves.
