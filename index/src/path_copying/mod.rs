@@ -199,7 +199,12 @@ impl PathTree<'_> {
     /// writes is free before it is taken.
     fn is_short(&self) -> bool {
         let log = &self.ground.log;
-        log.durability().has_journal() && u64::from(log.free_blocks()) < self.reserve_blocks()
+        // Beside named checkpoints, too, all was free; there the reserve is in hand.
+        let needed = match log.pinned_blocks() {
+            0 => self.reserve_blocks(),
+            _ => self.room().change_blocks() + u64::from(self.spare_blocks()),
+        };
+        log.durability().has_journal() && u64::from(log.free_blocks()) < needed
     }
 }
 

@@ -103,7 +103,7 @@ impl<'p> Room<'p> {
     }
 
     /// Blocks for what one change writes.
-    fn change_blocks(&self) -> u64 {
+    pub(super) fn change_blocks(&self) -> u64 {
         change_pages(self.policy, self.height).div_ceil(self.block)
     }
 
