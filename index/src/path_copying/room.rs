@@ -280,7 +280,7 @@ mod tests {
             (1..chip.pages().into()).take_while(fits).last().unwrap() * 100
                 / u64::from(chip.pages())
         };
-        assert_eq!(most(&mu(2048, shape), 40), 84);
+        assert_eq!(most(&mu(2048, shape), 40), 85);
         let shares = [120, 40, 15].map(|part| most(&star(2048, shape), part));
         assert_eq!(shares, [84, 81, 75]);
     }
