@@ -7,8 +7,8 @@
 //! lives in the `U` blocks of the one before. So each sweep but the first gains what is dead beside
 //! leaves, however that is spread.
 //!
-//! Of `N` blocks of `B` pages that the tree can use, as many are free, or hold inner nodes apart, as
-//! two sweeps need before anything is gained:
+//! Of `N` blocks of `B` pages that the tree can use, as many are free, or hold inner nodes apart,
+//! as two sweeps need before anything is gained:
 //!
 //! ```text
 //! R = 2 U + 1 + W        W: blocks for what one change writes

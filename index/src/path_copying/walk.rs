@@ -4,8 +4,8 @@
 //! what was moved are held on the way, point to where it stands now, and are written when the walk
 //! leaves them. With the first leaf of a parent go all its others that stand in victims. The walk
 //! goes by the pages of one victim, and then comes back to nodes above parents as these come; or, a
-//! sweep, by the keys, and then writes every inner node once, whatever it empties. A sweep may write
-//! all inner nodes, apart from leaves: then none is left anywhere else.
+//! sweep, by the keys, and then writes every inner node once, whatever it empties. A sweep may
+//! write all inner nodes, apart from leaves: then none is left anywhere else.
 //!
 //! # Invariants
 //! - Only the last page has a root: until it stands, the tree is as it was before the walk.
@@ -46,8 +46,8 @@ impl PathTree<'_> {
         })
     }
 
-    /// Rewrites what lives in `victims`, in the order of keys, each inner node above it once; or, if
-    /// `is_apart`, all of them, in blocks of their own.
+    /// Rewrites what lives in `victims`, in the order of keys, each inner node above it once; or,
+    /// if `is_apart`, all of them, in blocks of their own.
     pub(super) fn sweep_in_one_walk(&mut self, victims: &[Block], is_apart: bool) -> Result<()> {
         self.walk_over((victims, is_apart), |tree, walk| {
             let mut key = core::mem::take(&mut tree.moved_key);

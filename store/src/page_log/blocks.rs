@@ -23,9 +23,8 @@ const APART: u32 = 1 << 28;
 /// A block is bad, or free, or used. A free one is blank, or has to be erased before its first
 /// page is programmed. A used one may be pinned, for a checkpoint needs it; released, if only the
 /// last checkpoint needs it; refused, if it refused a program and is to be used no more; old, if
-/// it was used when the tree last asked for a new generation; apart, if it holds pages that the tree
-/// wrote apart from others; or the log's own, with the journal and the
-/// records of checkpoints.
+/// it was used when the tree last asked for a new generation; apart, if it holds pages that the
+/// tree wrote apart from others; or the log's own, with the journal and the records of checkpoints.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     table: Vec<u32>,
