@@ -1,5 +1,12 @@
-"""Adversarial model of a page log's reservation, second rule: ONE dynamic inequality, counted with what the tree is.
+"""Adversarial model of a page log's reservation: ONE dynamic inequality, counted with what the tree is.
 
+The rule that is built, aside=1. Where nothing else gains, a sweep writes all inner nodes to blocks apart, which the next one frees:
+    leaves <= (1 - 1/D) (N - R) B          leaves and inner nodes u with growth, N = good - spare - pinned
+    R = 2U + 1 + ceil(W/B)                 U = ceil((u + what a change adds)/B) blocks for inner nodes apart
+    before each update: whole free blocks + min(U, those apart) >= R + spare left
+    sticky=0: sweeps of the usual kind go on behind such a one; known=0: an opening does not know what stands apart
+
+The rule before, aside=0, with inner nodes among leaves:
     w/(1-s) + E(u)*B + W + c <= N*B        w = nodes + growth, u = inner nodes + growth, N = good - spare - 2 - pinned
     E(u) = max(1, ceil((u+1)/(q*s*B)))     S = 1/s; S = 0: the s that gives most for this u: E ~ sqrt((u+1)*N/(q*B)), s = (u+1)/(q*E*B)
     before each update: whole free blocks >= E(u now) + ceil((W - rest of the open block)/B) + spare left
@@ -8,7 +15,7 @@
 
 Path-copying B+-tree, T levels a page; alone nodes have pages of their own; entries of varied length; pending updates in RAM;
 checkpoints (also inside a batch); names that pin blocks; halves; refused programs, failed erases; cuts anywhere, several in a
-row; replay with other buffers. Run: python3 ground_model2.py FIRST LAST STEPS [q=1 S=8 ride=1 ..] (pypy3: ten times as fast)"""
+row; replay with other buffers. Run: python3 reservation.py FIRST LAST STEPS [aside=0 q=1 S=8 ride=1 ..] (pypy3: ten times as fast)"""
 import random, sys
 from bisect import bisect_left, bisect_right
 from math import isqrt
@@ -32,8 +39,9 @@ def growth(lev, n, p, r0, r1):
     return total, total - leaves, h
 
 class Sim:
-    def __init__(s, r, N=40, B=8, F=10, T=1, S=8, q=1, var=False, halves=False, blind=False, c=0, buf=0, alone=0.0, spent=False, whole=True, ride=False):
+    def __init__(s, r, N=40, B=8, F=10, T=1, S=8, q=1, var=False, halves=False, blind=False, c=0, buf=0, alone=0.0, spent=False, whole=True, ride=False, aside=True, D=9, sticky=True, known=True):
         s.whole, s.ride, s.own = whole, ride, 0
+        s.by, s.D, s.sticky, s.known = aside and not halves, D, sticky, known; s.aside, s.parted, s.other, s.is_aside = set(), False, (-1, 0), False
         s.r, s.B, s.F, s.T, s.S, s.q, s.var, s.halves, s.blind, s.c, s.buf, s.alone = r, B, F, T, S, q, var, halves, blind, c, buf, alone
         s.m = max(1, F // 4) if var else 1                     # longest entry
         s.p, s.r0, s.r1 = (2, 1, max(2, F // (2 * s.m))) if var else (1, F // 2, F // 2)
@@ -48,15 +56,20 @@ class Sim:
         s.root = Node(0, [], None, [], r.random()); s.E = 1; s.write([s.root]); s.checkpoint(); s.rebase()
     # --- the rule
     def pinned(s): return set().union(*s.names) if s.names else set()
-    def blocks(s): return s.good - s.spare - 2 - len(s.pinned())
+    def blocks(s): return s.good - s.spare - (0 if s.by else 2) - len(s.pinned())
     def reserve(s, u, N):
         """(blocks in reserve, share s as numerator and denominator)"""
         d = s.q * s.B
         if s.S: return max(1, int(-(-(u + 1) * s.S // d))), 1, s.S
         e = max(1, isqrt(int((u + 1) * max(1, N) / d))); E = max((e, e + 1), key=lambda E: (d * E - u - 1) * (N - E) / E)
         return E, u + 1, d * E
+    def apart(s, u, h): return -(-(u + s.p * h + 3) // s.B)
+    def set_aside(s, on):
+        """Pages go to blocks apart, or no longer."""
+        if on != s.is_aside: (s.open, s.left), s.other, s.is_aside = s.other, (s.open, s.left), on
     def holds(s, w, u, h, N):
         W = (1 + s.p) * (h + 2)
+        if s.by: return (w - u) * s.D <= (N - 2 * s.apart(u, h) - 1 - -(-W // s.B)) * s.B * (s.D - 1)
         if s.halves: return 2 * w + 2 * W + s.c <= N * s.B
         E, a, b = s.reserve(u, N); return a < b and w * b <= (N * s.B - E * s.B - W - s.c) * (b - a)
     def pays(s, x):
@@ -84,6 +97,7 @@ class Sim:
             if s.left: s.spent += 1; s.stat['refused'] += 1; s.refused.add(s.open); s.left = 0
             if not s.free: raise Broken('NO ROOM')
             s.open = s.r.choice(list(s.free)); s.free.discard(s.open); s.left = s.B; s.pages[s.open] = []
+            if s.is_aside: s.aside.add(s.open)
         low = min(nodes, key=lambda x: x.lv); low.low = True; b = s.open
         s.pages[b].append(low); s.live[b] += 1; s.left -= 1; s.stat['written'] += 1
         for x in nodes:
@@ -98,11 +112,11 @@ class Sim:
         for b in range(s.good):
             if s.live[b] == 0 and b not in s.free and b not in s.bad and b not in held and not (b == s.open and s.left):
                 if b == s.open: s.open = -1
-                fails = s.spent < s.spare and s.r.random() < s.faults; s.spent += fails; s.pages[b] = []
+                fails = s.spent < s.spare and s.r.random() < s.faults; s.spent += fails; s.pages[b] = []; s.aside.discard(b)
                 (s.bad if fails or b in s.refused else s.free).add(b); s.refused.discard(b)
         s.record(); return s.room() - before
     def record(s):
-        s.ck = (s.root, dict(s.pend), s.live[:], set(s.free), s.open, len(s.pages[s.open]) if s.open >= 0 else 0, list(s.names), s.lev[:])
+        s.ck = (s.root, dict(s.pend), s.live[:], set(s.free), s.open, len(s.pages[s.open]) if s.open >= 0 else 0, list(s.names), s.lev[:], set(s.aside))
         s.journal = list(s.rest); s.undo = []
     def path(s, key, lv=0):
         x = s.root; p = [x]; at = []
@@ -133,7 +147,7 @@ class Sim:
             add += s.p
         return add + 2
     def apply(s, key, size):
-        s.make_space((1 + s.p) * (s.root.lv + 3), s.adds(key, size))
+        s.make_space((1 + s.p) * (s.root.lv + 3), s.adds(key, size)); s.parted = False
         p, at = s.path(key); leaf = p[-1]; i = bisect_left(leaf.k, key); has = i < len(leaf.k) and leaf.k[i] == key
         if size is None and not has: return
         for x in p: s.kill(x)
@@ -197,14 +211,43 @@ class Sim:
         return s.room() - (s.B * (s.spare - s.spent) if s.whole else 0)
     def make_space(s, w, add):
         """Physical rule: with the inner nodes there ARE and those this update adds, never with a bound counted anew."""
+        if s.by:
+            for _ in range(2000):
+                h = s.root.lv + 2; U = s.apart(sum(s.lev[1:]), h); R = 2 * U + 1 + -(-w // s.B)
+                ready = lambda: len(s.free) + min(U, len(s.aside - s.pinned())) >= R + s.spare - s.spent
+                if ready() or s.checkpoint() and ready(): return
+                s.collect_apart(R)
+            raise Broken('no progress in 2000')
         u = min(s.upper(add + s.p, add, True) if add >= 0 else s.upper(now=True), s.most[1])
         s.E = s.reserve(u, s.blocks())[0]; R = min(sum(s.lev) + max(0, add) + s.p, s.most[0]) if s.halves else s.E * s.B
         for _ in range(2000):
             if s.ready(R, w) or s.checkpoint() and s.ready(R, w): return
             s.collect()
         raise Broken('no progress in 2000')
+    def sweep_apart(s, victims):
+        """All inner nodes to blocks apart, and what lives in the victims; children first, the root last."""
+        s.stat['apart'] = s.stat.get('apart', 0) + 1; ids = {id(x) for b in victims for x in s.pages[b] if not x.dead and not x.lv}
+        def rec(x):
+            y = x.copy()
+            if x.lv: y.c = [rec(v) if v.lv or id(v) in ids else v for v in x.c]
+            s.kill(x); s.set_aside(x.lv > 0); s.write([y]); s.stat['moved'] += 1; return y
+        s.other = (-1, 0); s.root = rec(s.root); s.set_aside(False); s.other = (-1, 0); s.parted = True; s.checkpoint()
+    def collect_apart(s, R):
+        """A sweep of the usual kind or one with inner nodes apart, whichever moves fewest pages a page gained."""
+        used = s.used(); free = len(s.free) - (s.spare - s.spent); inner = sum(s.lev[1:]); U = -(-inner // s.B); lives = 0; best = usual = None
+        more = 0 if s.parted else max(0, U - len(s.aside - s.pinned())) * s.B
+        for k, b in enumerate(used[:max(8, R)], 1):
+            lives += s.live[b]; gain = k * s.B - lives - more
+            if gain > 0 and lives <= (free - U) * s.B and (best is None or (lives + inner) * best[1] < best[0] * gain): best = (lives + inner, gain, k)
+            if not (s.parted and s.sticky):
+                out = s.pages_of(used[:k]); gain = k * s.B - len(out) - 1
+                if gain > 0 and len(out) + 1 <= s.fit() and (usual is None or len(out) * usual[1] < usual[0] * gain): usual = (len(out), gain, k)
+        if usual and (best is None or usual[0] * best[1] <= best[0] * usual[1]): s.parted = False; return s.sweep(s.pages_of(used[:usual[2]]))
+        if free < U or s.root.lv == 0: raise Broken('no room apart: free=%d U=%d A=%d R=%d u=%d names=%d parted=%d victims=%d apart sweeps=%d h=%d' % (free, U, len(s.aside - s.pinned()), R, inner, len(s.names), s.parted, len(used), s.stat.get('apart', 0), s.root.lv))
+        if best is None and s.parted: raise Broken('no progress: free=%d U=%d leaves=%d' % (free, U, s.lev[0]))
+        s.sweep_apart(used[:best[2]] if best else [])
     def used(s):
-        out = s.free | s.bad | s.refused | s.pinned() | {s.open}
+        out = s.aside | s.free | s.bad | s.refused | s.pinned() | {s.open}
         return sorted((b for b in range(s.good) if b not in out), key=lambda b: s.live[b])
     def path_pages(s, x):
         st = {}
@@ -275,7 +318,7 @@ class Sim:
         s.rest = []; s.checkpoint(); s.names.pop(s.r.randrange(len(s.names))); s.checkpoint(); s.rebase()
     def reopen(s, cut):
         s.stat['cuts'] += 1; s.cut_at = None
-        s.root, pend, live, free, opened, n, names, lev = s.ck
+        s.root, pend, live, free, opened, n, names, lev, aside = s.ck; s.aside = set(aside) if s.known else set(); s.is_aside, s.other, s.parted = False, (-1, 0), False
         for x in s.undo: x.dead = False
         s.undo = []; s.pend, s.live, s.names, s.lev = dict(pend), live[:], list(names), lev[:]
         for b in free: s.pages[b] = []
@@ -320,8 +363,9 @@ class Sim:
         while not ok and n > 1: n -= 1; rows, ok = build(n)
         for x in rows[0]: s.model.update(zip(x.k, x.z))
         for row in rows:
+            s.set_aside(s.by and row[0].lv > 0)
             for x in r.sample(row, len(row)): s.write([x])
-        s.root = row[0]; s.checkpoint(); s.rebase(); s.wmost = sum(s.lev); s.least = s.slack = 1 << 30
+        s.set_aside(False); s.other = (-1, 0); s.root = row[0]; s.checkpoint(); s.rebase(); s.wmost = sum(s.lev); s.least = s.slack = 1 << 30
     def leaf(s, b=None):
         for _ in range(200):
             t = s.r.randrange(s.good) if b is None else b

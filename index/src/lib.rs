@@ -33,6 +33,7 @@ mod use_order;
 
 pub use durable::Durable;
 pub use error::{Error, Result};
+pub use path_copying::UPDATES_WAITING;
 pub use traits::{
     Behind, Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, Index, KeyRange, KeyValue,
     LEAVES, Lookup, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,

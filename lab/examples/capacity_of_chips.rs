@@ -10,8 +10,9 @@
 //! first is refused, then all are deleted and a checkpoint is made, N (10) times, in changing
 //! orders of puts and deletes. The last round puts what the first did. A row tells
 //!
-//! - `share`: percent of the chip's pages in use at the first refusal of the first round, and the
-//!   `least` of all rounds; log pages of ipl don't count, nor the other half of la-tree's chip;
+//! - `share`: percent of the pages in use at the first refusal of the first round, and the `least`
+//!   of all rounds, of those that may hold nodes: half of the chip's in ipl, for the others are for
+//!   logs, and in la-tree, which works by halves;
 //! - `entries` that the first round held; the others in parts of that, `least` and `last`; the
 //!   least of those that put in a `like` order, in parts of the first such round;
 //! - `fanout`: children of an inner node on average, in the first round.
@@ -19,6 +20,17 @@
 //! After each round's puts, half of its deletes and all of them, the contents are compared with an
 //! ordered map, and the index checks itself. It fails if a delete is refused. `--blocks` leaves out
 //! chips that have more, `--tree` all other trees.
+//!
+//! Before that, of `b-plus` and `mu-star` on a chip of 16 MB: at which fill the operation buffer
+//! first shrinks for lack of room, and the device time of 100,000 operations, as
+//!
+//! ```text
+//! flashtree compare --device samsung-k9gag08u0m:blocks=32 --memory 128KiB --trees TREE
+//!     --workload uniform:mix=50/0/0/50,entry=8+4
+//! ```
+//!
+//! has it, and that of as many where random keys were put until the tree was 90 % full. The first
+//! must not be above 120 and 70 s.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -28,9 +40,12 @@ use std::thread;
 use std::time::Instant;
 
 use device::Medium;
+use flashtree_lab::{MemoryLimit, Plan, Unwatched, Verify, compare};
 use index::parameters::Settings;
 use index::registry::{self, Options};
-use index::{Durability, EntryShape, INNER_NODES, Index, KeyRange, LEAVES, Update, Value};
+use index::{
+    Durability, EntryShape, INNER_NODES, Index, KeyRange, LEAVES, UPDATES_WAITING, Update, Value,
+};
 use sim::SimulatedNand;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -45,6 +60,17 @@ const CHIPS: [(&str, u32, u32); 3] = [
 ];
 
 const MEMORY_BYTES: u64 = 256 << 10;
+
+/// Trees whose nodes stand in half of the pages.
+const BY_HALVES: [&str; 2] = ["ipl", "la-tree"];
+
+/// Trees with an operation buffer: name, and the most seconds of device time.
+const BUFFERED: [(&str, f64); 2] = [("b-plus", 120.0), ("mu-star", 70.0)];
+
+/// Their chip: name, and blocks.
+const SMALL: (&str, u32) = ("samsung-k9gag08u0m", 32);
+
+const SMALL_MEMORY_BYTES: u64 = 128 << 10;
 
 /// Keys that are looked up one by one when contents are compared, beside reading all.
 const LOOKED_UP: usize = 500;
@@ -189,7 +215,7 @@ impl Case {
         (bytes, (0..value).map(|at| (lengths >> (at % 8)) as u8).collect())
     }
 
-    /// Plays all rounds; returns what each came to, and the chip's pages.
+    /// Plays all rounds; returns what each came to, and the pages that may hold nodes.
     fn play(&self) -> Outcome<(Vec<Round>, u64)> {
         let (name, blocks, _) = self.chip;
         let overrides = chips::Overrides { blocks: Some(blocks.into()), ..Default::default() };
@@ -219,7 +245,8 @@ impl Case {
             }
             rounds.push(played);
         }
-        Ok((rounds, chip.geometry.pages().into()))
+        let parts = if BY_HALVES.contains(&self.tree) { 2 } else { 1 };
+        Ok((rounds, u64::from(chip.geometry.pages()) / parts))
     }
 
     fn round(&self, index: &mut dyn Index, puts: Puts, deletes: Deletes) -> Outcome<Round> {
@@ -351,6 +378,135 @@ fn row(case: &Case) -> Row {
     Row { text, last: Some(kept), deletes_refused }
 }
 
+/// How far a tree was filled.
+#[derive(Clone, Copy)]
+struct Fill {
+    entries: u64,
+    /// Percent of the chip's pages that are in use.
+    share: f64,
+}
+
+/// The key of random ones that has this number.
+fn random_key(number: u64) -> [u8; 8] {
+    mixed(number, 1).to_be_bytes()
+}
+
+/// Does `play` with an index of a tree with an operation buffer, on its chip, which has so many
+/// pages.
+fn on_small_chip<R>(
+    tree: &str,
+    play: impl FnOnce(&mut dyn Index, u32) -> Outcome<R>,
+) -> Outcome<R> {
+    let overrides = chips::Overrides { blocks: Some(SMALL.1.into()), ..Default::default() };
+    let chip = chips::find(SMALL.0).ok_or("no such chip")?.nand(&overrides)?;
+    let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
+    let entry = registry::find(tree).ok_or("no such tree")?;
+    let settings = Settings::parse(entry.name, entry.parameters, [])?;
+    let options = Options::new(EntryShape::fixed(8, 4), SMALL_MEMORY_BYTES, settings);
+    let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options)?;
+    play(&mut *index, chip.geometry.pages())
+}
+
+/// Puts random keys until the first is refused; returns how far that went, and how far it was when
+/// the operation buffer first shrank.
+fn fill_buffered(index: &mut dyn Index, pages: u32) -> Outcome<(Fill, Option<Fill>)> {
+    let (mut most, mut shrank) = (0, None);
+    for number in 0.. {
+        let refused =
+            match index.update(&[Update::Put { key: &random_key(number), value: &[7; 4] }]) {
+                Ok(()) => false,
+                Err(error) if is_full(&error) => true,
+                Err(error) => return Err(format!("put {number}: {error}").into()),
+            };
+        let share = 100.0 * index.statistics().live_pages as f64 / f64::from(pages);
+        let fill = Fill { entries: number, share };
+        let mut waiting = 0;
+        index.figures(&mut |name, number| {
+            if name == UPDATES_WAITING {
+                waiting = number;
+            }
+        });
+        most = most.max(waiting);
+        // What waits for one leaf is a small part of all.
+        if waiting < most / 4 * 3 && shrank.is_none() {
+            shrank = Some(fill);
+        }
+        if refused {
+            return Ok((fill, shrank));
+        }
+    }
+    Err("no put was refused".into())
+}
+
+/// Seconds of device time that 50,000 lookups and as many overwrites of random keys take once so
+/// many were put.
+fn device_seconds_after(index: &mut dyn Index, entries: u64) -> Outcome<f64> {
+    for number in 0..entries {
+        index.update(&[Update::Put { key: &random_key(number), value: &[7; 4] }])?;
+    }
+    let time_ns = |index: &dyn Index| index.meter().map_or(0, |meter| meter.time_ns());
+    let before = time_ns(index);
+    for number in 0..50_000 {
+        let [get, put] = [2, 3].map(|seed| random_key(mixed(number, seed) % entries));
+        index.get(&get, 0, &mut [0; 4])?;
+        index.update(&[Update::Put { key: &put, value: &[8; 4] }])?;
+    }
+    Ok((time_ns(index) - before) as f64 / 1e9)
+}
+
+/// Seconds of device time that 100,000 operations take on a tree as the program has it.
+fn device_seconds(tree: &str) -> Outcome<f64> {
+    let plan = Plan {
+        device: format!("{}:blocks={}", SMALL.0, SMALL.1),
+        chip: None,
+        overwrite: false,
+        workload: "uniform:mix=50/0/0/50,entry=8+4".to_string(),
+        trees: vec![tree.to_string()],
+        ftl: None,
+        memory: MemoryLimit::CachesAndBuffers(SMALL_MEMORY_BYTES),
+        size_bytes: None,
+        operations: None,
+        seed: 1,
+        durability: Durability::None,
+        verify: Verify::Full,
+        input: None,
+        jobs: 1,
+    };
+    let comparison = compare(&plan, &Unwatched)?;
+    let row = &comparison.measured.first().ok_or("nothing was measured")?.row;
+    match &row.error {
+        Some(error) => Err(error.clone().into()),
+        None => Ok(row.device_us_per_op * row.operations as f64 / 1e6),
+    }
+}
+
+/// Tells of the trees with an operation buffer how it fares on a chip of 16 MB.
+fn tell_buffered() -> Outcome<()> {
+    for (tree, most) in BUFFERED {
+        let (full, shrank) = on_small_chip(tree, fill_buffered)?;
+        let shrank = shrank.unwrap_or(full);
+        let usual = device_seconds(tree)?;
+        let near_full =
+            |index: &mut dyn Index, _| device_seconds_after(index, full.entries * 9 / 10);
+        let near_full = on_small_chip(tree, near_full)?;
+        println!(
+            "{tree:8} {}:blocks={}: full with {} entries of 8+4, {:.1} % of the pages; the buffer \
+             first shrinks at {:.1} % of the entries, {:.1} % of the pages; device time {usual:.1} \
+             s, at 90 % of the entries {near_full:.1} s",
+            SMALL.0,
+            SMALL.1,
+            full.entries,
+            full.share,
+            100.0 * shrank.entries as f64 / full.entries as f64,
+            shrank.share,
+        );
+        if usual > most {
+            return Err(format!("{tree}: {usual:.1} s of device time are above {most} s").into());
+        }
+    }
+    Ok(())
+}
+
 /// Plays the cases on all processors, and prints their rows as they end.
 fn play_all(cases: &[Case]) -> Outcome<()> {
     println!(
@@ -397,6 +553,9 @@ fn main() -> Outcome<()> {
             "--tree" => tree = Some(value),
             _ => return Err(format!("{name} is no argument").into()),
         }
+    }
+    if tree.is_none() {
+        tell_buffered()?;
     }
     let mut cases = Vec::new();
     for chip in CHIPS.into_iter().filter(|(_, blocks, _)| *blocks <= most) {

@@ -50,6 +50,13 @@ impl<'d> Slots<'d> {
     fn write(&mut self, slot: u64, mark: u64) -> Result<()> {
         let mut next = Vec::new();
         let start = self.log.content_start();
+        // Some go to blocks apart, of which another is begun now and then.
+        let is_apart = slot.is_multiple_of(3);
+        let kind = PageKind::Tree(if is_apart { 7 } else { 3 });
+        if mark.is_multiple_of(16) {
+            self.log.end_apart();
+        }
+        self.log.write_apart(is_apart);
         loop {
             let sequence = self.log.reserve(1, &mut next, CAUSE)?;
             self.buffer[start..start + 8].copy_from_slice(&slot.to_le_bytes());
@@ -59,7 +66,9 @@ impl<'d> Slots<'d> {
                 programmed => programmed?,
             }
             let tag = self.log.tag(next[0], CAUSE)?.unwrap();
-            assert_eq!((tag.sequence, tag.kind), (sequence, PageKind::Tree(3)));
+            assert_eq!((tag.sequence, tag.kind), (sequence, kind));
+            let block = self.log.geometry().block_of(next[0]);
+            assert_eq!(self.log.holds_apart(block), is_apart);
             self.pages.insert(slot, next[0]);
             return Ok(());
         }

@@ -51,12 +51,14 @@ impl Admission {
 impl PathTree<'_> {
     /// Refuses a batch that has no room.
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        // With a journal room is made between the steps of a batch.
-        let has_journal = self.ground.log.durability().has_journal();
+        // With a journal room is made between the steps of a batch. But named checkpoints may keep
+        // so much that nothing can be made free there.
+        let log = &self.ground.log;
+        let is_made_within = log.durability().has_journal() && log.pinned_blocks() == 0;
         let needed =
-            if has_journal { self.reserve_pages() } else { self.pages_for(batch.len() as u64) };
+            if is_made_within { self.reserve_pages() } else { self.pages_for(batch.len() as u64) };
         let is_short = u64::from(self.ground.log.free_pages()) < needed;
-        if is_short && self.durably != Durably::Not && !has_journal {
+        if is_short && self.durably != Durably::Not && !is_made_within {
             self.admission.wanted = needed;
             return Err(self.no_room());
         }

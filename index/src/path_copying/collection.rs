@@ -7,8 +7,9 @@
 //! free blocks are below the threshold.
 //!
 //! Where room is short, the blocks in which least lives are emptied in one sweep: as many of them
-//! as gain most for what moving them writes, with the nodes above. [`super::room`] keeps as much
-//! free as the largest sweep takes.
+//! as gain most for what moving them writes, with the nodes above. Where these cost as much as is
+//! gained, all inner nodes are written apart, in blocks of their own, so that the next sweep leaves
+//! nothing in these. [`super::room`] keeps as much free as two such sweeps take.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -19,6 +20,7 @@ use store::node;
 use super::layout::{Division, HEIGHT_MOST};
 use super::plan::worst::way_pages;
 use super::rewrite::Order;
+use super::victims::{Cost, Gain, Victims};
 use super::{Durably, PathTree};
 use crate::Result;
 
@@ -40,20 +42,20 @@ impl PathTree<'_> {
         if self.durably != Durably::Not {
             return Ok(());
         }
-        let blocks = self.reserve_blocks();
-        while u64::from(self.ground.log.free_blocks()) < blocks {
+        // What stands apart counts for it.
+        while u64::from(self.ground.log.free_blocks()) < self.reserve_blocks() {
             if !self.empty_blocks()? {
                 return Err(self.no_room());
             }
         }
-        self.collect_lazily(blocks * self.pages_of_a_block())
+        self.collect_lazily(self.reserve_pages())
     }
 
     /// Empties the blocks in which least lives, as many as gain most for what that writes; false if
     /// nothing can be gained. Where something lasts, they are free after the next checkpoint.
     pub(super) fn empty_blocks(&mut self) -> Result<bool> {
         self.victim = None;
-        let most = self.room().reserve(self.inner_nodes()) as usize;
+        let most = self.room().reserve(self.inner_nodes(), 0) as usize;
         let mut victims = self.emptiest(most.max(VICTIMS_LEAST))?;
         let dead: Vec<Block> = victims.dead().collect();
         if !dead.is_empty() {
@@ -62,17 +64,67 @@ impl PathTree<'_> {
         let block = self.pages_of_a_block();
         let free = u64::from(self.ground.log.free_pages());
         let free = free.saturating_sub(u64::from(self.spare_blocks()) * block);
-        victims.choose(|lives| self.pages_to_sweep(lives), (block, free));
+        let usual = victims.best(|lives| self.pages_to_sweep(lives), (block, free));
+        if self.height() > 1 && self.way_pages() > 1 {
+            let usual = usual.filter(|_| !self.is_parted);
+            let apart = self.best_apart(&victims);
+            let is_better = |apart: Gain| usual.is_none_or(|usual| apart.is_better_than(usual));
+            if usual.is_none() || apart.is_some_and(is_better) {
+                return self.empty_apart(victims, apart);
+            }
+        }
+        victims.keep(usual.map_or(0, |best| best.count));
         // What is moved page by page may take a way each, and gains all the same.
         let each = victims.lives() * self.way_pages();
         let blocks = victims.in_order();
         let is_paged = each <= free && each < blocks.len() as u64 * block;
-        match self.empty(&blocks, is_paged) {
+        let emptied = self.empty(&blocks, is_paged);
+        self.end_sweep(&blocks, emptied)
+    }
+
+    /// What gains most with all inner nodes written apart from what is moved. The blocks of the
+    /// last sweep that did this are dead then.
+    fn best_apart(&self, victims: &Victims) -> Option<Gain> {
+        let (block, inner) = (self.pages_of_a_block(), self.inner_nodes());
+        let blocks = inner.div_ceil(block);
+        let free = u64::from(self.ground.log.free_blocks().saturating_sub(self.spare_blocks()));
+        let free = free.checked_sub(blocks)? * block;
+        // Nodes of one way may have shared a page in the last one.
+        let more = match self.is_parted {
+            true => 0,
+            false => blocks.saturating_sub(self.ground.log.apart_blocks().into()) * block,
+        };
+        let cost = |lives| Cost { moved: lives, apart: inner, pages_apart: more };
+        victims.best(cost, (block, free))
+    }
+
+    /// Empties blocks with all inner nodes written apart from what is moved; false if nothing can
+    /// be gained by that. If they stood beside leaves, a first sweep gains nothing: but the next
+    /// ones do.
+    fn empty_apart(&mut self, mut victims: Victims, best: Option<Gain>) -> Result<bool> {
+        let blocks = self.inner_nodes().div_ceil(self.pages_of_a_block());
+        let free = self.ground.log.free_blocks().saturating_sub(self.spare_blocks());
+        if best.is_none() && self.is_parted || u64::from(free) < blocks {
+            return Ok(false);
+        }
+        victims.keep(best.map_or(0, |best| best.count));
+        let blocks = victims.in_order();
+        let swept = self.sweep_in_one_walk(&blocks, true);
+        let is_swept = swept.is_ok();
+        let is_gained = self.end_sweep(&blocks, swept)?;
+        self.is_parted = is_swept;
+        Ok(is_gained || is_swept)
+    }
+
+    /// Gives up the blocks that were emptied, or passes over them if there is damage; false if
+    /// nothing is gained.
+    fn end_sweep(&mut self, blocks: &[Block], emptied: Result<()>) -> Result<bool> {
+        match emptied {
             Err(crate::Error::Store(error)) if error.is_damage() => {
                 // What is damaged is left where it is, with what stands beside it.
                 let room = PASSED_OVER_MOST.saturating_sub(self.passed_over.len());
                 self.passed_over.extend(blocks.iter().take(room));
-                return Ok(room > 0);
+                return Ok(room > 0 && !blocks.is_empty());
             }
             other => other?,
         }
@@ -94,14 +146,15 @@ impl PathTree<'_> {
         match blocks {
             [] => Ok(()),
             [block] => self.move_in_one_walk(*block, self.ground.log.pages_of(*block)),
-            _ => self.sweep_in_one_walk(blocks),
+            _ => self.sweep_in_one_walk(blocks, false),
         }
     }
 
     /// Pages that a sweep writes at the most that moves so many.
-    fn pages_to_sweep(&self, lives: u64) -> u64 {
+    fn pages_to_sweep(&self, lives: u64) -> Cost {
         let way = self.way_pages();
-        lives + (lives * (way - 1)).min(self.inner_nodes()) + u64::from(way > 1)
+        let above = (lives * (way - 1)).min(self.inner_nodes()) + u64::from(way > 1);
+        Cost { moved: lives + above, ..Cost::default() }
     }
 
     /// Pages that a way takes at the most.

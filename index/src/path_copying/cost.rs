@@ -232,7 +232,7 @@ fn room_on<'p>(policy: &'p Policy, height: u8, chip: Geometry) -> Room<'p> {
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
     let block = u64::from(chip.pages_per_block());
     let room = room_on(policy, levels.layout.height, chip);
-    let blocks = room.reserve(levels.inner() as u64) + u64::from(spare_blocks(chip.blocks()));
+    let blocks = room.reserve(levels.inner() as u64, 0) + u64::from(spare_blocks(chip.blocks()));
     let needed = blocks * block;
     let wanted = room.free_wanted(collect, (levels.live() as u64, needed));
     let free = if wanted < needed + room.pages_to_collect() { needed } else { wanted };

@@ -295,6 +295,7 @@ fn over<'d>(
         moved_key: Vec::with_capacity(limits.key),
         emptied: 0,
         victim: None,
+        is_parted: false,
         passed_over: Vec::with_capacity(PASSED_OVER_MOST),
         collect: choice.collect,
         live: LivePages::new(live),

@@ -111,6 +111,8 @@ pub(crate) struct PathTree<'d> {
     emptied: u64,
     /// The block that is collected, and its next page.
     victim: Option<(Block, u32)>,
+    /// True if inner nodes stand apart from leaves, all of them.
+    is_parted: bool,
     /// Blocks with damage in what lives there.
     passed_over: Vec<Block>,
     /// Share of the blocks below which free ones are made by collection.
@@ -125,6 +127,9 @@ pub(crate) struct PathTree<'d> {
     leaf_bytes: usize,
     admission: Admission,
 }
+
+/// The figure of a tree with an operation buffer that tells how many updates wait there.
+pub const UPDATES_WAITING: &str = "updates waiting";
 
 /// That damaged nodes share children, and these theirs: a walk would have no end.
 const SHARED: &str = "it and those before it have more children than there are pages";
@@ -194,7 +199,12 @@ impl PathTree<'_> {
     /// writes is free before it is taken.
     fn is_short(&self) -> bool {
         let log = &self.ground.log;
-        log.durability().has_journal() && u64::from(log.free_blocks()) < self.reserve_blocks()
+        // Beside named checkpoints, too, all was free; there the reserve is in hand.
+        let needed = match log.pinned_blocks() {
+            0 => self.reserve_blocks(),
+            _ => self.room().change_blocks() + u64::from(self.spare_blocks()),
+        };
+        log.durability().has_journal() && u64::from(log.free_blocks()) < needed
     }
 }
 
@@ -240,6 +250,7 @@ impl Lookup for PathTree<'_> {
         tell(crate::NODES_EMPTIED, self.emptied);
         tell(crate::LEAVES, self.nodes[0].into());
         tell(crate::INNER_NODES, self.inner_nodes());
+        tell(UPDATES_WAITING, self.buffer.len() as u64);
     }
 
     fn meter(&self) -> Option<&Meter> {

@@ -1,14 +1,15 @@
 //! One change of the tree: planned, written page by page, and with the last page made.
 
 use device::Cause;
+use store::Recovery;
 
-use super::PathTree;
 use super::assembly::{Stamp, write_page};
 use super::descent;
 use super::layout::{Division, HEIGHT_MOST, Layout};
 use super::plan::{Added, Edit, Rewrite, Step};
 use super::policy::Change;
 use super::room::{adds_none, nodes_after};
+use super::{Durably, PathTree};
 use crate::Result;
 
 const WITHOUT_WAY: &str = "a change without a way";
@@ -88,6 +89,7 @@ impl PathTree<'_> {
     /// # Errors
     /// There is no room, the tree can't be high enough, or the chip failed: nothing is changed.
     pub(super) fn rewrite(&mut self, order: &Order<'_>) -> Result<()> {
+        self.is_parted = false;
         loop {
             let counts_as = self.plan_order(order)?;
             match self.write_plan(order, counts_as) {
@@ -112,7 +114,7 @@ impl PathTree<'_> {
                 return Err(self.no_room());
             }
         }
-        if !may_be_spared || usual.is_some_and(|added| self.may_take(&added)) {
+        if !may_be_spared || usual.is_some_and(|added| self.may_take(&added, order)) {
             return usual.map(|_| order.change).ok_or_else(|| self.policy.tree_full());
         }
         let sparing = self.plan_sparing(order)?;
@@ -120,13 +122,18 @@ impl PathTree<'_> {
     }
 
     /// True if what is planned adds no node to any level, or the tree may get those that come, and
-    /// the chip has room for it.
-    fn may_take(&self, added: &Added) -> bool {
+    /// what is free suffices to write it. Before an update so much is free as the largest needs:
+    /// so how a tree grows does not depend on how far collection came.
+    fn may_take(&self, added: &Added, order: &Order<'_>) -> bool {
         if adds_none(added) {
             return true;
         }
-        let left = u64::from(self.ground.log.free_pages()).checked_sub(self.plan.pages.into());
-        left.is_some_and(|left| left >= self.reserve_pages()) && self.may_split(added)
+        let pages = u64::from(self.plan.pages);
+        let is_step = self.durably == Durably::Not || self.ground.log.durability().has_journal();
+        let is_reserved = is_step && order.change != Change::Move;
+        let left = u64::from(self.ground.log.free_pages()).checked_sub(pages);
+        let has_left = left.is_some_and(|left| left >= self.reserve_pages());
+        (has_left || is_reserved && pages <= self.room().change_room()) && self.may_split(added)
     }
 
     /// Plans the change of the way so that no node falls apart that any page has room for; returns

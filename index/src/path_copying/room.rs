@@ -1,23 +1,34 @@
-//! What the chip has room for: one inequality over the nodes of the tree.
+//! What the chip has room for: one inequality over the leaves of the tree.
 //!
-//! Every live page has a lowest node of its own, so there are never more of them than nodes, `w`.
-//! Of `N` blocks of `B` pages that the tree can use, `E` are kept free. When fewer are, the other
-//! `N - E` are in use, and if
+//! What moves writes all inner nodes above it again. Among leaves these copies would make every
+//! block as full as any other, and moving would gain nothing. So a sweep that gains nothing
+//! otherwise writes **all** inner nodes again, apart from leaves: into `U` blocks, enough for `u`
+//! inner nodes. After one, nothing lives in any other block but leaves; after the next, nothing
+//! lives in the `U` blocks of the one before. So each sweep but the first gains what is dead beside
+//! leaves, however that is spread.
+//!
+//! Of `N` blocks of `B` pages that the tree can use, as many are free, or hold inner nodes apart,
+//! as two sweeps need before anything is gained:
 //!
 //! ```text
-//! w <= (1 - s) ((N - E) B - W)        with s = (u + 1) / (E B)
+//! R = 2 U + 1 + W        W: blocks for what one change writes
 //! ```
 //!
-//! the `E` emptiest of them hold `E (1 - s) B` live pages at the most. A sweep of these writes what
-//! lives there, each of the `u` nodes above once, and the root: less than the `E B` pages that it
-//! frees. So collection always gains something, whatever was put and deleted before: deletes and
-//! moves add no node, and all that was taken finds room. `W` is what one change writes. `E` is
-//! chosen so that `w` may be largest, near `sqrt((u + 1) N / B)`; no smaller reserve stands against
-//! garbage that is spread evenly.
+//! Those apart, `U` at the most, count as if they were free, for the next sweep makes them so. When
+//! there are fewer, `N - R` others hold pages, beside the one that is being filled. A leaf is the
+//! lowest node of its page, which lives as long as it does; so if
+//!
+//! ```text
+//! leaves <= (1 - d) (N - R) B
+//! ```
+//!
+//! one of them holds `(1 - d) B` leaves at the most, and emptying it gains `d B` pages: so
+//! collection always gains something, whatever was put and deleted before. Deletes and moves add no
+//! node, and all that was taken finds room. `d` ([`DEAD_PART`]) bounds what a gain costs. Sweeps of
+//! another kind leave alone what stands apart, or the next one would find less room for it.
 //!
 //! Where what lives in a page is moved with its whole way in one page, nothing above is written of
-//! its own, and `u` is 0. Then one page in [`DEAD_PART`] may be dead all the same: with fewer,
-//! moving would cost much.
+//! its own, and `U` is 0.
 //!
 //! Free blocks are counted whole, for a power cut closes the block that is being filled; and as
 //! many as may still go bad are left alone by sweeps.
@@ -28,15 +39,11 @@ use store::{Demand, Growth};
 use super::PathTree;
 use super::layout::{Division, HEIGHT_MOST, Layout};
 use super::plan::Added;
-use super::plan::worst::{change_pages, way_pages};
+use super::plan::worst::{change_pages, inner_nodes_added, way_pages};
 use super::policy::Policy;
 
-/// Blocks that are used, but not by the tree's pages alone: the one that is being filled, and the
-/// one that was when the log was opened.
-pub(super) const BLOCKS_BEGUN: u32 = 2;
-
-/// One in so many pages of a full tree is dead.
-const DEAD_PART: u64 = 10;
+/// One in so many pages beside the reserve is dead in a full tree, at least.
+const DEAD_PART: u64 = 9;
 
 /// Blocks that may go bad before a tree holds less: two, or one in so many.
 const SPARE_PART: u32 = 64;
@@ -48,6 +55,9 @@ pub(super) fn spare_blocks(good: u32) -> u32 {
 
 /// So many parts more than two a root falls into, which is larger than any node below one.
 pub(super) const PARTS_MORE: u64 = 2;
+
+/// Leaves that puts which wait may add whether or not inner nodes could fall apart beside them.
+const FEW_LEAVES: u64 = 16;
 
 /// Nodes of each level, leaves first.
 pub(super) type Nodes = [u32; HEIGHT_MOST as usize];
@@ -73,7 +83,7 @@ impl<'p> Room<'p> {
         chip: Geometry,
         (blocks, own): (u32, u32),
     ) -> Self {
-        let blocks = blocks.saturating_sub(own + BLOCKS_BEGUN + spare_blocks(blocks)).into();
+        let blocks = blocks.saturating_sub(own + spare_blocks(blocks)).into();
         Room { policy, blocks, block: chip.pages_per_block().into(), height }
     }
 
@@ -82,53 +92,46 @@ impl<'p> Room<'p> {
         self.height.saturating_add(levels).min(self.policy.height_most())
     }
 
-    /// Nodes that a sweep may write beside what lives in its victims.
-    fn above(&self, inner: u64) -> u64 {
+    /// Blocks that a sweep writes inner nodes to that are apart, where there are so many of them,
+    /// and those that one change may add.
+    fn apart_blocks(&self, inner: u64) -> u64 {
         let pages = self.policy.pages();
+        // A put may make it higher by one level.
         let is_shared = pages.division == Division::Halves && self.height < pages.together;
-        if is_shared { 0 } else { inner }
+        let most = inner.saturating_add(inner_nodes_added(self.policy, self.height));
+        if is_shared { 0 } else { most.div_ceil(self.block) }
     }
 
     /// Blocks for what one change writes.
-    fn change_blocks(&self) -> u64 {
+    pub(super) fn change_blocks(&self) -> u64 {
         change_pages(self.policy, self.height).div_ceil(self.block)
     }
 
-    /// Pages that may live if so many blocks are kept free for sweeps.
-    fn lives_beside(&self, kept: u64, inner: u64) -> u64 {
-        let used = self.blocks.saturating_sub(kept + self.change_blocks()) * self.block;
-        let free = kept * self.block;
-        let dead = (self.above(inner) + 1).min(free);
-        let evenly = u128::from(used) * u128::from(free - dead) / u128::from(free.max(1));
-        evenly.min(u128::from(used - used / DEAD_PART)) as u64
-    }
-
-    /// Blocks to be kept free for sweeps, so that most may live.
-    fn kept_blocks(&self, inner: u64) -> u64 {
-        let nodes = (self.above(inner) + 1).saturating_mul(self.blocks) / self.block;
-        let less = nodes.isqrt().max(1);
-        let is_less = self.lives_beside(less, inner) >= self.lives_beside(less + 1, inner);
-        if is_less { less } else { less + 1 }
+    /// Pages of them.
+    pub(super) fn change_room(&self) -> u64 {
+        self.change_blocks() * self.block
     }
 
     /// Blocks that are to be free before a change of a tree with so many inner nodes, beside those
-    /// that are spare.
-    pub(super) fn reserve(&self, inner: u64) -> u64 {
-        let after = inner.saturating_add(self.height.into()).saturating_add(1);
-        self.kept_blocks(after) + self.change_blocks()
+    /// that are spare, if so many hold inner nodes apart.
+    pub(super) fn reserve(&self, inner: u64, apart: u64) -> u64 {
+        let blocks = self.apart_blocks(inner);
+        2 * blocks - apart.min(blocks) + 1 + self.change_blocks()
     }
 
-    /// True if a tree of so many nodes has room.
-    pub(super) fn fits(&self, nodes: u64, inner: u64) -> bool {
-        nodes <= self.lives_beside(self.kept_blocks(inner), inner)
+    /// True if a tree of so many leaves and inner nodes has room.
+    pub(super) fn fits(&self, leaves: u64, inner: u64) -> bool {
+        let used = self.blocks.saturating_sub(self.reserve(inner, 0)) * self.block;
+        leaves <= used - used.div_ceil(DEAD_PART)
     }
 
     /// True if a tree has room when it has grown so much.
     pub(super) fn fits_grown(&self, now: &Demand, growth: Growth) -> bool {
-        let inner = growth.inner.saturating_add(PARTS_MORE * u64::from(growth.levels));
-        let nodes = now.nodes().saturating_add(growth.leaves).saturating_add(inner);
+        let more = PARTS_MORE * u64::from(growth.levels);
+        let leaves = now.leaves().saturating_add(growth.leaves).saturating_add(more);
+        let inner = now.inner().saturating_add(growth.inner).saturating_add(more);
         let higher = Room { height: self.height_after(growth.levels), ..*self };
-        higher.fits(nodes, now.inner().saturating_add(inner))
+        higher.fits(leaves, inner)
     }
 
     /// Pages that moving what lives in a block takes at the most, whatever lives there.
@@ -211,10 +214,17 @@ impl PathTree<'_> {
         room.fits_grown(&after, after.growth(puts))
     }
 
-    /// Whether the tree has room when it has grown so much.
+    /// Whether the tree has room when it has grown so much. Where more than a few puts wait, all
+    /// inner nodes may fall apart beside them, as they do once the height was raised: or what waits
+    /// would decide how the tree grows.
     pub(super) fn has_room(&self) -> impl Fn(Growth) -> bool + '_ {
         let (demand, room) = (self.demand(), self.room());
-        move |growth| room.fits_grown(&demand, growth)
+        let is_resized = self.ground.pages.division == Division::Even;
+        move |growth| {
+            let is_many = is_resized && growth.leaves > FEW_LEAVES;
+            let parts = if is_many { demand.inner() } else { 0 };
+            room.fits_grown(&demand, Growth { inner: growth.inner.saturating_add(parts), ..growth })
+        }
     }
 
     /// Nodes above the leaves.
@@ -230,7 +240,8 @@ impl PathTree<'_> {
 
     /// Blocks that are to be free before a change.
     pub(super) fn reserve_blocks(&self) -> u64 {
-        self.room().reserve(self.inner_nodes()) + u64::from(self.spare_blocks())
+        let apart = self.ground.log.apart_blocks().into();
+        self.room().reserve(self.inner_nodes(), apart) + u64::from(self.spare_blocks())
     }
 
     /// Pages of them.
@@ -260,36 +271,38 @@ mod tests {
     use super::Room;
 
     #[test]
-    fn more_live_the_fewer_nodes_a_sweep_writes_beside_them() {
+    fn more_live_the_fewer_inner_nodes_a_sweep_writes_beside_them() {
         let chip = Geometry::new(2048, 64, 256).unwrap();
         let shape = EntryShape::fixed(4, 4);
         let most = |policy: &super::Policy, inner_part: u64| {
             let room = Room::of(policy, 3, chip, (256, 4));
-            let fits = |nodes: &u64| room.fits(*nodes, nodes / inner_part);
+            let fits = |leaves: &u64| room.fits(*leaves, leaves / inner_part);
             (1..chip.pages().into()).take_while(fits).last().unwrap() * 100
                 / u64::from(chip.pages())
         };
         assert_eq!(most(&mu(2048, shape), 40), 85);
         let shares = [120, 40, 15].map(|part| most(&star(2048, shape), part));
-        assert_eq!(shares, [79, 71, 60]);
+        assert_eq!(shares, [84, 81, 75]);
     }
 
     #[test]
-    fn a_sweep_of_the_reserve_gains_something_however_even_the_garbage_is() {
+    fn sweeps_gain_something_however_even_the_garbage_is() {
         let policy = star(2048, EntryShape::fixed(4, 4));
         for (block, blocks) in [(8, 40), (16, 100), (64, 32), (64, 1024)] {
             let chip = Geometry::new(2048, block, blocks).unwrap();
             let room = Room::of(&policy, 3, chip, (blocks, 3));
             for part in [4, 15, 40, 120] {
-                let inner_of = |nodes: u64| nodes / part;
-                let full = (1..).take_while(|nodes| room.fits(*nodes, inner_of(*nodes))).last();
+                let inner_of = |leaves: u64| leaves / part;
+                let full = (1..).take_while(|most| room.fits(*most, inner_of(*most))).last();
                 let Some(full) = full else { continue };
-                let kept = room.kept_blocks(inner_of(full));
-                // Every block that is in use has as much dead in it as any other.
-                let used = room.blocks - kept - room.change_blocks();
-                let lives = (full * kept).div_ceil(used);
-                let written = lives + inner_of(full) + 1;
-                assert!(written <= kept * room.block + kept, "{chip:?}, {part}: {written}");
+                let (reserve, apart) =
+                    (room.reserve(inner_of(full), 0), room.apart_blocks(inner_of(full)));
+                // A change was made: fewer blocks are free than are to be. Every other one has as
+                // much dead in it as any, and the first sweep frees none.
+                let change = reserve - 2 * apart - 1;
+                let free = reserve - change - apart;
+                let lives = full / (room.blocks - reserve);
+                assert!(lives < room.block && apart < free, "{chip:?}, {part}: {lives}");
             }
         }
     }

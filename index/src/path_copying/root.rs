@@ -76,6 +76,7 @@ impl PathTree<'_> {
         self.live.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
+        self.is_parted = false;
         let header = self.ground.read_header(page, Cause::Recovery)?;
         let pages = self.ground.log.geometry().pages();
         let is_fit = header.has_root

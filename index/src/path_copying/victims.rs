@@ -10,6 +10,31 @@ use crate::Result;
 /// Blocks that are counted in one walk over the tree, where there is no table of live pages.
 const COUNTED_AT_ONCE: u32 = 64;
 
+/// What moving writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Pages beside each other.
+    pub(super) moved: u64,
+    /// Pages apart from these, and by how many more pages there are in their blocks than before.
+    pub(super) apart: u64,
+    pub(super) pages_apart: u64,
+}
+
+/// What emptying some blocks comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gain {
+    pub(super) count: usize,
+    written: u64,
+    gained: u64,
+}
+
+impl Gain {
+    /// True if less is written for each page that is gained.
+    pub(super) fn is_better_than(&self, other: Gain) -> bool {
+        self.written * other.gained < other.written * self.gained
+    }
+}
+
 /// Some blocks, those in which least lives first.
 pub(super) struct Victims {
     most: usize,
@@ -36,23 +61,32 @@ impl Victims {
         self.blocks.iter().take_while(|(lives, _)| *lives == 0).map(|(_, block)| *block)
     }
 
-    /// Keeps as many of them as gain most for what moving them writes: `cost` says how many pages
-    /// that is for so many that live, of `block` pages each. None where nothing is gained, or so
-    /// much is not `free`.
-    pub(super) fn choose(&mut self, cost: impl Fn(u64) -> u64, (block, free): (u64, u64)) {
-        let (mut lives, mut best) = (0, None);
+    /// How many of them gain most for what moving them writes, and what. `cost` says how many pages
+    /// are written for so many that live, of `block` pages each, of which so many are to be `free`.
+    pub(super) fn best(
+        &self,
+        cost: impl Fn(u64) -> Cost,
+        (block, free): (u64, u64),
+    ) -> Option<Gain> {
+        let (mut lives, mut best) = (0, None::<Gain>);
         for (count, (more, _)) in (1..).zip(&self.blocks) {
             lives += u64::from(*more);
-            let written = cost(lives);
-            let Some(gained) = (count * block).checked_sub(written).filter(|gain| *gain > 0) else {
+            let Cost { moved, apart, pages_apart } = cost(lives);
+            let taken = moved + pages_apart;
+            let Some(gained) = (count * block).checked_sub(taken).filter(|gain| *gain > 0) else {
                 continue;
             };
-            let is_better = |(other, by): (u64, u64)| written * by < other * gained;
-            if written <= free && best.is_none_or(|(known, _)| is_better(known)) {
-                best = Some(((written, gained), count));
+            let gain = Gain { count: count as usize, written: moved + apart, gained };
+            if moved <= free && best.is_none_or(|best| gain.is_better_than(best)) {
+                best = Some(gain);
             }
         }
-        self.blocks.truncate(best.map_or(0, |(_, count)| count as usize));
+        best
+    }
+
+    /// Keeps so many of them.
+    pub(super) fn keep(&mut self, count: usize) {
+        self.blocks.truncate(count);
     }
 
     /// Pages that live in all of them.
@@ -79,7 +113,10 @@ impl PathTree<'_> {
             self.count_lives(first, &mut lives)?;
             for (block, lives) in (first..blocks).map(Block).zip(lives) {
                 let log = &self.ground.log;
-                if log.may_be_victim(block) && !self.passed_over.contains(&block) {
+                // Another sweep that writes apart frees what the last one wrote so.
+                let is_kept = log.holds_apart(block) && lives > 0;
+                let may_be = log.may_be_victim(block) && !is_kept;
+                if may_be && !self.passed_over.contains(&block) {
                     victims.offer(block, lives);
                 }
             }
@@ -115,7 +152,7 @@ mod tests {
 
     use device::Block;
 
-    use super::Victims;
+    use super::{Cost, Victims};
 
     fn victims(most: usize) -> Victims {
         let mut victims = Victims::new(most);
@@ -140,7 +177,8 @@ mod tests {
     fn as_many_go_as_gain_most_for_what_is_written_and_fit_what_is_free() {
         let chosen = |above: u64, free: u64| {
             let mut victims = victims(6);
-            victims.choose(|lives| lives + above, (16, free));
+            let cost = |lives| Cost { moved: lives + above, ..Cost::default() };
+            victims.keep(victims.best(cost, (16, free)).map_or(0, |best| best.count));
             victims.in_order()
         };
         // Each block gains by itself: 12 pages for 4, and no more beside it gain as much.

@@ -4,7 +4,8 @@
 //! what was moved are held on the way, point to where it stands now, and are written when the walk
 //! leaves them. With the first leaf of a parent go all its others that stand in victims. The walk
 //! goes by the pages of one victim, and then comes back to nodes above parents as these come; or, a
-//! sweep, by the keys, and then writes every inner node once, whatever it empties.
+//! sweep, by the keys, and then writes every inner node once, whatever it empties. A sweep may
+//! write all inner nodes, apart from leaves: then none is left anywhere else.
 //!
 //! # Invariants
 //! - Only the last page has a root: until it stands, the tree is as it was before the walk.
@@ -33,19 +34,22 @@ struct Walk<'v> {
     held: u8,
     /// A bit for each level whose node has to be written.
     changed: u8,
+    /// True if all inner nodes are written, apart from leaves.
+    is_apart: bool,
 }
 
 impl PathTree<'_> {
     /// Rewrites what lives in `pages` of `block`, and what else in it has the same parents.
     pub(super) fn move_in_one_walk(&mut self, block: Block, pages: Range<u32>) -> Result<()> {
-        self.walk_over(&[block], |tree, walk| {
+        self.walk_over((&[block], false), |tree, walk| {
             pages.map(Page).try_for_each(|page| tree.walk_to(page, walk))
         })
     }
 
-    /// Rewrites what lives in `victims`, in the order of keys, each inner node above it once.
-    pub(super) fn sweep_in_one_walk(&mut self, victims: &[Block]) -> Result<()> {
-        self.walk_over(victims, |tree, walk| {
+    /// Rewrites what lives in `victims`, in the order of keys, each inner node above it once; or,
+    /// if `is_apart`, all of them, in blocks of their own.
+    pub(super) fn sweep_in_one_walk(&mut self, victims: &[Block], is_apart: bool) -> Result<()> {
+        self.walk_over((victims, is_apart), |tree, walk| {
             let mut key = core::mem::take(&mut tree.moved_key);
             key.clear();
             key.extend_from_slice(&tree.plan.lowest_key);
@@ -58,17 +62,19 @@ impl PathTree<'_> {
     /// Walks by `by`, and writes what is held in the end.
     fn walk_over(
         &mut self,
-        victims: &[Block],
+        (victims, is_apart): (&[Block], bool),
         by: impl FnOnce(&mut Self, &mut Walk<'_>) -> Result<()>,
     ) -> Result<()> {
         let live_pages = self.standing.live_pages;
-        let mut walk = Walk { victims, held: self.height(), changed: 0 };
+        let mut walk = Walk { victims, held: self.height(), changed: 0, is_apart };
         let walked = by(self, &mut walk);
         // What was moved before an error need not be moved again.
+        self.ground.log.write_apart(is_apart);
         let ended = match walk.changed {
             0 => Ok(()),
             changed => self.rewrite(&Order::move_of(changed.trailing_zeros() as u8)),
         };
+        self.ground.log.end_apart();
         if ended.is_err() {
             // The tree is as it was, but pages are counted as moved.
             self.standing.live_pages = live_pages;
@@ -84,7 +90,7 @@ impl PathTree<'_> {
             self.hold((key, 1), walk)?;
             for level in 1..self.height() {
                 let block = geometry.block_of(self.way.spot(level).page);
-                if walk.victims.binary_search(&block).is_ok() {
+                if walk.is_apart || walk.victims.binary_search(&block).is_ok() {
                     walk.changed |= 1 << level;
                 }
             }
@@ -205,6 +211,7 @@ impl PathTree<'_> {
             has_root: false,
             ..self.standing
         };
+        self.ground.log.write_apart(walk.is_apart && level > 0);
         let (page, _) = self.write_made(header, Cause::Reclamation)?;
         if !self.way.point(level + 1, page, &mut self.scratch.other) {
             return Err(damage(page, "a node without its child"));

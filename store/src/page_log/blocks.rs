@@ -16,14 +16,15 @@ const REFUSED: u32 = 1 << 24;
 const PINNED: u32 = 1 << 25;
 const OLD: u32 = 1 << 26;
 const OWN: u32 = 1 << 27;
+const APART: u32 = 1 << 28;
 
 /// A table of four bytes a block.
 ///
 /// A block is bad, or free, or used. A free one is blank, or has to be erased before its first
 /// page is programmed. A used one may be pinned, for a checkpoint needs it; released, if only the
 /// last checkpoint needs it; refused, if it refused a program and is to be used no more; old, if
-/// it was used when the tree last asked for a new generation; or the log's own, with the journal
-/// and the records of checkpoints.
+/// it was used when the tree last asked for a new generation; apart, if it holds pages that the
+/// tree wrote apart from others; or the log's own, with the journal and the records of checkpoints.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     table: Vec<u32>,
@@ -141,6 +142,21 @@ impl Blocks {
                 self.set_released(block);
             }
         }
+    }
+
+    /// The block, which is used, holds pages that the tree writes apart.
+    pub(super) fn set_apart(&mut self, block: Block) {
+        self.change(block, |entry| entry | APART);
+    }
+
+    pub(super) fn is_apart(&self, block: Block) -> bool {
+        self.entry(block) & APART != 0
+    }
+
+    /// Blocks that hold pages that the tree wrote apart, and are neither released nor kept.
+    pub(super) fn apart(&self) -> u32 {
+        let is_apart = |entry: &&u32| **entry & (APART | RELEASED | PINNED) == APART;
+        self.table.iter().filter(is_apart).count() as u32
     }
 
     pub(super) fn set_refused(&mut self, block: Block) {

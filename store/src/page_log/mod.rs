@@ -52,7 +52,7 @@ use checkpoint::Checkpoints;
 use journal::Journal;
 pub use opening::{PageLogDescription, PageLogOptions};
 use stream::Stream;
-use tag::Place;
+use tag::{APART_KIND, Place};
 pub use tag::{PageKind, TREE_KINDS, Tag};
 
 /// Pages of raw flash in the order in which they were programmed.
@@ -63,6 +63,9 @@ pub struct PageLog<'d> {
     blocks: Blocks,
     /// Where pages of the tree go.
     tree: Stream,
+    /// Where those go that the tree writes apart from the others.
+    apart: Stream,
+    is_apart: bool,
     /// Where the journal and records of checkpoints go.
     own: Stream,
     /// The sequence of the next page.
@@ -179,8 +182,35 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// No block is free, or the chip failed.
     pub fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<u64> {
-        self.reserve_in(StreamOf::Tree, pages, into, cause)?;
+        self.reserve_in(self.stream_of_tree(), pages, into, cause)?;
         Ok(self.sequence)
+    }
+
+    fn stream_of_tree(&self) -> StreamOf {
+        if self.is_apart { StreamOf::Apart } else { StreamOf::Tree }
+    }
+
+    /// From now on pages go to blocks apart from the others, or no longer.
+    pub fn write_apart(&mut self, is_apart: bool) {
+        self.is_apart = is_apart;
+    }
+
+    /// True if `block` holds pages that were written apart.
+    #[must_use]
+    pub fn holds_apart(&self, block: Block) -> bool {
+        self.blocks.is_apart(block)
+    }
+
+    /// How many such blocks there are that are neither released nor kept by a named checkpoint.
+    #[must_use]
+    pub fn apart_blocks(&self) -> u32 {
+        self.blocks.apart()
+    }
+
+    /// As [`PageLog::write_apart`] with false; and the next that go apart begin another block.
+    pub fn end_apart(&mut self) {
+        self.is_apart = false;
+        self.apart = Stream::default();
     }
 
     /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at
@@ -196,7 +226,8 @@ impl<'d> PageLog<'d> {
         kind: PageKind,
         cause: Cause,
     ) -> Result<()> {
-        self.program_in(StreamOf::Tree, page, bytes, (kind, cause))
+        let kind = if self.is_apart { PageKind::Tree(APART_KIND) } else { kind };
+        self.program_in(self.stream_of_tree(), page, bytes, (kind, cause))
     }
 
     /// Reads bytes of the content of `page` from byte `offset` on.
@@ -254,15 +285,16 @@ impl<'d> PageLog<'d> {
     /// The next block whose live pages the tree is to move, in the order of their numbers; one that
     /// refused a program comes first.
     pub fn victim(&mut self) -> Option<Block> {
-        let tree = &self.tree;
-        self.blocks.victim(|block| tree.holds(block))
+        let (tree, apart) = (&self.tree, &self.apart);
+        self.blocks.victim(|block| tree.holds(block) || apart.holds(block))
     }
 
     /// True if the tree may empty `block`: it holds pages of it, is kept by no named checkpoint,
     /// and is not being filled.
     #[must_use]
     pub fn may_be_victim(&self, block: Block) -> bool {
-        self.blocks.may_be_victim(block) && !self.tree.holds(block)
+        let is_filled = self.tree.holds(block) || self.apart.holds(block);
+        self.blocks.may_be_victim(block) && !is_filled
     }
 
     /// Nothing in `block` is needed by what the tree is now.
@@ -523,6 +555,7 @@ impl<'d> PageLog<'d> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamOf {
     Tree,
+    Apart,
     Own,
 }
 

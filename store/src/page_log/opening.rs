@@ -1,10 +1,10 @@
 //! Making and opening a page log.
 //!
 //! Opening reads the first tag of each block, which tells its stream and its place among the blocks
-//! of that stream; the tags of the pages in the newest block of each stream; the record of the last
-//! checkpoint, which every page names; and, where there is a journal, the tags of the log's own
-//! pages behind that checkpoint. Where a tag is missing or damaged, the middle of its page is read,
-//! for there it may stand again.
+//! of that stream; the tags of the pages in the newest block of each stream, and of those that the
+//! tree wrote apart; the record of the last checkpoint, which every page names; and, where there is
+//! a journal, the tags of the log's own pages behind that checkpoint. Where a tag is missing or
+//! damaged, the middle of its page is read, for there it may stand again.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -17,6 +17,7 @@ use super::checkpoint::Checkpoints;
 use super::journal::Journal;
 use super::record::{Epoch, LABEL_BYTES_MOST, Record};
 use super::stream::Stream;
+use super::tag::APART_KIND;
 use super::{PageKind, PageLog, Tag, tag};
 use crate::canary::{Canary, Mistake};
 use crate::{Durability, Error, Result};
@@ -191,6 +192,8 @@ impl<'d> PageLog<'d> {
             geometry,
             blocks: Blocks::new(geometry.blocks()),
             tree: Stream::default(),
+            apart: Stream::default(),
+            is_apart: false,
             own: Stream::default(),
             sequence: 0,
             page: vec![0xFF; geometry.page_bytes() as usize],
@@ -281,7 +284,7 @@ impl<'d> PageLog<'d> {
 
     /// Finds out which blocks hold pages, and the newest pages.
     fn survey(&mut self) -> Result<Ends> {
-        let (mut tree, mut own) = (None, None);
+        let (mut tree, mut apart, mut own) = (None, None, None);
         let (mut known, mut erases) = (0u64, 0u64);
         for block in (0..self.blocks.count()).map(Block) {
             if self.nand.is_bad(block)? {
@@ -295,11 +298,17 @@ impl<'d> PageLog<'d> {
             self.blocks.set_erases(block, tag.erases);
             known += 1;
             erases += u64::from(tag.erases);
-            let is_of_tree = matches!(tag.kind, PageKind::Tree(_));
-            if !is_of_tree {
-                self.blocks.set_own(block);
-            }
-            let newest = if is_of_tree { &mut tree } else { &mut own };
+            let newest = match tag.kind {
+                PageKind::Tree(APART_KIND) => {
+                    self.blocks.set_apart(block);
+                    &mut apart
+                }
+                PageKind::Tree(_) => &mut tree,
+                _ => {
+                    self.blocks.set_own(block);
+                    &mut own
+                }
+            };
             *newest = (*newest).max(Some((tag.sequence, block)));
         }
         // How often a blank block was erased is nowhere told; the mean does it no wrong.
@@ -313,7 +322,8 @@ impl<'d> PageLog<'d> {
         let mut end = |newest: Option<(u64, Block)>| {
             newest.map_or(Ok(None), |(_, block)| self.newest_of(block))
         };
-        Ok(Ends { tree: end(tree)?, own: end(own)? })
+        let tree = [end(tree)?, end(apart)?].into_iter().flatten();
+        Ok(Ends { tree: tree.max_by_key(|newest| newest.tag.sequence), own: end(own)? })
     }
 
     /// The first tag in `block` that can be read; `None` if the block is blank from its first page

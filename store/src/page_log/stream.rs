@@ -53,6 +53,7 @@ impl PageLog<'_> {
     fn stream(&mut self, of: StreamOf) -> &mut Stream {
         match of {
             StreamOf::Tree => &mut self.tree,
+            StreamOf::Apart => &mut self.apart,
             StreamOf::Own => &mut self.own,
         }
     }
@@ -122,7 +123,7 @@ impl PageLog<'_> {
             bytes[..tag::BYTES].copy_from_slice(&tag);
         }
         #[cfg(feature = "canaries")]
-        if of == StreamOf::Tree && self.hold_back(page, (bytes, spare), cause)? {
+        if of != StreamOf::Own && self.hold_back(page, (bytes, spare), cause)? {
             self.sequence += 1;
             self.stream(of).step(chip);
             return Ok(());
@@ -147,7 +148,7 @@ impl PageLog<'_> {
 
     /// Takes a free block for a stream, erased.
     pub(super) fn take_block(&mut self, of: StreamOf, cause: Cause) -> Result<Block> {
-        let is_tree = of == StreamOf::Tree;
+        let is_tree = of != StreamOf::Own;
         loop {
             let is_left = !is_tree || self.free_blocks() > 0;
             let Some(block) = self.blocks.least_worn_free().filter(|_| is_left) else {
@@ -155,8 +156,10 @@ impl PageLog<'_> {
             };
             if self.blocks.is_blank(block) || self.erase(block, cause)? {
                 self.blocks.set_used(block);
-                if of == StreamOf::Own {
-                    self.blocks.set_own(block);
+                match of {
+                    StreamOf::Tree => {}
+                    StreamOf::Apart => self.blocks.set_apart(block),
+                    StreamOf::Own => self.blocks.set_own(block),
                 }
                 return Ok(block);
             }

@@ -32,7 +32,8 @@ const NO_PAGE: u32 = u32::MAX;
 /// What a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
-    /// A page of the tree; what the number means is the tree's affair. It is below 8.
+    /// A page of the tree; what the number means is the tree's affair. It is below 8, and 7 is for
+    /// pages that are written apart.
     Tree(u8),
     /// A page of the journal.
     Journal,
@@ -44,6 +45,9 @@ pub enum PageKind {
 
 /// How many kinds of its own a tree has.
 pub const TREE_KINDS: u8 = 8;
+
+/// The kind of pages that a tree writes apart from others.
+pub(super) const APART_KIND: u8 = TREE_KINDS - 1;
 
 impl PageKind {
     const fn number(self) -> u8 {

@@ -22,6 +22,13 @@ pub(crate) fn change_pages(policy: &Policy, height: u8) -> u64 {
     way_pages(policy, after) + parts * u64::from(after) + PARTS_MORE
 }
 
+/// Nodes above the leaves that one change of a tree of `height` levels adds where it spares nodes:
+/// a part more of every one on its way, or two where lengths vary, and a root.
+pub(crate) fn inner_nodes_added(policy: &Policy, height: u8) -> u64 {
+    let parts = if policy.pages().is_variable() { 2 } else { 1 };
+    parts * u64::from(height.saturating_sub(1)) + 1 + PARTS_MORE
+}
+
 /// The most bytes that a leaf below a root has.
 pub(crate) fn leaf_bytes(policy: &Policy) -> u64 {
     bytes_most(policy, 0, &|height| height > 1)
