@@ -40,7 +40,7 @@ use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
 const MAGIC: [u8; 4] = *b"FLOG";
 
 /// The version of everything that the page log writes.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// The most bytes of a label.
 pub(super) const LABEL_BYTES_MOST: usize = 64;
