@@ -76,8 +76,9 @@ pub enum Error {
     },
     /// The database has another version of the format.
     #[error(
-        "this database has format version {found} of {}, and this program reads version {expected}: \
-         export it with that, and import it with this one", writer(*found, *expected)
+        "this database has format version {found} of {}, and this program reads version \
+         {expected}: export it with that, and import it with this one",
+        writer(*found, *expected)
     )]
     OtherVersion {
         /// The version that this program reads.

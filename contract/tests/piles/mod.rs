@@ -1,7 +1,7 @@
 //! A tree of the suite's own: two piles of entries in memory, and all of both in its root record.
 //!
-//! It is what a tree of sorted runs asks of `Durable`, without the runs: its demand is bytes, and it
-//! makes changes of its own, when it likes, which a replay can only know from deltas. Updates go
+//! It is what a tree of sorted runs asks of `Durable`, without the runs: its demand is bytes, and
+//! it makes changes of its own, when it likes, which a replay can only know from deltas. Updates go
 //! to the upper pile; after some lookups those with one first byte go down to the lower one.
 
 use core::fmt::Display;

@@ -56,7 +56,8 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Room for updates of entries of `shape`, in `bytes` bytes of memory and nodes of `node_bytes`.
+    /// Room for updates of entries of `shape`, in `bytes` bytes of memory and nodes of
+    /// `node_bytes` bytes.
     pub(super) fn new(shape: EntryShape, node_bytes: u32, bytes: u64) -> Self {
         let node = node_bytes as usize;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
