@@ -97,6 +97,8 @@ pub(crate) struct FileReader {
     geometry: SectorGeometry,
     /// The same with the sectors that the file has.
     room: SectorGeometry,
+    /// True if it can grow, though it may be as long as it can be.
+    grows: bool,
 }
 
 impl FileReader {
@@ -113,7 +115,8 @@ impl FileReader {
             return Err(Error::NotADatabase { path: None, is_ours: false, what });
         }
         let geometry = SectorGeometry::new(sector_bytes, sectors_most.unwrap_or(sectors))?;
-        Ok(FileReader { file, geometry, room: SectorGeometry::new(sector_bytes, sectors)? })
+        let room = SectorGeometry::new(sector_bytes, sectors)?;
+        Ok(FileReader { file, geometry, room, grows: sectors_most.is_some() })
     }
 }
 
@@ -150,7 +153,7 @@ impl Sectors for FileReader {
     }
 
     fn sectors_held(&self) -> Option<u64> {
-        (self.room != self.geometry).then_some(self.room.sectors())
+        self.grows.then_some(self.room.sectors())
     }
 
     fn resize(&mut self, _: u64, _: Cause) -> DeviceResult<()> {

@@ -170,3 +170,32 @@ fn what_is_longer_than_the_journal_lasts_when_it_returns() {
         assert_eq!(database.check().unwrap(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_file_as_long_as_it_can_be_is_read_when_its_process_was_killed() {
+    for tree in TREES {
+        let (_folder, path) = ground::place();
+        let options = Options::new().tree(tree).capacity(1 << 20);
+        let mut database = Database::create(&path, &options).unwrap();
+        let mut model = Model::new();
+        for number in 0.. {
+            let value = vec![number as u8; 300];
+            match database.put(key(number), &value) {
+                Ok(()) => drop(model.insert(key(number), value)),
+                Err(error) => {
+                    assert!(matches!(error, Error::Full { .. }), "{tree}: {error}");
+                    break;
+                }
+            }
+        }
+        // What a killed process leaves is recovered, and then closed without being read.
+        let left = path.with_extension("left");
+        std::fs::copy(&path, &left).unwrap();
+        assert_eq!(length(&left), 1 << 20, "{tree}");
+        drop(database);
+        let refused = Database::open_read_only(&left, &OpenOptions::new()).err();
+        assert!(matches!(refused, None | Some(Error::NeedsRecovery)), "{tree}: {refused:?}");
+        let mut database = Database::open(&left, &OpenOptions::new()).unwrap();
+        compare(&mut database, &model, tree);
+    }
+}

@@ -104,7 +104,7 @@ const PARAMETERS: &[Parameter] = &[
 /// What waits for its leaf: nothing in the standard B+-tree, which is what papers measure.
 const WAITING: Parameter = Parameter {
     name: "waiting",
-    about: "on sectors: share of the memory left over in which updates wait for their leaves",
+    about: "on sectors: share of the memory left over in which updates wait; 0.5 in databases",
     kind: Kind::Ratio(0.0, 0.75),
     default: "0",
 };
