@@ -90,7 +90,7 @@ fn parameters_that_are_refused_tell_what_is_permitted() {
         ("ipl:log-pages=0", "a whole number from 1 to 64"),
         ("ipl:log-pages=64", "a whole number from 1 to 63 on this chip"),
         ("list:x=1", "it has none at all"),
-        ("b-plus:x=1", "node, fill, collect, cache, flush, over"),
+        ("b-plus:x=1", "node, fill, collect, cache, flush, waiting, over"),
     ] {
         let error = wrong(&format!("compare --tree {tree}"));
         assert!(error.contains(permitted), "{tree}: {error}");

@@ -12,7 +12,7 @@ fn word_behind<'e>(error: &'e str, before: &str) -> &'e str {
 fn what_names_keep_of_raw_flash_is_told_with_how_it_comes_back() {
     let bench = Bench::new();
     bench.done(
-        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=40 --key u64 \
+        "create nand-file:a.db --tree mu-star --chip winbond-w25n01gv:blocks=28 --key u64 \
          --value text --durability checkpoint",
     );
     // The second file has other keys, between those of the first.
