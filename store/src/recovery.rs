@@ -231,8 +231,8 @@ pub trait Recovery: Send {
         Ok(false)
     }
 
-    /// True if `batch` is longer than the journal, or a long value that takes much of it, and can
-    /// last by a checkpoint instead: whatever it changes has its image until then.
+    /// True if `batch` is longer than the journal, and can last by a checkpoint instead: whatever
+    /// it changes has its image until then.
     fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
         let _ = batch;
         false

@@ -34,9 +34,6 @@ const PIECE_BYTES: usize = 64;
 /// Images that a checkpoint makes beside those of its own pages: of pages of the free lists.
 const CHECKPOINT_IMAGES: u32 = 8;
 
-/// A long value that takes one in so many parts of the journal lasts by a checkpoint.
-const LONG_PART: u64 = 4;
-
 /// When a checkpoint is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
@@ -401,14 +398,7 @@ impl Recovery for PageFile<'_> {
     }
 
     fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
-        let Some(journal) = &self.journal else {
-            return false;
-        };
-        let bytes = journal_record::bytes(batch);
-        // A long value would be written twice, and few of them fit the journal.
-        let page = self.page_bytes() as usize;
-        let is_long = matches!(batch, [Update::Put { value, .. }] if value.len() > page);
-        !journal.takes(bytes) || is_long && bytes >= journal.record_bytes_most() / LONG_PART
+        self.journal.as_ref().is_some_and(|journal| !journal.takes(journal_record::bytes(batch)))
     }
 
     fn is_closed(&self) -> bool {
