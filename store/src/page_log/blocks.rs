@@ -34,6 +34,8 @@ pub(super) struct Blocks {
     pinned: u32,
     /// Of the log's own, but for pinned ones.
     own: u32,
+    /// Written apart by the tree, but for released and pinned ones.
+    apart: u32,
     /// Where the search for a victim goes on.
     hand: u32,
     /// A free block that holds what no other does: it is taken only if there is no other.
@@ -55,6 +57,7 @@ impl Blocks {
             released: 0,
             pinned: 0,
             own: 0,
+            apart: 0,
             hand: 0,
             kept_for_last: None,
         }
@@ -80,6 +83,8 @@ impl Blocks {
         count(&mut self.pinned, is(old, PINNED), is(new, PINNED));
         let is_own = |entry: u32| entry & (OWN | PINNED) == OWN;
         count(&mut self.own, is_own(old), is_own(new));
+        let is_apart = |entry: u32| entry & (APART | RELEASED | PINNED) == APART;
+        count(&mut self.apart, is_apart(old), is_apart(new));
     }
 
     pub(super) fn erases(&self, block: Block) -> u32 {
@@ -154,9 +159,8 @@ impl Blocks {
     }
 
     /// Blocks that hold pages that the tree wrote apart, and are neither released nor kept.
-    pub(super) fn apart(&self) -> u32 {
-        let is_apart = |entry: &&u32| **entry & (APART | RELEASED | PINNED) == APART;
-        self.table.iter().filter(is_apart).count() as u32
+    pub(super) const fn apart(&self) -> u32 {
+        self.apart
     }
 
     pub(super) fn set_refused(&mut self, block: Block) {
@@ -327,6 +331,16 @@ mod tests {
         blocks.set_erased(Block(2));
         assert_eq!((blocks.free(), blocks.released(), blocks.erases(Block(2))), (2, 0, 1));
         assert_eq!(blocks.least_worn_free(), Some(Block(1)));
+        for block in [Block(1), Block(2), Block(3)] {
+            blocks.set_used(block);
+            blocks.set_apart(block);
+        }
+        blocks.set_pinned(Block(1));
+        blocks.set_released(Block(2));
+        assert_eq!(blocks.apart(), 1);
+        blocks.unpin_all();
+        blocks.set_erased(Block(3));
+        assert_eq!(blocks.apart(), 1);
     }
 
     #[test]
