@@ -5,6 +5,8 @@
 //!   change in one batch. So a power cut leaves no pieces that nobody knows of.
 //! - A batch of the tree's takes about a page of pieces, whatever the journal's length.
 
+use std::ops::Bound;
+
 use index::{Direction, Error, KeyRange, Result, Update};
 
 use super::LongValues;
@@ -14,7 +16,7 @@ use super::keys::{Kind, Reference, damaged};
 const PIECES_AT_ONCE: usize = 4;
 
 /// Pieces that are deleted together.
-const DELETES_AT_ONCE: u64 = 16;
+const DELETES_AT_ONCE: usize = 16;
 
 impl LongValues<'_> {
     /// Learns which numbers are taken.
@@ -37,8 +39,8 @@ impl LongValues<'_> {
     /// The first number of a kind in `direction`, and its value.
     fn numbered(&mut self, kind: Kind, direction: Direction) -> Result<Option<(u64, u32)>> {
         let (from, to) = self.keys.all(kind);
-        let from = core::ops::Bound::Included(from.as_slice());
-        let to = core::ops::Bound::Excluded(to.as_slice());
+        let from = Bound::Included(from.as_slice());
+        let to = Bound::Excluded(to.as_slice());
         let mut cursor = self.index.range(KeyRange { from, to, direction })?;
         let Some((key, value)) = cursor.next()? else {
             return Ok(None);
@@ -62,26 +64,44 @@ impl LongValues<'_> {
                 self.has_unowned = false;
                 break;
             };
-            let mut number = first;
             let end = first.saturating_add(count.into());
-            while number < end {
-                let most = end.min(number + DELETES_AT_ONCE);
-                let keys: Vec<_> =
-                    (number..most).map(|piece| self.keys.numbered(Kind::Piece, piece)).collect();
-                let deletes: Vec<_> = keys.iter().map(|key| Update::Delete { key }).collect();
-                match self.index.update(&deletes) {
-                    // A full chip may have room for one at a time only.
-                    Err(error) if is_about_room(&error) => {
-                        deletes.chunks(1).try_for_each(|delete| self.index.update(delete))?;
-                    }
-                    other => other?,
-                }
-                number = most;
-            }
+            while self.delete_pieces(first, end)? {}
             let mark = self.keys.numbered(Kind::Unowned, first);
             self.index.update(&[Update::Delete { key: &mark }])?;
         }
         Ok(())
+    }
+
+    /// Deletes some of the pieces from number `first` to below `end`; false if there are none. Only
+    /// those that are there take time, whatever a mark counts.
+    fn delete_pieces(&mut self, first: u64, end: u64) -> Result<bool> {
+        let from = self.keys.numbered(Kind::Piece, first);
+        let (_, to) = self.keys.all(Kind::Piece);
+        let (from, to) = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
+        let range = KeyRange { from, to, direction: Direction::Ascending };
+        let mut cursor = self.index.range(range)?;
+        let mut keys = Vec::with_capacity(DELETES_AT_ONCE);
+        while keys.len() < DELETES_AT_ONCE {
+            match cursor.next()? {
+                Some((key, _)) if self.keys.number(key).is_some_and(|number| number < end) => {
+                    keys.push(key.to_vec());
+                }
+                _ => break,
+            }
+        }
+        drop(cursor);
+        if keys.is_empty() {
+            return Ok(false);
+        }
+        let deletes: Vec<_> = keys.iter().map(|key| Update::Delete { key }).collect();
+        match self.index.update(&deletes) {
+            // A full chip may have room for one at a time only.
+            Err(error) if is_about_room(&error) => {
+                deletes.chunks(1).try_for_each(|delete| self.index.update(delete))?;
+            }
+            other => other?,
+        }
+        Ok(true)
     }
 
     /// The numbers of the pieces of a value of `bytes` bytes that is to be written.
