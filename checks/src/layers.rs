@@ -39,18 +39,25 @@ pub const LAYERS: &[Layer] = &[
     // The page file stands on sectors, whoever makes them: store and ftl do not know each other.
     Layer::bare("store", &["device"]),
     Layer::bare("index", &["device", "store"]),
+    Layer::bare("trees", &["device", "store", "index"]),
     Layer::new("chips", &["device"]),
     Layer::new("sim", &["device"]),
     Layer::new("file", &["device"]),
     Layer::new("contract", &["device", "chips", "sim", "ftl", "store", "index", "file"]),
-    Layer::new("lab", &["device", "chips", "sim", "ftl", "store", "index", "file"]),
-    Layer::new("db", &["device", "ftl", "store", "index", "file"]),
+    Layer::new("lab", &["device", "chips", "sim", "ftl", "store", "index", "trees", "file"]),
+    Layer::new("db", &["device", "ftl", "store", "index", "trees", "file"]),
     Layer::new(
         "cli",
-        &["device", "chips", "sim", "ftl", "store", "index", "file", "lab", "db", "contract"],
+        &[
+            "device", "chips", "sim", "ftl", "store", "index", "trees", "file", "lab", "db",
+            "contract",
+        ],
     ),
     Layer::new("checks", &[]),
-    Layer::new("fuzz", &["device", "sim", "ftl", "store", "index", "file", "db", "contract"]),
+    Layer::new(
+        "fuzz",
+        &["device", "sim", "ftl", "store", "index", "trees", "file", "db", "contract"],
+    ),
 ];
 
 /// Checks the crates of `project` against [`LAYERS`].

@@ -116,7 +116,7 @@ impl Reader<'_> {
         let name = &item.ident;
         if let Some(path) = path_attribute(&item.attrs) {
             place.root = true;
-            return self.reach(&format!("{}/{path}", parent(file)), place);
+            return self.reach(&joined(parent(file), &path), place);
         }
         let beside = format!("{folder}/{name}.rs");
         let within = format!("{folder}/{name}/mod.rs");
@@ -138,6 +138,18 @@ fn parse(text: &str) -> syn::Result<(TokenStream, syn::File)> {
 
 fn parent(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// `path` as seen from `folder`, without the steps upwards.
+fn joined(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 fn folder_of_modules(file: &str, root: bool) -> String {
@@ -185,6 +197,16 @@ mod tests {
         assert_eq!(names, ["a", "a::b", "a::b::f", "a::c", "a::c::g", "a::d::e", "a::tests"]);
         let tests: Vec<_> = modules.iter().filter(|(_, test)| *test).collect();
         assert_eq!(tests, [&("a::tests".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_path_may_lead_to_a_folder_above() {
+        let (modules, faults) = read_files(&[
+            ("a/src/lib.rs", "#[path = \"../common/b.rs\"] mod b;"),
+            ("a/common/b.rs", ""),
+        ]);
+        assert!(faults.is_empty(), "{faults:?}");
+        assert_eq!(modules.len(), 2);
     }
 
     #[test]

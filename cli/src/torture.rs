@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use clap::Args;
 use contract::torture::{self, Cell, Plan, ReplayId, Row, Watcher, Witness};
-use index::registry::TREES;
 use serde::Serialize;
 use sim::FaultLog;
+use trees::TREES;
 
 use crate::arguments::ListFormat;
 use crate::failure::Failure;
@@ -59,7 +59,8 @@ pub(crate) struct Request {
 pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     let arguments = &request.arguments;
     if let Some(text) = &arguments.replay {
-        let id = ReplayId::parse(text).ok_or_else(|| Failure::Replay { id: text.clone() })?;
+        let id =
+            ReplayId::parse(TREES, text).ok_or_else(|| Failure::Replay { id: text.clone() })?;
         return show(vec![torture::replay(&id)], arguments.format, 1);
     }
     let cells = cells(arguments.tree.as_deref())?;
@@ -83,7 +84,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
 
 /// The cells of `tree`, or all.
 fn cells(tree: Option<&str>) -> Result<Vec<Cell>, Failure> {
-    let mut cells = torture::cells();
+    let mut cells = torture::cells(TREES);
     let Some(spec) = tree else { return Ok(cells) };
     cells.retain(|cell| {
         let name = cell.to_string();
@@ -97,7 +98,7 @@ fn cells(tree: Option<&str>) -> Result<Vec<Cell>, Failure> {
 /// What is wrong with `spec`, which names no cell.
 fn no_cells(spec: &str) -> Failure {
     let name = spec.split([':', '/']).next().unwrap_or(spec);
-    let Some(entry) = index::registry::find(name) else {
+    let Some(entry) = trees::find(name) else {
         return Failure::unknown("tree", name, TREES.iter().map(|entry| entry.name));
     };
     if !spec.contains('/') {
@@ -235,7 +236,8 @@ mod tests {
             witness: Witness { cuts: 5, recoveries: 4, recovery_cuts: 2, ..Witness::default() },
             faults: FaultLog::default(),
             failures: 1,
-            first: ReplayId::parse(ID).map(|id| (id, "something was lost".to_owned())),
+            first: ReplayId::parse(trees::TREES, ID)
+                .map(|id| (id, "something was lost".to_owned())),
             first_after: Some(5),
         }
     }

@@ -1,8 +1,9 @@
 //! `flashtree trees`: the registry of trees.
 
+use index::Entry;
 use index::parameters::{Kind, Parameter};
-use index::registry::{Entry, TREES};
 use serde::Serialize;
+use trees::TREES;
 
 use crate::arguments::{ListArguments, ListFormat};
 use crate::failure::Failure;
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 fn find(name: &str) -> Result<&'static Entry, Failure> {
-    index::registry::find(name)
+    trees::find(name)
         .ok_or_else(|| Failure::unknown("tree", name, TREES.iter().map(|entry| entry.name)))
 }
 

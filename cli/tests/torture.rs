@@ -40,7 +40,7 @@ fn wrong(line: &str) -> String {
 
 #[test]
 fn the_list_names_every_cell_once() {
-    let wanted: Vec<String> = cells().iter().map(ToString::to_string).collect();
+    let wanted: Vec<String> = cells(trees::TREES).iter().map(ToString::to_string).collect();
     assert_eq!(printed("--list").lines().collect::<Vec<_>>(), wanted);
     let listed: Vec<String> = serde_json::from_str(&printed("--list --format json")).unwrap();
     assert_eq!(listed, wanted);
@@ -117,7 +117,7 @@ fn an_id_is_played_up_to_its_cut() {
         "b-plus/page-map+spare/512/variable/batch@each:7:5",
         "b-plus:node=128/disk-torn/512/8+8/checkpoint@each:7:5:2",
     ] {
-        assert!(ReplayId::parse(id).is_some());
+        assert!(ReplayId::parse(trees::TREES, id).is_some());
         let rows = rows(&format!("--replay {id}"));
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0]["cell"].as_str(), id.split('@').next());

@@ -2,7 +2,7 @@
 //! tree.
 
 use device::{Medium, Nand, Sectors};
-use index::registry::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
+use index::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
 use index::{EntryShape, Index};
 
 use crate::error::WRITE_REFUSED;
@@ -325,8 +325,8 @@ impl<'d> Ground<'d> {
 
     fn describe(&mut self) -> Result<Description> {
         match &mut self.medium {
-            Medium::Sectors(disk) => Ok(index::registry::describe(&mut **disk)?),
-            Medium::Nand(chip) => Ok(index::registry::describe_chip(&mut **chip)?),
+            Medium::Sectors(disk) => Ok(index::describe(&mut **disk)?),
+            Medium::Nand(chip) => Ok(index::describe_chip(&mut **chip)?),
         }
     }
 
@@ -441,7 +441,7 @@ fn open_tree<'d>(
 
 /// True if a tree stands on the raw flash of `chip`, damaged or not. Nothing is changed.
 fn is_raw(chip: &mut dyn Nand) -> Result<bool> {
-    match index::registry::describe_chip(chip) {
+    match index::describe_chip(chip) {
         Ok(_) => Ok(true),
         Err(index::Error::Store(store::Error::NotAnIndex { is_ours: false, .. })) => Ok(false),
         Err(error) => Err(error.into()),

@@ -1,7 +1,8 @@
 //! Trees and translation layers by their specs, `NAME[:key=value,...]`.
 
+use index::Entry;
 use index::parameters::{Settings, Value};
-use index::registry::{Entry, TREES};
+use trees::TREES;
 
 use crate::label::Label;
 use crate::{Error, Result};
@@ -141,7 +142,7 @@ pub(crate) fn has_node(text: &str) -> Result<bool> {
 /// True if the tables of the tree of this spec grow with its entries; not if there is no such tree.
 pub(crate) fn tables_grow(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
-    index::registry::find(name).is_some_and(|entry| entry.tables_grow)
+    trees::find(name).is_some_and(|entry| entry.tables_grow)
 }
 
 /// The parameter that chooses a translation layer where a tree can do without.
@@ -182,7 +183,7 @@ fn has_parameter(entry: &Entry, name: &str) -> bool {
 }
 
 fn tree(name: &str) -> Result<&'static Entry> {
-    index::registry::find(name)
+    trees::find(name)
         .ok_or_else(|| Error::unknown("tree", name, TREES.iter().map(|entry| entry.name)))
 }
 

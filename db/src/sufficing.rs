@@ -1,7 +1,7 @@
 //! What suffices: where a database can't be made or opened, one figure is named, of memory or of
 //! room, and no row of them.
 
-use index::registry::{Entry, MediumShape, Options as IndexOptions};
+use index::{Entry, MediumShape, Options as IndexOptions};
 
 use crate::options::MemoryLimit;
 use crate::spec::LayerChoice;

@@ -20,7 +20,7 @@ use flashtree::{Batch, Database, Durability, Geometry, OpenOptions, Options};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use ground::{Model, compare, place};
-use index::registry::TREES;
+use trees::TREES;
 
 /// The folder of the present format's images.
 const PRESENT: &str = "tests/formats/5";

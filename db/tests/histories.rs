@@ -16,8 +16,8 @@ use flashtree::{
     Batch, Database, Direction, Durability, Error, Geometry, KeyRange, Medium, OpenOptions, Options,
 };
 use ground::{Model, SharedDisk, compare};
+use index::Entry;
 use index::parameters::Kind;
-use index::registry::Entry;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -270,7 +270,7 @@ fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
 fn specs(on_raw_flash: bool) -> Vec<String> {
     let mut specs = Vec::new();
     let stands = |entry: &&&Entry| if on_raw_flash { entry.nand } else { entry.sectors };
-    for entry in index::registry::TREES.iter().filter(stands) {
+    for entry in trees::TREES.iter().filter(stands) {
         specs.push(entry.name.to_owned());
         for parameter in entry.parameters {
             let values = match parameter.kind {

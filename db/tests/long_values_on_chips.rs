@@ -21,7 +21,7 @@ use sim::{Cut, FaultPlan, SimulatedNand};
 
 /// Trees that stand on raw flash.
 fn trees() -> impl Iterator<Item = &'static str> {
-    index::registry::TREES.iter().filter(|entry| entry.nand).map(|entry| entry.name)
+    trees::TREES.iter().filter(|entry| entry.nand).map(|entry| entry.name)
 }
 
 fn chip(pages: u32, blocks: u32) -> SimulatedNand {

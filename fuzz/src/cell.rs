@@ -2,8 +2,9 @@
 
 use device::{Medium, SectorGeometry, Sectors};
 use index::parameters::Settings;
-use index::registry::{Entry, MediumShape, Options, TREES};
 use index::{Durability, EntryShape, Index, Width};
+use index::{Entry, MediumShape, Options};
+use trees::TREES;
 
 /// Bytes in a sector, and in a page of a chip.
 pub const SECTOR_BYTES: u32 = 512;

@@ -57,7 +57,7 @@ fn every_error_of_the_sources_is_expected_or_out_of_reach() {
     names.extend(variants("file/src/error.rs", "pub enum HeaderFault {", "header"));
     assert!(names.len() > 70, "the enumerations were not found");
     let before = names.len();
-    for path in ["store/src", "index/src/b_plus"] {
+    for path in ["store/src", "trees/src/b_plus"] {
         reasons(&source(path), &mut names);
     }
     for path in ["index/src/durable.rs", "index/src/root_record.rs"] {

@@ -7,8 +7,8 @@ use device::SectorGeometry;
 use flashtree_fuzz::cell::{Cell, SECTOR_BYTES};
 use flashtree_fuzz::disk::ImageDisk;
 use flashtree_fuzz::structure::{Kind, Piece, Plan, number};
-use index::registry::TREES;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Result, Update};
+use trees::TREES;
 
 const NODE_BYTES: u32 = 256;
 const SECTORS: u64 = 400;

@@ -6,6 +6,28 @@ use core::ops::Bound;
 
 use crate::{Direction, Error, KeyRange, Result};
 
+/// Refuses a key of `found` bytes where nodes take at most `limit`.
+///
+/// # Errors
+/// It is longer.
+pub fn key_size(found: usize, limit: usize) -> Result<()> {
+    if found > limit {
+        return Err(Error::KeyTooLong { found: found as u64, limit: limit as u64 });
+    }
+    Ok(())
+}
+
+/// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.
+///
+/// # Errors
+/// It is longer.
+pub fn entry_size(found: usize, limit: usize) -> Result<()> {
+    if found > limit {
+        return Err(Error::EntryTooLong { found: found as u64, limit: limit as u64 });
+    }
+    Ok(())
+}
+
 /// The most bytes of a key where one was found too long; `None` if it is not, or for any other
 /// error.
 ///
@@ -25,7 +47,7 @@ fn limit_of(checked: Result<()>) -> Result<Option<usize>> {
 ///
 /// # Errors
 /// The key can't be asked for: all have one length, and it has another.
-pub(crate) fn can_be(checked: Result<()>) -> Result<bool> {
+pub fn can_be(checked: Result<()>) -> Result<bool> {
     Ok(limit_of(checked)?.is_none())
 }
 
@@ -36,10 +58,7 @@ impl<'k> KeyRange<'k> {
     ///
     /// # Errors
     /// A bound can't be one: all keys have one length, and it has another.
-    pub(crate) fn within_length(
-        mut self,
-        check: impl Fn(&[u8]) -> Result<()>,
-    ) -> Result<KeyRange<'k>> {
+    pub fn within_length(mut self, check: impl Fn(&[u8]) -> Result<()>) -> Result<KeyRange<'k>> {
         let shortened = |bound: Bound<&'k [u8]>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => {
                 Ok::<_, Error>(limit_of(check(key))?.and_then(|limit| key.get(..limit)))
@@ -58,7 +77,7 @@ impl<'k> KeyRange<'k> {
 
 impl Direction {
     /// What `order` is to who reads in this direction.
-    pub(crate) const fn order(self, order: Ordering) -> Ordering {
+    pub const fn order(self, order: Ordering) -> Ordering {
         match self {
             Direction::Ascending => order,
             Direction::Descending => order.reverse(),
@@ -67,7 +86,7 @@ impl Direction {
 
     /// True if a key lies behind `limit`, where a range ends that is read in this direction;
     /// `compare` tells how the key stands to another.
-    pub(crate) fn is_beyond(
+    pub fn is_beyond(
         self,
         limit: &Bound<Vec<u8>>,
         compare: impl FnOnce(&[u8]) -> Ordering,
@@ -82,7 +101,7 @@ impl Direction {
     /// The place among `count` sorted entries at which reading from `start` begins, of which
     /// `search` tells where a key stands or belongs: ascending, that of the first entry;
     /// descending, one more than that.
-    pub(crate) fn first_place(
+    pub fn first_place(
         self,
         start: Bound<&[u8]>,
         count: usize,

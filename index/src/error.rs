@@ -116,7 +116,7 @@ pub enum Error {
 
 impl Error {
     /// To who verifies a tree damage is a finding; whatever else is wrong ends the verifying.
-    pub(crate) fn report_damage(self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+    pub fn report_damage(self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         match self {
             Error::Store(damage) if damage.is_damage() => {
                 finding(&self);

@@ -82,7 +82,7 @@ impl MediumShape {
     ///
     /// # Errors
     /// They are.
-    pub(crate) fn check_units(
+    pub fn check_units(
         self,
         have: impl Into<u64>,
         footprint: impl Fn(Self) -> Result<Footprint>,
@@ -102,7 +102,7 @@ impl MediumShape {
 
 /// Entries whose keys and values have as many bytes as an erase block: the smallest chip takes so
 /// many.
-pub(crate) fn entries_of_a_block(chip: Geometry, shape: EntryShape) -> u64 {
+pub fn entries_of_a_block(chip: Geometry, shape: EntryShape) -> u64 {
     let bytes = u64::from(average_bytes(shape.key)) + u64::from(average_bytes(shape.value));
     chip.block_bytes().div_ceil(bytes.max(1))
 }

@@ -1,10 +1,9 @@
-//! Ordered indexes for flash: one folder a tree, behind one interface.
+//! The interface of ordered indexes for flash; it names no tree.
 //!
-//! [`registry::TREES`] lists them. Each is made by its [`registry::Entry`] on a
-//! [`device::Medium`], and from then on is an [`Index`]. The author of a tree writes a [`Tree`];
-//! [`Durable`] makes an index of it.
+//! The author of a tree writes a [`Tree`]; [`Durable`] makes an [`Index`] of it, which users call.
+//! An [`Entry`] tells what there is to know about a tree without making one.
 //!
-//! Invariant: no tree knows of another, and nothing here knows what a workload is.
+//! Invariant: nothing here knows a tree, nor what a workload is.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,49 +12,38 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod b_plus;
-mod behind;
-mod bounds;
+pub mod bounds;
+mod describe;
+mod descriptor;
 mod durable;
 mod error;
 mod footprint;
-mod ipl;
-pub mod la_tree;
-mod list;
-pub mod mu;
+#[allow(clippy::module_inception, reason = "the crate is named after its interface")]
+mod index;
+mod model;
+mod options;
 pub mod parameters;
-mod path_copying;
-mod random_keys;
-pub mod registry;
-mod root_record;
-mod traits;
-mod use_order;
+pub mod random_keys;
+mod read;
+pub mod root_record;
+mod tree;
 
+pub use describe::{Description, describe, describe_chip};
+pub use descriptor::{Deletes, Entry, Open};
 pub use durable::Durable;
 pub use error::{Error, Result};
-pub use path_copying::UPDATES_WAITING;
-pub use traits::{
-    Behind, Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, Index, KeyRange, KeyValue,
-    LEAVES, Lookup, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, Tree, Value, read_piece,
+pub use footprint::{Footprint, MediumShape, entries_of_a_block};
+pub use index::Index;
+pub use model::{Prediction, Profile};
+pub use options::Options;
+pub use read::{
+    Behind, Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES,
+    Lookup, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, UPDATES_WAITING, Value,
+    read_piece, read_piece_of,
 };
+pub use tree::Tree;
 
 pub use store::{
     CheckpointId, Durability, EntryShape, LongValue, Memory, NamedCheckpoint, RecoveryStatistics,
     Update, Wear, Width,
 };
-
-/// Refuses a key of `found` bytes where nodes take at most `limit`.
-fn key_size(found: usize, limit: usize) -> Result<()> {
-    if found > limit {
-        return Err(Error::KeyTooLong { found: found as u64, limit: limit as u64 });
-    }
-    Ok(())
-}
-
-/// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.
-fn entry_size(found: usize, limit: usize) -> Result<()> {
-    if found > limit {
-        return Err(Error::EntryTooLong { found: found as u64, limit: limit as u64 });
-    }
-    Ok(())
-}

@@ -14,7 +14,7 @@ use store::node::Codec;
 use store::{EntryShape, Width};
 
 /// How full nodes are after many random inserts: the natural logarithm of 2.
-pub(crate) const OCCUPANCY: f64 = core::f64::consts::LN_2;
+pub const OCCUPANCY: f64 = core::f64::consts::LN_2;
 
 /// What a key, or a value, of variable length is taken to have on average, in bytes.
 const VARIABLE_BYTES: u16 = 16;
@@ -26,7 +26,7 @@ const LEVELS_MOST: usize = 32;
 const HALVINGS: u32 = 100;
 
 /// Bytes that a key, or a value, of `width` is taken to have.
-pub(crate) fn average_bytes(width: Width) -> u16 {
+pub fn average_bytes(width: Width) -> u16 {
     match width {
         Width::Fixed(bytes) => bytes,
         Width::Variable => VARIABLE_BYTES,
@@ -34,15 +34,17 @@ pub(crate) fn average_bytes(width: Width) -> u16 {
 }
 
 /// Nodes of each level, the leaves first.
-pub(crate) struct Levels {
+pub struct Levels {
     nodes: [f64; LEVELS_MOST],
-    pub(crate) height: usize,
-    pub(crate) entries_per_leaf: f64,
+    /// How many levels there are.
+    pub height: usize,
+    /// Entries of a leaf on average.
+    pub entries_per_leaf: f64,
 }
 
 impl Levels {
     /// The tree of `entries` entries whose nodes, when full, have so many entries and children.
-    pub(crate) fn new(entries: u64, leaf: f64, inner: f64) -> Self {
+    pub fn new(entries: u64, leaf: f64, inner: f64) -> Self {
         let (entries_per_leaf, children) = (leaf * OCCUPANCY, (inner * OCCUPANCY).max(2.0));
         let mut levels = Levels { nodes: [1.0; LEVELS_MOST], height: 1, entries_per_leaf };
         levels.nodes[0] = (entries as f64 / entries_per_leaf).max(1.0);
@@ -56,7 +58,7 @@ impl Levels {
     }
 
     /// The tree with such nodes: children have `child` bytes.
-    pub(crate) fn of(
+    pub fn of(
         entries: u64,
         (leaf, inner): (&Codec, &Codec),
         shape: EntryShape,
@@ -67,12 +69,14 @@ impl Levels {
         Levels::new(entries, leaf.capacity(key, value) as f64, children as f64)
     }
 
-    pub(crate) fn nodes(&self) -> &[f64] {
+    /// Nodes of each level, the leaves first.
+    #[must_use]
+    pub fn nodes(&self) -> &[f64] {
         &self.nodes[..self.height]
     }
 
     /// How many operations a node stays after its last use, in a cache of `frames` nodes.
-    pub(crate) fn stay(&self, frames: f64) -> f64 {
+    pub fn stay(&self, frames: f64) -> f64 {
         let all: f64 = self.nodes().iter().sum();
         if frames >= all {
             return f64::INFINITY;
@@ -86,12 +90,12 @@ impl Levels {
 
 /// The chance that one of `nodes` nodes of a level is not in a cache where it stays for so many
 /// operations.
-pub(crate) fn missing(stay: f64, nodes: f64) -> f64 {
+pub fn missing(stay: f64, nodes: f64) -> f64 {
     libm::pow(1.0 - 1.0 / nodes, stay)
 }
 
 /// Of `nodes` nodes, those that are touched `times` times at random.
-pub(crate) fn touched(nodes: f64, times: f64) -> f64 {
+pub fn touched(nodes: f64, times: f64) -> f64 {
     if nodes <= 1.0 {
         return nodes.max(0.0) * times.min(1.0);
     }
@@ -100,11 +104,7 @@ pub(crate) fn touched(nodes: f64, times: f64) -> f64 {
 
 /// The largest number from `low` on and below `high` for which `holds`, which it does up to some
 /// number and not beyond.
-pub(crate) fn last_that_holds(
-    mut low: f64,
-    mut high: f64,
-    mut holds: impl FnMut(f64) -> bool,
-) -> f64 {
+pub fn last_that_holds(mut low: f64, mut high: f64, mut holds: impl FnMut(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         if holds(middle) {

@@ -20,7 +20,7 @@ use crate::Result;
 const VARIABLE: u16 = u16::MAX;
 
 /// The beginning of the root record of `tree`.
-pub(crate) fn encode(tree: &str, shape: EntryShape) -> Vec<u8> {
+pub fn encode(tree: &str, shape: EntryShape) -> Vec<u8> {
     let mut record = Vec::with_capacity(64);
     record.push(tree.len() as u8);
     record.extend_from_slice(tree.as_bytes());
@@ -35,7 +35,7 @@ pub(crate) fn encode(tree: &str, shape: EntryShape) -> Vec<u8> {
 }
 
 /// The shape in a root record of `tree`, and the tree's own bytes.
-pub(crate) fn decode<'r>(record: &'r [u8], tree: &str) -> Result<(EntryShape, &'r [u8])> {
+pub fn decode<'r>(record: &'r [u8], tree: &str) -> Result<(EntryShape, &'r [u8])> {
     let (name, shape, rest) = split(record)?;
     if name != tree.as_bytes() {
         return Err(
@@ -46,7 +46,7 @@ pub(crate) fn decode<'r>(record: &'r [u8], tree: &str) -> Result<(EntryShape, &'
 }
 
 /// The name and the shape in the root record of any tree.
-pub(crate) fn describe(record: &[u8]) -> Result<(String, EntryShape)> {
+pub fn describe(record: &[u8]) -> Result<(String, EntryShape)> {
     let (name, shape, _) = split(record)?;
     Ok((String::from_utf8_lossy(name).into(), shape))
 }

@@ -41,8 +41,8 @@ use std::time::Instant;
 
 use device::Medium;
 use flashtree_lab::{MemoryLimit, Plan, Unwatched, Verify, compare};
+use index::Options;
 use index::parameters::Settings;
-use index::registry::{self, Options};
 use index::{
     Durability, EntryShape, INNER_NODES, Index, KeyRange, LEAVES, UPDATES_WAITING, Update, Value,
 };
@@ -221,7 +221,7 @@ impl Case {
         let overrides = chips::Overrides { blocks: Some(blocks.into()), ..Default::default() };
         let chip = chips::find(name).ok_or("no such chip")?.nand(&overrides)?;
         let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
-        let entry = registry::find(self.tree).ok_or("no such tree")?;
+        let entry = trees::find(self.tree).ok_or("no such tree")?;
         let settings = Settings::parse(entry.name, entry.parameters, [])?;
         let options = Options::new(self.shape(), MEMORY_BYTES, settings);
         let options = Options { durability: Some(Durability::Batch), ..options };
@@ -400,7 +400,7 @@ fn on_small_chip<R>(
     let overrides = chips::Overrides { blocks: Some(SMALL.1.into()), ..Default::default() };
     let chip = chips::find(SMALL.0).ok_or("no such chip")?.nand(&overrides)?;
     let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
-    let entry = registry::find(tree).ok_or("no such tree")?;
+    let entry = trees::find(tree).ok_or("no such tree")?;
     let settings = Settings::parse(entry.name, entry.parameters, [])?;
     let options = Options::new(EntryShape::fixed(8, 4), SMALL_MEMORY_BYTES, settings);
     let mut index = (entry.create)(Medium::Nand(Box::new(&mut nand)), &options)?;

@@ -2,8 +2,8 @@
 
 use device::Medium;
 use ftl::PageMap;
+use index::Options;
 use index::parameters::Settings;
-use index::registry::Options;
 use index::{EntryShape, KeyRange, Update};
 use sim::SimulatedNand;
 
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chip = chips::find("winbond-w25n01gv").ok_or("no such chip")?.nand(&Default::default())?;
     let nand = SimulatedNand::new(chip.geometry, chip.costs);
     let disk = PageMap::format(nand, ftl::Options::default())?;
-    let tree = index::registry::find("b-plus").ok_or("no such tree")?;
+    let tree = trees::find("b-plus").ok_or("no such tree")?;
     let settings = Settings::parse(tree.name, tree.parameters, [])?;
     let options = Options::new(EntryShape::VARIABLE, 64 << 10, settings);
     let mut index = (tree.create)(Medium::Sectors(Box::new(disk)), &options)?;

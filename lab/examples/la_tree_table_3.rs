@@ -20,8 +20,8 @@
 use std::error::Error;
 
 use device::{Cause, Medium};
+use index::Options;
 use index::parameters::Settings;
-use index::registry::Options;
 use index::{Cursor, EntryShape, KeyValue, Update, Value, read_piece};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -113,7 +113,7 @@ struct Measured {
 fn play(setting: &Setting) -> Outcome<Measured> {
     let chip = chips::find(CHIP).ok_or("no such chip")?.nand(&chips::Overrides::default())?;
     let mut nand = SimulatedNand::new(chip.geometry, chip.costs);
-    let entry = index::registry::find(setting.tree).ok_or("no such tree")?;
+    let entry = trees::find(setting.tree).ok_or("no such tree")?;
     let settings = Settings::parse(entry.name, entry.parameters, setting.given.iter().copied())?;
     let shape = EntryShape::fixed(4, setting.value_bytes);
     let options = Options::new(shape, MEMORY_BYTES, settings);

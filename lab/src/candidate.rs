@@ -3,8 +3,8 @@
 use device::Medium;
 use ftl::BadOption;
 use index::parameters::Settings;
-use index::registry::{Entry, Footprint, MediumShape, Options};
 use index::{Durability, EntryShape, Index};
+use index::{Entry, Footprint, MediumShape, Options};
 
 use crate::error::{Error, Misfit, Result, Thing};
 use crate::model::Model;

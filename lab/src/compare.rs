@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use index::registry::{Entry, TREES};
+use index::Entry;
+use trees::TREES;
 
 use crate::candidate::{Candidate, Footing, Ground, Layer};
 use crate::error::{Error, Misfit, Result};

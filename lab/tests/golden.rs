@@ -10,7 +10,7 @@
 use std::fmt::Write;
 
 use flashtree_lab::{Durability, MemoryLimit, Plan, Row, Unwatched, Verify, compare};
-use index::registry::TREES;
+use trees::TREES;
 
 const CHIP: &str = "winbond-w25n01gv:blocks=64";
 const MEMORIES: [u64; 2] = [96 << 10, 512 << 10];

@@ -367,7 +367,7 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
 
 /// The trees that a plain file can have.
 fn on_sectors() -> String {
-    let trees = index::registry::TREES.iter().filter(|entry| entry.sectors);
+    let trees = trees::TREES.iter().filter(|entry| entry.sectors);
     trees.map(|entry| entry.name).collect::<Vec<_>>().join(" or ")
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use index::parameters::Settings;
-use index::registry::{Deletes, Entry, Options, TREES};
+use index::{Deletes, Entry, Options};
 use index::{Durability, Width};
 use sim::Unflushed;
 
@@ -164,17 +164,17 @@ pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
     cells
 }
 
-/// All cells of all trees.
+/// All cells of `trees`.
 #[must_use]
-pub fn cells() -> Vec<Cell> {
-    TREES.iter().flat_map(|entry| cells_of(entry)).collect()
+pub fn cells(trees: &[&'static Entry]) -> Vec<Cell> {
+    trees.iter().flat_map(|entry| cells_of(entry)).collect()
 }
 
-/// The cell called `name`.
+/// The cell of one of `trees` that is called `name`.
 #[must_use]
-pub fn find_cell(name: &str) -> Option<Cell> {
+pub fn find_cell(trees: &[&'static Entry], name: &str) -> Option<Cell> {
     let tree = name.split([':', '/']).next()?;
-    let entry = index::registry::find(tree)?;
+    let entry = trees.iter().copied().find(|entry| entry.name == tree)?;
     cells_of(entry).into_iter().find(|cell| cell.to_string() == name)
 }
 
@@ -303,17 +303,19 @@ impl Cell {
 mod tests {
     use std::collections::BTreeSet;
 
+    use trees::TREES;
+
     use super::{cells, find_cell};
 
     #[test]
     fn every_cell_is_found_by_its_name() {
         let mut names = BTreeSet::new();
-        for cell in cells() {
+        for cell in cells(TREES) {
             let name = cell.to_string();
-            assert_eq!(find_cell(&name).map(|found| found.to_string()), Some(name.clone()));
+            assert_eq!(find_cell(TREES, &name).map(|found| found.to_string()), Some(name.clone()));
             assert!(names.insert(name));
         }
-        assert!(find_cell("b-plus").is_none() && find_cell("").is_none());
+        assert!(find_cell(TREES, "b-plus").is_none() && find_cell(TREES, "").is_none());
     }
 
     #[test]
@@ -321,9 +323,9 @@ mod tests {
         for wanted in ["page-map+spare", "page-map", "disk-lost", "disk-torn", "file"] {
             for durability in ["checkpoint", "batch", "every"] {
                 let name = format!("b-plus/{wanted}/512/variable/{durability}");
-                assert!(find_cell(&name).is_some(), "{name}");
+                assert!(find_cell(TREES, &name).is_some(), "{name}");
             }
         }
-        assert!(find_cell("b-plus/file/512/variable/none").is_none());
+        assert!(find_cell(TREES, "b-plus/file/512/variable/none").is_none());
     }
 }

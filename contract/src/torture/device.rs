@@ -5,7 +5,7 @@ use device::{
     Sectors,
 };
 use index::Index;
-use index::registry::MediumShape;
+use index::MediumShape;
 use sim::{Cut, DiskFaultPlan, Failure as Refusal, FaultLog, FaultPlan, Flips, SimulatedDisk};
 use sim::{SimulatedNand, Trimmed};
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use index::Entry;
+
 use super::cell::{Cell, find_cell};
 use super::each::Which;
 
@@ -22,9 +24,9 @@ pub(super) enum Play {
 }
 
 impl ReplayId {
-    /// Reads what the `Display` of an id wrote; `None` if it is no id, or names no cell.
+    /// Reads what the `Display` of an id wrote; `None` if it is no id, or names no cell of `trees`.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn parse(trees: &[&'static Entry], text: &str) -> Option<Self> {
         let (cell, play) = text.split_once('@')?;
         let mut parts = play.split(':');
         let kind = parts.next()?;
@@ -41,7 +43,7 @@ impl ReplayId {
             }
             _ => return None,
         };
-        Some(ReplayId { cell: find_cell(cell)?, play })
+        Some(ReplayId { cell: find_cell(trees, cell)?, play })
     }
 
     /// The command that plays it.
@@ -78,6 +80,8 @@ impl fmt::Display for Play {
 
 #[cfg(test)]
 mod tests {
+    use trees::TREES;
+
     use super::ReplayId;
 
     #[test]
@@ -87,7 +91,7 @@ mod tests {
             "b-plus:node=1024/file/4096/variable/batch@each:18446744073709551615:3",
             "b-plus/disk-torn/2048/8+8/checkpoint@each:1:30:2",
         ] {
-            assert_eq!(ReplayId::parse(text).unwrap().to_string(), text);
+            assert_eq!(ReplayId::parse(TREES, text).unwrap().to_string(), text);
         }
     }
 
@@ -106,7 +110,7 @@ mod tests {
             "b-plus/file/512/4+4/every@each:1:2:3:4",
             "b-plus/file/512/4+4/every@death:1:2",
         ] {
-            assert!(ReplayId::parse(text).is_none(), "{text}");
+            assert!(ReplayId::parse(TREES, text).is_none(), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use index::registry::Deletes;
+use index::Deletes;
 use index::{Durability, Index, Update};
 
 use super::actions::{Action, Actor};

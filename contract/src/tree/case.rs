@@ -2,8 +2,8 @@
 
 use device::{Geometry, NandCosts, ProgramOrder, SectorGeometry, Sectors};
 use index::parameters::Settings;
-use index::registry::{Entry, MediumShape, Options, TREES};
 use index::{Durability, EntryShape, Index};
+use index::{Entry, MediumShape, Options};
 use sim::SimulatedNand;
 
 use crate::ram_disk::RamDisk;
@@ -114,8 +114,9 @@ pub struct Case {
     pub seed: u64,
 }
 
-/// Every tree on raw flash with every durability, on small chips with a spare area and without.
-pub fn cases_on_small_chips() -> impl Iterator<Item = Case> {
+/// Every one of `trees` on raw flash with every durability, on small chips with a spare area and
+/// without.
+pub fn cases_on_small_chips(trees: &[&'static Entry]) -> impl Iterator<Item = Case> {
     let is_wanted = |case: &Case| {
         matches!(case.stand, Stand::Nand)
             && case.shape.name == "4+4"
@@ -123,7 +124,7 @@ pub fn cases_on_small_chips() -> impl Iterator<Item = Case> {
             && case.parameters.is_empty()
             && case.memory == MemoryLevel::Double
     };
-    let all = TREES.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
+    let all = trees.iter().flat_map(|entry| cases(entry)).filter(is_wanted);
     all.flat_map(|case| {
         Durability::ALL.into_iter().flat_map(move |durability| {
             // The seed decides whether there is a spare area.
@@ -194,10 +195,10 @@ pub(crate) fn other_waiting(entry: &Entry, is_nand: bool) -> Option<(&'static st
     Some((flush.name, other.to_owned()))
 }
 
-/// The case called `name`.
+/// The case of one of `trees` that is called `name`.
 #[must_use]
-pub fn find(name: &str) -> Option<Case> {
-    TREES.iter().flat_map(|entry| cases(entry)).find(|case| case.name() == name)
+pub fn find(trees: &[&'static Entry], name: &str) -> Option<Case> {
+    trees.iter().flat_map(|entry| cases(entry)).find(|case| case.name() == name)
 }
 
 impl Case {
@@ -234,7 +235,7 @@ impl Case {
     #[must_use]
     pub fn replay(&self) -> String {
         format!(
-            "FLASHTREE_CASE='{}' cargo test -p flashtree-contract --test trees one_case_again",
+            "FLASHTREE_CASE='{}' cargo test -p flashtree-trees --test trees one_case_again",
             self.name()
         )
     }

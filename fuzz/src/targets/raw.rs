@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use db::{Batch, Database, OpenOptions, Options};
 use device::{Geometry, Medium, NandCosts};
 use index::Durability;
-use index::registry::{Entry, TREES};
+use index::Entry;
 use proptest::prelude::*;
 use proptest::sample::Index as Choice;
 use proptest::strategy::ValueTree;
@@ -13,6 +13,7 @@ use proptest::test_runner::TestRunner;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
+use trees::TREES;
 
 use super::databases;
 use crate::OPERATIONS_MOST;

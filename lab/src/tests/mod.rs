@@ -5,7 +5,7 @@ mod toy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use index::registry::Entry;
+use index::Entry;
 
 use crate::compare::compare_among;
 use crate::{Comparison, Durability, Error, MemoryLimit, Misfit, Phase, Plan, Result, Row};

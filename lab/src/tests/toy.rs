@@ -7,11 +7,11 @@ use std::ops::Bound;
 
 use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
-use index::registry::{Deletes, Entry, Footprint, MediumShape, Options, Prediction, Profile};
 use index::{
     CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
     NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update, Value,
 };
+use index::{Deletes, Entry, Footprint, MediumShape, Options, Prediction, Profile};
 
 const FAULTS: &[&str] =
     &["none", "stale", "forget", "keep", "invent", "lose", "full", "unloaded", "panic", "greedy"];

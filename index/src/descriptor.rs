@@ -1,0 +1,69 @@
+//! What there is to know about a tree without making one.
+
+use alloc::boxed::Box;
+
+use device::Medium;
+
+use crate::model::{Prediction, Profile};
+use crate::parameters::Parameter;
+use crate::{Footprint, Index, MediumShape, Options, Result};
+
+/// Makes or opens an index on a medium.
+pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
+
+/// What deletes do to the nodes of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletes {
+    /// A node that is left less than half full is merged with a neighbour, where both fit one.
+    Merge,
+    /// A node stays until nothing is left in it; how many went so is told as [`NODES_EMPTIED`].
+    ///
+    /// [`NODES_EMPTIED`]: crate::NODES_EMPTIED
+    Empty,
+    /// Nothing: what is deleted takes room as what is put does.
+    Append,
+}
+
+/// What there is to know about a tree without making one.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// The paper that describes it.
+    pub paper: &'static str,
+    /// True if it stands on raw flash.
+    pub nand: bool,
+    /// True if it stands on sectors.
+    pub sectors: bool,
+    /// What deletes do to its nodes, on raw flash (true) or on sectors.
+    pub deletes: fn(on_nand: bool) -> Deletes,
+    /// True if its tables grow with its entries; otherwise they stay as they were made.
+    pub tables_grow: bool,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// Makes an empty index.
+    pub create: Open,
+    /// Opens an index that was closed.
+    pub open: Open,
+    /// What an index needs as long as there is nothing in it.
+    pub footprint: fn(&Options, MediumShape) -> Result<Footprint>,
+    /// What a workload would cost, by the tree's cost model.
+    pub predict: fn(&Profile, &Options, MediumShape) -> Result<Prediction>,
+}
+
+impl Entry {
+    /// True if the tree can stand on raw flash and on sectors: `over=ftl` chooses the latter.
+    #[must_use]
+    pub const fn has_choice(&self) -> bool {
+        self.nand && self.sectors
+    }
+
+    /// The least memory budget that works, in bytes.
+    ///
+    /// # Errors
+    /// The tree can't stand there as `options` say.
+    pub fn least_memory(&self, options: &Options, medium: MediumShape) -> Result<u64> {
+        (self.footprint)(options, medium).map(|footprint| footprint.memory_least)
+    }
+}

@@ -1,0 +1,71 @@
+//! [`Index`]: what users call.
+
+use store::{CheckpointId, NamedCheckpoint, RecoveryStatistics, Update, Wear};
+
+use crate::Result;
+use crate::read::{Cursor, Lookup};
+
+/// What users call: an ordered index with batches and durability.
+pub trait Index: Lookup {
+    /// Makes all changes of `batch`, or none if it is refused.
+    ///
+    /// # Errors
+    /// The batch was refused (nothing changed), or the device failed.
+    fn update(&mut self, batch: &[Update<'_>]) -> Result<()>;
+
+    /// Fills the empty index with `sorted` entries, nodes to `fill_percent` of their room; returns
+    /// how many there were.
+    ///
+    /// # Errors
+    /// The index is not empty, the entries are not in order, or the device failed.
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64>;
+
+    /// Makes every update that returned durable: see [`Durability`](store::Durability).
+    ///
+    /// # Errors
+    /// The device failed.
+    fn sync(&mut self) -> Result<()>;
+
+    /// Makes the present state the one to come back to; with a `name`, it is kept until it is
+    /// forgotten.
+    ///
+    /// # Errors
+    /// The name is taken or impossible, there is no room, or the device failed.
+    fn checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId>;
+
+    /// The checkpoints that are kept, oldest first.
+    fn checkpoints(&self) -> &[NamedCheckpoint];
+
+    /// Goes back to the checkpoint called `name`; all that came after it is gone, later
+    /// checkpoints included. On sectors the list of checkpoints comes back, too: what was forgotten
+    /// since is kept again. On raw flash what was forgotten is gone.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    fn roll_back(&mut self, name: &str) -> Result<()>;
+
+    /// Keeps the checkpoint called `name` no longer.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or the device failed.
+    fn forget(&mut self, name: &str) -> Result<()>;
+
+    /// What stands on the device for recovery.
+    fn recovery(&self) -> RecoveryStatistics;
+
+    /// How worn the chip is, for an index on raw flash.
+    fn wear(&self) -> Option<Wear> {
+        None
+    }
+
+    /// The most bytes that a key and its value have together in a node: see
+    /// [`Tree::entry_bytes_most`](crate::Tree::entry_bytes_most).
+    fn entry_bytes_most(&self) -> usize;
+
+    /// Writes back all that is only in memory and leaves the device closed: it can be opened
+    /// again, until the next update.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn close(&mut self) -> Result<()>;
+}

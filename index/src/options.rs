@@ -1,0 +1,88 @@
+//! What a user chooses when an index is made.
+
+use alloc::vec::Vec;
+
+use store::{Durability, EntryShape, PageFileOptions, PageLogOptions};
+
+use crate::parameters::Settings;
+
+/// What a user chooses when an index is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The shape of the entries.
+    pub shape: EntryShape,
+    /// The memory budget for caches and buffers, in bytes.
+    pub memory_bytes: u64,
+    /// The tree's parameters.
+    pub settings: Settings,
+    /// How much lasts through a power cut; when an index is opened, `None` leaves it as it was
+    /// made, and when it is made, `None` is [`Durability::None`].
+    pub durability: Option<Durability>,
+    /// Bytes of the journal, for durabilities that have one; `None` leaves the choice to the
+    /// store. Its length bounds the time that opening takes, and the longest batch.
+    pub journal_bytes: Option<u64>,
+    /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
+    pub label: Vec<u8>,
+    /// The most bytes of tables that grow with the entries, beside the budget; `None` if they may
+    /// take what they need. See [`Entry::tables_grow`](crate::Entry::tables_grow).
+    pub tables_bytes: Option<u64>,
+    /// A number that other indexes don't have, where pages of theirs could get among its own.
+    pub identity: u64,
+    /// The beginning of the root record of an index that exists, as
+    /// [`Description::root`](crate::Description::root) has it: what the tree keeps there of its
+    /// choices counts, whatever the settings say.
+    pub made: Option<Vec<u8>>,
+    /// A mistake to be made.
+    #[cfg(feature = "canaries")]
+    pub canary: Option<store::Canary>,
+}
+
+impl Options {
+    /// Without a journal, as the papers measure.
+    #[must_use]
+    pub const fn new(shape: EntryShape, memory_bytes: u64, settings: Settings) -> Self {
+        Options {
+            shape,
+            memory_bytes,
+            settings,
+            durability: None,
+            journal_bytes: None,
+            label: Vec::new(),
+            tables_bytes: None,
+            identity: 0,
+            made: None,
+            #[cfg(feature = "canaries")]
+            canary: None,
+        }
+    }
+}
+
+impl Options {
+    /// What these options say of a page file with pages of `page_bytes` bytes.
+    #[must_use]
+    pub fn page_file(&self, page_bytes: u32, memory_bytes: u64) -> PageFileOptions {
+        PageFileOptions {
+            durability: self.durability.unwrap_or_default(),
+            journal_bytes: self.journal_bytes,
+            label: self.label.clone(),
+            identity: self.identity,
+            #[cfg(feature = "canaries")]
+            canary: self.canary,
+            ..PageFileOptions::new(page_bytes, memory_bytes)
+        }
+    }
+}
+
+impl Options {
+    /// What these options say of a page log.
+    #[must_use]
+    pub fn page_log(&self) -> PageLogOptions {
+        PageLogOptions {
+            durability: self.durability.unwrap_or_default(),
+            journal_bytes: self.journal_bytes,
+            label: self.label.clone(),
+            #[cfg(feature = "canaries")]
+            canary: self.canary,
+        }
+    }
+}

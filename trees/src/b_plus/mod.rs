@@ -1,0 +1,533 @@
+//! `b-plus`: the standard B+-tree, the yardstick of all five papers.
+//!
+//! Every node is a page of the page file, rewritten in place. Entries are in the leaves; an inner
+//! node holds, for each child, the lowest key that may be below it and the child's page. There are
+//! no links between leaves: a range goes on through the parents, so a 2 KiB leaf holds 170 entries
+//! of 12 bytes, and the same tree can wander on raw flash.
+//!
+//! One `put`, from top to bottom: [`BPlus::put`] goes down to the leaf ([`descent`]), writes the
+//! entry, and where the leaf is full splits it ([`growth`]); a delete borrows or merges
+//! ([`shrinking`]).
+//!
+//! So it is on sectors. On raw flash every update rewrites its path: [`wandering`].
+//!
+//! # Choices that textbooks leave open
+//! - A full node is split in the middle. Only where keys arrive in ascending order, at the right
+//!   edge of the tree, the left node keeps `fill` percent.
+//! - A node below half borrows from, or merges with, one neighbour: the left one if there is one.
+//! - Separators between leaves of variable keys are as short as they can be.
+//! - With entries of variable length a node may stay below half, where its neighbour's entries or
+//!   the parent's new separator would not fit.
+//!
+//! # Invariants
+//! - The first key of an inner node is exactly the separator that its parent has for it; on the
+//!   left edge that is the lowest key there is.
+//! - A child's level is its parent's minus one, so no damage can make a descent run in a circle.
+//! - At most three pages are needed at a time: see [`store::FRAMES_LEAST`].
+
+mod behind;
+mod check;
+mod cost;
+mod descent;
+mod growth;
+mod layout;
+mod load;
+mod room;
+mod scan;
+mod shrinking;
+mod values;
+mod waiting;
+mod wandering;
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Display;
+use core::slice;
+
+use device::{Cause, Medium, Meter};
+use store::node::{self, Stored};
+use store::{Durability, LogicalPage, PageFile, Recovery, Update};
+
+use crate::path_copying::layout::Division;
+use crate::path_copying::{flush, make};
+use descent::Path;
+use index::parameters::{Kind, Parameter};
+use index::{
+    Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree, read_piece,
+};
+use index::{Deletes, Entry, Footprint, MediumShape, Options};
+use layout::{Nodes, Root};
+use room::Puts;
+use waiting::Waiting;
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "the standard B+-tree, one node a page, rewritten in place; on raw flash it wanders",
+    paper: "the baseline of all five papers",
+    nand: true,
+    sectors: true,
+    deletes: |on_nand| if on_nand { Deletes::Empty } else { Deletes::Merge },
+    tables_grow: false,
+    parameters: PARAMETERS,
+    create,
+    open,
+    footprint,
+    predict: cost::predict,
+};
+
+const NAME: &str = "b-plus";
+
+/// Nodes are never filled to less than half, which a delete would mend at once.
+const FILL_LEAST: u8 = 50;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "node",
+        about: "bytes in a node: a multiple or a whole fraction of the device's page",
+        kind: Kind::Bytes,
+        default: "",
+    },
+    Parameter {
+        name: "fill",
+        about: "percent of a node that loading, and keys in ascending order, fill",
+        kind: Kind::Percent(FILL_LEAST),
+        default: "70",
+    },
+    make::COLLECT,
+    make::CACHE,
+    flush::parameter(Division::Whole),
+    WAITING,
+];
+
+/// What waits for its leaf: nothing in the standard B+-tree, which is what papers measure.
+const WAITING: Parameter = Parameter {
+    name: "waiting",
+    about: "on sectors: share of the memory left over in which updates wait; 0.5 in databases",
+    kind: Kind::Ratio(0.0, 0.75),
+    default: "0",
+};
+
+/// How full a put found a leaf.
+enum Put {
+    Done,
+    /// There was no room for the entry, which belongs behind all others if `last`.
+    Full {
+        last: bool,
+    },
+}
+
+/// The tree.
+pub(crate) struct BPlus<'d> {
+    file: PageFile<'d>,
+    nodes: Nodes,
+    fill_percent: u8,
+    root: LogicalPage,
+    /// Nodes from the root to a leaf; the root's level plus one.
+    height: u8,
+    entries: u64,
+    /// Bytes in the longest long value that there ever was.
+    longest_value: u32,
+    path: Path,
+    /// A separator on its way to the parent.
+    separator: Vec<u8>,
+    /// The key before: of a separator that is replaced, of an entry that was loaded.
+    previous: Vec<u8>,
+    /// False while more than one page is being changed: an error then leaves half a change.
+    whole: bool,
+    /// As long as a node.
+    scratch: Vec<u8>,
+    /// Updates that are in no leaf yet.
+    waiting: Waiting,
+    /// Puts that waited since the last checkpoint behind which nothing does: a replay makes all of
+    /// them again.
+    puts: Puts,
+    /// What makes way: its key and its value.
+    outgoing: (Vec<u8>, Vec<u8>),
+}
+
+fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let disk = match medium {
+        Medium::Sectors(disk) => disk,
+        Medium::Nand(nand) => return wandering::create(nand, options),
+    };
+    let node_bytes = node_bytes(options, disk.geometry());
+    let nodes = Nodes::new(node_bytes, options.shape)?;
+    let (memory_bytes, waiting) = shares(options, &nodes, (disk.geometry(), options.durability))?;
+    let file_options = options.page_file(node_bytes, memory_bytes);
+    let shape = MediumShape::Sectors(disk.geometry());
+    shape.check_units(disk.geometry().sectors(), |like| footprint(options, like))?;
+    let file = PageFile::create(disk, &file_options)?;
+    let mut tree = BPlus::over(file, nodes, options, waiting);
+    tree.root = tree.file.allocate(Cause::Load)?;
+    tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let mut disk = match medium {
+        Medium::Sectors(disk) => disk,
+        Medium::Nand(nand) => return wandering::open(nand, options),
+    };
+    let found = PageFile::describe(&mut *disk)?;
+    let nodes = Nodes::new(found.page_bytes, Root::decode(&found.root_head, NAME)?.shape)?;
+    let shape = (disk.geometry(), Some(found.durability));
+    let (memory_bytes, waiting) = shares(options, &nodes, shape)?;
+    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, memory_bytes))?;
+    let mut tree = BPlus::over(file, nodes, options, waiting);
+    tree.restore(&record)?;
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+fn node_bytes(options: &Options, disk: device::SectorGeometry) -> u32 {
+    let default = disk.sector_bytes().clamp(node::NODE_BYTES_LEAST, node::NODE_BYTES_MOST);
+    match options.settings.number("node") {
+        Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
+        None => default,
+    }
+}
+
+/// Bytes of the memory budget that are not the page file's: the scratch node, the separator and the
+/// key before, and a cursor's key and bound, or what a replay reads.
+fn buffer_bytes(nodes: &Nodes) -> u64 {
+    nodes.leaf.node_bytes() as u64 + 4 * nodes.leaf.entry_bytes_most() as u64
+}
+
+/// What the page file gets of the memory budget, and what waits.
+fn shares(
+    options: &Options,
+    nodes: &Nodes,
+    (disk, durability): (device::SectorGeometry, Option<Durability>),
+) -> Result<(u64, u64)> {
+    let (have, need) = (options.memory_bytes, buffer_bytes(nodes));
+    let rest = have.checked_sub(need).ok_or(store::Error::LittleMemory { have, need })?;
+    let durability = durability.unwrap_or_default();
+    let node = nodes.leaf.node_bytes() as u32;
+    let left = rest.saturating_sub(PageFile::least_memory(disk, node, durability)?);
+    // Without a journal what waits would have room for its images at once only.
+    let may_wait = durability == Durability::None || durability.has_journal();
+    let share = options.settings.ratio(WAITING.name).filter(|_| may_wait).unwrap_or(0.0);
+    let waiting = (left as f64 * share) as u64;
+    Ok((rest - waiting, waiting))
+}
+
+fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
+    let disk = match medium {
+        MediumShape::Sectors(disk) => disk,
+        MediumShape::Nand(chip) => return wandering::footprint(options, chip),
+    };
+    let node_bytes = node_bytes(options, disk);
+    let nodes = Nodes::new(node_bytes, options.shape)?;
+    let file = options.page_file(node_bytes, 0);
+    // The root, and what the first put may need.
+    let pages = 1 + nodes.pages_for_one(1);
+    Ok(Footprint {
+        memory_least: PageFile::least_memory(disk, node_bytes, file.durability)?
+            + buffer_bytes(&nodes),
+        tables: PageFile::pages_and_tables(disk, node_bytes, file.durability)?.1,
+        units_least: PageFile::sectors_least(disk, &file, pages, 0)?,
+    })
+}
+
+impl<'d> BPlus<'d> {
+    fn over(file: PageFile<'d>, nodes: Nodes, options: &Options, waiting: u64) -> Self {
+        let fill = options.settings.number("fill").unwrap_or(70);
+        let node_bytes = file.page_bytes() as usize;
+        BPlus {
+            file,
+            fill_percent: fill_percent(fill),
+            root: LogicalPage(0),
+            height: 1,
+            entries: 0,
+            longest_value: 0,
+            path: Path::new(),
+            separator: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
+            previous: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
+            whole: true,
+            scratch: vec![0; node_bytes],
+            waiting: Waiting::new(nodes.shape, node_bytes as u32, waiting),
+            puts: Puts::default(),
+            outgoing: (Vec::new(), Vec::new()),
+            nodes,
+        }
+    }
+
+    fn put_stored(&mut self, key: &[u8], value: Stored<'_>) -> Result<()> {
+        loop {
+            let leaf = self.descend(key, Cause::Update)?;
+            let Put::Full { last } = self.put_into(leaf, key, value)? else {
+                return Ok(());
+            };
+            let append = last && self.path.is_rightmost();
+            // After a split of the leaf the entry belongs to one of the two halves. Where room had
+            // to be made above the leaf first, the way down has changed.
+            self.whole = false;
+            let split = self.split(0, append)?;
+            self.whole = true;
+            let Some(right) = split else {
+                continue;
+            };
+            let half = if key < self.separator.as_slice() { leaf } else { right };
+            if let Put::Done = self.put_into(half, key, value)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn put_into(&mut self, leaf: LogicalPage, key: &[u8], value: Stored<'_>) -> Result<Put> {
+        let codec = self.nodes.leaf;
+        let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
+        match codec.search(node, key) {
+            Ok(place) => {
+                let before = codec.value(node, place).as_long();
+                if !codec.replace(node, place, value, &mut self.scratch) {
+                    return Ok(Put::Full { last: false });
+                }
+                self.drop_value(before)?;
+            }
+            Err(place) => {
+                if !codec.insert(node, place, key, value, &mut self.scratch) {
+                    return Ok(Put::Full { last: place == node::count(node) });
+                }
+                self.entries = self.entries.saturating_add(1);
+            }
+        }
+        Ok(Put::Done)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let leaf = self.descend(key, Cause::Update)?;
+        let codec = self.nodes.leaf;
+        let node = self.file.page(leaf, Cause::Update, &self.nodes)?;
+        let Ok(place) = codec.search(node, key) else {
+            return Ok(());
+        };
+        let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
+        let before = codec.value(node, place).as_long();
+        let what = "the root counts fewer entries than there are";
+        let damaged = store::Error::DamagedPage { page: leaf, what };
+        self.entries = self.entries.checked_sub(1).ok_or(damaged)?;
+        codec.remove(node, place);
+        let underfull = codec.is_underfull(node);
+        self.drop_value(before)?;
+        if underfull {
+            self.whole = false;
+            self.rebalance(0)?;
+            self.whole = true;
+        }
+        Ok(())
+    }
+
+    /// Pages that one update changes: on each level a node, its new neighbour or the one it merges
+    /// with; their parent is on the next level. Then a new root, and a page of the free list before
+    /// and after.
+    fn pages_of_one(&self) -> u32 {
+        3 * u32::from(self.height) + 4
+    }
+
+    /// True if an update may wait. While checkpoints are kept by name none does: what changes then
+    /// has its images taken before it is let in.
+    fn lets_wait(&self, update: &Update<'_>) -> Result<bool> {
+        self.nodes.check_update(update)?;
+        let (key, value) = match update {
+            Update::Put { key, value } => (key.len(), value.len()),
+            Update::Delete { key } => (key.len(), 0),
+            Update::Adopt { .. } => return Ok(false),
+        };
+        let is_long = self.nodes.is_long(key, value as u32);
+        let fits = !is_long && self.waiting.takes(key, value);
+        Ok(fits && self.file.checkpoints().is_empty())
+    }
+}
+
+fn fill_percent(percent: u64) -> u8 {
+    percent.clamp(u64::from(FILL_LEAST), 100) as u8
+}
+
+impl Lookup for BPlus<'_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.nodes.check_key(key)?;
+        if let Some(update) = self.waiting.get(key) {
+            return Ok(update.map(|value| read_piece(value, offset, into)));
+        }
+        let leaf = self.descend(key, Cause::Lookup)?;
+        let node = self.file.page(leaf, Cause::Lookup, &self.nodes)?;
+        let Ok(place) = self.nodes.leaf.search(node, key) else {
+            return Ok(None);
+        };
+        self.read_stored(leaf, place, offset, into).map(Some)
+    }
+
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        Ok(Box::new(scan::Scan::new(self, range)?))
+    }
+
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        behind::behind(self, key)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut memory = self.file.memory();
+        memory.buffers += buffer_bytes(&self.nodes) + self.waiting.memory_bytes();
+        Statistics {
+            height: u32::from(self.height),
+            live_pages: self.file.sectors_used(),
+            memory,
+            memory_peak: memory.cache + memory.buffers + memory.tables,
+        }
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.file.meter()
+    }
+}
+
+impl Tree for BPlus<'_> {
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        for update in batch {
+            self.nodes.check_update(update)?;
+        }
+        let mut puts = self.puts_of(batch);
+        if puts.count > 0 {
+            (puts.count, puts.bytes) = (puts.count + self.puts.count, puts.bytes + self.puts.bytes);
+        }
+        // Deletes take nothing.
+        let pages = self.pages_needed(&puts);
+        self.check_free(pages + self.pages_for_values(batch))
+    }
+
+    fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        // Nobody admitted what a damaged journal holds.
+        self.nodes.check_update(update)?;
+        self.waiting.remove(update.key());
+        match update {
+            Update::Put { key, value } => self.put(key, value),
+            Update::Adopt { key, value } => self.adopt_value(key, *value),
+            Update::Delete { key } => self.delete(key),
+        }
+    }
+
+    fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        if !self.lets_wait(update)? {
+            return self.apply(update).map(|()| true);
+        }
+        let (key, value) = match update {
+            Update::Put { key, value } => (key, Some(*value)),
+            Update::Adopt { key, .. } | Update::Delete { key } => (key, None),
+        };
+        if !self.waiting.insert(key, value) {
+            return self.flush().map(|()| false);
+        }
+        let puts = self.puts_of(slice::from_ref(update));
+        self.puts.count += puts.count;
+        self.puts.bytes += puts.bytes;
+        Ok(true)
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting.len() > 0
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let (mut key, mut value) = core::mem::take(&mut self.outgoing);
+        let written = match self.waiting.copy_next(&mut key, &mut value) {
+            Some(true) => self.put(&key, &value),
+            Some(false) => self.delete(&key),
+            None => Ok(()),
+        };
+        if written.is_ok() {
+            self.waiting.remove(&key);
+        }
+        if !self.has_waiting() && !self.file.durability().has_journal() {
+            self.puts = Puts::default();
+        }
+        self.outgoing = (key, value);
+        written
+    }
+
+    fn wants_room(&self) -> bool {
+        self.has_waiting() && self.file.is_due_within(Some(self.pages_of_one()))
+    }
+
+    fn rebase(&mut self) {
+        self.puts = Puts::default();
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.has_waiting()
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        self.flush().map(|()| true)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
+        self.load_sorted(sorted, self::fill_percent(u64::from(fill_percent)))
+    }
+
+    fn maintain(&mut self, _pages: u32) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn settle(&mut self) -> Result<Vec<u8>> {
+        self.file.write_back_all()?;
+        let root = Root {
+            shape: self.nodes.shape,
+            page: self.root,
+            height: self.height,
+            entries: self.entries,
+            longest_value: self.longest_value,
+        };
+        Ok(root.encode(NAME))
+    }
+
+    fn restore(&mut self, root: &[u8]) -> Result<()> {
+        let root = Root::decode(root, NAME)?;
+        if root.page.0 >= self.file.pages_used().1 || root.height == 0 {
+            return Err(store::Error::NotAnIndex {
+                is_ours: true,
+                what: "its root record names no page",
+            }
+            .into());
+        }
+        self.root = root.page;
+        self.height = root.height;
+        self.entries = root.entries;
+        self.longest_value = root.longest_value;
+        self.whole = true;
+        self.waiting.clear();
+        self.puts = Puts::default();
+        Ok(())
+    }
+
+    fn entry_bytes_most(&self) -> usize {
+        self.nodes.leaf.entry_bytes_most()
+    }
+
+    fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
+        let levels = u64::from(self.pages_of_one());
+        let pages = batch.len() as u64 * levels + self.pages_changed_by_values(batch);
+        u32::try_from(pages).unwrap_or(u32::MAX)
+    }
+
+    fn settles_within(&self) -> bool {
+        true
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        &self.file
+    }
+
+    fn recovery_mut(&mut self) -> &mut dyn Recovery {
+        &mut self.file
+    }
+}

@@ -1,0 +1,185 @@
+//! Values too long for a leaf: they stand in pages of their own, and the entry tells where.
+//!
+//! A value is long if the leaf could not hold it beside its key; so [`Nodes::is_long`] alone
+//! decides, and every key leaves room for a long value's place. A long value is written before its
+//! entry is, and the pages of the value that the entry had before are given back after.
+
+use device::Cause;
+use store::node::Stored;
+use store::{LongValue, Update, Width};
+
+use super::BPlus;
+use super::layout::Nodes;
+use index::read_piece_of;
+use index::{Cursor, Error, Result, Value, bounds::entry_size, read_piece};
+
+impl Nodes {
+    /// True if a value of `value` bytes does not fit a leaf beside a key of `key` bytes.
+    #[inline]
+    pub(super) fn is_long(&self, key: usize, value: u32) -> bool {
+        self.has_long_values() && key as u64 + u64::from(value) > self.entry_bytes_most()
+    }
+
+    fn entry_bytes_most(&self) -> u64 {
+        self.leaf.entry_bytes_most() as u64
+    }
+
+    /// Refuses an update that the tree can't make.
+    #[inline]
+    pub(super) fn check_update(&self, update: &Update<'_>) -> Result<()> {
+        match update {
+            Update::Put { key, value } => self.check_entry(key, value.len()),
+            Update::Adopt { key, value } if self.has_long_values() => {
+                self.check_entry(key, value.bytes() as usize)
+            }
+            Update::Adopt { key, value } => {
+                self.check_key(key)?;
+                self.check_value(value.bytes() as usize)
+            }
+            Update::Delete { key } => self.check_stored_key(key),
+        }
+    }
+
+    /// Refuses an entry that the tree can't hold.
+    #[inline]
+    pub(super) fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
+        self.check_key(key)?;
+        self.check_value(value_bytes)?;
+        if !self.has_long_values() {
+            return entry_size(key.len() + value_bytes, self.leaf.entry_bytes_most());
+        }
+        self.check_stored_key(key)?;
+        if u32::try_from(value_bytes).is_err() {
+            let (found, limit) = (value_bytes as u64, u64::from(u32::MAX));
+            return Err(Error::ValueTooLong { found, limit });
+        }
+        Ok(())
+    }
+
+    /// Refuses a key that no entry can have: there is nothing to delete, and a replay of the
+    /// journal has no room for it.
+    pub(super) fn check_stored_key(&self, key: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        let beside = match self.shape.value {
+            Width::Fixed(bytes) => usize::from(bytes),
+            Width::Variable => LongValue::ENCODED_BYTES,
+        };
+        let limit = self.leaf.entry_bytes_most().saturating_sub(beside);
+        if key.len() > limit {
+            return Err(Error::KeyTooLong { found: key.len() as u64, limit: limit as u64 });
+        }
+        Ok(())
+    }
+}
+
+impl BPlus<'_> {
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if !self.nodes.is_long(key.len(), value.len() as u32) {
+            return self.put_stored(key, Stored::inline(value));
+        }
+        let long = self.file.write_long(value, Cause::Update)?;
+        self.adopt_value(key, long)
+    }
+
+    /// Lets `key` have a value whose pages are written already; if that changes nothing, they are
+    /// given back.
+    pub(super) fn adopt_value(&mut self, key: &[u8], value: LongValue) -> Result<()> {
+        let put = self.put_stored(key, Stored::long(&value.to_bytes()));
+        if put.is_ok() {
+            self.longest_value = self.longest_value.max(value.bytes());
+        } else if self.whole {
+            // What failed first is told: a disk that failed takes nothing back, either.
+            let _ = self.drop_value(Some(value));
+        }
+        put
+    }
+
+    /// Gives back the pages of the value that an entry had, if it was long.
+    pub(super) fn drop_value(&mut self, value: Option<LongValue>) -> Result<()> {
+        if let Some(value) = value {
+            self.whole = false;
+            self.file.free_long(value, Cause::Update)?;
+            self.whole = true;
+        }
+        Ok(())
+    }
+
+    /// Reads the value at `place` of a leaf from byte `offset` on; returns its whole length.
+    pub(super) fn read_stored(
+        &mut self,
+        leaf: store::LogicalPage,
+        place: usize,
+        offset: u32,
+        into: &mut [u8],
+    ) -> Result<u32> {
+        let node = self.file.page(leaf, Cause::Lookup, &self.nodes)?;
+        let value = self.nodes.leaf.value(node, place);
+        let Some(long) = value.as_long() else {
+            return Ok(read_piece(value.bytes(), offset, into));
+        };
+        self.file.read_long(long, offset, into, Cause::Lookup)?;
+        Ok(long.bytes())
+    }
+
+    /// Pages that the long values of `batch` take.
+    pub(super) fn pages_for_values(&self, batch: &[Update<'_>]) -> u64 {
+        let lengths = batch.iter().filter_map(|update| self.long_bytes(update));
+        lengths.map(|bytes| u64::from(self.file.pages_for_long(bytes))).sum()
+    }
+
+    /// The length of the long value that `update` makes.
+    fn long_bytes(&self, update: &Update<'_>) -> Option<u32> {
+        let Update::Put { key, value } = update else {
+            return None;
+        };
+        let bytes = value.len() as u32;
+        self.nodes.is_long(key.len(), bytes).then_some(bytes)
+    }
+
+    /// Pages in use now that writing the long values of `batch` may change, and giving back those
+    /// that its keys had: no key's value can be longer than the longest that there ever was.
+    pub(super) fn pages_changed_by_values(&self, batch: &[Update<'_>]) -> u64 {
+        let mut longest = self.longest_value;
+        let mut changed = 0;
+        for bytes in batch.iter().filter_map(|update| self.long_bytes(update)) {
+            longest = longest.max(bytes);
+            changed += u64::from(self.file.pages_changed_to_write_long(bytes));
+        }
+        if longest > 0 {
+            let freeing = u64::from(self.file.pages_changed_to_free_long(longest));
+            changed += batch.len() as u64 * freeing;
+        }
+        changed
+    }
+
+    /// Copies a long value out of the entry at which `sorted` stands.
+    pub(super) fn load_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<LongValue> {
+        let mut writer = self.file.start_long(bytes, Cause::Load)?;
+        // Nothing else needs the scratch node until the value is written.
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let mut copied = Ok(());
+        while copied.is_ok() && writer.bytes_left() > 0 {
+            let length = scratch.len().min(writer.bytes_left() as usize);
+            let piece = &mut scratch[..length];
+            let offset = bytes - writer.bytes_left();
+            copied = read_piece_of(sorted, bytes, offset, piece)
+                .and_then(|()| Ok(self.file.append_long(&mut writer, piece, Cause::Load)?));
+        }
+        self.scratch = scratch;
+        match copied {
+            Ok(()) => Ok(self.file.finish_long(writer)?),
+            Err(error) => {
+                let _ = self.file.abandon_long(writer);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What a cursor hands out of a value.
+pub(super) fn handed_out(value: Stored<'_>) -> Value<'_> {
+    match value.as_long() {
+        Some(long) => Value::Long(long.bytes()),
+        None => Value::Whole(value.bytes()),
+    }
+}

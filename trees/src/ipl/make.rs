@@ -1,0 +1,180 @@
+//! Making and opening the tree.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Geometry, Medium, Nand};
+use store::{Durability, EntryShape, LEVELS_MOST, PageLog, Recovery, Reservation};
+
+use super::block::{BlockShape, LogSet};
+use super::ground::{FRAMES_LEAST, Forms, Ground};
+use super::room;
+use super::root::Root;
+use super::table::NodeId;
+use super::tree::Step;
+use super::{Ipl, NAME};
+use index::{Durable, Error, Index, Result};
+use index::{Footprint, MediumShape, Options};
+
+pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
+    match medium {
+        MediumShape::Nand(chip) => Ok(chip),
+        MediumShape::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
+    }
+}
+
+/// Log pages in a block, as `options` or the index that exists have them; `None` for the usual.
+///
+/// # Errors
+/// The root record of the index is damaged.
+pub(super) fn log_pages(options: &Options) -> Result<Option<u32>> {
+    if let Some(record) = &options.made {
+        return Ok(Some(u32::from(Root::decode(record)?.log_pages)));
+    }
+    let pages = options.settings.number("log-pages");
+    Ok(pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX)))
+}
+
+impl Forms {
+    pub(super) fn on(chip: Geometry, shape: EntryShape) -> Result<Self> {
+        let bytes = PageLog::content_bytes_on(chip);
+        let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
+        Ok(Forms::new(bytes, shape).ok_or(small)?)
+    }
+}
+
+impl BlockShape {
+    pub(super) fn on(chip: Geometry, log_pages: Option<u32>) -> Result<Self> {
+        let shape = BlockShape::new(&chip, log_pages).ok_or_else(|| Error::BadParameter {
+            name: "log-pages",
+            value: alloc::format!("{}", log_pages.unwrap_or_default()),
+            expected: alloc::format!(
+                "it must be a whole number from 1 to {} on this chip",
+                LogSet::PAGES_MOST.min(chip.pages_per_block().saturating_sub(1))
+            )
+            .into(),
+        })?;
+        Ok(shape.with_content(PageLog::content_bytes_on(chip)))
+    }
+}
+
+fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
+    match medium {
+        Medium::Nand(chip) => Ok(chip),
+        Medium::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
+    }
+}
+
+/// Bytes of memory beside the cache: pages to work in, one more node, keys, and a root record,
+/// twice more in a checkpoint; and what is read before parts of a page are programmed.
+pub(super) fn work_bytes(chip: Geometry, forms: &Forms, durability: Durability) -> u64 {
+    let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
+    let parts = if has_parts(chip, durability) { u64::from(chip.page_bytes()) } else { 0 };
+    Ground::work_bytes(chip) + u64::from(chip.page_bytes()) + keys + parts
+}
+
+/// True if a page is programmed in parts, none of which may be lost.
+pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
+    chip.programs_per_page() > 1 && durability != Durability::None
+}
+
+pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
+    let chip = chip_of(medium)?;
+    let (shape, log) = (BlockShape::on(chip, log_pages(options)?)?, options.page_log());
+    let memory = (PageLog::least_memory(chip, &log), log.durability);
+    Ok(Footprint {
+        memory_least: least_of(chip, options.shape, memory)?,
+        tables: Ground::table_bytes(chip, &shape),
+        units_least: room::fewest_blocks(chip, &shape, &log).into(),
+    })
+}
+
+/// The least memory where the log takes `log` bytes.
+fn least_of(
+    chip: Geometry,
+    shape: EntryShape,
+    (log, durability): (u64, Durability),
+) -> Result<u64> {
+    let forms = Forms::on(chip, shape)?;
+    let frames = FRAMES_LEAST as u64 * Ground::frame_bytes(&forms);
+    Ok(log + work_bytes(chip, &forms, durability) + frames)
+}
+
+pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let nand = chip(medium)?;
+    let geometry = nand.geometry();
+    let medium = MediumShape::Nand(geometry);
+    let needs = |like| footprint(options, like);
+    let need = needs(medium)?.memory_least;
+    let shape = BlockShape::on(geometry, log_pages(options)?)?;
+    let frames = frames(geometry, options.shape, (options.memory_bytes, need))?;
+    medium.check_units(geometry.blocks(), needs)?;
+    let log = PageLog::create(nand, &options.page_log())?;
+    medium.check_units(log.good_blocks(), needs)?;
+    let mut tree = Ipl::over(log, shape, options.shape, frames)?;
+    let leaf = tree.ground.forms.leaf;
+    leaf.initialise(&mut tree.kept, 0);
+    tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
+    tree.levels[0] = 1;
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log())?;
+    let root = Root::decode(&record)?;
+    let geometry = log.geometry();
+    let need = least_of(geometry, root.shape, (log.buffer_bytes(), log.durability()))?;
+    let frames = frames(geometry, root.shape, (options.memory_bytes, need))?;
+    let shape = BlockShape::on(geometry, Some(u32::from(root.log_pages)))?;
+    let mut tree = Ipl::over(log, shape, root.shape, frames)?;
+    // A rollback comes back with the root record of a checkpoint that was made before others. One
+    // that gets a name is made twice.
+    let is_of_old = tree.ground.log.statistics().checkpoint.0 > root.made.saturating_add(1);
+    let is_torn = tree.ground.log.has_rest() || is_of_old;
+    tree.restore_from(&record, is_torn)?;
+    drop(record);
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+/// Nodes in the cache, of `have` bytes of memory where `need` are the least.
+pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result<usize> {
+    let Some(left) = have.checked_sub(need) else {
+        return Err(store::Error::LittleMemory { have, need }.into());
+    };
+    let more = left / Ground::frame_bytes(&Forms::on(chip, shape)?);
+    // More nodes than the chip has pages are never in use.
+    Ok(FRAMES_LEAST + more.min(u64::from(chip.pages())) as usize)
+}
+
+impl<'d> Ipl<'d> {
+    fn over(
+        mut log: PageLog<'d>,
+        shape: BlockShape,
+        entries: EntryShape,
+        frames: usize,
+    ) -> Result<Self> {
+        let forms = Forms::on(log.geometry(), entries)?;
+        let bytes = log.content_bytes();
+        let key = forms.leaf.entry_bytes_most();
+        log.expect_root(room::root_bytes_most(&shape, log.geometry().blocks()));
+        Ok(Ipl {
+            ground: Ground::new(log, shape, forms, frames),
+            root: NodeId(0),
+            height: 1,
+            levels: [0; LEVELS_MOST],
+            entries: 0,
+            room: Reservation::default(),
+            log_pages: shape.log_pages(),
+            fill_percent: 100,
+            way: [Step { node: NodeId(0), place: 0 }; LEVELS_MOST],
+            is_rightmost: false,
+            whole: true,
+            is_loading: false,
+            may_compact: true,
+            separator: Vec::with_capacity(key),
+            key: Vec::with_capacity(key),
+            kept: vec![0; bytes],
+        })
+    }
+}

@@ -1,0 +1,341 @@
+//! Room: how many nodes the tree may have, and the blocks that have to be free for an update.
+//!
+//! Two things are counted, and nothing is tried.
+//! - **Nodes.** A chip has room for so many ([`capacity`]), which follows from its good blocks. A
+//!   batch is taken if the nodes that there are and those that its puts may add are not more; one
+//!   put alone also if its leaf has room for it, so that it adds none. Deletes add none.
+//! - **Blocks.** Until the next checkpoint a block that was left is not free. Where fewer are free
+//!   than a batch may need, a checkpoint comes before it; and near full, checkpoints fill up blocks
+//!   with nodes of others until as many are free as one update may need.
+//!
+//! # Invariant
+//! - Of the blocks, the capacity leaves as many as one update needs, and of the pages of the others
+//!   one in [`SPARE_PAGES`]. So as long as fewer blocks are free there are two that can give up one
+//!   in a few steps, and an update finds its blocks behind a few checkpoints, whatever it is.
+
+use device::{Cause, Geometry};
+use store::{
+    Demand, Durability, EntryShape, Growth, LEVELS_MOST, PageLog, PageLogOptions, Recovery,
+    Reservation, Update, Width,
+};
+
+use super::Ipl;
+use super::block::BlockShape;
+use super::ground::{CHILD_BYTES, Forms, Ground};
+use super::table::{BLOCK_BYTES, NODE_BYTES, Since};
+use super::tree::Toward;
+use index::{Error, Result};
+
+/// One in so many pages for nodes stays unused, so that blocks can be filled up with nodes of
+/// others.
+const SPARE_PAGES: u32 = 32;
+
+/// Blocks that a checkpoint fills up with nodes of others where there is no need yet, at most.
+const FILLED_UP: u32 = 4;
+
+/// Free blocks that the capacity leaves for filling up others.
+const TO_FILL_UP: u32 = 2;
+
+/// Free blocks for a merge that is under way and for programs that are refused.
+const IN_HAND: u32 = 3;
+
+/// Free blocks below which none is filled up.
+const FREE_LEAST: u32 = 3;
+
+/// The height for which the smallest chip is to have room.
+const HEIGHT_LEAST: u8 = 4;
+
+/// Bytes of a root record beside its tables, at most.
+const BESIDE_BYTES_MOST: u64 = 256;
+
+/// Bytes of the root record of a full chip with so many good blocks, at most.
+pub(super) fn root_bytes_most(shape: &BlockShape, blocks: u32) -> u64 {
+    let each = u64::from(shape.node_pages()) * NODE_BYTES as u64 + BLOCK_BYTES as u64;
+    u64::from(blocks) * each + BESIDE_BYTES_MOST
+}
+
+/// Nodes for which there is room on so many blocks, of which the log keeps `own` back, if a tree
+/// of such a height needs `work` blocks for an update.
+const fn capacity(shape: &BlockShape, blocks: u32, own: u32, work: u32) -> u32 {
+    // The log's last record and the block that it fills are not among those that it keeps back.
+    let bad = if blocks / 64 > 2 { blocks / 64 } else { 2 };
+    let pages = blocks.saturating_sub(own + 2 + bad + work + TO_FILL_UP);
+    let pages = pages.saturating_mul(shape.node_pages() as u32);
+    pages - pages.div_ceil(SPARE_PAGES)
+}
+
+/// Blocks on which as many nodes find room as four blocks have pages.
+pub(super) fn fewest_blocks(chip: Geometry, shape: &BlockShape, log: &PageLogOptions) -> u32 {
+    let work = work_blocks(HEIGHT_LEAST, shape, log.durability == Durability::None);
+    let own = PageLog::own_reserve_on(chip, log, root_bytes_most(shape, chip.blocks()));
+    let is_enough =
+        |blocks: &u32| capacity(shape, *blocks, own, work) >= 4 * chip.pages_per_block();
+    (own..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
+}
+
+/// What a batch may do to nodes.
+#[derive(Clone, Copy, Debug, Default)]
+struct More {
+    /// Nodes that may be written anew, as pages: the halves of splits, new roots, and what takes
+    /// over entries of a neighbour.
+    births: u32,
+    /// Nodes of now that may change: those on the way of each update.
+    changes: u32,
+}
+
+/// What a tree is, as far as it matters for blocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// Nodes in the cache that have to be written, and those of them that no page holds yet.
+    dirty: u32,
+    unwritten: u32,
+    /// Blocks that hold nodes.
+    used: u32,
+    since: Since,
+}
+
+impl Load {
+    /// Blocks that are begun for nodes without a page: all pages of one are used before the next.
+    /// Where programs are ordered, a changed node may take one of them, too.
+    fn begun(born: u32, changes: u32, shape: &BlockShape) -> u32 {
+        let pages = if shape.is_ordered() { born.saturating_add(changes) } else { born };
+        born.min(pages.div_ceil(shape.node_pages().into()))
+    }
+
+    /// Blocks that a batch may take, and writing back all that is in the cache behind it. A block
+    /// in which a node was changed may have to be merged, once: one that was begun since the last
+    /// checkpoint is free as soon as it was merged again.
+    fn blocks_now(&self, more: More, shape: &BlockShape) -> u32 {
+        let changed = more.changes.saturating_add(self.dirty.saturating_sub(self.unwritten));
+        let born = self.unwritten.saturating_add(more.births);
+        let begun = Load::begun(born, changed.saturating_add(more.births), shape);
+        changed.min(self.used).saturating_add(begun)
+    }
+
+    /// Blocks that a replay of all since the last checkpoint may take with the batch, beside those
+    /// that were begun since. What it does in another cache, it writes at other times, so it may
+    /// merge every block in which a node was changed, for it writes on none.
+    fn blocks_again(&self, more: More, shape: &BlockShape) -> u32 {
+        let Since { touched, untouched, begun, born, changes } = self.since;
+        let merged = touched.saturating_add(untouched.min(more.changes));
+        let changes = changes.saturating_add(more.changes).saturating_add(more.births);
+        let blocks = Load::begun(born.saturating_add(more.births), changes, shape);
+        merged.saturating_add(blocks).saturating_sub(begun)
+    }
+
+    /// Blocks that a batch may take where they are free again at once: only births fill any, those
+    /// of the batch, and earlier ones that are in the cache only.
+    fn blocks_at_once(&self, more: More, shape: &BlockShape) -> u32 {
+        let nodes = u32::from(shape.node_pages());
+        let pages = more.births.saturating_add(more.changes).saturating_add(self.dirty);
+        let births = more.births.min(pages.div_ceil(nodes).saturating_add(2));
+        births.saturating_add(self.unwritten.div_ceil(nodes))
+    }
+}
+
+/// Blocks that one update may need in a tree of such a height, whatever it is, behind a checkpoint.
+fn work_blocks(height: u8, shape: &BlockShape, at_once: bool) -> u32 {
+    let more = More { births: u32::from(height) + 2, changes: height.into() };
+    let settled = Load { used: u32::MAX, ..Load::default() };
+    let blocks = match at_once {
+        true => settled.blocks_at_once(more, shape),
+        false => settled.blocks_now(more, shape),
+    };
+    blocks + IN_HAND
+}
+
+impl Forms {
+    /// A tree of such nodes, as far as room matters, without any.
+    fn demand(&self) -> Demand {
+        let EntryShape { key, value } = self.shape;
+        let (puts, children, leaves) = match (key, value) {
+            (Width::Fixed(key), Width::Fixed(value)) => {
+                let leaf = self.leaf.capacity(key.into(), value.into());
+                (leaf / 2, self.inner.capacity(key.into(), CHILD_BYTES.into()) / 2, 1)
+            }
+            // The longest entries take a quarter of a node.
+            _ => (1, 2, 2),
+        };
+        Demand {
+            levels: [0; LEVELS_MOST],
+            puts_a_leaf: puts.max(1) as u32,
+            children_a_node: children.max(2) as u32,
+            leaves_a_put: leaves,
+        }
+    }
+}
+
+impl Ipl<'_> {
+    fn work_blocks(&self) -> u32 {
+        let Ground { log, shape, .. } = &self.ground;
+        // A put may make it higher.
+        work_blocks(self.height + 1, shape, log.erases_at_once())
+    }
+
+    /// Nodes for which there is room.
+    fn capacity(&self) -> u32 {
+        let Ground { log, shape, .. } = &self.ground;
+        let blocks = log.good_blocks().saturating_sub(log.blocks_only_kept());
+        capacity(shape, blocks, log.own_reserve(), self.work_blocks())
+    }
+
+    /// Takes so many puts, if the nodes that they may add find room.
+    fn take(&mut self, puts: u64) -> bool {
+        if self.room.take(puts) {
+            return true;
+        }
+        let demand = Demand { levels: self.levels, ..self.ground.forms.demand() };
+        let left = u64::from(self.capacity()).saturating_sub(demand.nodes());
+        let fits = |growth: Growth| growth.leaves.saturating_add(growth.inner) <= left;
+        // All that was put is in nodes, so any moment is a base.
+        self.room = Reservation::new(&demand, 0, fits);
+        self.room.take(puts)
+    }
+
+    /// Refuses `batch` if there is no room for it, and one leaf more while the tree is loaded.
+    pub(super) fn check_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let puts = puts_of(batch);
+        let is_low = usize::from(self.height) + 2 < LEVELS_MOST;
+        if puts > 0 && !(is_low && self.take(puts as u64)) && !self.adds_none(batch)? {
+            let log = &self.ground.log;
+            return Err(log.no_room(log.blocks_only_kept() > 0).into());
+        }
+        let need = self.blocks_needed(batch);
+        if self.ground.log.erases_at_once() {
+            self.make_room_at_once(need)?;
+        }
+        let log = &self.ground.log;
+        if log.free_blocks() < need {
+            return Err(log.no_room(log.blocks_only_kept() > 0).into());
+        }
+        Ok(())
+    }
+
+    /// True if `batch` is one put for which its leaf has room.
+    fn adds_none(&mut self, batch: &[Update<'_>]) -> Result<bool> {
+        let [Update::Put { key, value }] = batch else {
+            return Ok(false);
+        };
+        let leaf = self.descend_to(Toward::Key(key), Cause::Update)?;
+        let forms = self.ground.forms;
+        let bytes = self.ground.node(leaf, Cause::Update)?;
+        let is_there = forms.leaf.search(bytes, key).is_ok();
+        let is_replaced = is_there && forms.shape.value != Width::Variable;
+        Ok(is_replaced || forms.leaf.has_room(bytes, key, value.len()))
+    }
+
+    /// Free blocks that `batch` needs.
+    pub(super) fn blocks_needed(&self, batch: &[Update<'_>]) -> u32 {
+        let Ground { log, table, cache, shape, .. } = &self.ground;
+        let load = Load {
+            dirty: cache.dirty(),
+            unwritten: cache.unwritten(),
+            used: table.used(),
+            since: table.since(),
+        };
+        let more = self.more(batch);
+        let blocks = match (log.erases_at_once(), log.durability().has_journal()) {
+            (true, _) => load.blocks_at_once(more, shape),
+            (false, true) if !self.is_loading => {
+                load.blocks_now(more, shape).max(load.blocks_again(more, shape))
+            }
+            _ => load.blocks_now(more, shape),
+        };
+        // Nodes can't be moved together while names are kept: deletes take what puts leave.
+        let is_kept = log.pinned_blocks() > 0 && puts_of(batch) > 0;
+        let left = if is_kept { self.work_blocks() } else { 0 };
+        blocks.saturating_add(left).saturating_add(IN_HAND)
+    }
+
+    fn more(&self, batch: &[Update<'_>]) -> More {
+        let puts = puts_of(batch);
+        let (height, live) = (u32::from(self.height), self.ground.table.live());
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let demand = Demand { levels: self.levels, ..self.ground.forms.demand() };
+        let grown = demand.growth(puts as u64);
+        let grown = grown.leaves.saturating_add(grown.inner).min(u32::MAX.into()) as u32;
+        let deletes = number(batch.len() - puts);
+        let taken_over = deletes.saturating_mul(height + 1);
+        let taken_over = taken_over.min(deletes.saturating_add(live.saturating_mul(2)));
+        More {
+            births: grown.saturating_add(taken_over),
+            changes: number(batch.len()).saturating_mul(height),
+        }
+    }
+
+    /// Where blocks are free at once, fills up blocks until `need` are free, if that can be.
+    fn make_room_at_once(&mut self, need: u32) -> Result<()> {
+        while self.ground.log.free_blocks() < need {
+            self.ground.erase_if_possible()?;
+            let free = self.ground.log.free_blocks();
+            if free >= need || free < FREE_LEAST || !self.compact(true)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Where blocks are free at once, makes room ahead of the next update, if deletes left blocks
+    /// with few nodes.
+    pub(super) fn make_room(&mut self) -> Result<()> {
+        let log = &self.ground.log;
+        if !log.erases_at_once() {
+            return Ok(());
+        }
+        let free = log.free_blocks();
+        if free >= FREE_LEAST && (free < self.work_blocks() || self.ground.is_short()) {
+            self.compact(false)?;
+        }
+        Ok(())
+    }
+
+    /// Fills up blocks before a checkpoint, behind which those that were left are free.
+    pub(super) fn make_room_to_settle(&mut self) -> Result<()> {
+        while self.can_compact() {
+            let (is_lacking, log) = (self.is_lacking(), &self.ground.log);
+            // As many blocks as are in use may have to be merged before a checkpoint. That begins
+            // before any is missed, however small the chip is.
+            let wanted = self.ground.table.used().saturating_add(self.work_blocks());
+            let is_wanted = log.free_blocks() < wanted && log.released_blocks() < 2 * FILLED_UP;
+            if !is_lacking && !is_wanted || !self.compact(is_lacking)? {
+                self.may_compact &= !is_lacking;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn can_compact(&self) -> bool {
+        let log = &self.ground.log;
+        let is_free = log.free_blocks() >= FREE_LEAST && log.pinned_blocks() == 0;
+        self.may_compact && !log.erases_at_once() && is_free
+    }
+
+    /// True if behind a checkpoint an update may find too few blocks.
+    fn is_lacking(&self) -> bool {
+        let log = &self.ground.log;
+        let left = log.released_blocks().saturating_sub(log.blocks_only_kept());
+        log.free_blocks().saturating_add(left) < self.work_blocks()
+    }
+
+    /// True if a further checkpoint makes more room.
+    pub(super) fn has_room_to_make(&self) -> bool {
+        self.can_compact() && self.is_lacking() && self.ground.has_block_to_spare()
+    }
+
+    /// Makes one block of two, or if `in_part`, fills up one with nodes of another; false if that
+    /// makes no room. Nodes that can't be read stay where they are: who asks for them is told.
+    fn compact(&mut self, in_part: bool) -> Result<bool> {
+        match self.ground.compact(in_part, Cause::Reclamation) {
+            Err(Error::Store(error)) if error.is_damage() => {
+                self.ground.erase_if_possible()?;
+                Ok(false)
+            }
+            compacted => compacted,
+        }
+    }
+}
+
+fn puts_of(batch: &[Update<'_>]) -> usize {
+    batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count()
+}

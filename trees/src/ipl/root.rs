@@ -1,0 +1,121 @@
+//! The root record, with the table: what a checkpoint needs beside the blocks.
+
+use store::{EntryShape, LEVELS_MOST, Recovery, Reservation};
+
+use super::block::BlockShape;
+use super::table::{BLOCK_BYTES, NODE_BYTES, NodeId, Table};
+use super::{Ipl, NAME};
+use index::{Result, root_record};
+
+/// What a root record says.
+///
+/// ```text
+///  | name and shape | made u64 | log pages u16 | height u8 | root u32 | entries u64 |
+///  | nodes of each level u32, leaves first | numbers of nodes u32 | table |
+/// ```
+pub(super) struct Root<'r> {
+    /// The number of the checkpoint that it was made for.
+    pub(super) made: u64,
+    pub(super) shape: EntryShape,
+    pub(super) log_pages: u16,
+    height: u8,
+    root: NodeId,
+    entries: u64,
+    levels: [u32; LEVELS_MOST],
+    nodes: u32,
+    table: &'r [u8],
+}
+
+impl<'r> Root<'r> {
+    pub(super) fn decode(record: &'r [u8]) -> Result<Self> {
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
+        let (shape, rest) = root_record::decode(record, NAME)?;
+        let (made, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let (height, rest) = rest.split_first().ok_or(damaged)?;
+        let (root, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let (entries, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let counts = 4 * usize::from(*height);
+        let (counts, rest) = rest.split_at_checked(counts).ok_or(damaged)?;
+        let mut levels = [0; LEVELS_MOST];
+        for (nodes, count) in levels.iter_mut().zip(counts.as_chunks().0) {
+            *nodes = u32::from_le_bytes(*count);
+        }
+        let (nodes, table) = rest.split_first_chunk().ok_or(damaged)?;
+        Ok(Root {
+            made: u64::from_le_bytes(*made),
+            shape,
+            log_pages: u16::from_le_bytes(*log_pages),
+            height: *height,
+            root: NodeId(u32::from_le_bytes(*root)),
+            entries: u64::from_le_bytes(*entries),
+            levels,
+            nodes: u32::from_le_bytes(*nodes),
+            table,
+        })
+    }
+
+    /// Reads the table into `table`; false if it makes no sense.
+    fn read_table(&self, table: &mut Table, shape: &BlockShape) -> bool {
+        table.clear();
+        let bytes = (self.nodes as usize).checked_mul(NODE_BYTES);
+        let Some((nodes, blocks)) = bytes.and_then(|at| self.table.split_at_checked(at)) else {
+            return false;
+        };
+        let (nodes, _) = nodes.as_chunks::<NODE_BYTES>();
+        let (blocks, rest) = blocks.as_chunks::<BLOCK_BYTES>();
+        rest.is_empty()
+            && nodes.iter().all(|node| table.read_node(node, shape))
+            && blocks.iter().all(|block| table.read_block(block))
+            && table.is_sound()
+            && table.exists(self.root)
+            && (1..LEVELS_MOST).contains(&usize::from(self.height))
+            && self.levels.iter().map(|nodes| u64::from(*nodes)).sum::<u64>()
+                == u64::from(table.live())
+    }
+}
+
+impl Ipl<'_> {
+    pub(super) fn restore_from(&mut self, record: &[u8], is_torn: bool) -> Result<()> {
+        let root = Root::decode(record)?;
+        self.ground.cache.clear_all();
+        self.may_compact = true;
+        let shape = self.ground.shape;
+        if !root.read_table(&mut self.ground.table, &shape) {
+            return Err(store::Error::NotAnIndex {
+                is_ours: true,
+                what: "its table makes no sense",
+            }
+            .into());
+        }
+        (self.root, self.height, self.entries) = (root.root, root.height, root.entries);
+        (self.levels, self.room) = (root.levels, Reservation::default());
+        self.ground.log.expect_root(record.len() as u64);
+        for block in self.ground.table.used_blocks() {
+            self.ground.log.claim_block(block)?;
+        }
+        if is_torn {
+            self.ground.table.seal_all(&shape);
+        }
+        self.whole = true;
+        Ok(())
+    }
+
+    pub(super) fn pin_named(&mut self) -> Result<()> {
+        for place in 0..self.ground.log.checkpoints().len() {
+            let name = self.ground.log.checkpoints().get(place).map(|kept| kept.name.clone());
+            let record = self.ground.log.kept_root(&name.unwrap_or_default())?;
+            // A rollback writes it once more.
+            self.ground.log.expect_root(record.len() as u64);
+            let root = Root::decode(&record)?;
+            let at = (root.nodes as usize).saturating_mul(NODE_BYTES);
+            let (blocks, _) = root.table.get(at..).unwrap_or_default().as_chunks::<BLOCK_BYTES>();
+            for [b0, b1, b2, b3, ..] in blocks {
+                let block = device::Block(u32::from_le_bytes([*b0, *b1, *b2, *b3]));
+                self.ground.log.pin(self.ground.log.geometry().first_page(block));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! What is written: nodes that no page holds yet, and the deltas of all others.
+
+use device::{Block, Cause, Page};
+use store::PageKind;
+
+use super::ground::{Ground, checksum, damaged, no_node};
+use super::layout::{Address, HEADER_BYTES, seal};
+use super::table::NodeId;
+use index::{Error, Result};
+
+impl Ground<'_> {
+    /// Writes what of the node in a frame is in memory only.
+    pub(super) fn write_back(&mut self, frame: usize, cause: Cause) -> Result<()> {
+        let Some(id) = self.cache.frame(frame).id else {
+            return Ok(());
+        };
+        let Some(place) = self.table.place(id) else {
+            return self.write_born(frame, id, cause);
+        };
+        if self.cache.frame(frame).deltas().len() <= HEADER_BYTES {
+            return Ok(());
+        }
+        let state = self.table.state(place.block);
+        if state.is_closed_by_logs(&self.shape) {
+            // A page of it is at hand, and a log page would end its time as a home of the newborn.
+            return self.write_born(frame, id, cause);
+        }
+        self.write_deltas(frame, id, cause)
+    }
+
+    pub(super) fn write_back_all(&mut self, cause: Cause) -> Result<()> {
+        (0..self.cache.len()).try_for_each(|frame| self.write_back(frame, cause))
+    }
+
+    /// Writes a node as a page.
+    fn write_born(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
+        loop {
+            let found = self.table.block_with_room(&self.shape);
+            let block = match found {
+                Some(block) => block,
+                None => self.begin_block(cause)?,
+            };
+            let Some(page) = self.table.state(block).take_node(&self.shape) else {
+                continue;
+            };
+            device::copy(&mut self.image, &self.cache.frame(frame).node);
+            match self.program_image(block, page, cause) {
+                Err(Error::Store(error)) if error.is_refusal() => {
+                    self.table.state(block).seal(&self.shape);
+                    self.drop_if_empty(block);
+                }
+                programmed => {
+                    programmed?;
+                    self.cache.written(frame);
+                    if let Some(left) = self.table.put(id, block, page) {
+                        self.drop_if_empty(left);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn begin_block(&mut self, cause: Cause) -> Result<Block> {
+        let block = self.log.allocate_block(cause)?;
+        self.table.begin_block(block);
+        Ok(block)
+    }
+
+    pub(super) fn page_of(&self, block: Block, place: u16) -> Page {
+        Page(self.log.geometry().first_page(block).0 + u32::from(place))
+    }
+
+    /// Programs `self.image` as node page `place` of `block`.
+    pub(super) fn program_image(&mut self, block: Block, place: u16, cause: Cause) -> Result<()> {
+        let page = self.page_of(block, place);
+        let start = self.log.content_start();
+        let content = &mut self.page[start..];
+        device::copy(content, &self.image);
+        let checksum = checksum(page, content);
+        content[..4].copy_from_slice(&checksum.to_le_bytes());
+        Ok(self.log.program_at(page, &mut self.page, PageKind::Tree(0), cause)?)
+    }
+
+    /// Writes the deltas of a node to a log page of its block; where there is no room, the block is
+    /// merged.
+    fn write_deltas(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
+        let Some(place) = self.table.place(id) else {
+            return Err(no_node(id).into());
+        };
+        let bytes = self.cache.frame(frame).deltas().len();
+        let log = self.table.state(place.block).take_log(&self.shape, bytes as u32);
+        let Some(log) = log else {
+            return self.merge(place.block, cause);
+        };
+        let page = self.page_of(place.block, self.shape.log_place(log.page));
+        let has_earlier = log.offset > 0 && !self.parts.is_empty();
+        if has_earlier {
+            self.keep_parts(page, cause)?;
+        }
+        let deltas = self.cache.deltas_mut(frame);
+        if !seal(Address { page, offset: log.offset }, place.page, deltas) {
+            return Err(damaged(page, "its deltas are too long").into());
+        }
+        let programmed = if self.shape.is_whole() {
+            let start = self.log.content_start();
+            self.page.fill(0xFF);
+            device::copy(&mut self.page[start..start + bytes], deltas);
+            self.log.program_at(page, &mut self.page, PageKind::Tree(1), cause)
+        } else {
+            self.log.program_part(page, log.offset, deltas, cause)
+        };
+        match programmed {
+            Err(error) if error.is_refusal() => {
+                self.table.state(place.block).seal(&self.shape);
+                self.lost = has_earlier.then_some(page);
+                let merged = self.merge(place.block, cause);
+                self.lost = None;
+                merged
+            }
+            programmed => {
+                programmed?;
+                self.table.add_log(id, log.page);
+                self.cache.written(frame);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Where reading goes on behind damage.
+
+use device::Cause;
+
+use super::LaTree;
+use super::descent::Toward;
+use index::{Behind, Error, Result};
+
+/// Nothing below a node can be read if its buffer can't be: its entries are newer than all there.
+pub(super) fn behind(tree: &mut LaTree<'_>, key: Option<&[u8]>) -> Result<Behind> {
+    if let Some(key) = key {
+        tree.check_key(key)?;
+    }
+    tree.bounds.reset();
+    let (mut level, mut id) = (tree.height - 1, tree.root);
+    loop {
+        if let Some(number) = id.buffer()
+            && !is_readable(tree.buffers.scan(&mut tree.log, number, &mut |_, _| {}))?
+        {
+            break;
+        }
+        if level == 0 {
+            break;
+        }
+        // The bounds are those of the child that can't be reached, too.
+        let toward = Toward::Key(key.unwrap_or_default());
+        let child = tree.step_down(level, id, toward, Cause::Lookup);
+        id = *child.as_ref().unwrap_or(&id);
+        if !is_readable(child.map(|_| ()))? {
+            break;
+        }
+        level -= 1;
+    }
+    let bounds = &tree.bounds;
+    Ok(if bounds.has_upper { Behind::From(bounds.upper.clone()) } else { Behind::End })
+}
+
+/// False if what was read is damaged.
+fn is_readable(read: Result<()>) -> Result<bool> {
+    match read {
+        Err(Error::Store(error)) if error.is_damage() => Ok(false),
+        read => read.map(|()| true),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the tree counts, for estimates and reports.
+
+use device::Cause;
+
+use index::Result;
+use index::{GENERATIONS_RECLAIMED, INNER_NODES, LEAVES, NODES_MERGED, NODES_SPLIT};
+
+/// Counts of an event in inner subtrees, and in leaf subtrees.
+pub(super) type Both = [u64; 2];
+
+/// What happened since the tree was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    /// Nodes changed or made by splits, merges and redistributions.
+    pub(super) rebalanced: u64,
+    /// Nodes that were split, and that were merged with a neighbour.
+    pub(super) nodes_split: u64,
+    pub(super) nodes_merged: u64,
+    /// Underfull nodes that took entries from a neighbour.
+    pub(super) nodes_filled_up: u64,
+    /// Buffers that were emptied, the entries and bytes in them, and those buffers of them that a
+    /// lookup had emptied.
+    pub(super) emptied: Both,
+    pub(super) emptied_entries: Both,
+    pub(super) emptied_bytes: Both,
+    pub(super) emptied_for_lookups: Both,
+    /// Registers that the paper's own form would have held for them.
+    pub(super) registers: Both,
+    /// Of the buffers that were emptied, the root's, and the entries in it.
+    pub(super) emptied_at_root: u64,
+    pub(super) emptied_entries_at_root: u64,
+    /// Buffers that did not fit memory when they were emptied: in two parts, the second sorted, and
+    /// in parts by their keys.
+    pub(super) emptied_in_two: u64,
+    pub(super) emptied_in_parts: u64,
+    /// What emptying was estimated to cost, as measured rates and as printed bounds have it, and
+    /// writing what was put into the root's buffer; in nanoseconds.
+    pub(super) emptying_estimated: u64,
+    pub(super) emptying_printed: u64,
+    pub(super) put_estimated: u64,
+    /// What scans for lookups were estimated to cost, and did, in nanoseconds.
+    pub(super) scan_estimated: u64,
+    pub(super) scan_actual: u64,
+    /// Leaves that emptying changed.
+    pub(super) leaves_changed: u64,
+    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until
+    /// a buffer was emptied, and the merges among them that were made then.
+    pub(super) buffers_split: u64,
+    pub(super) buffers_merged: u64,
+    pub(super) merges_put_off: u64,
+    pub(super) merged_after_emptying: u64,
+    /// What writing the entries in the pool of buffers took that were split or merged with their
+    /// nodes, in nanoseconds.
+    pub(super) buffers_rebalanced_ns: u64,
+    /// Generations of pages that were reclaimed.
+    pub(super) reclaimed: u64,
+    /// Nodes that the last check found to be less than a quarter full, though they have neighbours.
+    pub(super) lean: u64,
+}
+
+/// What buffers counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BufferCounters {
+    /// Lookups that came to a buffer with entries, and the fragments that they read.
+    pub(super) searched: Both,
+    pub(super) fragments_read: Both,
+    /// Entries in the pool that they passed.
+    pub(super) passed: Both,
+    /// Fragments that were read for whatever reason.
+    pub(super) fetched: u64,
+    /// Fragments that were written, and the entries in them.
+    pub(super) fragments: Both,
+    pub(super) fragment_entries: Both,
+}
+
+/// Nodes read from flash: leaves, those just above them, and others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NodeReads {
+    /// For lookups.
+    pub(super) lookup: [u64; 3],
+    /// For updates.
+    pub(super) update: [u64; 3],
+}
+
+impl NodeReads {
+    pub(super) fn all(&self) -> u64 {
+        self.lookup.iter().chain(&self.update).sum()
+    }
+
+    pub(super) fn count(&mut self, level: u8, is_lookup: bool) {
+        let reads = if is_lookup { &mut self.lookup } else { &mut self.update };
+        reads[usize::from(level).min(2)] += 1;
+    }
+}
+
+/// Tells all that is counted, by name.
+pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, u64)) {
+    let (tree_wide, buffers, reads) = (&tree.counters, &tree.buffers.counters, &tree.nodes.reads);
+    let both: [(&'static str, &'static str, Both); 10] = [
+        ("emptied inner", "emptied leaf", tree_wide.emptied),
+        ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
+        ("emptied bytes inner", "emptied bytes leaf", tree_wide.emptied_bytes),
+        ("emptied for lookups inner", "emptied for lookups leaf", tree_wide.emptied_for_lookups),
+        ("registers inner", "registers leaf", tree_wide.registers),
+        ("searched inner", "searched leaf", buffers.searched),
+        ("fragments read inner", "fragments read leaf", buffers.fragments_read),
+        ("entries passed in memory inner", "entries passed in memory leaf", buffers.passed),
+        ("fragments written inner", "fragments written leaf", buffers.fragments),
+        ("fragment entries inner", "fragment entries leaf", buffers.fragment_entries),
+    ];
+    for (inner, leaf, counts) in both {
+        tell(inner, counts[0]);
+        tell(leaf, counts[1]);
+    }
+    tell("emptied at the root", tree_wide.emptied_at_root);
+    tell("emptied entries at the root", tree_wide.emptied_entries_at_root);
+    let names = ["leaves read", "parents of leaves read", "higher nodes read"];
+    for (name, count) in names.into_iter().zip(reads.lookup) {
+        tell(name, count);
+    }
+    let names = ["leaves read to change", "parents read to change", "higher read to change"];
+    for (name, count) in names.into_iter().zip(reads.update) {
+        tell(name, count);
+    }
+    tell("pages of nodes programmed", tree.nodes.programmed);
+    tell("emptying estimated ns", tree_wide.emptying_estimated);
+    tell("emptying printed ns", tree_wide.emptying_printed);
+    tell("put estimated ns", tree_wide.put_estimated);
+    tell("scan estimated ns", tree_wide.scan_estimated);
+    tell("scan actual ns", tree_wide.scan_actual);
+    tell("leaves changed", tree_wide.leaves_changed);
+    tell("nodes rebalanced", tree_wide.rebalanced);
+    tell(NODES_SPLIT, tree_wide.nodes_split);
+    tell(NODES_MERGED, tree_wide.nodes_merged);
+    tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
+    tell("nodes less than a quarter full at the last check", tree_wide.lean);
+    tell(LEAVES, tree.leaves());
+    let inner = tree.room.levels[1..].iter().map(|nodes| u64::from(*nodes)).sum();
+    tell(INNER_NODES, inner);
+    tell("entries", tree.entries);
+    tell("nodes", tree.nodes.count(&tree.log));
+    tell("fragments fetched", buffers.fetched);
+    tell("frames of nodes", tree.nodes.cache.frames() as u64);
+    tell("bytes of the pool", tree.buffers.pool.memory_bytes());
+    tell("memory moved to nodes", tree.sharing.moved[0]);
+    tell("memory moved to the pool", tree.sharing.moved[1]);
+    tell("buffers emptied in two parts", tree_wide.emptied_in_two);
+    tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
+    tell("buffers split", tree_wide.buffers_split);
+    tell("buffers merged", tree_wide.buffers_merged);
+    tell("merges put off", tree_wide.merges_put_off);
+    tell("merges after a buffer was emptied", tree_wide.merged_after_emptying);
+    tell("buffers rebalanced ns", tree_wide.buffers_rebalanced_ns);
+    tell(GENERATIONS_RECLAIMED, tree_wide.reclaimed);
+    tell(
+        "buffers of leaf subtrees",
+        tree.buffers.records.iter().filter(|record| record.leaves > 0).count() as u64,
+    );
+    tell("pending inner", tree.buffers.pending[0]);
+    tell("pending leaf", tree.buffers.pending[1]);
+}
+
+impl super::LaTree<'_> {
+    /// The chip's time so far, in nanoseconds.
+    pub(super) fn time_ns(&self) -> u64 {
+        self.log.meter().map_or(0, device::Meter::time_ns)
+    }
+
+    /// Writes what buffer `number` has in the pool, before its node is split or merged.
+    pub(super) fn evict_to_rebalance(&mut self, number: u32, cause: Cause) -> Result<()> {
+        let before = self.time_ns();
+        self.buffers.evict(&mut self.log, number, cause)?;
+        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
+        Ok(())
+    }
+
+    /// Notes what the whole scan of buffer `number` cost, which began at a time.
+    pub(super) fn note_scan(&mut self, number: u32, before: u64) {
+        let estimated = super::cost::scan(&self.estimator.units, &self.buffers.subtree(number));
+        self.counters.scan_estimated += estimated;
+        self.counters.scan_actual += self.time_ns() - before;
+    }
+}

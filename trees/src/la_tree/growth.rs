@@ -1,0 +1,204 @@
+//! Splitting nodes, and a new root.
+//!
+//! A node with a buffer may split while the buffer holds entries: a leaf far below was filled. Both
+//! halves then have the same chain, and each takes from it what lies within its own keys; what was
+//! in the pool goes to the chain before. So the buffer is split without reading it (on a disk it is
+//! read, to count whose its pages are); both know that it is shared until they are emptied.
+
+use device::Cause;
+use store::node::{self, Codec};
+
+use super::LaTree;
+use super::descent::HEIGHT_MOST;
+use super::emptying::Order;
+use super::layout::NodeId;
+use super::nodes::damaged;
+use super::policy::Registers;
+use super::shrinking::QUARTER;
+use super::table::BufferRecord;
+use index::Result;
+
+/// That what separates a node from its neighbour is not between their other separators.
+pub(super) const MISPLACED: &str = "its keys lie outside of what its parent says";
+
+impl LaTree<'_> {
+    /// Splits the node at `level` of the present way before its entry `at`, or, where its parent
+    /// has no room for one more child, a node above it. Then the way is to be walked again.
+    pub(super) fn split(&mut self, level: u8, at: usize, cause: Cause) -> Result<()> {
+        if level + 1 == self.height {
+            self.grow(cause)?;
+        }
+        let id = self.path.at(level).id;
+        let parent = self.path.at(level + 1);
+        self.separate(level, id, at, cause)?;
+        let inner = self.nodes.inner;
+        let above = self.nodes.node(&mut self.log, parent.id, level + 1, cause)?;
+        // Keys of a damaged node may lie anywhere. Where separators are not in order, a walk from
+        // one to the next never ends.
+        if inner.search(above, &self.separator) != Err(parent.place + 1) {
+            return Err(damaged(self.nodes.page_of(id), MISPLACED));
+        }
+        if !inner.has_room(above, &self.separator, 4) {
+            if node::count(above) < 2 {
+                return Err(damaged(self.nodes.page_of(parent.id), "it is full with one entry"));
+            }
+            let middle = split_middle(&inner, above);
+            return self.split(level + 1, middle, cause);
+        }
+        if let Some(number) = id.buffer() {
+            self.evict_to_rebalance(number, cause)?;
+        }
+        let right = self.nodes.create(&mut self.log, id.buffer().is_some(), level)?;
+        self.nodes.split_off(&mut self.log, (id, right), level, at)?;
+        self.adopt(parent.id, level + 1, parent.place + 1, right)?;
+        self.note_split(level, id, right, cause)
+    }
+
+    /// Keeps the statistics, and divides the buffer.
+    fn note_split(&mut self, level: u8, id: NodeId, right: NodeId, cause: Cause) -> Result<()> {
+        self.counters.rebalanced += 2;
+        self.counters.nodes_split += 1;
+        self.room.levels[usize::from(level)] += 1;
+        self.top.restructured |= level >= self.top.level;
+        let (Some(number), Some(right_number)) = (id.buffer(), right.buffer()) else {
+            return self.count_nodes(level, 1);
+        };
+        let record = self.buffers.record(number);
+        let shared = BufferRecord { shared: true, registers: Registers::new(), ..record };
+        let copy = if record.entries > 0 {
+            self.counters.buffers_split += 1;
+            self.buffers.set_record(number, shared);
+            self.buffers.hold_chain(&mut self.log, &shared, cause)?;
+            shared
+        } else {
+            BufferRecord::new(self.buffers.owner(&self.log)?, 1, record.leaves.min(1))
+        };
+        self.buffers.set_record(right_number, copy);
+        self.recount(id, level, cause)?;
+        self.recount(right, level, cause)
+    }
+
+    /// Adds `nodes` nodes at `level` to the subtree of the present way.
+    pub(super) fn count_nodes(&mut self, level: u8, nodes: i32) -> Result<()> {
+        let Some(number) = self.subtree_root(level) else {
+            return Err(damaged(self.nodes.page_of(self.root), "the root has no buffer"));
+        };
+        if let Some(record) = self.buffers.record_mut(number) {
+            record.nodes = record.nodes.saturating_add_signed(nodes).max(1);
+            if level == 0 {
+                record.leaves = record.leaves.saturating_add_signed(nodes);
+            }
+            record.is_dirty = true;
+        }
+        Ok(())
+    }
+
+    /// Gives the root a parent.
+    pub(super) fn grow(&mut self, cause: Cause) -> Result<()> {
+        let (top, old) = (self.height - 1, self.root);
+        if usize::from(self.height) >= HEIGHT_MOST {
+            return Err(damaged(self.nodes.page_of(old), "the tree is higher than nodes allow"));
+        }
+        let lowest = self.lowest_key();
+        if self.has_buffers(top) {
+            let root = self.nodes.create(&mut self.log, true, self.height)?;
+            self.separator.clear();
+            self.separator.extend_from_slice(&lowest);
+            self.adopt(root, self.height, 0, old)?;
+            let owner = self.buffers.owner(&self.log)?;
+            if let Some(number) = root.buffer() {
+                self.buffers.set_record(number, BufferRecord::new(owner, 1, 0));
+            }
+            self.root = root;
+        } else {
+            // The buffer is for the whole tree, so it stays with the root.
+            let child = self.nodes.slide_under(&mut self.log, old, top)?;
+            self.separator.clear();
+            self.separator.extend_from_slice(&lowest);
+            self.adopt(old, self.height, 0, child)?;
+            self.path.set(top, child, self.path.at(top).place);
+        }
+        self.room.levels[usize::from(self.height)] = 1;
+        self.height += 1;
+        self.path.set(self.height - 1, self.root, 0);
+        self.top.restructured = true;
+        self.recount(self.root, self.height - 1, cause)
+    }
+
+    /// The lowest key there is.
+    pub(super) fn lowest_key(&self) -> alloc::vec::Vec<u8> {
+        match self.nodes.shape.key {
+            store::Width::Fixed(bytes) => alloc::vec![0; usize::from(bytes)],
+            store::Width::Variable => alloc::vec::Vec::new(),
+        }
+    }
+
+    /// Puts into `self.separator` what separates the entries before `at` from the others; what
+    /// comes next stands for the others where there are none.
+    fn separate(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
+        let codec = self.nodes.at(level);
+        let node = self.nodes.node(&mut self.log, id, level, cause)?;
+        if at < node::count(node) {
+            codec.key(node, at).copy_to(&mut self.separator);
+        } else {
+            self.separator.clear();
+            self.separator.extend_from_slice(&self.flight.key);
+        }
+        if level == 0 && at > 0 {
+            let mut left = codec.key(node, at - 1);
+            let key = self.flight.key.as_slice();
+            // What comes in descending order is to find room in the left one.
+            let is_left = self.flight.order() == Order::Descending
+                && left.compare(key).is_lt()
+                && key < self.separator.as_slice();
+            if is_left {
+                left = node::NodeKey { prefix: &[], suffix: key };
+            }
+            shorten(&left, &mut self.separator, self.plan.shape.key);
+        }
+        Ok(())
+    }
+
+    /// Makes `child`, from `self.separator` on, the child at `place` of `parent`, which has room.
+    pub(super) fn adopt(
+        &mut self,
+        parent: NodeId,
+        level: u8,
+        place: usize,
+        child: NodeId,
+    ) -> Result<()> {
+        let value = child.0.to_le_bytes();
+        let entry = (self.separator.as_slice(), node::Stored::inline(&value));
+        if !self.nodes.insert(&mut self.log, (parent, level), place, entry)? {
+            return Err(damaged(self.nodes.page_of(parent), "it has no room"));
+        }
+        Ok(())
+    }
+}
+
+/// Where `node` is split, so that both halves are at least a quarter full: at the middle, or before
+/// it if a long entry there left too little behind it.
+pub(super) fn split_middle(codec: &Codec, node: &[u8]) -> usize {
+    last_filled(codec, node, codec.middle(node))
+}
+
+/// The last place up to `at` from which on the entries of `node` fill a quarter of one.
+pub(super) fn last_filled(codec: &Codec, node: &[u8], at: usize) -> usize {
+    let fills = |at: &usize| codec.is_filled_from(node, *at, QUARTER);
+    (1..=at).rev().find(fills).unwrap_or(at)
+}
+
+/// Cuts `separator`, which is above `left`, to the shortest key that still is; keys of fixed
+/// length stay whole.
+pub(super) fn shorten(
+    left: &node::NodeKey<'_>,
+    separator: &mut alloc::vec::Vec<u8>,
+    width: store::Width,
+) {
+    if matches!(width, store::Width::Fixed(_)) {
+        return;
+    }
+    let whole = left.prefix.iter().chain(left.suffix);
+    let shared = separator.iter().zip(whole).take_while(|(one, other)| one == other).count();
+    separator.truncate(shared + 1);
+}

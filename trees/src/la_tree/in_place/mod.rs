@@ -1,0 +1,79 @@
+//! In place on a disk (section 6.4): nodes are pages of a page file, rewritten where they stand.
+//!
+//! A child is named by its page. Only a node with a buffer is named by the buffer's number, for the
+//! buffer's record is needed on every way through the node; a table beside the records says its
+//! page. There is no table of other nodes, and no reclamation. What leaves the pool is packed into
+//! pages of fragments as on raw flash; such a page is given back when no buffer has a fragment in
+//! it any more.
+//!
+//! # What is different from raw flash
+//! - A value too long for a leaf stands in pages of its own, as everywhere on disks. Such an entry
+//!   does not wait in buffers: it goes to its leaf at once ([`values`]).
+//! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
+//!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
+//!   ([`room`]).
+//! - Before a put is refused, leaves that have room for each other are merged ([`compaction`]).
+
+pub(super) mod compaction;
+pub(super) mod disk;
+pub(super) mod load;
+pub(super) mod nodes;
+pub(super) mod plan;
+pub(super) mod room;
+pub(super) mod state;
+pub(super) mod values;
+
+pub(super) use disk::{Disk, PAGE_HEADER};
+
+use alloc::boxed::Box;
+
+use device::Sectors;
+use store::PageFile;
+
+use super::ground::Ground;
+use super::{LaTree, settle};
+use index::{Durable, Index, Result, Tree};
+use index::{MediumShape, Options};
+
+/// Pages of a root record that is longer than an anchor has room for, twice.
+const ROOT_PAGES: u64 = 6;
+
+/// Makes an empty tree on `disk`.
+pub(super) fn create<'d>(
+    disk: Box<dyn Sectors + 'd>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let geometry = disk.geometry();
+    let choices = plan::choices(options, geometry)?;
+    let durability = options.durability.unwrap_or_default();
+    let (plan, bytes) = plan::plan(options, options.shape, (choices, durability), geometry)?;
+    plan.check_memory()?;
+    let needs = |like| super::plan::footprint(options, like);
+    MediumShape::Sectors(geometry).check_units(geometry.sectors(), needs)?;
+    let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
+    let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
+    tree.plant()?;
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+/// Opens the tree on `disk`.
+pub(super) fn open<'d>(
+    mut disk: Box<dyn Sectors + 'd>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let geometry = disk.geometry();
+    let found = PageFile::describe(&mut *disk)?;
+    let (shape, choices) = settle::describe(&found.root_head)?;
+    if choices.node_bytes != found.page_bytes {
+        return Err(
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
+        );
+    }
+    let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
+    plan.check_memory()?;
+    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
+    let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
+    tree.restore(&record)?;
+    tree.check_tables_now()?;
+    Ok(Box::new(Durable::open(tree)?))
+}

@@ -1,0 +1,367 @@
+//! Room: what may be changed before the next checkpoint, and what is admitted.
+//!
+//! The page file keeps what pages held at the last checkpoint, for a bounded number of pages.
+//! Emptying a buffer goes leaf by leaf, and each leaf is a **step**: where there is no room left to
+//! keep the pages of one step more, what has not gone down is put back into the buffers, and goes
+//! down after the next checkpoint. Pages that nobody used at the checkpoint need not be kept, so
+//! what is put back finds room. A tree without buffers does the same: what would change one leaf
+//! too many waits in the root's buffer, and so does all that comes as long as anything waits.
+//!
+//! An update is admitted if there are pages enough for all that is pending: the nodes that it may
+//! make, its fragments on the way down, and the state at a checkpoint, beside the one that stands.
+//! Deletes draw on a reserve that puts leave.
+
+use device::Cause;
+use store::{Durability, Recovery, Update};
+
+use super::super::LaTree;
+use super::super::buffers::Buffers;
+use super::super::flight::PutBack;
+use super::super::ground::Ground;
+use super::super::plan::Plan;
+use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
+use super::super::table::BufferRecord;
+use super::{Disk, ROOT_PAGES};
+use index::Result;
+
+/// What is to find room beside what is pending.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct More {
+    pub(in super::super) puts: u64,
+    pub(in super::super) deletes: u64,
+    /// Bytes of their entries.
+    pub(in super::super) bytes: u64,
+    /// Pages of long values.
+    pub(in super::super) pages: u64,
+}
+
+/// What a tree is, as far as room matters.
+#[derive(Clone, Copy, Debug, Default)]
+struct Now {
+    durability: Durability,
+    height: u64,
+    leaves: u64,
+    /// Children that an inner node takes.
+    children: u64,
+    /// Records of buffers.
+    records: u64,
+    /// Entries in buffers of inner subtrees and of leaf subtrees, and bytes of both.
+    pending: [u64; 2],
+    pending_bytes: u64,
+    /// Bytes that went down to leaves, which a replay may leave in buffers.
+    gone_down: u64,
+    /// True if there are pages of fragments.
+    fragments: bool,
+    /// Pages with such that are in use, and pages of the state.
+    live: u64,
+    state: u64,
+    /// Free pages that held something, where what they hold may have to be kept.
+    reused: Option<u64>,
+}
+
+impl Plan {
+    /// Pages that the state at a checkpoint takes, if `held` bytes of `entries` entries are in the
+    /// pool.
+    fn state_pages(&self, now: &Now, held: u64, entries: u64) -> u64 {
+        let room = u64::from(self.pages.room()) - 32;
+        let records = now.records + 2;
+        let chunks = records / u64::from(self.chunks.1.max(1)) + 1;
+        let heads = PIECE_BYTES * records.min(entries);
+        let pool = (held + heads).div_ceil(room / 2);
+        // The page file has room for a root record as long as the last.
+        let root = (ROOT_BYTES + 4 * (now.height + chunks + pool)) / room;
+        chunks + pool + root
+    }
+
+    /// Pages that all that is pending takes in the worst case, with so much more, and images that
+    /// have to be kept beside those that there is always room for.
+    fn needs_on_disk(&self, now: &Now, more: More) -> (u64, u64) {
+        let More { puts, deletes, bytes, pages } = more;
+        let [inner, leaf] = now.pending;
+        let pending = inner + leaf + puts + deletes;
+        let all_bytes = now.pending_bytes + bytes;
+        let node = self.pages.node_bytes() as u64 - 16;
+        let leaves = match inner + leaf + puts {
+            0 => 0,
+            some => some.min(now.leaves + (4 * (all_bytes + 8 * some)).div_ceil(node)),
+        };
+        let (children, height) = (now.children.max(4) / 2, now.height);
+        let nodes = leaves + leaves / (children - 1) + if leaves > 0 { height + 1 } else { 0 };
+        let levels = height / u64::from(self.levels_a_buffer) + 1;
+        let room = u64::from(self.pages.room());
+        let spread = all_bytes + 13 * pending;
+        let pool = self.sizes.pool.most();
+        let held = spread.min(2 * pool);
+        let going = if levels > 1 { spread * (levels - 1) } else { 0 };
+        // Cells may be half empty. What fits the pool never becomes a fragment.
+        let stays = !now.fragments && 2 * all_bytes + 16 * pending <= pool / 2;
+        let fragments = if stays { 0 } else { (going + held).div_ceil(room) + 2 };
+        let journal = (2 * now.gone_down).div_ceil(room);
+        let state = self.state_pages(now, held, pending);
+        // What a delete may need when nothing else is pending: the next state stands beside that
+        // which is written then, and gives back only what the last one takes now.
+        let least = self.state_pages(now, self.entry_most as u64 + 13, 1);
+        let reserve = match puts {
+            0 => 0,
+            _ => (least + 1).saturating_sub(now.state).max(2),
+        };
+        let need = nodes + fragments + state + journal + reserve + pages + 1;
+        let names = (room / 4).max(1);
+        let lists = match now.durability {
+            Durability::None => 0,
+            _ => (need + now.live).div_ceil(names) + 2,
+        };
+        let images = match now.reused {
+            // Pages beside those that were ever used hold nothing.
+            Some(reused) => need.min(reused) + lists,
+            None => lists.saturating_sub(8),
+        };
+        (need, images)
+    }
+
+    /// Pages and images that a tree needs which is made and comes to have one entry, if pages
+    /// share sectors or not. The first state stands beside the next, and so do root records.
+    pub(super) fn needs_at_first(&self, durability: Durability, is_shared: bool) -> (u64, u64) {
+        let now = Now {
+            durability,
+            height: 1,
+            leaves: 1,
+            records: 1,
+            reused: (is_shared && durability != Durability::None).then_some(0),
+            ..Now::default()
+        };
+        // The root is there, and so is the record of its buffer.
+        let pages = 1 + self.state_pages(&now, 0, 0) + ROOT_PAGES;
+        let bytes = self.entry_most as u64;
+        self.needs_on_disk(&now, More { puts: 1, deletes: 0, bytes, pages })
+    }
+}
+
+impl LaTree<'_> {
+    /// Pages in use that one step of emptying changes: on each level a node, and its neighbour or a
+    /// page that comes to name free ones.
+    pub(in super::super) fn step_pages(&self) -> u32 {
+        2 * u32::from(self.height) + 3
+    }
+
+    /// True if the pages of one more step can be kept for the last checkpoint. In a replay the room
+    /// is for long values, which can't wait: with other memory more or less of what came between
+    /// them went down before, and the next one has to find what it found then.
+    pub(in super::super) fn may_step(&self) -> bool {
+        self.log.disk().is_none_or(|disk| {
+            let waits = self.has_long_values() && disk.file.is_replaying();
+            let (promised, _) = self.needs_on_disk(disk, More::default());
+            !waits && disk.file.changes_left(promised) >= self.step_pages()
+        })
+    }
+
+    /// Pages that `batch` changes at most before it asks whether there is room.
+    pub(in super::super) fn pages_changed_on_disk(&self, batch: &[Update<'_>]) -> u32 {
+        let Some(disk) = self.log.disk() else {
+            return 0;
+        };
+        let mut pages = self.step_pages();
+        let mut longest = disk.longest_value;
+        for update in batch {
+            if let Some(bytes) = self.long_bytes(update) {
+                longest = longest.max(bytes);
+                let written = disk.file.pages_changed_to_write_long(bytes);
+                pages = pages.saturating_add(self.step_pages()).saturating_add(written);
+            }
+        }
+        if longest > 0 {
+            let freeing = disk.file.pages_changed_to_free_long(longest);
+            pages = pages.saturating_add(freeing.saturating_mul(batch.len() as u32));
+        }
+        pages
+    }
+
+    /// Goes on with what is listed to be emptied, as far as there is room.
+    pub(in super::super) fn empty_owed(&mut self) -> Result<()> {
+        match self.log.is_disk() {
+            true => self.empty_listed(Cause::Flush),
+            false => Ok(()),
+        }
+    }
+
+    /// Empties buffers as far as there is room, and then merges leaves; false if there is none.
+    pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
+        let (may_step, before) = (self.may_step(), self.buffers.pending);
+        self.empty_all(Cause::Flush)?;
+        if self.buffers.pending == [0; 2] {
+            self.compact_some(Cause::Flush)?;
+        }
+        // On raw flash a checkpoint may have to erase what was left before it goes on.
+        let is_less = self.buffers.pending != before || self.log.blocks_to_erase() > 0;
+        Ok(may_step && (self.log.is_disk() || is_less))
+    }
+
+    /// Notes that an entry of `bytes` bytes, or several, came to a leaf.
+    pub(in super::super) fn note_gone_down(&mut self, bytes: u32) {
+        if let Some(disk) = self.log.disk_mut() {
+            disk.gone_down += u64::from(bytes);
+        }
+    }
+
+    /// Puts what has not gone down yet back into the buffers of leaf subtrees.
+    pub(in super::super) fn put_back(&mut self, cause: Cause) -> Result<()> {
+        let level = self.leaf_subtree_level();
+        self.top.level = level;
+        self.top.restructured = true;
+        let before = (self.buffers.pending, self.buffers.pending_bytes);
+        self.put_into_buffers(level, None, cause)?;
+        let entries: u64 = self.buffers.pending.iter().sum();
+        self.flight.put_back = PutBack {
+            entries: entries.saturating_sub(before.0.iter().sum()) as u32,
+            bytes: self.buffers.pending_bytes.saturating_sub(before.1) as u32,
+        };
+        Ok(())
+    }
+
+    /// Puts the entry that is in flight, and those that follow it, into the buffers at `level`, but
+    /// for one with the key `without`.
+    pub(super) fn put_into_buffers(
+        &mut self,
+        level: u8,
+        without: Option<&[u8]>,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut child = None;
+        loop {
+            if without != Some(self.flight.key.as_slice()) {
+                child = Some(self.hand_to_buffer(child, level, cause)?);
+            }
+            if !self.next_in_flight(cause)? {
+                self.batch_came(child);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets go of the chain that was read while it went down.
+    pub(in super::super) fn release_chain(&mut self, cause: Cause) -> Result<()> {
+        match self.flight.owed.take() {
+            Some(record) => self.buffers.let_go_chain(&mut self.log, &record, cause),
+            None => Ok(()),
+        }
+    }
+
+    /// True if all that is pending finds room, with so much more.
+    pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
+        self.log.disk().is_none_or(|disk| {
+            let (pages, images) = self.needs_on_disk(disk, more);
+            disk.file.has_room(pages, images)
+        })
+    }
+
+    /// True if all that is pending finds room, with so much more; the file grows for it where it
+    /// can.
+    pub(in super::super) fn finds_room(&mut self, more: More) -> Result<bool> {
+        while !self.fits_on_disk(more) {
+            let Some(disk) = self.log.disk_mut() else {
+                return Ok(false);
+            };
+            if !Recovery::extend(&mut disk.file)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn needs_on_disk(&self, disk: &Disk<'_>, more: More) -> (u64, u64) {
+        let durability = disk.file.durability();
+        let now = Now {
+            durability,
+            height: self.height.into(),
+            leaves: self.leaves(),
+            children: self.nodes.inner.capacity(self.plan.entry_most, 4) as u64,
+            records: self.buffers.records.len() as u64,
+            pending: self.buffers.pending,
+            pending_bytes: self.buffers.pending_bytes,
+            gone_down: if durability.has_journal() { disk.gone_down } else { 0 },
+            fragments: disk.pages_of_fragments() > 0,
+            live: disk.pages_live.into(),
+            state: disk.state.len() as u64,
+            reused: disk.file.keeps_free_pages().then(|| disk.file.pages_reused().into()),
+        };
+        self.plan.needs_on_disk(&now, more)
+    }
+
+    /// Refuses `batch` if there is no room for its worst case.
+    pub(in super::super) fn admit_on_disk(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let mut more = More::default();
+        for update in batch {
+            let (key, value) = match update {
+                Update::Put { key, value } => (key, value.len()),
+                Update::Delete { key } => (key, 0),
+                Update::Adopt { key, .. } => (key, store::LongValue::ENCODED_BYTES),
+            };
+            more.puts += u64::from(!matches!(update, Update::Delete { .. }));
+            more.deletes += u64::from(matches!(update, Update::Delete { .. }));
+            let value = match (self.long_bytes(update), self.log.disk()) {
+                (Some(length), Some(disk)) => {
+                    more.pages += u64::from(disk.file.pages_for_long(length));
+                    store::LongValue::ENCODED_BYTES
+                }
+                _ => value,
+            };
+            more.bytes += (key.len() + value + 1) as u64;
+        }
+        if more.puts > 0 {
+            self.check_tables(more.puts + more.deletes)?;
+        }
+        match self.fits_on_disk(more) {
+            true => Ok(()),
+            false => Err(store::Error::Full { pages: u64::from(self.log.pages()) }.into()),
+        }
+    }
+}
+
+impl Buffers {
+    /// Notes that one buffer more has the chain of `record`.
+    pub(in super::super) fn hold_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        // What goes down may be in the buffer for reading.
+        core::mem::swap(&mut self.read, &mut self.page);
+        let held = self.hold_each(log, record, cause);
+        core::mem::swap(&mut self.read, &mut self.page);
+        held
+    }
+
+    fn hold_each(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = record.newest.filter(|_| log.is_disk());
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            log.hold(link.page);
+            next = self.read_fragment(log, record.owner, link, cause)?.1;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Notes that one buffer less has the chain of `record`.
+    fn let_go_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = record.newest.filter(|_| log.is_disk());
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            next = self.read_fragment(log, record.owner, link, cause)?.1;
+            log.let_go(link.page, cause)?;
+            left -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! A lookup (figure 2(c)): through all buffers of the way, from the root down. Before one is
+//! scanned, ADAPT is asked whether it is to be emptied (algorithm 1, section 2.2).
+
+use device::Cause;
+
+use super::LaTree;
+use super::buffer_pool::BufferId;
+use super::cost;
+use super::policy::{Decision, Estimate};
+use super::stream::Pending;
+use index::{Result, read_piece};
+
+impl LaTree<'_> {
+    /// What ADAPT is told of buffer `number`: what a scan and emptying it cost. With
+    /// `estimate=all`, what it has in the pool counts as if it were a fragment on flash, but where
+    /// the pool has room for all: what is there keeps other buffers out, which go to flash.
+    fn estimate_for_adapt(&mut self, number: u32) -> Estimate {
+        let mut estimate = self.estimate(number);
+        let held = self.buffers.pool.held(BufferId(number));
+        estimate.scan += cost::search_of_held(held.entries);
+        if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {
+            return estimate;
+        }
+        let held = cost::scan_of_held(&self.estimator.units, held.bytes);
+        Estimate { scan: estimate.scan + held, emptying: estimate.emptying + held }
+    }
+
+    /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
+    pub(super) fn is_to_be_emptied(&mut self, number: u32) -> bool {
+        let estimate = self.estimate_for_adapt(number);
+        let policy = self.policy;
+        let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
+            record.entries > 0
+                && policy.at_lookup(&mut record.registers, estimate) == Decision::Empty
+        });
+        is_wanted && self.is_open && self.has_space_to_empty(number)
+    }
+
+    /// Empties buffer `number` because of a lookup.
+    pub(super) fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
+        self.whole = false;
+        let leaf = usize::from(self.buffers.record(number).leaves > 0);
+        self.counters.emptied_for_lookups[leaf] += 1;
+        self.buffers.list(number);
+        self.empty_listed(Cause::Flush)?;
+        self.whole = true;
+        Ok(())
+    }
+
+    /// Figure 2(c): through all buffers of the way, from the root down.
+    pub(super) fn find(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        // Buffers at this level and above were searched.
+        let mut searched = self.height;
+        'again: loop {
+            let (mut level, mut id) = (self.height - 1, self.root);
+            loop {
+                if let Some(number) = id.buffer().filter(|_| level < searched) {
+                    if self.is_to_be_emptied(number) {
+                        self.empty_for_lookup(number)?;
+                        continue 'again;
+                    }
+                    searched = level;
+                    let read = &mut |entry: &Pending<'_>| {
+                        entry.value.map(|value| read_piece(value, offset, into))
+                    };
+                    let before = self.time_ns();
+                    if let Some(found) = self.buffers.find(&mut self.log, number, key, read)? {
+                        return Ok(found);
+                    }
+                    self.note_scan(number, before);
+                }
+                let codec = self.nodes.at(level);
+                let node = self.nodes.node(&mut self.log, id, level, Cause::Lookup)?;
+                let place = codec.search(node, key);
+                if level == 0 {
+                    let Ok(place) = place else {
+                        return Ok(None);
+                    };
+                    return self.read_stored(id, place, offset, into).map(Some);
+                }
+                let place = place.unwrap_or_else(|place| place.saturating_sub(1));
+                id = self.child(id, level, place, Cause::Lookup)?;
+                level -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! How a tree is made and opened on raw flash; on a disk [`in_place`](super::in_place) has it. Both
+//! end in [`LaTree::over`], and a new tree in [`LaTree::plant`].
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use device::Medium;
+use store::{PageLog, Recovery};
+
+use super::buffers::Buffers;
+use super::cost::Estimator;
+use super::counters::Counters;
+use super::descent::{Bounds, Path};
+use super::distribution::Top;
+use super::emptying::Sorter;
+use super::flight::Flight;
+use super::ground::Ground;
+use super::layout::NodeId;
+use super::nodes::Nodes;
+use super::plan::{self, Plan};
+use super::reclaim::Generation;
+use super::sharing::Sharing;
+use super::shrinking::PutOff;
+use super::stream::Form;
+use super::table::BufferRecord;
+use super::{LaTree, in_place, settle};
+use index::{Durable, Index, Result, Tree};
+use index::{MediumShape, Options};
+
+pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let chip = match medium {
+        Medium::Nand(chip) => chip,
+        Medium::Sectors(disk) => return in_place::create(disk, options),
+    };
+    let geometry = chip.geometry();
+    let choices = plan::choices(options, geometry)?;
+    let plan = Plan::new(options, options.shape, choices, geometry)?;
+    plan.check_memory()?;
+    let (medium, needs) = (MediumShape::Nand(geometry), |like| plan::footprint(options, like));
+    medium.check_units(geometry.blocks(), needs)?;
+    let log = PageLog::create(chip, &options.page_log())?;
+    medium.check_units(log.good_blocks(), needs)?;
+    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
+    tree.plant()?;
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let chip = match medium {
+        Medium::Nand(chip) => chip,
+        Medium::Sectors(disk) => return in_place::open(disk, options),
+    };
+    let geometry = chip.geometry();
+    let (log, record) = PageLog::open_with(chip, &options.page_log())?;
+    let (shape, choices) = settle::describe(&record)?;
+    let durability = Some(log.durability());
+    let options = Options { durability, ..options.clone() };
+    let plan = Plan::new(&options, shape, choices, geometry)?;
+    plan.check_memory()?;
+    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
+    tree.restore(&record)?;
+    tree.check_tables_now()?;
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+impl<'d> LaTree<'d> {
+    /// A tree on `log` that has no node yet.
+    pub(super) fn over(mut log: Ground<'d>, plan: Plan) -> Result<Self> {
+        log.give_back_at_rollback();
+        let form = Form::new(plan.shape);
+        let what = "they can't hold four entries";
+        let bytes = plan.pages.node_bytes();
+        let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks);
+        let nodes = nodes.ok_or(store::Error::NodeSize { bytes, what })?;
+        let what = "the chip has more places for such nodes than can be numbered";
+        plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
+        let units = log.unit_costs(&plan.pages);
+        let most = plan.sizes.entry_most;
+        let mut tree = LaTree {
+            log,
+            nodes,
+            buffers: Buffers::new(form, plan.pages, &plan.sizes),
+            sorter: Sorter::new(form, plan.sorter_bytes, plan.sorter_entries),
+            sorter_bytes: plan.sorter_bytes,
+            policy: plan.policy,
+            estimator: Estimator::new(units, plan.basis),
+            levels_a_buffer: plan.levels_a_buffer,
+            root: NodeId(0),
+            height: 1,
+            entries: 0,
+            room: Box::default(),
+            path: Path::new(),
+            bounds: Bounds::with_capacity(most),
+            top: Top::new(most),
+            flight: Flight::new(most, most),
+            put_off: PutOff::new(most),
+            separator: Vec::with_capacity(most),
+            previous: Vec::with_capacity(most),
+            generation: Generation::default(),
+            pinned_blocks: 0,
+            counters: Counters::default(),
+            sharing: Sharing::default(),
+            is_open: false,
+            whole: true,
+            plan,
+        };
+        tree.expect_root();
+        Ok(tree)
+    }
+
+    /// Makes the root of an empty tree.
+    pub(super) fn plant(&mut self) -> Result<()> {
+        self.root = self.nodes.create(&mut self.log, true, 0)?;
+        let owner = self.buffers.owner(&self.log)?;
+        if let Some(number) = self.root.buffer() {
+            self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
+        }
+        self.room.levels[0] = 1;
+        self.is_open = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! `la-tree`: the lazy-adaptive tree of Agrawal, Ganesan, Sitaraman, Diao and Singh (VLDB 2009).
+//!
+//! A B+-tree whose updates wait in buffers on flash, at every K-th level, and go down in batches.
+//! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
+//! dominate, small ones where lookups do.
+//!
+//! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
+//! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
+//! that it should have been emptied before (`lookup`), it is emptied (`subtree`): sorted
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves
+//! (`distribution`). Leaves split (`growth`), borrow and merge (`shrinking`). On raw flash nodes
+//! are small, never stay where they were, and are found by a table (`nodes`); on a disk they are
+//! pages, rewritten in place (`in_place`).
+//!
+//! # Words
+//! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
+//! - A **buffer** is a chain of fragments on flash, each linked to the one before it, and the
+//!   entries in the pool that are not on flash yet.
+//! - A **leaf subtree** is one whose lowest level are leaves.
+//!
+//! # Choices that the paper leaves open
+//! - Levels are counted from the leaves, so a buffered level stays one when the tree grows: levels
+//!   K - 1, 2K - 1 and so on, and the root always. Only the top subtree may have fewer levels.
+//! - Sizes are bytes, not entries, because keys and values may vary in length.
+//! - A delete in a buffer carries its key only.
+//!
+//! # Invariants
+//! - Of two entries for a key, the one in the higher buffer is newer; in one buffer the later one.
+//! - The first key of an inner node is exactly the separator that its parent has for it; on the
+//!   left edge that is the lowest key there is.
+//! - After an error while something was changed, nothing more is read or changed: entries may have
+//!   been on their way from one buffer to another.
+
+pub mod policy;
+
+mod behind;
+mod buffer_pool;
+mod buffers;
+mod cache;
+mod change;
+mod check;
+mod chunks;
+mod cost;
+mod counters;
+mod descent;
+mod distribution;
+mod emptying;
+mod flight;
+mod ground;
+mod growth;
+mod in_place;
+mod layout;
+mod load;
+mod lookup;
+mod make;
+mod nodes;
+mod plan;
+mod reclaim;
+mod room;
+mod scan;
+mod settle;
+mod sharing;
+mod shrinking;
+mod stream;
+mod subtree;
+mod table;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use device::Meter;
+use store::{Recovery, Update};
+
+use buffers::Buffers;
+use cost::Estimator;
+use counters::Counters;
+use descent::{Bounds, Path};
+use distribution::Top;
+use emptying::Sorter;
+use flight::Flight;
+use ground::Ground;
+use index::bounds::can_be;
+use index::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree};
+use index::{Deletes, Entry};
+use layout::NodeId;
+use nodes::Nodes;
+use plan::Plan;
+use reclaim::Generation;
+use room::Room;
+use sharing::Sharing;
+use shrinking::PutOff;
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "the lazy-adaptive tree: updates wait in buffers on flash, at every K-th level",
+    paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
+    nand: true,
+    sectors: true,
+    deletes: |_| Deletes::Merge,
+    tables_grow: true,
+    parameters: plan::PARAMETERS,
+    create: make::create,
+    open: make::open,
+    footprint: plan::footprint,
+    predict: plan::predict,
+};
+
+const NAME: &str = "la-tree";
+
+/// The tree.
+pub(crate) struct LaTree<'d> {
+    log: Ground<'d>,
+    plan: Plan,
+    nodes: Nodes,
+    buffers: Buffers,
+    sorter: Sorter,
+    /// The most bytes that the sorter takes.
+    sorter_bytes: u32,
+    policy: policy::Policy,
+    estimator: Estimator,
+    levels_a_buffer: u8,
+    root: NodeId,
+    /// Nodes from the root to a leaf; the root's level plus one.
+    height: u8,
+    /// Entries in leaves.
+    entries: u64,
+    room: Box<Room>,
+    path: Path,
+    /// Of the node where the last descent ended.
+    bounds: Bounds,
+    top: Top,
+    flight: Flight,
+    put_off: PutOff,
+    separator: Vec<u8>,
+    previous: Vec<u8>,
+    generation: Generation,
+    /// Blocks that named checkpoints keep.
+    pinned_blocks: u32,
+    counters: Counters,
+    sharing: Sharing,
+    /// True from the first change after a checkpoint on: only then do lookups change anything.
+    is_open: bool,
+    whole: bool,
+}
+
+impl LaTree<'_> {
+    /// Refuses to go on after a change that was broken off.
+    fn check_whole(&self) -> Result<()> {
+        if self.whole {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            what: "a change of the tree was broken off by an error: open the index again",
+        })
+    }
+}
+
+impl Lookup for LaTree<'_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        let can_be = can_be(self.check_key(key))?;
+        self.check_whole()?;
+        if !can_be {
+            return Ok(None);
+        }
+        self.find(key, offset, into)
+    }
+
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        self.check_whole()?;
+        Ok(Box::new(scan::Scan::new(self, range)?))
+    }
+
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        self.check_whole()?;
+        check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        self.check_whole()?;
+        behind::behind(self, key)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let below = self.log.memory();
+        let memory = store::Memory {
+            cache: below.cache + self.nodes.cache.memory_bytes(),
+            buffers: below.buffers + self.plan.fixed_bytes + self.buffers.pool.memory_bytes(),
+            tables: self.table_bytes(),
+            ftl: below.ftl,
+        };
+        let nodes = self.nodes.count(&self.log);
+        let nodes = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()));
+        Statistics {
+            height: u32::from(self.height),
+            live_pages: match self.log.disk() {
+                Some(disk) => disk.file.sectors_used(),
+                None => nodes + self.fragment_pages() + self.chunk_pages(),
+            },
+            memory,
+            memory_peak: memory.cache + memory.buffers + memory.tables,
+        }
+    }
+
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        counters::tell(self, tell);
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.log.meter()
+    }
+}
+
+impl Tree for LaTree<'_> {
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.check_whole()?;
+        for update in batch {
+            self.check_update(update)?;
+        }
+        self.admit_room(batch)
+    }
+
+    fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        self.check_whole()?;
+        self.check_update(update)?;
+        self.is_open = true;
+        self.whole = false;
+        self.generation.is_vain = false;
+        self.reclaim_if_due()?;
+        match update {
+            Update::Put { key, value } => {
+                if !self.put_long(key, value)? {
+                    self.change(key, Some(value))?;
+                }
+            }
+            Update::Delete { key } => self.change(key, None)?,
+            Update::Adopt { key, value } => self.adopt_value(key, *value)?,
+        }
+        self.empty_owed()?;
+        self.share_memory()?;
+        self.whole = true;
+        Ok(())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
+        self.check_whole()?;
+        self.is_open = true;
+        self.load_sorted(sorted, fill_percent)
+    }
+
+    fn maintain(&mut self, pages: u32) -> Result<bool> {
+        self.check_whole()?;
+        self.whole = false;
+        let more = self.maintain_pages(pages)?;
+        self.whole = true;
+        Ok(more)
+    }
+
+    fn settle(&mut self) -> Result<Vec<u8>> {
+        self.check_whole()?;
+        self.write_state()
+    }
+
+    fn waits_for_checkpoint(&self) -> bool {
+        self.generation.is_waiting
+    }
+
+    fn restore(&mut self, root: &[u8]) -> Result<()> {
+        self.read_state(root)
+    }
+
+    fn admit_named(&mut self) -> Result<()> {
+        // On a disk the page file counts what names keep, and what forgetting takes.
+        if self.log.is_disk() { Ok(()) } else { self.admit_name() }
+    }
+
+    fn keep_named(&mut self) -> Result<()> {
+        // On a disk the page file keeps the way back by itself.
+        if self.log.is_disk() { Ok(()) } else { self.pin_named() }
+    }
+
+    fn entry_bytes_most(&self) -> usize {
+        self.plan.entry_most
+    }
+
+    fn is_settled(&self) -> bool {
+        self.is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        self.check_whole()?;
+        self.is_open |= self.may_step();
+        self.whole = false;
+        let drained = self.drain_some()?;
+        self.whole = true;
+        Ok(drained)
+    }
+
+    fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
+        if self.log.is_disk() {
+            return self.pages_changed_on_disk(batch);
+        }
+        // What was reclaimed is erased by the next checkpoint, which is due then.
+        if self.generation.is_waiting { u32::MAX } else { 0 }
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        self.log.recovery()
+    }
+
+    fn recovery_mut(&mut self) -> &mut dyn Recovery {
+        self.log.recovery_mut()
+    }
+}

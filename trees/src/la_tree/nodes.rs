@@ -1,0 +1,471 @@
+//! Nodes: where they are found and read, how they are changed, made and given back.
+//!
+//! A node that was changed stays in the cache until it leaves it. Then it is copied to the page of
+//! nodes that is being filled, where it can still be found ([`writing`]); when that page is full,
+//! it is programmed, and the node table says where its nodes stand (section 4.3). So it is on raw
+//! flash; on a disk every node is a page of the page file, which has it in its own cache
+//! (`in_place::nodes`).
+//!
+//! Invariant, on raw flash: the node that is valid is in the cache, or else in the page being
+//! filled, or else where the table says.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::node::{self, Codec};
+use store::{EntryShape, PageKind, PageLog, Width};
+
+use super::cache::{CacheSize, NodeCache};
+use super::counters::NodeReads;
+use super::ground::Ground;
+use super::layout::{self, NodeId, PageShape, Place, verify_node};
+use super::table::NodeTable;
+use index::{Error, Result};
+
+mod changes;
+mod writing;
+
+/// Bytes of a child's number in an inner node.
+pub(super) const CHILD_BYTES: u16 = 4;
+
+/// The kind of pages of nodes.
+pub(super) const NODES: PageKind = PageKind::Tree(0);
+
+/// Marks the number of a node with a buffer.
+const BUFFERED: u32 = 0x8000_0000;
+
+impl NodeId {
+    /// The number of the node with the buffer numbered `number`.
+    pub(super) const fn of_buffer(number: u32) -> Self {
+        NodeId(number | BUFFERED)
+    }
+
+    /// The number of the node's buffer, if it has one.
+    #[inline]
+    pub(super) const fn buffer(self) -> Option<u32> {
+        if self.0 & BUFFERED == 0 { None } else { Some(self.0 & !BUFFERED) }
+    }
+}
+
+/// Damage in `page`.
+pub(super) fn damaged(page: Page, what: &'static str) -> Error {
+    store::Error::DamagedPage { page: store::LogicalPage(page.0), what }.into()
+}
+
+/// A table of numbers, and the pages where its chunks stand on flash.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) numbers: NodeTable,
+    /// The page of each chunk; `None` for one that changed since.
+    pub(super) chunks: Vec<Option<Page>>,
+    pub(super) chunk_numbers: u32,
+}
+
+impl Table {
+    fn new(chunk_numbers: u32) -> Self {
+        Table { numbers: NodeTable::new(), chunks: Vec::new(), chunk_numbers }
+    }
+
+    /// Notes that what is stored of `number` changed.
+    #[inline]
+    pub(super) fn changed(&mut self, number: u32) {
+        let chunk = (number / self.chunk_numbers.max(1)) as usize;
+        if chunk >= self.chunks.len() {
+            if chunk >= self.chunks.capacity() {
+                self.chunks.reserve_exact(chunk + 1 - self.chunks.len() + chunk / 8 + 8);
+            }
+            self.chunks.resize(chunk + 1, None);
+        }
+        self.chunks[chunk] = None;
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
+    }
+
+    /// The most bytes that it takes with so many numbers, of which a chunk has `chunk_numbers`.
+    pub(super) fn bytes_most(numbers: u64, chunk_numbers: u32) -> u64 {
+        let chunks = numbers / u64::from(chunk_numbers.max(1));
+        let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
+        NodeTable::bytes_most(numbers) + places
+    }
+}
+
+/// The nodes of a tree.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    pub(super) shape: EntryShape,
+    pub(super) leaf: Codec,
+    pub(super) inner: Codec,
+    pub(super) pages: PageShape,
+    pub(super) cache: NodeCache,
+    /// Nodes without buffers, and those with.
+    pub(super) plain: Table,
+    pub(super) buffered: Table,
+    /// The page of nodes that is being filled, and the nodes in it.
+    page: Box<[u8]>,
+    waiting: Vec<NodeId>,
+    /// As long as a node.
+    pub(super) scratch: Box<[u8]>,
+    next: Vec<Page>,
+    /// Nodes that were read from flash, and pages of nodes that were programmed.
+    pub(super) reads: NodeReads,
+    pub(super) programmed: u64,
+    /// Of these pages, those that the estimates know of.
+    pub(super) observed: u64,
+}
+
+impl Nodes {
+    /// Bytes of memory beside the cache and the tables.
+    pub(super) fn fixed_bytes(pages: &PageShape) -> u64 {
+        let waiting = u64::from(pages.nodes_per_page()) * size_of::<NodeId>() as u64;
+        Self::page_bytes(pages) as u64 + waiting + u64::from(pages.node_bytes()) + 16
+    }
+
+    /// Bytes of the page of nodes that is being filled: in place there is none.
+    fn page_bytes(pages: &PageShape) -> usize {
+        if pages.is_in_place() { 0 } else { (pages.first() + pages.room()) as usize }
+    }
+
+    /// The nodes of a new tree; `None` if they can't hold four entries.
+    pub(super) fn new(
+        shape: EntryShape,
+        pages: PageShape,
+        cache: CacheSize,
+        chunks: (u32, u32),
+    ) -> Option<Self> {
+        let bytes = pages.node_bytes();
+        Some(Nodes {
+            shape,
+            leaf: layout::codec(bytes, shape.key, shape.value)?,
+            inner: layout::codec(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
+            pages,
+            cache: NodeCache::new(cache, bytes as usize),
+            plain: Table::new(chunks.0),
+            buffered: Table::new(chunks.1),
+            page: vec![0xFF; Self::page_bytes(&pages)].into_boxed_slice(),
+            waiting: Vec::with_capacity(pages.nodes_per_page() as usize),
+            scratch: vec![0; bytes as usize].into_boxed_slice(),
+            next: Vec::with_capacity(4),
+            reads: NodeReads::default(),
+            programmed: 0,
+            observed: 0,
+        })
+    }
+
+    /// The codec of nodes at `level`.
+    #[inline]
+    pub(super) const fn at(&self, level: u8) -> Codec {
+        if level == 0 { self.leaf } else { self.inner }
+    }
+
+    /// Nodes that there are.
+    pub(super) fn count(&self, log: &Ground<'_>) -> u64 {
+        if let Ground::Disk(disk) = log {
+            return disk.nodes;
+        }
+        u64::from(self.plain.numbers.nodes()) + u64::from(self.buffered.numbers.nodes())
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.plain.memory_bytes() + self.buffered.memory_bytes()
+    }
+
+    /// Numbers that nodes without buffers have, and with.
+    pub(super) fn numbers(&self) -> (u64, u64) {
+        let number = |table: &Table| u64::from(table.numbers.high_water());
+        (number(&self.plain), number(&self.buffered))
+    }
+
+    fn table(&mut self, id: NodeId) -> (&mut Table, u32) {
+        match id.buffer() {
+            Some(number) => (&mut self.buffered, number),
+            None => (&mut self.plain, id.0),
+        }
+    }
+
+    /// A number that no node has.
+    fn number(&mut self, log: &PageLog<'_>, is_buffered: bool) -> Result<NodeId> {
+        let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
+        let number = table.numbers.allocate();
+        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
+        table.changed(number.0);
+        Ok(if is_buffered { NodeId::of_buffer(number.0) } else { number })
+    }
+
+    /// Gives the number of `id` back.
+    fn release(&mut self, id: NodeId) {
+        let (table, number) = self.table(id);
+        if table.numbers.release(NodeId(number)) {
+            table.changed(number);
+        }
+    }
+
+    /// Where the node stands on flash.
+    pub(super) fn place(&self, id: NodeId) -> Option<Place> {
+        match id.buffer() {
+            Some(number) => self.buffered.numbers.place(NodeId(number)),
+            None if self.pages.is_in_place() => Some(Place(id.0)),
+            None => self.plain.numbers.place(id),
+        }
+    }
+
+    /// Forgets all that is in memory, tables included.
+    pub(super) fn forget(&mut self) {
+        self.cache.clear_all();
+        self.waiting.clear();
+        self.plain = Table::new(self.plain.chunk_numbers);
+        self.buffered = Table::new(self.buffered.chunk_numbers);
+    }
+
+    /// Node `id`, which is at `level`.
+    ///
+    /// # Errors
+    /// It is damaged, or the chip failed.
+    #[inline]
+    pub(super) fn node<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        id: NodeId,
+        level: u8,
+        cause: Cause,
+    ) -> Result<&'n [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page(disk, id, level, cause),
+            Ground::Chip(log) => log,
+        };
+        let frame = self.frame(log, id, level, cause)?;
+        Ok(self.cache.node(frame))
+    }
+
+    /// Node `id`, whichever level it is at.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn any<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        id: NodeId,
+        cause: Cause,
+    ) -> Result<&'n [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_any(disk, id, cause),
+            Ground::Chip(log) => log,
+        };
+        let frame = self.frame_of_any(log, id, cause)?;
+        Ok(self.cache.node(frame))
+    }
+
+    /// Node `id`, to be changed.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    #[inline]
+    pub(super) fn node_mut<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        id: NodeId,
+        level: u8,
+        cause: Cause,
+    ) -> Result<&'n mut [u8]> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_mut(disk, id, level, cause),
+            Ground::Chip(log) => log,
+        };
+        let frame = self.frame(log, id, level, cause)?;
+        self.cache.set_dirty(frame, true);
+        Ok(self.cache.node_mut(frame))
+    }
+
+    /// Two nodes of one level.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn pair<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(&'n [u8], &'n [u8])> {
+        let log = match log {
+            Ground::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
+            Ground::Chip(log) => log,
+        };
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        let first = self.frame(log, pair.0, level, cause)?;
+        Ok((self.cache.node(first), self.cache.node(second)))
+    }
+
+    /// Two nodes of one level, to be changed.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn pair_mut<'n>(
+        &'n mut self,
+        log: &'n mut Ground<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(&'n mut [u8], &'n mut [u8])> {
+        let log = match log {
+            Ground::Disk(disk) => return self.pages_of_pair_mut(disk, pair, level, cause),
+            Ground::Chip(log) => log,
+        };
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        let first = self.frame(log, pair.0, level, cause)?;
+        if first == second {
+            return Err(damaged(self.page_of(pair.0), "a node is its own neighbour"));
+        }
+        self.cache.set_dirty(first, true);
+        self.cache.set_dirty(second, true);
+        Ok(self.cache.two_mut(first, second))
+    }
+
+    /// A new node at `level`, empty.
+    ///
+    /// # Errors
+    /// There are no more numbers, or the chip failed.
+    pub(super) fn create(
+        &mut self,
+        log: &mut Ground<'_>,
+        is_buffered: bool,
+        level: u8,
+    ) -> Result<NodeId> {
+        let log = match log {
+            Ground::Disk(disk) => return self.create_page(disk, is_buffered, level),
+            Ground::Chip(log) => log,
+        };
+        let frame = self.free_frame(log)?;
+        let id = self.number(log, is_buffered)?;
+        self.cache.assign(frame, id);
+        self.cache.set_dirty(frame, true);
+        self.at(level).initialise(self.cache.node_mut(frame), level);
+        Ok(id)
+    }
+
+    /// Gives the node back; it is no more.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(super) fn free(&mut self, log: &mut Ground<'_>, id: NodeId) -> Result<()> {
+        if let Ground::Disk(disk) = log {
+            return self.free_page(disk, id);
+        }
+        if let Some(frame) = self.cache.find(id) {
+            self.cache.clear(frame);
+        }
+        self.stop_waiting(id);
+        self.release(id);
+        Ok(())
+    }
+
+    /// Gives node `old` at `level` a number of its own without a buffer, and makes an empty node of
+    /// the level above under its old number.
+    ///
+    /// # Errors
+    /// As [`Nodes::create`].
+    pub(super) fn slide_under(
+        &mut self,
+        log: &mut Ground<'_>,
+        old: NodeId,
+        level: u8,
+    ) -> Result<NodeId> {
+        let log = match log {
+            Ground::Disk(disk) => return self.slide_page_under(disk, old, level),
+            Ground::Chip(log) => log,
+        };
+        self.frame(log, old, level, Cause::Update)?;
+        let fresh = self.free_frame(log)?;
+        let frame = self.frame(log, old, level, Cause::Update)?;
+        let id = self.number(log, false)?;
+        self.stop_waiting(old);
+        self.cache.rename(frame, id);
+        self.cache.assign(fresh, old);
+        self.cache.set_dirty(fresh, true);
+        self.at(level + 1).initialise(self.cache.node_mut(fresh), level + 1);
+        Ok(id)
+    }
+
+    /// The opposite: node `child` at `level` takes over the number of its parent, which is no more.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub(super) fn take_over(
+        &mut self,
+        log: &mut Ground<'_>,
+        parent: NodeId,
+        child: NodeId,
+        level: u8,
+    ) -> Result<()> {
+        let log = match log {
+            Ground::Disk(disk) => return self.page_takes_over(disk, parent, child),
+            Ground::Chip(log) => log,
+        };
+        let frame = self.frame(log, child, level, Cause::Update)?;
+        if let Some(old) = self.cache.find(parent) {
+            self.cache.clear(old);
+        }
+        self.stop_waiting(parent);
+        self.stop_waiting(child);
+        self.cache.rename(frame, parent);
+        self.release(child);
+        Ok(())
+    }
+
+    /// The page that node `id` stands in, for reports.
+    pub(super) fn page_of(&self, id: NodeId) -> Page {
+        self.place(id).map_or(Page(0), |place| self.pages.locate(place).0)
+    }
+
+    /// The frame of node `id`, whichever level it is at.
+    #[inline]
+    fn frame_of_any(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
+        match self.cache.find(id) {
+            Some(frame) => Ok(frame),
+            None => self.load(log, id, cause),
+        }
+    }
+
+    /// The frame of node `id`, which is at `level`.
+    #[inline]
+    fn frame(
+        &mut self,
+        log: &mut PageLog<'_>,
+        id: NodeId,
+        level: u8,
+        cause: Cause,
+    ) -> Result<usize> {
+        let frame = self.frame_of_any(log, id, cause)?;
+        let node = self.cache.node(frame);
+        if node::level(node) != level {
+            return Err(damaged(self.page_of(id), "a node is at another level"));
+        }
+        Ok(frame)
+    }
+
+    /// Reads node `id`, which is not in the cache, into a frame.
+    fn load(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
+        let frame = self.free_frame(log)?;
+        if let Some(slot) = self.slot_of(id) {
+            device::copy(self.cache.node_mut(frame), &self.page[self.pages.slot(slot)]);
+        } else {
+            let place = self.place(id);
+            let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;
+            let (page, offset) = self.pages.locate(place);
+            let node = self.cache.node_mut(frame);
+            log.read(page, offset - self.pages.first(), node, cause)?;
+            self.reads.count(node::level(node), cause == Cause::Lookup);
+            let codec = if node::level(node) == 0 { self.leaf } else { self.inner };
+            verify_node(id, place, node)
+                .and_then(|()| codec.validate(node))
+                .map_err(|what| damaged(page, what))?;
+        }
+        self.cache.assign(frame, id);
+        Ok(frame)
+    }
+}

@@ -1,0 +1,244 @@
+//! When a buffer is emptied: ADAPT (section 2.2, algorithm 1), buffers of a fixed size, and none.
+//!
+//! ADAPT reasons in hindsight. Had the buffer been emptied at an earlier lookup `i`, every lookup
+//! since would have saved that lookup's scan: `sav(i, j) = (j - i) s_i` at lookup `j`. As soon as
+//! that exceeds what emptying would have cost at `i`, for any `i` since the last emptying, the
+//! buffer is emptied:
+//!
+//! ```text
+//! EMPTY at lookup j  if there is i < j with  (j - i) s_i > e_i
+//! EMPTY at an update if the buffer has more than U bytes
+//! ```
+//!
+//! The paper keeps a register `(s_i, e_i)` for each group of consecutive lookups. The rule can be
+//! turned around: register `i` comes due at lookup `i + floor(e_i / s_i) + 1`, whatever happens in
+//! between, and registers are erased together. So only the one that comes due first can ever
+//! decide, and [`Registers`] keeps that one, exactly and in a few bytes. It takes every lookup into
+//! account, which is what algorithm 1 says; the first of a group decides for the group.
+//!
+//! The paper counts the lookup at which a buffer is emptied in two ways; [`Rule`] has the rule for
+//! either, and a tree uses the printed one.
+//!
+//! Invariant: nothing here reads a device or knows what a buffer holds. That ADAPT never costs more
+//! than twice the offline optimum and a constant (theorem 1) is tested in
+//! `lab/tests/adapt_optimum.rs`; that it decides as algorithm 1 does, here.
+
+use index::parameters::parse_bytes;
+
+/// The part of the memory budget that U is: 8 KiB of 128 KiB, as in section 6.1.
+const MEMORY_PER_LIMIT: u64 = 16;
+
+/// The lookup at which a register comes due that never does.
+const NEVER: u32 = u32::MAX;
+
+/// The unit in which [`Rule::Average`] sums up costs.
+const PAID_UNIT: u64 = 1024;
+
+/// How large buffers may grow: the tree's parameter `buffer`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Buffering {
+    /// ADAPT decides.
+    #[default]
+    Adaptive,
+    /// Buffers are emptied when they have more than so many bytes, and never for a lookup.
+    Fixed(u32),
+    /// Every update goes down to its leaf at once: a B+-tree with nodes of this size.
+    None,
+}
+
+impl Buffering {
+    /// Reads `adaptive`, `none` or a size in bytes; `None` if it is none of them.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "adaptive" => Some(Buffering::Adaptive),
+            "none" => Some(Buffering::None),
+            size => match u32::try_from(parse_bytes(size)?).ok()? {
+                0 => None,
+                bytes => Some(Buffering::Fixed(bytes)),
+            },
+        }
+    }
+}
+
+/// Which savings ADAPT counts at lookup `j` for an earlier lookup `i`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// Those of the lookups after `i`, as algorithm 1 prints it: `(j - i) s_i`. Twice the optimum
+    /// is kept if the lookup at which a buffer is emptied is taken to scan it, too.
+    #[default]
+    Printed,
+    /// That of lookup `i` as well, which emptying there would have answered: `(j - i + 1) s_i`.
+    /// Twice the optimum is kept if the lookup at which a buffer is emptied pays no scan.
+    Inclusive,
+    /// No savings in hindsight: a buffer is emptied as soon as a lookup's scan costs more than a
+    /// lookup did on the average since the last emptying, emptying now included: `s_j >= (s_1 +
+    /// ... + s_(j-1) + e_j) / j`. That is best where lookups and updates come as steadily as they
+    /// did, and promises nothing where they do not: the ablation of ADAPT's caution.
+    Average,
+}
+
+/// What to do with a buffer now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Leave the entries in it.
+    Keep,
+    /// Empty it before going on.
+    Empty,
+}
+
+/// What a buffer costs at the moment, in nanoseconds or any other unit that both share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Reading all its entries: `s_i`.
+    pub scan: u64,
+    /// Emptying it into the buffers or leaves below: `e_i`.
+    pub emptying: u64,
+}
+
+/// What ADAPT remembers of a buffer since it was emptied last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// Lookups since then: `j`.
+    lookups: u32,
+    /// The first lookup at which any register comes due; with [`Rule::Average`] what the lookups'
+    /// scans cost, a unit for [`PAID_UNIT`].
+    due: u32,
+    /// Groups of consecutive lookups since then.
+    groups: u16,
+    /// True if no update came since the last lookup.
+    in_group: bool,
+}
+
+impl Registers {
+    /// No lookup yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Registers { lookups: 0, due: NEVER, groups: 0, in_group: false }
+    }
+
+    /// Lookups since the buffer was emptied last.
+    #[must_use]
+    pub const fn lookups(&self) -> u32 {
+        self.lookups
+    }
+
+    /// How many registers the paper's own form would hold: one a group of consecutive lookups.
+    #[must_use]
+    pub const fn groups(&self) -> u16 {
+        self.groups
+    }
+
+    /// Algorithm 1, lines 1 to 10.
+    fn lookup(&mut self, estimate: Estimate, rule: Rule) -> Decision {
+        if !self.in_group {
+            self.in_group = true;
+            self.groups = self.groups.saturating_add(1);
+        }
+        // One below NEVER, so that the counter of a buffer that costs nothing stays harmless.
+        self.lookups = self.lookups.saturating_add(1).min(NEVER - 1);
+        let due = due(self.lookups, estimate);
+        match rule {
+            Rule::Average => return self.average(estimate),
+            Rule::Printed if self.lookups >= self.due => return Decision::Empty,
+            Rule::Printed => self.due = self.due.min(due),
+            Rule::Inclusive => {
+                // One lookup earlier, so it may be this one.
+                self.due = self.due.min(due.saturating_sub(u32::from(due != NEVER)));
+                if self.lookups >= self.due {
+                    return Decision::Empty;
+                }
+            }
+        }
+        Decision::Keep
+    }
+
+    /// [`Rule::Average`].
+    fn average(&mut self, estimate: Estimate) -> Decision {
+        let paid = if self.due == NEVER { 0 } else { self.due };
+        let scans = u64::from(self.lookups).saturating_mul(estimate.scan);
+        let cost = (u64::from(paid) * PAID_UNIT).saturating_add(estimate.emptying);
+        if estimate.scan > 0 && scans >= cost {
+            return Decision::Empty;
+        }
+        let paid = u64::from(paid) + estimate.scan / PAID_UNIT;
+        self.due = u32::try_from(paid).unwrap_or(NEVER - 1).min(NEVER - 1);
+        Decision::Keep
+    }
+}
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The first lookup at which the savings of the lookup numbered `lookup` exceed its emptying cost.
+fn due(lookup: u32, estimate: Estimate) -> u32 {
+    let Some(covered) = estimate.emptying.checked_div(estimate.scan) else {
+        return NEVER;
+    };
+    let due = u64::from(lookup).saturating_add(covered).saturating_add(1);
+    u32::try_from(due).unwrap_or(NEVER)
+}
+
+/// The policy of a tree: one for all its buffers, each of which has its own [`Registers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    buffering: Buffering,
+    rule: Rule,
+    most_bytes: u32,
+}
+
+impl Policy {
+    /// The policy in a budget of `memory_bytes`, of which U is a sixteenth (table 1: U < M).
+    #[must_use]
+    pub fn new(buffering: Buffering, memory_bytes: u64) -> Self {
+        let most_bytes = match buffering {
+            Buffering::Adaptive => {
+                u32::try_from(memory_bytes / MEMORY_PER_LIMIT).unwrap_or(u32::MAX)
+            }
+            Buffering::Fixed(bytes) => bytes,
+            Buffering::None => 0,
+        };
+        Policy { buffering, rule: Rule::Printed, most_bytes }
+    }
+
+    /// The same policy with another rule.
+    #[must_use]
+    pub const fn with_rule(mut self, rule: Rule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// The most bytes that a buffer has between two operations: U. While a batch comes from above
+    /// it may have more, until it is emptied.
+    #[must_use]
+    pub const fn most_bytes(&self) -> u32 {
+        self.most_bytes
+    }
+
+    /// Decides at a lookup that has to scan the buffer, before it does. After
+    /// [`Decision::Empty`] the buffer is to be emptied and [`Policy::emptied`] to be called.
+    pub fn at_lookup(&self, registers: &mut Registers, estimate: Estimate) -> Decision {
+        match self.buffering {
+            Buffering::Adaptive => registers.lookup(estimate, self.rule),
+            Buffering::Fixed(_) | Buffering::None => Decision::Keep,
+        }
+    }
+
+    /// Decides after an update, or a whole batch of them from the buffer above, was appended to a
+    /// buffer that now has `bytes` bytes: algorithm 1, lines 11 to 14.
+    pub fn at_update(&self, registers: &mut Registers, bytes: u64) -> Decision {
+        registers.in_group = false;
+        if bytes > u64::from(self.most_bytes) { Decision::Empty } else { Decision::Keep }
+    }
+
+    /// Erases the registers of a buffer that was emptied.
+    pub fn emptied(&self, registers: &mut Registers) {
+        *registers = Registers::new();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Reclamation by halves of the chip (section 4.3).
+//!
+//! The chip's good blocks are two partitions, of no fixed place: the blocks of the present
+//! generation of pages, at most half of them, and the free ones. When the present half is full, a
+//! new generation begins in the other. Every buffer with fragments in old pages is emptied, those
+//! of inner subtrees first, so that what comes down is emptied with the leaf subtrees; then every
+//! node that still stands in an old page is copied. Then the old pages hold nothing: after a
+//! checkpoint, their blocks are erased.
+//!
+//! Where the pages that are free might not suffice for that, buffers are copied too, entry by
+//! entry.
+//!
+//! A buffer has old fragments only if its owner is older than the generation, for a buffer gets a
+//! new owner whenever it is emptied.
+
+use alloc::vec::Vec;
+
+use device::Cause;
+
+use super::LaTree;
+use super::layout::NodeId;
+use super::table::BufferRecord;
+use index::Result;
+
+/// How far reclamation came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Emptying the buffers of inner subtrees, from this one on; then those of leaf subtrees.
+    InnerBuffers(u32),
+    LeafBuffers(u32),
+    /// Copying nodes without buffers, from this one on; then those with buffers.
+    Plain(u32),
+    Buffered(u32),
+}
+
+/// The present generation of pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Generation {
+    /// The sequence of its first page.
+    pub(super) first: u64,
+    /// Owners below this are older.
+    pub(super) first_owner: u32,
+    /// What is still to be done, if pages before it are in use.
+    pub(super) stage: Option<Stage>,
+    /// True if old blocks wait for a checkpoint to be erased.
+    pub(super) is_waiting: bool,
+    /// True if buffers are copied, for emptying them might take more pages than are free.
+    pub(super) copies: bool,
+    /// True if it was begun to make room for emptying, and nothing was emptied or changed since.
+    pub(super) is_vain: bool,
+}
+
+impl LaTree<'_> {
+    /// Pages of half of the blocks that the tree can use.
+    pub(super) fn half_pages(&self) -> u64 {
+        let dead = if self.generation.is_waiting { 0 } else { self.log.released_blocks() };
+        let blocks = self.log.good_blocks().saturating_sub(dead) / 2;
+        u64::from(blocks) * u64::from(self.log.pages_per_block())
+    }
+
+    /// True if the present half is full.
+    fn is_due(&self) -> bool {
+        !self.log.is_disk()
+            && self.generation.stage.is_none()
+            && !self.generation.is_waiting
+            && u64::from(self.log.free_pages()) <= self.half_pages()
+            && self.pages_left() <= self.least_free()
+    }
+
+    /// How many pages may be free at most when a generation ends: as many as a half has. Where the
+    /// next one would end as soon as it began, because what is in use leaves no more, the present
+    /// one goes on for as long as the next finds room.
+    fn least_free(&self) -> u64 {
+        let (half, all) = (self.half_pages(), self.pages_of_generations());
+        let enough = half + 2 * self.block_pages();
+        let has_left = all.saturating_sub(self.pages_to_copy()) > enough;
+        if has_left { half } else { self.pages_to_keep() }
+    }
+
+    /// True if a lookup may empty buffer `number`.
+    pub(super) fn has_space_to_empty(&self, number: u32) -> bool {
+        self.has_space() && (self.log.is_disk() || self.has_room_to_empty(number))
+    }
+
+    /// True if something may be written that is not asked for.
+    pub(super) fn has_space(&self) -> bool {
+        match self.log.disk() {
+            Some(_) => self.may_step(),
+            None => !self.is_due() && !self.generation.is_waiting,
+        }
+    }
+
+    /// Reclaims the old half, if the present one is full.
+    pub(super) fn reclaim_if_due(&mut self) -> Result<()> {
+        if self.generation.stage.is_none() {
+            if !self.is_due() || !self.has_room_to_copy() {
+                return Ok(());
+            }
+            self.begin_generation();
+        }
+        while !self.reclaim_step()? {}
+        Ok(())
+    }
+
+    /// As [`LaTree::reclaim_if_due`], before a checkpoint: where nothing but checkpoints is made,
+    /// the present half gets full by them. What is under way goes on after it.
+    pub(super) fn reclaim_if_it_fits(&mut self) -> Result<()> {
+        if self.is_due() { self.reclaim_if_due() } else { Ok(()) }
+    }
+
+    /// True if a new generation finds room: what named checkpoints keep may leave none.
+    fn has_room_to_copy(&self) -> bool {
+        self.pages_to_copy() <= u64::from(self.log.free_pages())
+    }
+
+    /// Makes room for the next buffer that is listed to be emptied, or for a part of it; false if
+    /// there is none before a checkpoint gives some back.
+    pub(super) fn make_room_for_listed(&mut self) -> Result<bool> {
+        self.flight.part = None;
+        if self.log.is_disk() || self.generation.stage.is_some() {
+            return Ok(true);
+        }
+        if self.buffers.next_listed().is_some() {
+            self.reclaim_if_due()?;
+        }
+        let is_short = |tree: &Self, number| !tree.has_room_to_empty(number);
+        if self.buffers.next_listed().is_some_and(|number| is_short(self, number))
+            && !self.generation.is_waiting
+            && !self.generation.is_vain
+            && self.has_room_to_copy()
+        {
+            self.begin_generation();
+            while !self.reclaim_step()? {}
+            self.generation.is_vain = true;
+        }
+        let Some(number) = self.buffers.next_listed() else {
+            return Ok(true);
+        };
+        if is_short(self, number) {
+            return Ok(false);
+        }
+        self.flight.part = Some(self.part_of(number));
+        Ok(true)
+    }
+
+    /// Reclaims about `pages` pages, somewhat before it is due; true if more is to be done.
+    pub(super) fn maintain_pages(&mut self, pages: u32) -> Result<bool> {
+        if self.log.is_disk() {
+            return Ok(false);
+        }
+        let ahead = 2 * u64::from(self.log.pages_per_block());
+        let is_near = u64::from(self.log.free_pages()) <= self.half_pages() + ahead;
+        if self.generation.stage.is_none() {
+            if !is_near || self.generation.is_waiting || !self.is_open || !self.has_room_to_copy() {
+                return Ok(false);
+            }
+            self.begin_generation();
+        }
+        let first = self.log.next_sequence();
+        while self.log.next_sequence() - first < u64::from(pages) {
+            if self.reclaim_step()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin_generation(&mut self) {
+        let copies = self.is_to_copy();
+        self.log.begin_generation();
+        self.generation = Generation {
+            first: self.log.next_sequence(),
+            first_owner: self.buffers.next_owner,
+            stage: Some(Stage::InnerBuffers(0)),
+            is_waiting: false,
+            copies,
+            is_vain: false,
+        };
+    }
+
+    /// Does the next step; true if that was the last.
+    fn reclaim_step(&mut self) -> Result<bool> {
+        let Some(stage) = self.generation.stage else {
+            return Ok(true);
+        };
+        let buffers = self.buffers.records.len() as u32;
+        let next = match stage {
+            Stage::InnerBuffers(next) if next < buffers => {
+                self.empty_old(next, false)?;
+                Stage::InnerBuffers(next + 1)
+            }
+            Stage::InnerBuffers(_) => Stage::LeafBuffers(0),
+            Stage::LeafBuffers(next) if next < buffers => {
+                self.empty_old(next, true)?;
+                Stage::LeafBuffers(next + 1)
+            }
+            // A buffer that was split or merged meanwhile may have got a number that was passed.
+            Stage::LeafBuffers(_) if self.has_old_buffers() => Stage::InnerBuffers(0),
+            Stage::LeafBuffers(_) => Stage::Plain(0),
+            Stage::Plain(next) if next < self.nodes.plain.numbers.high_water() => {
+                self.copy_old(NodeId(next))?;
+                Stage::Plain(next + 1)
+            }
+            Stage::Plain(_) => Stage::Buffered(0),
+            Stage::Buffered(next) if next < self.nodes.buffered.numbers.high_water() => {
+                self.copy_old(NodeId::of_buffer(next))?;
+                Stage::Buffered(next + 1)
+            }
+            Stage::Buffered(_) => {
+                self.generation.stage = None;
+                self.finish_generation()?;
+                return Ok(true);
+            }
+        };
+        self.generation.stage = Some(next);
+        Ok(false)
+    }
+
+    fn is_old(&self, record: &BufferRecord) -> bool {
+        record.newest.is_some() && record.owner.0 < self.generation.first_owner
+    }
+
+    fn has_old_buffers(&self) -> bool {
+        self.buffers.records.iter().any(|record| self.is_old(record))
+    }
+
+    fn empty_old(&mut self, number: u32, is_leaf: bool) -> Result<()> {
+        let record = self.buffers.record(number);
+        if !self.is_old(&record) || (record.leaves > 0) != is_leaf {
+            return Ok(());
+        }
+        if self.generation.copies {
+            return self.copy_buffer(number, Cause::Reclamation);
+        }
+        self.buffers.list(number);
+        self.empty_listed(Cause::Reclamation)
+    }
+
+    fn copy_old(&mut self, id: NodeId) -> Result<()> {
+        let Some(place) = self.nodes.place(id) else {
+            return Ok(());
+        };
+        if self.log.is_old(self.plan.pages.locate(place).0) {
+            self.nodes.copy(&mut self.log, id, Cause::Reclamation)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing in old pages is needed by the next checkpoint.
+    fn finish_generation(&mut self) -> Result<()> {
+        self.counters.reclaimed += 1;
+        self.nodes.observed = self.nodes.programmed;
+        self.forget_old_chunks();
+        self.log.release_old();
+        if self.log.erases_at_once() {
+            self.log.erase_released(Cause::Reclamation)?;
+        } else {
+            self.generation.is_waiting = true;
+        }
+        Ok(())
+    }
+
+    /// Chunks of tables that stand in old pages are to be written again.
+    pub(super) fn forget_old_chunks(&mut self) {
+        for table in [&mut self.nodes.plain, &mut self.nodes.buffered] {
+            for chunk in &mut table.chunks {
+                if chunk.is_some_and(|page| self.log.is_old(page)) {
+                    *chunk = None;
+                }
+            }
+        }
+    }
+
+    /// Pins every page that a named checkpoint reaches.
+    pub(super) fn pin_named(&mut self) -> Result<()> {
+        self.log.unpin_all()?;
+        let names: Vec<_> = self.log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
+        for name in names {
+            let root = self.log.kept_root(&name)?;
+            self.pin_state(&root)?;
+        }
+        self.pinned_blocks = self.log.pinned_blocks();
+        Ok(())
+    }
+}

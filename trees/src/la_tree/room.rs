@@ -1,0 +1,498 @@
+//! Room: how large the tree may get, and what stays free while buffers are emptied.
+//!
+//! On raw flash all that is needed has to fit one half of the chip, for reclamation takes it to the
+//! other. So a batch is taken if these fit half of the blocks that no name keeps, less a reserve:
+//!
+//! - the nodes, and those that the puts which wait may add ([`Demand::growth`]);
+//! - the bytes that wait, three times: in buffers, where what is left of one that is emptied leaf
+//!   by leaf is put back, and in a checkpoint;
+//! - the tables, twice.
+//!
+//! Where a journal is replayed, this is counted from the last checkpoint, for a replay with other
+//! memory may let anything wait that came since. What does not fit is refused until buffers were
+//! emptied and a checkpoint was made; then one put alone is also taken if its leaf has room for it,
+//! and goes there at once.
+//!
+//! The reserve is a sixteenth of the half. Half of it is for bytes that wait: so a delete is always
+//! taken when nothing else waits. The rest is for what emptying a leaf writes.
+//!
+//! # Invariants
+//! - But for a new generation that is begun, the pages that are free suffice for one into which
+//!   buffers are copied instead of emptied. Before a buffer is emptied, that is asked; and again
+//!   before each leaf: what there is no room for is put back, and goes down behind a reclamation.
+//! - Counting is arithmetic: nothing is written to see whether it fits.
+
+use device::{Cause, Geometry};
+use store::{Demand, Growth, LEVELS_MOST, PageLog, PageLogOptions, Reservation, Update};
+
+use super::LaTree;
+use super::buffer_pool::BufferId;
+use super::buffers::Buffers;
+use super::descent::HEIGHT_MOST;
+use super::layout::{FRAGMENT_HEADER_BYTES, NodeId};
+use super::nodes::Table;
+use super::plan::{CHUNK_HEADER, Plan};
+use super::settle::{PIECE_BYTES, ROOT_BYTES};
+use super::stream::Pending;
+use index::{Error, Result, Width};
+
+/// How often the bytes that wait are counted.
+const WAITING: u64 = 3;
+
+/// Blocks beside those that the log keeps back: one that it fills, one with the last record, and
+/// the end of the tree's present one.
+const BLOCKS_BESIDE: u32 = 3;
+
+/// What the tree is made of, and what was taken since the base: the last checkpoint, or, where
+/// nothing is replayed, any moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    /// Nodes of each level, leaves first.
+    pub(super) levels: [u32; HEIGHT_MOST],
+    base: Demand,
+    puts: Reservation,
+    /// Bytes that wait, those of the base included, and how many more may come.
+    waiting: u64,
+    bytes_left: u64,
+    /// Puts and bytes of the batch that was admitted last: a checkpoint may come before it.
+    admitted: (u64, u64),
+    /// True if the put that was admitted goes to its leaf at once.
+    pub(super) is_direct: bool,
+}
+
+/// A buffer that is emptied leaf by leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Pages that have to stay free.
+    keep: u64,
+    /// Nodes that there were when that was counted.
+    nodes: u64,
+}
+
+/// Pages of a half of so many that stay free.
+fn reserve(half: u64, block: u64) -> u64 {
+    (half / 16).max(2 * block)
+}
+
+/// Pages of half of so many blocks of `block` pages, of which the log keeps `own` back.
+fn half(blocks: u32, own: u32, block: u64) -> u64 {
+    let own = u64::from(own + BLOCKS_BESIDE) * block;
+    (u64::from(blocks / 2) * block).saturating_sub(own)
+}
+
+impl Plan {
+    fn node_pages(&self, nodes: u64) -> u64 {
+        nodes.div_ceil(u64::from(self.pages.nodes_per_page()))
+    }
+
+    /// Pages of both tables of so many leaves and inner nodes, at most: buffers are at every level
+    /// or at inner ones.
+    fn table_pages(&self, leaves: u64, inner: u64) -> u64 {
+        let buffered = if self.levels_a_buffer == 1 { leaves + inner } else { inner + 1 };
+        let plain = (leaves + inner).div_ceil(self.chunks.0.max(1).into());
+        plain + buffered.div_ceil(self.chunks.1.max(1).into())
+    }
+
+    /// Pages of so many leaves and inner nodes, and of their tables, twice.
+    fn pages_of(&self, leaves: u64, inner: u64) -> u64 {
+        self.node_pages(leaves + inner) + 2 * self.table_pages(leaves, inner) + 2
+    }
+
+    /// Bytes in the worst case of the tables that have so many numbers of nodes without buffers and
+    /// with, and grow so much.
+    fn table_bytes_grown(&self, (plain, buffered): (u64, u64), growth: Growth) -> u64 {
+        let inner = growth.inner + 1;
+        let born = growth.leaves + inner;
+        let buffered = buffered + if self.levels_a_buffer == 1 { born } else { inner };
+        let plain = if self.pages.is_in_place() { 0 } else { plain + born };
+        Table::bytes_most(plain, self.chunks.0)
+            + Table::bytes_most(buffered, self.chunks.1)
+            + Buffers::table_bytes_most(buffered)
+    }
+
+    /// The same of an empty tree that a put comes to, whatever its nodes hold.
+    pub(super) fn table_bytes_at_first(&self) -> u64 {
+        let mut root = Demand { puts_a_leaf: 1, leaves_a_put: 1, ..Demand::default() };
+        root.levels[0] = 1;
+        self.table_bytes_grown((0, 1), root.growth(1))
+    }
+
+    /// Bytes of the longest root record on a chip with so many pages.
+    fn root_bytes_most(&self, pages: u32) -> u64 {
+        let nodes = u64::from(pages / 2) * u64::from(self.pages.nodes_per_page());
+        let pool = 2 * self.sizes.pool.most() / u64::from(self.pages.room()) + 2;
+        // No more than finds room waits, whatever the pool holds.
+        let pool = pool.min(u64::from(pages) / 16 + 2);
+        let levels = HEIGHT_MOST as u64;
+        ROOT_BYTES + 4 * (levels + self.table_pages(nodes, nodes / 3) + pool)
+    }
+}
+
+/// Blocks of which half have as many pages as four blocks, beside the reserve.
+pub(super) fn fewest_blocks(plan: &Plan, chip: Geometry, log: &PageLogOptions) -> u32 {
+    let block = u64::from(chip.pages_per_block());
+    let own = PageLog::own_reserve_on(chip, log, plan.root_bytes_most(chip.pages()));
+    let is_enough = |blocks: &u32| {
+        let half = half(*blocks, own, block);
+        half >= reserve(half, block) + 4 * block
+    };
+    (own..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
+}
+
+impl LaTree<'_> {
+    /// From now on the log keeps as much back as the longest root record needs.
+    pub(super) fn expect_root(&mut self) {
+        let bytes = self.plan.root_bytes_most(self.log.pages());
+        self.log.expect_root(bytes);
+    }
+
+    pub(super) fn leaves(&self) -> u64 {
+        u64::from(self.room.levels[0])
+    }
+
+    /// The tree as far as room matters.
+    fn demand(&self) -> Demand {
+        let mut levels = [0_u32; LEVELS_MOST];
+        for (level, nodes) in self.room.levels.iter().enumerate() {
+            let counted = &mut levels[level.min(LEVELS_MOST - 1)];
+            *counted = counted.saturating_add(*nodes);
+        }
+        let entry = self.plan.entry_most;
+        // One that is split elsewhere than in the middle is so for as many as follow.
+        Demand {
+            levels,
+            puts_a_leaf: (self.nodes.leaf.capacity(entry, 0) / 2).max(1) as u32,
+            children_a_node: (self.nodes.inner.capacity(entry, 4) / 2).max(2) as u32,
+            leaves_a_put: 1,
+        }
+    }
+
+    fn pending(&self) -> u64 {
+        self.buffers.pending.iter().sum()
+    }
+
+    /// Bytes that so many entries take while they wait, of `bytes` bytes themselves: each may be a
+    /// fragment of its own.
+    const fn waiting_bytes(entries: u64, bytes: u64) -> u64 {
+        bytes + entries * FRAGMENT_HEADER_BYTES as u64
+    }
+
+    /// Pages of so many bytes that wait.
+    fn waiting_pages(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.room_of_page())
+    }
+
+    /// Bytes of a page that are filled for certain: it may end before an entry that does not fit.
+    fn room_of_page(&self) -> u64 {
+        let lost = self.plan.sizes.entry_most as u64 + PIECE_BYTES + u64::from(CHUNK_HEADER);
+        u64::from(self.plan.pages.room()).saturating_sub(lost).max(1)
+    }
+
+    pub(super) fn block_pages(&self) -> u64 {
+        u64::from(self.log.pages_per_block())
+    }
+
+    /// Pages of half of the blocks that no named checkpoint keeps, beside the reserve.
+    fn capacity(&self) -> (u64, u64) {
+        let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
+        let half = half(blocks, self.log.own_reserve(), self.block_pages());
+        let reserve = reserve(half, self.block_pages());
+        (half.saturating_sub(reserve), reserve)
+    }
+
+    /// Pages of a tree that has grown so, and of its tables.
+    fn pages_grown(&self, demand: &Demand, growth: Growth) -> u64 {
+        let leaves = demand.leaves().saturating_add(growth.leaves);
+        self.plan.pages_of(leaves, demand.inner().saturating_add(growth.inner))
+    }
+
+    /// Refuses `batch` if there is no room for it.
+    pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        if self.log.is_disk() {
+            return self.admit_on_disk(batch);
+        }
+        self.room.is_direct = false;
+        self.room.admitted = (0, 0);
+        let (mut puts, mut bytes) = (0, 0);
+        for update in batch {
+            let (key, value) = match *update {
+                Update::Put { key, value } => (key, Some(value)),
+                Update::Adopt { key, .. } | Update::Delete { key } => (key, None),
+            };
+            puts += u64::from(value.is_some());
+            let entry = self.buffers.form.bytes(&Pending { key, value }) as u64 + 1;
+            bytes += Self::waiting_bytes(1, entry);
+        }
+        if self.is_bound_by_names() {
+            return Err(self.refusal());
+        }
+        if puts > 0 && self.check_tables(batch.len() as u64).is_err() && self.pending() > 0 {
+            // Nodes that may come of what waits need tables.
+            return Err(self.refusal());
+        }
+        if puts > 0 {
+            self.check_tables(batch.len() as u64)?;
+        }
+        if self.take(puts, bytes) {
+            return Ok(());
+        }
+        let is_base = !self.is_open || !self.log.durability().has_journal();
+        self.count_room(is_base);
+        if self.take(puts, bytes) {
+            return Ok(());
+        }
+        if is_base && self.pending() == 0 && self.adds_none(batch)? {
+            self.room.is_direct = true;
+            return Ok(());
+        }
+        Err(self.refusal())
+    }
+
+    /// True if names leave no more room than for a new generation, which gives nothing back of what
+    /// they keep.
+    pub(super) fn is_bound_by_names(&self) -> bool {
+        self.pinned_blocks > 0 && self.pages_left() <= self.pages_to_keep()
+    }
+
+    fn take(&mut self, puts: u64, bytes: u64) -> bool {
+        let is_taken = bytes <= self.room.bytes_left && self.room.puts.take(puts);
+        if is_taken {
+            self.room.admitted = (puts, bytes);
+            self.room.bytes_left -= bytes;
+            self.room.waiting += bytes;
+        }
+        is_taken
+    }
+
+    /// Counts anew what may come, from now on if this `is_base`: of the pages that are left half
+    /// are for nodes and half for what waits, until they are counted again.
+    fn count_room(&mut self, is_base: bool) {
+        let (mut base, mut taken, mut waiting) =
+            (self.room.base, self.room.puts.taken(), self.room.waiting);
+        if is_base {
+            (base, taken) = (self.demand(), self.pending());
+            waiting = Self::waiting_bytes(taken, self.buffers.pending_bytes);
+        }
+        let (most, reserve) = self.capacity();
+        let grown = self.pages_grown(&base, base.growth(taken));
+        if self.pinned_blocks > 0 && grown > most + reserve {
+            // Names leave no room for a new generation.
+            self.forget_room();
+            return;
+        }
+        let waiting_pages = WAITING * self.waiting_pages(waiting);
+        let free = most.saturating_sub(grown + waiting_pages);
+        let for_waiting = (waiting_pages + free / 2).max(reserve / 2);
+        let bytes_left = (for_waiting / WAITING * self.room_of_page()).saturating_sub(waiting);
+        let fits = |growth| self.pages_grown(&base, growth) <= grown + free - free / 2;
+        let puts = Reservation::new(&base, taken, fits);
+        let room = *self.room;
+        *self.room = Room { base, puts, waiting, bytes_left, ..room };
+    }
+
+    /// Counts room from a checkpoint on, that of a batch which is to come after it included.
+    pub(super) fn begin_room(&mut self) {
+        if self.log.is_disk() {
+            return;
+        }
+        let (puts, bytes) = self.room.admitted;
+        self.count_room(true);
+        if !self.take(puts, bytes) {
+            self.room.waiting += bytes;
+            self.room.bytes_left = 0;
+        }
+    }
+
+    pub(super) fn forget_room(&mut self) {
+        *self.room = Room { levels: self.room.levels, ..Room::default() };
+    }
+
+    /// True if `batch` is one put for which its leaf has room.
+    fn adds_none(&mut self, batch: &[Update<'_>]) -> Result<bool> {
+        let [Update::Put { key, value }] = batch else {
+            return Ok(false);
+        };
+        let leaf = self.descend(0, key, Cause::Update)?;
+        let codec = self.nodes.leaf;
+        let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Update)?;
+        let is_there = codec.search(node, key).is_ok();
+        let is_replaced = is_there && self.plan.shape.value != Width::Variable;
+        Ok(is_replaced || codec.has_room(node, key, value.len()))
+    }
+
+    /// That there is no room, or only what named checkpoints keep.
+    pub(super) fn refusal(&self) -> Error {
+        let block = self.log.block_bytes();
+        match self.pinned_blocks {
+            0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
+            kept => store::Error::Kept { kept: u64::from(kept) * block }.into(),
+        }
+    }
+
+    /// Refuses one more named checkpoint if there would be no room to forget all of them again:
+    /// each takes a checkpoint, and only the next one erases what is given back.
+    pub(super) fn admit_name(&self) -> Result<()> {
+        let names = self.log.checkpoints().len() as u64 + 1;
+        let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count(&self.log));
+        let first = self.plan.node_pages(nodes) + 2 * self.chunk_pages() + 2 + self.pool_pages();
+        let need = first + names * (self.pool_pages() + 1) + self.block_pages();
+        if need <= u64::from(self.log.free_pages()) { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// Pages that a checkpoint takes for what is in the pool.
+    pub(super) fn pool_pages(&self) -> u64 {
+        let held = |number| self.buffers.pool.held(BufferId(number));
+        let bytes: u64 = (0..self.buffers.records.len() as u32)
+            .map(held)
+            .filter(|held| held.entries > 0)
+            .map(|held| held.bytes as u64 + PIECE_BYTES)
+            .sum();
+        self.waiting_pages(bytes)
+    }
+
+    /// Refuses so many entries more if the tables have no memory for them.
+    pub(super) fn check_tables(&self, more: u64) -> Result<()> {
+        match self.plan.tables_most {
+            Some(have) if self.tables_needed(more) > have => {
+                let need = self.tables_needed(more);
+                Err(store::Error::LittleTables { have, need }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses tables that are larger now than they may be, as those of an index can be that had
+    /// more memory, or will be as soon as something waits in every buffer.
+    pub(super) fn check_tables_now(&self) -> Result<()> {
+        let need = self.table_bytes() + self.buffers.bytes_to_come();
+        match (self.plan.tables_most, need) {
+            (Some(have), need) if need > have => {
+                Err(store::Error::LittleTables { have, need }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of all tables in the worst case, with `more` entries pending.
+    fn tables_needed(&self, more: u64) -> u64 {
+        let growth = self.demand().growth(self.pending() + more);
+        self.plan.table_bytes_grown(self.nodes.numbers(), growth) + self.log.table_bytes()
+    }
+
+    /// Bytes of all tables.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes()
+    }
+
+    /// True if one more leaf finds room while the tree is loaded.
+    pub(super) fn has_room_to_load(&mut self) -> Result<bool> {
+        if self.log.is_disk() {
+            return self.finds_room(super::in_place::room::More { puts: 1, ..Default::default() });
+        }
+        let demand = self.demand();
+        Ok(self.pages_grown(&demand, demand.growth(1)) <= self.capacity().0)
+    }
+
+    /// Pages that the fragments of all buffers take.
+    pub(super) fn fragment_pages(&self) -> u64 {
+        let bytes: u64 =
+            self.buffers.records.iter().map(|record| u64::from(record.stored_bytes)).sum();
+        bytes.div_ceil(u64::from(self.plan.pages.room()))
+    }
+
+    /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
+    /// instead of emptied.
+    pub(super) fn pages_to_copy(&self) -> u64 {
+        let waiting = Self::waiting_bytes(self.pending(), self.buffers.pending_bytes);
+        self.plan.node_pages(self.nodes.count(&self.log))
+            + 2 * self.waiting_pages(waiting)
+            + self.chunk_pages()
+            + 4
+            + self.block_pages()
+    }
+
+    /// Pages that have to stay free for the next generation: what the log has of them meanwhile,
+    /// and a block that was begun, are not among them.
+    pub(super) fn pages_to_keep(&self) -> u64 {
+        self.pages_to_copy() + u64::from(self.log.own_reserve() + 1) * self.block_pages()
+    }
+
+    /// Pages that are free beside those that the next checkpoint takes before a new generation: for
+    /// nodes that were changed and stand in the cache alone, for the tables, and for the pool.
+    pub(super) fn pages_left(&self) -> u64 {
+        let dirty = self.plan.node_pages(self.nodes.cache.dirty_frames().into());
+        let held = self.buffers.pool.memory_bytes().min(self.buffers.pending_bytes);
+        let pieces = PIECE_BYTES * self.pending().min(self.buffers.records.len() as u64);
+        let taken = dirty + self.chunk_pages() + 5 + self.waiting_pages(held + pieces);
+        u64::from(self.log.free_pages()).saturating_sub(taken)
+    }
+
+    /// Pages that generations have together.
+    pub(super) fn pages_of_generations(&self) -> u64 {
+        let own = self.log.own_reserve() + BLOCKS_BESIDE;
+        let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
+        u64::from(blocks.saturating_sub(own)) * self.block_pages()
+    }
+
+    /// True if the pages that are free may not suffice to empty every buffer meanwhile.
+    pub(super) fn is_to_copy(&self) -> bool {
+        let pending = self.pending();
+        let waiting = Self::waiting_bytes(pending, self.buffers.pending_bytes);
+        let demand = self.demand();
+        let grown = self.pages_grown(&demand, demand.growth(pending));
+        let need = grown + (WAITING - 1) * self.waiting_pages(waiting);
+        need + self.block_pages() > u64::from(self.log.free_pages())
+    }
+
+    /// True if emptying buffer `number` can begin: with its first leaf, or if it is one of an inner
+    /// subtree, with all of it.
+    pub(super) fn has_room_to_empty(&self, number: u32) -> bool {
+        let need = self.pages_to_keep() + self.pages_to_put_back(number) + self.pages_of_leaf();
+        need <= self.pages_left()
+    }
+
+    /// What has to stay free while buffer `number` is emptied leaf by leaf.
+    pub(super) fn part_of(&self, number: u32) -> Part {
+        let keep = self.pages_to_keep() + self.pages_to_put_back(number);
+        Part { keep, nodes: self.nodes.count(&self.log) }
+    }
+
+    /// Pages that are written where what is in a buffer goes to others, or back: what of it is in
+    /// the pool may be written before.
+    fn pages_to_put_back(&self, number: u32) -> u64 {
+        let record = self.buffers.record(number);
+        2 * self.waiting_pages(Self::waiting_bytes(record.entries.into(), record.bytes.into()))
+    }
+
+    /// Pages that changing one leaf takes at most: on each level a node, the one that is split from
+    /// it, and a neighbour.
+    fn pages_of_leaf(&self) -> u64 {
+        self.plan.node_pages(3 * u64::from(self.height) + 3) + 1
+    }
+
+    /// True if one leaf more can be changed.
+    pub(super) fn has_room_for_leaf(&self) -> bool {
+        self.flight.part.is_none_or(|part| {
+            let born = self.nodes.count(&self.log).saturating_sub(part.nodes);
+            let need = part.keep + self.plan.node_pages(born) + self.pages_of_leaf();
+            need <= self.pages_left()
+        })
+    }
+
+    /// True if a leaf can be changed at once, where nothing is pending. It matters in a replay: no
+    /// checkpoint gives back what was reclaimed before its end.
+    pub(super) fn has_room_for_one(&self) -> bool {
+        !self.generation.is_waiting
+            || self.pages_to_keep() + self.pages_of_leaf() <= self.pages_left()
+    }
+
+    /// Takes the entries of buffer `number` off its chain, and puts them into it again.
+    pub(super) fn copy_buffer(&mut self, number: u32, cause: Cause) -> Result<()> {
+        self.find_buffer(NodeId::of_buffer(number), cause)?;
+        self.take_off(number, cause)?;
+        while self.next_in_flight(cause)? {
+            self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
+        }
+        self.release_chain(cause)
+    }
+}

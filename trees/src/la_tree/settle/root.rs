@@ -1,0 +1,136 @@
+//! What a root record says.
+
+use device::Page;
+use store::EntryShape;
+
+use super::super::NAME;
+use super::super::descent::HEIGHT_MOST;
+use super::super::layout::NodeId;
+use super::super::plan::Choices;
+use super::super::reclaim::Stage;
+use index::{Error, Result, root_record};
+
+/// Reads numbers, or fails as a whole.
+struct Fields<'r>(&'r [u8]);
+
+impl<'r> Fields<'r> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk().ok_or_else(damaged_root)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn pages(&mut self, count: u64) -> Result<&'r [u8]> {
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
+        let split = bytes.and_then(|bytes| self.0.split_at_checked(bytes));
+        let (pages, rest) = split.ok_or_else(damaged_root)?;
+        self.0 = rest;
+        Ok(pages)
+    }
+}
+
+pub(super) fn damaged_root() -> Error {
+    store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
+}
+
+/// The pages in a list of a root record.
+pub(super) fn pages_in(list: &[u8]) -> impl Iterator<Item = Page> + '_ {
+    let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    list.chunks_exact(4).map(move |bytes| Page(number(bytes)))
+}
+
+/// What a root record says.
+pub(super) struct Root<'r> {
+    pub(super) shape: EntryShape,
+    pub(super) choices: Choices,
+    pub(super) root: NodeId,
+    pub(super) height: u8,
+    pub(super) entries: u64,
+    pub(super) levels: [u32; HEIGHT_MOST],
+    pub(super) next_owner: u32,
+    pub(super) first: u64,
+    pub(super) first_owner: u32,
+    pub(super) stage: Option<Stage>,
+    /// Numbers of each table, and the pages of its chunks.
+    pub(super) plain: (u32, &'r [u8]),
+    pub(super) buffered: (u32, &'r [u8]),
+    pub(super) pool: &'r [u8],
+    /// What only a tree on a disk has.
+    pub(super) tail: &'r [u8],
+}
+
+fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, Fields<'_>)> {
+    let (shape, rest) = root_record::decode(record, NAME)?;
+    let mut from = Fields(rest);
+    let (node_bytes, levels_a_buffer) = (from.u32()?, from.u8()?);
+    if !(1..=8).contains(&levels_a_buffer) {
+        return Err(damaged_root());
+    }
+    Ok((shape, Choices { node_bytes, levels_a_buffer }, from))
+}
+
+/// What has to be known of a tree before it is made: the shape of its entries, and the choices it
+/// was made with.
+pub(in super::super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices)> {
+    decode_head(record).map(|(shape, choices, _)| (shape, choices))
+}
+
+pub(super) fn decode<'r>(record: &'r [u8], chunks: (u32, u32)) -> Result<Root<'r>> {
+    let (shape, choices, mut from) = decode_head(record)?;
+    let (root, height) = (NodeId(from.u32()?), from.u8()?);
+    let is_possible = usize::from(height.wrapping_sub(1)) < HEIGHT_MOST && root.buffer().is_some();
+    if !is_possible {
+        return Err(damaged_root());
+    }
+    let entries = from.u64()?;
+    let mut levels = [0; HEIGHT_MOST];
+    for nodes in levels.iter_mut().take(height.into()) {
+        *nodes = from.u32()?;
+    }
+    let next_owner = from.u32()?;
+    let (first, first_owner) = (from.u64()?, from.u32()?);
+    let (stage, next) = (from.u8()?, from.u32()?);
+    let stage = match stage {
+        0 => None,
+        1 => Some(Stage::InnerBuffers(next)),
+        2 => Some(Stage::LeafBuffers(next)),
+        3 => Some(Stage::Plain(next)),
+        4 => Some(Stage::Buffered(next)),
+        _ => return Err(damaged_root()),
+    };
+    let mut table = |chunk: u32| -> Result<(u32, &'r [u8])> {
+        let numbers = from.u32()?;
+        Ok((numbers, from.pages(u64::from(numbers.div_ceil(chunk.max(1))))?))
+    };
+    let (plain, buffered) = (table(chunks.0)?, table(chunks.1)?);
+    let count = from.u32()?;
+    let pool = from.pages(u64::from(count))?;
+    Ok(Root {
+        shape,
+        choices,
+        root,
+        height,
+        entries,
+        levels,
+        next_owner,
+        first,
+        first_owner,
+        stage,
+        plain,
+        buffered,
+        pool,
+        tail: from.0,
+    })
+}

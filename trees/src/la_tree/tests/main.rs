@@ -1,0 +1,28 @@
+//! What the lazy-adaptive tree promises beside what every tree does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../../../tests/heap/chip.rs"]
+mod chip;
+#[path = "../../../tests/heap/mod.rs"]
+mod heap;
+#[path = "../../../tests/raw_flash_cuts/mod.rs"]
+mod raw_flash_cuts;
+
+mod damage;
+mod fill;
+mod full;
+mod full_named;
+mod full_replays;
+mod memories;
+mod memory;
+mod reclamation;
+mod refill;
+mod replay_of_long_values;
+mod suite;
+mod way_back;

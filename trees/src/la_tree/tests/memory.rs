@@ -1,0 +1,201 @@
+//! The memory of the lazy-adaptive tree: the heap that it takes stays within its budget, the tables
+//! that it states, and the slack of all trees.
+
+use allocation_counter::measure;
+use device::{Geometry, NandCosts};
+use index::parameters::Settings;
+use index::{Cursor, Durability, EntryShape, Index, KeyRange, KeyValue, Update, Value};
+use index::{MediumShape, Options};
+use sim::SimulatedNand;
+
+/// What the budget may be exceeded by: a cursor, and what recording updates takes.
+const SLACK_BYTES: u64 = 1024;
+
+/// Some work of every kind; returns the most bytes of tables that the tree stated.
+fn work(index: &mut dyn Index) -> u64 {
+    let key = |number: u32| number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+    let mut tables = 0;
+    for number in 0..3000 {
+        index.update(&[Update::Put { key: &key(number), value: &[7; 4] }]).unwrap();
+        let mut into = [0; 8];
+        assert!(index.get(&key(number / 2), 0, &mut into).unwrap().is_some());
+        tables = tables.max(index.statistics().memory.tables);
+    }
+    for range in [KeyRange::ALL, KeyRange::ALL.reversed()] {
+        let mut cursor = index.range(range).unwrap();
+        let mut entries = 0;
+        while cursor.next().unwrap().is_some() {
+            entries += 1;
+        }
+        assert_eq!(entries, 3000);
+    }
+    for number in 0..2000 {
+        index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+    }
+    tables
+}
+
+/// Lookups of all keys that are there, which want nodes, and updates with lookups of a few keys,
+/// which want the pool, in turns.
+fn alternate(index: &mut dyn Index) {
+    let mut random: u32 = 5;
+    let mut draw = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 4).wrapping_mul(0x9E37_79B9)
+    };
+    let mut into = [0; 8];
+    for round in 0..4 {
+        for step in 0..6000 {
+            if round % 2 == 0 || step % 50 == 0 {
+                index
+                    .update(&[Update::Put { key: &draw().to_be_bytes(), value: &[7; 4] }])
+                    .unwrap();
+            }
+            let key = if round % 2 == 0 { step % 4 } else { draw() };
+            index.get(&key.to_be_bytes(), 0, &mut into).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
+    for (page, times) in [(512, 1), (512, 4), (2048, 1), (2048, 2), (4096, 1), (4096, 8)] {
+        for durability in Durability::ALL {
+            stay_within_budget(page, times, durability, "fixed");
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_shared_is_lent_without_exceeding_the_budget() {
+    let mut moved = [0, 0];
+    for (page, times) in [(512, 1), (512, 4), (512, 8), (2048, 2), (4096, 4)] {
+        for durability in [Durability::None, Durability::Batch] {
+            let [to_nodes, to_pool] = stay_within_budget(page, times, durability, "shared");
+            moved[0] += to_nodes;
+            moved[1] += to_pool;
+        }
+    }
+    assert!(moved.iter().all(|moved| *moved > 0), "moved {moved:?} times");
+}
+
+/// Keys in their order, 16 apart.
+struct Sorted {
+    next: u32,
+    entries: u32,
+    key: [u8; 4],
+}
+
+impl Cursor for Sorted {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        if self.next == self.entries {
+            return Ok(None);
+        }
+        self.key = (16 * self.next).to_be_bytes();
+        self.next += 1;
+        Ok(Some((&self.key, Value::Whole(&[7; 4]))))
+    }
+
+    fn read_value(&mut self, _: u32, _: &mut [u8]) -> index::Result<u32> {
+        Ok(0)
+    }
+}
+
+/// A load fills no buffer, so what is known of each comes later: with the updates, and with the
+/// deletes, which are always taken. A load of `entries` leaves little room for that.
+fn tables_stay_within(page: u32, entries: u32, tables_most: u64) -> bool {
+    let entry = flashtree_trees::find("la-tree").unwrap();
+    let chip = Geometry::new(page, 32, (64 << 20) / page / 32).unwrap();
+    let settings = Settings::parse("la-tree", entry.parameters, []).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+    options.memory_bytes = 4 * entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
+    options.tables_bytes = Some(tables_most);
+    let nand = SimulatedNand::new(chip, NandCosts::default());
+    let mut index = (entry.create)(device::Medium::Nand(Box::new(nand)), &options).unwrap();
+    let name = format!("{page} bytes a page, {entries} entries, {tables_most} bytes of tables");
+    let check = |index: &dyn Index, doing: &str| {
+        let tables = index.statistics().memory.tables;
+        assert!(tables <= tables_most, "{name}: {tables} after {doing}");
+    };
+    let loaded = index.load(&mut Sorted { next: 0, entries, key: [0; 4] }, 70);
+    check(&*index, "the load");
+    let mut refused = loaded.is_err();
+    for number in 0..20_000u32 {
+        let key = (number.wrapping_mul(0x9E37_79B9) % (16 * entries)).to_be_bytes();
+        let deletes = number % 2 == 0;
+        let update = match deletes {
+            true => Update::Delete { key: &key },
+            false => Update::Put { key: &key, value: &[7; 4] },
+        };
+        let updated = index.update(&[update]);
+        assert!(updated.is_ok() || !deletes, "{name}: {updated:?}");
+        refused |= updated.is_err();
+        check(&*index, "an update");
+    }
+    index.close().unwrap();
+    check(&*index, "closing it");
+    refused
+}
+
+#[test]
+fn tables_never_exceed_their_bound_after_a_load() {
+    let mut refused = 0;
+    for (page, of) in [(512, 60_000), (2048, 200_000)] {
+        for entries in (1..=8).map(|eighths| of * eighths / 8) {
+            refused += u32::from(tables_stay_within(page, entries, 96 << 10));
+        }
+    }
+    assert!((4..16).contains(&refused), "{refused} of 16 were refused something");
+}
+
+/// Holds a tree to the least memory so many times, and opens it with the least; returns how often
+/// memory moved to nodes and to the pool.
+fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str) -> [u64; 2] {
+    let entry = flashtree_trees::find("la-tree").unwrap();
+    let chip = Geometry::new(page, 16, (6 << 20) / page / 16).unwrap();
+    let settings = Settings::parse("la-tree", entry.parameters, [("share", share)]).unwrap();
+    let mut options = Options {
+        durability: Some(durability),
+        ..Options::new(EntryShape::fixed(4, 4), 0, settings)
+    };
+    let least = entry.least_memory(&options, MediumShape::Nand(chip)).unwrap();
+    options.memory_bytes = least * times;
+    let mut nand = SimulatedNand::new(chip, NandCosts::default());
+    let (mut tables, mut moved) = (0, [0, 0]);
+    for is_new in [true, false] {
+        if !is_new {
+            // However much it had before.
+            options.memory_bytes = least;
+        }
+        let taken = measure(|| {
+            let make = if is_new { entry.create } else { entry.open };
+            let mut index = make(crate::chip::uncounted_chip(&mut nand), &options).unwrap();
+            if is_new {
+                tables = work(&mut *index);
+                if share == "shared" {
+                    alternate(&mut *index);
+                    tables = tables.max(index.statistics().memory.tables);
+                }
+                index.figures(&mut |name, number| match name {
+                    "memory moved to nodes" => moved[0] = number,
+                    "memory moved to the pool" => moved[1] = number,
+                    _ => {}
+                });
+            } else {
+                tables = tables.max(index.statistics().memory.tables);
+                // With less memory buffers are smaller, so this may send much to the leaves.
+                index.update(&[Update::Delete { key: &[0; 4] }]).unwrap();
+                tables = tables.max(index.statistics().memory.tables);
+            }
+            index.close().unwrap();
+        });
+        let (peak, budget) = (taken.bytes_max, options.memory_bytes);
+        println!(
+            "{page} bytes a page, {durability}, {share}, new {is_new}: {peak} bytes of {budget} \
+             and {tables} of tables"
+        );
+        assert!(peak > budget / 2, "nothing was counted");
+        assert!(peak <= budget + tables + SLACK_BYTES, "{peak} of {budget} + {tables}");
+    }
+    moved
+}

@@ -1,0 +1,227 @@
+//! The lazy-adaptive tree while it reclaims half of the chip: the power is cut at every change that
+//! the chip makes meanwhile, and then at every change of each recovery.
+
+use std::collections::BTreeMap;
+
+use contract::on_all_cores;
+use contract::tree::findings;
+use device::{Geometry, Medium, NandCosts};
+use index::parameters::Settings;
+use index::{
+    Durability, EntryShape, Error, GENERATIONS_RECLAIMED, Index, KeyRange, Result, Update, Value,
+};
+use index::{Entry, MediumShape, Options};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sim::{Cut, FaultPlan, SimulatedNand};
+
+/// Keys that there are.
+const KEYS: u32 = 3000;
+
+/// Keys of a batch.
+const BATCH: u32 = 24;
+
+/// Generations that are reclaimed before the one that is cut.
+const EARLIER: u32 = 5;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+type Change = (Vec<u8>, Option<Vec<u8>>);
+
+fn entry() -> &'static Entry {
+    flashtree_trees::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
+}
+
+/// A chip with a tree on it.
+struct Ground {
+    chip: SimulatedNand,
+    options: Options,
+}
+
+impl Ground {
+    fn new(chip: Geometry, durability: Durability) -> Self {
+        let settings = Settings::parse("la-tree", entry().parameters, []).unwrap();
+        let mut options = Options {
+            durability: Some(durability),
+            ..Options::new(EntryShape::fixed(4, 4), 0, settings)
+        };
+        let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
+        options.memory_bytes = least * 5 / 4;
+        Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
+    }
+
+    fn index(&mut self, is_new: bool) -> Result<Box<dyn Index + '_>> {
+        let make = if is_new { entry().create } else { entry().open };
+        make(Medium::Nand(Box::new(&mut self.chip)), &self.options)
+    }
+
+    /// What the tree holds, after a recovery; also how many changes of the chip that took.
+    fn recovered(&mut self) -> (Entries, u64) {
+        self.chip.restore_power();
+        self.chip.arm(FaultPlan::default());
+        let mut entries = Entries::new();
+        let mut index = self.index(false).unwrap();
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        let mut cursor = index.range(KeyRange::ALL).unwrap();
+        while let Some((key, value)) = cursor.next().unwrap() {
+            let Value::Whole(value) = value else { panic!("it is short") };
+            entries.insert(key.to_vec(), value.to_vec());
+        }
+        drop(cursor);
+        drop(index);
+        (entries, self.chip.changes())
+    }
+
+    /// Cuts the power at change `at` of what comes next.
+    fn cut_at(&mut self, at: u64) {
+        self.chip.restore_power();
+        self.chip.arm(FaultPlan { power_cut: Some(Cut::Change(at)), ..FaultPlan::seeded(at) });
+    }
+}
+
+/// How far a session came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reached {
+    /// The batch was taken.
+    updated: bool,
+    /// A checkpoint was made after it.
+    settled: bool,
+    /// A generation of pages was reclaimed.
+    reclaimed: bool,
+}
+
+/// Opens the index, changes it and makes a checkpoint, as far as the power lasts.
+fn session(ground: &mut Ground, changes: &[Change]) -> Reached {
+    let mut reached = Reached::default();
+    let outcome = go(ground, changes, &mut reached);
+    if let Err(error) = outcome {
+        let is_cut = matches!(error, Error::Store(store::Error::Device(device::Error::PowerCut)));
+        assert!(is_cut, "{error}");
+    }
+    reached
+}
+
+fn go(ground: &mut Ground, changes: &[Change], reached: &mut Reached) -> Result<()> {
+    let batch: Vec<Update<'_>> = changes
+        .iter()
+        .map(|(key, value)| match value {
+            Some(value) => Update::Put { key, value },
+            None => Update::Delete { key },
+        })
+        .collect();
+    let mut index = ground.index(false)?;
+    let updated = index.update(&batch);
+    index.figures(&mut |name, count| {
+        reached.reclaimed |= name == GENERATIONS_RECLAIMED && count > 0;
+    });
+    updated?;
+    reached.updated = true;
+    index.checkpoint(None)?;
+    reached.settled = true;
+    Ok(())
+}
+
+fn with(mut entries: Entries, changes: &[Change]) -> Entries {
+    for (key, value) in changes {
+        match value {
+            Some(value) => drop(entries.insert(key.clone(), value.clone())),
+            None => drop(entries.remove(key)),
+        }
+    }
+    entries
+}
+
+/// A batch of keys side by side.
+fn batch(random: &mut ChaCha8Rng) -> Vec<Change> {
+    let first = random.random_range(0..KEYS - BATCH);
+    let is_delete = random.random_range(0..8) == 0;
+    let value = |number: u32| (!is_delete).then(|| number.to_le_bytes().to_vec());
+    (first..first + BATCH).map(|key| (key.to_be_bytes().to_vec(), value(random.random()))).collect()
+}
+
+/// Changes the index until a batch makes it reclaim a half; the chip is as it was before that.
+fn until_due(ground: &mut Ground, random: &mut ChaCha8Rng) -> (Entries, Vec<Change>) {
+    let mut entries = Entries::new();
+    drop(ground.index(true).unwrap());
+    for reclaimed in 0..=EARLIER {
+        loop {
+            let changes = batch(random);
+            let before = ground.chip.clone();
+            ground.chip.arm(FaultPlan::default());
+            let reached = session(ground, &changes);
+            assert!(reached.settled);
+            if reached.reclaimed && reclaimed == EARLIER {
+                ground.chip = before;
+                return (entries, changes);
+            }
+            entries = with(entries, &changes);
+            if reached.reclaimed {
+                break;
+            }
+        }
+    }
+    unreachable!("the last reclamation returns")
+}
+
+/// Cuts everything; returns how many cuts were made in sessions, and in recoveries.
+fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let (before, changes) = until_due(ground, &mut random);
+    let after = with(before.clone(), &changes);
+    let durability = ground.options.durability.unwrap();
+    let is_right = |reached: Reached, found: &Entries| {
+        let lasts = reached.settled || reached.updated && durability == Durability::Every;
+        *found == after || !lasts && *found == before
+    };
+    let saved = ground.chip.clone();
+    ground.chip.arm(FaultPlan::default());
+    let reached = session(ground, &changes);
+    assert!(reached.settled && reached.reclaimed, "{reached:?}");
+    let all = ground.chip.changes();
+    let (mut cuts, mut again) = (0, 0);
+    for at in 1..=all {
+        ground.chip = saved.clone();
+        ground.cut_at(at);
+        let reached = session(ground, &changes);
+        let left = ground.chip.clone();
+        let (found, recovery) = ground.recovered();
+        assert!(is_right(reached, &found), "cut {at} of {all}: {reached:?}");
+        cuts += 1;
+        for at_recovery in 1..=recovery {
+            ground.chip = left.clone();
+            ground.cut_at(at_recovery);
+            drop(ground.index(false));
+            let found = ground.recovered().0;
+            assert!(is_right(reached, &found), "cut {at} of {all}, then {at_recovery}");
+            again += 1;
+        }
+        // What was recovered is gone on with.
+        let next = [(vec![0; 4], Some(vec![7; 4]))];
+        let reached = session(ground, &next);
+        assert!(reached.settled, "cut {at}");
+        assert_eq!(ground.recovered().0, with(found, &next), "cut {at}");
+    }
+    (cuts, again)
+}
+
+#[test]
+fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
+    let stands = [(512, 16), (512, 0), (2048, 64), (2048, 0)];
+    let durabilities = [Durability::Checkpoint, Durability::Batch, Durability::Every];
+    let cases: Vec<_> = (0..)
+        .zip(durabilities)
+        .flat_map(|(place, durability)| {
+            [stands[place], stands[3 - place]].map(|stand| (place, durability, stand))
+        })
+        .collect();
+    let each = on_all_cores(&cases, |&(place, durability, (page, spare))| {
+        let chip = Geometry::new(page, 16, 80).unwrap().with_spare(spare).unwrap();
+        let mut ground = Ground::new(chip, durability);
+        let (one, two) = cut_everything(&mut ground, place as u64);
+        println!("{durability}, {page} + {spare}: {one} cuts, and {two} of recoveries");
+        (one, two)
+    });
+    let cuts: u64 = each.iter().map(|(cuts, _)| cuts).sum();
+    let again: u64 = each.iter().map(|(_, again)| again).sum();
+    println!("reclamations cut at every operation: {cuts} cuts, and {again} of recoveries");
+    assert!(cuts > 200 && again > 300, "{cuts} cuts, {again} of recoveries");
+}

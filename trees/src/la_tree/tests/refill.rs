@@ -1,0 +1,107 @@
+//! The lazy-adaptive tree on a chip that was full and is empty again: it takes what a new one
+//! takes.
+
+use device::{Geometry, Medium, NandCosts};
+use index::parameters::Settings;
+use index::{Durability, EntryShape, Error, Index, Update};
+use index::{Entry, MediumShape, Options};
+use sim::SimulatedNand;
+
+fn entry() -> &'static Entry {
+    flashtree_trees::find("la-tree").unwrap()
+}
+
+struct Ground {
+    chip: SimulatedNand,
+    options: Options,
+    least: u64,
+}
+
+impl Ground {
+    fn new((page, spare, blocks): (u32, u32, u32), durability: Durability) -> Self {
+        let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
+        let settings = Settings::parse("la-tree", entry().parameters, []).unwrap();
+        let options = Options {
+            durability: Some(durability),
+            journal_bytes: Some(u64::from(page) * 64),
+            ..Options::new(EntryShape::fixed(4, 4), 0, settings)
+        };
+        let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
+        Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options, least }
+    }
+
+    fn index(&mut self, is_new: bool, times: u64) -> Box<dyn Index + '_> {
+        self.options.memory_bytes = times * self.least;
+        let make = if is_new { entry().create } else { entry().open };
+        make(Medium::Nand(Box::new(&mut self.chip)), &self.options).unwrap()
+    }
+}
+
+/// Puts scattered keys from number `from` on until one is refused; returns how many went in.
+fn fill(index: &mut dyn Index, from: u32) -> u32 {
+    for number in 0.. {
+        let key = (from + number).wrapping_mul(0x9E37_79B9).to_be_bytes();
+        match index.update(&[Update::Put { key: &key, value: &key }]) {
+            Ok(()) => {}
+            Err(Error::Store(store::Error::Full { .. })) => return number,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    0
+}
+
+fn empty(index: &mut dyn Index, (from, count): (u32, u32)) {
+    for number in 0..count {
+        let key = (from + number).wrapping_mul(0x9E37_79B9).to_be_bytes();
+        index.update(&[Update::Delete { key: &key }]).unwrap();
+    }
+}
+
+/// Fills a chip with `filled_with` times the least memory and deletes all of it again; then puts
+/// other keys with `times` the least memory until the chip is full, and deletes them, too.
+fn fill_empty_and_fill(
+    chip: (u32, u32, u32),
+    durability: Durability,
+    (filled_with, times): (u64, u64),
+) {
+    let others = 1_000_000;
+    let new = fill(&mut *Ground::new(chip, durability).index(true, times), others);
+    let mut ground = Ground::new(chip, durability);
+    let mut index = ground.index(true, filled_with);
+    let first = fill(&mut *index, 0);
+    empty(&mut *index, (0, first));
+    index.close().unwrap();
+    drop(index);
+    let mut index = ground.index(false, times);
+    let again = fill(&mut *index, others);
+    empty(&mut *index, (others, again));
+    let third = fill(&mut *index, 0);
+    empty(&mut *index, (0, third));
+    let name = format!("{chip:?}, {durability}, {filled_with} and {times} times the least memory");
+    // How full leaves are where the chip is full depends on when they were split.
+    for taken in [again, third] {
+        assert!(
+            taken * 100 >= new * 85,
+            "{name}: {taken} after {first} were deleted, {new} if new"
+        );
+    }
+    index.check(&mut |finding| panic!("{name}: {finding}")).unwrap();
+    index.close().unwrap();
+}
+
+#[test]
+fn a_chip_that_was_full_and_is_empty_takes_what_a_new_one_takes() {
+    for chip in [(512, 16, 42), (512, 0, 44), (512, 16, 56), (2048, 0, 40)] {
+        for durability in Durability::ALL {
+            for memories in [(1, 1), (1, 40), (16, 40), (40, 4)] {
+                fill_empty_and_fill(chip, durability, memories);
+            }
+        }
+    }
+}
+
+/// Changed nodes that stand in a large cache alone take pages at the next checkpoint.
+#[test]
+fn a_checkpoint_of_many_changed_nodes_leaves_a_full_chip_room_for_deletes() {
+    fill_empty_and_fill((512, 16, 56), Durability::Checkpoint, (16, 40));
+}

@@ -1,0 +1,25 @@
+//! Ordered indexes for flash: one folder a tree.
+//!
+//! [`TREES`] lists them. Each is made by its [`Entry`](index::Entry) on a [`device::Medium`], and
+//! from then on is an [`Index`](index::Index).
+//!
+//! Invariant: no tree knows of another.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod b_plus;
+mod behind;
+mod ipl;
+pub mod la_tree;
+mod list;
+pub mod mu;
+mod path_copying;
+mod registry;
+mod use_order;
+
+pub use registry::{TREES, find};

@@ -1,0 +1,389 @@
+//! The way down the tree: to read, and to rewrite all that is on it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use device::{Cause, Page};
+use store::node::{self, Codec, Stored};
+
+use super::PathTree;
+use super::ground::{Brief, child};
+use super::layout::{HEIGHT_MOST, Pages};
+use super::plan::Step;
+use index::Result;
+
+/// A node on the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) page: Page,
+    pub(super) brief: Brief,
+    /// Of the node; `None` before there is one.
+    codec: Option<Codec>,
+    start: u32,
+    end: u32,
+    /// The child that the way goes on with; in the lowest node, where the key is or belongs.
+    place: u32,
+    /// The sequence of its page, while the copy is as it was checked; [`UNKNOWN`] if that is not
+    /// known.
+    sequence: u64,
+}
+
+/// No page has this sequence.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Spot {
+    /// Where the copy of the node ends.
+    pub(super) fn end(&self) -> usize {
+        self.end as usize
+    }
+
+    /// The child that the way goes on with; in the lowest node, where the key is or belongs.
+    pub(super) fn place(&self) -> usize {
+        self.place as usize
+    }
+
+    /// The node's codec.
+    pub(super) fn codec(&self) -> Option<&Codec> {
+        self.codec.as_ref()
+    }
+
+    fn range(&self) -> core::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// The nodes on the way, copied.
+pub(super) struct Way {
+    bytes: Vec<u8>,
+    /// By level; those from the base to the root mean something.
+    spots: [Spot; HEIGHT_MOST as usize],
+}
+
+impl Way {
+    pub(super) fn new(pages: &Pages, bytes: u64) -> Self {
+        let brief = Brief { layout: pages.lone_leaf(), lowest: 0 };
+        let (page, sequence) = (Page(0), UNKNOWN);
+        let spot = Spot { page, brief, codec: None, start: 0, end: 0, place: 0, sequence };
+        Way { bytes: vec![0; bytes as usize], spots: [spot; HEIGHT_MOST as usize] }
+    }
+
+    /// Room for so many bytes, where nodes of the way were.
+    pub(super) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        self.spots.iter_mut().for_each(|spot| spot.sequence = UNKNOWN);
+        self.bytes.get_mut(..bytes)
+    }
+
+    /// Copies a node, behind what stands up to `start`; false if there is no room for it. Behind
+    /// what the codec keeps of it stand bytes of other nodes.
+    pub(super) fn copy(
+        &mut self,
+        (page, level): (Page, u8),
+        (brief, start): (&Brief, usize),
+        codec: &Codec,
+        node: &[u8],
+    ) -> bool {
+        let end = start + codec.node_bytes();
+        let Some(bytes) = self.bytes.get_mut(start..end) else {
+            return false;
+        };
+        let kept = codec.kept_bytes(node).min(node.len()).min(bytes.len());
+        device::copy(&mut bytes[..kept], &node[..kept]);
+        let (start, end) = (start as u32, end as u32);
+        for spot in &mut self.spots {
+            if spot.start < end && start < spot.end {
+                spot.sequence = UNKNOWN;
+            }
+        }
+        let (brief, codec, sequence) = (*brief, Some(*codec), UNKNOWN);
+        let spot = Spot { page, brief, codec, start, end, place: 0, sequence };
+        self.spots[usize::from(level)] = spot;
+        true
+    }
+
+    /// The copy of the node of `level` that was made last is as it was checked when it was read
+    /// from its page, which had this sequence.
+    pub(super) fn know(&mut self, level: u8, sequence: u64) {
+        self.spots[usize::from(level)].sequence = sequence;
+    }
+
+    /// True if the node of `level` stands behind `start` as it was checked when it was read from
+    /// `page` of this sequence, and `node`, read again, is the same in every byte that is kept: so
+    /// it need neither be checked nor copied.
+    pub(super) fn holds(
+        &self,
+        (page, level): (Page, u8),
+        (brief, start, sequence): (&Brief, usize, u64),
+        codec: &Codec,
+        node: &[u8],
+    ) -> bool {
+        let Some(spot) = self.spots.get(usize::from(level)) else {
+            return false;
+        };
+        let is_same = (spot.page, spot.sequence, spot.start as usize) == (page, sequence, start)
+            && sequence != UNKNOWN
+            && spot.brief.layout == brief.layout
+            && spot.brief.lowest == brief.lowest;
+        if !is_same {
+            return false;
+        }
+        let held = &self.bytes[spot.range()];
+        let kept = codec.kept_bytes(held);
+        node.get(..kept).is_some_and(|node| *node == held[..kept])
+    }
+
+    /// Sets with which child the way goes on.
+    pub(super) fn go_on(&mut self, level: u8, place: usize) {
+        self.spots[usize::from(level)].place = place as u32;
+    }
+
+    pub(super) fn spot(&self, level: u8) -> &Spot {
+        &self.spots[usize::from(level)]
+    }
+
+    pub(super) fn node(&self, level: u8) -> &[u8] {
+        let spot = self.spot(level);
+        &self.bytes[spot.range()]
+    }
+
+    /// Lets the node of `level` point to `page` where the way goes on; false if it can't. Where
+    /// lengths vary, `scratch` is as long as the node.
+    pub(super) fn point(&mut self, level: u8, page: Page, scratch: &mut [u8]) -> bool {
+        let spot = &mut self.spots[usize::from(level)];
+        spot.sequence = UNKNOWN;
+        let (range, place) = (spot.range(), spot.place());
+        let child = page.0.to_le_bytes();
+        spot.codec.is_some_and(|codec| {
+            let scratch = scratch.get_mut(..codec.node_bytes()).unwrap_or_default();
+            codec.replace(&mut self.bytes[range], place, Stored::inline(&child), scratch)
+        })
+    }
+
+    /// True if `key` is or belongs in the leaf of the way through a tree of `height` levels: it is
+    /// not below the nearest separator to the left of the way, and below the nearest to the right.
+    pub(super) fn leads_to(&self, key: &[u8], height: u8) -> bool {
+        let separates = |spot: &Spot, place: usize, so: fn(Ordering) -> bool| {
+            let node = &self.bytes[spot.range()];
+            spot.codec.is_some_and(|codec| so(codec.key(node, place).compare(key)))
+        };
+        let mut above = self.spots.iter().take(height.into()).skip(1);
+        let left = above.clone().find(|spot| spot.place() > 0);
+        let right = above.find(|spot| spot.place() + 1 < node::count(&self.bytes[spot.range()]));
+        left.is_none_or(|spot| separates(spot, spot.place(), Ordering::is_le))
+            && right.is_none_or(|spot| separates(spot, spot.place() + 1, Ordering::is_gt))
+    }
+
+    /// Puts `value` under `key` in the copy of the leaf, or takes the key away; false, and nothing
+    /// changed, if there is no room for it, or no entry would be left. Where lengths vary,
+    /// `scratch` is as long as the node.
+    pub(super) fn amend(&mut self, key: &[u8], value: Option<&[u8]>, scratch: &mut [u8]) -> bool {
+        let leaf = &mut self.spots[0];
+        leaf.sequence = UNKNOWN;
+        let Some(codec) = leaf.codec else {
+            return false;
+        };
+        let node = &mut self.bytes[leaf.range()];
+        let scratch = scratch.get_mut(..codec.node_bytes()).unwrap_or_default();
+        match (codec.search(node, key), value.map(Stored::inline)) {
+            (Ok(place), Some(value)) => codec.replace(node, place, value, scratch),
+            (Err(place), Some(value)) => codec.insert(node, place, key, value, scratch),
+            (Ok(place), None) => {
+                let is_kept = node::count(node) > 1;
+                if is_kept {
+                    codec.remove(node, place);
+                }
+                is_kept
+            }
+            (Err(_), None) => true,
+        }
+    }
+
+    /// Lets the way go on to where `key` is or belongs in the copy of the leaf.
+    pub(super) fn seek(&mut self, key: &[u8]) {
+        if let Some(codec) = self.spots[0].codec {
+            let (Ok(place) | Err(place)) = codec.search(self.node(0), key);
+            self.go_on(0, place);
+        }
+    }
+
+    /// The step of a rewrite that the node of `level` is.
+    #[inline]
+    pub(super) fn step(&self, level: u8) -> Option<Step<'_>> {
+        let spot = self.spot(level);
+        Some(Step {
+            codec: spot.codec?,
+            node: self.node(level),
+            place: spot.place(),
+            is_lowest_of_page: spot.brief.lowest == level,
+        })
+    }
+}
+
+impl PathTree<'_> {
+    /// Goes down to the node of level `base` where `key` is or belongs, copying all nodes on the
+    /// way; true if the key stands there.
+    pub(super) fn descend(&mut self, key: &[u8], base: u8, cause: Cause) -> Result<bool> {
+        self.descend_behind(0, (key, base), cause)
+    }
+
+    /// The same, with the copies behind what stands up to `start`.
+    pub(super) fn descend_behind(
+        &mut self,
+        mut start: usize,
+        (key, base): (&[u8], u8),
+        cause: Cause,
+    ) -> Result<bool> {
+        let mut page = self.root;
+        for level in (base..self.standing.layout.height).rev() {
+            let way = &mut self.way;
+            let codec = self.ground.copy_node((page, level), cause, (way, start))?;
+            let node = way.node(level);
+            let found = codec.search(node, key);
+            let place = match found {
+                Err(place) if level > 0 => place.saturating_sub(1),
+                Ok(place) | Err(place) => place,
+            };
+            start = way.spot(level).end();
+            if level > 0 {
+                page = child(&codec, node, place);
+            }
+            way.go_on(level, place);
+            if level == base {
+                return Ok(found.is_ok());
+            }
+        }
+        Ok(false)
+    }
+
+    /// Copies the leaf in `page` to where the way keeps its nodes; returns how many entries it has.
+    pub(super) fn copy_leaf(&mut self, page: Page, cause: Cause) -> Result<usize> {
+        let way = &mut self.way;
+        let count = self.ground.visit((page, 0), cause, |brief, codec, node| {
+            way.copy((page, 0), (brief, 0), codec, node).then(|| node::count(node))
+        })?;
+        count.ok_or(super::damage(page, "its leaf is larger than it can be"))
+    }
+
+    /// The page of the node of level `base` where `key` is or belongs.
+    pub(super) fn find_page(&mut self, key: &[u8], base: u8, cause: Cause) -> Result<Page> {
+        let mut page = self.root;
+        for level in (base + 1..self.standing.layout.height).rev() {
+            page = self.ground.visit((page, level), cause, |_, codec, node| {
+                let place = codec.search(node, key).unwrap_or_else(|place| place.saturating_sub(1));
+                child(codec, node, place)
+            })?;
+        }
+        Ok(page)
+    }
+
+    /// Hands the value of `key`, if it has one, to `visit`.
+    pub(super) fn find_value<R>(
+        &mut self,
+        key: &[u8],
+        cause: Cause,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let leaf = self.find_page(key, 0, cause)?;
+        self.ground.visit((leaf, 0), cause, |_, codec, node| {
+            let place = codec.search(node, key).ok()?;
+            Some(visit(codec.value(node, place).bytes()))
+        })
+    }
+
+    /// The children of the root.
+    pub(super) fn count_root(&mut self, cause: Cause) -> Result<u64> {
+        let root = (self.root, self.standing.layout.height - 1);
+        self.ground.visit(root, cause, |_, _, node| node::count(node) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use device::Page;
+    use store::EntryShape;
+    use store::node::Stored;
+
+    use super::{Brief, Way};
+    use crate::path_copying::layout::{Division, Pages, Share};
+
+    #[test]
+    fn a_copy_is_known_until_another_node_or_another_use_takes_its_room() {
+        let pages = Pages::new(2048, EntryShape::fixed(4, 4), Division::Even).unwrap();
+        let layout = pages.layout(Share::HALF, 3);
+        let (brief, codec) = (Brief { layout, lowest: 0 }, pages.codec(&layout, 2).unwrap());
+        let mut node = vec![0xFF; codec.node_bytes()];
+        codec.initialise(&mut node, 2);
+        assert!(codec.insert(&mut node, 0, b"key.", Stored::inline(b"1234"), &mut []));
+        let mut way = Way::new(&pages, 4096);
+        let at = (Page(7), 2);
+        let known = (&brief, 0, 5);
+        let holds = |way: &Way, node: &[u8]| way.holds(at, known, &codec, node);
+        assert!(way.copy(at, (&brief, 0), &codec, &node) && !holds(&way, &node));
+        way.know(2, 5);
+        assert!(holds(&way, &node));
+        assert!(!way.holds((Page(8), 2), known, &codec, &node), "it is of another page");
+        assert!(!way.holds(at, (&brief, 0, 6), &codec, &node), "its page was written again");
+        assert!(!way.holds(at, (&brief, 8, 5), &codec, &node), "it stands elsewhere");
+        for byte in 0..codec.used_bytes(&node) {
+            let mut other = node.clone();
+            other[byte] ^= 4;
+            assert!(!holds(&way, &other), "byte {byte} is another");
+        }
+        let leaf = pages.codec(&layout, 0).unwrap();
+        let behind = codec.node_bytes();
+        assert!(way.copy((Page(9), 0), (&brief, behind), &leaf, &[0xFF; 2048]));
+        assert!(holds(&way, &node), "the leaf stands behind it");
+        assert!(way.copy((Page(9), 0), (&brief, behind - 1), &leaf, &[0xFF; 2048]));
+        assert!(!holds(&way, &node), "the leaf stands in it");
+        assert!(way.copy(at, (&brief, 0), &codec, &node));
+        way.know(2, 5);
+        assert!(way.room(8).is_some() && !holds(&way, &node));
+    }
+
+    /// A way through three levels: the second of the root's three children, and the first of this
+    /// one's two.
+    #[test]
+    fn a_key_leads_to_the_leaf_between_the_nearest_separators() {
+        let pages = Pages::new(2048, EntryShape::fixed(4, 4), Division::Even).unwrap();
+        let layout = pages.layout(Share::HALF, 3);
+        let mut way = Way::new(&pages, 4096);
+        let nodes: [(&[&[u8; 4]], usize); 3] =
+            [(&[b"cat.", b"cow."], 0), (&[b"bee.", b"elk."], 0), (&[b"ant.", b"bat.", b"owl."], 1)];
+        let mut start = 0;
+        for (level, (keys, place)) in nodes.into_iter().enumerate() {
+            let level = level as u8;
+            let codec = pages.codec(&layout, level).unwrap();
+            let mut node = vec![0xFF; codec.node_bytes()];
+            codec.initialise(&mut node, level);
+            for (at, key) in keys.iter().enumerate() {
+                assert!(codec.insert(&mut node, at, *key, Stored::inline(b"1234"), &mut []));
+            }
+            assert!(way.copy(
+                (Page(7), level),
+                (&Brief { layout, lowest: 0 }, start),
+                &codec,
+                &node
+            ));
+            way.go_on(level, place);
+            start += codec.node_bytes();
+        }
+        // To the left of the way stands "bat.", to the right "elk.".
+        for (key, leads) in [
+            (b"bas.", false),
+            (b"bat.", true),
+            (b"bed.", true),
+            (b"elj.", true),
+            (b"elk.", false),
+            (b"owl.", false),
+        ] {
+            assert_eq!(way.leads_to(key, 3), leads, "{key:?}");
+        }
+        // In a tree of two levels nothing stands to the left.
+        assert!(way.leads_to(b"aaa.", 2) && !way.leads_to(b"elk.", 2));
+        assert!(way.amend(b"cat.", None, &mut []) && !way.amend(b"cow.", None, &mut []));
+        assert!(way.amend(b"dog.", Some(b"1234"), &mut []) && way.amend(b"eel.", None, &mut []));
+        assert_eq!(store::node::count(way.node(0)), 2);
+    }
+}

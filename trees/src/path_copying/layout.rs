@@ -1,0 +1,488 @@
+//! How a page is divided among the levels of the tree.
+//!
+//! ```text
+//!  0        header                                              page
+//!  +--------+-------+-----+--------+----------------------------+
+//!  | header | root  | ... | inner  | leaf                       |
+//!  |        |       |     | level 1| level 0                    |
+//!  +--------+-------+-----+--------+----------------------------+
+//!           '------------------- area -------------------------'
+//! ```
+//!
+//! The root comes first and the leaf last: so one read from the page's start reaches a node
+//! whatever is below it, and the many reads of inner nodes don't fetch the leaf.
+//!
+//! A page has room for one node of every level of its tree, so that a leaf and all above it go out
+//! in one program. Two divisions exist. mu-Tree halves: a leaf has half of the area, and each level
+//! above half of what the one below it has (equation 1). mu*-Tree gives the leaf a share `p1` that
+//! each page names for itself, and divides the rest evenly (equations 2 and 3). In both, the root
+//! has what is left, and a leaf that is the root has everything.
+//!
+//! The papers count levels from 1; here, as in the node codec, a leaf is level 0.
+
+use core::fmt;
+
+use store::node::Codec;
+use store::{EntryShape, Width};
+
+use super::page::HEADER_BYTES;
+use index::random_keys::average_bytes;
+use index::{Error, Result};
+
+/// The most levels of a tree: with the least inner nodes of 2 KiB pages, 11 children each, eight
+/// levels lead to 19 million leaves. What an update works in grows with the height.
+pub(crate) const HEIGHT_MOST: u8 = 8;
+
+/// Bytes of a child's page in an inner node.
+pub(crate) const CHILD_BYTES: u16 = 4;
+
+/// An inner node of the third level of a page, or of a higher one, holds so many children at least.
+const CHILDREN_LEAST: usize = 8;
+
+/// Where lengths vary, no inner node is smaller than this part of the area: a key takes at most a
+/// quarter of the smallest inner node, so the height is given up for keys of a useful length.
+const VARIABLE_INNER_PARTS: u32 = 8;
+
+/// Bytes beside key and value that an entry of variable length takes at the most: its slot and two
+/// lengths.
+pub(crate) const SLOT_BYTES_MOST: usize = 6;
+
+/// A part of a page's area, in 65,536ths; neither nothing nor the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Share(u16);
+
+impl Share {
+    pub(crate) const HALF: Share = Share(1 << 15);
+
+    /// The share nearest to `ratio`; `None` unless that is more than nothing and less than all.
+    pub(crate) fn from_ratio(ratio: f64) -> Option<Self> {
+        let parts = libm::round(ratio * 65_536.0);
+        (1.0..=65_535.0).contains(&parts).then_some(Share(parts as u16))
+    }
+
+    pub(crate) fn ratio(self) -> f64 {
+        f64::from(self.0) / 65_536.0
+    }
+
+    pub(crate) fn from_bits(bits: u16) -> Option<Self> {
+        (bits != 0).then_some(Share(bits))
+    }
+
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) fn plus(self, other: Share) -> Option<Share> {
+        self.0.checked_add(other.0).map(Share)
+    }
+
+    pub(crate) fn minus(self, other: Share) -> Option<Share> {
+        self.0.checked_sub(other.0).and_then(Share::from_bits)
+    }
+
+    /// So much of `bytes`, rounded down.
+    pub(crate) fn of(self, bytes: u32) -> u32 {
+        ((u64::from(bytes) * u64::from(self.0)) >> 16) as u32
+    }
+
+    /// What is left of the whole.
+    pub(crate) fn rest(self) -> Share {
+        Share(self.0.wrapping_neg())
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.4}", self.ratio())
+    }
+}
+
+/// The rule by which a page is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// mu-Tree: a leaf has half, and each level above half of the one below.
+    Halves,
+    /// mu*-Tree: a leaf has its share, and the levels above divide the rest evenly.
+    Even,
+    /// The B+-tree that wanders: every node has a page to itself.
+    Whole,
+}
+
+/// How one page is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) division: Division,
+    /// `p1`, the leaf's share where the height is above 1; a half in mu-Tree.
+    pub(crate) leaf: Share,
+    /// Levels of the tree.
+    pub(crate) height: u8,
+}
+
+/// Where a node lies in its page's area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+impl Layout {
+    /// The node of `level` in an area of `area` bytes that all levels share; `None` above the root.
+    /// This is `N_L` of equations 1 and 2.
+    #[inline]
+    pub(crate) fn part(&self, area: u32, level: u8) -> Option<Part> {
+        let top = self.height.checked_sub(1)?;
+        if level > top || top >= HEIGHT_MOST {
+            return None;
+        }
+        let end = area - self.below(area, level);
+        let offset = if level == top { 0 } else { area - self.below(area, level + 1) };
+        Some(Part { offset, bytes: end - offset })
+    }
+
+    /// Bytes of the levels below `level`, which stand behind it; the root is not the leaf.
+    #[inline]
+    fn below(&self, area: u32, level: u8) -> u32 {
+        match self.division {
+            Division::Whole => 0,
+            Division::Halves => (1..=u32::from(level)).map(|halvings| area >> halvings).sum(),
+            _ if level == 0 => 0,
+            Division::Even => {
+                let leaf = self.leaf.of(area);
+                if level == 1 {
+                    // It is asked for with every read: no division.
+                    return leaf;
+                }
+                leaf + u32::from(level - 1) * ((area - leaf) / (u32::from(self.height) - 1))
+            }
+        }
+    }
+}
+
+/// What is the same in all pages of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pages {
+    page_bytes: u32,
+    pub(crate) shape: EntryShape,
+    pub(crate) division: Division,
+    /// Levels that share a page; those above have pages to themselves.
+    pub(crate) together: u8,
+}
+
+impl Pages {
+    /// Pages of `page_bytes` bytes for a tree whose entries are of `shape`.
+    ///
+    /// # Errors
+    /// A page could not hold even a lone leaf of such entries.
+    pub(crate) fn new(page_bytes: u32, shape: EntryShape, division: Division) -> Result<Self> {
+        let together = if division == Division::Whole { 1 } else { HEIGHT_MOST };
+        let pages = Pages { page_bytes, shape, division, together };
+        if page_bytes <= HEADER_BYTES as u32 || pages.codec(&pages.lone_leaf(), 0).is_none() {
+            let what = "a page can't hold three entries, or is above 32 KiB";
+            return Err(store::Error::NodeSize { bytes: page_bytes, what }.into());
+        }
+        Ok(pages)
+    }
+
+    pub(crate) fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Bytes of a page without its header.
+    pub(crate) fn area(&self) -> u32 {
+        self.page_bytes - HEADER_BYTES as u32
+    }
+
+    /// The layout of an empty tree.
+    pub(crate) fn lone_leaf(&self) -> Layout {
+        self.layout(Share::HALF, 1)
+    }
+
+    pub(crate) fn layout(&self, leaf: Share, height: u8) -> Layout {
+        Layout { division: self.division, leaf, height }
+    }
+
+    /// True if a node of `level` has a page to itself, whatever else is written.
+    #[inline]
+    pub(crate) fn stands_alone(&self, level: u8) -> bool {
+        level >= self.together || self.together == 1
+    }
+
+    /// The node of `level` in a page of `layout`; `None` above the root.
+    #[inline]
+    pub(crate) fn part(&self, layout: &Layout, level: u8) -> Option<Part> {
+        if level >= layout.height || layout.height > HEIGHT_MOST {
+            return None;
+        }
+        if self.stands_alone(level) {
+            return Some(Part { offset: 0, bytes: self.area() });
+        }
+        let shared = Layout { height: layout.height.min(self.together), ..*layout };
+        shared.part(self.area(), level)
+    }
+
+    /// The codec of the node of `level` in a page of `layout`; `None` if there is no such node, or
+    /// it is too small for three entries.
+    #[inline]
+    pub(crate) fn codec(&self, layout: &Layout, level: u8) -> Option<Codec> {
+        self.codec_of(self.part(layout, level)?, level)
+    }
+
+    #[inline]
+    fn codec_of(&self, part: Part, level: u8) -> Option<Codec> {
+        let value = if level == 0 { self.shape.value } else { Width::Fixed(CHILD_BYTES) };
+        Codec::new_part(part.bytes, self.shape.key, value)
+    }
+
+    #[inline]
+    fn range_of(&self, part: Part) -> core::ops::Range<usize> {
+        let start = HEADER_BYTES + part.offset as usize;
+        start..start + part.bytes as usize
+    }
+
+    /// Where the node of `level` lies in a page of `layout`, its header counted, and its codec:
+    /// each node that is read or written asks for both.
+    #[inline]
+    pub(crate) fn place_of(
+        &self,
+        layout: &Layout,
+        level: u8,
+    ) -> Option<(core::ops::Range<usize>, Codec)> {
+        let part = self.part(layout, level)?;
+        Some((self.range_of(part), self.codec_of(part, level)?))
+    }
+
+    /// Where the node of `level` lies in a page of `layout`, its header counted.
+    #[inline]
+    pub(crate) fn bytes_of(&self, layout: &Layout, level: u8) -> Option<core::ops::Range<usize>> {
+        Some(self.range_of(self.part(layout, level)?))
+    }
+
+    /// Entries in a node of `level`: all that fit if lengths are fixed, those that fit on average
+    /// if they vary.
+    pub(crate) fn capacity(&self, layout: &Layout, level: u8) -> usize {
+        let value = if level == 0 { average_bytes(self.shape.value) } else { CHILD_BYTES };
+        let (key, value) = (average_bytes(self.shape.key).into(), value.into());
+        self.codec(layout, level).map_or(0, |codec| codec.capacity(key, value))
+    }
+
+    /// True if a key or a value can have any length.
+    pub(crate) fn is_variable(&self) -> bool {
+        !matches!((self.shape.key, self.shape.value), (Width::Fixed(_), Width::Fixed(_)))
+    }
+
+    /// True if every level of `layout` has a node that is large enough.
+    ///
+    /// Every page that is read is asked: so only the leaf and the smallest inner node are looked
+    /// at. No part is larger than the area, for which there is a codec.
+    #[inline]
+    pub(crate) fn is_feasible(&self, layout: &Layout) -> bool {
+        let height = layout.height.min(self.together);
+        let smallest = match self.division {
+            // The root is as large as its children, or larger.
+            Division::Halves => height.saturating_sub(2).max(1),
+            Division::Even | Division::Whole => 1,
+        };
+        if self.codec(layout, 0).is_none() {
+            return false;
+        }
+        let is_variable = self.is_variable() && self.together > 1;
+        let least = if is_variable { self.area() / VARIABLE_INNER_PARTS } else { 0 };
+        height < 2
+            || self.codec(layout, smallest).is_some_and(|it| it.node_bytes() >= least as usize)
+    }
+
+    /// True if so many levels are worth sharing a page, of which a leaf has `leaf`.
+    pub(crate) fn are_worth_sharing(&self, leaf: Share, height: u8) -> bool {
+        let layout = self.layout(leaf, height);
+        let inner = (1..height).map(|level| self.capacity(&layout, level)).min();
+        let has_children = inner.is_none_or(|most| height == 2 || most >= CHILDREN_LEAST);
+        self.is_feasible(&layout) && (has_children || self.is_variable())
+    }
+
+    /// Entries that a tree of `layout` holds where every node is full: equation 4 with whole
+    /// entries.
+    pub(crate) fn entries_most(&self, layout: &Layout) -> u64 {
+        (0..layout.height)
+            .map(|level| self.capacity(layout, level) as u64)
+            .fold(1, u64::saturating_mul)
+    }
+
+    /// The most bytes of a key, and of a key with its value, that fit every node of `layouts`.
+    pub(crate) fn entry_limits(&self, layouts: impl Iterator<Item = Layout>) -> EntryLimits {
+        let mut limits = EntryLimits { key: usize::MAX, entry: usize::MAX };
+        for layout in layouts {
+            for level in 0..layout.height {
+                let most = self.codec(&layout, level).map_or(0, |it| it.entry_bytes_most());
+                if level == 0 {
+                    limits.entry = limits.entry.min(most);
+                } else {
+                    limits.key = limits.key.min(most.saturating_sub(usize::from(CHILD_BYTES)));
+                }
+            }
+        }
+        limits.key = limits.key.min(limits.entry);
+        limits
+    }
+}
+
+/// How long keys and values can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryLimits {
+    /// The most bytes of a key.
+    pub(crate) key: usize,
+    /// The most bytes of a key and its value together.
+    pub(crate) entry: usize,
+}
+
+/// The ratio that the parameter `name` was set to, as a share of a page.
+pub(crate) fn share(name: &'static str, ratio: f64) -> Result<Share> {
+    Share::from_ratio(ratio).ok_or_else(|| Error::BadParameter {
+        name,
+        value: alloc::format!("{ratio}"),
+        expected: "it must be a share of a page, more than nothing and less than all".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Division, HEIGHT_MOST, Pages, Share};
+    use store::EntryShape;
+
+    fn pages(page_bytes: u32, division: Division) -> Pages {
+        Pages::new(page_bytes, EntryShape::fixed(4, 4), division).unwrap()
+    }
+
+    #[test]
+    fn mu_halves_the_area_at_every_level_and_its_root_has_what_its_children_have() {
+        let pages = pages(4096, Division::Halves);
+        let area = pages.area();
+        for height in 2..=HEIGHT_MOST {
+            let layout = pages.layout(Share::HALF, height);
+            for level in 0..height - 1 {
+                let part = layout.part(area, level).unwrap();
+                assert_eq!(part.bytes, area >> (level + 1), "height {height} level {level}");
+            }
+            let root = layout.part(area, height - 1).unwrap();
+            let child = layout.part(area, height - 2).unwrap();
+            // What the halvings round off is the root's.
+            assert!((child.bytes..=child.bytes + u32::from(height)).contains(&root.bytes));
+            assert_eq!((root.offset, root.bytes), (0, child.offset));
+        }
+    }
+
+    #[test]
+    fn mu_nodes_below_the_root_keep_their_size_when_the_height_changes() {
+        let pages = pages(2048, Division::Halves);
+        for level in 0..6 {
+            let lower = pages.layout(Share::HALF, level + 2).part(pages.area(), level);
+            let higher = pages.layout(Share::HALF, level + 3).part(pages.area(), level);
+            assert_eq!(lower, higher);
+        }
+    }
+
+    #[test]
+    fn the_generalised_layout_gives_the_leaf_its_share_and_divides_the_rest_evenly() {
+        let pages = pages(4096, Division::Even);
+        let area = pages.area();
+        for share in [0.5, 0.625, 0.81, 0.9] {
+            let share = Share::from_ratio(share).unwrap();
+            for height in 2..=HEIGHT_MOST {
+                let layout = pages.layout(share, height);
+                let leaf = layout.part(area, 0).unwrap();
+                assert_eq!(leaf.bytes, share.of(area));
+                let inner = (area - leaf.bytes) / (u32::from(height) - 1);
+                let mut start = leaf.offset;
+                assert_eq!(start + leaf.bytes, area);
+                for level in 1..height {
+                    let part = layout.part(area, level).unwrap();
+                    assert_eq!(part.offset + part.bytes, start);
+                    start = part.offset;
+                    let spread = inner..inner + u32::from(height);
+                    assert!(spread.contains(&part.bytes), "{part:?}");
+                }
+                assert_eq!(start, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_lone_leaf_has_the_whole_area() {
+        for division in [Division::Halves, Division::Even] {
+            let pages = pages(2048, division);
+            let part = pages.lone_leaf().part(pages.area(), 0).unwrap();
+            assert_eq!((part.offset, part.bytes), (0, pages.area()));
+            assert_eq!(pages.lone_leaf().part(pages.area(), 1), None);
+        }
+    }
+
+    #[test]
+    fn the_leaf_share_of_a_half_makes_mu_star_of_height_two_the_same_as_mu() {
+        let (mu, star) = (pages(4096, Division::Halves), pages(4096, Division::Even));
+        for level in 0..2 {
+            let mu = mu.layout(Share::HALF, 2).part(mu.area(), level);
+            assert_eq!(mu, star.layout(Share::HALF, 2).part(star.area(), level));
+        }
+    }
+
+    #[test]
+    fn delta_of_the_paper_is_two_entries_of_a_leaf() {
+        let pages = pages(4096, Division::Even);
+        let delta = Share::from_ratio(1.0 / 256.0).unwrap();
+        let mut share = Share::from_ratio(0.9).unwrap();
+        let first = pages.capacity(&pages.layout(share, 2), 0);
+        for _ in 0..50 {
+            share = share.minus(delta).unwrap();
+        }
+        let last = pages.capacity(&pages.layout(share, 2), 0);
+        assert!((98..=100).contains(&(first - last)), "{first} to {last}");
+    }
+
+    #[test]
+    fn capacities_of_each_level_follow_the_shape_of_the_entries() {
+        for (shape, leaf, inner) in [
+            (EntryShape::fixed(4, 4), 252, 252),
+            (EntryShape::fixed(8, 4), 168, 168),
+            (EntryShape::fixed(8, 8), 126, 168),
+        ] {
+            let pages = Pages::new(4096, shape, Division::Even).unwrap();
+            let layout = pages.layout(Share::HALF, 2);
+            assert_eq!(pages.capacity(&layout, 0), leaf, "{shape}");
+            assert_eq!(pages.capacity(&layout, 1), inner, "{shape}");
+            assert_eq!(pages.entries_most(&layout), (leaf * inner) as u64);
+            assert_eq!(pages.capacity(&layout, 2), 0);
+        }
+    }
+
+    #[test]
+    fn keys_of_variable_length_are_bounded_by_the_smallest_inner_node() {
+        let pages = Pages::new(4096, EntryShape::VARIABLE, Division::Even).unwrap();
+        let layouts = (1..=5).map(|height| pages.layout(Share::HALF, height));
+        assert!(layouts.clone().all(|layout| pages.is_feasible(&layout)));
+        assert!(!pages.is_feasible(&pages.layout(Share::HALF, 6)));
+        let limits = pages.entry_limits(layouts);
+        assert!((100..128).contains(&limits.key), "{limits:?}");
+        assert!((480..512).contains(&limits.entry), "{limits:?}");
+    }
+
+    #[test]
+    fn pages_that_hold_no_leaf_are_refused() {
+        for bytes in [0, 16, 64, 65_536] {
+            assert!(Pages::new(bytes, EntryShape::fixed(8, 8), Division::Even).is_err(), "{bytes}");
+        }
+        assert!(Pages::new(512, EntryShape::fixed(8, 8), Division::Even).is_ok());
+    }
+
+    #[test]
+    fn shares_stay_between_nothing_and_all() {
+        for wrong in [0.0, -0.5, 1.0, 2.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Share::from_ratio(wrong), None, "{wrong}");
+        }
+        let (small, half) = (Share::from_ratio(1.0 / 256.0).unwrap(), Share::HALF);
+        assert_eq!(half.plus(half), None);
+        assert_eq!(small.minus(small), None);
+        assert_eq!(small.minus(half), None);
+        assert_eq!(half.plus(small).unwrap().minus(small), Some(half));
+        assert_eq!(half.rest(), half);
+        assert_eq!(Share::from_bits(0), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! Which pages hold a node that lives: one bit a page, where the memory is enough for it.
+//!
+//! Then collection reads only what it moves, which is what the paper's equations 6 and 9 charge.
+//! Without it, a page lives if the way to its lowest node leads to it. The table is in memory
+//! alone: after an opening, a rollback or a load it is not known until collection walks over the
+//! inner nodes.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+use store::node;
+
+use super::ground::child;
+use super::layout::HEIGHT_MOST;
+use super::{PathTree, damage};
+use index::Result;
+
+/// The table is at most such a part of what is in memory: a half. A node cache of as many bytes
+/// would spare far fewer reads where memory is so short: while four million random entries are put
+/// on a chip of 208 MB, mu-Tree reads 15 million pages with the table and 28 million without.
+const PART: u64 = 2;
+
+/// One bit a page.
+#[derive(Debug)]
+pub(super) struct LivePages {
+    /// Empty if there is no memory for it.
+    bits: Vec<u8>,
+    is_known: bool,
+}
+
+impl LivePages {
+    /// Bytes that the table of a chip of so many pages takes, of `left` bytes that are not worked
+    /// in; 0 if that is too much.
+    pub(super) fn bytes_of(pages: u32, (working, left): (u64, u64)) -> u64 {
+        let bytes = u64::from(pages).div_ceil(8);
+        let is_small = bytes <= left && bytes.saturating_mul(PART) <= working.saturating_add(left);
+        if is_small { bytes } else { 0 }
+    }
+
+    /// A table of so many bytes.
+    pub(super) fn new(bytes: u64) -> Self {
+        LivePages { bits: vec![0; bytes as usize], is_known: false }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.bits.len() as u64
+    }
+
+    /// Nothing is known of any page until the next walk.
+    pub(super) fn forget(&mut self) {
+        self.is_known = false;
+    }
+
+    fn change(&mut self, page: Page, change: impl FnOnce(u8, u8) -> u8) {
+        if let Some(byte) = self.bits.get_mut(page.0 as usize / 8) {
+            *byte = change(*byte, 1 << (page.0 % 8));
+        }
+    }
+
+    /// A node in `page` lives from now on.
+    pub(super) fn add(&mut self, page: Page) {
+        self.change(page, |byte, bit| byte | bit);
+    }
+
+    /// No node in `page` lives any more.
+    pub(super) fn remove(&mut self, page: Page) {
+        self.change(page, |byte, bit| byte & !bit);
+    }
+
+    /// True if a node in `page` lives; `None` if that is not known.
+    pub(super) fn is_live(&self, page: Page) -> Option<bool> {
+        let byte = self.bits.get(page.0 as usize / 8).filter(|_| self.is_known)?;
+        Some(byte & (1 << (page.0 % 8)) != 0)
+    }
+
+    /// True if it is known of every page whether it lives.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known && !self.bits.is_empty()
+    }
+
+    /// How many of `pages` live.
+    pub(super) fn count_in(&self, pages: core::ops::Range<u32>) -> u16 {
+        let lives = pages.filter(|page| self.is_live(Page(*page)) == Some(true)).count();
+        u16::try_from(lives).unwrap_or(u16::MAX)
+    }
+
+    /// How many pages live, if that is known.
+    pub(super) fn count(&self) -> Option<u64> {
+        let known = self.is_known.then_some(&self.bits)?;
+        Some(known.iter().map(|byte| u64::from(byte.count_ones())).sum())
+    }
+}
+
+impl PathTree<'_> {
+    /// Fills the table of live pages if it is not known. Damage on the way leaves it unknown:
+    /// collection then goes by the way to each page.
+    pub(super) fn learn_live(&mut self) -> Result<()> {
+        if self.live.is_known || self.live.bits.is_empty() {
+            return Ok(());
+        }
+        self.live.bits.fill(0);
+        let mut live = core::mem::replace(&mut self.live, LivePages::new(0));
+        let root = (self.root, self.height());
+        let walked = self.walk_pages(root, Cause::Reclamation, |_, page, _| {
+            live.add(page);
+            Ok(())
+        });
+        self.live = live;
+        match walked {
+            Err(index::Error::Store(error)) if error.is_damage() => Ok(()),
+            other => {
+                self.live.is_known = other.is_ok();
+                other
+            }
+        }
+    }
+
+    /// Hands the page and the level of each node of the tree whose root, of `height` levels, is in
+    /// `root` to `visit`. No leaf is read: its page is known from its parent.
+    pub(super) fn walk_pages(
+        &mut self,
+        (root, height): (Page, u8),
+        cause: Cause,
+        mut visit: impl FnMut(&mut Self, Page, u8) -> Result<()>,
+    ) -> Result<()> {
+        let mut way = [(root, 0usize); HEIGHT_MOST as usize];
+        let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < way.len()) else {
+            return Err(damage(root, "it has no root of this tree"));
+        };
+        visit(self, root, top)?;
+        let mut left = u64::from(self.ground.log.geometry().pages()) * u64::from(HEIGHT_MOST);
+        let mut level = top;
+        while level > 0 {
+            let (page, place) = way[usize::from(level)];
+            let next = self.ground.visit((page, level), cause, |_, codec, node| {
+                (place < node::count(node)).then(|| child(codec, node, place))
+            })?;
+            let Some(child) = next else {
+                level += 1;
+                if level > top {
+                    break;
+                }
+                continue;
+            };
+            way[usize::from(level)].1 += 1;
+            left = left.checked_sub(1).ok_or(damage(page, super::SHARED))?;
+            self.ground.log.geometry().check_page(child)?;
+            visit(self, child, level - 1)?;
+            if level > 1 {
+                level -= 1;
+                way[usize::from(level)] = (child, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LivePages;
+    use device::Page;
+
+    #[test]
+    fn a_page_lives_from_when_it_is_added_until_it_is_removed() {
+        let mut live = LivePages::new(2);
+        assert_eq!(live.is_live(Page(9)), None);
+        live.is_known = true;
+        live.add(Page(9));
+        live.add(Page(15));
+        live.remove(Page(15));
+        live.add(Page(16));
+        assert_eq!(live.is_live(Page(9)), Some(true));
+        assert_eq!(live.is_live(Page(15)), Some(false));
+        assert_eq!(live.is_live(Page(16)), None);
+        assert_eq!(live.count(), Some(1));
+        live.forget();
+        assert_eq!(live.count(), None);
+    }
+
+    #[test]
+    fn the_table_is_at_most_half_of_the_memory_or_none() {
+        assert_eq!(LivePages::bytes_of(65_536, (10_000, 6_000)), 0);
+        assert_eq!(LivePages::bytes_of(65_536, (10_000, 100_000)), 8_192);
+        assert_eq!(LivePages::bytes_of(4_096, (10_000, 600)), 512);
+        assert_eq!(LivePages::bytes_of(4_096, (10_000, 500)), 0);
+        assert_eq!(LivePages::bytes_of(65_536, (8_192, 8_192)), 8_192);
+        assert_eq!(LivePages::bytes_of(65_536, (8_191, 8_192)), 0);
+    }
+}

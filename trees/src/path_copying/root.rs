@@ -1,0 +1,118 @@
+//! The root record, and the way back from it.
+//!
+//! ```text
+//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | longest key u16 |
+//! ```
+//!
+//! No key is longer than the last field says; where it is missing, any may be as long as can be.
+//!
+//! All else stands in the header of the root's page.
+
+use alloc::vec::Vec;
+
+use device::{Cause, Page};
+
+use super::layout::{HEIGHT_MOST, Share};
+use super::policy::Bounds;
+use super::room::Nodes;
+use super::{PathTree, damage};
+use index::{Result, root_record};
+use store::Recovery;
+
+/// What the root record of a tree says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Root {
+    pub(super) shape: store::EntryShape,
+    pub(super) page: Page,
+    pub(super) bounds: Bounds,
+    nodes: Nodes,
+    height: usize,
+}
+
+impl Root {
+    pub(super) fn decode(record: &[u8], name: &str) -> Result<Self> {
+        let damaged =
+            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
+        let (shape, rest) = root_record::decode(record, name)?;
+        let (page, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let (rest, behind): (&[u8; 6], _) = rest.split_first_chunk().ok_or(damaged)?;
+        let share = |at: usize| {
+            Share::from_bits(u16::from_le_bytes([rest[at], rest[at + 1]])).ok_or(damaged)
+        };
+        let bounds = Bounds { alpha: share(0)?, beta: share(2)?, delta: share(4)? };
+        let (levels, rest) = behind.as_chunks();
+        let mut nodes = [0; HEIGHT_MOST as usize];
+        let height = levels.len();
+        if !rest.is_empty() || height > nodes.len() {
+            return Err(damaged.into());
+        }
+        for (nodes, bytes) in nodes.iter_mut().zip(levels) {
+            *nodes = u32::from_le_bytes(*bytes);
+        }
+        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds, nodes, height })
+    }
+}
+
+impl PathTree<'_> {
+    /// The root record of the tree as it stands on flash.
+    pub(super) fn root_record(&self) -> Vec<u8> {
+        let mut record = root_record::encode(self.name, self.ground.pages.shape);
+        record.extend_from_slice(&self.root.0.to_le_bytes());
+        let Bounds { alpha, beta, delta } = self.policy.bounds();
+        for share in [alpha, beta, delta] {
+            record.extend_from_slice(&share.bits().to_le_bytes());
+        }
+        for nodes in &self.nodes[..usize::from(self.height())] {
+            record.extend_from_slice(&nodes.to_le_bytes());
+        }
+        record
+    }
+
+    /// Stands on the root that `record` names.
+    pub(super) fn restore_from(&mut self, record: &[u8]) -> Result<()> {
+        let root = Root::decode(record, self.name)?;
+        let page = root.page;
+        self.ground.forget_all();
+        self.live.forget();
+        while self.buffer.remove_oldest() {}
+        self.victim = None;
+        self.is_parted = false;
+        let header = self.ground.read_header(page, Cause::Recovery)?;
+        let pages = self.ground.log.geometry().pages();
+        let is_fit = header.has_root
+            && header.layout.height <= self.policy.height_most()
+            && header.live_pages <= pages
+            && usize::from(header.layout.height) == root.height
+            && root.nodes.iter().all(|nodes| *nodes <= pages);
+        if !is_fit || header.next.layout.height > self.policy.height_most() {
+            return Err(damage(page, "it has no root of this tree"));
+        }
+        // The one page of a block may have a damaged tag.
+        let block = self.ground.log.geometry().block_of(page);
+        self.ground.log.claim_block(block)?;
+        self.nodes = root.nodes;
+        self.stand_on(page, header);
+        self.begin_replay();
+        Ok(())
+    }
+
+    /// Pins what named checkpoints reach. No leaf is read: its page is known from its parent.
+    pub(super) fn pin_named(&mut self) -> Result<()> {
+        self.ground.log.unpin_all()?;
+        for place in 0..self.ground.log.checkpoints().len() {
+            let Some(kept) = self.ground.log.checkpoints().get(place) else {
+                break;
+            };
+            let name = kept.name.clone();
+            let record = self.ground.log.kept_root(&name)?;
+            let root = Root::decode(&record, self.name)?;
+            let header = self.ground.read_header(root.page, Cause::Recovery)?;
+            let height = header.layout.height;
+            self.walk_pages((root.page, height), Cause::Recovery, |tree, page, _| {
+                tree.ground.log.pin(page);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! The blocks in which least lives.
+
+use alloc::vec::Vec;
+
+use device::{Block, Cause};
+
+use super::PathTree;
+use index::Result;
+
+/// Blocks that are counted in one walk over the tree, where there is no table of live pages.
+const COUNTED_AT_ONCE: u32 = 64;
+
+/// What moving writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Pages beside each other.
+    pub(super) moved: u64,
+    /// Pages apart from these, and by how many more pages there are in their blocks than before.
+    pub(super) apart: u64,
+    pub(super) pages_apart: u64,
+}
+
+/// What emptying some blocks comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gain {
+    pub(super) count: usize,
+    written: u64,
+    gained: u64,
+}
+
+impl Gain {
+    /// True if less is written for each page that is gained.
+    pub(super) fn is_better_than(&self, other: Gain) -> bool {
+        self.written * other.gained < other.written * self.gained
+    }
+}
+
+/// Some blocks, those in which least lives first.
+pub(super) struct Victims {
+    most: usize,
+    blocks: Vec<(u16, Block)>,
+}
+
+impl Victims {
+    fn new(most: usize) -> Self {
+        Victims { most, blocks: Vec::with_capacity(most) }
+    }
+
+    /// Takes a block in, if less lives in it than in another, or there is room for more.
+    fn offer(&mut self, block: Block, lives: u16) {
+        let place = self.blocks.partition_point(|(other, _)| *other <= lives);
+        if place == self.most {
+            return;
+        }
+        self.blocks.truncate(self.most - 1);
+        self.blocks.insert(place, (lives, block));
+    }
+
+    /// Those in which nothing lives.
+    pub(super) fn dead(&self) -> impl Iterator<Item = Block> + '_ {
+        self.blocks.iter().take_while(|(lives, _)| *lives == 0).map(|(_, block)| *block)
+    }
+
+    /// How many of them gain most for what moving them writes, and what. `cost` says how many pages
+    /// are written for so many that live, of `block` pages each, of which so many are to be `free`.
+    pub(super) fn best(
+        &self,
+        cost: impl Fn(u64) -> Cost,
+        (block, free): (u64, u64),
+    ) -> Option<Gain> {
+        let (mut lives, mut best) = (0, None::<Gain>);
+        for (count, (more, _)) in (1..).zip(&self.blocks) {
+            lives += u64::from(*more);
+            let Cost { moved, apart, pages_apart } = cost(lives);
+            let taken = moved + pages_apart;
+            let Some(gained) = (count * block).checked_sub(taken).filter(|gain| *gain > 0) else {
+                continue;
+            };
+            let gain = Gain { count: count as usize, written: moved + apart, gained };
+            if moved <= free && best.is_none_or(|best| gain.is_better_than(best)) {
+                best = Some(gain);
+            }
+        }
+        best
+    }
+
+    /// Keeps so many of them.
+    pub(super) fn keep(&mut self, count: usize) {
+        self.blocks.truncate(count);
+    }
+
+    /// Pages that live in all of them.
+    pub(super) fn lives(&self) -> u64 {
+        self.blocks.iter().map(|(lives, _)| u64::from(*lives)).sum()
+    }
+
+    /// All of them, in the order of their numbers.
+    pub(super) fn in_order(self) -> Vec<Block> {
+        let mut blocks: Vec<Block> = self.blocks.into_iter().map(|(_, block)| block).collect();
+        blocks.sort_unstable();
+        blocks
+    }
+}
+
+impl PathTree<'_> {
+    /// So many blocks that may be emptied, at the most, in which least lives.
+    pub(super) fn emptiest(&mut self, most: usize) -> Result<Victims> {
+        self.learn_live()?;
+        let mut victims = Victims::new(most);
+        let blocks = self.ground.log.geometry().blocks();
+        for first in (0..blocks).step_by(COUNTED_AT_ONCE as usize) {
+            let mut lives = [0; COUNTED_AT_ONCE as usize];
+            self.count_lives(first, &mut lives)?;
+            for (block, lives) in (first..blocks).map(Block).zip(lives) {
+                let log = &self.ground.log;
+                // Another sweep that writes apart frees what the last one wrote so.
+                let is_kept = log.holds_apart(block) && lives > 0;
+                let may_be = log.may_be_victim(block) && !is_kept;
+                if may_be && !self.passed_over.contains(&block) {
+                    victims.offer(block, lives);
+                }
+            }
+        }
+        Ok(victims)
+    }
+
+    /// Counts what lives in the blocks from `first` on: pages, or, where there is no table of them,
+    /// nodes, which are no fewer.
+    fn count_lives(&mut self, first: u32, into: &mut [u16]) -> Result<()> {
+        let geometry = self.ground.log.geometry();
+        if self.live.is_known() {
+            for (block, lives) in (first..geometry.blocks()).map(Block).zip(into) {
+                let start = geometry.first_page(block).0;
+                *lives = self.live.count_in(start..start + geometry.pages_per_block());
+            }
+            return Ok(());
+        }
+        let root = (self.root, self.height());
+        self.walk_pages(root, Cause::Reclamation, |_, page, _| {
+            let place = geometry.block_of(page).0.checked_sub(first);
+            if let Some(lives) = place.and_then(|place| into.get_mut(place as usize)) {
+                *lives = lives.saturating_add(1);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use device::Block;
+
+    use super::{Cost, Victims};
+
+    fn victims(most: usize) -> Victims {
+        let mut victims = Victims::new(most);
+        for (block, lives) in [(5, 9), (1, 4), (7, 6), (2, 15), (3, 4), (9, 8)] {
+            victims.offer(Block(block), lives);
+        }
+        victims
+    }
+
+    #[test]
+    fn the_emptiest_blocks_are_kept() {
+        assert_eq!(victims(3).lives(), 14);
+        assert_eq!(victims(3).in_order(), [Block(1), Block(3), Block(7)]);
+        assert_eq!(victims(10).lives(), 46);
+        let mut some = victims(2);
+        assert_eq!(some.dead().count(), 0);
+        some.offer(Block(8), 0);
+        assert_eq!(some.dead().collect::<Vec<_>>(), [Block(8)]);
+    }
+
+    #[test]
+    fn as_many_go_as_gain_most_for_what_is_written_and_fit_what_is_free() {
+        let chosen = |above: u64, free: u64| {
+            let mut victims = victims(6);
+            let cost = |lives| Cost { moved: lives + above, ..Cost::default() };
+            victims.keep(victims.best(cost, (16, free)).map_or(0, |best| best.count));
+            victims.in_order()
+        };
+        // Each block gains by itself: 12 pages for 4, and no more beside it gain as much.
+        assert_eq!(chosen(0, 100), [Block(1)]);
+        // 20 pages more, however many are emptied.
+        assert_eq!(chosen(20, 100).len(), 5);
+        assert_eq!(chosen(20, 36), [Block(1), Block(3), Block(7)]);
+        assert_eq!(chosen(20, 27), []);
+        assert_eq!(chosen(60, 1000), []);
+    }
+}

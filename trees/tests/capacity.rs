@@ -1,0 +1,102 @@
+//! How much trees on raw flash hold: chips that are filled, emptied and filled again, in changing
+//! orders, lose nothing of what they took, refuse no delete, and hold as much in every round.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod full_chips;
+
+use device::{Geometry, Medium, NandCosts};
+use full_chips::Pair;
+use index::Options;
+use index::parameters::Settings;
+use index::{Durability, EntryShape, Index, KeyRange};
+use sim::SimulatedNand;
+
+/// A chip: bytes of a page, pages of a block, blocks.
+const CHIPS: [(u32, u32, u32); 3] = [(512, 16, 256), (2048, 32, 64), (2048, 64, 32)];
+
+const ROUNDS: u64 = 4;
+
+/// A tree on a chip.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    tree: &'static str,
+    chip: (u32, u32, u32),
+    shape: EntryShape,
+    durability: Durability,
+}
+
+impl Case {
+    fn medium(&self) -> SimulatedNand {
+        let (page, pages, blocks) = self.chip;
+        let chip = Geometry::new(page, pages, blocks).unwrap().with_spare(16).unwrap();
+        SimulatedNand::new(chip, NandCosts::default())
+    }
+
+    fn create<'c>(&self, chip: &'c mut SimulatedNand) -> Box<dyn Index + 'c> {
+        let entry = flashtree_trees::find(self.tree).unwrap();
+        let settings = Settings::parse(self.tree, entry.parameters, []).unwrap();
+        let options = Options::new(self.shape, 128 << 10, settings);
+        let options = Options { durability: Some(self.durability), ..options };
+        (entry.create)(Medium::Nand(Box::new(chip)), &options).unwrap()
+    }
+
+    /// Keys come scattered, ascending and descending by turns.
+    fn entry(&self, round: u64, number: u64) -> Pair {
+        let key = match round % 3 {
+            0 => number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            1 => number << 32,
+            _ => !(number << 32),
+        };
+        full_chips::entry(self.shape, key.to_be_bytes(), [7 - round as usize % 2 * 7, 3])
+    }
+
+    /// Fills the chip and empties it; returns the entries that it took, and its pages in use.
+    fn round(&self, index: &mut dyn Index, round: u64) -> (usize, u64) {
+        let taken = full_chips::fill(index, self, &|number| self.entry(round, number));
+        let pages = index.statistics().live_pages;
+        let mut held = 0;
+        let mut cursor = index.range(KeyRange::ALL).unwrap();
+        while cursor.next().unwrap().is_some() {
+            held += 1;
+        }
+        drop(cursor);
+        assert_eq!(held, taken.len(), "{self:?}, round {round}");
+        full_chips::delete(index, self, &|number| self.entry(round, number), &taken);
+        assert!(index.range(KeyRange::ALL).unwrap().next().unwrap().is_none(), "{self:?}");
+        (held, pages)
+    }
+}
+
+/// Fills and empties chips; of the pages of a chip, at least the share that `least` tells in
+/// percent is in use in each round.
+fn rounds(tree: &'static str, least: [u64; 3]) {
+    for (chip, least) in CHIPS.into_iter().zip(least) {
+        for shape in [EntryShape::fixed(8, 8), EntryShape::VARIABLE] {
+            for durability in Durability::ALL {
+                let case = Case { tree, chip, shape, durability };
+                let mut medium = case.medium();
+                let (_, pages, blocks) = chip;
+                let mut index = case.create(&mut medium);
+                let each: Vec<_> =
+                    (0..ROUNDS).map(|round| case.round(&mut *index, round)).collect();
+                let shares: Vec<_> =
+                    each.iter().map(|(_, held)| held * 100 / u64::from(pages * blocks)).collect();
+                println!("{tree} {chip:?} {shape:?} {durability}: {each:?} {shares:?} %");
+                assert!(shares.iter().all(|share| *share >= least), "{case:?}: {shares:?} %");
+            }
+        }
+    }
+}
+
+#[test]
+fn ipl_holds_as_much_in_every_round() {
+    // Half of the pages are log pages.
+    rounds("ipl", [40, 32, 19]);
+}
+
+#[test]
+fn la_tree_holds_as_much_in_every_round() {
+    // Half of the chip is for reclamation.
+    rounds("la-tree", [40, 31, 19]);
+}

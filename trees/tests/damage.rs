@@ -1,0 +1,196 @@
+//! Damaged contents under good checksums: an error or a finding, never a panic.
+//!
+//! A page whose checksum is wrong is refused as soon as it is read. These tests go further: they
+//! damage pages and anchors and give them good checksums again, as a fault in a program would.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use contract::tree::{Case, Ground, MemoryLevel, Stand, cases, findings};
+use flashtree_trees::TREES;
+use index::MediumShape;
+use index::{Error, Index, KeyRange, Update};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const PAGE_BYTES: usize = 512;
+
+/// Where the root record begins in an anchor without a label.
+const ROOT: usize = 145;
+
+/// Sectors before logical page 0.
+const BASE: usize = 2;
+
+fn wanted() -> impl Iterator<Item = Case> {
+    TREES.iter().filter(|entry| entry.sectors).flat_map(|entry| cases(entry)).filter(|case| {
+        matches!(case.stand, Stand::Ram)
+            && case.page_bytes as usize == PAGE_BYTES
+            && case.parameters.is_empty()
+            && case.memory == MemoryLevel::Sixteenfold
+    })
+}
+
+fn key(case: &Case, number: u32) -> Vec<u8> {
+    let scattered = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+    match case.shape.shape.key {
+        index::Width::Fixed(bytes) => scattered[..bytes as usize].to_vec(),
+        index::Width::Variable => [&b"prefix/"[..number as usize % 8], &scattered[..4]].concat(),
+    }
+}
+
+fn value(case: &Case) -> &'static [u8] {
+    match case.shape.shape.value {
+        index::Width::Fixed(bytes) => &b"12345678"[..bytes as usize],
+        index::Width::Variable => b"a value",
+    }
+}
+
+/// A closed index of 2000 entries, with some pages on the free list.
+fn closed_index(case: &Case) -> Ground {
+    let mut ground = case.ground(256 << 10);
+    let mut index = case.index(&mut ground, false);
+    for number in 0..3000 {
+        let key = key(case, number);
+        index.update(&[Update::Put { key: &key, value: value(case) }]).unwrap();
+    }
+    for number in 2000..3000 {
+        index.update(&[Update::Delete { key: &key(case, number) }]).unwrap();
+    }
+    index.close().unwrap();
+    drop(index);
+    ground
+}
+
+fn bytes(ground: &mut Ground) -> &mut [u8] {
+    let Ground::Ram(disk) = ground else { panic!("it stands on a disk in memory") };
+    disk.bytes_mut()
+}
+
+/// Gives a page or an anchor a good checksum.
+fn seal(address: u64, sector: &mut [u8]) {
+    let checksum = device::checksum(&[&address.to_le_bytes(), &sector[4..]]);
+    sector[..4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Does a little of everything; errors are fine.
+fn use_everything(case: &Case, index: &mut dyn Index) {
+    for number in (0..2500).step_by(7) {
+        let key = key(case, number);
+        let _ = index.get(&key, 0, &mut [0; 8]);
+        let _ = match number % 3 {
+            0 => index.update(&[Update::Delete { key: &key }]),
+            1 => index.update(&[Update::Put { key: &key, value: value(case) }]),
+            _ => Ok(()),
+        };
+    }
+    for range in [KeyRange::ALL, KeyRange::ALL.reversed()] {
+        if let Ok(mut cursor) = index.range(range) {
+            while let Ok(Some(_)) = cursor.next() {}
+        }
+    }
+}
+
+#[test]
+fn damaged_pages_with_good_checksums_never_panic() {
+    let mut found = 0;
+    let mut damaged = 0;
+    for case in wanted() {
+        let mut ground = closed_index(&case);
+        let whole = bytes(&mut ground).to_vec();
+        let mut random = ChaCha8Rng::seed_from_u64(case.seed);
+        let reads_to_open = case.entry.name == "la-tree";
+        for _ in 0..250 {
+            let page = random.random_range(0..60);
+            let start = (BASE + page) * PAGE_BYTES;
+            let sector = &mut bytes(&mut ground)[start..start + PAGE_BYTES];
+            for _ in 0..random.random_range(1..4) {
+                // The header and the first entries are what steers a tree.
+                let end = if random.random_ratio(2, 3) { 40 } else { PAGE_BYTES };
+                let byte = random.random_range(4..end);
+                sector[byte] = random.random_range(0..70);
+            }
+            seal(page as u64, sector);
+            let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut index = match case.try_index_over(&mut ground, true, |disk| disk) {
+                    // What waits in buffers is read when the index is opened.
+                    Err(Error::Store(damage)) if reads_to_open && damage.is_damage() => return 1,
+                    opened => opened.unwrap(),
+                };
+                let findings = findings(&mut *index);
+                use_everything(&case, &mut *index);
+                findings.len()
+            }));
+            let findings = run.unwrap_or_else(|_| panic!("{}: page {page} panics", case.name()));
+            found += usize::from(findings > 0);
+            damaged += 1;
+            bytes(&mut ground).copy_from_slice(&whole);
+        }
+    }
+    // A changed value is no damage that a tree can see; most other changes are.
+    assert!(found * 3 > damaged, "{found} of {damaged} damages were found");
+}
+
+#[test]
+fn a_child_pointer_that_leads_elsewhere_is_found() {
+    for case in wanted() {
+        let mut ground = closed_index(&case);
+        let whole = bytes(&mut ground).to_vec();
+        let inner = (0..200)
+            .find(|page| whole[(BASE + page) * PAGE_BYTES + 6] == 1)
+            .expect("there is an inner node");
+        let (first, width) = match case.shape.shape.key {
+            index::Width::Fixed(bytes) => (8 + bytes as usize, bytes as usize + 4),
+            index::Width::Variable => continue,
+        };
+        for target in 0..150u32 {
+            let start = (BASE + inner) * PAGE_BYTES;
+            let sector = &mut bytes(&mut ground)[start..start + PAGE_BYTES];
+            let at = first + width * (target as usize % 3);
+            if sector[at..at + 4] == target.to_le_bytes() {
+                continue;
+            }
+            sector[at..at + 4].copy_from_slice(&target.to_le_bytes());
+            seal(inner as u64, sector);
+            let mut index = case.index(&mut ground, true);
+            assert!(!findings(&mut *index).is_empty(), "{}: child {target}", case.name());
+            use_everything(&case, &mut *index);
+            drop(index);
+            bytes(&mut ground).copy_from_slice(&whole);
+        }
+    }
+}
+
+#[test]
+fn damaged_anchors_with_good_checksums_are_refused() {
+    for case in wanted() {
+        let mut ground = closed_index(&case);
+        let whole = bytes(&mut ground).to_vec();
+        let name = case.entry.name.len();
+        let open = |ground: &mut Ground| {
+            let Ground::Ram(disk) = ground else { panic!("it stands on a disk in memory") };
+            let shape = MediumShape::Sectors(device::Sectors::geometry(disk));
+            let options = case.options(shape);
+            (case.entry.open)(device::Medium::Sectors(Box::new(disk)), &options).err()
+        };
+        assert_eq!(open(&mut ground), None);
+        // Bytes in a page, sectors of the disk, pages that there is room for, sectors of the
+        // journal, high water, bytes of the root record, the tree's name, its root page and its
+        // height.
+        for at in [25, 33, 45, 49, 102, 125, ROOT + 2, ROOT + 5 + name + 2, ROOT + 5 + name + 4] {
+            for slot in 0..BASE {
+                let sector = &mut bytes(&mut ground)[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
+                sector[at] ^= 0x7F;
+                if at == ROOT + 5 + name + 4 {
+                    sector[at] = 0;
+                }
+                seal(u64::MAX, sector);
+            }
+            assert!(open(&mut ground).is_some(), "{}: byte {at} of the anchors", case.name());
+            bytes(&mut ground).copy_from_slice(&whole);
+        }
+    }
+}
