@@ -3,8 +3,9 @@
 //!
 //! `cargo run --release -p flashtree --example opening -- FOLDER [MEGABYTES]`
 //!
-//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does and
-//! loads it with MEGABYTES (1000) of entries. A second process, which is this program again,
+//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does, but that
+//! no update waits in memory, which would leave nothing to put back, and loads it with MEGABYTES
+//! (1000) of entries. A second process, which is this program again,
 //! overwrites entries at random places until the journal is full, and the undo run nearly so, and
 //! is killed. Opening then is timed as a whole, and once more by what it does: the time from the
 //! first page that the replay touches to the last is the replay's. It prints JSON and takes its
@@ -67,7 +68,8 @@ fn measure(folder: &Path, megabytes: u64) -> Outcome<()> {
     let folder = tempfile::tempdir_in(folder)?;
     let path = folder.path().join("opening.db");
     let entries = (megabytes * 1_000_000).div_ceil(ENTRY);
-    let mut database = Database::create(&path, &Options::new().capacity(CAPACITY))?;
+    let options = Options::new().tree("b-plus:waiting=0").capacity(CAPACITY);
+    let mut database = Database::create(&path, &options)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     database.load((0..entries).map(|number| (key(number), value(&mut random, VALUE))))?;
     let bytes = database.stats()?.file.map_or(0, |file| file.taken);
