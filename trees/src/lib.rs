@@ -14,6 +14,7 @@ extern crate std;
 
 mod b_plus;
 mod behind;
+mod btree;
 mod ipl;
 pub mod la_tree;
 mod list;

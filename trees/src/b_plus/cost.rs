@@ -8,8 +8,9 @@
 use device::SectorGeometry;
 use store::PageFile;
 
-use super::layout::{CHILD_BYTES, Nodes};
+use super::layout::codecs;
 use super::{node_bytes, shares};
+use crate::btree::CHILD_BYTES;
 use index::Result;
 use index::random_keys::{Levels, missing};
 use index::{MediumShape, Options, Prediction, Profile};
@@ -25,7 +26,7 @@ pub(super) fn predict(
         MediumShape::Nand(chip) => return super::wandering::predict(profile, options, chip),
     };
     let page_bytes = node_bytes(options, disk);
-    let nodes = Nodes::new(page_bytes, options.shape)?;
+    let nodes = codecs(page_bytes, options.shape)?;
     // Updates that wait for their leaves are not modelled.
     let (cache, _) = shares(options, &nodes, (disk, options.durability))?;
     let file = options.page_file(page_bytes, cache);

@@ -5,9 +5,9 @@
 //! no links between leaves: a range goes on through the parents, so a 2 KiB leaf holds 170 entries
 //! of 12 bytes, and the same tree can wander on raw flash.
 //!
-//! One `put`, from top to bottom: [`BPlus::put`] goes down to the leaf ([`descent`]), writes the
-//! entry, and where the leaf is full splits it ([`growth`]); a delete borrows or merges
-//! ([`shrinking`]).
+//! One `put`, from top to bottom: [`BPlus::put`] writes a long value apart ([`values`]),
+//! [`BTree::put`] goes down to the leaf, writes the entry, and where the leaf is full splits it; a
+//! delete borrows or merges.
 //!
 //! So it is on sectors. On raw flash every update rewrites its path: [`wandering`].
 //!
@@ -25,39 +25,34 @@
 //! - A child's level is its parent's minus one, so no damage can make a descent run in a circle.
 //! - At most three pages are needed at a time: see [`store::FRAMES_LEAST`].
 
-mod behind;
 mod check;
 mod cost;
-mod descent;
-mod growth;
 mod layout;
 mod load;
 mod room;
-mod scan;
-mod shrinking;
 mod values;
 mod waiting;
 mod wandering;
 
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Display;
+use core::ops::Bound;
 use core::slice;
 
 use device::{Cause, Medium, Meter};
-use store::node::{self, Stored};
+use store::node;
 use store::{Durability, LogicalPage, PageFile, Recovery, Update};
 
+use crate::btree::{self, At, BTree, Codecs, NodeStore, PageStore, Scan};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
-use descent::Path;
 use index::parameters::{Kind, Parameter};
 use index::{
     Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree, read_piece,
 };
 use index::{Deletes, Entry, Footprint, MediumShape, Options};
-use layout::{Nodes, Root};
+use layout::{Root, codecs};
 use room::Puts;
 use waiting::Waiting;
 
@@ -109,35 +104,12 @@ const WAITING: Parameter = Parameter {
     default: "0",
 };
 
-/// How full a put found a leaf.
-enum Put {
-    Done,
-    /// There was no room for the entry, which belongs behind all others if `last`.
-    Full {
-        last: bool,
-    },
-}
-
 /// The tree.
 pub(crate) struct BPlus<'d> {
-    file: PageFile<'d>,
-    nodes: Nodes,
-    fill_percent: u8,
-    root: LogicalPage,
-    /// Nodes from the root to a leaf; the root's level plus one.
-    height: u8,
-    entries: u64,
+    store: PageStore<'d>,
+    btree: BTree<LogicalPage>,
     /// Bytes in the longest long value that there ever was.
     longest_value: u32,
-    path: Path,
-    /// A separator on its way to the parent.
-    separator: Vec<u8>,
-    /// The key before: of a separator that is replaced, of an entry that was loaded.
-    previous: Vec<u8>,
-    /// False while more than one page is being changed: an error then leaves half a change.
-    whole: bool,
-    /// As long as a node.
-    scratch: Vec<u8>,
     /// Updates that are in no leaf yet.
     waiting: Waiting,
     /// Puts that waited since the last checkpoint behind which nothing does: a replay makes all of
@@ -153,15 +125,14 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
         Medium::Nand(nand) => return wandering::create(nand, options),
     };
     let node_bytes = node_bytes(options, disk.geometry());
-    let nodes = Nodes::new(node_bytes, options.shape)?;
+    let nodes = codecs(node_bytes, options.shape)?;
     let (memory_bytes, waiting) = shares(options, &nodes, (disk.geometry(), options.durability))?;
     let file_options = options.page_file(node_bytes, memory_bytes);
     let shape = MediumShape::Sectors(disk.geometry());
     shape.check_units(disk.geometry().sectors(), |like| footprint(options, like))?;
-    let file = PageFile::create(disk, &file_options)?;
-    let mut tree = BPlus::over(file, nodes, options, waiting);
-    tree.root = tree.file.allocate(Cause::Load)?;
-    tree.nodes.leaf.initialise(tree.file.fresh(tree.root)?, 0);
+    let mut store = PageStore::new(PageFile::create(disk, &file_options)?, nodes);
+    let root = store.create(0, Cause::Load)?;
+    let tree = BPlus::over(store, root, options, waiting);
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -171,11 +142,12 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
         Medium::Nand(nand) => return wandering::open(nand, options),
     };
     let found = PageFile::describe(&mut *disk)?;
-    let nodes = Nodes::new(found.page_bytes, Root::decode(&found.root_head, NAME)?.shape)?;
+    let nodes = codecs(found.page_bytes, Root::decode(&found.root_head, NAME)?.shape)?;
     let shape = (disk.geometry(), Some(found.durability));
     let (memory_bytes, waiting) = shares(options, &nodes, shape)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, memory_bytes))?;
-    let mut tree = BPlus::over(file, nodes, options, waiting);
+    let store = PageStore::new(file, nodes);
+    let mut tree = BPlus::over(store, LogicalPage(0), options, waiting);
     tree.restore(&record)?;
     Ok(Box::new(Durable::open(tree)?))
 }
@@ -190,14 +162,14 @@ fn node_bytes(options: &Options, disk: device::SectorGeometry) -> u32 {
 
 /// Bytes of the memory budget that are not the page file's: the scratch node, the separator and the
 /// key before, and a cursor's key and bound, or what a replay reads.
-fn buffer_bytes(nodes: &Nodes) -> u64 {
+fn buffer_bytes(nodes: &Codecs) -> u64 {
     nodes.leaf.node_bytes() as u64 + 4 * nodes.leaf.entry_bytes_most() as u64
 }
 
 /// What the page file gets of the memory budget, and what waits.
 fn shares(
     options: &Options,
-    nodes: &Nodes,
+    nodes: &Codecs,
     (disk, durability): (device::SectorGeometry, Option<Durability>),
 ) -> Result<(u64, u64)> {
     let (have, need) = (options.memory_bytes, buffer_bytes(nodes));
@@ -218,7 +190,7 @@ fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
         MediumShape::Nand(chip) => return wandering::footprint(options, chip),
     };
     let node_bytes = node_bytes(options, disk);
-    let nodes = Nodes::new(node_bytes, options.shape)?;
+    let nodes = codecs(node_bytes, options.shape)?;
     let file = options.page_file(node_bytes, 0);
     // The root, and what the first put may need.
     let pages = 1 + nodes.pages_for_one(1);
@@ -231,113 +203,43 @@ fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
 }
 
 impl<'d> BPlus<'d> {
-    fn over(file: PageFile<'d>, nodes: Nodes, options: &Options, waiting: u64) -> Self {
+    fn over(store: PageStore<'d>, root: LogicalPage, options: &Options, waiting: u64) -> Self {
         let fill = options.settings.number("fill").unwrap_or(70);
-        let node_bytes = file.page_bytes() as usize;
+        let codecs = store.codecs;
         BPlus {
-            file,
-            fill_percent: fill_percent(fill),
-            root: LogicalPage(0),
-            height: 1,
-            entries: 0,
+            btree: BTree::new(root, codecs, fill_percent(fill)),
             longest_value: 0,
-            path: Path::new(),
-            separator: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
-            previous: Vec::with_capacity(nodes.leaf.entry_bytes_most()),
-            whole: true,
-            scratch: vec![0; node_bytes],
-            waiting: Waiting::new(nodes.shape, node_bytes as u32, waiting),
+            waiting: Waiting::new(codecs.shape, codecs.leaf.node_bytes() as u32, waiting),
             puts: Puts::default(),
             outgoing: (Vec::new(), Vec::new()),
-            nodes,
+            store,
         }
-    }
-
-    fn put_stored(&mut self, key: &[u8], value: Stored<'_>) -> Result<()> {
-        loop {
-            let leaf = self.descend(key, Cause::Update)?;
-            let Put::Full { last } = self.put_into(leaf, key, value)? else {
-                return Ok(());
-            };
-            let append = last && self.path.is_rightmost();
-            // After a split of the leaf the entry belongs to one of the two halves. Where room had
-            // to be made above the leaf first, the way down has changed.
-            self.whole = false;
-            let split = self.split(0, append)?;
-            self.whole = true;
-            let Some(right) = split else {
-                continue;
-            };
-            let half = if key < self.separator.as_slice() { leaf } else { right };
-            if let Put::Done = self.put_into(half, key, value)? {
-                return Ok(());
-            }
-        }
-    }
-
-    fn put_into(&mut self, leaf: LogicalPage, key: &[u8], value: Stored<'_>) -> Result<Put> {
-        let codec = self.nodes.leaf;
-        let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
-        match codec.search(node, key) {
-            Ok(place) => {
-                let before = codec.value(node, place).as_long();
-                if !codec.replace(node, place, value, &mut self.scratch) {
-                    return Ok(Put::Full { last: false });
-                }
-                self.drop_value(before)?;
-            }
-            Err(place) => {
-                if !codec.insert(node, place, key, value, &mut self.scratch) {
-                    return Ok(Put::Full { last: place == node::count(node) });
-                }
-                self.entries = self.entries.saturating_add(1);
-            }
-        }
-        Ok(Put::Done)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let leaf = self.descend(key, Cause::Update)?;
-        let codec = self.nodes.leaf;
-        let node = self.file.page(leaf, Cause::Update, &self.nodes)?;
-        let Ok(place) = codec.search(node, key) else {
-            return Ok(());
-        };
-        let node = self.file.page_mut(leaf, Cause::Update, &self.nodes)?;
-        let before = codec.value(node, place).as_long();
-        let what = "the root counts fewer entries than there are";
-        let damaged = store::Error::DamagedPage { page: leaf, what };
-        self.entries = self.entries.checked_sub(1).ok_or(damaged)?;
-        codec.remove(node, place);
-        let underfull = codec.is_underfull(node);
-        self.drop_value(before)?;
-        if underfull {
-            self.whole = false;
-            self.rebalance(0)?;
-            self.whole = true;
-        }
-        Ok(())
+        let before = self.btree.delete(&mut self.store, key)?;
+        self.drop_value(before)
     }
 
     /// Pages that one update changes: on each level a node, its new neighbour or the one it merges
     /// with; their parent is on the next level. Then a new root, and a page of the free list before
     /// and after.
     fn pages_of_one(&self) -> u32 {
-        3 * u32::from(self.height) + 4
+        3 * u32::from(self.btree.height()) + 4
     }
 
     /// True if an update may wait. While checkpoints are kept by name none does: what changes then
     /// has its images taken before it is let in.
     fn lets_wait(&self, update: &Update<'_>) -> Result<bool> {
-        self.nodes.check_update(update)?;
+        self.store.codecs.check_update(update)?;
         let (key, value) = match update {
             Update::Put { key, value } => (key.len(), value.len()),
             Update::Delete { key } => (key.len(), 0),
             Update::Adopt { .. } => return Ok(false),
         };
-        let is_long = self.nodes.is_long(key, value as u32);
+        let is_long = self.store.codecs.is_long(key, value as u32);
         let fits = !is_long && self.waiting.takes(key, value);
-        Ok(fits && self.file.checkpoints().is_empty())
+        Ok(fits && self.store.file.checkpoints().is_empty())
     }
 }
 
@@ -347,20 +249,20 @@ fn fill_percent(percent: u64) -> u8 {
 
 impl Lookup for BPlus<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.nodes.check_key(key)?;
+        self.store.codecs.check_key(key)?;
         if let Some(update) = self.waiting.get(key) {
             return Ok(update.map(|value| read_piece(value, offset, into)));
         }
-        let leaf = self.descend(key, Cause::Lookup)?;
-        let node = self.file.page(leaf, Cause::Lookup, &self.nodes)?;
-        let Ok(place) = self.nodes.leaf.search(node, key) else {
-            return Ok(None);
-        };
-        self.read_stored(leaf, place, offset, into).map(Some)
+        btree::read(&mut self.store, self.btree.root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
-        Ok(Box::new(scan::Scan::new(self, range)?))
+        for bound in [range.from, range.to] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                self.store.codecs.check_key(key)?;
+            }
+        }
+        Ok(Box::new(Scan::new(&mut self.store, &self.waiting, self.btree.root, range)?))
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -368,29 +270,32 @@ impl Lookup for BPlus<'_> {
     }
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
-        behind::behind(self, key)
+        if let Some(key) = key {
+            self.store.codecs.check_key(key)?;
+        }
+        btree::resume_after(&mut self.store, self.btree.root, key)
     }
 
     fn statistics(&self) -> Statistics {
-        let mut memory = self.file.memory();
-        memory.buffers += buffer_bytes(&self.nodes) + self.waiting.memory_bytes();
+        let mut memory = self.store.file.memory();
+        memory.buffers += buffer_bytes(&self.store.codecs) + self.waiting.memory_bytes();
         Statistics {
-            height: u32::from(self.height),
-            live_pages: self.file.sectors_used(),
+            height: self.btree.height().into(),
+            live_pages: self.store.file.sectors_used(),
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
         }
     }
 
     fn meter(&self) -> Option<&Meter> {
-        self.file.meter()
+        self.store.file.meter()
     }
 }
 
 impl Tree for BPlus<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         for update in batch {
-            self.nodes.check_update(update)?;
+            self.store.codecs.check_update(update)?;
         }
         let mut puts = self.puts_of(batch);
         if puts.count > 0 {
@@ -403,7 +308,7 @@ impl Tree for BPlus<'_> {
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         // Nobody admitted what a damaged journal holds.
-        self.nodes.check_update(update)?;
+        self.store.codecs.check_update(update)?;
         self.waiting.remove(update.key());
         match update {
             Update::Put { key, value } => self.put(key, value),
@@ -443,7 +348,7 @@ impl Tree for BPlus<'_> {
         if written.is_ok() {
             self.waiting.remove(&key);
         }
-        if !self.has_waiting() && !self.file.durability().has_journal() {
+        if !self.has_waiting() && !self.store.file.durability().has_journal() {
             self.puts = Puts::default();
         }
         self.outgoing = (key, value);
@@ -451,7 +356,7 @@ impl Tree for BPlus<'_> {
     }
 
     fn wants_room(&self) -> bool {
-        self.has_waiting() && self.file.is_due_within(Some(self.pages_of_one()))
+        self.has_waiting() && self.store.file.is_due_within(Some(self.pages_of_one()))
     }
 
     fn rebase(&mut self) {
@@ -467,7 +372,7 @@ impl Tree for BPlus<'_> {
     }
 
     fn is_whole(&self) -> bool {
-        self.whole
+        !self.btree.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
@@ -479,12 +384,12 @@ impl Tree for BPlus<'_> {
     }
 
     fn settle(&mut self) -> Result<Vec<u8>> {
-        self.file.write_back_all()?;
+        self.store.file.write_back_all()?;
         let root = Root {
-            shape: self.nodes.shape,
-            page: self.root,
-            height: self.height,
-            entries: self.entries,
+            shape: self.store.codecs.shape,
+            page: self.btree.root.id,
+            height: self.btree.height(),
+            entries: self.btree.entries,
             longest_value: self.longest_value,
         };
         Ok(root.encode(NAME))
@@ -492,25 +397,24 @@ impl Tree for BPlus<'_> {
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         let root = Root::decode(root, NAME)?;
-        if root.page.0 >= self.file.pages_used().1 || root.height == 0 {
+        if root.page.0 >= self.store.file.pages_used().1 || root.height == 0 {
             return Err(store::Error::NotAnIndex {
                 is_ours: true,
                 what: "its root record names no page",
             }
             .into());
         }
-        self.root = root.page;
-        self.height = root.height;
-        self.entries = root.entries;
+        self.btree.root = At { id: root.page, level: root.height - 1 };
+        self.btree.entries = root.entries;
+        self.btree.is_poisoned = false;
         self.longest_value = root.longest_value;
-        self.whole = true;
         self.waiting.clear();
         self.puts = Puts::default();
         Ok(())
     }
 
     fn entry_bytes_most(&self) -> usize {
-        self.nodes.leaf.entry_bytes_most()
+        self.store.codecs.leaf.entry_bytes_most()
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
@@ -524,10 +428,10 @@ impl Tree for BPlus<'_> {
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        &self.file
+        &self.store.file
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        &mut self.file
+        &mut self.store.file
     }
 }

@@ -7,7 +7,7 @@ use store::node::Codec;
 use store::{Update, Width};
 
 use super::BPlus;
-use super::layout::CHILD_BYTES;
+use crate::btree::CHILD_BYTES;
 use index::Result;
 
 /// Bytes that an entry takes in a node beside its key and value, or more.
@@ -23,9 +23,11 @@ pub(super) struct Puts {
 impl BPlus<'_> {
     /// Refuses what needs more pages than are free.
     pub(super) fn check_free(&self, pages: u64) -> Result<()> {
-        match pages <= u64::from(self.file.pages_free()) {
+        match pages <= u64::from(self.store.file.pages_free()) {
             true => Ok(()),
-            false => Err(store::Error::Full { pages: u64::from(self.file.pages_most()) }.into()),
+            false => {
+                Err(store::Error::Full { pages: u64::from(self.store.file.pages_most()) }.into())
+            }
         }
     }
 
@@ -33,7 +35,7 @@ impl BPlus<'_> {
     pub(super) fn pages_needed(&self, puts: &Puts) -> u64 {
         match puts.count {
             0 => 0,
-            count if !self.nodes.is_variable() => self.nodes_split(count),
+            count if !self.store.codecs.is_variable() => self.nodes_split(count),
             count => self.nodes_split(2 * count).min(self.nodes_split_by_bytes(puts.bytes)),
         }
     }
@@ -42,19 +44,22 @@ impl BPlus<'_> {
     /// what it fell into splits again when it has taken half of what it holds. Where lengths vary
     /// nodes may hold little and take little: each split goes up to the root then.
     fn nodes_split(&self, splits: u64) -> u64 {
-        let half = |codec: &Codec, value: u16| match (self.nodes.shape.key, self.nodes.shape.value)
-        {
+        let half = |codec: &Codec, value: u16| match (
+            self.store.codecs.shape.key,
+            self.store.codecs.shape.value,
+        ) {
             (Width::Fixed(key), Width::Fixed(_)) => {
                 (codec.capacity(key.into(), value.into()) as u64 / 2).max(2)
             }
             _ => 1,
         };
-        let value = if let Width::Fixed(bytes) = self.nodes.shape.value { bytes } else { 0 };
-        let (leaf, inner) = (half(&self.nodes.leaf, value), half(&self.nodes.inner, CHILD_BYTES));
-        let mut nodes = u64::from(self.file.pages_used().0);
+        let value = if let Width::Fixed(bytes) = self.store.codecs.shape.value { bytes } else { 0 };
+        let (leaf, inner) =
+            (half(&self.store.codecs.leaf, value), half(&self.store.codecs.inner, CHILD_BYTES));
+        let mut nodes = u64::from(self.store.file.pages_used().0);
         let mut splits = splits.min(nodes.saturating_add(splits / leaf));
         let mut all = splits;
-        for _ in 1..self.height {
+        for _ in 1..self.btree.height() {
             nodes = nodes / inner + 1;
             splits = splits.min(nodes.saturating_add(splits / inner));
             all = all.saturating_add(splits);
@@ -71,11 +76,11 @@ impl BPlus<'_> {
     /// more, and so has what it takes until it is split again, less what its prefix saves; an entry
     /// has a quarter at most. Inner nodes are no more than leaves.
     fn nodes_split_by_bytes(&self, bytes: u64) -> u64 {
-        let leaves = self.entries.min(self.file.pages_used().0.into());
+        let leaves = self.btree.entries.min(self.store.file.pages_used().0.into());
         let splits = leaves
             .saturating_mul(2)
-            .saturating_add(6 * bytes / self.nodes.leaf.node_bytes() as u64);
-        splits.saturating_mul(2).saturating_add(2 * u64::from(self.height) + 2)
+            .saturating_add(6 * bytes / self.store.codecs.leaf.node_bytes() as u64);
+        splits.saturating_mul(2).saturating_add(2 * u64::from(self.btree.height()) + 2)
     }
 
     /// The puts of a batch.
@@ -85,12 +90,12 @@ impl BPlus<'_> {
             puts.count += u64::from(!matches!(update, Update::Delete { .. }));
             puts.bytes += match update {
                 Update::Put { key, value }
-                    if !self.nodes.is_long(key.len(), value.len() as u32) =>
+                    if !self.store.codecs.is_long(key.len(), value.len() as u32) =>
                 {
                     (key.len() + value.len() + ENTRY_BYTES_BESIDE) as u64
                 }
                 Update::Delete { .. } => 0,
-                _ => self.nodes.leaf.entry_bytes_most() as u64,
+                _ => self.store.codecs.leaf.entry_bytes_most() as u64,
             };
         }
         puts

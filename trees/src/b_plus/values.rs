@@ -1,6 +1,6 @@
 //! Values too long for a leaf: they stand in pages of their own, and the entry tells where.
 //!
-//! A value is long if the leaf could not hold it beside its key; so [`Nodes::is_long`] alone
+//! A value is long if the leaf could not hold it beside its key; so [`Codecs::is_long`] alone
 //! decides, and every key leaves room for a long value's place. A long value is written before its
 //! entry is, and the pages of the value that the entry had before are given back after.
 
@@ -9,11 +9,11 @@ use store::node::Stored;
 use store::{LongValue, Update, Width};
 
 use super::BPlus;
-use super::layout::Nodes;
+use crate::btree::Codecs;
 use index::read_piece_of;
-use index::{Cursor, Error, Result, Value, bounds::entry_size, read_piece};
+use index::{Cursor, Error, Result, bounds::entry_size};
 
-impl Nodes {
+impl Codecs {
     /// True if a value of `value` bytes does not fit a leaf beside a key of `key` bytes.
     #[inline]
     pub(super) fn is_long(&self, key: usize, value: u32) -> bool {
@@ -74,57 +74,46 @@ impl Nodes {
 
 impl BPlus<'_> {
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if !self.nodes.is_long(key.len(), value.len() as u32) {
-            return self.put_stored(key, Stored::inline(value));
+        if !self.store.codecs.is_long(key.len(), value.len() as u32) {
+            let before = self.btree.put(&mut self.store, key, Stored::inline(value))?;
+            return self.drop_value(before);
         }
-        let long = self.file.write_long(value, Cause::Update)?;
+        let long = self.store.file.write_long(value, Cause::Update)?;
         self.adopt_value(key, long)
     }
 
     /// Lets `key` have a value whose pages are written already; if that changes nothing, they are
     /// given back.
     pub(super) fn adopt_value(&mut self, key: &[u8], value: LongValue) -> Result<()> {
-        let put = self.put_stored(key, Stored::long(&value.to_bytes()));
-        if put.is_ok() {
-            self.longest_value = self.longest_value.max(value.bytes());
-        } else if self.whole {
-            // What failed first is told: a disk that failed takes nothing back, either.
-            let _ = self.drop_value(Some(value));
+        match self.btree.put(&mut self.store, key, Stored::long(&value.to_bytes())) {
+            Ok(before) => {
+                self.longest_value = self.longest_value.max(value.bytes());
+                self.drop_value(before)
+            }
+            Err(error) => {
+                if !self.btree.is_poisoned {
+                    // What failed first is told: a disk that failed takes nothing back, either.
+                    let _ = self.drop_value(Some(value));
+                }
+                Err(error)
+            }
         }
-        put
     }
 
     /// Gives back the pages of the value that an entry had, if it was long.
     pub(super) fn drop_value(&mut self, value: Option<LongValue>) -> Result<()> {
         if let Some(value) = value {
-            self.whole = false;
-            self.file.free_long(value, Cause::Update)?;
-            self.whole = true;
+            self.btree.is_poisoned = true;
+            self.store.file.free_long(value, Cause::Update)?;
+            self.btree.is_poisoned = false;
         }
         Ok(())
-    }
-
-    /// Reads the value at `place` of a leaf from byte `offset` on; returns its whole length.
-    pub(super) fn read_stored(
-        &mut self,
-        leaf: store::LogicalPage,
-        place: usize,
-        offset: u32,
-        into: &mut [u8],
-    ) -> Result<u32> {
-        let node = self.file.page(leaf, Cause::Lookup, &self.nodes)?;
-        let value = self.nodes.leaf.value(node, place);
-        let Some(long) = value.as_long() else {
-            return Ok(read_piece(value.bytes(), offset, into));
-        };
-        self.file.read_long(long, offset, into, Cause::Lookup)?;
-        Ok(long.bytes())
     }
 
     /// Pages that the long values of `batch` take.
     pub(super) fn pages_for_values(&self, batch: &[Update<'_>]) -> u64 {
         let lengths = batch.iter().filter_map(|update| self.long_bytes(update));
-        lengths.map(|bytes| u64::from(self.file.pages_for_long(bytes))).sum()
+        lengths.map(|bytes| u64::from(self.store.file.pages_for_long(bytes))).sum()
     }
 
     /// The length of the long value that `update` makes.
@@ -133,7 +122,7 @@ impl BPlus<'_> {
             return None;
         };
         let bytes = value.len() as u32;
-        self.nodes.is_long(key.len(), bytes).then_some(bytes)
+        self.store.codecs.is_long(key.len(), bytes).then_some(bytes)
     }
 
     /// Pages in use now that writing the long values of `batch` may change, and giving back those
@@ -143,10 +132,10 @@ impl BPlus<'_> {
         let mut changed = 0;
         for bytes in batch.iter().filter_map(|update| self.long_bytes(update)) {
             longest = longest.max(bytes);
-            changed += u64::from(self.file.pages_changed_to_write_long(bytes));
+            changed += u64::from(self.store.file.pages_changed_to_write_long(bytes));
         }
         if longest > 0 {
-            let freeing = u64::from(self.file.pages_changed_to_free_long(longest));
+            let freeing = u64::from(self.store.file.pages_changed_to_free_long(longest));
             changed += batch.len() as u64 * freeing;
         }
         changed
@@ -154,32 +143,24 @@ impl BPlus<'_> {
 
     /// Copies a long value out of the entry at which `sorted` stands.
     pub(super) fn load_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<LongValue> {
-        let mut writer = self.file.start_long(bytes, Cause::Load)?;
+        let mut writer = self.store.file.start_long(bytes, Cause::Load)?;
         // Nothing else needs the scratch node until the value is written.
-        let mut scratch = core::mem::take(&mut self.scratch);
+        let mut scratch = core::mem::take(&mut self.store.scratch);
         let mut copied = Ok(());
         while copied.is_ok() && writer.bytes_left() > 0 {
             let length = scratch.len().min(writer.bytes_left() as usize);
             let piece = &mut scratch[..length];
             let offset = bytes - writer.bytes_left();
             copied = read_piece_of(sorted, bytes, offset, piece)
-                .and_then(|()| Ok(self.file.append_long(&mut writer, piece, Cause::Load)?));
+                .and_then(|()| Ok(self.store.file.append_long(&mut writer, piece, Cause::Load)?));
         }
-        self.scratch = scratch;
+        self.store.scratch = scratch;
         match copied {
-            Ok(()) => Ok(self.file.finish_long(writer)?),
+            Ok(()) => Ok(self.store.file.finish_long(writer)?),
             Err(error) => {
-                let _ = self.file.abandon_long(writer);
+                let _ = self.store.file.abandon_long(writer);
                 Err(error)
             }
         }
-    }
-}
-
-/// What a cursor hands out of a value.
-pub(super) fn handed_out(value: Stored<'_>) -> Value<'_> {
-    match value.as_long() {
-        Some(long) => Value::Long(long.bytes()),
-        None => Value::Whole(value.bytes()),
     }
 }

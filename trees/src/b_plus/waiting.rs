@@ -20,6 +20,7 @@ use core::ops::Bound;
 use store::node::{self, Codec, NodeKey, Stored};
 use store::{EntryShape, Width};
 
+use crate::btree::Overlay;
 use index::Direction;
 
 /// The first byte of the value of a put; that of a delete is 0.
@@ -128,15 +129,6 @@ impl Waiting {
         self.at(place).map(|(_, value)| value)
     }
 
-    /// The update at `place`.
-    pub(super) fn at(&self, place: Place) -> Option<(NodeKey<'_>, Option<&[u8]>)> {
-        let codec = self.codec.as_ref()?;
-        let node = self.nodes.get(place.node).filter(|node| place.place < node::count(node))?;
-        let stored = codec.value(node, place.place).bytes();
-        let value = stored.split_first().filter(|(kind, _)| **kind == PUT);
-        Some((codec.key(node, place.place), value.map(|(_, value)| value)))
-    }
-
     /// Lets the update of `key` wait, in place of one that does; false if there is no room.
     pub(super) fn insert(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
         let Some(codec) = self.codec else {
@@ -234,8 +226,35 @@ impl Waiting {
         Some(is_put)
     }
 
-    /// The place of the first update from `start` on, in `direction`.
-    pub(super) fn first(&self, start: Bound<&[u8]>, direction: Direction) -> Option<Place> {
+    fn here_or_behind(&self, place: Place) -> Option<Place> {
+        let count = self.nodes.get(place.node).map(|node| node::count(node))?;
+        if place.place < count {
+            return Some(place);
+        }
+        (place.node + 1 < self.nodes.len()).then_some(Place { node: place.node + 1, place: 0 })
+    }
+
+    fn before(&self, place: Place) -> Option<Place> {
+        if place.place > 0 {
+            return Some(Place { place: place.place - 1, ..place });
+        }
+        let node = place.node.checked_sub(1)?;
+        Some(Place { node, place: node::count(self.nodes.get(node)?).checked_sub(1)? })
+    }
+}
+
+impl Overlay for Waiting {
+    type Place = Place;
+
+    fn at(&self, place: Place) -> Option<(NodeKey<'_>, Option<&[u8]>)> {
+        let codec = self.codec.as_ref()?;
+        let node = self.nodes.get(place.node).filter(|node| place.place < node::count(node))?;
+        let stored = codec.value(node, place.place).bytes();
+        let value = stored.split_first().filter(|(kind, _)| **kind == PUT);
+        Some((codec.key(node, place.place), value.map(|(_, value)| value)))
+    }
+
+    fn first(&self, start: Bound<&[u8]>, direction: Direction) -> Option<Place> {
         let codec = self.codec.as_ref().filter(|_| self.len > 0)?;
         let found = match start {
             Bound::Unbounded => None,
@@ -255,28 +274,11 @@ impl Waiting {
         }
     }
 
-    /// The place behind `place`, in `direction`.
-    pub(super) fn next(&self, place: Place, direction: Direction) -> Option<Place> {
+    fn next(&self, place: Place, direction: Direction) -> Option<Place> {
         match direction {
             Direction::Ascending => self.here_or_behind(Place { place: place.place + 1, ..place }),
             Direction::Descending => self.before(place),
         }
-    }
-
-    fn here_or_behind(&self, place: Place) -> Option<Place> {
-        let count = self.nodes.get(place.node).map(|node| node::count(node))?;
-        if place.place < count {
-            return Some(place);
-        }
-        (place.node + 1 < self.nodes.len()).then_some(Place { node: place.node + 1, place: 0 })
-    }
-
-    fn before(&self, place: Place) -> Option<Place> {
-        if place.place > 0 {
-            return Some(Place { place: place.place - 1, ..place });
-        }
-        let node = place.node.checked_sub(1)?;
-        Some(Place { node, place: node::count(self.nodes.get(node)?).checked_sub(1)? })
     }
 }
 

@@ -1,0 +1,235 @@
+//! Changes of a B+-tree: puts with splits, deletes, and a new root.
+
+use alloc::vec::Vec;
+
+use device::Cause;
+use index::{LongValue, Result};
+use store::node::Stored;
+
+use super::{At, Codecs, Edit, HEIGHT_MOST, NodeId, NodeStore, Path, Toward, descend};
+
+/// A B+-tree, all but its nodes.
+pub(crate) struct BTree<I> {
+    pub(crate) root: At<I>,
+    pub(crate) entries: u64,
+    /// Percent of a node that keys in ascending order fill.
+    pub(crate) fill_percent: u8,
+    /// True where a change was broken off while more than one node was being changed.
+    pub(crate) is_poisoned: bool,
+    pub(super) codecs: Codecs,
+    pub(super) path: Path<I>,
+    /// A separator on its way to the parent.
+    pub(super) separator: Vec<u8>,
+    /// The key before: of an entry that was loaded, of a left neighbour.
+    pub(super) previous: Vec<u8>,
+}
+
+/// How a put found its leaf.
+enum Put {
+    /// The long value that the entry had before.
+    Done(Option<LongValue>),
+    /// There was no room for the entry, which belongs behind all others if `is_last`.
+    Full { is_last: bool },
+}
+
+impl<I: NodeId> BTree<I> {
+    /// A tree whose root is the empty leaf `root`.
+    pub(crate) fn new(root: I, codecs: Codecs, fill_percent: u8) -> Self {
+        let longest = codecs.leaf.entry_bytes_most();
+        BTree {
+            root: At::leaf(root),
+            entries: 0,
+            fill_percent,
+            is_poisoned: false,
+            codecs,
+            path: Path::new(root),
+            separator: Vec::with_capacity(longest),
+            previous: Vec::with_capacity(longest),
+        }
+    }
+
+    /// Nodes from the root to a leaf.
+    pub(crate) const fn height(&self) -> u8 {
+        self.root.level + 1
+    }
+
+    /// Goes down from the root to a leaf, and keeps the path.
+    pub(super) fn seek<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        toward: Toward<'_>,
+        cause: Cause,
+    ) -> Result<I> {
+        self.path.begin();
+        descend(store, self.root, toward, cause, &mut self.path)
+    }
+
+    /// Inserts or replaces an entry; returns the long value that it had before.
+    pub(crate) fn put<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        key: &[u8],
+        value: Stored<'_>,
+    ) -> Result<Option<LongValue>> {
+        loop {
+            let leaf = self.seek(store, Toward::Key(key), Cause::Update)?;
+            let is_last = match self.put_into(store, leaf, key, value)? {
+                Put::Done(before) => return Ok(before),
+                Put::Full { is_last } => is_last,
+            };
+            let is_append = is_last && self.path.is_rightmost();
+            self.is_poisoned = true;
+            let split = self.split(store, 0, is_append)?;
+            self.is_poisoned = false;
+            // Where room had to be made above the leaf first, the way down has changed.
+            let Some(right) = split else { continue };
+            let half = if key < self.separator.as_slice() { leaf } else { right };
+            if let Put::Done(before) = self.put_into(store, half, key, value)? {
+                return Ok(before);
+            }
+        }
+    }
+
+    fn put_into<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        leaf: I,
+        key: &[u8],
+        value: Stored<'_>,
+    ) -> Result<Put> {
+        let at = At::leaf(leaf);
+        let node = store.node(at, Cause::Update)?;
+        let (edit, before, is_last) = match node.search(key) {
+            Ok(place) => (Edit::Replace { place, value }, node.value(place).as_long(), false),
+            Err(place) => (Edit::Insert { place, key, value }, None, place == node.count()),
+        };
+        if !store.edit(at, edit, Cause::Update)? {
+            return Ok(Put::Full { is_last });
+        }
+        if matches!(edit, Edit::Insert { .. }) {
+            self.entries = self.entries.saturating_add(1);
+        }
+        Ok(Put::Done(before))
+    }
+
+    /// Takes the entry of `key` away; returns the long value that it had.
+    pub(crate) fn delete<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        key: &[u8],
+    ) -> Result<Option<LongValue>> {
+        let leaf = self.seek(store, Toward::Key(key), Cause::Update)?;
+        let at = At::leaf(leaf);
+        let node = store.node(at, Cause::Update)?;
+        let Ok(place) = node.search(key) else {
+            return Ok(None);
+        };
+        let before = node.value(place).as_long();
+        let what = "the root counts fewer entries than there are";
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| store.damaged(leaf, what))?;
+        store.edit(at, Edit::Remove { place }, Cause::Update)?;
+        let node = store.node(at, Cause::Update)?;
+        if node.codec.is_underfull(node.bytes) {
+            self.is_poisoned = true;
+            self.rebalance(store, 0)?;
+            self.is_poisoned = false;
+        }
+        Ok(before)
+    }
+
+    /// Splits the node at `level` of the path, or, where its parent has no room for one more child,
+    /// a node above it. Returns the new right neighbour of the node, which `self.separator`
+    /// separates from it; or `None` if room was made above only, and the path is to be walked again.
+    ///
+    /// Where entries arrive at the right edge of the tree (`is_append`), the node keeps most of
+    /// them.
+    fn split<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        level: u8,
+        is_append: bool,
+    ) -> Result<Option<I>> {
+        if level == self.root.level {
+            self.grow(store, Cause::Update)?;
+        }
+        let at = At { id: self.path.at(level).id, level };
+        let place = self.split_place(store, at, is_append)?;
+        let step = self.path.at(level + 1);
+        let parent = At { id: step.id, level: level + 1 };
+        if !self.has_room(store, parent)? {
+            self.split(store, level + 1, is_append)?;
+            return Ok(None);
+        }
+        let right = store.split(at, place, Cause::Update)?;
+        self.insert_child(store, parent, step.place() + 1, right, Cause::Update)?;
+        Ok(Some(right))
+    }
+
+    /// The place from which on entries go to a new node; `self.separator` separates them.
+    fn split_place<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        at: At<I>,
+        is_append: bool,
+    ) -> Result<usize> {
+        let node = store.node(at, Cause::Update)?;
+        let count = node.count();
+        if count < 2 {
+            return Err(store.damaged(at.id, "it is full with one entry"));
+        }
+        let place = match is_append {
+            true => (count * usize::from(self.fill_percent)).div_ceil(100).clamp(1, count - 1),
+            false => node.codec.middle(node.bytes),
+        };
+        node.key(place).copy_to(&mut self.separator);
+        if at.level == 0 {
+            self.codecs.shorten(&node.key(place - 1), &mut self.separator);
+        }
+        Ok(place)
+    }
+
+    /// True if `parent` has room for one more child, from `self.separator` on.
+    pub(super) fn has_room<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        parent: At<I>,
+    ) -> Result<bool> {
+        let node = store.node(parent, Cause::Update)?;
+        Ok(node.codec.has_room(node.bytes, &self.separator, 4))
+    }
+
+    /// Gives the root a parent.
+    pub(super) fn grow<S: NodeStore<Id = I>>(&mut self, store: &mut S, cause: Cause) -> Result<()> {
+        let level = self.root.level + 1;
+        if usize::from(level) >= HEIGHT_MOST {
+            return Err(store.damaged(self.root.id, "the tree is higher than its pages allow"));
+        }
+        let root = At { id: store.create(level, cause)?, level };
+        self.codecs.lowest(&mut self.separator);
+        self.insert_child(store, root, 0, self.root.id, cause)?;
+        self.path.set(level, root.id, 0);
+        self.root = root;
+        Ok(())
+    }
+
+    /// Makes `child`, from `self.separator` on, the child at `place` of `parent`, which has room.
+    pub(super) fn insert_child<S: NodeStore<Id = I>>(
+        &mut self,
+        store: &mut S,
+        parent: At<I>,
+        place: usize,
+        child: I,
+        cause: Cause,
+    ) -> Result<()> {
+        if place > store.node(parent, cause)?.count() {
+            // A damaged free list gave out a page that is in use.
+            return Err(store.damaged(parent.id, "it was on the free list, and it is in use"));
+        }
+        let child = child.to_bytes();
+        let edit = Edit::Insert { place, key: &self.separator, value: Stored::inline(&child) };
+        match store.edit(parent, edit, cause)? {
+            true => Ok(()),
+            false => Err(store.damaged(parent.id, "it has no room")),
+        }
+    }
+}

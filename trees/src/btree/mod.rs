@@ -1,0 +1,33 @@
+//! The B+-tree, written once, whatever its nodes stand on.
+//!
+//! To be read, a tree is a [`NodeSource`] and a root: `descend` and `read` find a key, `scan` reads
+//! a range, `resume` goes on after damage, `check` verifies. To be changed it is a [`BTree`] over a
+//! [`NodeStore`]: `change` puts, deletes and splits, `rebalance` borrows and merges, `load` fills an
+//! empty tree. [`PageStore`] has nodes as pages of a page file.
+//!
+//! Invariants
+//! - Positions are plain data: a node is borrowed from its source last, and only for as long as
+//!   nothing else is asked of it.
+//! - A child's level is its parent's minus one, so no damage makes a descent run in a circle; and a
+//!   walk over leaves ends after as many as there can be.
+
+mod change;
+mod check;
+mod codecs;
+mod descend;
+mod load;
+mod nodes;
+mod page_store;
+mod position;
+mod rebalance;
+mod resume;
+mod scan;
+
+pub(crate) use change::BTree;
+pub(crate) use check::{Inspector, KeyBounds, Rules, check};
+pub(crate) use codecs::{CHILD_BYTES, Codecs};
+pub(crate) use descend::{HEIGHT_MOST, Path, Toward, descend, read, read_stored};
+pub(crate) use nodes::{At, Edit, Node, NodeId, NodeSource, NodeStore};
+pub(crate) use page_store::PageStore;
+pub(crate) use resume::resume_after;
+pub(crate) use scan::{Overlay, Scan};
