@@ -258,7 +258,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("header Order", "told in words: for the order of programming"),
     ("it goes on behind the end of its long value", "pages are counted before, with an error then"),
     (
-        "it and those before it have more children than there are pages",
+        "it and those before it have more children than there are nodes",
         "takes a node on each of three levels that names one child only: `tests/separators.rs`",
     ),
     ("it has another size than this index's nodes", "pages are read as long as they are"),

@@ -13,7 +13,6 @@ extern crate alloc;
 extern crate std;
 
 mod b_plus;
-mod behind;
 mod btree;
 mod ipl;
 pub mod la_tree;

@@ -292,6 +292,7 @@ mod tests {
     use store::{EntryShape, Width};
 
     use super::Waiting;
+    use crate::btree::Overlay;
     use crate::path_copying::model::Dice;
     use index::Direction;
 

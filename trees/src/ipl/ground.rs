@@ -13,6 +13,7 @@ use super::layout::{Delta, DeltaForm, HEADER_BYTES, Writes};
 use super::make::has_parts;
 use super::merge;
 use super::table::{NodeId, Place, Table};
+use crate::btree::{At, Node, NodeSource};
 use index::Result;
 
 /// Bytes of a child's number in an inner node.
@@ -301,6 +302,23 @@ impl<'d> Ground<'d> {
             });
         }
         Ok(done)
+    }
+}
+
+impl NodeSource for Ground<'_> {
+    type Id = NodeId;
+
+    fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
+        let frame = self.frame(at.id, cause)?;
+        let bytes = &*self.cache.frame(frame).node;
+        if node::level(bytes) != at.level {
+            return Err(bad_node(at.id, "it is at another level").into());
+        }
+        Ok(Node { codec: *self.forms.at(at.level), bytes })
+    }
+
+    fn nodes_most(&self) -> u64 {
+        self.table.live().into()
     }
 }
 

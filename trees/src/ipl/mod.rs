@@ -24,7 +24,6 @@
 //!   does not count is ignored after a power cut, and such blocks are only merged then.
 //! - A delta is made to a node as it was made before, so it becomes the same bytes.
 
-mod behind;
 mod block;
 mod cache;
 mod check;
@@ -36,7 +35,6 @@ mod merge;
 mod reclaim;
 mod room;
 mod root;
-mod scan;
 mod shrinking;
 mod table;
 mod tree;
@@ -49,6 +47,7 @@ use core::fmt::Display;
 use device::{Cause, Meter};
 use store::{LEVELS_MOST, Recovery, Reservation, Update, Width};
 
+use crate::btree::{self, At, Scan};
 use block::LogSet;
 use ground::Ground;
 use index::bounds::can_be;
@@ -57,11 +56,11 @@ use index::read_piece_of;
 use index::{
     Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value,
     bounds::{entry_size, key_size},
-    read_piece, root_record,
+    root_record,
 };
 use index::{Deletes, Entry};
 use table::NodeId;
-use tree::{Step, Toward};
+use tree::Step;
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -114,6 +113,10 @@ pub(crate) struct Ipl<'d> {
 }
 
 impl Ipl<'_> {
+    fn root_node(&self) -> At<NodeId> {
+        At { id: self.root, level: self.height - 1 }
+    }
+
     fn check_key(&self, key: &[u8]) -> Result<()> {
         match self.ground.forms.shape.key {
             Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
@@ -175,15 +178,14 @@ impl Lookup for Ipl<'_> {
         if !can_be(self.check_key(key))? {
             return Ok(None);
         }
-        let leaf = self.descend_to(Toward::Key(key), Cause::Lookup)?;
-        let codec = self.ground.forms.leaf;
-        let bytes = self.ground.node(leaf, Cause::Lookup)?;
-        let found = codec.search(bytes, key).ok();
-        Ok(found.map(|place| read_piece(codec.value(bytes, place).bytes(), offset, into)))
+        let root = self.root_node();
+        btree::read(&mut self.ground, root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
-        Ok(Box::new(scan::Scan::new(self, range)?))
+        let range = range.within_length(|key| self.check_key(key))?;
+        let root = self.root_node();
+        Ok(Box::new(Scan::new(&mut self.ground, &(), root, range)?))
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -191,7 +193,11 @@ impl Lookup for Ipl<'_> {
     }
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
-        behind::behind(self, key)
+        if let Some(key) = key {
+            self.check_key(key)?;
+        }
+        let root = self.root_node();
+        btree::resume_after(&mut self.ground, root, key)
     }
 
     fn statistics(&self) -> Statistics {

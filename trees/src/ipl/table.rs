@@ -5,6 +5,7 @@
 //!  for each block with nodes         | block u32 | node pages in use u16 | log pages closed u16 |
 //! ```
 
+use crate::btree;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -15,6 +16,16 @@ use super::block::{BlockShape, BlockState, LogSet};
 /// A node: its number in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeId(pub(super) u32);
+
+impl btree::NodeId for NodeId {
+    fn from_bytes(bytes: [u8; 4]) -> Self {
+        NodeId(u32::from_le_bytes(bytes))
+    }
+
+    fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+}
 
 /// Bytes of a node in a checkpoint.
 pub(super) const NODE_BYTES: usize = 14;

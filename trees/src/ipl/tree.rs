@@ -1,7 +1,5 @@
 //! The B+-tree over nodes: descents, puts with splits, deletes.
 
-use alloc::vec::Vec;
-
 use device::Cause;
 use store::{LEVELS_MOST, node};
 
@@ -9,7 +7,7 @@ use super::Ipl;
 use super::ground::bad_node;
 use super::layout::Delta;
 use super::table::NodeId;
-use index::{Direction, Result};
+use index::Result;
 
 /// One node on the way to a leaf; in an inner node, the place of the child that it goes on with.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +21,6 @@ pub(super) struct Step {
 pub(super) enum Toward<'k> {
     /// The leaf where this key is or belongs.
     Key(&'k [u8]),
-    /// The first leaf that a range in this direction meets.
-    Edge(Direction),
 }
 
 impl Ipl<'_> {
@@ -50,8 +46,6 @@ impl Ipl<'_> {
                 return Err(bad_node(node, "it has no children").into());
             };
             let place = match toward {
-                Toward::Edge(Direction::Ascending) => 0,
-                Toward::Edge(Direction::Descending) => last,
                 Toward::Key(key) => {
                     forms.inner.search(bytes, key).unwrap_or_else(|place| place.saturating_sub(1))
                 }
@@ -204,18 +198,5 @@ impl Ipl<'_> {
             level += 1;
         }
         self.lower_root()
-    }
-
-    /// Copies the key at `place` of `node` into `key`.
-    pub(super) fn copy_key(
-        &mut self,
-        (node, level): (NodeId, u8),
-        place: usize,
-        key: &mut Vec<u8>,
-    ) -> Result<()> {
-        let codec = *self.ground.forms.at(level);
-        let bytes = self.ground.node(node, Cause::Lookup)?;
-        codec.key(bytes, place).copy_to(key);
-        Ok(())
     }
 }

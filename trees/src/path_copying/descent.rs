@@ -264,32 +264,6 @@ impl PathTree<'_> {
         count.ok_or(super::damage(page, "its leaf is larger than it can be"))
     }
 
-    /// The page of the node of level `base` where `key` is or belongs.
-    pub(super) fn find_page(&mut self, key: &[u8], base: u8, cause: Cause) -> Result<Page> {
-        let mut page = self.root;
-        for level in (base + 1..self.standing.layout.height).rev() {
-            page = self.ground.visit((page, level), cause, |_, codec, node| {
-                let place = codec.search(node, key).unwrap_or_else(|place| place.saturating_sub(1));
-                child(codec, node, place)
-            })?;
-        }
-        Ok(page)
-    }
-
-    /// Hands the value of `key`, if it has one, to `visit`.
-    pub(super) fn find_value<R>(
-        &mut self,
-        key: &[u8],
-        cause: Cause,
-        visit: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        let leaf = self.find_page(key, 0, cause)?;
-        self.ground.visit((leaf, 0), cause, |_, codec, node| {
-            let place = codec.search(node, key).ok()?;
-            Some(visit(codec.value(node, place).bytes()))
-        })
-    }
-
     /// The children of the root.
     pub(super) fn count_root(&mut self, cause: Cause) -> Result<u64> {
         let root = (self.root, self.standing.layout.height - 1);

@@ -8,9 +8,10 @@ use store::node::Codec;
 use store::{LogicalPage, PageKind, PageLog};
 
 use super::descent::Way;
-use super::layout::{CHILD_BYTES, Layout, Pages, Share};
+use super::layout::{CHILD_BYTES, HEIGHT_MOST, Layout, Pages, Share};
 use super::node_cache::NodeCache;
 use super::page::{Damage, HEADER_BYTES, Header, check_node};
+use crate::btree::{At, Node, NodeSource};
 use index::Result;
 
 /// What of a page's header matters to who has one of its nodes.
@@ -46,6 +47,14 @@ impl Brief {
     }
 }
 
+/// A node in the page that was read last.
+#[derive(Clone, Copy)]
+struct Held {
+    at: At<Page>,
+    brief: Brief,
+    codec: Codec,
+}
+
 /// Pages and the nodes in them.
 pub(super) struct Ground<'d> {
     pub(super) log: PageLog<'d>,
@@ -53,6 +62,8 @@ pub(super) struct Ground<'d> {
     cache: NodeCache,
     /// A whole page: the one that was read last, or the one that is made.
     page: Vec<u8>,
+    /// The node in it that was asked for last.
+    held: Option<Held>,
     /// How the next page is divided: so are most that are read.
     pub(super) usual: Layout,
 }
@@ -65,6 +76,7 @@ impl<'d> Ground<'d> {
             pages,
             cache: NodeCache::new(cache_bytes, page_bytes / NODE_PARTS),
             page: vec![0xFF; page_bytes],
+            held: None,
             usual: pages.lone_leaf(),
         }
     }
@@ -80,6 +92,7 @@ impl<'d> Ground<'d> {
 
     /// Nothing is in the cache.
     pub(super) fn forget_all(&mut self) {
+        self.held = None;
         while self.cache.remove_oldest() {}
     }
 
@@ -193,6 +206,7 @@ impl<'d> Ground<'d> {
         range: core::ops::Range<usize>,
         cause: Cause,
     ) -> Result<()> {
+        self.held = None;
         let start = self.log.content_start();
         let into = &mut self.page[start + range.start..start + range.end];
         Ok(self.log.read(page, range.start as u32, into, cause)?)
@@ -255,6 +269,7 @@ impl<'d> Ground<'d> {
 
     /// The content of the page that is made.
     pub(super) fn content(&mut self) -> &mut [u8] {
+        self.held = None;
         let start = self.log.content_start();
         &mut self.page[start..]
     }
@@ -290,6 +305,60 @@ impl<'d> Ground<'d> {
         if self.cache.len() > 0 {
             self.cache.remove(page, level);
         }
+    }
+}
+
+impl Ground<'_> {
+    /// Reads a node into the page, if it is not there.
+    fn hold(&mut self, at: At<Page>, cause: Cause) -> Result<Held> {
+        if let Some(held) = self.held.filter(|held| held.at == at) {
+            return Ok(held);
+        }
+        self.log.geometry().check_page(at.id)?;
+        let (header, codec) = self.read_again((at.id, at.level), cause, |_, _, _| false)?;
+        let brief = Brief::of(&header);
+        if self.has_cache() {
+            let node = node_in(&self.pages, &self.log, &self.page, &header.layout, at.level);
+            let kept = codec.kept_bytes(node);
+            remember(&mut self.cache, (at.id, at.level), &brief, &node[..kept]);
+        }
+        let held = Held { at, brief, codec };
+        self.held = Some(held);
+        Ok(held)
+    }
+
+    /// True if no node of the page stands below the node.
+    pub(super) fn is_lowest_of_page(&mut self, at: At<Page>) -> Result<bool> {
+        let brief = match self.cache.len() > 0 && self.cache.holds(at.id, at.level) {
+            true => {
+                let (brief, _) = self.cache.get(at.id, at.level).ok_or(no_node(at.id))?;
+                Brief::decode(&self.pages, *brief)
+            }
+            false => self.hold(at, Cause::Lookup)?.brief,
+        };
+        Ok(brief.lowest == at.level)
+    }
+}
+
+impl NodeSource for Ground<'_> {
+    type Id = Page;
+
+    /// The bytes of the node may end where nothing behind them means anything.
+    fn node(&mut self, at: At<Page>, cause: Cause) -> Result<Node<'_>> {
+        if self.cache.len() > 0 && self.cache.holds(at.id, at.level) {
+            let (brief, bytes) = self.cache.get(at.id, at.level).ok_or(no_node(at.id))?;
+            let brief = Brief::decode(&self.pages, *brief);
+            let codec = self.pages.codec(&brief.layout, at.level).ok_or(no_node(at.id))?;
+            return Ok(Node { codec, bytes });
+        }
+        let Held { brief, codec, .. } = self.hold(at, cause)?;
+        let bytes = node_in(&self.pages, &self.log, &self.page, &brief.layout, at.level);
+        Ok(Node { codec, bytes })
+    }
+
+    /// A page may hold a node of each level.
+    fn nodes_most(&self) -> u64 {
+        u64::from(self.log.geometry().pages()) * u64::from(HEIGHT_MOST)
     }
 }
 

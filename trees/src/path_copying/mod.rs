@@ -20,7 +20,6 @@
 
 mod admission;
 mod assembly;
-mod behind;
 mod check;
 mod collection;
 pub(crate) mod cost;
@@ -39,7 +38,6 @@ mod recent;
 mod rewrite;
 mod room;
 mod root;
-mod scan;
 mod victims;
 mod walk;
 
@@ -53,6 +51,7 @@ use core::fmt::Display;
 use device::{Block, Cause, Meter, Page};
 use store::{Demand, Durability, LogicalPage, Memory, Recovery, Update, Width};
 
+use crate::btree::{self, At, Scan};
 use admission::Admission;
 use descent::Way;
 use flush::Flush;
@@ -148,6 +147,10 @@ impl PathTree<'_> {
         log.no_room(log.pinned_blocks() > 0).into()
     }
 
+    fn root_node(&self) -> At<Page> {
+        At { id: self.root, level: self.height() - 1 }
+    }
+
     fn height(&self) -> u8 {
         self.standing.layout.height
     }
@@ -213,11 +216,14 @@ impl Lookup for PathTree<'_> {
         if let Some((_, held)) = self.buffer.get(key) {
             return Ok(held.map(|value| read_piece(value, offset, into)));
         }
-        self.find_value(key, Cause::Lookup, |value| read_piece(value, offset, into))
+        let root = self.root_node();
+        btree::read(&mut self.ground, root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
-        Ok(Box::new(scan::Scan::new(self, range)?))
+        let range = range.within_length(|key| self.check_key(key))?;
+        let root = self.root_node();
+        Ok(Box::new(Scan::new(&mut self.ground, &self.buffer, root, range)?))
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -225,7 +231,11 @@ impl Lookup for PathTree<'_> {
     }
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
-        behind::behind(self, key)
+        if let Some(key) = key {
+            self.check_key(key)?;
+        }
+        let root = self.root_node();
+        btree::resume_after(&mut self.ground, root, key)
     }
 
     fn statistics(&self) -> Statistics {

@@ -16,9 +16,13 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Bound, Range};
 
+use store::node::NodeKey;
+
+use crate::btree::Overlay;
 use crate::use_order::{Neighbours, SlotNumber, UseOrder};
+use index::Direction;
 
 /// No slot.
 const NONE: u16 = <u16 as SlotNumber>::NONE;
@@ -337,6 +341,30 @@ impl Recent {
         }
         self.end = to;
         self.dead = 0;
+    }
+}
+
+impl Overlay for Recent {
+    type Place = usize;
+
+    fn first(&self, start: Bound<&[u8]>, direction: Direction) -> Option<usize> {
+        let place = direction.first_place(start, self.len(), |key| self.search(key));
+        match direction {
+            Direction::Ascending => Some(place),
+            Direction::Descending => place.checked_sub(1),
+        }
+    }
+
+    fn next(&self, place: usize, direction: Direction) -> Option<usize> {
+        match direction {
+            Direction::Ascending => Some(place + 1),
+            Direction::Descending => place.checked_sub(1),
+        }
+    }
+
+    fn at(&self, place: usize) -> Option<(NodeKey<'_>, Option<&[u8]>)> {
+        let (key, value) = Recent::at(self, place)?;
+        Some((NodeKey { prefix: &[], suffix: key }, value))
     }
 }
 
