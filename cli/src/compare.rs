@@ -2,33 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::{Comparison, Plan};
+use lab::Comparison;
 
-use crate::arguments::CompareFormat;
+use crate::arguments::{CompareFormat, CompareRequest};
 use crate::failure::Failure;
+use crate::interrupts;
 use crate::output::{self, Target};
-use crate::progress::{self, Progress};
+use crate::progress::Progress;
 use crate::{report, rows};
-
-/// The report that a comparison without any option writes.
-pub(crate) const REPORT: &str = "flashtree-report.html";
-
-/// A comparison, and where its results go.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// What to compare.
-    pub(crate) plan: Plan,
-    /// How to print the rows.
-    pub(crate) format: CompareFormat,
-    /// The page to write.
-    pub(crate) report: Option<PathBuf>,
-    /// True if the page was not asked for, so that the user has to hear of it.
-    pub(crate) announce: bool,
-    /// The file to which the rows go as JSON.
-    pub(crate) save: Option<PathBuf>,
-    /// True if only results and errors are wanted.
-    pub(crate) quiet: bool,
-}
 
 /// Refuses to replace a database. What comparisons left is replaced.
 fn spare_databases(plan: &lab::Plan) -> Result<(), Failure> {
@@ -45,8 +26,8 @@ fn spare_databases(plan: &lab::Plan) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The plan is wrong or failed, a file can't be written, a tree failed, or Ctrl-C.
-pub(crate) fn run(request: &Request) -> Result<(), Failure> {
-    progress::catch_interrupts();
+pub(crate) fn run(request: &CompareRequest) -> Result<(), Failure> {
+    interrupts::catch_interrupts();
     let check = |path: &Option<PathBuf>, written| {
         path.as_deref().map(|path| Target::check(path, written)).transpose()
     };
@@ -75,14 +56,15 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
             target.write(&rows::json(&comparison.measured)?)?;
         }
         if let Some(target) = report {
-            target.write(&report::page(&request.plan, &comparison)?)?;
+            let page = report::page(&request.plan, &comparison);
+            target.write(&page.map_err(|error| Failure::Report(error.into()))?)?;
         }
     }
     print(request, &comparison)?;
     verdict
 }
 
-fn print(request: &Request, comparison: &Comparison) -> Result<(), Failure> {
+fn print(request: &CompareRequest, comparison: &Comparison) -> Result<(), Failure> {
     let measured = &comparison.measured;
     let text = match request.format {
         CompareFormat::Table => rows::tables(measured, request.plan.memory),
@@ -108,7 +90,7 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     let all = comparison.measured.len();
     match failed.len() {
         0 => Ok(()),
-        ended if progress::interrupted() => {
+        ended if interrupts::interrupted() => {
             Err(Failure::Interrupted { finished: all - ended, all })
         }
         _ => Err(Failure::Trees { failed, all, is_usage: comparison.refused > 0 }),

@@ -8,21 +8,36 @@ mod compare;
 mod devices;
 mod failure;
 mod files;
+mod interrupts;
 mod layers;
 mod numbers;
 mod output;
 mod progress;
 mod report;
 mod rows;
+#[cfg(feature = "torture")]
 mod torture;
 mod trees;
 mod workloads;
 
 use std::process::ExitCode;
 
+use arguments::Invocation;
+use failure::Failure;
+
 fn main() -> ExitCode {
-    progress::fail_beyond_file_limits();
-    arguments::parse()
-        .and_then(arguments::Invocation::run)
-        .map_or_else(failure::report, |()| ExitCode::SUCCESS)
+    interrupts::fail_beyond_file_limits();
+    arguments::parse().and_then(run).map_or_else(failure::report, |()| ExitCode::SUCCESS)
+}
+
+fn run(invocation: Invocation) -> Result<(), Failure> {
+    match invocation {
+        Invocation::Compare(request) => compare::run(&request),
+        Invocation::Devices(arguments) => devices::run(&arguments),
+        Invocation::File(request) => files::run(&request),
+        #[cfg(feature = "torture")]
+        Invocation::Torture(request) => torture::run(&request),
+        Invocation::Trees(arguments) => trees::run(&arguments),
+        Invocation::Workloads(arguments) => workloads::run(&arguments),
+    }
 }

@@ -11,12 +11,7 @@ use comfy_table::{
 };
 use serde::Serialize;
 
-use crate::failure::Failure;
-
-/// False if the environment asks for no colours (<https://no-color.org>).
-pub(crate) fn colours_wanted() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
+use crate::failure::{Failure, colours_wanted};
 
 /// Prints `text` on standard output.
 ///

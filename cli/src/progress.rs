@@ -1,69 +1,12 @@
-//! Progress bars on a terminal, and Ctrl-C. SIGTERM is taken as Ctrl-C is.
+//! Progress bars on a terminal.
 
 use std::io::{self, IsTerminal};
-use std::process;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, RwLock};
-use std::thread;
+use std::sync::RwLock;
 use std::time::Duration;
 
+use crate::interrupts::interrupted;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lab::{Phase, Watcher};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
-
-use crate::{failure, files};
-
-/// The signal that asked for an end; 0 before.
-static INTERRUPTED: AtomicI32 = AtomicI32::new(0);
-
-/// What is added to the number of the signal that ended a process, as a shell does.
-const SIGNALLED: i32 = 128;
-
-/// From here on the first Ctrl-C asks for a clean end; a second one ends the process at once.
-pub(crate) fn catch_interrupts() {
-    on_interrupt(|signal| {
-        if INTERRUPTED.swap(signal, Ordering::SeqCst) != 0 {
-            process::exit(SIGNALLED + signal);
-        }
-    });
-}
-
-/// From here on Ctrl-C ends the process, which says so: for what changes nothing and leaves
-/// nothing behind.
-pub(crate) fn end_at_interrupts() {
-    on_interrupt(|signal| {
-        failure::report(files::FileFailure::Interrupted.into());
-        process::exit(SIGNALLED + signal);
-    });
-}
-
-/// A write beyond the limit on the length of files (`ulimit -f`) fails from here on, as one to a
-/// full disk does. Otherwise the system would end the process without a word.
-pub(crate) fn fail_beyond_file_limits() {
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-}
-
-/// Lets a thread call `handler` whenever an end is asked for.
-fn on_interrupt(handler: impl Fn(i32) + Send + 'static) {
-    // Without a handler Ctrl-C ends the process at once, as it does everywhere.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
-    thread::spawn(move || signals.forever().for_each(&handler));
-}
-
-/// True after Ctrl-C.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst) != 0
-}
-
-/// The exit code of what was ended by a signal: 130 after Ctrl-C.
-pub(crate) fn interrupted_code() -> u8 {
-    let signal = match INTERRUPTED.load(Ordering::SeqCst) {
-        0 => SIGINT,
-        signal => signal,
-    };
-    u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX)
-}
 
 /// A bar for each tree at work; none where standard error is no terminal.
 pub(crate) struct Progress {
@@ -91,10 +34,12 @@ impl Progress {
 }
 
 /// A bar for the cuts of a torture run; none where standard error is no terminal.
+#[cfg(feature = "torture")]
 pub(crate) struct CutBar {
     bar: Option<ProgressBar>,
 }
 
+#[cfg(feature = "torture")]
 impl CutBar {
     /// A bar for `cuts` cuts, unless it should be quiet.
     pub(crate) fn new(quiet: bool, cuts: u64) -> Self {
@@ -111,6 +56,7 @@ impl CutBar {
     }
 }
 
+#[cfg(feature = "torture")]
 impl contract::torture::Watcher for CutBar {
     fn advance(&self, cuts: u64) {
         if let Some(bar) = &self.bar {

@@ -5,6 +5,8 @@ use std::iter;
 use lab::{Clock, Measured, MemoryLimit, Row, Verified};
 use serde_json::{Map, Value};
 
+use device::Cause;
+
 use crate::failure::Failure;
 use crate::numbers::{optional, optional_count, rounded_size, seconds, thousands, three_digits};
 use crate::output::{self, Sheet, Written};
@@ -147,7 +149,7 @@ pub(crate) fn causes_that_cost(measured: &[Measured]) -> Vec<String> {
             causes.push(cause.clone());
         }
     }
-    let number = |cause: &String| crate::report::causes().position(|known| known == cause);
+    let number = |cause: &String| Cause::ALL.iter().position(|known| known.name() == cause);
     causes.sort_by_key(|cause| (number(cause).unwrap_or(usize::MAX), cause.clone()));
     causes
 }

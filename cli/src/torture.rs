@@ -3,54 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use clap::Args;
 use contract::torture::{self, Cell, Plan, ReplayId, Row, Watcher, Witness};
 use serde::Serialize;
 use sim::FaultLog;
 use trees::TREES;
 
 use crate::arguments::ListFormat;
+use crate::arguments::torture::Request;
 use crate::failure::Failure;
-use crate::numbers::{self, thousands};
+use crate::interrupts;
+use crate::numbers::thousands;
 use crate::output::{self, Sheet};
-use crate::progress::{self, CutBar};
-
-/// What `torture` understands.
-#[derive(Args, Debug)]
-pub(crate) struct Arguments {
-    /// List the cells: what is tortured
-    #[arg(long, conflicts_with = "replay")]
-    list: bool,
-    /// Torture the cells of this tree only, with or without its parameters; with what it stands
-    /// on behind a slash, only those
-    #[arg(long, value_name = "SPEC", conflicts_with = "replay")]
-    tree: Option<String>,
-    /// Cuts in all cells together
-    #[arg(long, value_name = "N", default_value = "10000", conflicts_with = "replay")]
-    #[arg(value_parser = numbers::parse_positive, allow_negative_numbers = true)]
-    cuts: std::num::NonZeroU64,
-    /// The seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "replay")]
-    #[arg(value_parser = numbers::parse_count, allow_negative_numbers = true)]
-    seed: u64,
-    /// Play a failure again, as its message says
-    #[arg(long, value_name = "ID")]
-    replay: Option<String>,
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: ListFormat,
-}
-
-/// What to do, and how.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// What the user wants.
-    pub(crate) arguments: Arguments,
-    /// Cells at the same time.
-    pub(crate) jobs: usize,
-    /// True if only results and errors are wanted.
-    pub(crate) quiet: bool,
-}
+use crate::progress::CutBar;
 
 /// Lists the cells, tortures them, or plays a failure again.
 ///
@@ -67,7 +31,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     if arguments.list {
         return list(&cells, arguments.format);
     }
-    progress::catch_interrupts();
+    interrupts::catch_interrupts();
     let cuts = arguments.cuts.get();
     let bar = CutBar::new(request.quiet, cuts);
     let plan = Plan { cells, cuts, seed: arguments.seed, jobs: request.jobs };

@@ -3,7 +3,7 @@
 use lab::{Durability, MemoryLimit, Verify};
 
 use super::{CompareFormat, Invocation, ListFormat, parse_from};
-use crate::compare::Request;
+use crate::arguments::CompareRequest as Request;
 use crate::failure::Failure;
 
 fn parsed(line: &str) -> Result<Invocation, Failure> {

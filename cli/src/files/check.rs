@@ -6,10 +6,11 @@ use std::path::Path;
 use db::{Database, Error};
 use serde::Serialize;
 
-use super::arguments::Report;
-use super::{FileFailure, opening};
+use super::opening;
 use crate::arguments::ListFormat;
+use crate::arguments::files::Report;
 use crate::failure::Failure;
+use crate::failure::FileFailure;
 use crate::numbers::count as counted;
 use crate::output;
 use crate::progress::Counter;

@@ -3,10 +3,11 @@
 use db::{Database, Error};
 use serde::Serialize;
 
-use super::arguments::{Named, Report};
 use super::scan::visible;
-use super::{FileFailure, import, opening};
+use super::{import, opening};
 use crate::arguments::ListFormat;
+use crate::arguments::files::{Named, Report};
+use crate::failure::FileFailure;
 use crate::failure::{self, Failure};
 use crate::output::{self, Sheet};
 

@@ -4,7 +4,7 @@ use chips::{Chip, Device, Overrides};
 use lab::DEFAULT_CHIP;
 use lab::spec::{Spec, parse_count};
 
-use super::FileFailure;
+use crate::failure::FileFailure;
 
 /// The chip `spec`, or the usual one, of which at most `size_bytes` are used.
 ///

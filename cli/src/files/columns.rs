@@ -4,8 +4,8 @@ use std::path::Path;
 
 use db::encoding::Type;
 
-use super::FileFailure;
 use crate::failure;
+use crate::failure::FileFailure;
 
 /// The pseudo column of a row's number, from 0.
 pub(super) const ROW: &str = "@row";

@@ -2,13 +2,15 @@
 
 use db::Database;
 
-use super::arguments::Bare;
+use super::opening;
 use super::part_file::tell_leftovers;
-use super::{FileFailure, opening};
+use crate::arguments::files::Bare;
 use crate::failure::Failure;
+use crate::failure::FileFailure;
+use crate::interrupts;
 use crate::numbers::{rounded_size, thousands};
 use crate::output;
-use crate::progress::{self, Counter};
+use crate::progress::Counter;
 
 /// Rewrites a database without gaps.
 ///
@@ -16,7 +18,7 @@ use crate::progress::{self, Counter};
 /// It is in use or can't be read, keeps checkpoints, or there is no room; or Ctrl-C.
 pub(super) fn run(arguments: &Bare, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
-    progress::catch_interrupts();
+    interrupts::catch_interrupts();
     let bar = Counter::new(quiet, "compacting", None);
     let compacted = opening::with_memory(&arguments.home, |options| {
         Database::compact_while(path, options, &mut |entries| bar.goes_on(entries))

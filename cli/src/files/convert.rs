@@ -2,13 +2,15 @@
 
 use db::{Database, Error, MEMORY_TOTAL, OpenOptions, Options};
 
-use super::arguments::Convert;
 use super::part_file::tell_leftovers;
-use super::{FileFailure, create, import, opening};
+use super::{create, import, opening};
+use crate::arguments::files::Convert;
 use crate::failure::Failure;
+use crate::failure::FileFailure;
+use crate::interrupts;
 use crate::numbers::{count, rounded_size};
 use crate::output;
-use crate::progress::{self, Counter};
+use crate::progress::Counter;
 
 /// Copies all entries of a database into a new one, which may have another tree, other pages or
 /// stand on a chip. Named checkpoints stay behind.
@@ -28,7 +30,7 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
         other => other?,
     };
     let kept = old.checkpoints().len() as u64;
-    progress::catch_interrupts();
+    interrupts::catch_interrupts();
     let bar = Counter::new(quiet, "copying", None);
     let memory = arguments.home.memory_total;
     let (made, taken) =

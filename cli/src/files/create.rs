@@ -2,10 +2,11 @@
 
 use db::{Database, MEMORY_TOTAL, Options};
 
-use super::arguments::{Create, Making};
-use super::place::Place;
-use super::{FileFailure, chip, import, opening};
+use super::{chip, import, opening};
+use crate::arguments::files::Place;
+use crate::arguments::files::{Create, Making};
 use crate::failure::Failure;
+use crate::failure::FileFailure;
 
 /// Makes a database.
 ///

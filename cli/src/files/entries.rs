@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use db::encoding::Type;
 use db::{Database, Error};
 
-use super::arguments::{Delete, Get, Put};
-use super::{FileFailure, opening};
+use super::opening;
+use crate::arguments::files::{Delete, Get, Put};
 use crate::failure::Failure;
+use crate::failure::FileFailure;
 use crate::output;
 
 /// Bytes of a long value that are printed at a time.

@@ -10,16 +10,18 @@ use db::encoding::{Datum, Type};
 use db::{Database, Error, KeyRange, OpenOptions};
 use serde_json::{Map, Value as Json};
 
-use super::arguments::{Export, RowFormat, RowOptions};
 use super::columns::{check_count, names};
 use super::packed::PackedOutput;
 use super::part_file::tell_leftovers;
 use super::salvage::{self, Gap, Lost};
 use super::scan::{Typed, scan};
-use super::{FileFailure, import, opening};
+use super::{import, opening};
+use crate::arguments::files::{Export, RowFormat, RowOptions};
 use crate::failure::Failure;
+use crate::failure::FileFailure;
+use crate::interrupts;
 use crate::numbers::count;
-use crate::progress::{self, Counter};
+use crate::progress::Counter;
 
 /// Entries between two looks at the progress.
 const STEP: u64 = 1 << 12;
@@ -38,7 +40,7 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
         return Err(FileFailure::Option("--delimiter is for CSV: JSON lines have none").into());
     }
     let heads = Heads::of(&arguments.rows, &database)?;
-    progress::catch_interrupts();
+    interrupts::catch_interrupts();
     let output =
         PackedOutput::open(&arguments.output).map_err(unwritten(&arguments.output, false))?;
     let is_standard = output.is_standard();
@@ -182,7 +184,7 @@ impl Reading<'_, '_> {
             *rows += 1;
             if rows.is_multiple_of(STEP) {
                 bar.set(*rows);
-                if progress::interrupted() {
+                if interrupts::interrupted() {
                     return Err(FileFailure::Interrupted.into());
                 }
             }

@@ -1,6 +1,5 @@
 //! The commands on databases in files: `create`, `put`, `scan`, `import`, `check` and the others.
 
-mod arguments;
 mod check;
 mod checkpoints;
 mod chip;
@@ -10,30 +9,17 @@ mod convert;
 mod create;
 mod entries;
 mod export;
-mod failure;
 mod import;
 mod opening;
 mod packed;
 mod part_file;
-mod place;
 mod salvage;
 mod scan;
 mod stat;
 
-pub(crate) use arguments::Command;
-pub(crate) use failure::FileFailure;
-
-use crate::failure::Failure;
-use crate::progress;
-
-/// A file command, and how it is done.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// What the user wants.
-    pub(crate) command: Command,
-    /// True if only results and errors are wanted.
-    pub(crate) quiet: bool,
-}
+use crate::arguments::files::{Command, Request};
+use crate::failure::{self, Failure, FileFailure};
+use crate::interrupts;
 
 /// Does what the command says.
 ///
@@ -42,7 +28,9 @@ pub(crate) struct Request {
 pub(crate) fn run(request: &Request) -> Result<(), Failure> {
     let quiet = request.quiet;
     if matches!(request.command, Command::Check(_) | Command::Scan(_)) {
-        progress::end_at_interrupts();
+        interrupts::end_at_interrupts(|| {
+            failure::report(FileFailure::Interrupted.into());
+        });
     }
     match &request.command {
         Command::Create(arguments) => create::run(arguments),

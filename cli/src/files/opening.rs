@@ -4,9 +4,9 @@ use std::path::Path;
 
 use db::{Database, Error, MEMORY_TOTAL, OpenOptions};
 
-use super::FileFailure;
-use super::arguments::Home;
+use crate::arguments::files::Home;
 use crate::failure::Failure;
+use crate::failure::FileFailure;
 use crate::numbers::count;
 use crate::output;
 

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use db::{Behind, Database, Direction, Error, KeyRange, Value};
 
-use super::FileFailure;
 use super::scan::Typed;
 use crate::failure::Failure;
-use crate::progress;
+use crate::failure::FileFailure;
+use crate::interrupts;
 
 /// The most gaps whose keys are kept; all of them are counted.
 const GAPS_MOST: usize = 8;
@@ -73,7 +73,7 @@ pub(super) fn scan(
         if let End::Last = walk.go(database, bound, &mut each)? {
             break;
         }
-        if progress::interrupted() {
+        if interrupts::interrupted() {
             return Err(FileFailure::Interrupted.into());
         }
         let behind = database.behind(walk.place.as_deref()).map_err(FileFailure::of(path))?;

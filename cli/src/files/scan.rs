@@ -9,11 +9,12 @@ use db::{Database, Direction, KeyRange, Value, Width};
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
-use super::arguments::Scan;
 use super::entries::bytes_of;
-use super::{FileFailure, opening};
+use super::opening;
 use crate::arguments::ListFormat;
+use crate::arguments::files::Scan;
 use crate::failure::Failure;
+use crate::failure::FileFailure;
 
 /// Prints entries in order.
 ///

@@ -5,14 +5,16 @@ use std::path::Path;
 use db::{Database, Health, Stats};
 use serde::Serialize;
 
-use super::arguments::Stat;
 use super::checkpoints::{self, Row};
-use super::{FileFailure, chip, opening};
+use super::{chip, opening};
 use crate::arguments::ListFormat;
+use crate::arguments::files::Stat;
 use crate::failure::Failure;
+use crate::failure::FileFailure;
+use crate::interrupts;
 use crate::numbers::{count as counted, rounded_size, thousands, three_digits};
 use crate::output;
-use crate::progress::{self, Counter};
+use crate::progress::Counter;
 
 /// How a database stands. What it does not have, or does not know, is null.
 #[derive(Serialize)]
@@ -92,7 +94,7 @@ pub(super) fn run(arguments: &Stat, quiet: bool) -> Result<(), Failure> {
 
 /// How many entries there are; unknown, and told so, where the database is damaged.
 fn count(database: &mut Database<'_>, path: &Path, quiet: bool) -> Result<Option<u64>, Failure> {
-    progress::catch_interrupts();
+    interrupts::catch_interrupts();
     let bar = Counter::new(quiet, "counting", None);
     let mut entries = 0_u64;
     let mut counted = || -> Result<Option<u64>, db::Error> {
@@ -101,7 +103,7 @@ fn count(database: &mut Database<'_>, path: &Path, quiet: bool) -> Result<Option
             entries += 1;
             if entries.is_multiple_of(1 << 14) {
                 bar.set(entries);
-                if progress::interrupted() {
+                if interrupts::interrupted() {
                     return Ok(None);
                 }
             }

@@ -38,8 +38,3 @@ pub(crate) enum Error {
 }
 
 type Result<T> = std::result::Result<T, Error>;
-
-/// The names of the causes, in the order in which figures are shown.
-pub(crate) fn causes() -> impl Iterator<Item = &'static str> {
-    theme::CAUSES.iter().map(|(name, ..)| *name)
-}

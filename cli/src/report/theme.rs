@@ -44,7 +44,7 @@ pub(crate) const ON_STRONG: Colour = colour(0xFF_FF_FE, 0x10_14_18);
 pub(crate) const ON_PALE: Colour = colour(0x16_19_1D, 0x10_14_19);
 
 /// The causes in the order of their numbers; true where text on the colour must be light.
-pub(crate) const CAUSES: [(&str, Colour, bool); 9] = [
+const CAUSES: [(&str, Colour, bool); 9] = [
     ("lookup", colour(0x3B_7D_D8, 0x6B_A4_F0), true),
     ("update", colour(0xED_8F_3D, 0xF2_A1_5E), false),
     ("flush", colour(0xF3_C1_4F, 0xF4_CE_74), false),

@@ -7,8 +7,8 @@ use db::encoding::{Error, Type};
 use lab::input::{self, Meter, RowFault, Source, Table};
 
 use super::{Entry, delimiter_of, fields};
-use crate::files::FileFailure;
-use crate::files::arguments::Import;
+use crate::arguments::files::Import;
+use crate::failure::FileFailure;
 use crate::files::columns::{Column, Columns, Heading};
 
 /// A table, with keys and values in some of its columns.

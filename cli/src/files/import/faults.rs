@@ -7,7 +7,7 @@ use lab::input::RowFault;
 use super::chunk::Chunk;
 use super::{Job, pace};
 use crate::failure::Failure;
-use crate::files::FileFailure;
+use crate::failure::FileFailure;
 
 impl Job<'_> {
     /// What is said of a batch that was refused: which row it is, where one is to blame.

@@ -11,8 +11,8 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::Entry;
-use crate::files::FileFailure;
-use crate::files::arguments::Import;
+use crate::arguments::files::Import;
+use crate::failure::FileFailure;
 use crate::files::columns::{ROW, check_count, names};
 
 /// Objects, with keys and values in some of their members.

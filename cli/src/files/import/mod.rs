@@ -20,12 +20,14 @@ use std::time::{Duration, Instant};
 use db::{Batch, Database, Durability};
 use lab::input::{self, Meter, RowFault, Source};
 
-use super::arguments::{Import, RowFormat, RowOptions};
-use super::{FileFailure, opening};
+use super::opening;
+use crate::arguments::files::{Import, RowFormat, RowOptions};
 use crate::failure::Failure;
+use crate::failure::FileFailure;
+use crate::interrupts;
 use crate::numbers::{count, seconds, thousands};
 use crate::output;
-use crate::progress::{self, Counter};
+use crate::progress::Counter;
 use bookmark::Bookmark;
 use chunk::Chunk;
 use csv_rows::CsvRows;
@@ -59,7 +61,7 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
     if Bookmark::is_taken(path) {
         return Err(FileFailure::BookmarkTaken { path: Bookmark::path(path) }.into());
     }
-    progress::catch_interrupts();
+    interrupts::catch_interrupts();
     let rows = Rows::open(arguments, &database)?;
     let begun = Bookmark::read(path);
     if !quiet {
@@ -162,7 +164,7 @@ enum Rows {
 
 impl Rows {
     fn open(arguments: &Import, database: &Database<'_>) -> Result<Self, FileFailure> {
-        let source = Source::open(&arguments.input, &|| !progress::interrupted());
+        let source = Source::open(&arguments.input, &|| !interrupts::interrupted());
         let source = source.map_err(|source| match source.kind() {
             io::ErrorKind::Interrupted => FileFailure::Interrupted,
             _ => FileFailure::Read { path: arguments.input.clone(), source },
@@ -296,7 +298,7 @@ impl Job<'_> {
             match fault {
                 None => {}
                 // Ctrl-C ends the program that fills a pipe as well: this is no end of the rows.
-                Some(None) if progress::interrupted() => return Err(self.interrupted()),
+                Some(None) if interrupts::interrupted() => return Err(self.interrupted()),
                 Some(None) => return Ok(()),
                 Some(Some(fault)) => return Err(self.broken_off(fault)),
             }
@@ -312,7 +314,7 @@ impl Job<'_> {
             Some(_) => self.bar.set(rows.source().read()),
             None => self.bar.set(self.read.rows),
         }
-        if progress::interrupted() {
+        if interrupts::interrupted() {
             return Err(self.interrupted());
         }
         Ok(())
@@ -324,7 +326,7 @@ impl Job<'_> {
         let mut batch = Batch::new();
         let mut first = self.load(chunk)?;
         while first < chunk.len() {
-            if progress::interrupted() {
+            if interrupts::interrupted() {
                 return Err(self.interrupted());
             }
             let (entries, bytes) = self.batch_most;
@@ -356,13 +358,13 @@ impl Job<'_> {
         if !is_empty {
             return Ok(0);
         }
-        let places = (0..chunk.len()).take_while(|_| !progress::interrupted());
+        let places = (0..chunk.len()).take_while(|_| !interrupts::interrupted());
         let entries = places.map(|place| {
             let (key, value, _) = chunk.entry(place);
             (key, value)
         });
         let loaded = self.database.load(entries);
-        if progress::interrupted() {
+        if interrupts::interrupted() {
             return Err(self.interrupted());
         }
         let done = match &loaded {

@@ -10,7 +10,12 @@ use lab::spec::split_list;
 use lab::{DEFAULT_CHIP, Durability, MemoryLimit, Plan, Verify};
 
 use crate::failure::Failure;
-use crate::{compare, devices, files, layers, numbers, torture, trees, workloads};
+use crate::{layers, numbers};
+
+pub(crate) mod files;
+mod place;
+#[cfg(feature = "torture")]
+pub(crate) mod torture;
 
 const WORKLOAD: &str = "weather";
 const MEMORY_BYTES: u64 = 128 << 10;
@@ -57,6 +62,7 @@ enum Command {
     #[command(flatten)]
     File(files::Command),
     /// Cut the power at every moment, on every tree and device, and see whether anything is lost
+    #[cfg(feature = "torture")]
     Torture(torture::Arguments),
     /// List the trees, or show one with its paper and parameters
     Trees(ListArguments),
@@ -139,6 +145,26 @@ pub(crate) struct ListArguments {
     pub(crate) format: ListFormat,
 }
 
+/// The report that a comparison without any option writes.
+pub(crate) const REPORT: &str = "flashtree-report.html";
+
+/// A comparison, and where its results go.
+#[derive(Debug)]
+pub(crate) struct CompareRequest {
+    /// What to compare.
+    pub(crate) plan: Plan,
+    /// How to print the rows.
+    pub(crate) format: CompareFormat,
+    /// The page to write.
+    pub(crate) report: Option<PathBuf>,
+    /// True if the page was not asked for, so that the user has to hear of it.
+    pub(crate) announce: bool,
+    /// The file to which the rows go as JSON.
+    pub(crate) save: Option<PathBuf>,
+    /// True if only results and errors are wanted.
+    pub(crate) quiet: bool,
+}
+
 /// How a comparison is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CompareFormat {
@@ -207,7 +233,7 @@ impl From<VerifyWord> for Verify {
 }
 
 impl CompareArguments {
-    fn plan(self, common: Common, bare: bool) -> Result<compare::Request, Failure> {
+    fn plan(self, common: Common, bare: bool) -> Result<CompareRequest, Failure> {
         let mut trees = self.trees.as_deref().map(split_list).transpose()?.unwrap_or_default();
         for tree in &self.tree {
             trees.push(single(tree)?);
@@ -231,9 +257,9 @@ impl CompareArguments {
             input: self.input,
             jobs: common.jobs(),
         };
-        let report = self.report.or_else(|| bare.then(|| compare::REPORT.into()));
+        let report = self.report.or_else(|| bare.then(|| REPORT.into()));
         let announce = bare && !common.quiet;
-        Ok(compare::Request {
+        Ok(CompareRequest {
             plan,
             format: self.format,
             report,
@@ -255,26 +281,13 @@ fn single(text: &str) -> Result<String, Failure> {
 /// A command that is understood and can be run.
 #[derive(Debug)]
 pub(crate) enum Invocation {
-    Compare(Box<compare::Request>),
+    Compare(Box<CompareRequest>),
     Devices(ListArguments),
     File(Box<files::Request>),
+    #[cfg(feature = "torture")]
     Torture(Box<torture::Request>),
     Trees(ListArguments),
     Workloads(ListArguments),
-}
-
-impl Invocation {
-    /// Runs the command.
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        match self {
-            Invocation::Compare(request) => compare::run(&request),
-            Invocation::Devices(arguments) => devices::run(&arguments),
-            Invocation::File(request) => files::run(&request),
-            Invocation::Torture(request) => torture::run(&request),
-            Invocation::Trees(arguments) => trees::run(&arguments),
-            Invocation::Workloads(arguments) => workloads::run(&arguments),
-        }
-    }
 }
 
 /// Reads the command line of this process.
@@ -295,6 +308,7 @@ fn parse_from(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> P
             let quiet = arguments.common.quiet;
             Invocation::File(Box::new(files::Request { command, quiet }))
         }
+        #[cfg(feature = "torture")]
         Command::Torture(torture) => Invocation::Torture(Box::new(torture::Request {
             arguments: torture,
             jobs: arguments.common.jobs(),

@@ -5,9 +5,18 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use db::encoding::Type;
 
-use super::place::Place;
-use crate::arguments::{DurabilityWord, ListFormat};
+pub(crate) use super::place::Place;
+use super::{DurabilityWord, ListFormat};
 use crate::numbers;
+
+/// A file command, and how it is done.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// What the user wants.
+    pub(crate) command: Command,
+    /// True if only results and errors are wanted.
+    pub(crate) quiet: bool,
+}
 
 /// The file commands.
 #[derive(Debug, Subcommand)]

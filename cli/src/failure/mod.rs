@@ -1,16 +1,21 @@
 //! What can end the program, and how it says so: one line on standard error and an exit code.
 
-use crate::progress;
+mod file;
+
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use crate::interrupts;
+pub(crate) use file::FileFailure;
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
 /// Why the program ends before or after its work.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "torture"), expect(dead_code, reason = "some are of torture alone"))]
 pub(crate) enum Failure {
     /// The command line is not in the grammar, or asks for help.
     #[error("{}", one_line(.0))]
@@ -32,7 +37,7 @@ pub(crate) enum Failure {
     HoldsDatabase { path: String },
     /// A file command could not be done.
     #[error(transparent)]
-    File(#[from] crate::files::FileFailure),
+    File(#[from] FileFailure),
     /// A file could not be written.
     #[error("can't write {}: {source}; name a file that can be written", path.display())]
     Write { path: PathBuf, source: io::Error },
@@ -55,7 +60,7 @@ pub(crate) enum Failure {
     Print(io::Error),
     /// A result could not be turned into text.
     #[error("can't make the report: {0}")]
-    Report(#[from] crate::report::Error),
+    Report(Box<dyn std::error::Error + Send + Sync>),
     /// Ctrl-C.
     #[error("interrupted when {finished} of {all} trees were done; run again for the others")]
     Interrupted { finished: usize, all: usize },
@@ -111,9 +116,9 @@ impl Failure {
             Failure::Lab(error) if error.is_usage() => USAGE,
             Failure::File(failure) if failure.is_usage() => USAGE,
             Failure::Interrupted { .. } | Failure::TortureInterrupted { .. } => {
-                progress::interrupted_code()
+                interrupts::interrupted_code()
             }
-            Failure::File(failure) if failure.is_interrupted() => progress::interrupted_code(),
+            Failure::File(failure) if failure.is_interrupted() => interrupts::interrupted_code(),
             _ => FAILED,
         }
     }
@@ -127,7 +132,7 @@ pub(crate) fn report(failure: Failure) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         // A key that is absent has no value to print, and that is all there is to say.
-        Failure::File(crate::files::FileFailure::Absent) => {}
+        Failure::File(FileFailure::Absent) => {}
         // Help and version, on standard output, and help where the command is missing.
         Failure::Arguments(error) if is_help(error) => drop(error.print()),
         failure => complain(failure),
@@ -164,8 +169,13 @@ fn is_help(error: &clap::Error) -> bool {
     )
 }
 
+/// False if the environment asks for no colours (<https://no-color.org>).
+pub(crate) fn colours_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 fn complain(failure: &Failure) {
-    let colour = io::stderr().is_terminal() && crate::output::colours_wanted();
+    let colour = io::stderr().is_terminal() && colours_wanted();
     let word = if colour { "\u{1b}[1;31merror\u{1b}[0m" } else { "error" };
     let line = printable(&failure.to_string());
     // There is nobody left to tell if this fails.
