@@ -15,23 +15,14 @@ use device::Medium;
 use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Rights};
 use index::Durability;
 
-use crate::ground::{Driver, Ground};
-use crate::options::MemoryLimit;
+use crate::backend::Backend;
+use crate::driver::{Driver, in_flight};
+use crate::options::{MemoryLimit, SECTOR_BYTES};
 use crate::read_only::FileReader;
 use crate::{Error, OpenOptions, Options, Result};
 
-/// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
-pub(crate) const SECTOR_BYTES: u32 = 4096;
-
 /// Bytes of the sectors from which a database in a plain file is opened.
 const ANCHORS: u64 = 2 * SECTOR_BYTES as u64;
-
-/// Bytes that a transfer in flight takes, at most, with usual file systems.
-const TRANSFER_BYTES: u64 = 32 << 10;
-
-/// Bytes that an open file takes beside its buffers, at most: half of them for the runs of small
-/// writes that are gathered.
-const HANDLE_BYTES: u64 = 2 << 10;
 
 /// How often a file is looked at again that was replaced while it was being opened.
 const TRIES: u32 = 100;
@@ -192,15 +183,6 @@ fn lock(path: &Path, locked: std::result::Result<(), TryLockError>) -> Result<()
     })
 }
 
-/// Transfers in flight that suit a memory budget.
-fn in_flight(memory: MemoryLimit) -> u32 {
-    match memory {
-        // An eighth of it.
-        MemoryLimit::Total(bytes) => (bytes / 8 / TRANSFER_BYTES).clamp(1, 16) as u32,
-        MemoryLimit::CachesAndBuffers(_) => 4,
-    }
-}
-
 fn disk_options(memory: MemoryLimit, grows_to: Option<u64>) -> DiskOptions {
     let in_flight = in_flight(memory);
     let usual = DiskOptions::default();
@@ -213,19 +195,12 @@ fn capacity(head: &[u8]) -> Option<u64> {
     sectors.and_then(|sectors| sectors.checked_mul(u64::from(SECTOR_BYTES)))
 }
 
-/// Bytes of memory that the driver of a file takes.
-pub(crate) fn driver_bytes(memory: MemoryLimit, alignment: u32) -> u64 {
-    // The buffers lie at a multiple of their alignment somewhere in a longer one.
-    let slack = u64::from(alignment) + HANDLE_BYTES;
-    u64::from(in_flight(memory)) * TRANSFER_BYTES + slack
-}
-
-fn on_disk(disk: FileDisk, is_new: bool) -> Ground<'static> {
-    Ground::new(Medium::Sectors(Box::new(disk)), Driver::File { is_new })
+fn on_disk(disk: FileDisk, is_new: bool) -> Backend<'static> {
+    Backend::new(Medium::Sectors(Box::new(disk)), Driver::File { is_new })
 }
 
 /// Makes a device in the empty file at `path`.
-pub(crate) fn make(path: &Path, options: &Options) -> Result<Ground<'static>> {
+pub(crate) fn make(path: &Path, options: &Options) -> Result<Backend<'static>> {
     if let Some(geometry) = options.chip {
         // The chip is the user's choice; what it takes is told with what the tree takes.
         let any = MemoryLimit::CachesAndBuffers(0);
@@ -254,10 +229,10 @@ fn nand_options(durability: Durability, existing: Existing, memory: MemoryLimit)
     NandOptions { durability, existing, memory_most, ..NandOptions::default() }
 }
 
-fn on_chip(chip: NandFile) -> Ground<'static> {
+fn on_chip(chip: NandFile) -> Backend<'static> {
     use device::Nand;
     let driver = Driver::Fixed(NandFile::memory_bytes(chip.geometry()));
-    Ground::new(Medium::Nand(Box::new(chip)), driver)
+    Backend::new(Medium::Nand(Box::new(chip)), driver)
 }
 
 /// Takes a block device as it is.
@@ -265,7 +240,7 @@ pub(crate) fn make_on_block_device(
     path: &Path,
     bytes: u64,
     options: &Options,
-) -> Result<Ground<'static>> {
+) -> Result<Backend<'static>> {
     if options.chip.is_some() {
         return Err(Error::File(file::Error::NotRegular { path: path.to_owned() }));
     }
@@ -278,7 +253,7 @@ pub(crate) fn make_on_block_device(
 }
 
 /// Opens and locks the device in the file at `path`.
-pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>> {
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Backend<'static>> {
     settled(path, |head| match file::is_nand_file(head) {
         true => {
             // As safe as a real chip: what it is made for is not known yet.
@@ -293,7 +268,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Ground<'static>
 }
 
 /// Opens the device in the file at `path` for reading, beside others who read.
-pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Ground<'static>> {
+pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Backend<'static>> {
     settled(path, |head| {
         if file::is_nand_file(head) {
             let choices = nand_options(Durability::None, Existing::Keep, memory);
@@ -311,7 +286,7 @@ pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Ground<
             false => (about.len(), capacity(head).map(|bytes| bytes / unit)),
         };
         let disk = FileReader::new(file, bytes, SECTOR_BYTES, most)?;
-        Ok(Ground::new(Medium::Sectors(Box::new(disk)), Driver::Fixed(0)))
+        Ok(Backend::new(Medium::Sectors(Box::new(disk)), Driver::Fixed(0)))
     })
 }
 

@@ -59,12 +59,13 @@
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod batch;
 mod database;
+mod driver;
 pub mod encoding;
 mod error;
 mod files;
-mod ground;
 mod health;
 mod label;
 mod long_values;

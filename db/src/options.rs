@@ -4,8 +4,10 @@ use device::Geometry;
 use index::{Durability, EntryShape};
 
 use crate::encoding::Type;
-use crate::files::SECTOR_BYTES;
 use crate::{Error, Result, spec};
+
+/// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
+pub(crate) const SECTOR_BYTES: u32 = 4096;
 
 /// What bounds the memory of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

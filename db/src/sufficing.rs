@@ -39,20 +39,20 @@ pub(crate) fn room_that_suffices(
     options: &Options,
 ) -> Result<u64> {
     let least = |device: MediumShape| {
-        let mut ground = device;
+        let mut below = device;
         let mut pages = 1;
         if let (MediumShape::Nand(chip), Some(layer)) = (device, layer) {
             pages = chip.pages_per_block().into();
-            ground = match (layer.entry.disk)(chip, &layer.options) {
+            below = match (layer.entry.disk)(chip, &layer.options) {
                 Err(device::Error::TooFewBlocks { need, .. }) => return Ok(need.into()),
                 disk => MediumShape::Sectors(disk?),
             };
         }
-        let journal_bytes = Some(options.journal_for(ground.bytes()));
+        let journal_bytes = Some(options.journal_for(below.bytes()));
         let choices = IndexOptions { journal_bytes, ..choices.clone() };
-        let need = (tree.footprint)(&choices, ground)?.units_least;
+        let need = (tree.footprint)(&choices, below)?.units_least;
         // A layer makes a sector of each page of a block at the most.
-        Ok(device.units() + need.saturating_sub(ground.units()).div_ceil(pages))
+        Ok(device.units() + need.saturating_sub(below.units()).div_ceil(pages))
     };
     Ok(device.units_that_suffice(least)?)
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use index::{Cursor, KeyRange, KeyValue, Value};
 use store::PageFile;
 
-use crate::files::{self, SECTOR_BYTES, Temporary};
+use crate::files::{self, Temporary};
 use crate::options::MemoryLimit;
+use crate::options::SECTOR_BYTES;
 use crate::spec::{self, TreeChoice};
 use crate::{Database, Error, OpenOptions, Options, Result};
 

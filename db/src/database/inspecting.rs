@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::backend::Standing;
 use crate::encoding::Type;
-use crate::ground::Standing;
 use crate::{Behind, Database, FileSizes, Result, Stats, files};
 
 /// Looking at it.

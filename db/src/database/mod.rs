@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use index::{Durability, Index};
 
-use crate::ground::Standing;
+use crate::backend::Standing;
 use crate::{Error, Result, files};
 
 pub use copying::Compaction;

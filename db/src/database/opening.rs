@@ -5,8 +5,9 @@ use std::path::Path;
 use device::Medium;
 
 use super::Access;
+use crate::backend::{Backend, Standing};
+use crate::driver::Driver;
 use crate::files::{self, Site, Temporary};
-use crate::ground::{Driver, Ground, Standing};
 use crate::options::MemoryLimit;
 use crate::{Database, OpenOptions, Options, Result};
 
@@ -44,8 +45,8 @@ impl Database<'static> {
         let path = files::absolute(path)?;
         let site = Site::look(&path, options.overwrite)?;
         if let Site::BlockDevice(bytes) = site {
-            let ground = files::make_on_block_device(&path, bytes, options)?;
-            let mut made = Database::over(ground.create(options)?, &path);
+            let backend = files::make_on_block_device(&path, bytes, options)?;
+            let mut made = Database::over(backend.create(options)?, &path);
             fill(&mut made)?;
             return Ok(made);
         }
@@ -62,8 +63,8 @@ impl Database<'static> {
 
     /// Makes a database in an empty file.
     pub(crate) fn make(path: &Path, options: &Options) -> Result<Self> {
-        let ground = files::make(path, options)?;
-        Ok(Database::over(ground.create(options)?, path))
+        let backend = files::make(path, options)?;
+        Ok(Database::over(backend.create(options)?, path))
     }
 
     fn over(standing: Standing<'static>, path: &Path) -> Self {
@@ -91,7 +92,7 @@ impl Database<'static> {
     /// ```
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = files::absolute(path.as_ref())?;
-        let standing = files::open(&path, options).and_then(|ground| ground.open(options));
+        let standing = files::open(&path, options).and_then(|backend| backend.open(options));
         Ok(Database::over(standing.map_err(|error| error.at(&path))?, &path))
     }
 
@@ -115,8 +116,8 @@ impl Database<'static> {
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = files::absolute(path.as_ref())?;
-        let ground = files::open_read_only(&path, options.memory);
-        let standing = ground.and_then(|ground| ground.open(options));
+        let backend = files::open_read_only(&path, options.memory);
+        let standing = backend.and_then(|backend| backend.open(options));
         let standing = standing.map_err(|error| error.at(&path))?;
         Ok(Database { standing, path: Some(path), access: Access::Reading })
     }
@@ -127,8 +128,8 @@ impl Database<'static> {
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = files::absolute(path.as_ref());
         let any = MemoryLimit::CachesAndBuffers(0);
-        let ground = path.and_then(|path| files::open_read_only(&path, any));
-        ground.and_then(Ground::has_label).unwrap_or(false)
+        let backend = path.and_then(|path| files::open_read_only(&path, any));
+        backend.and_then(Backend::has_label).unwrap_or(false)
     }
 }
 
@@ -156,7 +157,7 @@ impl<'d> Database<'d> {
     /// # Ok(()) }
     /// ```
     pub fn create_on(medium: Medium<'d>, options: &Options) -> Result<Self> {
-        let standing = Ground::new(medium, Driver::Fixed(0)).create(options)?;
+        let standing = Backend::new(medium, Driver::Fixed(0)).create(options)?;
         Ok(Database { standing, path: None, access: Access::Writing })
     }
 
@@ -175,7 +176,7 @@ impl<'d> Database<'d> {
     /// # Ok(()) }
     /// ```
     pub fn open_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
-        let standing = Ground::new(medium, Driver::Fixed(0)).open(options)?;
+        let standing = Backend::new(medium, Driver::Fixed(0)).open(options)?;
         Ok(Database { standing, path: None, access: Access::Writing })
     }
 
@@ -196,7 +197,7 @@ impl<'d> Database<'d> {
     /// # Ok(()) }
     /// ```
     pub fn open_read_only_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
-        let standing = Ground::new(medium, Driver::Fixed(0)).read_only().open(options)?;
+        let standing = Backend::new(medium, Driver::Fixed(0)).read_only().open(options)?;
         Ok(Database { standing, path: None, access: Access::Reading })
     }
 }

@@ -5,31 +5,22 @@ use device::{Medium, Nand, Sectors};
 use index::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
 use index::{EntryShape, Index};
 
+use crate::driver::{self, Driver};
 use crate::error::WRITE_REFUSED;
 use crate::health::{SharedHealth, Watched};
 use crate::label::Label;
 use crate::long_values::{LongValues, shape_below};
-use crate::options::MemoryLimit;
+use crate::options::{MemoryLimit, SECTOR_BYTES};
 use crate::read_only::ReadOnly;
 use crate::spec::{LayerChoice, TreeChoice};
 use crate::sufficing::{little_room, room_that_suffices, sufficing};
-use crate::{Error, OpenOptions, Options, Result, files};
+use crate::{Error, OpenOptions, Options, Result};
 
 /// The most memory with which a database is opened to learn how much it needs.
 const MEMORY_MOST: u64 = 256 << 20;
 
-/// What takes memory below the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Driver {
-    /// So many bytes, whatever there is.
-    Fixed(u64),
-    /// A file, which takes a part of the memory, and whose length follows from that, too, if
-    /// `is_new` and no other was chosen.
-    File { is_new: bool },
-}
-
 /// A device for a tree.
-pub(crate) struct Ground<'d> {
+pub(crate) struct Backend<'d> {
     medium: Medium<'d>,
     driver: Driver,
     /// Bytes of memory that a translation layer's mapping takes, or what keeps long values.
@@ -55,9 +46,9 @@ pub(crate) struct Standing<'d> {
     pub(crate) grows_to: Option<u64>,
 }
 
-impl<'d> Ground<'d> {
+impl<'d> Backend<'d> {
     pub(crate) const fn new(medium: Medium<'d>, driver: Driver) -> Self {
-        Ground { medium, driver, layer_bytes: 0, health: None }
+        Backend { medium, driver, layer_bytes: 0, health: None }
     }
 
     /// The same device, on which nothing can be changed.
@@ -99,25 +90,25 @@ impl<'d> Ground<'d> {
             let least = || room_that_suffices(device, layer.as_ref(), tree.entry, choices, options);
             little_room(error, device, least)
         };
-        let mut ground = self;
+        let mut backend = self;
         if let Some(layer) = &layer {
-            let over = ground.over(layer.entry.create, layer);
-            ground = over.map_err(|error| lacking(&choices, error))?;
+            let over = backend.over(layer.entry.create, layer);
+            backend = over.map_err(|error| lacking(&choices, error))?;
         }
-        ground = ground.with_health()?;
-        let (page_bytes, unit_bytes) = (ground.page_bytes(&tree), ground.unit_bytes());
-        ground.reserve_for_pieces(&label);
-        choices.journal_bytes = Some(options.journal_for(ground.shape().bytes()));
-        if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
+        backend = backend.with_health()?;
+        let (page_bytes, unit_bytes) = (backend.page_bytes(&tree), backend.unit_bytes());
+        backend.reserve_for_pieces(&label);
+        choices.journal_bytes = Some(options.journal_for(backend.shape().bytes()));
+        if let Err(error) = backend.split(options.memory, tree.entry, &mut choices) {
             let needed = |memory| {
                 let options = Options { memory, ..options.clone() };
-                ground.memory_needed(tree.entry, &choices, &options)
+                backend.memory_needed(tree.entry, &choices, &options)
             };
             return Err(sufficing(error, options.memory, needed));
         }
-        let (is_raw, grows_to) = (ground.is_raw(), ground.grows_to());
-        let driver_bytes = ground.driver_bytes(options.memory);
-        let Ground { medium, health, .. } = ground;
+        let (is_raw, grows_to) = (backend.is_raw(), backend.grows_to());
+        let driver_bytes = backend.driver_bytes(options.memory);
+        let Backend { medium, health, .. } = backend;
         let made = (tree.entry.create)(medium, &choices).map_err(Error::from);
         let mut index = made.map_err(|error| lacking(&choices, error))?;
         if label.in_pieces {
@@ -142,25 +133,25 @@ impl<'d> Ground<'d> {
 
     /// Opens the database that is here.
     pub(crate) fn open(self, options: &OpenOptions) -> Result<Standing<'d>> {
-        let mut ground = self.with_layer(options.ftl.as_deref())?.with_health()?;
-        let found = ground.describe()?;
+        let mut backend = self.with_layer(options.ftl.as_deref())?.with_health()?;
+        let found = backend.describe()?;
         let label = Label::decode(&found.label)?;
-        ground.reserve_for_pieces(&label);
+        backend.reserve_for_pieces(&label);
         // On raw flash nodes follow from the chip's pages and the tree's own record.
-        let page_bytes = (!ground.is_raw()).then_some(found.page_bytes);
+        let page_bytes = (!backend.is_raw()).then_some(found.page_bytes);
         let tree = TreeChoice::of(&found.tree, page_bytes, &label)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
         choices.journal_bytes = found.journal_bytes;
         choices.made = Some(found.root);
-        if let Err(error) = ground.split(options.memory, tree.entry, &mut choices) {
-            let needed = |limit| ground.memory_to_open(tree.entry, &choices, limit);
+        if let Err(error) = backend.split(options.memory, tree.entry, &mut choices) {
+            let needed = |limit| backend.memory_to_open(tree.entry, &choices, limit);
             return Err(sufficing(error, options.memory, needed));
         }
         choices.durability = options.durability.or(choices.durability);
-        let (is_raw, unit_bytes) = (ground.is_raw(), ground.unit_bytes());
-        let (grows_to, driver_bytes) = (ground.grows_to(), ground.driver_bytes(options.memory));
-        let Ground { medium, health, .. } = ground;
+        let (is_raw, unit_bytes) = (backend.is_raw(), backend.unit_bytes());
+        let (grows_to, driver_bytes) = (backend.grows_to(), backend.driver_bytes(options.memory));
+        let Backend { medium, health, .. } = backend;
         let mut index = open_tree(medium, tree.entry, &choices, (options.memory, driver_bytes))?;
         let (made, wanted) = (index.recovery().durability, options.durability);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != made) {
@@ -196,7 +187,7 @@ impl<'d> Ground<'d> {
     ) -> Result<u64> {
         let mut device = self.shape();
         if self.driver == (Driver::File { is_new: true }) && options.capacity.is_none() {
-            let sectors = options.checked_capacity()? / u64::from(files::SECTOR_BYTES);
+            let sectors = options.checked_capacity()? / u64::from(SECTOR_BYTES);
             device = device.with_units(sectors)?;
         }
         Ok(self.least(&(tree.footprint)(choices, device)?, options.memory))
@@ -394,7 +385,7 @@ impl<'d> Ground<'d> {
     fn driver_bytes(&self, limit: MemoryLimit) -> u64 {
         match (self.driver, &self.medium) {
             (Driver::Fixed(bytes), _) => bytes,
-            (_, Medium::Sectors(disk)) => files::driver_bytes(limit, disk.geometry().alignment()),
+            (_, Medium::Sectors(disk)) => driver::bytes_of_file(limit, disk.geometry().alignment()),
             (_, Medium::Nand(_)) => 0,
         }
     }
