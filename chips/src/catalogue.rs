@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::{Device, near::nearest};
+use crate::Device;
 
 macro_rules! entries {
     ($($name:literal,)*) => {
@@ -67,8 +67,8 @@ pub fn find(name: &str) -> Option<&'static Device> {
 
 /// Names of devices that are like `name`, the most alike first, at most three.
 #[must_use]
-pub fn near(name: &str) -> Vec<&'static str> {
-    nearest(name, all().iter().map(Device::name))
+pub fn near(name: &str) -> Vec<String> {
+    spec::near(name, all().iter().map(Device::name))
 }
 
 #[cfg(test)]

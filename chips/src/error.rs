@@ -40,7 +40,7 @@ pub enum CatalogueError {
         /// The key.
         key: String,
         /// Known ones with a similar name, the nearest first.
-        near: Vec<&'static str>,
+        near: Vec<String>,
     },
     /// A value of another type than it must have.
     #[error("line {line}: `{key}` must be {wanted}, not {found}")]
@@ -204,8 +204,8 @@ pub enum CatalogueError {
     },
 }
 
-fn did_you_mean(near: &[&str]) -> String {
-    if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) }
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; {}", spec::did_you_mean(near)) }
 }
 
 fn unit_words(unit: &Option<String>) -> String {

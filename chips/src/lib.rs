@@ -90,7 +90,6 @@ mod disk;
 mod entry;
 mod error;
 mod figures;
-mod near;
 mod parse;
 
 pub use catalogue::{all, find, near};

@@ -5,7 +5,6 @@ use toml::de::{DeTable, DeValue};
 
 use crate::entry::{Figure, FigureKind, Value};
 use crate::figures::{Dimension, KNOWN, Known, ORDERED};
-use crate::near::nearest;
 use crate::{CatalogueError, Device, Kind, Overrides};
 
 /// Bytes of the longest text that is taken for an entry; the real ones have a few thousand.
@@ -80,7 +79,7 @@ impl<'t> Table<'t> {
         CatalogueError::UnknownKey {
             line: self.line_of(key),
             key: shortened(name),
-            near: nearest(name, keys),
+            near: spec::near(name, keys),
         }
     }
 

@@ -100,8 +100,10 @@ fn wrong_types_of_whole_keys_are_errors() {
 fn each_mistake_is_told_apart() {
     use CatalogueError as E;
     let error = error_of("blocks =", "block =");
-    assert!(matches!(&error, E::UnknownKey { line: 9, near, .. } if near.contains(&"blocks")));
-    assert!(error.to_string().starts_with("line 9: `block` is unknown; near it: "), "{error}");
+    assert!(
+        matches!(&error, E::UnknownKey { line: 9, near, .. } if near.contains(&"blocks".to_owned()))
+    );
+    assert!(error.to_string().starts_with("line 9: `block` is unknown; did you mean "), "{error}");
     assert!(matches!(error_of("model", "modell"), E::UnknownKey { line: 3, .. }));
     assert!(matches!(error_of("'B', ", "'Byte', "), E::WrongUnit { line: 7, .. }));
     let error = error_of(", unit = 'us'", "");

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 fn find(name: &str) -> Result<&'static Device, Failure> {
-    let near = || chips::near(name).into_iter().map(str::to_owned).collect();
+    let near = || chips::near(name);
     chips::find(name).ok_or_else(|| Failure::Unknown {
         kind: "device",
         name: name.to_owned(),

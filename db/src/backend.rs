@@ -5,6 +5,7 @@ use device::{Medium, Nand, Sectors};
 use index::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
 use index::{EntryShape, Index};
 
+use crate::choice::{LayerChoice, TreeChoice};
 use crate::driver::{self, Driver};
 use crate::error::WRITE_REFUSED;
 use crate::health::{SharedHealth, Watched};
@@ -12,7 +13,6 @@ use crate::label::Label;
 use crate::long_values::{LongValues, shape_below};
 use crate::options::{MemoryLimit, SECTOR_BYTES};
 use crate::read_only::ReadOnly;
-use crate::spec::{LayerChoice, TreeChoice};
 use crate::sufficing::{little_room, room_that_suffices, sufficing};
 use crate::{Error, OpenOptions, Options, Result};
 

@@ -275,12 +275,7 @@ impl Error {
         known: impl Iterator<Item = &'k str>,
     ) -> Error {
         let known: Vec<String> = known.map(String::from).collect();
-        let near = known
-            .iter()
-            .map(|known| (strsim::jaro_winkler(name, known), known))
-            .filter(|(likeness, _)| *likeness > 0.7)
-            .max_by(|one, other| one.0.total_cmp(&other.0))
-            .map(|(_, known)| known.clone());
+        let near = spec::near(name, known.iter().map(String::as_str)).into_iter().next();
         Error::Unknown { thing, name: name.to_owned(), near, known }
     }
 

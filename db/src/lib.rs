@@ -61,6 +61,7 @@
 
 mod backend;
 mod batch;
+mod choice;
 mod database;
 mod driver;
 pub mod encoding;
@@ -72,7 +73,7 @@ mod long_values;
 mod options;
 mod range;
 mod read_only;
-mod spec;
+
 mod statistics;
 mod sufficing;
 

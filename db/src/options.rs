@@ -4,7 +4,7 @@ use device::Geometry;
 use index::{Durability, EntryShape};
 
 use crate::encoding::Type;
-use crate::{Error, Result, spec};
+use crate::{Error, Result, choice};
 
 /// Bytes of a sector of every database in a plain file: what file systems and disks write at once.
 pub(crate) const SECTOR_BYTES: u32 = 4096;
@@ -293,7 +293,7 @@ impl Options {
     /// No file has that length, or none of it is left beside the journal.
     pub(crate) fn checked_capacity(&self) -> Result<u64> {
         let (MemoryLimit::Total(memory) | MemoryLimit::CachesAndBuffers(memory)) = self.memory;
-        let times = match spec::tables_grow(&self.tree) {
+        let times = match choice::tables_grow(&self.tree) {
             true => CAPACITY_TIMES_GROWING,
             false => CAPACITY_TIMES,
         };

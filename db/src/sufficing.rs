@@ -3,8 +3,8 @@
 
 use index::{Entry, MediumShape, Options as IndexOptions};
 
+use crate::choice::LayerChoice;
 use crate::options::MemoryLimit;
-use crate::spec::LayerChoice;
 use crate::{Error, Options, Result};
 
 /// The most steps to the memory that suffices.

@@ -8,9 +8,9 @@ use index::{Entry, Footprint, MediumShape, Options};
 
 use crate::error::{Error, Misfit, Result, Thing};
 use crate::model::Model;
-use crate::near::near;
 use crate::plan::MemoryLimit;
-use crate::spec::Spec;
+use spec::Spec;
+use spec::near;
 
 /// The translation layer that serves trees on sectors.
 pub(crate) struct Layer {

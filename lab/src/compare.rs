@@ -12,8 +12,8 @@ use crate::model::Model;
 use crate::outcome::{Comparison, LeftOut, Measured};
 use crate::plan::{DEFAULT_FTL, Plan, Watcher};
 use crate::run::{Task, blank, blank_row, run};
-use crate::spec::shown;
 use crate::workload::{Workload, WorkloadOptions};
+use spec::shown;
 
 /// Runs the plan's workload through each of its trees, each on a fresh device of its own.
 ///

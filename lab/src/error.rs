@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::near::suggestion;
-use crate::spec::{SpecError, shown};
+use spec::suggestion;
+use spec::{SpecError, shown};
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use index::{Cursor, Direction, EntryShape, KeyRange, KeyValue, Value, Width};
 
-use crate::spec::shown;
+use spec::shown;
 
 /// Bytes of a long value that are compared at a time.
 const PIECE_BYTES: usize = 4096;

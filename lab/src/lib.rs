@@ -9,12 +9,10 @@ mod expected;
 mod in_file;
 pub mod input;
 mod model;
-mod near;
 mod outcome;
 mod plan;
 mod recorder;
 mod run;
-pub mod spec;
 mod stopwatch;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use crate::error::{Error, InputFault, Result, Thing};
 use crate::in_file::Home;
 use crate::outcome::Clock;
 use crate::plan::{DEFAULT_CHIP, Plan};
-use crate::spec::{Spec, parse_count};
+use spec::{Spec, parse_count};
 
 /// The parameters that a device has in its spec.
 const PARAMETERS: [&str; 6] = ["blocks", "spare", "programs", "bad", "endurance", "ecc"];
@@ -330,7 +330,7 @@ fn unknown(name: &str) -> Error {
     Error::Unknown {
         thing: Thing::Device,
         name: name.to_string(),
-        near: chips::near(name).into_iter().map(String::from).collect(),
+        near: chips::near(name),
         known: Vec::new(),
     }
 }
@@ -369,7 +369,7 @@ fn unknown_parameter(name: &str) -> Error {
     Error::Unknown {
         thing: Thing::Parameter,
         name: name.to_string(),
-        near: crate::near::near(name, PARAMETERS),
+        near: spec::near(name, PARAMETERS),
         known: PARAMETERS.map(String::from).to_vec(),
     }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use lab::spec::split_list;
 use lab::{DEFAULT_CHIP, Durability, MemoryLimit, Plan, Verify};
+use spec::split_list;
 
 use crate::failure::Failure;
 use crate::{layers, numbers};

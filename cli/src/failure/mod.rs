@@ -2,7 +2,6 @@
 
 mod file;
 
-use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +21,7 @@ pub(crate) enum Failure {
     Arguments(#[from] clap::Error),
     /// A text that is no list of specs.
     #[error(transparent)]
-    Spec(#[from] lab::spec::SpecError),
+    Spec(#[from] spec::SpecError),
     /// Several specs where one is expected.
     #[error("--tree takes one tree, not \"{list}\"; use --trees for a list, or --tree repeatedly")]
     ListForOne { list: String },
@@ -97,7 +96,7 @@ impl Failure {
         name: &str,
         known: impl IntoIterator<Item = &'k str>,
     ) -> Self {
-        Failure::Unknown { kind, name: name.to_owned(), near: near(name, known) }
+        Failure::Unknown { kind, name: name.to_owned(), near: spec::near(name, known) }
     }
 
     /// The exit code: 1 for a failure, 2 for wrong usage.
@@ -138,25 +137,6 @@ pub(crate) fn report(failure: Failure) -> ExitCode {
         failure => complain(failure),
     }
     ExitCode::from(failure.exit_code())
-}
-
-/// Those of `known` that `name` may have been meant to be, the likeliest first, at most three.
-pub(crate) fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
-    const ALIKE: f64 = 0.75;
-    const LONGEST: usize = 100;
-    if name.len() > LONGEST {
-        return Vec::new();
-    }
-    let name = name.to_lowercase();
-    let likeness = |known: &str| match known.contains(&name) && name.len() > 1 {
-        true => 1.0,
-        false => strsim::jaro_winkler(&name, known),
-    };
-    let known = known.into_iter().collect::<BTreeSet<_>>().into_iter();
-    let mut near: Vec<_> = known.map(|known| (likeness(known), known)).collect();
-    near.retain(|(likeness, _)| *likeness >= ALIKE);
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
 }
 
 fn is_help(error: &clap::Error) -> bool {
@@ -210,8 +190,7 @@ fn suggestion(near: &[String], kind: &str) -> String {
     match near {
         [] if kind == "cell" => "; see flashtree torture --list".to_owned(),
         [] => format!("; see flashtree {kind}s"),
-        [one] => format!("; did you mean {one}?"),
-        [most @ .., last] => format!("; did you mean {} or {last}?", most.join(", ")),
+        near => format!("; {}", spec::did_you_mean(near)),
     }
 }
 

@@ -7,8 +7,8 @@ use super::scan::visible;
 use super::{import, opening};
 use crate::arguments::ListFormat;
 use crate::arguments::files::{Named, Report};
+use crate::failure::Failure;
 use crate::failure::FileFailure;
-use crate::failure::{self, Failure};
 use crate::output::{self, Sheet};
 
 /// Keeps the present state under a name.
@@ -94,7 +94,7 @@ fn check_name(database: &Database<'_>, arguments: &Named) -> Result<(), FileFail
     Err(FileFailure::NoCheckpoint {
         path: arguments.home.file.path().to_owned(),
         name: name.clone(),
-        near: failure::near(name, kept.iter().map(|kept| kept.name.as_str())),
+        near: spec::near(name, kept.iter().map(|kept| kept.name.as_str())),
         all: kept.len(),
     })
 }

@@ -2,7 +2,7 @@
 
 use chips::{Chip, Device, Overrides};
 use lab::DEFAULT_CHIP;
-use lab::spec::{Spec, parse_count};
+use spec::{Spec, parse_count};
 
 use crate::failure::FileFailure;
 

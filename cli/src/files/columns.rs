@@ -4,7 +4,6 @@ use std::path::Path;
 
 use db::encoding::Type;
 
-use crate::failure;
 use crate::failure::FileFailure;
 
 /// The pseudo column of a row's number, from 0.
@@ -112,7 +111,7 @@ impl Heading<'_> {
         FileFailure::NoColumn {
             path: self.path.to_owned(),
             column: name.to_owned(),
-            near: failure::near(name, found.iter().map(String::as_str)),
+            near: spec::near(name, found.iter().map(String::as_str)),
             found,
         }
     }

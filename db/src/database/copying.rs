@@ -5,10 +5,10 @@ use std::path::Path;
 use index::{Cursor, KeyRange, KeyValue, Value};
 use store::PageFile;
 
+use crate::choice::{self, TreeChoice};
 use crate::files::{self, Temporary};
 use crate::options::MemoryLimit;
 use crate::options::SECTOR_BYTES;
-use crate::spec::{self, TreeChoice};
 use crate::{Database, Error, OpenOptions, Options, Result};
 
 /// How full nodes are loaded where the tree leaves that open.
@@ -192,7 +192,7 @@ impl Database<'_> {
         let Some(file) = file.filter(|_| options.chip.is_none()) else {
             return Ok(options);
         };
-        if options.page_bytes.is_none() && spec::has_node(&options.tree)? {
+        if options.page_bytes.is_none() && choice::has_node(&options.tree)? {
             options.page_bytes = Some(standing.page_bytes);
         }
         let capacity = standing.grows_to.map_or_else(|| files::sizes(file).map(|it| it.1), Ok)?;
@@ -287,7 +287,7 @@ fn with_settings_of(options: &Options, error: Error) -> Error {
         Error::Index(source @ index::Error::BadParameter { .. })
             if !options.settings.is_empty() =>
         {
-            match spec::with_settings(&options.tree, &options.settings) {
+            match choice::with_settings(&options.tree, &options.settings) {
                 Ok(tree) => Error::NotHere { tree, source: source.into() },
                 Err(error) => error,
             }

@@ -11,7 +11,7 @@ use super::table::{Arena, Asked, Misses, Table};
 use super::{Chosen, MOST_ENTRIES, Source, WorkloadEntry, parameters as p};
 use crate::error::{Error, InputFault, Result};
 use crate::input::{self, RowFault};
-use crate::spec::parse_count;
+use spec::parse_count;
 
 /// What the registry says.
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {

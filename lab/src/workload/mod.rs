@@ -36,8 +36,8 @@ use preload::Loaded;
 use table::Table;
 
 use crate::error::{Error, Result, Thing};
-use crate::near::near;
-use crate::spec::Spec;
+use spec::Spec;
+use spec::near;
 
 /// A workload by name.
 #[derive(Debug)]

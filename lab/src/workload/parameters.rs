@@ -3,8 +3,8 @@
 use index::EntryShape;
 
 use crate::error::{Error, Result, Thing};
-use crate::near::near;
-use crate::spec::{Spec, parse_count, parse_decimal};
+use spec::near;
+use spec::{Spec, parse_count, parse_decimal};
 
 /// A parameter of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-pub use index::parameters::parse_bytes as parse_size;
-
 /// A name and its parameters, borrowed from the text that the user wrote.
 ///
 /// Invariant: no part is empty, and no parameter is there twice.
@@ -87,7 +85,10 @@ impl<'t> Spec<'t> {
     }
 
     /// Reads a spec whose name is known already, `parameters` being what follows its colon.
-    pub(crate) fn from_parts(
+    ///
+    /// # Errors
+    /// As [`Spec::parse`].
+    pub fn from_parts(
         text: &str,
         name: &'t str,
         parameters: Option<&'t str>,
@@ -158,7 +159,8 @@ pub fn parse_decimal(text: &str) -> Option<f64> {
 }
 
 /// A text from outside as it may stand in a line of output: short, and without control characters.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     const MOST: usize = 60;
     let mut line: String =
         text.chars().take(MOST).map(|c| if c.is_control() { '?' } else { c }).collect();

@@ -7,7 +7,8 @@ const ALIKE: f64 = 0.78;
 const MOST: usize = 3;
 
 /// Those of `known` that `name` may have been meant to be, the likeliest first.
-pub(crate) fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
+#[must_use]
+pub fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
     // A long name is near to nothing, and comparing it would take long.
     if name.len() > 100 {
         return Vec::new();
@@ -24,22 +25,37 @@ pub(crate) fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> 
 
 fn likeness(name: &str, candidate: &str) -> f64 {
     let lower = candidate.to_lowercase();
-    if name.len() >= 3 && lower.contains(name) {
-        return 0.9;
-    }
+    let is_long = name.len() >= 3;
     // Names are short, so one slip is most of what the usual measure sees.
-    if name.len() >= 3 && strsim::damerau_levenshtein(name, &lower) == 1 {
-        return 0.95;
-    }
-    strsim::jaro_winkler(name, &lower)
+    let slip = match is_long && strsim::damerau_levenshtein(name, &lower) <= 1 {
+        true => 0.95,
+        false => 0.0,
+    };
+    let held = if is_long && lower.contains(name) { 0.9 } else { 0.0 };
+    // A chip is called by its model alone, as it is printed on it.
+    let of_model = |(_, model): (&str, &str)| strsim::normalized_levenshtein(name, model);
+    let model = lower.split_once('-').map_or(0.0, of_model);
+    strsim::jaro_winkler(name, &lower).max(slip).max(held).max(model)
 }
 
 /// "did you mean a or b?", or all that there is if nothing is near.
-pub(crate) fn suggestion(near: &[String], known: &[String]) -> String {
+#[must_use]
+pub fn suggestion(near: &[String], known: &[String]) -> String {
     match (near, known) {
         ([], []) => "list them with `flashtree devices`".to_string(),
         ([], known) => format!("choose from {}", known.join(", ")),
-        (near, _) => format!("did you mean {}?", near.join(" or ")),
+        (near, _) => did_you_mean(near),
+    }
+}
+
+/// "did you mean a, b or c?", of one name or more.
+#[must_use]
+pub fn did_you_mean(near: &[String]) -> String {
+    match near {
+        [most @ .., one, last] if !most.is_empty() => {
+            format!("did you mean {}, {one} or {last}?", most.join(", "))
+        }
+        near => format!("did you mean {}?", near.join(" or ")),
     }
 }
 

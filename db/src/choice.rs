@@ -2,6 +2,7 @@
 
 use index::Entry;
 use index::parameters::{Settings, Value};
+use spec::Spec;
 use trees::TREES;
 
 use crate::label::Label;
@@ -17,31 +18,9 @@ const FORM: &[&str] = &["k", "fanout", "alpha", "beta", "delta", "log-pages"];
 /// Share of the memory left over in which updates wait, where nothing is said.
 const WAITING: Value = Value::Ratio(0.5);
 
-/// A name and its parameters.
-struct Spec<'t> {
-    name: &'t str,
-    parameters: Vec<(&'t str, &'t str)>,
-}
-
-impl<'t> Spec<'t> {
-    fn parse(option: &'static str, text: &'t str) -> Result<Self> {
-        let (name, rest) = match text.split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text, None),
-        };
-        let parameters = rest.into_iter().flat_map(|rest| rest.split(',')).map(|piece| {
-            piece.split_once('=').ok_or_else(|| Error::BadOption {
-                option,
-                what: match piece {
-                    "" => {
-                        format!("a parameter is missing in \"{text}\": write NAME[:key=value,...]")
-                    }
-                    piece => format!("\"{piece}\" is no parameter of {name}: write key=value"),
-                },
-            })
-        });
-        Ok(Spec { name, parameters: parameters.collect::<Result<_>>()? })
-    }
+/// Reads a spec, of which `option` is one.
+fn parse<'t>(option: &'static str, text: &'t str) -> Result<Spec<'t>> {
+    Spec::parse(text).map_err(|error| Error::BadOption { option, what: error.to_string() })
 }
 
 /// A tree with its settings.
@@ -60,7 +39,7 @@ impl TreeChoice {
     /// `fill_percent`, if it is not 0, its `fill`.
     pub(crate) fn read(text: &str, page_bytes: Option<u32>, fill_percent: u8) -> Result<Self> {
         let is_usual = text.is_empty();
-        let spec = Spec::parse("tree", if is_usual { DEFAULT_TREE } else { text })?;
+        let spec = parse("tree", if is_usual { DEFAULT_TREE } else { text })?;
         let entry = tree(spec.name)?;
         let over_ftl = is_usual || is_over_ftl(entry, &spec.parameters)?;
         let mut given: Vec<(&str, String)> = spec
@@ -136,7 +115,7 @@ pub(crate) fn with_settings(text: &str, packed: &[u8]) -> Result<String> {
 
 /// True if the tree of this spec has nodes of a size that can be chosen.
 pub(crate) fn has_node(text: &str) -> Result<bool> {
-    Ok(has_parameter(tree(Spec::parse("tree", text)?.name)?, "node"))
+    Ok(has_parameter(tree(parse("tree", text)?.name)?, "node"))
 }
 
 /// True if the tables of the tree of this spec grow with its entries; not if there is no such tree.
@@ -210,7 +189,7 @@ pub(crate) struct LayerChoice {
 impl LayerChoice {
     /// Reads a translation layer's spec.
     pub(crate) fn read(text: &str) -> Result<Self> {
-        let spec = Spec::parse("ftl", text)?;
+        let spec = parse("ftl", text)?;
         let entry = ftl::find(spec.name).ok_or_else(|| {
             let known = ftl::FTLS.iter().map(|entry| entry.name);
             Error::unknown("translation layer", spec.name, known)
