@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p flashtree --example opening -- FOLDER [MEGABYTES]`
 //!
-//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does, but that
-//! no update waits in memory, which would leave nothing to put back, and loads it with MEGABYTES
-//! (1000) of entries. A second process, which is this program again,
+//! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does, but
+//! that no update waits in memory, which would leave nothing to put back, and loads it with
+//! MEGABYTES (1000) of entries. A second process, which is this program again,
 //! overwrites entries at random places until the journal is full, and the undo run nearly so, and
 //! is killed. Opening then is timed as a whole, and once more by what it does: the time from the
 //! first page that the replay touches to the last is the replay's. It prints JSON and takes its

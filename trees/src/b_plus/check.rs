@@ -43,7 +43,8 @@ impl Inspector<PageStore<'_>> for LongValues {
                 let (bytes, most) = (long.bytes(), self.bytes_most);
                 if bytes > most {
                     finding(&format_args!(
-                        "{leaf}: the value at place {place} has {bytes} bytes, but the longest {most}"
+                        "{leaf}: the value at place {place} has {bytes} bytes, but the longest has \
+                         {most}"
                     ));
                 }
             }

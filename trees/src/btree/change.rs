@@ -139,7 +139,8 @@ impl<I: NodeId> BTree<I> {
 
     /// Splits the node at `level` of the path, or, where its parent has no room for one more child,
     /// a node above it. Returns the new right neighbour of the node, which `self.separator`
-    /// separates from it; or `None` if room was made above only, and the path is to be walked again.
+    /// separates from it; or `None` if room was made above only, and the path is to be walked
+    /// again.
     ///
     /// Where entries arrive at the right edge of the tree (`is_append`), the node keeps most of
     /// them.

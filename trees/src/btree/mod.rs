@@ -1,9 +1,9 @@
 //! The B+-tree, written once, whatever its nodes stand on.
 //!
-//! To be read, a tree is a [`NodeSource`] and a root: `descend` and `read` find a key, `scan` reads
-//! a range, `resume` goes on after damage, `check` verifies. To be changed it is a [`BTree`] over a
-//! [`NodeStore`]: `change` puts, deletes and splits, `rebalance` borrows and merges, `load` fills an
-//! empty tree. [`PageStore`] has nodes as pages of a page file.
+//! To be read, a tree is a [`NodeSource`] and a root: `descend` and `read` find a key, `scan`
+//! reads a range, `resume` goes on after damage, `check` verifies. To be changed it is a [`BTree`]
+//! over a [`NodeStore`]: `change` puts, deletes and splits, `rebalance` borrows and merges, `load`
+//! fills an empty tree. [`PageStore`] has nodes as pages of a page file.
 //!
 //! Invariants
 //! - Positions are plain data: a node is borrowed from its source last, and only for as long as
