@@ -195,9 +195,9 @@ impl Ipl<'_> {
         Ok(())
     }
 
-    /// True if `batch` is one put for which its leaf has room.
+    /// True if `batch` is one put for which its leaf has room; a load begins leaves before that.
     fn adds_none(&mut self, batch: &[Update<'_>]) -> Result<bool> {
-        let [Update::Put { key, value }] = batch else {
+        let (false, [Update::Put { key, value }]) = (self.is_loading, batch) else {
             return Ok(false);
         };
         let leaf = self.descend_to(Toward::Key(key), Cause::Update)?;
@@ -214,9 +214,14 @@ impl Ipl<'_> {
         let puts = puts_of(batch);
         let More { births, changes } =
             More::of(&self.demand(), puts as u64, (batch.len() - puts) as u64);
-        let nodes = if log.erases_at_once() { 0 } else { table.live() };
-        let changed = changes.saturating_add(cache.dirty().saturating_sub(cache.unwritten()));
-        let now = begun(births.saturating_add(cache.unwritten()), changed, nodes, shape);
+        // Where blocks are free again at once, no node has to move, and what was changed begins no
+        // block: as long as it takes pages for nodes, its own has some.
+        let (nodes, changed) = match log.erases_at_once() {
+            true => (0, 0),
+            false => (table.live(), cache.dirty().saturating_sub(cache.unwritten())),
+        };
+        let born = births.saturating_add(cache.unwritten());
+        let now = begun(born, changes.saturating_add(changed), nodes, shape);
         let again = match log.durability().has_journal() && !self.is_loading {
             true => self.blocks_again(More { births, changes }),
             false => 0,
@@ -271,7 +276,7 @@ impl Ipl<'_> {
         while self.can_compact() {
             let (is_lacking, log) = (self.is_lacking(), &self.ground.log);
             // As many blocks as are in use may come to be merged before a checkpoint. That begins
-            // before any is missed, however small the chip is.
+            // before nodes have to move alone, however small the chip is.
             let wanted = self.ground.table.used().saturating_add(self.work_blocks());
             let is_wanted = log.free_blocks() < wanted && log.released_blocks() < 2 * FILLED_UP;
             if !is_lacking && !is_wanted || !self.compact(is_lacking)? {
