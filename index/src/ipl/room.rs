@@ -4,22 +4,22 @@
 //! - **Nodes.** A chip has room for so many ([`capacity`]), which follows from its good blocks. A
 //!   batch is taken if the nodes that there are and those that its puts may add are not more; one
 //!   put alone also if its leaf has room for it, so that it adds none. Deletes add none.
-//! - **Blocks.** Until the next checkpoint a block that was left is not free. So no block is merged
-//!   that takes one of those that are kept for all that was admitted, and for writing it back
-//!   ([`Ground::kept`]): then a changed node whose block has no log page left gets a page in a fresh
-//!   block, alone. That is how a replay goes, too, which can't write to blocks of the checkpoint. So
-//!   every birth and every change takes a page of fresh blocks at the most, and no block. Where
+//! - **Blocks.** Until the next checkpoint a block that was left is not free. So no block is
+//!   merged that takes one of those that are kept for what was admitted, and for writing it back
+//!   ([`Ground::kept`]): then a changed node whose block has no log page left gets a page in a
+//!   fresh block, alone. So goes a replay, too, which can't write to blocks of the checkpoint.
+//!   Each birth and each change takes a page of fresh blocks at the most, never a block. Where
 //!   fewer blocks are free than a batch may need, a checkpoint comes before it; and near full,
-//!   checkpoints fill up blocks with nodes of others until as many are free as one update may need.
+//!   checkpoints fill up blocks with nodes of others until an update finds what it needs.
 //!
 //! # Invariants
 //! - Of the blocks, the capacity leaves as many as one update needs, and of the pages of the others
 //!   one in [`SPARE_PAGES`]. So as long as fewer blocks are free there are two that can give up one
 //!   in a few steps, and an update finds its blocks behind a few checkpoints, whatever it is.
-//! - All pages of a block that was begun are used before the next is begun, unless the chip refuses
-//!   one: as long as it has pages for nodes, changed ones take these, not a log page that would
-//!   close it. A node leaves a block of the checkpoint once; a block that was begun since is free as
-//!   soon as it was merged.
+//! - All pages of a block that was begun are used before the next is begun, unless the chip
+//!   refuses one: as long as it has pages for nodes, changed ones take these, and no log page that
+//!   would close it. A node leaves a block of the checkpoint once; a block that was begun since is
+//!   free as soon as it was merged.
 
 use device::{Cause, Geometry};
 use store::{
