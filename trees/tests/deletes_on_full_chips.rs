@@ -353,3 +353,8 @@ fn small_chips_that_are_full_of_mu_take_every_delete_whatever_happened() {
 fn small_chips_that_are_full_of_mu_star_take_every_delete_whatever_happened() {
     empties_small("mu-star", 0..120);
 }
+
+#[test]
+fn small_chips_that_are_full_of_ipl_take_every_delete_whatever_happened() {
+    empties_small("ipl", 0..120);
+}

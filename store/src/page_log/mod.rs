@@ -176,6 +176,13 @@ impl<'d> PageLog<'d> {
         journal.saturating_add(2 * record_blocks(chip, root_bytes)).saturating_add(replay)
     }
 
+    /// Blocks that the log's own pages are in on such a chip, at most: see [`PageLog::own_most`].
+    #[must_use]
+    pub fn own_most_on(chip: Geometry, options: &PageLogOptions, root_bytes: u64) -> u32 {
+        let blocks = own_most(chip, Journal::pages_for(chip, options), root_bytes);
+        blocks.max(Self::own_reserve_on(chip, options, root_bytes))
+    }
+
     /// The addresses of the next `pages` pages, in their order, into `into`; returns the sequence
     /// of the first. They stay the next until one is programmed.
     ///
@@ -494,6 +501,13 @@ impl<'d> PageLog<'d> {
         journal + 2 * record + u32::from(is_replayed)
     }
 
+    /// Blocks that the log's own pages are in, at most, with those that are kept back and not used.
+    #[must_use]
+    pub fn own_most(&self) -> u32 {
+        let most = own_most(self.geometry, self.journal.pages_most(), self.root_bytes);
+        most.max(self.own_reserve())
+    }
+
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
     #[must_use]
     pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
@@ -561,6 +575,17 @@ enum StreamOf {
 
 fn record_blocks(chip: Geometry, root_bytes: u64) -> u32 {
     let blocks = record::pages_most(chip, root_bytes).div_ceil(chip.pages_per_block().into());
+    u32::try_from(blocks).unwrap_or(u32::MAX / 4)
+}
+
+/// Blocks that the log's own pages are in, at most: a record begins anywhere in a block, and with a
+/// page that tells that something came, the journal follows; the next record begins another block
+/// in a replay, behind such a page.
+fn own_most(chip: Geometry, journal_pages: u32, root_bytes: u64) -> u32 {
+    let block = u64::from(chip.pages_per_block());
+    let record = record::pages_most(chip, root_bytes);
+    let blocks =
+        1 + (record + u64::from(journal_pages)).div_ceil(block) + (record + 1).div_ceil(block);
     u32::try_from(blocks).unwrap_or(u32::MAX / 4)
 }
 

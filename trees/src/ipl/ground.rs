@@ -91,6 +91,8 @@ pub(super) struct Ground<'d> {
     pub(super) parts: Vec<u8>,
     /// The log page that `parts` stand in for.
     pub(super) lost: Option<Page>,
+    /// Free blocks that are kept for what was admitted: see `room.rs`.
+    pub(super) kept: u32,
 }
 
 impl<'d> Ground<'d> {
@@ -107,6 +109,7 @@ impl<'d> Ground<'d> {
             moved: Vec::with_capacity(usize::from(shape.node_pages())),
             parts: vec![0; if has_parts(chip, log.durability()) { bytes } else { 0 }],
             lost: None,
+            kept: u32::MAX,
             log,
             shape,
             forms,
@@ -268,7 +271,7 @@ impl<'d> Ground<'d> {
     /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
     pub(super) fn change(&mut self, id: NodeId, delta: Delta<'_>, cause: Cause) -> Result<bool> {
         let frame = self.frame(id, cause)?;
-        self.table.touch(id);
+        self.table.count_change();
         let level = node::level(&self.cache.frame(frame).node);
         let (codec, form) = (*self.forms.at(level), self.forms.deltas(level));
         let bytes = form.bytes(&delta);

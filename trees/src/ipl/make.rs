@@ -83,10 +83,11 @@ pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footpr
     let chip = chip_of(medium)?;
     let (shape, log) = (BlockShape::on(chip, log_pages(options)?)?, options.page_log());
     let memory = (PageLog::least_memory(chip, &log), log.durability);
+    let forms = Forms::on(chip, options.shape)?;
     Ok(Footprint {
         memory_least: least_of(chip, options.shape, memory)?,
         tables: Ground::table_bytes(chip, &shape),
-        units_least: room::fewest_blocks(chip, &shape, &log).into(),
+        units_least: room::fewest_blocks(chip, (&shape, &forms), &log).into(),
     })
 }
 

@@ -17,7 +17,8 @@
 //!   another block.
 //! - Where the chip allows parts of a page to be programmed, each write of deltas takes only its
 //!   bytes of a log page; otherwise it takes a whole page.
-//! - Where free blocks get rare, the nodes of two blocks are merged into one.
+//! - Where free blocks get rare, the nodes of two blocks are merged into one. Where none is left
+//!   for a merge, a changed node gets a page in another block, alone.
 //!
 //! # Invariants
 //! - Blocks of the last checkpoint are written on, but no page that a checkpoint counts: what it
@@ -248,8 +249,12 @@ impl Tree for Ipl<'_> {
         Ok(())
     }
 
-    fn waits_for_checkpoint(&self) -> bool {
-        self.has_room_to_make()
+    fn is_settled(&self) -> bool {
+        !self.has_room_to_make()
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        self.compact(true)
     }
 
     fn is_whole(&self) -> bool {

@@ -33,6 +33,12 @@ impl Ground<'_> {
         }
     }
 
+    /// True if `block` may be merged: what that takes is free again at once, or kept for nothing.
+    pub(super) fn may_merge(&self, block: Block) -> bool {
+        let is_free_again = self.log.erases_at_once() || self.table.is_new(block);
+        is_free_again || self.log.free_blocks() > self.kept
+    }
+
     /// True if free blocks are so rare that nodes should move together.
     pub(super) fn is_short(&self) -> bool {
         self.log.free_blocks() < self.log.good_blocks() / 4
@@ -54,7 +60,6 @@ impl Ground<'_> {
             self.program_image(target, number as u16, cause)?;
         }
         // Only now, for a program may have been refused.
-        from.into_iter().flatten().for_each(|block| self.table.touch_block(block));
         self.table.begin_block(target);
         for number in 0..self.moved.len() {
             let id = self.moved[number];

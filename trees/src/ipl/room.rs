@@ -4,14 +4,22 @@
 //! - **Nodes.** A chip has room for so many ([`capacity`]), which follows from its good blocks. A
 //!   batch is taken if the nodes that there are and those that its puts may add are not more; one
 //!   put alone also if its leaf has room for it, so that it adds none. Deletes add none.
-//! - **Blocks.** Until the next checkpoint a block that was left is not free. Where fewer are free
-//!   than a batch may need, a checkpoint comes before it; and near full, checkpoints fill up blocks
-//!   with nodes of others until as many are free as one update may need.
+//! - **Blocks.** Until the next checkpoint a block that was left is not free. So no block is
+//!   merged that takes one of those that are kept for what was admitted, and for writing it back
+//!   ([`Ground::kept`]): then a changed node whose block has no log page left gets a page in a
+//!   fresh block, alone. So goes a replay, too, which can't write to blocks of the checkpoint.
+//!   Each birth and each change takes a page of fresh blocks at the most, never a block. Where
+//!   fewer blocks are free than a batch may need, a checkpoint comes before it; and near full,
+//!   checkpoints fill up blocks with nodes of others until an update finds what it needs.
 //!
-//! # Invariant
+//! # Invariants
 //! - Of the blocks, the capacity leaves as many as one update needs, and of the pages of the others
 //!   one in [`SPARE_PAGES`]. So as long as fewer blocks are free there are two that can give up one
 //!   in a few steps, and an update finds its blocks behind a few checkpoints, whatever it is.
+//! - All pages of a block that was begun are used before the next is begun, unless the chip
+//!   refuses one: as long as it has pages for nodes, changed ones take these, and no log page that
+//!   would close it. A node leaves a block of the checkpoint once; a block that was begun since is
+//!   free as soon as it was merged.
 
 use device::{Cause, Geometry};
 use store::{
@@ -33,14 +41,12 @@ const SPARE_PAGES: u32 = 32;
 /// Blocks that a checkpoint fills up with nodes of others where there is no need yet, at most.
 const FILLED_UP: u32 = 4;
 
-/// Free blocks that the capacity leaves for filling up others.
-const TO_FILL_UP: u32 = 2;
-
-/// Free blocks for a merge that is under way and for programs that are refused.
+/// Free blocks for a merge that is under way, for a block that a checkpoint left half filled and a
+/// replay can't go on with, and for a program that is refused.
 const IN_HAND: u32 = 3;
 
-/// Free blocks below which none is filled up.
-const FREE_LEAST: u32 = 3;
+/// Free blocks below which none is filled up: that takes one, and one more if it refuses a program.
+const FREE_LEAST: u32 = 2;
 
 /// The height for which the smallest chip is to have room.
 const HEIGHT_LEAST: u8 = 4;
@@ -54,20 +60,23 @@ pub(super) fn root_bytes_most(shape: &BlockShape, blocks: u32) -> u64 {
     u64::from(blocks) * each + BESIDE_BYTES_MOST
 }
 
-/// Nodes for which there is room on so many blocks, of which the log keeps `own` back, if a tree
-/// of such a height needs `work` blocks for an update.
+/// Nodes for which there is room on so many blocks, of which the log's own pages take `own`, if an
+/// update needs `work` blocks. Those that may get bad later are left out.
 const fn capacity(shape: &BlockShape, blocks: u32, own: u32, work: u32) -> u32 {
-    // The log's last record and the block that it fills are not among those that it keeps back.
     let bad = if blocks / 64 > 2 { blocks / 64 } else { 2 };
-    let pages = blocks.saturating_sub(own + 2 + bad + work + TO_FILL_UP);
+    let pages = blocks.saturating_sub(own + bad + work);
     let pages = pages.saturating_mul(shape.node_pages() as u32);
     pages - pages.div_ceil(SPARE_PAGES)
 }
 
 /// Blocks on which as many nodes find room as four blocks have pages.
-pub(super) fn fewest_blocks(chip: Geometry, shape: &BlockShape, log: &PageLogOptions) -> u32 {
-    let work = work_blocks(HEIGHT_LEAST, shape, log.durability == Durability::None);
-    let own = PageLog::own_reserve_on(chip, log, root_bytes_most(shape, chip.blocks()));
+pub(super) fn fewest_blocks(
+    chip: Geometry,
+    (shape, forms): (&BlockShape, &Forms),
+    log: &PageLogOptions,
+) -> u32 {
+    let work = work_blocks(HEIGHT_LEAST, (shape, forms), log.durability == Durability::None);
+    let own = PageLog::own_most_on(chip, log, root_bytes_most(shape, chip.blocks()));
     let is_enough =
         |blocks: &u32| capacity(shape, *blocks, own, work) >= 4 * chip.pages_per_block();
     (own..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
@@ -79,69 +88,43 @@ struct More {
     /// Nodes that may be written anew, as pages: the halves of splits, new roots, and what takes
     /// over entries of a neighbour.
     births: u32,
-    /// Nodes of now that may change: those on the way of each update.
+    /// How often nodes may be changed otherwise.
     changes: u32,
 }
 
-/// What a tree is, as far as it matters for blocks.
-#[derive(Clone, Copy, Debug, Default)]
-struct Load {
-    /// Nodes in the cache that have to be written, and those of them that no page holds yet.
-    dirty: u32,
-    unwritten: u32,
-    /// Blocks that hold nodes.
-    used: u32,
-    since: Since,
+impl More {
+    /// What puts and deletes may do to a tree. A split cuts a node, and gives its parent a child;
+    /// a new root only takes the old one. A node that is joined is taken from its parent, and where
+    /// two share their entries, their parent gets another key for one.
+    fn of(demand: &Demand, puts: u64, deletes: u64) -> Self {
+        let grown = demand.growth(puts);
+        let nodes = grown.leaves.saturating_add(grown.inner);
+        let height = demand.levels.iter().filter(|nodes| **nodes > 0).count() as u64;
+        let least = deletes.saturating_add(demand.nodes().saturating_mul(2));
+        let taken_over = deletes.saturating_mul(height + 1).min(least);
+        let changes = (puts + deletes)
+            .saturating_add(nodes.saturating_mul(2) - u64::from(grown.levels))
+            .saturating_add(taken_over);
+        let number = |count: u64| count.min(u32::MAX.into()) as u32;
+        More { births: number(nodes.saturating_add(taken_over)), changes: number(changes) }
+    }
 }
 
-impl Load {
-    /// Blocks that are begun for nodes without a page: all pages of one are used before the next.
-    /// Where programs are ordered, a changed node may take one of them, too.
-    fn begun(born: u32, changes: u32, shape: &BlockShape) -> u32 {
-        let pages = if shape.is_ordered() { born.saturating_add(changes) } else { born };
-        born.min(pages.div_ceil(shape.node_pages().into()))
-    }
-
-    /// Blocks that a batch may take, and writing back all that is in the cache behind it. A block
-    /// in which a node was changed may have to be merged, once: one that was begun since the last
-    /// checkpoint is free as soon as it was merged again.
-    fn blocks_now(&self, more: More, shape: &BlockShape) -> u32 {
-        let changed = more.changes.saturating_add(self.dirty.saturating_sub(self.unwritten));
-        let born = self.unwritten.saturating_add(more.births);
-        let begun = Load::begun(born, changed.saturating_add(more.births), shape);
-        changed.min(self.used).saturating_add(begun)
-    }
-
-    /// Blocks that a replay of all since the last checkpoint may take with the batch, beside those
-    /// that were begun since. What it does in another cache, it writes at other times, so it may
-    /// merge every block in which a node was changed, for it writes on none.
-    fn blocks_again(&self, more: More, shape: &BlockShape) -> u32 {
-        let Since { touched, untouched, begun, born, changes } = self.since;
-        let merged = touched.saturating_add(untouched.min(more.changes));
-        let changes = changes.saturating_add(more.changes).saturating_add(more.births);
-        let blocks = Load::begun(born.saturating_add(more.births), changes, shape);
-        merged.saturating_add(blocks).saturating_sub(begun)
-    }
-
-    /// Blocks that a batch may take where they are free again at once: only births fill any, those
-    /// of the batch, and earlier ones that are in the cache only.
-    fn blocks_at_once(&self, more: More, shape: &BlockShape) -> u32 {
-        let nodes = u32::from(shape.node_pages());
-        let pages = more.births.saturating_add(more.changes).saturating_add(self.dirty);
-        let births = more.births.min(pages.div_ceil(nodes).saturating_add(2));
-        births.saturating_add(self.unwritten.div_ceil(nodes))
-    }
+/// Blocks that are begun for so many nodes without a page, and for changed ones of `nodes` that
+/// stand where they can't stay. Where programs are ordered, a change may take a page anywhere.
+fn begun(born: u32, changes: u32, nodes: u32, shape: &BlockShape) -> u32 {
+    let moved = born.saturating_add(changes.min(nodes));
+    let pages = if shape.is_ordered() { born.saturating_add(changes) } else { moved };
+    moved.min(pages.div_ceil(shape.node_pages().into()))
 }
 
 /// Blocks that one update may need in a tree of such a height, whatever it is, behind a checkpoint.
-fn work_blocks(height: u8, shape: &BlockShape, at_once: bool) -> u32 {
-    let more = More { births: u32::from(height) + 2, changes: height.into() };
-    let settled = Load { used: u32::MAX, ..Load::default() };
-    let blocks = match at_once {
-        true => settled.blocks_at_once(more, shape),
-        false => settled.blocks_now(more, shape),
-    };
-    blocks + IN_HAND
+fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Forms), at_once: bool) -> u32 {
+    let mut demand = forms.demand();
+    demand.levels.iter_mut().take(height.into()).for_each(|nodes| *nodes = u32::MAX);
+    let nodes = if at_once { 0 } else { u32::MAX };
+    let blocks = |more: More| begun(more.births, more.changes, nodes, shape);
+    blocks(More::of(&demand, 1, 0)).max(blocks(More::of(&demand, 0, 1))) + IN_HAND
 }
 
 impl Forms {
@@ -167,16 +150,16 @@ impl Forms {
 
 impl Ipl<'_> {
     fn work_blocks(&self) -> u32 {
-        let Ground { log, shape, .. } = &self.ground;
+        let Ground { log, shape, forms, .. } = &self.ground;
         // A put may make it higher.
-        work_blocks(self.height + 1, shape, log.erases_at_once())
+        work_blocks(self.height + 1, (shape, forms), log.erases_at_once())
     }
 
     /// Nodes for which there is room.
     fn capacity(&self) -> u32 {
         let Ground { log, shape, .. } = &self.ground;
         let blocks = log.good_blocks().saturating_sub(log.blocks_only_kept());
-        capacity(shape, blocks, log.own_reserve(), self.work_blocks())
+        capacity(shape, blocks, log.own_most(), self.work_blocks())
     }
 
     /// Takes so many puts, if the nodes that they may add find room.
@@ -184,7 +167,7 @@ impl Ipl<'_> {
         if self.room.take(puts) {
             return true;
         }
-        let demand = Demand { levels: self.levels, ..self.ground.forms.demand() };
+        let demand = self.demand();
         let left = u64::from(self.capacity()).saturating_sub(demand.nodes());
         let fits = |growth: Growth| growth.leaves.saturating_add(growth.inner) <= left;
         // All that was put is in nodes, so any moment is a base.
@@ -208,12 +191,13 @@ impl Ipl<'_> {
         if log.free_blocks() < need {
             return Err(log.no_room(log.blocks_only_kept() > 0).into());
         }
+        self.ground.kept = need;
         Ok(())
     }
 
-    /// True if `batch` is one put for which its leaf has room.
+    /// True if `batch` is one put for which its leaf has room; a load begins leaves before that.
     fn adds_none(&mut self, batch: &[Update<'_>]) -> Result<bool> {
-        let [Update::Put { key, value }] = batch else {
+        let (false, [Update::Put { key, value }]) = (self.is_loading, batch) else {
             return Ok(false);
         };
         let leaf = self.descend_to(Toward::Key(key), Cause::Update)?;
@@ -224,43 +208,41 @@ impl Ipl<'_> {
         Ok(is_replaced || forms.leaf.has_room(bytes, key, value.len()))
     }
 
-    /// Free blocks that `batch` needs.
+    /// Free blocks that `batch` needs, and writing back all that is in the cache behind it.
     pub(super) fn blocks_needed(&self, batch: &[Update<'_>]) -> u32 {
         let Ground { log, table, cache, shape, .. } = &self.ground;
-        let load = Load {
-            dirty: cache.dirty(),
-            unwritten: cache.unwritten(),
-            used: table.used(),
-            since: table.since(),
+        let puts = puts_of(batch);
+        let More { births, changes } =
+            More::of(&self.demand(), puts as u64, (batch.len() - puts) as u64);
+        // Where blocks are free again at once, no node has to move, and what was changed begins no
+        // block: as long as it takes pages for nodes, its own has some.
+        let (nodes, changed) = match log.erases_at_once() {
+            true => (0, 0),
+            false => (table.live(), cache.dirty().saturating_sub(cache.unwritten())),
         };
-        let more = self.more(batch);
-        let blocks = match (log.erases_at_once(), log.durability().has_journal()) {
-            (true, _) => load.blocks_at_once(more, shape),
-            (false, true) if !self.is_loading => {
-                load.blocks_now(more, shape).max(load.blocks_again(more, shape))
-            }
-            _ => load.blocks_now(more, shape),
+        let born = births.saturating_add(cache.unwritten());
+        let now = begun(born, changes.saturating_add(changed), nodes, shape);
+        let again = match log.durability().has_journal() && !self.is_loading {
+            true => self.blocks_again(More { births, changes }),
+            false => 0,
         };
         // Nodes can't be moved together while names are kept: deletes take what puts leave.
-        let is_kept = log.pinned_blocks() > 0 && puts_of(batch) > 0;
+        let is_kept = log.pinned_blocks() > 0 && puts > 0;
         let left = if is_kept { self.work_blocks() } else { 0 };
-        blocks.saturating_add(left).saturating_add(IN_HAND)
+        now.max(again).saturating_add(left).saturating_add(IN_HAND)
     }
 
-    fn more(&self, batch: &[Update<'_>]) -> More {
-        let puts = puts_of(batch);
-        let (height, live) = (u32::from(self.height), self.ground.table.live());
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let demand = Demand { levels: self.levels, ..self.ground.forms.demand() };
-        let grown = demand.growth(puts as u64);
-        let grown = grown.leaves.saturating_add(grown.inner).min(u32::MAX.into()) as u32;
-        let deletes = number(batch.len() - puts);
-        let taken_over = deletes.saturating_mul(height + 1);
-        let taken_over = taken_over.min(deletes.saturating_add(live.saturating_mul(2)));
-        More {
-            births: grown.saturating_add(taken_over),
-            changes: number(batch.len()).saturating_mul(height),
-        }
+    /// Blocks that a replay of all since the last checkpoint may take with the batch, beside those
+    /// that were begun since.
+    fn blocks_again(&self, more: More) -> u32 {
+        let Since { nodes, begun: since, born, changes } = self.ground.table.since();
+        let (born, changes) =
+            (born.saturating_add(more.births), changes.saturating_add(more.changes));
+        begun(born, changes, nodes, &self.ground.shape).saturating_sub(since)
+    }
+
+    fn demand(&self) -> Demand {
+        Demand { levels: self.levels, ..self.ground.forms.demand() }
     }
 
     /// Where blocks are free at once, fills up blocks until `need` are free, if that can be.
@@ -293,8 +275,8 @@ impl Ipl<'_> {
     pub(super) fn make_room_to_settle(&mut self) -> Result<()> {
         while self.can_compact() {
             let (is_lacking, log) = (self.is_lacking(), &self.ground.log);
-            // As many blocks as are in use may have to be merged before a checkpoint. That begins
-            // before any is missed, however small the chip is.
+            // As many blocks as are in use may come to be merged before a checkpoint. That begins
+            // before nodes have to move alone, however small the chip is.
             let wanted = self.ground.table.used().saturating_add(self.work_blocks());
             let is_wanted = log.free_blocks() < wanted && log.released_blocks() < 2 * FILLED_UP;
             if !is_lacking && !is_wanted || !self.compact(is_lacking)? {
@@ -325,7 +307,7 @@ impl Ipl<'_> {
 
     /// Makes one block of two, or if `in_part`, fills up one with nodes of another; false if that
     /// makes no room. Nodes that can't be read stay where they are: who asks for them is told.
-    fn compact(&mut self, in_part: bool) -> Result<bool> {
+    pub(super) fn compact(&mut self, in_part: bool) -> Result<bool> {
         match self.ground.compact(in_part, Cause::Reclamation) {
             Err(Error::Store(error)) if error.is_damage() => {
                 self.ground.erase_if_possible()?;

@@ -91,6 +91,9 @@ impl Ipl<'_> {
         }
         (self.root, self.height, self.entries) = (root.root, root.height, root.entries);
         (self.levels, self.room) = (root.levels, Reservation::default());
+        self.ground.table.begin_since();
+        // What is replayed was admitted with nothing merged.
+        self.ground.kept = u32::MAX;
         self.ground.log.expect_root(record.len() as u64);
         for block in self.ground.table.used_blocks() {
             self.ground.log.claim_block(block)?;

@@ -64,18 +64,16 @@ struct BlockEntry {
     live: u16,
     /// True if it holds nodes, or is to.
     is_used: bool,
-    /// True if it was begun since the last checkpoint, and if a node of it was changed since then.
+    /// True if it was begun since the last checkpoint.
     is_new: bool,
-    is_touched: bool,
 }
 
 /// What happened since the last checkpoint, as a replay with any memory would have it, too: nodes
 /// change and are born in the same order, however many of them fit the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Since {
-    /// Blocks of the checkpoint with a node that was changed, and those in use without one.
-    pub(super) touched: u32,
-    pub(super) untouched: u32,
+    /// Nodes that there were then.
+    pub(super) nodes: u32,
     /// Blocks in use that were begun since.
     pub(super) begun: u32,
     /// Nodes that were born or that took over entries of a neighbour, and changes of all.
@@ -130,27 +128,14 @@ impl Table {
     /// A checkpoint holds all that there is.
     pub(super) fn begin_since(&mut self) {
         for block in &mut self.blocks {
-            (block.is_new, block.is_touched) = (false, false);
+            block.is_new = false;
         }
-        self.since = Since { untouched: self.used, ..Since::default() };
+        self.since = Since { nodes: self.live, ..Since::default() };
     }
 
     /// A node is to be changed.
-    pub(super) fn touch(&mut self, node: NodeId) {
+    pub(super) fn count_change(&mut self) {
         self.since.changes = self.since.changes.saturating_add(1);
-        if let Some(place) = self.place(node) {
-            self.touch_block(place.block);
-        }
-    }
-
-    /// Nodes of this block are to be written elsewhere.
-    pub(super) fn touch_block(&mut self, block: Block) {
-        let entry = &mut self.blocks[block.0 as usize];
-        if entry.is_used && !entry.is_new && !entry.is_touched {
-            entry.is_touched = true;
-            self.since.touched += 1;
-            self.since.untouched -= 1;
-        }
     }
 
     /// A node is to be written as a page that it did not have.
@@ -256,8 +241,12 @@ impl Table {
         let ended = core::mem::take(&mut self.blocks[block.0 as usize]);
         self.used -= 1;
         self.since.begun -= u32::from(ended.is_new);
-        self.since.untouched -= u32::from(!ended.is_new && !ended.is_touched);
         ended.is_new
+    }
+
+    /// True if the block was begun since the last checkpoint.
+    pub(super) fn is_new(&self, block: Block) -> bool {
+        self.blocks[block.0 as usize].is_new
     }
 
     /// The blocks that hold nodes.
@@ -359,7 +348,6 @@ impl Table {
         entry.state = BlockState::of(nodes, logs);
         entry.is_used = true;
         self.used += 1;
-        self.since.untouched += 1;
         true
     }
 

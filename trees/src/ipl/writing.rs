@@ -83,7 +83,7 @@ impl Ground<'_> {
     }
 
     /// Writes the deltas of a node to a log page of its block; where there is no room, the block is
-    /// merged.
+    /// merged, or if that would take a block that is needed, the node alone gets another page.
     fn write_deltas(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
         let Some(place) = self.table.place(id) else {
             return Err(no_node(id).into());
@@ -91,7 +91,10 @@ impl Ground<'_> {
         let bytes = self.cache.frame(frame).deltas().len();
         let log = self.table.state(place.block).take_log(&self.shape, bytes as u32);
         let Some(log) = log else {
-            return self.merge(place.block, cause);
+            return match self.may_merge(place.block) {
+                true => self.merge(place.block, cause),
+                false => self.write_born(frame, id, cause),
+            };
         };
         let page = self.page_of(place.block, self.shape.log_place(log.page));
         let has_earlier = log.offset > 0 && !self.parts.is_empty();

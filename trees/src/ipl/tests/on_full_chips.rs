@@ -4,11 +4,11 @@
 
 use crate::full_chips;
 use crate::full_chips::Pair;
-use device::{Geometry, Medium, Nand, NandCosts, ProgramOrder};
+use device::{Block, Geometry, Medium, Nand, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 use index::{MediumShape, Options};
-use sim::{Cut, FaultPlan, SimulatedNand};
+use sim::{Cut, Failure, FaultPlan, SimulatedNand};
 
 const TREE: &str = "ipl";
 
@@ -39,10 +39,23 @@ impl Case {
         SimulatedNand::new(chip.with_order(self.order), NandCosts::default())
     }
 
-    /// Creates the tree in session 0, and opens it in others.
+    fn create<'c>(&self, chip: &'c mut SimulatedNand) -> index::Result<Box<dyn Index + 'c>> {
+        self.make(chip, flashtree_trees::find(TREE).unwrap().create, 0)
+    }
+
+    /// Opens the tree with the memory of a session.
+    fn open<'c>(
+        &self,
+        chip: &'c mut SimulatedNand,
+        session: usize,
+    ) -> index::Result<Box<dyn Index + 'c>> {
+        self.make(chip, flashtree_trees::find(TREE).unwrap().open, session)
+    }
+
     fn make<'c>(
         &self,
         chip: &'c mut SimulatedNand,
+        make: fn(Medium<'c>, &Options) -> index::Result<Box<dyn Index + 'c>>,
         session: usize,
     ) -> index::Result<Box<dyn Index + 'c>> {
         let entry = flashtree_trees::find(TREE).unwrap();
@@ -53,12 +66,11 @@ impl Case {
             let medium = MediumShape::Nand(chip.geometry());
             options.memory_bytes = entry.least_memory(&options, medium).unwrap();
         }
-        let make = if session > 0 { entry.open } else { entry.create };
         make(Medium::Nand(Box::new(chip)), &options)
     }
 
     fn blocks(&self) -> u32 {
-        full_chips::blocks_needed(self.make(&mut self.chip(1), 0), self) + self.more_blocks
+        full_chips::blocks_needed(self.create(&mut self.chip(1)), self) + self.more_blocks
     }
 
     fn entry(&self, number: u64) -> Pair {
@@ -82,14 +94,14 @@ impl Case {
     /// Fills the chip, empties it, a part of it after it was opened again, and fills it again.
     fn empty(&self, first_part: usize) {
         let mut chip = self.chip(self.blocks());
-        let mut index = self.make(&mut chip, 0).unwrap();
+        let mut index = self.create(&mut chip).unwrap();
         let taken = self.fill(&mut *index);
         let held = index.statistics().live_pages;
         let (first, rest) = taken.split_at(taken.len() * first_part / 2);
         self.delete(&mut *index, first);
         index.close().unwrap();
         drop(index);
-        let mut index = self.make(&mut chip, 1).unwrap();
+        let mut index = self.open(&mut chip, 1).unwrap();
         self.delete(&mut *index, rest);
         assert!(self.is_empty(&mut *index), "{self:?}");
         let again = self.fill(&mut *index).len();
@@ -102,12 +114,12 @@ impl Case {
     /// it.
     fn cut(&self, changes: u64, seed: u64) {
         let mut chip = self.chip(self.blocks());
-        let mut index = self.make(&mut chip, 0).unwrap();
+        let mut index = self.create(&mut chip).unwrap();
         let taken = self.fill(&mut *index);
-        index.checkpoint(None).unwrap();
+        index.close().unwrap();
         drop(index);
         chip.arm(FaultPlan::cut(seed, Cut::Change(changes)));
-        let mut index = self.make(&mut chip, 0).unwrap();
+        let mut index = self.open(&mut chip, 0).unwrap();
         let mut number = 0;
         loop {
             let place = (seed + number).wrapping_mul(0x9E37_79B9) as usize % taken.len();
@@ -127,10 +139,29 @@ impl Case {
         drop(index);
         chip.restore_power();
         chip.arm(FaultPlan::seeded(seed));
-        let opened = self.make(&mut chip, 1);
+        let opened = self.open(&mut chip, 1);
         let mut index = opened.unwrap_or_else(|error| panic!("{self:?}, {changes}: {error}"));
         self.delete(&mut *index, &taken);
         assert!(self.is_empty(&mut *index), "{self:?}");
+    }
+}
+
+impl Case {
+    /// Fills the chip and empties it, while a program and an erase are refused: two blocks get bad.
+    fn fail(&self, at: u64) {
+        let mut chip = self.chip(self.blocks());
+        let mut index = self.create(&mut chip).unwrap();
+        let taken = self.fill(&mut *index);
+        index.close().unwrap();
+        drop(index);
+        let (refused_program, refused_erase) = (Failure::at(at), Failure::at(3 * at));
+        chip.arm(FaultPlan { refused_program, refused_erase, ..FaultPlan::seeded(at) });
+        let mut index = self.open(&mut chip, 1).unwrap();
+        self.delete(&mut *index, &taken);
+        assert!(self.is_empty(&mut *index), "{self:?}");
+        drop(index);
+        let bad = (0..chip.geometry().blocks()).filter(|block| chip.is_bad(Block(*block)).unwrap());
+        assert_eq!(bad.count(), 2, "{self:?}, {at}");
     }
 }
 
@@ -205,6 +236,28 @@ fn what_was_written_with_plenty_of_memory_is_opened_with_the_least_after_a_cut()
                     };
                     case.cut(changes, seed as u64);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_ipl_is_emptied_by_deletes_though_two_blocks_get_bad() {
+    for (page_bytes, pages_per_block, more_blocks) in [(512, 16, 0), (1024, 64, 0), (2048, 8, 9)] {
+        for (place, shape) in SHAPES.into_iter().enumerate() {
+            for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
+                let case = Case {
+                    page_bytes,
+                    pages_per_block,
+                    more_blocks,
+                    programs: 1,
+                    order: ProgramOrder::Ascending,
+                    shape,
+                    durability,
+                    has_least: [false, place == 0],
+                    is_ascending: false,
+                };
+                [3, 20, 90].into_iter().for_each(|at| case.fail(at));
             }
         }
     }
