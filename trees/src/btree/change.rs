@@ -6,7 +6,7 @@ use device::Cause;
 use index::{LongValue, Result};
 use store::node::Stored;
 
-use super::{At, Codecs, Edit, HEIGHT_MOST, NodeId, NodeStore, Path, Toward, descend};
+use super::{At, Codecs, Edit, HEIGHT_MOST, Node, NodeId, NodeStore, Path, Toward, descend};
 
 /// A B+-tree, all but its nodes.
 pub(crate) struct BTree<I> {
@@ -62,6 +62,16 @@ impl<I: NodeId> BTree<I> {
     ) -> Result<I> {
         self.path.begin();
         descend(store, self.root, toward, cause, &mut self.path)
+    }
+
+    /// The leaf where `key` is or belongs.
+    pub(crate) fn find_leaf<'s, S: NodeStore<Id = I>>(
+        &mut self,
+        store: &'s mut S,
+        key: &[u8],
+    ) -> Result<Node<'s>> {
+        let leaf = self.seek(store, Toward::Key(key), Cause::Update)?;
+        store.node(At::leaf(leaf), Cause::Update)
     }
 
     /// Inserts or replaces an entry; returns the long value that it had before.

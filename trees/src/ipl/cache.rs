@@ -109,6 +109,12 @@ impl Cache {
         &mut self.frames[frame].node
     }
 
+    /// The bytes of two nodes; `None` if they are the same.
+    pub(super) fn two_mut(&mut self, frames: [usize; 2]) -> Option<(&mut [u8], &mut [u8])> {
+        let [one, other] = self.frames.get_disjoint_mut(frames).ok()?;
+        Some((&mut one.node, &mut other.node))
+    }
+
     /// The frame of node `id`.
     pub(super) fn find(&self, id: NodeId) -> Option<usize> {
         let frames = core::iter::successors(Some(self.buckets[self.bucket(id)]), |frame| {

@@ -10,8 +10,9 @@
 //!   that are cached.
 
 use super::block::BlockShape;
-use super::ground::{CHILD_BYTES, Forms};
+use super::ground::Forms;
 use super::make::{chip_of, footprint, frames, log_pages};
+use crate::btree::CHILD_BYTES;
 use index::Result;
 use index::random_keys::{Levels, missing};
 use index::{MediumShape, Options, Prediction, Profile};

@@ -4,20 +4,17 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
-use store::node::{self, Codec, Stored};
-use store::{EntryShape, LogicalPage, PageLog, Recovery, Width};
+use store::node::{self, Codec};
+use store::{EntryShape, LEVELS_MOST, LogicalPage, PageLog, Recovery, Width};
 
 use super::block::{BlockShape, Parts};
 use super::cache::Cache;
-use super::layout::{Delta, DeltaForm, HEADER_BYTES, Writes};
+use super::layout::{DeltaForm, HEADER_BYTES, Writes};
 use super::make::has_parts;
 use super::merge;
 use super::table::{NodeId, Place, Table};
-use crate::btree::{At, Node, NodeSource};
+use crate::btree::{CHILD_BYTES, Codecs};
 use index::Result;
-
-/// Bytes of a child's number in an inner node.
-pub(super) const CHILD_BYTES: u16 = 4;
 
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;
@@ -51,22 +48,20 @@ impl Forms {
         })
     }
 
+    pub(super) const fn codecs(&self) -> Codecs {
+        Codecs { shape: self.shape, leaf: self.leaf, inner: self.inner }
+    }
+
     pub(super) const fn at(&self, level: u8) -> &Codec {
         if level == 0 { &self.leaf } else { &self.inner }
     }
 
-    const fn deltas(&self, level: u8) -> DeltaForm {
+    pub(super) const fn deltas(&self, level: u8) -> DeltaForm {
         if level == 0 { self.leaf_deltas } else { self.inner_deltas }
     }
 
-    /// The child at `place` of an inner node.
-    pub(super) fn child(&self, node: &[u8], place: usize) -> NodeId {
-        let bytes = self.inner.value(node, place).bytes().first_chunk().copied();
-        NodeId(u32::from_le_bytes(bytes.unwrap_or([0xFF; 4])))
-    }
-
     /// Room for the deltas of a node in the cache.
-    fn delta_bytes(&self) -> usize {
+    pub(super) fn delta_bytes(&self) -> usize {
         HEADER_BYTES + (self.leaf.node_bytes() / 4).max(self.leaf.entry_bytes_most() + 8)
     }
 }
@@ -78,6 +73,10 @@ pub(super) struct Ground<'d> {
     pub(super) forms: Forms,
     pub(super) table: Table,
     pub(super) cache: Cache,
+    /// Nodes of each level, leaves first.
+    pub(super) levels: [u32; LEVELS_MOST],
+    /// The key of an entry that is changed.
+    pub(super) key: Vec<u8>,
     /// A whole page: one that is read, or programmed.
     pub(super) page: Vec<u8>,
     /// A node that is read or merged, and two more to work in.
@@ -102,6 +101,8 @@ impl<'d> Ground<'d> {
         Ground {
             table: Table::new(chip.blocks(), Self::nodes_most(chip, &shape)),
             cache: Cache::new(frames, bytes, forms.delta_bytes()),
+            levels: [0; LEVELS_MOST],
+            key: Vec::with_capacity(forms.leaf.entry_bytes_most()),
             page: vec![0xFF; chip.page_bytes() as usize],
             image: vec![0; bytes],
             fresh: vec![0; bytes],
@@ -143,7 +144,7 @@ impl<'d> Ground<'d> {
     }
 
     /// The frame of a node, which is read if it is not in the cache.
-    fn frame(&mut self, id: NodeId, cause: Cause) -> Result<usize> {
+    pub(super) fn frame(&mut self, id: NodeId, cause: Cause) -> Result<usize> {
         if let Some(found) = self.cache.find(id) {
             self.cache.touch(found);
             return Ok(found);
@@ -157,14 +158,8 @@ impl<'d> Ground<'d> {
         Ok(free)
     }
 
-    /// The bytes of a node.
-    pub(super) fn node(&mut self, id: NodeId, cause: Cause) -> Result<&[u8]> {
-        let frame = self.frame(id, cause)?;
-        Ok(&self.cache.frame(frame).node)
-    }
-
     /// A frame without a node: what was used longest ago goes.
-    fn free_frame(&mut self, cause: Cause) -> Result<usize> {
+    pub(super) fn free_frame(&mut self, cause: Cause) -> Result<usize> {
         let oldest = self.cache.oldest();
         self.write_back(oldest, cause)?;
         self.cache.clear(oldest);
@@ -229,99 +224,6 @@ impl<'d> Ground<'d> {
                 checked => return Ok(checked?),
             }
         }
-    }
-
-    /// A node that is born, and holds `bytes`.
-    pub(super) fn give_birth_of(&mut self, bytes: &[u8], cause: Cause) -> Result<NodeId> {
-        let free = self.free_frame(cause)?;
-        let id = self.table.allocate();
-        self.table.count_birth();
-        device::copy(self.cache.node_mut(free), bytes);
-        self.cache.assign(free, id, true);
-        Ok(id)
-    }
-
-    /// Changes a node so much that it gets another page.
-    pub(super) fn rewrite(
-        &mut self,
-        id: NodeId,
-        cause: Cause,
-        change: impl FnOnce(&mut [u8], &mut [u8]),
-    ) -> Result<()> {
-        let frame = self.frame(id, cause)?;
-        change(self.cache.node_mut(frame), &mut self.scratch);
-        self.cache.taken_up(frame);
-        self.table.count_birth();
-        if let Some(block) = self.table.take_up(id) {
-            self.drop_if_empty(block);
-        }
-        Ok(())
-    }
-
-    /// A node is no more.
-    pub(super) fn free(&mut self, id: NodeId) {
-        if let Some(frame) = self.cache.find(id) {
-            self.cache.clear(frame);
-        }
-        if let Some(block) = self.table.free(id) {
-            self.drop_if_empty(block);
-        }
-    }
-
-    /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
-    pub(super) fn change(&mut self, id: NodeId, delta: Delta<'_>, cause: Cause) -> Result<bool> {
-        let frame = self.frame(id, cause)?;
-        self.table.count_change();
-        let level = node::level(&self.cache.frame(frame).node);
-        let (codec, form) = (*self.forms.at(level), self.forms.deltas(level));
-        let bytes = form.bytes(&delta);
-        let length = self.cache.frame(frame).deltas().len().max(HEADER_BYTES) + bytes;
-        if length > self.forms.delta_bytes() {
-            self.write_back(frame, cause)?;
-        }
-        let Ground { cache, scratch, fresh, .. } = self;
-        let node = cache.node_mut(frame);
-        let done = match delta {
-            Delta::Put { key, value } => match codec.search(node, key) {
-                Ok(place) => codec.replace(node, place, Stored::inline(value), scratch),
-                Err(place) => codec.insert(node, place, key, Stored::inline(value), scratch),
-            },
-            Delta::Delete { key } => {
-                if let Ok(place) = codec.search(node, key) {
-                    codec.remove(node, place);
-                }
-                true
-            }
-            Delta::Cut { key } => {
-                let (Ok(from) | Err(from)) = codec.search(node, key);
-                codec.initialise(fresh, level);
-                codec.split_off(node, from, fresh, scratch);
-                true
-            }
-        };
-        if done {
-            cache.add_delta(frame, bytes, |into| {
-                form.write(&delta, into);
-            });
-        }
-        Ok(done)
-    }
-}
-
-impl NodeSource for Ground<'_> {
-    type Id = NodeId;
-
-    fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
-        let frame = self.frame(at.id, cause)?;
-        let bytes = &*self.cache.frame(frame).node;
-        if node::level(bytes) != at.level {
-            return Err(bad_node(at.id, "it is at another level").into());
-        }
-        Ok(Node { codec: *self.forms.at(at.level), bytes })
-    }
-
-    fn nodes_most(&self) -> u64 {
-        self.table.live().into()
     }
 }
 

@@ -1,21 +1,22 @@
 //! Making and opening the tree.
 
 use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Medium, Nand};
-use store::{Durability, EntryShape, LEVELS_MOST, PageLog, Recovery, Reservation};
+use store::{Durability, EntryShape, PageLog, Recovery, Reservation};
 
 use super::block::{BlockShape, LogSet};
 use super::ground::{FRAMES_LEAST, Forms, Ground};
 use super::room;
 use super::root::Root;
 use super::table::NodeId;
-use super::tree::Step;
 use super::{Ipl, NAME};
+use crate::btree::{BTree, NodeStore};
 use index::{Durable, Error, Index, Result};
 use index::{Footprint, MediumShape, Options};
+
+/// Percent of a node that stays where keys arrive in ascending order: room counts with halves.
+const MIDDLE: u8 = 50;
 
 pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
     match medium {
@@ -114,10 +115,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let log = PageLog::create(nand, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
-    let leaf = tree.ground.forms.leaf;
-    leaf.initialise(&mut tree.kept, 0);
-    tree.root = tree.ground.give_birth_of(&tree.kept, Cause::Load)?;
-    tree.levels[0] = 1;
+    tree.btree.root.id = tree.ground.create(0, Cause::Load)?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -156,26 +154,15 @@ impl<'d> Ipl<'d> {
         frames: usize,
     ) -> Result<Self> {
         let forms = Forms::on(log.geometry(), entries)?;
-        let bytes = log.content_bytes();
-        let key = forms.leaf.entry_bytes_most();
         log.expect_root(room::root_bytes_most(&shape, log.geometry().blocks()));
         Ok(Ipl {
             ground: Ground::new(log, shape, forms, frames),
-            root: NodeId(0),
-            height: 1,
-            levels: [0; LEVELS_MOST],
-            entries: 0,
+            btree: BTree::new(NodeId(0), forms.codecs(), MIDDLE),
             room: Reservation::default(),
             log_pages: shape.log_pages(),
-            fill_percent: 100,
-            way: [Step { node: NodeId(0), place: 0 }; LEVELS_MOST],
-            is_rightmost: false,
             whole: true,
             is_loading: false,
             may_compact: true,
-            separator: Vec::with_capacity(key),
-            key: Vec::with_capacity(key),
-            kept: vec![0; bytes],
         })
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! What goes where in a block is in `block.rs`, the bytes of a log page in `layout.rs`, how deltas
 //! change a node in `merge.rs`, the tables in `table.rs`, the cache and all that is written in
-//! `ground.rs`, and the B+-tree over them in `tree.rs`.
+//! `ground.rs`; `nodes.rs` makes deltas of what the B+-tree over them changes.
 //!
 //! # Choices that the paper leaves open
 //! - Log pages are the block's last ones, so that a chip that orders its programs takes all node
@@ -33,12 +33,11 @@ mod ground;
 mod layout;
 mod make;
 mod merge;
+mod nodes;
 mod reclaim;
 mod room;
 mod root;
-mod shrinking;
 mod table;
-mod tree;
 mod writing;
 
 use alloc::boxed::Box;
@@ -46,9 +45,10 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Cause, Meter};
-use store::{LEVELS_MOST, Recovery, Reservation, Update, Width};
+use store::node::Stored;
+use store::{Recovery, Reservation, Update, Width};
 
-use crate::btree::{self, At, Scan};
+use crate::btree::{self, BTree, NodeSource, Scan};
 use block::LogSet;
 use ground::Ground;
 use index::bounds::can_be;
@@ -61,7 +61,6 @@ use index::{
 };
 use index::{Deletes, Entry};
 use table::NodeId;
-use tree::Step;
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -91,33 +90,17 @@ const PARAMETERS: &[Parameter] = &[Parameter {
 /// The tree.
 pub(crate) struct Ipl<'d> {
     ground: Ground<'d>,
-    root: NodeId,
-    height: u8,
-    /// Nodes of each level, leaves first.
-    levels: [u32; LEVELS_MOST],
-    entries: u64,
+    btree: BTree<NodeId>,
     room: Reservation,
     log_pages: u16,
-    fill_percent: u8,
-    /// The nodes on the way to a leaf, by level, and whether it went to the last child everywhere.
-    way: [Step; LEVELS_MOST],
-    is_rightmost: bool,
     whole: bool,
     /// True while sorted entries are loaded, which no journal has.
     is_loading: bool,
     /// False if making room came to nodes that can't be read.
     may_compact: bool,
-    separator: Vec<u8>,
-    key: Vec<u8>,
-    /// A node while room is made for it.
-    kept: Vec<u8>,
 }
 
 impl Ipl<'_> {
-    fn root_node(&self) -> At<NodeId> {
-        At { id: self.root, level: self.height - 1 }
-    }
-
     fn check_key(&self, key: &[u8]) -> Result<()> {
         match self.ground.forms.shape.key {
             Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
@@ -139,22 +122,27 @@ impl Ipl<'_> {
 
     fn apply_whole(&mut self, update: &Update<'_>) -> Result<()> {
         match update {
-            Update::Put { key, value } => self.put(key, value, Cause::Update)?,
-            Update::Delete { key } => self.delete(key)?,
+            Update::Put { key, value } => {
+                self.btree.put(&mut self.ground, key, Stored::inline(value))?;
+            }
+            Update::Delete { key } => {
+                self.btree.delete(&mut self.ground, key)?;
+            }
             Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
         self.make_room()
     }
 
-    fn load_sorted(&mut self, sorted: &mut dyn Cursor) -> Result<u64> {
-        if self.entries > 0 {
+    fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
+        if self.btree.entries > 0 {
             return Err(Error::NotEmpty);
         }
-        let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        self.btree.begin_load(&mut self.ground)?;
+        let (mut key, mut whole) = (Vec::new(), Vec::new());
         while let Some((next, value)) = sorted.next()? {
             self.check_entry(next, value.len() as usize)?;
-            if self.entries > 0 && next <= previous.as_slice() {
-                return Err(Error::NotSorted { position: self.entries });
+            if !self.btree.is_ascending(next) {
+                return Err(Error::NotSorted { position: self.btree.entries });
             }
             key.clear();
             key.extend_from_slice(next);
@@ -167,10 +155,16 @@ impl Ipl<'_> {
                 }
             }
             self.check_room(&[Update::Put { key: &key, value: &whole }])?;
-            self.put(&key, &whole, Cause::Load)?;
-            core::mem::swap(&mut previous, &mut key);
+            let entry = (&*key, Stored::inline(&whole));
+            if self.btree.append(&mut self.ground, entry, fill)? {
+                continue;
+            }
+            let leaf = self.btree.begin_leaf(&mut self.ground, &key, fill)?;
+            if !self.btree.append(&mut self.ground, entry, fill)? {
+                return Err(self.ground.damaged(leaf, "it is empty and has no room"));
+            }
         }
-        Ok(self.entries)
+        Ok(self.btree.entries)
     }
 }
 
@@ -179,14 +173,12 @@ impl Lookup for Ipl<'_> {
         if !can_be(self.check_key(key))? {
             return Ok(None);
         }
-        let root = self.root_node();
-        btree::read(&mut self.ground, root, key, (offset, into))
+        btree::read(&mut self.ground, self.btree.root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         let range = range.within_length(|key| self.check_key(key))?;
-        let root = self.root_node();
-        Ok(Box::new(Scan::new(&mut self.ground, &(), root, range)?))
+        Ok(Box::new(Scan::new(&mut self.ground, &(), self.btree.root, range)?))
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -197,8 +189,7 @@ impl Lookup for Ipl<'_> {
         if let Some(key) = key {
             self.check_key(key)?;
         }
-        let root = self.root_node();
-        btree::resume_after(&mut self.ground, root, key)
+        btree::resume_after(&mut self.ground, self.btree.root, key)
     }
 
     fn statistics(&self) -> Statistics {
@@ -210,7 +201,7 @@ impl Lookup for Ipl<'_> {
             ..store::Memory::default()
         };
         Statistics {
-            height: u32::from(self.height),
+            height: self.btree.height().into(),
             live_pages: u64::from(table.live()),
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
@@ -218,7 +209,7 @@ impl Lookup for Ipl<'_> {
     }
 
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let (leaves, inner) = self.levels.split_at(1);
+        let (leaves, inner) = self.ground.levels.split_at(1);
         let nodes = |levels: &[u32]| levels.iter().map(|nodes| u64::from(*nodes)).sum();
         tell(index::LEAVES, nodes(leaves));
         tell(index::INNER_NODES, nodes(inner));
@@ -262,9 +253,8 @@ impl Tree for Ipl<'_> {
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
-        self.fill_percent = fill_percent.clamp(50, 100);
         self.is_loading = true;
-        let loaded = self.load_sorted(sorted);
+        let loaded = self.load_sorted(sorted, fill_percent.clamp(50, 100));
         self.is_loading = false;
         loaded
     }
@@ -279,14 +269,14 @@ impl Tree for Ipl<'_> {
         let table = &mut self.ground.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.ground.forms.shape);
-        record.reserve_exact(27 + 4 * usize::from(self.height) + table.bytes());
+        record.reserve_exact(27 + 4 * usize::from(self.btree.height()) + table.bytes());
         let made = self.ground.log.statistics().checkpoint.0 + 1;
         record.extend_from_slice(&made.to_le_bytes());
         record.extend_from_slice(&self.log_pages.to_le_bytes());
-        record.push(self.height);
-        record.extend_from_slice(&self.root.0.to_le_bytes());
-        record.extend_from_slice(&self.entries.to_le_bytes());
-        for nodes in &self.levels[..self.height.into()] {
+        record.push(self.btree.height());
+        record.extend_from_slice(&self.btree.root.id.0.to_le_bytes());
+        record.extend_from_slice(&self.btree.entries.to_le_bytes());
+        for nodes in &self.ground.levels[..self.btree.height().into()] {
             record.extend_from_slice(&nodes.to_le_bytes());
         }
         record.extend_from_slice(&table.numbers().to_le_bytes());

@@ -29,9 +29,9 @@ use store::{
 
 use super::Ipl;
 use super::block::BlockShape;
-use super::ground::{CHILD_BYTES, Forms, Ground};
+use super::ground::{Forms, Ground};
 use super::table::{BLOCK_BYTES, NODE_BYTES, Since};
-use super::tree::Toward;
+use crate::btree::CHILD_BYTES;
 use index::{Error, Result};
 
 /// One in so many pages for nodes stays unused, so that blocks can be filled up with nodes of
@@ -152,7 +152,7 @@ impl Ipl<'_> {
     fn work_blocks(&self) -> u32 {
         let Ground { log, shape, forms, .. } = &self.ground;
         // A put may make it higher.
-        work_blocks(self.height + 1, (shape, forms), log.erases_at_once())
+        work_blocks(self.btree.height() + 1, (shape, forms), log.erases_at_once())
     }
 
     /// Nodes for which there is room.
@@ -178,7 +178,7 @@ impl Ipl<'_> {
     /// Refuses `batch` if there is no room for it, and one leaf more while the tree is loaded.
     pub(super) fn check_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
         let puts = puts_of(batch);
-        let is_low = usize::from(self.height) + 2 < LEVELS_MOST;
+        let is_low = usize::from(self.btree.height()) + 2 < LEVELS_MOST;
         if puts > 0 && !(is_low && self.take(puts as u64)) && !self.adds_none(batch)? {
             let log = &self.ground.log;
             return Err(log.no_room(log.blocks_only_kept() > 0).into());
@@ -200,12 +200,10 @@ impl Ipl<'_> {
         let (false, [Update::Put { key, value }]) = (self.is_loading, batch) else {
             return Ok(false);
         };
-        let leaf = self.descend_to(Toward::Key(key), Cause::Update)?;
-        let forms = self.ground.forms;
-        let bytes = self.ground.node(leaf, Cause::Update)?;
-        let is_there = forms.leaf.search(bytes, key).is_ok();
-        let is_replaced = is_there && forms.shape.value != Width::Variable;
-        Ok(is_replaced || forms.leaf.has_room(bytes, key, value.len()))
+        let shape = self.ground.forms.shape;
+        let leaf = self.btree.find_leaf(&mut self.ground, key)?;
+        let is_replaced = leaf.search(key).is_ok() && shape.value != Width::Variable;
+        Ok(is_replaced || leaf.codec.has_room(leaf.bytes, key, value.len()))
     }
 
     /// Free blocks that `batch` needs, and writing back all that is in the cache behind it.
@@ -242,7 +240,7 @@ impl Ipl<'_> {
     }
 
     fn demand(&self) -> Demand {
-        Demand { levels: self.levels, ..self.ground.forms.demand() }
+        Demand { levels: self.ground.levels, ..self.ground.forms.demand() }
     }
 
     /// Where blocks are free at once, fills up blocks until `need` are free, if that can be.

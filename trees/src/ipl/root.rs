@@ -5,6 +5,7 @@ use store::{EntryShape, LEVELS_MOST, Recovery, Reservation};
 use super::block::BlockShape;
 use super::table::{BLOCK_BYTES, NODE_BYTES, NodeId, Table};
 use super::{Ipl, NAME};
+use crate::btree::At;
 use index::{Result, root_record};
 
 /// What a root record says.
@@ -89,8 +90,9 @@ impl Ipl<'_> {
             }
             .into());
         }
-        (self.root, self.height, self.entries) = (root.root, root.height, root.entries);
-        (self.levels, self.room) = (root.levels, Reservation::default());
+        self.btree.root = At { id: root.root, level: root.height - 1 };
+        self.btree.entries = root.entries;
+        (self.ground.levels, self.room) = (root.levels, Reservation::default());
         self.ground.table.begin_since();
         // What is replayed was admitted with nothing merged.
         self.ground.kept = u32::MAX;

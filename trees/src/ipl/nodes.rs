@@ -1,0 +1,221 @@
+//! Nodes to the B+-tree: each change is a delta, but for what takes over entries of a neighbour.
+//!
+//! That is written anew, as a page: as deltas it would take more.
+
+use alloc::vec::Vec;
+
+use device::Cause;
+use store::LEVELS_MOST;
+use store::node::{self, Codec, Shift, Stored};
+
+use super::ground::{Ground, bad_node};
+use super::layout::{Delta, HEADER_BYTES};
+use super::table::NodeId;
+use crate::btree::{At, Edit, Node, NodeSource, NodeStore};
+use index::Result;
+
+impl NodeSource for Ground<'_> {
+    type Id = NodeId;
+
+    fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
+        let frame = self.frame(at.id, cause)?;
+        let bytes = &*self.cache.frame(frame).node;
+        if node::level(bytes) != at.level {
+            return Err(bad_node(at.id, "it is at another level").into());
+        }
+        Ok(Node { codec: *self.forms.at(at.level), bytes })
+    }
+
+    fn nodes_most(&self) -> u64 {
+        self.table.live().into()
+    }
+}
+
+impl NodeStore for Ground<'_> {
+    fn edit(&mut self, at: At<NodeId>, edit: Edit<'_>, cause: Cause) -> Result<bool> {
+        let place = match edit {
+            Edit::Insert { key, value, .. } => {
+                return self.change(at, Delta::Put { key, value: value.bytes() }, cause);
+            }
+            Edit::Replace { place, .. } | Edit::Remove { place } => place,
+        };
+        let key = self.take_key(at, place, cause)?;
+        let delta = match edit {
+            Edit::Replace { value, .. } => Delta::Put { key: &key, value: value.bytes() },
+            _ => Delta::Delete { key: &key },
+        };
+        let changed = self.change(at, delta, cause);
+        self.key = key;
+        changed
+    }
+
+    fn create(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
+        let free = self.free_frame(cause)?;
+        let id = self.table.allocate();
+        let Some(nodes) = self.levels.get_mut(usize::from(level)) else {
+            return Err(bad_node(id, "the tree is higher than its nodes allow").into());
+        };
+        *nodes += 1;
+        self.table.count_birth();
+        self.forms.at(level).initialise(self.cache.node_mut(free), level);
+        self.cache.assign(free, id, true);
+        Ok(id)
+    }
+
+    fn free(&mut self, at: At<NodeId>, _: Cause) -> Result<()> {
+        if let Some(frame) = self.cache.find(at.id) {
+            self.cache.clear(frame);
+        }
+        if let Some(block) = self.table.free(at.id) {
+            self.drop_if_empty(block);
+        }
+        let nodes = &mut self.levels[usize::from(at.level) % LEVELS_MOST];
+        *nodes = nodes.saturating_sub(1);
+        Ok(())
+    }
+
+    fn pair(
+        &mut self,
+        left: At<NodeId>,
+        right: NodeId,
+        cause: Cause,
+    ) -> Result<(Node<'_>, Node<'_>)> {
+        let [one, other] = self.frames_of(left, right, cause)?;
+        let codec = *self.forms.at(left.level);
+        let node = |frame: usize| Node { codec, bytes: &self.cache.frame(frame).node };
+        Ok((node(one), node(other)))
+    }
+
+    fn split(&mut self, at: At<NodeId>, place: usize, cause: Cause) -> Result<NodeId> {
+        let right = self.create(at.level, cause)?;
+        let key = self.take_key(at, place, cause)?;
+        let cut = self.cut(at, right, place, &key, cause);
+        self.key = key;
+        cut.map(|()| right)
+    }
+
+    fn join(&mut self, left: At<NodeId>, right: NodeId, cause: Cause) -> Result<()> {
+        let frames = self.frames_of(left, right, cause)?;
+        self.change_both(left, frames, |codec, one, other, scratch| {
+            codec.join(one, other, scratch);
+        })?;
+        self.take_up(left.id, frames[0]);
+        Ok(())
+    }
+
+    fn shift(&mut self, left: At<NodeId>, right: NodeId, shift: Shift, cause: Cause) -> Result<()> {
+        let frames = self.frames_of(left, right, cause)?;
+        self.change_both(left, frames, |codec, one, other, scratch| {
+            codec.apply_shift(one, other, shift, scratch);
+        })?;
+        self.take_up(left.id, frames[0]);
+        self.take_up(right, frames[1]);
+        Ok(())
+    }
+}
+
+impl Ground<'_> {
+    /// The key at `place` of a node, in memory that is to be given back.
+    fn take_key(&mut self, at: At<NodeId>, place: usize, cause: Cause) -> Result<Vec<u8>> {
+        let mut key = core::mem::take(&mut self.key);
+        match self.node(at, cause) {
+            Ok(node) => node.key(place).copy_to(&mut key),
+            Err(error) => {
+                self.key = key;
+                return Err(error);
+            }
+        }
+        Ok(key)
+    }
+
+    /// The frames of two neighbours: the cache has room for more than two.
+    fn frames_of(&mut self, left: At<NodeId>, right: NodeId, cause: Cause) -> Result<[usize; 2]> {
+        self.node(left, cause)?;
+        self.node(At { id: right, ..left }, cause)?;
+        Ok([self.frame(left.id, cause)?, self.frame(right, cause)?])
+    }
+
+    fn change_both(
+        &mut self,
+        left: At<NodeId>,
+        frames: [usize; 2],
+        change: impl FnOnce(&Codec, &mut [u8], &mut [u8], &mut [u8]),
+    ) -> Result<()> {
+        let Ground { cache, forms, scratch, .. } = self;
+        let Some((one, other)) = cache.two_mut(frames) else {
+            return Err(bad_node(left.id, "it is its own neighbour").into());
+        };
+        change(forms.at(left.level), one, other, scratch);
+        Ok(())
+    }
+
+    /// What a node took over takes another page.
+    fn take_up(&mut self, id: NodeId, frame: usize) {
+        self.cache.taken_up(frame);
+        self.table.count_birth();
+        if let Some(block) = self.table.take_up(id) {
+            self.drop_if_empty(block);
+        }
+    }
+
+    /// Moves the entries from `place` on, where `key` stands, to the empty node `right`.
+    fn cut(
+        &mut self,
+        at: At<NodeId>,
+        right: NodeId,
+        place: usize,
+        key: &[u8],
+        cause: Cause,
+    ) -> Result<()> {
+        let delta = Delta::Cut { key };
+        self.make_room_for(at, &delta, cause)?;
+        let frames = self.frames_of(at, right, cause)?;
+        self.change_both(at, frames, |codec, left, right, scratch| {
+            codec.split_off(left, place, right, scratch);
+        })?;
+        self.add_delta(at, frames[0], &delta);
+        Ok(())
+    }
+
+    /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
+    fn change(&mut self, at: At<NodeId>, delta: Delta<'_>, cause: Cause) -> Result<bool> {
+        let frame = self.make_room_for(at, &delta, cause)?;
+        let Ground { cache, scratch, forms, .. } = self;
+        let (codec, node) = (forms.at(at.level), cache.node_mut(frame));
+        let is_done = match delta {
+            Delta::Put { key, value } => match codec.search(node, key) {
+                Ok(place) => codec.replace(node, place, Stored::inline(value), scratch),
+                Err(place) => codec.insert(node, place, key, Stored::inline(value), scratch),
+            },
+            Delta::Delete { key } | Delta::Cut { key } => {
+                if let Ok(place) = codec.search(node, key) {
+                    codec.remove(node, place);
+                }
+                true
+            }
+        };
+        if is_done {
+            self.add_delta(at, frame, &delta);
+        }
+        Ok(is_done)
+    }
+
+    /// The frame of a node that is changed, with room for the delta behind others.
+    fn make_room_for(&mut self, at: At<NodeId>, delta: &Delta<'_>, cause: Cause) -> Result<usize> {
+        let frame = self.frame(at.id, cause)?;
+        self.table.count_change();
+        let bytes = self.forms.deltas(at.level).bytes(delta);
+        let length = self.cache.frame(frame).deltas().len().max(HEADER_BYTES) + bytes;
+        if length > self.forms.delta_bytes() {
+            self.write_back(frame, cause)?;
+        }
+        Ok(frame)
+    }
+
+    fn add_delta(&mut self, at: At<NodeId>, frame: usize, delta: &Delta<'_>) {
+        let form = self.forms.deltas(at.level);
+        self.cache.add_delta(frame, form.bytes(delta), |into| {
+            form.write(delta, into);
+        });
+    }
+}
