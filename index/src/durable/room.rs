@@ -117,7 +117,9 @@ impl<T: Tree> Durable<T> {
                 }
             };
             let admitted = self.tree.admit_named();
-            if was_made || (!needs && admitted.is_ok()) {
+            // Else a checkpoint would write what stands already, and each time that it is refused.
+            let gives = self.state != State::Closed || self.tree.waits_for_checkpoint();
+            if was_made || !(needs || gives && admitted.is_err()) {
                 return admitted;
             }
             self.make_checkpoint(None)?;

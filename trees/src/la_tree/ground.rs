@@ -316,6 +316,13 @@ impl Ground<'_> {
         }
     }
 
+    pub(super) fn free_blocks(&self) -> u32 {
+        match self {
+            Ground::Chip(log) => log.free_blocks(),
+            Ground::Disk(disk) => disk.file.pages_free(),
+        }
+    }
+
     pub(super) fn free_pages(&self) -> u32 {
         match self {
             Ground::Chip(log) => log.free_pages(),

@@ -267,7 +267,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn waits_for_checkpoint(&self) -> bool {
-        self.generation.is_waiting
+        self.generation.is_waiting || self.log.blocks_to_erase() > 0
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {

@@ -46,7 +46,8 @@ pub(super) struct Generation {
     pub(super) is_waiting: bool,
     /// True if buffers are copied, for emptying them might take more pages than are free.
     pub(super) copies: bool,
-    /// True if it was begun to make room for emptying, and nothing was emptied or changed since.
+    /// True if it was begun to make room for emptying, and nothing was emptied, changed or
+    /// forgotten since.
     pub(super) is_vain: bool,
 }
 
@@ -58,23 +59,17 @@ impl LaTree<'_> {
         u64::from(blocks) * u64::from(self.log.pages_per_block())
     }
 
-    /// True if the present half is full.
+    /// True if a new generation must begin while it finds room, or may as the present half is full.
+    /// Where the next one would end as soon as it began, because what is in use leaves no more, the
+    /// present one goes on for as long as the next finds room.
     fn is_due(&self) -> bool {
-        !self.log.is_disk()
-            && self.generation.stage.is_none()
-            && !self.generation.is_waiting
-            && u64::from(self.log.free_pages()) <= self.half_pages()
-            && self.pages_left() <= self.least_free()
-    }
-
-    /// How many pages may be free at most when a generation ends: as many as a half has. Where the
-    /// next one would end as soon as it began, because what is in use leaves no more, the present
-    /// one goes on for as long as the next finds room.
-    fn least_free(&self) -> u64 {
-        let (half, all) = (self.half_pages(), self.pages_of_generations());
-        let enough = half + 2 * self.block_pages();
-        let has_left = all.saturating_sub(self.pages_to_copy()) > enough;
-        if has_left { half } else { self.pages_to_keep() }
+        if self.log.is_disk() || self.generation.stage.is_some() || self.generation.is_waiting {
+            return false;
+        }
+        let (half, copied) = (self.half_pages(), self.pages_to_copy());
+        let is_full = u64::from(self.log.free_pages()) <= half;
+        let goes_on = self.pages_of_generations() <= half + 2 * self.block_pages() + copied;
+        is_full && !goes_on || self.pages_left() <= copied
     }
 
     /// True if a lookup may empty buffer `number`.
@@ -108,9 +103,10 @@ impl LaTree<'_> {
         if self.is_due() { self.reclaim_if_due() } else { Ok(()) }
     }
 
-    /// True if a new generation finds room: what named checkpoints keep may leave none.
+    /// True if a new generation finds room: what named checkpoints keep may leave none. The end of
+    /// the block that was begun may be lost already, as an opening goes on with none.
     fn has_room_to_copy(&self) -> bool {
-        self.pages_to_copy() <= u64::from(self.log.free_pages())
+        self.pages_to_copy() <= u64::from(self.log.free_blocks() + 1) * self.block_pages()
     }
 
     /// Makes room for the next buffer that is listed to be emptied, or for a part of it; false if
@@ -236,6 +232,16 @@ impl LaTree<'_> {
         self.empty_listed(Cause::Reclamation)
     }
 
+    /// Takes the entries of buffer `number` off its chain, and puts them into it again.
+    fn copy_buffer(&mut self, number: u32, cause: Cause) -> Result<()> {
+        self.find_buffer(NodeId::of_buffer(number), cause)?;
+        self.take_off(number, cause)?;
+        while self.next_in_flight(cause)? {
+            self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
+        }
+        self.release_chain(cause)
+    }
+
     fn copy_old(&mut self, id: NodeId) -> Result<()> {
         let Some(place) = self.nodes.place(id) else {
             return Ok(());
@@ -280,6 +286,8 @@ impl LaTree<'_> {
             self.pin_state(&root)?;
         }
         self.pinned_blocks = self.log.pinned_blocks();
+        // What a name does not keep any more may be what there was no room for.
+        self.generation.is_vain = false;
         Ok(())
     }
 }

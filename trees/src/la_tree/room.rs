@@ -1,25 +1,29 @@
 //! Room: how large the tree may get, and what stays free while buffers are emptied.
 //!
-//! On raw flash all that is needed has to fit one half of the chip, for reclamation takes it to the
-//! other. So a batch is taken if these fit half of the blocks that no name keeps, less a reserve:
+//! On raw flash generations share the good blocks that no name keeps, but for those that the log
+//! keeps back, one that it begins beside them, and the ends of two blocks: the last of a generation
+//! and the last of the next. One generation has to fit beside the next, so of their pages
+//! `2 (N + 2 T + 3 W) + R` may be taken at most:
 //!
-//! - the nodes, and those that the puts which wait may add ([`Demand::growth`]);
-//! - the bytes that wait, three times: in buffers, where what is left of one that is emptied leaf
-//!   by leaf is put back, and in a checkpoint;
-//! - the tables, twice.
+//! - `N`: the nodes, and those that the puts which wait may add ([`Demand::growth`]);
+//! - `T`: the tables, where they stand and where the next checkpoint writes them;
+//! - `W`: the bytes that wait: where they stand, in a checkpoint, and where what is left of a
+//!   buffer that is emptied leaf by leaf is put back;
+//! - `R`: the reserve, of each half a sixteenth and at least two blocks. Half of it is for bytes
+//!   that wait: so a delete is always taken when nothing else waits. The rest is for what emptying
+//!   a leaf writes, and for blocks that get bad.
 //!
 //! Where a journal is replayed, this is counted from the last checkpoint, for a replay with other
 //! memory may let anything wait that came since. What does not fit is refused until buffers were
 //! emptied and a checkpoint was made; then one put alone is also taken if its leaf has room for it,
 //! and goes there at once.
 //!
-//! The reserve is a sixteenth of the half. Half of it is for bytes that wait: so a delete is always
-//! taken when nothing else waits. The rest is for what emptying a leaf writes.
-//!
 //! # Invariants
 //! - But for a new generation that is begun, the pages that are free suffice for one into which
 //!   buffers are copied instead of emptied. Before a buffer is emptied, that is asked; and again
 //!   before each leaf: what there is no room for is put back, and goes down behind a reclamation.
+//!   What the log keeps back is no free page: nothing is added for it.
+//! - Once all names are forgotten, which there is always room for, that is so again.
 //! - Counting is arithmetic: nothing is written to see whether it fits.
 
 use device::{Cause, Geometry};
@@ -29,7 +33,7 @@ use super::LaTree;
 use super::buffer_pool::BufferId;
 use super::buffers::Buffers;
 use super::descent::HEIGHT_MOST;
-use super::layout::{FRAGMENT_HEADER_BYTES, NodeId};
+use super::layout::FRAGMENT_HEADER_BYTES;
 use super::nodes::Table;
 use super::plan::{CHUNK_HEADER, Plan};
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
@@ -39,8 +43,8 @@ use index::{Error, Result, Width};
 /// How often the bytes that wait are counted.
 const WAITING: u64 = 3;
 
-/// Blocks beside those that the log keeps back: one that it fills, one with the last record, and
-/// the end of the tree's present one.
+/// Blocks beside those that the log keeps back: one that it begins, and the ends of those that are
+/// the last of two generations.
 const BLOCKS_BESIDE: u32 = 3;
 
 /// What the tree is made of, and what was taken since the base: the last checkpoint, or, where
@@ -74,10 +78,10 @@ fn reserve(half: u64, block: u64) -> u64 {
     (half / 16).max(2 * block)
 }
 
-/// Pages of half of so many blocks of `block` pages, of which the log keeps `own` back.
-fn half(blocks: u32, own: u32, block: u64) -> u64 {
-    let own = u64::from(own + BLOCKS_BESIDE) * block;
-    (u64::from(blocks / 2) * block).saturating_sub(own)
+/// Pages that the generations have together, of so many blocks of `block` pages, of which the log
+/// keeps `own` back.
+fn pages_of_generations(blocks: u32, own: u32, block: u64) -> u64 {
+    u64::from(blocks.saturating_sub(own + BLOCKS_BESIDE)) * block
 }
 
 impl Plan {
@@ -120,9 +124,8 @@ impl Plan {
     /// Bytes of the longest root record on a chip with so many pages.
     fn root_bytes_most(&self, pages: u32) -> u64 {
         let nodes = u64::from(pages / 2) * u64::from(self.pages.nodes_per_page());
-        let pool = 2 * self.sizes.pool.most() / u64::from(self.pages.room()) + 2;
-        // No more than finds room waits, whatever the pool holds.
-        let pool = pool.min(u64::from(pages) / 16 + 2);
+        // No more than finds room waits, whatever the pool holds: with other memory it is the same.
+        let pool = u64::from(pages) / 16 + 2;
         let levels = HEIGHT_MOST as u64;
         ROOT_BYTES + 4 * (levels + self.table_pages(nodes, nodes / 3) + pool)
     }
@@ -133,7 +136,7 @@ pub(super) fn fewest_blocks(plan: &Plan, chip: Geometry, log: &PageLogOptions) -
     let block = u64::from(chip.pages_per_block());
     let own = PageLog::own_reserve_on(chip, log, plan.root_bytes_most(chip.pages()));
     let is_enough = |blocks: &u32| {
-        let half = half(*blocks, own, block);
+        let half = pages_of_generations(*blocks, own, block) / 2;
         half >= reserve(half, block) + 4 * block
     };
     (own..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
@@ -177,6 +180,11 @@ impl LaTree<'_> {
         bytes + entries * FRAGMENT_HEADER_BYTES as u64
     }
 
+    /// Bytes of all that waits.
+    fn bytes_waiting(&self) -> u64 {
+        Self::waiting_bytes(self.pending(), self.buffers.pending_bytes)
+    }
+
     /// Pages of so many bytes that wait.
     fn waiting_pages(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.room_of_page())
@@ -194,8 +202,7 @@ impl LaTree<'_> {
 
     /// Pages of half of the blocks that no named checkpoint keeps, beside the reserve.
     fn capacity(&self) -> (u64, u64) {
-        let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
-        let half = half(blocks, self.log.own_reserve(), self.block_pages());
+        let half = self.pages_of_generations() / 2;
         let reserve = reserve(half, self.block_pages());
         (half.saturating_sub(reserve), reserve)
     }
@@ -226,12 +233,11 @@ impl LaTree<'_> {
         if self.is_bound_by_names() {
             return Err(self.refusal());
         }
-        if puts > 0 && self.check_tables(batch.len() as u64).is_err() && self.pending() > 0 {
+        if puts > 0
+            && let Err(error) = self.check_tables(batch.len() as u64)
+        {
             // Nodes that may come of what waits need tables.
-            return Err(self.refusal());
-        }
-        if puts > 0 {
-            self.check_tables(batch.len() as u64)?;
+            return Err(if self.pending() > 0 { self.refusal() } else { error });
         }
         if self.take(puts, bytes) {
             return Ok(());
@@ -251,7 +257,7 @@ impl LaTree<'_> {
     /// True if names leave no more room than for a new generation, which gives nothing back of what
     /// they keep.
     pub(super) fn is_bound_by_names(&self) -> bool {
-        self.pinned_blocks > 0 && self.pages_left() <= self.pages_to_keep()
+        self.pinned_blocks > 0 && self.pages_left() <= self.pages_to_copy()
     }
 
     fn take(&mut self, puts: u64, bytes: u64) -> bool {
@@ -271,7 +277,7 @@ impl LaTree<'_> {
             (self.room.base, self.room.puts.taken(), self.room.waiting);
         if is_base {
             (base, taken) = (self.demand(), self.pending());
-            waiting = Self::waiting_bytes(taken, self.buffers.pending_bytes);
+            waiting = self.bytes_waiting();
         }
         let (most, reserve) = self.capacity();
         let grown = self.pages_grown(&base, base.growth(taken));
@@ -329,14 +335,19 @@ impl LaTree<'_> {
         }
     }
 
-    /// Refuses one more named checkpoint if there would be no room to forget all of them again:
-    /// each takes a checkpoint, and only the next one erases what is given back.
+    /// Refuses one more named checkpoint if there would be no room to forget all of them again, and
+    /// then for a new generation: each takes a checkpoint, and only the next one erases what is
+    /// given back.
     pub(super) fn admit_name(&self) -> Result<()> {
         let names = self.log.checkpoints().len() as u64 + 1;
         let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count(&self.log));
         let first = self.plan.node_pages(nodes) + 2 * self.chunk_pages() + 2 + self.pool_pages();
         let need = first + names * (self.pool_pages() + 1) + self.block_pages();
-        if need <= u64::from(self.log.free_pages()) { Ok(()) } else { Err(self.refusal()) }
+        // A rollback leaves the end of the block that was begun.
+        let copied = self.pages_to_copy() + self.pages_of_pool() + 1 + self.block_pages();
+        let kept = u64::from(self.log.released_blocks()) * self.block_pages();
+        let fits = need <= u64::from(self.log.free_pages()) && copied <= self.pages_left() + kept;
+        if fits { Ok(()) } else { Err(self.refusal()) }
     }
 
     /// Pages that a checkpoint takes for what is in the pool.
@@ -401,59 +412,55 @@ impl LaTree<'_> {
     }
 
     /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
-    /// instead of emptied.
+    /// instead of emptied, the end of the block that is begun, and what forgetting names takes.
     pub(super) fn pages_to_copy(&self) -> u64 {
-        let waiting = Self::waiting_bytes(self.pending(), self.buffers.pending_bytes);
+        let names = self.log.checkpoints().len() as u64;
         self.plan.node_pages(self.nodes.count(&self.log))
-            + 2 * self.waiting_pages(waiting)
+            + 2 * self.waiting_pages(self.bytes_waiting())
             + self.chunk_pages()
             + 4
             + self.block_pages()
+            + names * (self.pages_of_pool() + 1)
     }
 
-    /// Pages that have to stay free for the next generation: what the log has of them meanwhile,
-    /// and a block that was begun, are not among them.
-    pub(super) fn pages_to_keep(&self) -> u64 {
-        self.pages_to_copy() + u64::from(self.log.own_reserve() + 1) * self.block_pages()
+    /// As [`LaTree::pool_pages`], at most, whatever the pool has of what waits.
+    fn pages_of_pool(&self) -> u64 {
+        let held = self.buffers.pool.memory_bytes().min(self.buffers.pending_bytes);
+        let pieces = PIECE_BYTES * self.pending().min(self.buffers.records.len() as u64);
+        self.waiting_pages(held + pieces)
     }
 
     /// Pages that are free beside those that the next checkpoint takes before a new generation: for
     /// nodes that were changed and stand in the cache alone, for the tables, and for the pool.
     pub(super) fn pages_left(&self) -> u64 {
         let dirty = self.plan.node_pages(self.nodes.cache.dirty_frames().into());
-        let held = self.buffers.pool.memory_bytes().min(self.buffers.pending_bytes);
-        let pieces = PIECE_BYTES * self.pending().min(self.buffers.records.len() as u64);
-        let taken = dirty + self.chunk_pages() + 5 + self.waiting_pages(held + pieces);
+        let taken = dirty + self.chunk_pages() + 5 + self.pages_of_pool();
         u64::from(self.log.free_pages()).saturating_sub(taken)
     }
 
     /// Pages that generations have together.
     pub(super) fn pages_of_generations(&self) -> u64 {
-        let own = self.log.own_reserve() + BLOCKS_BESIDE;
         let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
-        u64::from(blocks.saturating_sub(own)) * self.block_pages()
+        pages_of_generations(blocks, self.log.own_reserve(), self.block_pages())
     }
 
     /// True if the pages that are free may not suffice to empty every buffer meanwhile.
     pub(super) fn is_to_copy(&self) -> bool {
-        let pending = self.pending();
-        let waiting = Self::waiting_bytes(pending, self.buffers.pending_bytes);
         let demand = self.demand();
-        let grown = self.pages_grown(&demand, demand.growth(pending));
-        let need = grown + (WAITING - 1) * self.waiting_pages(waiting);
+        let grown = self.pages_grown(&demand, demand.growth(self.pending()));
+        let need = grown + (WAITING - 1) * self.waiting_pages(self.bytes_waiting());
         need + self.block_pages() > u64::from(self.log.free_pages())
     }
 
     /// True if emptying buffer `number` can begin: with its first leaf, or if it is one of an inner
     /// subtree, with all of it.
     pub(super) fn has_room_to_empty(&self, number: u32) -> bool {
-        let need = self.pages_to_keep() + self.pages_to_put_back(number) + self.pages_of_leaf();
-        need <= self.pages_left()
+        self.part_of(number).keep + self.pages_of_leaf() <= self.pages_left()
     }
 
     /// What has to stay free while buffer `number` is emptied leaf by leaf.
     pub(super) fn part_of(&self, number: u32) -> Part {
-        let keep = self.pages_to_keep() + self.pages_to_put_back(number);
+        let keep = self.pages_to_copy() + self.pages_to_put_back(number);
         Part { keep, nodes: self.nodes.count(&self.log) }
     }
 
@@ -483,16 +490,6 @@ impl LaTree<'_> {
     /// checkpoint gives back what was reclaimed before its end.
     pub(super) fn has_room_for_one(&self) -> bool {
         !self.generation.is_waiting
-            || self.pages_to_keep() + self.pages_of_leaf() <= self.pages_left()
-    }
-
-    /// Takes the entries of buffer `number` off its chain, and puts them into it again.
-    pub(super) fn copy_buffer(&mut self, number: u32, cause: Cause) -> Result<()> {
-        self.find_buffer(NodeId::of_buffer(number), cause)?;
-        self.take_off(number, cause)?;
-        while self.next_in_flight(cause)? {
-            self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
-        }
-        self.release_chain(cause)
+            || self.pages_to_copy() + self.pages_of_leaf() <= self.pages_left()
     }
 }
