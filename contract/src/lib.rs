@@ -10,6 +10,7 @@ mod cores;
 pub mod nand;
 pub mod power_cuts;
 mod ram_disk;
+mod sample;
 mod sector_model;
 pub mod sectors;
 pub mod torture;
@@ -17,3 +18,4 @@ pub mod tree;
 
 pub use cores::on_all_cores;
 pub use ram_disk::RamDisk;
+pub use sample::{sample, share};

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+use contract::{sample, share};
 use std::collections::BTreeMap;
 
 use contract::tree::{Case, MemoryLevel, Model, Stand, cases, findings};
@@ -122,7 +123,7 @@ fn a_full_disk_takes_as_much_as_was_deleted_from_it() {
         if !is_disk || !is_small || !case.parameters.is_empty() {
             continue;
         }
-        for durability in index::Durability::ALL {
+        for durability in sample(2, index::Durability::ALL) {
             let case = Case { durability, ..case.clone() };
             let mut ground = case.ground(64 << 10);
             let mut index = case.index(&mut ground, false);
@@ -143,7 +144,7 @@ fn a_full_disk_takes_as_much_as_was_deleted_from_it() {
             tried += 1;
         }
     }
-    assert_eq!(tried, 5 * 2 * 3 * 4);
+    assert_eq!(tried * share(2), 5 * 2 * 3 * 4);
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
             continue;
         }
         let mut made_of = 0;
-        for sectors in 8..100u64 {
+        for sectors in sample(3, 8..100u64) {
             let mut ground = case.ground(sectors * 512);
             // One that could not hold a single entry is not even made.
             let made = case.try_index_over(&mut ground, false, |disk| disk);
@@ -218,7 +219,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
             assert!(!keys.is_empty(), "{name}, {sectors} sectors");
             index.close().expect("it closes");
         }
-        assert!(made_of > 40, "{}: {made_of}", case.name());
+        assert!(made_of * share(3) > 40, "{}: {made_of}", case.name());
     }
 }
 
@@ -232,13 +233,13 @@ fn leaves_that_are_half_empty_take_puts_on_a_full_device() {
         if !copies_paths || !matches!(case.stand, Stand::Nand) {
             continue;
         }
-        for durability in index::Durability::ALL {
+        for durability in sample(2, index::Durability::ALL) {
             let case = Case { durability, ..case.clone() };
             refill(&case);
             tried += 1;
         }
     }
-    assert_eq!(tried, 12);
+    assert_eq!(tried * share(2), 12);
 }
 
 /// Deletes every second key of a full device, three times, and puts it again.

@@ -17,6 +17,7 @@
     reason = "a test fails by panicking"
 )]
 
+use contract::{sample, share};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -265,12 +266,13 @@ fn lives() -> impl Iterator<Item = Life> {
         durabilities.clone().map(move |durability| Case { durability, ..case.clone() })
     });
     let wanted = std::env::var("FLASHTREE_CASE").unwrap_or_default();
-    each.filter(move |case| case.name().contains(&wanted)).map(Life::new)
+    let step = if wanted.is_empty() { 5 } else { 1 };
+    sample(step, each.filter(move |case| case.name().contains(&wanted))).map(Life::new)
 }
 
 /// How many cases a test has to have seen: all, unless some were asked for.
 fn cases_wanted(most: u64) -> u64 {
-    if std::env::var_os("FLASHTREE_CASE").is_some() { 1 } else { most }
+    if std::env::var_os("FLASHTREE_CASE").is_some() { 1 } else { most / share(5) as u64 }
 }
 
 /// Makes the index: an old state that is kept, a newer one, and updates in the journal behind it.
@@ -370,7 +372,8 @@ fn an_index_comes_back_inside_its_budget() {
          off before"
     );
     assert!(tried >= cases_wanted(400) && restored == tried && cut_again == tried);
-    assert!(replayed * 3 >= tried * 2 && beyond * 3 >= tried);
+    // Two of three durabilities have a journal; a sample may end with the third.
+    assert!(replayed * 3 + 3 >= tried * 2 && beyond * 3 + 3 >= tried);
 }
 
 #[test]

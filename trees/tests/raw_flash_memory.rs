@@ -10,6 +10,7 @@
 mod chip;
 mod heap;
 
+use contract::{sample, share};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use allocation_counter::measure;
@@ -175,7 +176,7 @@ fn wanted() -> impl Iterator<Item = Case> {
 /// were.
 fn each(cases: impl Iterator<Item = Case>, mut play: impl FnMut(Case)) -> u64 {
     let (mut tried, mut failed) = (0, Vec::new());
-    for case in cases {
+    for case in sample(5, cases) {
         let name = case.name();
         tried += 1;
         if catch_unwind(AssertUnwindSafe(|| play(case))).is_err() {
@@ -290,7 +291,10 @@ fn an_index_on_raw_flash_comes_back_inside_its_budget() {
         "openings on raw flash inside the budget: {tried}; of them {replayed} replayed a journal; \
          {cut_opening} openings before were cut"
     );
-    assert!(tried >= 576 && replayed * 4 >= tried && cut_opening > tried, "{tried} {replayed}");
+    assert!(
+        tried * share(5) as u64 >= 576 && replayed * 4 >= tried && cut_opening > tried,
+        "{tried} {replayed}"
+    );
 }
 
 /// Puts of an index that does not get full before.
@@ -327,5 +331,5 @@ fn a_bound_on_all_memory_holds_on_a_chip_that_gets_full() {
         });
     });
     println!("indexes on raw flash inside a bound on all memory: {tried}, of them {full} got full");
-    assert!(tried >= 60 && full * 2 >= tried, "{full} of {tried}");
+    assert!(tried * share(5) as u64 >= 60 && full * 2 >= tried, "{full} of {tried}");
 }

@@ -9,8 +9,8 @@
 
 use std::panic::catch_unwind;
 
-use contract::on_all_cores;
 use contract::tree::{Case, Stand, cases, find, run};
+use contract::{on_all_cores, sample};
 use flashtree_trees::TREES;
 
 /// Plays `case` and, if it fails, says how to play it again.
@@ -30,7 +30,7 @@ fn is_played_always(case: &Case) -> bool {
 #[test]
 fn every_tree_agrees_with_an_ordered_map_in_every_case() {
     let cases: Vec<_> =
-        TREES.iter().flat_map(|entry| cases(entry)).filter(is_played_always).collect();
+        sample(3, TREES.iter().flat_map(|entry| cases(entry)).filter(is_played_always)).collect();
     assert!(cases.len() > 100, "{} cases", cases.len());
     on_all_cores(&cases, play);
 }

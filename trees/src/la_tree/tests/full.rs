@@ -2,6 +2,7 @@
 //! empty, whatever its puts came to, and then it takes puts again.
 
 use contract::RamDisk;
+use contract::share;
 use device::{Geometry, Medium, NandCosts, SectorGeometry};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update, Width};
@@ -183,6 +184,10 @@ fn deletes_are_taken_on_full_chips_of_any_geometry() {
     for chip in chips {
         for settings in settings {
             for durability in Durability::ALL {
+                turn += 1;
+                if turn % share(5) > 0 {
+                    continue;
+                }
                 let case = Case {
                     settings: settings.to_vec(),
                     shape: SHAPES[turn % 3],
@@ -193,11 +198,11 @@ fn deletes_are_taken_on_full_chips_of_any_geometry() {
                 let ground = Ground::chip((chip.0, chip.1, blocks));
                 let (first, again) = case.play(ground, ([1, 70, 13][turn % 3], turn % 2 == 0));
                 assert!(again * 10 >= first * 6, "{chip:?} x {blocks}, {case:?}: {first}, {again}");
-                (turn, total) = (turn + 1, total + first);
+                total += first;
             }
         }
     }
-    println!("{total} entries on {turn} chips");
+    println!("{total} entries on chips");
 }
 
 #[test]
@@ -206,6 +211,10 @@ fn deletes_are_taken_on_full_disks_with_a_page_in_a_sector_or_more() {
     for (page, sector) in [("4096", 4096), ("2048", 512), ("512", 512), ("1024", 512)] {
         for bytes in [1 << 20, 3 << 19, 700 << 10] {
             for durability in Durability::ALL {
+                turn += 1;
+                if turn % share(5) > 0 {
+                    continue;
+                }
                 let case = Case {
                     settings: vec![("node", page)],
                     shape: SHAPES[turn % 3],
@@ -215,9 +224,9 @@ fn deletes_are_taken_on_full_disks_with_a_page_in_a_sector_or_more() {
                 let ground = Ground::disk(sector, bytes / u64::from(sector));
                 let (first, again) = case.play(ground, ([1, 70, 13][turn % 3], turn % 2 == 0));
                 assert!(again * 10 >= first * 6, "{bytes} in {sector}, {case:?}: {first}, {again}");
-                (turn, total) = (turn + 1, total + first);
+                total += first;
             }
         }
     }
-    println!("{total} entries on {turn} disks");
+    println!("{total} entries on disks");
 }

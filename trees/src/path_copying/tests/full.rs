@@ -1,6 +1,7 @@
 //! Trees that are as high as they can be: what is refused leaves everything as it was, and what is
 //! acknowledged can be written, whatever waited in memory and in the journal.
 
+use contract::sample;
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
@@ -174,21 +175,25 @@ fn chip_shape(case: &Case) -> MediumShape {
 fn keeps(tree: &'static str, (page_bytes, blocks): (u32, u32), puts: u64, full: u32) {
     // A list reads all that it has for a lookup.
     let puts = if tree == "list" { puts / 4 } else { puts };
-    let (mut filled, mut failed) = (0, Vec::new());
+    let mut cases = Vec::new();
     for durability in Durability::ALL {
         for shape in [EntryShape::fixed(8, 8), EntryShape::VARIABLE] {
             for (batch, memory) in [(1, 1 << 20), (30, 1 << 17)] {
                 let case = Case { tree, page_bytes, blocks, shape, durability, memory, batch };
-                let case = Case { blocks: case.blocks_that_suffice(), ..case };
-                match catch_unwind(|| play(&case, puts)) {
-                    Ok(was_full) => filled += u32::from(was_full),
-                    Err(_) => failed.push(case),
-                }
+                cases.push(Case { blocks: case.blocks_that_suffice(), ..case });
             }
         }
     }
+    let (mut played, mut filled, mut failed) = (0, 0, Vec::new());
+    for case in sample(3, cases) {
+        played += 1;
+        match catch_unwind(|| play(&case, puts)) {
+            Ok(was_full) => filled += u32::from(was_full),
+            Err(_) => failed.push(case),
+        }
+    }
     assert!(failed.is_empty(), "{failed:#?}");
-    assert!(filled >= full, "{filled} of 16 trees were full");
+    assert!(filled * 16 >= full * played, "{filled} of {played} trees were full");
 }
 
 #[test]
@@ -226,9 +231,9 @@ fn trees_in_pages_of_2048_bytes_keep_what_they_acknowledged() {
 #[test]
 fn trees_of_small_pages_fill_their_chip() {
     let shapes = [EntryShape::fixed(8, 8), EntryShape::VARIABLE];
-    for (tree, shape) in
-        ["mu", "mu-star", "b-plus"].into_iter().flat_map(|tree| shapes.map(|it| (tree, it)))
-    {
+    let cases =
+        ["mu", "mu-star", "b-plus"].into_iter().flat_map(|tree| shapes.map(|it| (tree, it)));
+    for (tree, shape) in sample(3, cases) {
         let case = Case {
             tree,
             page_bytes: 512,

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
+use contract::sample;
 use contract::tree::Model;
 use device::{Cause, Geometry, Medium, NandCosts};
 use index::Options;
@@ -210,13 +211,13 @@ fn keeps(
     full: u32,
 ) {
     let blocks = if full > 0 { 40 } else { 600 };
-    let (mut filled, mut failed) = (0, Vec::new());
+    let mut cases = Vec::new();
     for durability in Durability::ALL {
         for start in [Start::Empty, Start::Loaded, Start::Thinned, Start::Grown] {
             for order in
                 [Order::Random, Order::Ascending, Order::Descending, Order::Round, Order::Narrow]
             {
-                let case = Case {
+                cases.push(Case {
                     tree,
                     flush,
                     page_bytes,
@@ -226,17 +227,21 @@ fn keeps(
                     start,
                     order,
                     loaded,
-                };
-                match catch_unwind(|| play(&case, puts)) {
-                    Ok(was_full) => filled += u32::from(was_full),
-                    Err(_) => failed.push(case),
-                }
+                });
             }
         }
     }
-    println!("{tree}, {page_bytes}: {filled} of 80 trees were full");
+    let (mut played, mut filled, mut failed) = (0, 0, Vec::new());
+    for case in sample(3, cases) {
+        played += 1;
+        match catch_unwind(|| play(&case, puts)) {
+            Ok(was_full) => filled += u32::from(was_full),
+            Err(_) => failed.push(case),
+        }
+    }
+    println!("{tree}, {page_bytes}: {filled} of {played} trees were full");
     assert!(failed.is_empty(), "{failed:#?}");
-    assert!(filled >= full, "{filled} of 80 trees were full");
+    assert!(filled * 80 >= full * played, "{filled} of {played} trees were full");
 }
 
 #[test]
