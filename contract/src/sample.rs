@@ -1,8 +1,8 @@
 //! How much of a suite is played: a sample of its cases, or with `FLASHTREE_WHOLE` all of them.
 //!
 //! Suites are products of trees, shapes, durabilities and chips, and take half an hour together.
-//! A sample takes every `step`th case, so with a step that divides none of the factors each value of
-//! each factor is in it, and it is always the same one. The promise `suites-whole` plays them all.
+//! A sample takes every `step`th case, so with a step that divides none of the factors each value
+//! of each factor is in it, and it is always the same one. The promise `suites-whole` plays all.
 
 use std::env::var_os;
 
