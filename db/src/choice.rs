@@ -129,20 +129,18 @@ const OVER: &str = "over";
 
 /// True if `given` puts the tree on a translation layer.
 fn is_over_ftl(entry: &Entry, given: &[(&str, &str)]) -> Result<bool> {
-    let mut over = given.iter().filter(|(name, _)| *name == OVER).map(|(_, value)| *value);
-    let Some(value) = over.next() else {
+    let Some((_, value)) = given.iter().find(|(name, _)| *name == OVER) else {
         return Ok(false);
     };
-    let expected = match (entry.has_choice(), value, over.next()) {
-        (true, "ftl", None) => return Ok(true),
-        (true, "ftl", Some(_)) => "a parameter is given only once",
-        (true, ..) => "it must be ftl, or be left away: then the tree stands on raw flash",
+    let expected = match (entry.has_choice(), *value) {
+        (true, "ftl") => return Ok(true),
+        (true, _) => "it must be ftl, or be left away: then the tree stands on raw flash",
         (false, ..) if entry.nand => {
             "this tree owns the chip itself and stands on no translation layer: leave it away"
         }
         (false, ..) => "this tree always stands on sectors: leave it away",
     };
-    let value = value.to_owned();
+    let value = (*value).to_owned();
     Err(index::Error::BadParameter { name: OVER, value, expected: expected.into() }.into())
 }
 
@@ -253,7 +251,7 @@ mod tests {
         assert!(matches!(refused("b-plus:node=x"), Error::Index(_)));
         for (text, told) in [
             ("la-tree:over=raw flash", "over=raw flash: it must be ftl, or be left away"),
-            ("b-plus:over=ftl,over=ftl", "over=ftl: a parameter is given only once"),
+            ("b-plus:over=ftl,over=ftl", "b-plus has over twice"),
             ("mu:over=ftl", "over=ftl: this tree owns the chip itself"),
         ] {
             assert!(refused(text).to_string().contains(told), "{}", refused(text));

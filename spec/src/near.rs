@@ -1,5 +1,7 @@
 //! Names that are near to one that nobody knows.
 
+use std::collections::BTreeSet;
+
 /// How alike two names must be, from 0 to 1, to be taken for each other.
 const ALIKE: f64 = 0.78;
 
@@ -14,6 +16,8 @@ pub fn near<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<Str
         return Vec::new();
     }
     let name = name.to_lowercase();
+    // Some are told more than once.
+    let known: BTreeSet<&str> = known.into_iter().collect();
     let mut found: Vec<(f64, &str)> = known
         .into_iter()
         .map(|candidate| (likeness(&name, candidate), candidate))
