@@ -433,8 +433,11 @@ impl<T: Tree> Index for Durable<T> {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.state == State::Closed && self.tree.recovery().is_closed() {
-            return Ok(());
+        if self.state == State::Closed {
+            return match self.tree.recovery().is_closed() {
+                true => Ok(()),
+                false => self.change(|tree| Ok(tree.recovery_mut().shut()?)),
+            };
         }
         self.begin()?;
         self.change(|tree| {

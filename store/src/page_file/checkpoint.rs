@@ -251,7 +251,12 @@ impl PageFile<'_> {
 
     /// Pages in use that a checkpoint changes at most.
     pub(super) fn checkpoint_changes(&self) -> u32 {
-        self.checkpoint_pages(self.checkpoints.count()) + CHECKPOINT_IMAGES
+        self.checkpoint_changes_with(self.checkpoints.count())
+    }
+
+    /// The same where `names` are kept.
+    pub(super) fn checkpoint_changes_with(&self, names: usize) -> u32 {
+        self.checkpoint_pages(names) + CHECKPOINT_IMAGES
     }
 
     /// The most pages that an update may change which a checkpoint may come before, inside a batch:
@@ -272,7 +277,7 @@ impl PageFile<'_> {
     /// forgetting is never refused.
     fn needs_room(&self, undo: &Undo, pages: u32, names: usize) -> Result<bool> {
         let own = self.checkpoint_pages(names);
-        let each = own + CHECKPOINT_IMAGES;
+        let each = self.checkpoint_changes_with(names);
         let in_use = self.high_water.saturating_add(own);
         if undo.has_room_for(pages.saturating_add(each), (names as u32, each), in_use) {
             return Ok(false);
@@ -403,6 +408,10 @@ impl Recovery for PageFile<'_> {
 
     fn is_closed(&self) -> bool {
         self.is_shut()
+    }
+
+    fn shut(&mut self) -> Result<()> {
+        PageFile::shut(self)
     }
 
     fn reopen(&mut self) -> Result<()> {

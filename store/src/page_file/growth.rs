@@ -69,7 +69,9 @@ impl PageFile<'_> {
         if to == self.layout {
             return Ok(false);
         }
-        self.disk.resize(to.end().0, Cause::Checkpoint)?;
+        // With a shorter journal it may end sooner: not before the anchor says so.
+        let end = to.end().0.max(self.layout.end().0);
+        self.disk.resize(end, Cause::Checkpoint)?;
         self.move_to(to)?;
         Ok(true)
     }
@@ -133,6 +135,18 @@ impl PageFile<'_> {
         // What there is no room for is missed by an update, and refused there.
         let has_room = is_clear && self.disk.resize(to.end().0, Cause::Checkpoint).is_ok();
         if has_room { to } else { self.layout }
+    }
+
+    /// Gives back what closing does, where nothing was changed since the last checkpoint. Another
+    /// checkpoint would take room that names leave to forget them.
+    pub(super) fn shut(&mut self) -> Result<()> {
+        let to = self.choose_layout(self.anchor.checkpoint.undo_start, true);
+        let mut next = self.anchor.clone();
+        next.sequence += 1;
+        (next.pages, next.journal_sectors) = (to.pages, to.journal_sectors);
+        next.write(&mut self.disk, &mut self.sector)?;
+        self.anchor = next;
+        self.take_layout(to)
     }
 
     /// Copies the images that named checkpoints need to where they stand in the layout `to`.

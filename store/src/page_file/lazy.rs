@@ -47,9 +47,9 @@ impl PageFile<'_> {
     }
 
     /// Pages that can still be changed before a checkpoint, beside those of the checkpoint itself,
-    /// where so many pages are `promised`.
+    /// where so many pages are promised, and `images` beside what names keep.
     #[must_use]
-    pub fn changes_left(&self, promised: u64) -> u32 {
+    pub fn changes_left(&self, promised: u64, images: u64) -> u32 {
         let Some(undo) = &self.undo else {
             return u32::MAX;
         };
@@ -57,19 +57,25 @@ impl PageFile<'_> {
         let fresh = promised.saturating_sub(u64::from(self.free.pages));
         let fresh = u32::try_from(fresh).unwrap_or(u32::MAX);
         let in_use = self.high_water.saturating_add(own).saturating_add(fresh);
-        undo.images_left(self.checkpoint_changes(), in_use)
+        let names = self.names_kept();
+        let images = if names > 0 { u32::try_from(images).unwrap_or(u32::MAX) } else { 0 };
+        let own = self.checkpoint_changes().saturating_add(images);
+        undo.images_left(own, self.to_forget(names), in_use)
     }
 
     /// True if `pages` pages can be allocated when, before the next checkpoint, `images` pages
-    /// have to be kept beside those that there is always room for.
+    /// have to be kept beside those that there is always room for; and if then all that is kept by
+    /// name can be forgotten, `more` names included.
     #[must_use]
-    pub fn has_room(&self, pages: u64, images: u64) -> bool {
+    pub fn has_room(&self, pages: u64, images: u64, more: usize) -> bool {
         let Some(undo) = &self.undo else {
             return pages <= u64::from(self.pages_free());
         };
         let images = u32::try_from(images).unwrap_or(u32::MAX);
-        let beside = undo.pages_beside_images(images).saturating_sub(self.high_water);
-        let own = self.checkpoint_pages(self.names_kept());
+        let names = self.names_kept() + more;
+        let beside = undo.pages_beside_images(images, self.to_forget(names));
+        let beside = beside.saturating_sub(self.high_water);
+        let own = self.checkpoint_pages(names);
         // Free pages that named checkpoints need are no room for images.
         let free = beside.saturating_add(self.free.pages).saturating_sub(own);
         pages <= u64::from(free) && (images == 0 || beside > 0)
@@ -97,7 +103,7 @@ impl PageFile<'_> {
                 _ => {
                     let undo = Undo::without_table(layout, false);
                     let own = Self::checkpoint_pages_of(options.page_bytes, 0, 0);
-                    (own, undo.pages_beside_images(images))
+                    (own, undo.pages_beside_images(images, (0, 0)))
                 }
             };
             Ok((pages + u64::from(own)).saturating_sub(have.into()))
@@ -110,6 +116,11 @@ impl PageFile<'_> {
             }
             sectors = sectors.saturating_add(bytes.div_ceil(disk.sector_bytes().into()));
         }
+    }
+
+    /// Checkpoints that forget `names` one by one, and the pages that each of them changes.
+    fn to_forget(&self, names: usize) -> (u32, u32) {
+        (names as u32, self.checkpoint_changes_with(names))
     }
 
     fn names_kept(&self) -> usize {

@@ -255,27 +255,31 @@ impl Undo {
 
     /// Pages that trees can have beside what the run takes and may come to need.
     pub(super) fn pages_beside(&self) -> u32 {
-        self.pages_beside_images(0)
+        self.pages_beside_images(0, (0, 0))
     }
 
-    /// As [`Undo::pages_beside`], where the run may come to need room for so many images more.
-    pub(super) fn pages_beside_images(&self, images: u32) -> u32 {
+    /// As [`Undo::pages_beside`], where the run may come to need room for so many images more, and
+    /// then for those of the epochs that `later` tells of, as many each.
+    pub(super) fn pages_beside_images(&self, images: u32, later: (u32, u32)) -> u32 {
         let images = self.images_always().saturating_add(images);
-        let reserve = self.positions_for(images);
+        let reserve = self.positions_for(images).saturating_add(self.positions_later(later));
         let positions = self.start.saturating_add(reserve).max(self.next);
         let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
     }
 
-    /// Images that may still be made, beside `later` ones: as many as there always is room for, or
-    /// as have room where `in_use` pages come to be in use, up to the limit.
-    pub(super) fn images_left(&self, later: u32, in_use: u32) -> u32 {
-        let always = self.images_always().saturating_sub(self.images);
+    /// Images that may still be made, beside those that the next checkpoint makes, `own` of them:
+    /// as many as there always is room for, or as have room where `in_use` pages come to be in use,
+    /// up to the limit. What names keep leaves no room that is always there.
+    pub(super) fn images_left(&self, own: u32, later: (u32, u32), in_use: u32) -> u32 {
+        let always = if later.0 == 0 { self.images_always() } else { 0 };
+        let always = always.saturating_sub(self.images);
         let left = (self.limit + SPARE_IMAGES).saturating_sub(self.images);
-        let positions = self.positions_beside(in_use).saturating_sub(self.next);
+        let taken = self.next.saturating_add(self.positions_later(later));
+        let positions = self.positions_beside(in_use).saturating_sub(taken);
         let groups = positions.div_ceil(self.images_most());
         let images = positions.saturating_sub(groups.saturating_mul(HEADER_UNITS));
-        left.min(images).max(always).saturating_sub(later)
+        left.min(images).max(always).saturating_sub(own)
     }
 
     /// Pages that there is room for beside what is in the run.
@@ -288,6 +292,11 @@ impl Undo {
     fn positions_for(&self, images: u32) -> u32 {
         let groups = images.div_ceil(self.images_most());
         images.saturating_add(groups.saturating_mul(HEADER_UNITS))
+    }
+
+    /// The most positions that the images of some epochs take, of so many each.
+    fn positions_later(&self, (epochs, images_each): (u32, u32)) -> u32 {
+        self.positions_for(images_each).saturating_mul(epochs)
     }
 
     /// The most images that changing `pages` pages makes.
@@ -313,11 +322,10 @@ impl Undo {
     /// True if there is room for the images of `pages` changed pages and then, in as many epochs as
     /// `later` says, of so many each, if `in_use` pages are in use in the end.
     pub(super) fn has_room_for(&self, pages: u32, later: (u32, u32), in_use: u32) -> bool {
-        let (epochs, pages_each) = later;
         // A unit has one image in an epoch, and another in the next.
-        let each = pages_each.min(self.layout.units_of(in_use));
+        let later = (later.0, later.1.min(self.layout.units_of(in_use)));
         let positions = self.positions_for(self.images_for(pages));
-        let positions = positions.saturating_add(self.positions_for(each).saturating_mul(epochs));
+        let positions = positions.saturating_add(self.positions_later(later));
         self.next.saturating_add(positions) <= self.positions_beside(in_use)
     }
 

@@ -275,8 +275,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn admit_named(&mut self) -> Result<()> {
-        // On a disk the page file counts what names keep, and what forgetting takes.
-        if self.log.is_disk() { Ok(()) } else { self.admit_name() }
+        if self.log.is_disk() { self.admit_name_on_disk() } else { self.admit_name() }
     }
 
     fn keep_named(&mut self) -> Result<()> {

@@ -67,12 +67,15 @@ impl LaTree<'_> {
     /// Writes all that is only in memory; returns the root record.
     pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
         self.whole = false;
-        self.reclaim_if_it_fits()?;
-        self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
-        self.begin_state()?;
-        self.forget_old_chunks();
-        self.write_chunks(PLAIN)?;
-        self.write_chunks(BUFFERED)?;
+        let stands = self.log.is_disk() && !self.is_open;
+        if !stands {
+            self.reclaim_if_it_fits()?;
+            self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
+            self.begin_state()?;
+            self.forget_old_chunks();
+            self.write_chunks(PLAIN)?;
+            self.write_chunks(BUFFERED)?;
+        }
         let mut record = root_record::encode(NAME, self.plan.shape);
         // Growing, it would be in memory twice.
         let lists = 4 * (self.chunk_pages() + self.pool_pages() + 4);
@@ -86,7 +89,10 @@ impl LaTree<'_> {
                 record.extend_from_slice(&page.0.to_le_bytes());
             }
         }
-        self.write_pool(&mut record)?;
+        match stands {
+            true => self.list_pool(&mut record),
+            false => self.write_pool(&mut record)?,
+        }
         self.encode_tail(&mut record);
         self.generation.is_waiting = false;
         self.is_open = false;

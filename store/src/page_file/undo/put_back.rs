@@ -210,6 +210,10 @@ impl Undo {
             return Ok(None);
         }
         if self.checksum_of(unit, bytes) == expected {
+            // That which a page begins with does not count itself: it may be what was torn.
+            if let (1, Some(head)) = (self.layout.pages_per_sector, bytes.first_chunk_mut()) {
+                *head = expected.to_le_bytes();
+            }
             self.let_change(unit);
             return Ok(Some(unit));
         }

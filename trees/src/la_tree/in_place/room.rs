@@ -3,24 +3,30 @@
 //! The page file keeps what pages held at the last checkpoint, for a bounded number of pages.
 //! Emptying a buffer goes leaf by leaf, and each leaf is a **step**: where there is no room left to
 //! keep the pages of one step more, what has not gone down is put back into the buffers, and goes
-//! down after the next checkpoint. Pages that nobody used at the checkpoint need not be kept, so
-//! what is put back finds room. A tree without buffers does the same: what would change one leaf
+//! down after the next checkpoint. A tree without buffers does the same: what would change one leaf
 //! too many waits in the root's buffer, and so does all that comes as long as anything waits.
 //!
-//! An update is admitted if there are pages enough for all that is pending: the nodes that it may
-//! make, its fragments on the way down, and the state at a checkpoint, beside the one that stands.
-//! Deletes draw on a reserve that puts leave.
+//! # Invariant
+//! An update is admitted if, with it, `P + W + K + R(A + I) + N R(C) <= D`, in pages of the disk:
+//!
+//! - `P`: the pages that were ever used;
+//! - `W`: those that all that is pending makes beyond the free ones: nodes, fragments, the state at
+//!   a checkpoint beside the last one's, what a replay may leave in buffers, the page file's own.
+//!   Deletes draw on a reserve that puts leave;
+//! - `K`: what names keep of the undo run; `R(i)`: what `i` images take of it;
+//! - `A + I`: images that there always is room for, and those of free pages and their lists in `W`;
+//! - `N R(C)`: for each of `N` names, the checkpoint that forgets it, which changes `C` pages.
+//!
+//! A name is one `N` more; a step leaves what `W` and `N` take. Where nothing changed, the state is
+//! not written again: so `C` counts the page file's own pages alone, and closing takes none.
 
 use device::Cause;
 use store::{Durability, Recovery, Update};
 
 use super::super::LaTree;
-use super::super::buffers::Buffers;
 use super::super::flight::PutBack;
-use super::super::ground::Ground;
 use super::super::plan::Plan;
 use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
-use super::super::table::BufferRecord;
 use super::{Disk, ROOT_PAGES};
 use index::Result;
 
@@ -33,6 +39,8 @@ pub(in super::super) struct More {
     pub(in super::super) bytes: u64,
     /// Pages of long values.
     pub(in super::super) pages: u64,
+    /// Checkpoints that are kept.
+    pub(in super::super) names: usize,
 }
 
 /// What a tree is, as far as room matters.
@@ -76,7 +84,7 @@ impl Plan {
     /// Pages that all that is pending takes in the worst case, with so much more, and images that
     /// have to be kept beside those that there is always room for.
     fn needs_on_disk(&self, now: &Now, more: More) -> (u64, u64) {
-        let More { puts, deletes, bytes, pages } = more;
+        let More { puts, deletes, bytes, pages, .. } = more;
         let [inner, leaf] = now.pending;
         let pending = inner + leaf + puts + deletes;
         let all_bytes = now.pending_bytes + bytes;
@@ -133,7 +141,7 @@ impl Plan {
         // The root is there, and so is the record of its buffer.
         let pages = 1 + self.state_pages(&now, 0, 0) + ROOT_PAGES;
         let bytes = self.entry_most as u64;
-        self.needs_on_disk(&now, More { puts: 1, deletes: 0, bytes, pages })
+        self.needs_on_disk(&now, More { puts: 1, bytes, pages, ..More::default() })
     }
 }
 
@@ -150,8 +158,8 @@ impl LaTree<'_> {
     pub(in super::super) fn may_step(&self) -> bool {
         self.log.disk().is_none_or(|disk| {
             let waits = self.has_long_values() && disk.file.is_replaying();
-            let (promised, _) = self.needs_on_disk(disk, More::default());
-            !waits && disk.file.changes_left(promised) >= self.step_pages()
+            let (promised, images) = self.needs_on_disk(disk, More::default());
+            !waits && disk.file.changes_left(promised, images) >= self.step_pages()
         })
     }
 
@@ -238,20 +246,24 @@ impl LaTree<'_> {
         }
     }
 
-    /// Lets go of the chain that was read while it went down.
-    pub(in super::super) fn release_chain(&mut self, cause: Cause) -> Result<()> {
-        match self.flight.owed.take() {
-            Some(record) => self.buffers.let_go_chain(&mut self.log, &record, cause),
-            None => Ok(()),
-        }
-    }
-
     /// True if all that is pending finds room, with so much more.
     pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
         self.log.disk().is_none_or(|disk| {
             let (pages, images) = self.needs_on_disk(disk, more);
-            disk.file.has_room(pages, images)
+            disk.file.has_room(pages, images, more.names)
         })
+    }
+
+    fn admit_if(&self, fits: bool) -> Result<()> {
+        let full = store::Error::Full { pages: u64::from(self.log.pages()) };
+        if fits { Ok(()) } else { Err(full.into()) }
+    }
+
+    /// Refuses one more name if what is pending would find no room. Right behind a checkpoint all
+    /// of that is written: the page file counts the rest.
+    pub(in super::super) fn admit_name_on_disk(&self) -> Result<()> {
+        let more = More { names: 1, ..More::default() };
+        self.admit_if(!self.is_open || self.fits_on_disk(more))
     }
 
     /// True if all that is pending finds room, with so much more; the file grows for it where it
@@ -310,58 +322,6 @@ impl LaTree<'_> {
         if more.puts > 0 {
             self.check_tables(more.puts + more.deletes)?;
         }
-        match self.fits_on_disk(more) {
-            true => Ok(()),
-            false => Err(store::Error::Full { pages: u64::from(self.log.pages()) }.into()),
-        }
-    }
-}
-
-impl Buffers {
-    /// Notes that one buffer more has the chain of `record`.
-    pub(in super::super) fn hold_chain(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        cause: Cause,
-    ) -> Result<()> {
-        // What goes down may be in the buffer for reading.
-        core::mem::swap(&mut self.read, &mut self.page);
-        let held = self.hold_each(log, record, cause);
-        core::mem::swap(&mut self.read, &mut self.page);
-        held
-    }
-
-    fn hold_each(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut next = record.newest.filter(|_| log.is_disk());
-        let mut left = record.fragments;
-        while let Some(link) = next.filter(|_| left > 0) {
-            log.hold(link.page);
-            next = self.read_fragment(log, record.owner, link, cause)?.1;
-            left -= 1;
-        }
-        Ok(())
-    }
-
-    /// Notes that one buffer less has the chain of `record`.
-    fn let_go_chain(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut next = record.newest.filter(|_| log.is_disk());
-        let mut left = record.fragments;
-        while let Some(link) = next.filter(|_| left > 0) {
-            next = self.read_fragment(log, record.owner, link, cause)?.1;
-            log.let_go(link.page, cause)?;
-            left -= 1;
-        }
-        Ok(())
+        self.admit_if(self.fits_on_disk(more))
     }
 }

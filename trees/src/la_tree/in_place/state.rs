@@ -1,13 +1,17 @@
 //! The state at a checkpoint: the records of buffers and the pool, in pages of their own.
 //!
-//! They are written anew for each checkpoint, so none of them has to be kept; those of the last one
-//! are given back. How many fragments of a page are in use is not stored: an opening counts them.
+//! They are written anew for a checkpoint if anything changed since the last one, whose pages are
+//! given back then: so none of them has to be kept. How many fragments of a page are in use is not
+//! stored: an opening counts them.
 
 use core::fmt::Display;
 
 use device::{Cause, Page};
 
 use super::super::LaTree;
+use super::super::buffers::Buffers;
+use super::super::ground::Ground;
+use super::super::table::BufferRecord;
 use index::{Error, Result};
 
 /// Bytes of a root record that only a tree on a disk has.
@@ -22,6 +26,14 @@ impl LaTree<'_> {
             self.nodes.buffered.chunks.fill(None);
         }
         Ok(())
+    }
+
+    /// Lists the pages of the pool as they stand in `record`: behind those of the chunks.
+    pub(in super::super) fn list_pool(&self, record: &mut alloc::vec::Vec<u8>) {
+        let state = self.log.disk().map_or(&[][..], |disk| disk.state.as_slice());
+        let pool = state.get(self.chunk_pages() as usize..).unwrap_or_default();
+        record.extend_from_slice(&(pool.len() as u32).to_le_bytes());
+        pool.iter().for_each(|page| record.extend_from_slice(&page.0.to_le_bytes()));
     }
 
     /// Appends what only a tree on a disk has to its root record.
@@ -89,5 +101,62 @@ impl LaTree<'_> {
             Ok(()) => Ok(()),
             Err(error) => Error::Store(error).report_damage(finding),
         }
+    }
+
+    /// Lets go of the chain that was read while it went down.
+    pub(in super::super) fn release_chain(&mut self, cause: Cause) -> Result<()> {
+        match self.flight.owed.take() {
+            Some(record) => self.buffers.let_go_chain(&mut self.log, &record, cause),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Buffers {
+    /// Notes that one buffer more has the chain of `record`.
+    pub(in super::super) fn hold_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        // What goes down may be in the buffer for reading.
+        core::mem::swap(&mut self.read, &mut self.page);
+        let held = self.hold_each(log, record, cause);
+        core::mem::swap(&mut self.read, &mut self.page);
+        held
+    }
+
+    fn hold_each(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = record.newest.filter(|_| log.is_disk());
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            log.hold(link.page);
+            next = self.read_fragment(log, record.owner, link, cause)?.1;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Notes that one buffer less has the chain of `record`.
+    fn let_go_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut next = record.newest.filter(|_| log.is_disk());
+        let mut left = record.fragments;
+        while let Some(link) = next.filter(|_| left > 0) {
+            next = self.read_fragment(log, record.owner, link, cause)?.1;
+            log.let_go(link.page, cause)?;
+            left -= 1;
+        }
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod damage;
 mod fill;
 mod full;
 mod full_named;
+mod full_named_disk;
 mod full_replays;
 mod memories;
 mod memory;
