@@ -1,9 +1,11 @@
 //! What overwriting entries costs the device, in batches and one by one.
 //!
-//! `cargo run --release -p flashtree --example overwriting -- FOLDER ENTRIES [BATCH [UPDATES]]`
+//! `cargo run --release -p flashtree --example overwriting -- FOLDER ENTRIES [BATCH [UPDATES
+//! [TREE]]]`
 //!
-//! In FOLDER it makes a database as `Options::new()` does, loads it with ENTRIES entries of 8 + 8
-//! bytes, and overwrites UPDATES (200,000) of them, chosen at random, in batches of BATCH (1,000).
+//! In FOLDER it makes a database of TREE (`b-plus`), else as `Options::new()` does, loads it with
+//! ENTRIES entries of 8 + 8 bytes, and overwrites UPDATES (200,000) of them, chosen at random, in
+//! batches of BATCH (1,000).
 //! It counts what reaches the file from the first batch to the end of closing, and how long the
 //! longest write takes, and prints JSON.
 
@@ -25,7 +27,7 @@ const ENTRY: u64 = 16;
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args_os().skip(1);
-    let usage = "usage: overwriting FOLDER ENTRIES [BATCH [UPDATES]]";
+    let usage = "usage: overwriting FOLDER ENTRIES [BATCH [UPDATES [TREE]]]";
     let folder = PathBuf::from(arguments.next().ok_or(usage)?);
     let mut number = |usual: Option<u64>| -> Outcome<u64> {
         match arguments.next() {
@@ -35,9 +37,11 @@ fn main() -> Outcome<()> {
     };
     let (entries, size) = (number(None)?, number(Some(1000))?.max(1));
     let updates = number(Some(200_000))?;
+    let tree = arguments.next().map_or(Some("b-plus".to_owned()), |tree| tree.into_string().ok());
     let folder = tempfile::tempdir_in(folder)?;
     let path = folder.path().join("overwritten.db");
-    let mut database = Database::create(&path, &Options::new().capacity(CAPACITY))?;
+    let options = Options::new().tree(tree.ok_or(usage)?).capacity(CAPACITY);
+    let mut database = Database::create(&path, &options)?;
     let sorted = (0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes()));
     database.load(sorted)?;
     database.close()?;

@@ -5,9 +5,10 @@
 //! packed buffer fragment"). Its oldest entries that fit the page being filled are taken; then the
 //! next buffer's, until the page is full.
 //!
-//! Entries stand in [`cells`], and those of a buffer are a list. Buffers with the same number of
-//! entries are a list as well, so the fullest is found without a search; all that have a page of
-//! deletes or more, or [`CLASSES_MOST`], count as equally full.
+//! Entries stand in [`cells`], and those of a buffer are a list, of pieces where the pool is large
+//! and buffers have many. Buffers with the same number of entries are a list as well, so the
+//! fullest is found without a search; all that have a page of deletes or more, or
+//! [`CLASSES_MOST`], count as equally full.
 //!
 //! Where memory is shared with the node cache, what is in the last chunk of cells moves to free
 //! cells of the others before it is given back.
@@ -147,21 +148,21 @@ impl BufferPool {
         Taken { bytes: (slot.bytes + kinds) as usize, entries: slot.entries }
     }
 
-    /// True if an entry of `bytes` bytes finds room.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.cells.has_room(bytes)
+    /// Steps that a search among so many entries takes.
+    pub(super) const fn steps(&self, entries: u32) -> u32 {
+        entries / self.cells.at_once()
     }
 
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {
         let bytes = self.cells.form().bytes(entry);
-        if !self.has_room(bytes) {
+        let mut slot = self.slot(buffer);
+        if !self.cells.has_room(&slot.list, bytes) {
             return false;
         }
         self.slots.grow(buffer.0 as usize + 1, EMPTY);
         self.unlist(buffer);
-        let mut slot = self.slot(buffer);
         self.cells.append(&mut slot.list, entry);
         slot.bytes += bytes as u32;
         slot.entries += 1;
@@ -216,7 +217,7 @@ impl BufferPool {
         found: &mut dyn FnMut(&Pending<'_>) -> T,
     ) -> Result<Option<T>, Damage> {
         let slot = self.slot(buffer);
-        let Some(cell) = self.cells.newest(slot.list.first, slot.entries, key)? else {
+        let Some(cell) = self.cells.newest(&slot.list, slot.entries, key)? else {
             return Ok(None);
         };
         let (entry, _) = self.cells.entry(cell)?;
@@ -277,9 +278,7 @@ impl BufferPool {
                 }
             };
             slot.entries -= 1;
-            let next = self.cells.next(last);
-            self.cells.release(List { last, ..slot.list });
-            slot.list.first = next;
+            self.cells.release(&mut slot.list, last);
         }
         if slot.entries == 0 {
             slot = EMPTY;
@@ -293,12 +292,13 @@ impl BufferPool {
 
     /// Forgets what `buffer` has in the pool.
     pub(super) fn clear(&mut self, buffer: BufferId) {
-        let slot = self.slot(buffer);
-        if slot.entries == 0 {
+        let Slot { mut list, entries, .. } = self.slot(buffer);
+        if entries == 0 {
             return;
         }
         self.unlist(buffer);
-        self.cells.release(slot.list);
+        let last = list.last;
+        self.cells.release(&mut list, last);
         self.set_slot(buffer, EMPTY);
     }
 

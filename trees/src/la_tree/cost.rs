@@ -18,10 +18,10 @@
 //! ([`scan_of_held`]), while anything leaves the pool. What is compared with the chip's meter
 //! leaves them out.
 //!
-//! A lookup passes them one after the other, and with memory a thousand times that of the paper
-//! that is what it spends its time on. So ADAPT is told what the processor takes, too
-//! ([`search_of_held`]), where it is more than some microseconds: in the paper's 128 KiB it never
-//! is.
+//! A lookup passes them one after the other, or a piece of several at a time, and with memory a
+//! thousand times that of the paper that is what it spends its time on. So ADAPT is told what the
+//! processor takes, too ([`search_of_held`]), where it is more than some microseconds: in the
+//! paper's 128 KiB it never is.
 //!
 //! The rest is an upper bound: a node may be in the cache, a leaf may get no entry, and rebalancing
 //! at `8 B / F` is the worst case of all a-b trees. [`Rates`] measures, as buffers are emptied, by
@@ -250,10 +250,10 @@ pub(super) fn scan_of_held(units: &UnitCosts, bytes: usize) -> u64 {
     units.fragment_read + bytes * units.byte_read / PICO
 }
 
-/// What the processor takes to search so many entries in the pool, one after the other: nothing
-/// where that is little beside any access to flash.
-pub(super) fn search_of_held(entries: u32) -> u64 {
-    u64::from(entries.saturating_sub(SEARCHED_AT_ONCE)) * ENTRY_SEARCH
+/// What the processor takes to pass so many entries in the pool, or pieces, one after the other:
+/// nothing where that is little beside any access to flash.
+pub(super) fn search_of_held(steps: u32) -> u64 {
+    u64::from(steps.saturating_sub(SEARCHED_AT_ONCE)) * ENTRY_SEARCH
 }
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the fragments themselves are counted"))]

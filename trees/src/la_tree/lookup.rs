@@ -14,10 +14,12 @@ impl LaTree<'_> {
     /// What ADAPT is told of buffer `number`: what a scan and emptying it cost. With
     /// `estimate=all`, what it has in the pool counts as if it were a fragment on flash, but where
     /// the pool has room for all: what is there keeps other buffers out, which go to flash.
-    fn estimate_for_adapt(&mut self, number: u32) -> Estimate {
+    fn estimate_for_adapt(&mut self, number: u32, is_range: bool) -> Estimate {
         let mut estimate = self.estimate(number);
         let held = self.buffers.pool.held(BufferId(number));
-        estimate.scan += cost::search_of_held(held.entries);
+        // A range looks at each entry.
+        let steps = if is_range { held.entries } else { self.buffers.pool.steps(held.entries) };
+        estimate.scan += cost::search_of_held(steps);
         if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {
             return estimate;
         }
@@ -25,9 +27,10 @@ impl LaTree<'_> {
         Estimate { scan: estimate.scan + held, emptying: estimate.emptying + held }
     }
 
-    /// Asks ADAPT whether buffer `number`, which a lookup is to scan, is to be emptied before.
-    pub(super) fn is_to_be_emptied(&mut self, number: u32) -> bool {
-        let estimate = self.estimate_for_adapt(number);
+    /// Asks ADAPT whether buffer `number`, which a lookup, or a range, is to scan, is to be emptied
+    /// before.
+    pub(super) fn is_to_be_emptied(&mut self, number: u32, is_range: bool) -> bool {
+        let estimate = self.estimate_for_adapt(number, is_range);
         let policy = self.policy;
         let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
             record.entries > 0
@@ -55,7 +58,7 @@ impl LaTree<'_> {
             let (mut level, mut id) = (self.height - 1, self.root);
             loop {
                 if let Some(number) = id.buffer().filter(|_| level < searched) {
-                    if self.is_to_be_emptied(number) {
+                    if self.is_to_be_emptied(number, false) {
                         self.empty_for_lookup(number)?;
                         continue 'again;
                     }

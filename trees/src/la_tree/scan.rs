@@ -5,160 +5,43 @@
 //! has it. Memory is bounded: where the entries of a buffer do not fit its share, those that come
 //! first are held, and the buffer is scanned again when they are used up.
 //!
+//! What a buffer has in the pool is held apart from what it has on flash, for it costs no reading:
+//! at first a few entries, those that come next, and more each time when they are used up.
+//!
 //! Every scan of a buffer is a lookup to ADAPT, which may have it emptied before; then all that was
-//! held is read anew.
+//! held is read anew. To hold more of what is in the pool is none.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Bound;
 
-use device::Cause;
+use device::{Cause, Page};
 use store::{LongValue, node};
 
 use super::LaTree;
+use super::buffer_pool::BufferId;
 use super::descent::{Bounds, Toward};
 use super::in_place::values::handed_out;
-use super::stream::{Form, Pending};
+use super::nodes::damaged;
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, read_piece};
 
-/// Marks the place of a delete.
-const DELETE: u32 = 0x8000_0000;
+mod hold;
 
-/// An entry that is held: where it stands, and how new it is.
-type Place = (u32, u64);
+use hold::{Hold, Rest, prefix};
 
-/// The entries of a buffer that come next in a range.
-struct Hold {
-    /// The buffer, and the level of its node; `None` if nothing is known.
-    buffer: Option<u32>,
-    level: u8,
-    bytes: Vec<u8>,
-    places: Vec<Place>,
-    /// The next of the places.
-    next: usize,
-    /// From this key on, in the range's direction, nothing is known.
-    end: Option<Vec<u8>>,
-    /// Bytes that it may take.
-    share: usize,
-}
+/// Of a buffer's share, one part in so many is for its entries in the pool.
+const POOL_PART: usize = 16;
 
-impl Hold {
-    fn new(share: usize) -> Self {
-        Hold {
-            buffer: None,
-            level: 0,
-            bytes: Vec::with_capacity(share / 2),
-            places: Vec::with_capacity(share / 2 / size_of::<Place>()),
-            next: 0,
-            end: None,
-            share,
-        }
-    }
-
-    fn entry(&self, form: Form, place: Place) -> Pending<'_> {
-        let bytes = self.bytes.get((place.0 & !DELETE) as usize..).unwrap_or_default();
-        let read = form.read(bytes, place.0 & DELETE != 0);
-        // It was written by the same form.
-        read.map_or(Pending { key: &[], value: None }, |(entry, _)| entry)
-    }
-
-    fn peek(&self, form: Form) -> Option<Pending<'_>> {
-        self.places.get(self.next).map(|place| self.entry(form, *place))
-    }
-
-    fn is_full(&self, bytes: usize) -> bool {
-        let half = self.share / 2;
-        self.bytes.len() + bytes > half || (self.places.len() + 1) * size_of::<Place>() > half
-    }
-
-    /// Takes an entry; where there is no room, those that come last are given up.
-    fn push(&mut self, form: Form, direction: Direction, entry: &Pending<'_>, age: u64) {
-        let beyond = |end: &Vec<u8>| direction.order(entry.key.cmp(end)) != Ordering::Less;
-        if self.end.as_ref().is_some_and(beyond) {
-            return;
-        }
-        let bytes = form.bytes(entry);
-        if self.is_full(bytes) {
-            self.shrink(form, direction);
-            if self.end.as_ref().is_some_and(beyond) {
-                return;
-            }
-        }
-        let mark = if entry.value.is_none() { DELETE } else { 0 };
-        self.places.push((self.bytes.len() as u32 | mark, age));
-        form.write(entry, &mut |piece| self.bytes.extend_from_slice(piece));
-    }
-
-    /// Sorts what is held and keeps the newest entry of each key.
-    fn sort(&mut self, form: Form, direction: Direction) {
-        let mut places = core::mem::take(&mut self.places);
-        places.sort_unstable_by(|one, other| {
-            let (one_key, other_key) = (self.entry(form, *one).key, self.entry(form, *other).key);
-            direction.order(one_key.cmp(other_key)).then(other.1.cmp(&one.1))
-        });
-        places.dedup_by(|later, kept| self.entry(form, *later).key == self.entry(form, *kept).key);
-        self.places = places;
-    }
-
-    /// Makes room: drops what is outdated and, if that is little, the second half.
-    fn shrink(&mut self, form: Form, direction: Direction) {
-        self.sort(form, direction);
-        let used: usize =
-            self.places.iter().map(|place| form.bytes(&self.entry(form, *place))).sum();
-        let half = self.share / 2;
-        let many = self.places.len() * size_of::<Place>() > half * 3 / 4;
-        if (many || used > half * 3 / 4) && self.places.len() > 1 {
-            let kept = self.places.len() / 2;
-            let key = self.entry(form, self.places[kept]).key.to_vec();
-            self.end = Some(key);
-            self.places.truncate(kept);
-        }
-        self.places.sort_unstable_by_key(|place| place.0 & !DELETE);
-        let mut at = 0;
-        for place in 0..self.places.len() {
-            let old = self.places[place];
-            let from = (old.0 & !DELETE) as usize;
-            let bytes = form.bytes(&self.entry(form, old));
-            self.bytes.copy_within(from..from + bytes, at);
-            self.places[place].0 = at as u32 | old.0 & DELETE;
-            at += bytes;
-        }
-        self.bytes.truncate(at);
-    }
-}
-
-/// What is left of a range.
-struct Rest {
-    start: Bound<Vec<u8>>,
-    limit: Bound<Vec<u8>>,
-    direction: Direction,
-}
-
-impl Rest {
-    /// True if `key` is not before the start.
-    fn is_ahead(&self, key: &[u8]) -> bool {
-        match &self.start {
-            Bound::Unbounded => true,
-            Bound::Included(start) => self.direction.order(key.cmp(start)) != Ordering::Less,
-            Bound::Excluded(start) => self.direction.order(key.cmp(start)) == Ordering::Greater,
-        }
-    }
-
-    /// True if `key` is behind the end.
-    fn is_beyond(&self, key: &[u8]) -> bool {
-        self.direction.is_beyond(&self.limit, |limit| key.cmp(limit))
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        self.is_ahead(key) && !self.is_beyond(key)
-    }
-}
+/// Bytes that those take at first, and how many times as much each time more are wanted.
+const FIRST_SHARE: usize = 4096;
+const SHARE_TIMES: usize = 4;
 
 /// A range that is being read.
 pub(super) struct Scan<'t, 'd> {
     tree: &'t mut LaTree<'d>,
     direction: Direction,
     rest: Rest,
+    /// For each buffer of the way two: what it has on flash, and behind that what is in the pool.
     holds: Vec<Hold>,
     /// The keys of the present leaf, if the way to it is known.
     leaf: Bounds,
@@ -248,47 +131,72 @@ impl<'t, 'd> Scan<'t, 'd> {
     /// it was emptied instead.
     fn hold(&mut self, number: u32, level: u8) -> Result<bool> {
         let known = self.holds.iter().position(|hold| hold.level == level);
-        let at = match known {
-            Some(at) if self.holds[at].buffer == Some(number) => return Ok(false),
-            Some(at) => at,
-            None => {
-                let levels = (self.tree.height / self.tree.levels_a_buffer + 1).max(1);
-                let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<Place>());
-                let share = self.tree.plan.range_bytes as usize / usize::from(levels);
-                self.holds.push(Hold { level, ..Hold::new(share.max(least)) });
-                self.holds.len() - 1
+        let at = known.unwrap_or_else(|| {
+            let levels = (self.tree.height / self.tree.levels_a_buffer + 1).max(1);
+            let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<hold::Place>());
+            let share = self.tree.plan.range_bytes as usize / usize::from(levels);
+            let of_pool = (share / POOL_PART).max(least);
+            self.holds.push(Hold::new(level, share.saturating_sub(of_pool).max(least)));
+            self.holds.push(Hold::new(level, of_pool));
+            self.holds.len() - 2
+        });
+        let is_known = self.holds[at].buffer == Some(number);
+        if !is_known {
+            if self.tree.is_to_be_emptied(number, true) {
+                self.tree.empty_for_lookup(number)?;
+                return Ok(true);
             }
-        };
-        if self.tree.is_to_be_emptied(number) {
-            self.tree.empty_for_lookup(number)?;
-            return Ok(true);
+            self.fill(at, number)?;
         }
-        self.fill(at, number)?;
+        if !is_known || self.holds[at + 1].buffer.is_none() {
+            self.fill_from_pool(at + 1, number, is_known)?;
+        }
         Ok(false)
     }
 
-    /// Reads the entries of buffer `number`, whose node's bounds are the tree's.
+    /// Reads the entries that buffer `number`, whose node's bounds are the tree's, has on flash.
     fn fill(&mut self, at: usize, number: u32) -> Result<()> {
-        let mut hold = core::mem::replace(&mut self.holds[at], Hold::new(0));
-        hold.bytes.clear();
-        hold.places.clear();
-        (hold.next, hold.end, hold.buffer) = (0, None, Some(number));
-        let bounds = core::mem::take(&mut self.tree.bounds);
-        let direction = self.direction;
-        let form = self.tree.buffers.form;
-        let rest = &self.rest;
-        let scanned = self.tree.buffers.scan(&mut self.tree.log, number, &mut |entry, age| {
-            if bounds.contains(entry.key) && rest.contains(entry.key) {
-                hold.push(form, direction, entry, age);
-            }
-        });
-        self.tree.bounds = bounds;
+        let (hold, bounds) = (&mut self.holds[at], &self.tree.bounds);
+        hold.begin(number);
+        let (direction, form, rest) = (self.direction, self.tree.buffers.form, &self.rest);
+        let scanned =
+            self.tree.buffers.scan_chain(&mut self.tree.log, number, &mut |entry, age| {
+                if bounds.contains(entry.key) && rest.contains(entry.key) {
+                    hold.push(form, direction, entry, age);
+                }
+            });
         hold.sort(form, direction);
         if scanned.is_err() {
             hold.buffer = None;
         }
-        self.holds[at] = hold;
         scanned
+    }
+
+    /// As [`Scan::fill`], of what is in the pool: the first entries, or `more` than before.
+    fn fill_from_pool(&mut self, at: usize, number: u32, more: bool) -> Result<()> {
+        let (hold, bounds) = (&mut self.holds[at], &self.tree.bounds);
+        hold.begin(number);
+        let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<hold::Place>());
+        let share = if more { hold.share * SHARE_TIMES } else { FIRST_SHARE.max(least) };
+        hold.share = share.min(hold.most);
+        let (direction, form, rest) = (self.direction, self.tree.buffers.form, &self.rest);
+        let (mut prefixes, mut age) = (rest.prefixes(None), 0);
+        let visited = self.tree.buffers.pool.visit(BufferId(number), &mut |entry| {
+            age += 1;
+            if prefixes.contains(&prefix(entry.key))
+                && bounds.contains(entry.key)
+                && rest.contains(entry.key)
+                && hold.push(form, direction, entry, age)
+            {
+                prefixes = rest.prefixes(hold.end.as_deref());
+            }
+            Ok(())
+        });
+        hold.sort(form, direction);
+        if visited.is_err() {
+            hold.buffer = None;
+        }
+        visited.map_err(|what| damaged(Page(0), what))
     }
 
     /// Passes by what was used up; false if a buffer has to be scanned again.
@@ -329,7 +237,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             codec.key(node, place).copy_to(&mut self.key);
             best = Some(Source::Leaf(place));
         }
-        // From the lowest level up: of equal keys the highest buffer's entry is the newest.
+        // From the lowest level up, and from flash to pool: of equal keys the last is the newest.
         for level in 0..self.tree.height {
             for (at, hold) in self.holds.iter().enumerate().filter(|(_, hold)| hold.level == level)
             {

@@ -1,10 +1,21 @@
-//! The cells of a pool: lists of them hold entries, and one list those that are free.
+//! The cells of a pool, in pieces: lists of pieces hold entries, and one list those that are free.
 //!
 //! Cells have one size. An entry takes as many as it needs, and where entries have one small size,
-//! a cell has it, too: most buffers have a few entries here, and nothing is lost at their ends. The
-//! link to the first cell of a delete is marked. Cells come and go in chunks.
+//! a cell has it, too.
 //!
-//! Invariant: every cell is in exactly one list.
+//! In a small pool, and on raw flash, a piece is one cell: most buffers have a few entries here,
+//! and nothing is lost at their ends. The link to the first cell of a delete is marked. To find an
+//! entry its list is walked.
+//!
+//! In a large pool on a disk, where the nodes of a buffer have thousands of entries, cells that
+//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stands a
+//! tag for each: a hash of the key of the entry that begins there, and whether it is a delete. To
+//! find an entry the tags of each piece are compared at once, and a cell is read only where the tag
+//! is the key's. A tag and the share of a link take less than a link for each cell does.
+//!
+//! Cells come and go in chunks, those in pieces never.
+//!
+//! Invariant: every piece is in exactly one list, and the cells of an entry follow each other.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -14,11 +25,23 @@ use super::super::stream::{Damage, Form, Pending};
 use super::links::{Links, NO_CELL};
 use super::size::{Layout, PoolSize};
 
-/// Bytes of a cell where entries vary in size, or are large.
+/// Bytes of a cell where entries vary in size, or are large, and of one in a piece.
 const CELL_BYTES: usize = 16;
+const CELL_IN_PIECE: usize = 8;
+
+/// The most bytes of a piece of several cells, and the most cells.
+const PIECE_BYTES: usize = 256;
+const PIECE_CELLS: usize = 32;
 
 /// The largest entry of fixed size that a cell is made for.
 const ENTRY_IN_CELL: usize = 32;
+
+/// In a tag, marks a delete; the rest is of the key. A cell where no entry begins has [`NO_TAG`].
+const DELETE: u8 = 0x80;
+const NO_TAG: u8 = 0;
+
+/// That an entry goes beyond the cells of its list.
+const CUT: Damage = "an entry in the pool has no end";
 
 /// The cells of a buffer: the first of its oldest entry, and the last of its newest.
 #[derive(Clone, Copy, Debug)]
@@ -36,39 +59,51 @@ impl List {
 #[derive(Debug)]
 pub(super) struct Cells {
     form: Form,
-    cells: Chunks<u8>,
+    /// The pieces: their tags, where they have several cells, and the cells.
+    pieces: Chunks<u8>,
     cell_bytes: usize,
-    chunk_cells: usize,
+    chunk_pieces: usize,
     chunk_bytes: u64,
     links: Links,
+    /// The first free piece, and how many there are.
     first_free: u32,
+    /// A piece has two to the power of this cells.
+    shift: u32,
     free: usize,
-    /// An entry that is in several cells, put together.
+    /// An entry that is in several pieces, put together.
     whole: Box<[u8]>,
 }
 
 impl Cells {
     /// Cells in memory of such a size, and `entry_most` bytes for the largest entry.
     pub(super) fn new(size: PoolSize, form: Form, entry_most: usize) -> Self {
-        let mut cell_bytes = match form.fixed_bytes() {
-            Some(bytes) if bytes <= ENTRY_IN_CELL => bytes.max(1),
-            _ => CELL_BYTES,
+        let fixed = form.fixed_bytes().filter(|bytes| *bytes <= ENTRY_IN_CELL);
+        let single = fixed.map_or(CELL_BYTES, |bytes| bytes.max(1));
+        let size = size.settled(single);
+        let (mut cell_bytes, shift) = match size {
+            PoolSize::InPieces(_) => {
+                let cell_bytes = fixed.map_or(CELL_IN_PIECE, |bytes| bytes.max(1));
+                (cell_bytes, (PIECE_BYTES / cell_bytes).min(PIECE_CELLS).ilog2())
+            }
+            _ => (single, 0),
         };
-        let layout = loop {
-            match size.lay_out(cell_bytes) {
-                Some(layout) => break layout,
+        let (layout, piece_bytes) = loop {
+            let piece_bytes = (cell_bytes + usize::from(shift > 0)) << shift;
+            match size.lay_out(piece_bytes) {
+                Some(layout) => break (layout, piece_bytes),
                 None => cell_bytes *= 2,
             }
         };
-        let Layout { fit, shift, most, chunk_cells, chunks } = layout;
+        let Layout { fit, shift: chunk_shift, most, chunk_pieces, chunks } = layout;
         let mut cells = Cells {
             form,
-            cells: Chunks::new(shift, cell_bytes, most),
+            pieces: Chunks::new(chunk_shift, piece_bytes, most),
             cell_bytes,
-            chunk_cells,
-            chunk_bytes: chunk_cells as u64 * (cell_bytes as u64 + fit.link_bytes),
-            links: Links::new(fit.link_bytes, shift, most),
+            chunk_pieces,
+            chunk_bytes: chunk_pieces as u64 * (piece_bytes as u64 + fit.link_bytes),
+            links: Links::new(fit.link_bytes, chunk_shift, most),
             first_free: NO_CELL,
+            shift,
             free: 0,
             whole: vec![0; entry_most + cell_bytes].into_boxed_slice(),
         };
@@ -78,7 +113,7 @@ impl Cells {
         cells
     }
 
-    /// Cells that there are, and those of them that are free.
+    /// Pieces that there are, and those of them that are free.
     #[cfg(test)]
     pub(super) fn count(&self) -> (usize, usize) {
         (self.links.len(), self.free)
@@ -89,9 +124,14 @@ impl Cells {
         self.form
     }
 
+    /// How many cells are looked through at once.
+    pub(super) const fn at_once(&self) -> u32 {
+        1 << self.shift
+    }
+
     /// Bytes of the memory budget in use.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.cells.memory_bytes() + self.links.memory_bytes()
+        self.pieces.memory_bytes() + self.links.memory_bytes()
     }
 
     /// Bytes of a chunk.
@@ -101,26 +141,26 @@ impl Cells {
 
     /// Chunks that there are.
     pub(super) fn chunks(&self) -> usize {
-        self.cells.len() / self.chunk_cells.max(1)
+        self.pieces.len() / self.chunk_pieces.max(1)
     }
 
-    /// True if a chunk's worth of cells is free.
+    /// True if a chunk's worth of pieces is free, and chunks can be given back.
     pub(super) const fn can_shrink(&self) -> bool {
-        self.free >= self.chunk_cells
+        self.shift == 0 && self.free >= self.chunk_pieces
     }
 
-    /// Adds a chunk of free cells.
+    /// Adds a chunk of free pieces.
     pub(super) fn grow(&mut self) {
-        let first = self.cells.len();
-        self.cells.add(self.chunk_cells, 0);
-        self.links.add(self.chunk_cells, self.first_free);
+        let first = self.pieces.len();
+        self.pieces.add(self.chunk_pieces, NO_TAG);
+        self.links.add(self.chunk_pieces, self.first_free);
         self.first_free = first as u32;
-        self.free += self.chunk_cells;
+        self.free += self.chunk_pieces;
     }
 
     /// Takes the cells of the last chunk out of the free list; returns the first of the chunk.
     pub(super) fn withdraw_last_chunk(&mut self) -> u32 {
-        let limit = self.cells.last_chunk() as u32;
+        let limit = self.pieces.last_chunk() as u32;
         let (mut cell, mut kept) = (self.first_free, NO_CELL);
         while cell != NO_CELL {
             let next = self.links.next(cell);
@@ -144,7 +184,7 @@ impl Cells {
             if cell >= limit {
                 stays = self.first_free;
                 self.first_free = self.links.next(stays);
-                if let Some((from, to)) = self.cells.two_mut(cell as usize, stays as usize) {
+                if let Some((from, to)) = self.pieces.two_mut(cell as usize, stays as usize) {
                     to.copy_from_slice(from);
                 }
                 self.links.set(stays, next, self.links.is_marked(cell));
@@ -165,20 +205,29 @@ impl Cells {
 
     /// Gives the last chunk back, of which no list has a cell any more.
     pub(super) fn remove_last_chunk(&mut self) {
-        self.cells.remove();
+        self.pieces.remove();
         self.links.remove();
-        self.free -= self.chunk_cells;
+        self.free -= self.chunk_pieces;
     }
 
-    /// True if an entry of `bytes` bytes finds room.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.free >= bytes.div_ceil(self.cell_bytes).max(1)
+    /// True if an entry of `bytes` bytes finds room at the end of `list`.
+    pub(super) fn has_room(&self, list: &List, bytes: usize) -> bool {
+        let all = (1 << self.shift) - 1;
+        let rest = if list.last == NO_CELL { 0 } else { all - (list.last as usize & all) };
+        let more = self.cells_of(bytes).saturating_sub(rest);
+        self.free >= more.div_ceil(1 << self.shift)
+    }
+
+    /// Cells that an entry of `bytes` bytes takes.
+    fn cells_of(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.cell_bytes).max(1)
     }
 
     /// Appends `entry`, for which there is room, to `list`.
     pub(super) fn append(&mut self, list: &mut List, entry: &Pending<'_>) {
         let is_delete = entry.value.is_none();
         self.add_cell(list, is_delete);
+        self.set_tag(list.last, tag_of(entry.key) | if is_delete { DELETE } else { 0 });
         let (form, mut used) = (self.form, 0);
         form.write(entry, &mut |mut piece| {
             while !piece.is_empty() {
@@ -187,8 +236,9 @@ impl Cells {
                     used = 0;
                 }
                 let (now, later) = piece.split_at(piece.len().min(self.cell_bytes - used));
-                if let Some(cell) = self.cells.get_mut(list.last as usize) {
-                    cell[used..used + now.len()].copy_from_slice(now);
+                let at = Place::of(list.last, self.shift, self.cell_bytes);
+                if let Some(piece) = self.pieces.get_mut(at.piece) {
+                    piece[at.byte + used..][..now.len()].copy_from_slice(now);
                 }
                 used += now.len();
                 piece = later;
@@ -196,22 +246,25 @@ impl Cells {
         });
     }
 
-    /// The cell in which the newest entry of `key` begins, among `entries` entries from `first` on.
+    /// The cell in which the newest entry of `key` begins, among the `entries` entries of `list`.
     ///
     /// # Errors
     /// The pool's memory is damaged.
     pub(super) fn newest(
         &mut self,
-        first: u32,
+        list: &List,
         entries: u32,
         key: &[u8],
     ) -> Result<Option<u32>, Damage> {
+        if self.shift > 0 && entries > 0 {
+            return self.newest_in_pieces(list, key);
+        }
         // Then a cell begins with the key.
         let in_one = self.form.fixed_bytes().is_some_and(|bytes| bytes <= self.cell_bytes);
-        let (mut cell, mut newest) = (first, None);
+        let (mut cell, mut newest) = (list.first, None);
         for _ in 0..entries {
             let (is_it, last) = if in_one {
-                let found = self.cells.get(cell as usize).and_then(|cell| cell.get(..key.len()));
+                let found = self.pieces.get(cell as usize).and_then(|cell| cell.get(..key.len()));
                 (found.is_some_and(|found| is_same(found, key)), cell)
             } else {
                 let (entry, last) = self.entry(cell)?;
@@ -220,9 +273,35 @@ impl Cells {
             if is_it {
                 newest = Some(cell);
             }
-            cell = self.links.next(last);
+            cell = self.next(last);
         }
         Ok(newest)
+    }
+
+    /// As [`Cells::newest`], by the tags.
+    fn newest_in_pieces(&mut self, list: &List, key: &[u8]) -> Result<Option<u32>, Damage> {
+        let (wanted, all) = (tag_of(key), (1 << self.shift) - 1);
+        let (mut at, mut newest) = (list.first, None);
+        loop {
+            let is_last = at >> self.shift == list.last >> self.shift;
+            let end = if is_last { list.last } else { at | all };
+            let is_wanted = |tag: &u8| *tag & !DELETE == wanted;
+            // All of a piece, whatever is in use of it, so that the tags are compared at once.
+            let tags = self.tags(at).ok_or(CUT)?;
+            if tags.iter().fold(false, |any, tag| any | is_wanted(tag)) {
+                for cell in (at..=end).rev() {
+                    let tag = self.tags(cell).and_then(|tags| tags.get((cell & all) as usize));
+                    if tag.is_some_and(is_wanted) && self.entry(cell)?.0.key == key {
+                        newest = Some(cell);
+                        break;
+                    }
+                }
+            }
+            if is_last {
+                return Ok(newest);
+            }
+            at = self.next(end);
+        }
     }
 
     /// The entry that begins in `cell`, and the last of its cells.
@@ -230,57 +309,134 @@ impl Cells {
     /// # Errors
     /// The pool's memory is damaged.
     pub(super) fn entry(&mut self, cell: u32) -> Result<(Pending<'_>, u32), Damage> {
-        const CUT: Damage = "an entry in the pool has no end";
-        let Cells { form, cells, links, whole, .. } = self;
-        let piece = |cell: u32| cells.get(cell as usize).ok_or(CUT);
-        let is_delete = links.is_marked(cell);
-        if form.read(piece(cell)?, is_delete).is_ok() {
-            return form.read(piece(cell)?, is_delete).map(|(entry, _)| (entry, cell));
+        let is_delete = self.is_delete(cell);
+        let (cell_bytes, shift) = (self.cell_bytes, self.shift);
+        let Cells { form, pieces, links, whole, .. } = self;
+        // From the cell to the end of its piece.
+        let run = |cell: u32| {
+            let at = Place::of(cell, shift, cell_bytes);
+            pieces.get(at.piece).and_then(|piece| piece.get(at.byte..)).ok_or(CUT)
+        };
+        if let Ok((entry, length)) = form.read(run(cell)?, is_delete) {
+            let more = length.div_ceil(cell_bytes).saturating_sub(1);
+            return Ok((entry, cell + more as u32));
         }
-        let (mut last, mut length) = (cell, 0);
+        let (mut at, mut length, mut cells_before) = (cell, 0, 0);
         loop {
-            let piece = piece(last)?;
-            let into = whole.get_mut(length..length + piece.len()).ok_or(CUT)?;
-            into.copy_from_slice(piece);
-            length += piece.len();
-            if form.read(&whole[..length], is_delete).is_ok() {
-                break;
+            let piece = run(at)?;
+            let bytes = piece.len().min(whole.len() - length);
+            if bytes == 0 {
+                return Err(CUT);
             }
-            last = links.next(last);
+            whole[length..length + bytes].copy_from_slice(&piece[..bytes]);
+            length += bytes;
+            if let Ok((_, used)) = form.read(&whole[..length], is_delete) {
+                let last = at + (used.div_ceil(cell_bytes) - cells_before) as u32 - 1;
+                return form.read(&whole[..length], is_delete).map(|(entry, _)| (entry, last));
+            }
+            cells_before += piece.len() / cell_bytes;
+            at = links.next_cell(at | ((1 << shift) - 1), shift);
         }
-        form.read(&whole[..length], is_delete).map(|(entry, _)| (entry, last))
+    }
+
+    fn is_delete(&self, cell: u32) -> bool {
+        match self.tags(cell) {
+            Some([]) | None => self.links.is_marked(cell),
+            Some(tags) => tags[cell as usize & (tags.len() - 1)] & DELETE != 0,
+        }
+    }
+
+    /// The tags of the piece of `cell`, none where it has one cell.
+    fn tags(&self, cell: u32) -> Option<&[u8]> {
+        self.pieces.get((cell >> self.shift) as usize)?.get(..tags_of(self.shift))
+    }
+
+    fn set_tag(&mut self, cell: u32, tag: u8) {
+        if self.shift > 0
+            && let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize)
+        {
+            piece[cell as usize & (tags_of(self.shift) - 1)] = tag;
+        }
     }
 
     /// The cell of an entry that follows the one that ends in `cell`.
     pub(super) fn next(&self, cell: u32) -> u32 {
-        self.links.next(cell)
+        self.links.next_cell(cell, self.shift)
     }
 
-    /// Makes the cells of a list free.
-    pub(super) fn release(&mut self, List { first, last }: List) {
-        let mut cell = first;
-        self.free += 1;
-        while cell != last {
-            cell = self.links.next(cell);
+    /// Takes the cells up to `last` off the front of `list`, and makes pieces free of which it has
+    /// no cell left.
+    pub(super) fn release(&mut self, list: &mut List, last: u32) {
+        let next = if last == list.last { NO_CELL } else { self.next(last) };
+        let (mut piece, end) = (list.first >> self.shift, last >> self.shift);
+        // That the list goes on in.
+        let kept = if next == NO_CELL { NO_CELL } else { next >> self.shift };
+        while piece != kept {
+            let following = self.links.next(piece);
+            self.links.set(piece, self.first_free, false);
+            self.first_free = piece;
             self.free += 1;
+            if piece == end {
+                break;
+            }
+            piece = following;
         }
-        self.links.set(last, self.first_free, false);
-        self.first_free = first;
+        list.first = next;
+        if next == NO_CELL {
+            *list = List::EMPTY;
+        }
     }
 
     /// Adds a free cell, of which there is one, to the end of a list.
     fn add_cell(&mut self, list: &mut List, is_delete: bool) {
-        let cell = self.first_free;
-        self.first_free = self.links.next(cell);
-        self.free -= 1;
-        self.links.set(cell, NO_CELL, is_delete);
-        if list.first == NO_CELL {
-            list.first = cell;
+        let after = list.last.wrapping_add(1);
+        if list.last != NO_CELL && after & ((1 << self.shift) - 1) != 0 {
+            list.last = after;
         } else {
-            self.links.lead(list.last, cell);
+            let piece = self.first_free;
+            self.first_free = self.links.next(piece);
+            self.free -= 1;
+            self.links.set(piece, NO_CELL, is_delete && self.shift == 0);
+            let cell = piece << self.shift;
+            if list.first == NO_CELL {
+                list.first = cell;
+            } else {
+                self.links.lead(list.last >> self.shift, piece);
+            }
+            list.last = cell;
         }
-        list.last = cell;
+        self.set_tag(list.last, NO_TAG);
     }
+}
+
+/// Where a cell stands: its piece, and its first byte in there.
+#[derive(Clone, Copy)]
+struct Place {
+    piece: usize,
+    byte: usize,
+}
+
+impl Place {
+    fn of(cell: u32, shift: u32, cell_bytes: usize) -> Self {
+        let in_piece = cell as usize & ((1 << shift) - 1);
+        let byte = tags_of(shift) + in_piece * cell_bytes;
+        Place { piece: (cell >> shift) as usize, byte }
+    }
+}
+
+/// Tags of a piece that has two to the power of `shift` cells.
+const fn tags_of(shift: u32) -> usize {
+    if shift > 0 { 1 << shift } else { 0 }
+}
+
+/// The tag of a put of `key`, by all of its bytes.
+fn tag_of(key: &[u8]) -> u8 {
+    let hash = key.chunks(8).fold(0, |hash: u64, chunk| {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        (hash.rotate_left(29) ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    });
+    ((hash >> 57) as u8).max(1)
 }
 
 /// True if `found` is `key`. Nearly none is, and what tells numbers apart stands at their end.

@@ -1,4 +1,4 @@
-//! How much memory a pool has, and how its cells are laid out in it.
+//! How much memory a pool has, and how its pieces are laid out in it.
 
 use super::super::chunks::CHUNK_OVERHEAD;
 use super::links::{Fit, Links};
@@ -8,6 +8,8 @@ use super::links::{Fit, Links};
 pub(in super::super) enum PoolSize {
     /// So many bytes, always.
     Fixed(u64),
+    /// So many bytes, always, for buffers that have many entries each, if there is room for many.
+    InPieces(u64),
     /// So many bytes now and so many at most, in chunks of about `unit` bytes.
     Shared { bytes: u64, most: u64, unit: u64 },
 }
@@ -16,14 +18,18 @@ impl PoolSize {
     /// Bytes at the start.
     pub(in super::super) const fn bytes(&self) -> u64 {
         match *self {
-            PoolSize::Fixed(bytes) | PoolSize::Shared { bytes, .. } => bytes,
+            PoolSize::Fixed(bytes) | PoolSize::InPieces(bytes) | PoolSize::Shared { bytes, .. } => {
+                bytes
+            }
         }
     }
 
     /// Bytes at most.
     pub(in super::super) const fn most(&self) -> u64 {
         match *self {
-            PoolSize::Fixed(most) | PoolSize::Shared { most, .. } => most,
+            PoolSize::Fixed(most) | PoolSize::InPieces(most) | PoolSize::Shared { most, .. } => {
+                most
+            }
         }
     }
 
@@ -31,24 +37,39 @@ impl PoolSize {
     pub(super) const fn less(self, bytes: u64) -> Self {
         match self {
             PoolSize::Fixed(all) => PoolSize::Fixed(all.saturating_sub(bytes)),
+            PoolSize::InPieces(all) => PoolSize::InPieces(all.saturating_sub(bytes)),
             PoolSize::Shared { bytes: all, most, unit } => {
                 PoolSize::Shared { bytes: all.saturating_sub(bytes), most, unit }
             }
         }
     }
 
-    /// How cells of `cell_bytes` bytes are laid out; `None` if they could not be numbered.
-    pub(super) fn lay_out(self, cell_bytes: usize) -> Option<Layout> {
+    /// The same size, in pieces of several cells only where so many cells of `cell_bytes` bytes
+    /// have room that each would take a long link.
+    pub(super) fn settled(self, cell_bytes: usize) -> Self {
         match self {
-            PoolSize::Fixed(bytes) => {
-                let fit = Links::fit(bytes.saturating_sub(3 * CHUNK_OVERHEAD), cell_bytes)?;
-                let shift = fit.cells.max(1).next_power_of_two().ilog2();
-                let chunks = fit.cells.min(1);
-                Some(Layout { fit, shift, most: chunks, chunk_cells: fit.cells, chunks })
+            PoolSize::InPieces(bytes)
+                if Links::fit(bytes, cell_bytes).is_some_and(|fit| fit.link_bytes == 2) =>
+            {
+                PoolSize::Fixed(bytes)
+            }
+            size => size,
+        }
+    }
+
+    /// How pieces of `piece_bytes` bytes, which may be single cells, are laid out; `None` if they
+    /// could not be numbered.
+    pub(super) fn lay_out(self, piece_bytes: usize) -> Option<Layout> {
+        match self {
+            PoolSize::Fixed(bytes) | PoolSize::InPieces(bytes) => {
+                let fit = Links::fit(bytes.saturating_sub(3 * CHUNK_OVERHEAD), piece_bytes)?;
+                let shift = fit.pieces.max(1).next_power_of_two().ilog2();
+                let chunks = fit.pieces.min(1);
+                Some(Layout { fit, shift, most: chunks, chunk_pieces: fit.pieces, chunks })
             }
             PoolSize::Shared { bytes, most, unit } => {
-                let fit = Links::fit(most, cell_bytes)?;
-                let each = cell_bytes as u64 + fit.link_bytes;
+                let fit = Links::fit(most, piece_bytes)?;
+                let each = piece_bytes as u64 + fit.link_bytes;
                 let shift = (unit / each).max(1).ilog2();
                 let chunk = each << shift;
                 let parts = if fit.link_bytes > 2 { 3 } else { 2 };
@@ -56,20 +77,20 @@ impl PoolSize {
                 let rest = bytes.saturating_sub(parts * most * CHUNK_OVERHEAD);
                 let chunks = (rest / chunk).clamp(1, most.max(1)) as usize;
                 let most = most.max(1) as usize;
-                Some(Layout { fit, shift, most, chunk_cells: 1 << shift, chunks })
+                Some(Layout { fit, shift, most, chunk_pieces: 1 << shift, chunks })
             }
         }
     }
 }
 
-/// How cells are laid out.
+/// How pieces are laid out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) fit: Fit,
-    /// Chunks of two to the power of this cells, and the most of them.
+    /// Chunks of two to the power of this pieces, and the most of them.
     pub(super) shift: u32,
     pub(super) most: usize,
-    /// Cells of a chunk, and chunks at the start.
-    pub(super) chunk_cells: usize,
+    /// Pieces of a chunk, and chunks at the start.
+    pub(super) chunk_pieces: usize,
     pub(super) chunks: usize,
 }

@@ -27,6 +27,9 @@ fn pool_of(memory_bytes: u64, page_entries: u32) -> BufferPool {
     BufferPool::new(PoolSize::Fixed(memory_bytes), FORM, page_entries, 8)
 }
 
+/// What a pool needs at least to have pieces of several cells.
+const IN_PIECES: u64 = 400_000;
+
 fn held(pool: &mut BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
     let copied = pool.copy(BufferId(buffer), 0..u32::MAX, &mut bytes).unwrap();
@@ -72,20 +75,20 @@ fn the_oldest_entries_leave_and_the_others_stay_in_order() {
     assert_eq!(held(&mut pool, 1), before[left..]);
 }
 
-/// Plays random appends, evictions and emptyings and compares all contents with the model; returns
-/// the appends that found no room.
-fn play(seed: u64, memory_bytes: u64) -> u32 {
+/// Plays `steps` random appends, evictions and emptyings, one of these in each `clear`, and
+/// compares all contents with the model; returns the appends that found no room.
+fn play(seed: u64, size: PoolSize, (steps, clear): (u32, u64)) -> u32 {
     let mut state = seed;
     let mut below = |bound: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
         (state >> 33) % bound
     };
-    let mut pool = pool_of(memory_bytes, 10);
+    let mut pool = BufferPool::new(size, FORM, 10, 8);
     let mut model = Model::new();
     let mut full = 0;
-    for _ in 0..3000 {
+    for _ in 0..steps {
         let buffer = below(20) as u32;
-        if below(40) == 0 {
+        if below(clear) == 0 {
             pool.clear(BufferId(buffer));
             model.remove(&buffer);
         }
@@ -109,7 +112,15 @@ fn play(seed: u64, memory_bytes: u64) -> u32 {
     }
     for buffer in 0..20 {
         let expected = model.get(&buffer).cloned().unwrap_or_default();
-        assert_eq!(held(&mut pool, buffer), expected, "seed {seed}, buffer {buffer}");
+        assert!(held(&mut pool, buffer) == expected, "seed {seed}, buffer {buffer}");
+        let newest: BTreeMap<_, _> = expected.into_iter().collect();
+        for number in (0..1 << 20).step_by(997).map(u32::to_be_bytes).chain(newest.keys().copied())
+        {
+            let read = &mut |entry: &Pending<'_>| entry.value.map(<[u8]>::to_vec);
+            let found = pool.find(BufferId(buffer), &number, read).unwrap();
+            let wanted = newest.get(&number).map(|value| value.map(Vec::from));
+            assert_eq!(found, wanted, "seed {seed}, buffer {buffer}");
+        }
         pool.clear(BufferId(buffer));
     }
     let (cells, free) = pool.cells.count();
@@ -119,8 +130,43 @@ fn play(seed: u64, memory_bytes: u64) -> u32 {
 
 #[test]
 fn the_pool_holds_what_was_appended_less_what_was_taken() {
-    let full: u32 = (0..50).map(|seed| play(seed, 300 + 40 * seed)).sum();
+    let size = |seed| PoolSize::Fixed(300 + 40 * seed);
+    let full: u32 = (0..50).map(|seed| play(seed, size(seed), (3000, 40))).sum();
     assert!(full > 1000, "the pool was full only {full} times");
+}
+
+#[test]
+fn a_pool_in_pieces_finds_the_newest_entry_of_each_key() {
+    let full: u32 =
+        (0..3).map(|seed| play(seed, PoolSize::InPieces(IN_PIECES), (60_000, 20_000))).sum();
+    assert!(full > 100, "the pool was full only {full} times");
+}
+
+#[test]
+fn a_pool_in_pieces_holds_more_entries_than_one_of_single_cells() {
+    for (shape, less, more) in [
+        (EntryShape::fixed(4, 4), 110, 125),
+        (EntryShape::fixed(8, 8), 105, 120),
+        (EntryShape::VARIABLE, 120, 150),
+    ] {
+        let entries = |size| {
+            let form = Form::new(shape);
+            let mut pool = BufferPool::new(size, form, 60, 24);
+            let (width, mut entries) =
+                if shape == EntryShape::fixed(4, 4) { (4, 0) } else { (8, 0) };
+            let field = &[7; 8][..width];
+            while pool.append(BufferId(entries % 100), &Pending { key: field, value: Some(field) })
+            {
+                entries += 1;
+            }
+            assert!(pool.memory_bytes() <= size.bytes());
+            u64::from(entries)
+        };
+        let of_cells = entries(PoolSize::Fixed(8 << 20));
+        let percent = entries(PoolSize::InPieces(8 << 20)) * 100 / of_cells;
+        std::println!("{shape}: {of_cells} in cells, {percent} % of that in pieces");
+        assert!((less..more).contains(&percent), "{shape}: {percent} %");
+    }
 }
 
 #[test]
@@ -190,9 +236,11 @@ fn small_fragments_of_many_buffers_waste_little() {
 
 #[test]
 fn entries_of_all_lengths_come_back_from_their_cells() {
-    for shape in [EntryShape::VARIABLE, EntryShape::fixed(9, 40), EntryShape::fixed(3, 0)] {
+    let shapes = [EntryShape::VARIABLE, EntryShape::fixed(9, 40), EntryShape::fixed(3, 0)];
+    let sizes = [PoolSize::Fixed(20_000), PoolSize::InPieces(2 * IN_PIECES)];
+    for (shape, size) in shapes.into_iter().flat_map(|shape| sizes.map(|size| (shape, size))) {
         let form = Form::new(shape);
-        let mut pool = BufferPool::new(PoolSize::Fixed(20_000), form, 10, 400);
+        let mut pool = BufferPool::new(size, form, 10, 400);
         let bytes: Vec<u8> = (0..=255).collect();
         let length = |width, number: usize| match width {
             store::Width::Fixed(bytes) => usize::from(bytes),

@@ -90,6 +90,19 @@ impl Buffers {
             Ok(())
         });
         visited.map_err(|what| damaged(Page(0), what))?;
+        self.scan_chain(log, number, take)
+    }
+
+    /// As [`Buffers::scan`], of the entries that are on flash.
+    ///
+    /// # Errors
+    /// As [`Buffers::find`].
+    pub(in super::super) fn scan_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        number: u32,
+        take: &mut dyn FnMut(&Pending<'_>, u64),
+    ) -> Result<()> {
         let record = self.record(number);
         let mut next = record.newest;
         let mut left = record.fragments;

@@ -141,7 +141,7 @@ fn with_memory(
         return Ok(None);
     }
     // Nodes are in the page file's cache.
-    (plan.sizes.pool, plan.pool_least) = (PoolSize::Fixed(pool_bytes), pool_bytes);
+    (plan.sizes.pool, plan.pool_least) = (PoolSize::InPieces(pool_bytes), pool_bytes);
     Ok(Some((plan, file_least + rest - pool_bytes)))
 }
 

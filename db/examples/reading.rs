@@ -1,0 +1,102 @@
+//! How many entries a tree finds a second in a file, one by one and in short ranges.
+//!
+//! `cargo run --release -p flashtree --example reading -- FOLDER [--NAME VALUE]...`
+//!
+//! In FOLDER it makes a database of `tree` (`b-plus`) with `entries` (1,000,000) entries of 8 + 8
+//! bytes and `memory` (16) MiB for caches and buffers, in at most `capacity` (1,024) MiB, and
+//! overwrites `updates` of them (an eighth) in batches of 1,000. Then it gets `gets` (20,000)
+//! entries and reads 100 entries from each of `scans` (5,000) on, chosen at random, and prints
+//! JSON.
+
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use flashtree::{Batch, Database, Options};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::json;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// Entries of a range, and of a batch.
+const RANGE: u64 = 100;
+const BATCH: u64 = 1000;
+
+const USAGE: &str = "usage: reading FOLDER [--tree SPEC] [--entries N] [--updates N] \
+                     [--memory MIB] [--capacity MIB] [--gets N] [--scans N]";
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or(USAGE)?);
+    let (mut tree, mut entries, mut updates) = ("b-plus".to_owned(), 1_000_000_u64, None);
+    let (mut memory, mut capacity, mut gets, mut scans) = (16, 1024, 20_000, 5_000);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or(USAGE)?;
+        match name.as_str() {
+            "--tree" => tree = value,
+            "--entries" => entries = value.parse()?,
+            "--updates" => updates = Some(value.parse()?),
+            "--memory" => memory = value.parse()?,
+            "--capacity" => capacity = value.parse()?,
+            "--gets" => gets = value.parse()?,
+            "--scans" => scans = value.parse()?,
+            _ => return Err(USAGE.into()),
+        }
+    }
+    let updates = updates.unwrap_or(entries / 8);
+    let folder = tempfile::tempdir_in(folder)?;
+    let options = Options::new().tree(&tree).memory(memory << 20).capacity(capacity << 20);
+    let mut database = Database::create(folder.path().join("read.db"), &options)?;
+    database.load((0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes())))?;
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let updated = rate(updates, |_| overwrite(&mut database, &mut random, entries))?;
+    let got = rate(gets, |_| {
+        let key = random.random_range(0..entries).to_be_bytes();
+        let found = database.get(key)?;
+        found.map(|_| 1).ok_or_else(|| "an entry is lost".into())
+    })?;
+    let scanned = rate(scans, |_| {
+        let from = random.random_range(0..entries);
+        let mut range = database.range((Bound::Included(from.to_be_bytes()), Bound::Unbounded))?;
+        for key in from..(from + RANGE).min(entries) {
+            let entry = range.next()?.ok_or("a range ends early")?;
+            if entry.key != key.to_be_bytes() {
+                return Err("a range passes by an entry".into());
+            }
+        }
+        Ok(1)
+    })?;
+    println!(
+        "{:#}",
+        json!({
+            "tree": tree,
+            "entries": entries,
+            "updates": updates,
+            "memory_mib": memory,
+            "updates_per_second": updated,
+            "gets_per_second": got,
+            "scans_per_second": scanned,
+        })
+    );
+    Ok(())
+}
+
+/// How many of `count` steps are done a second; each call tells how many it did.
+fn rate(count: u64, mut steps: impl FnMut(u64) -> Outcome<u64>) -> Outcome<f64> {
+    let (start, mut done) = (Instant::now(), 0);
+    while done < count {
+        done += steps(done)?;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// A batch of entries chosen at random.
+fn overwrite(database: &mut Database<'_>, random: &mut ChaCha8Rng, entries: u64) -> Outcome<u64> {
+    let mut batch = Batch::new();
+    for value in 0..BATCH {
+        batch.put(random.random_range(0..entries).to_be_bytes(), value.to_be_bytes());
+    }
+    database.write(&batch)?;
+    Ok(BATCH)
+}
