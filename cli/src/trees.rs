@@ -1,6 +1,6 @@
 //! `flashtree trees`: the registry of trees.
 
-use index::Entry;
+use index::TreeDescriptor;
 use index::parameters::{Kind, Parameter};
 use serde::Serialize;
 use trees::TREES;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn find(name: &str) -> Result<&'static Entry, Failure> {
+fn find(name: &str) -> Result<&'static TreeDescriptor, Failure> {
     trees::find(name)
         .ok_or_else(|| Failure::unknown("tree", name, TREES.iter().map(|entry| entry.name)))
 }
@@ -51,7 +51,7 @@ struct Setting {
     default: Option<&'static str>,
 }
 
-fn tree(entry: &Entry) -> Tree {
+fn tree(entry: &TreeDescriptor) -> Tree {
     let setting = |parameter: &Parameter| Setting {
         name: parameter.name,
         about: parameter.about,
@@ -76,12 +76,12 @@ const OVER: Parameter = Parameter {
 };
 
 /// The parameters that a spec of the tree can have.
-fn parameters(entry: &Entry) -> impl Iterator<Item = &'static Parameter> {
+fn parameters(entry: &TreeDescriptor) -> impl Iterator<Item = &'static Parameter> {
     let over = entry.has_choice().then_some(&OVER);
     entry.parameters.iter().chain(over)
 }
 
-fn stands_on(entry: &Entry) -> Vec<&'static str> {
+fn stands_on(entry: &TreeDescriptor) -> Vec<&'static str> {
     let views = [(entry.nand, "nand"), (entry.sectors, "sectors")];
     views.into_iter().filter(|(can, _)| *can).map(|(_, view)| view).collect()
 }
@@ -112,7 +112,7 @@ fn list() -> String {
     format!("{}\nParameters of one: flashtree trees NAME\n", sheet.to_text())
 }
 
-fn describe(entry: &Entry) -> String {
+fn describe(entry: &TreeDescriptor) -> String {
     let mut sheet = Sheet::of_text(&["parameter", "default", "values", "meaning"]);
     for parameter in parameters(entry) {
         let default = match parameter.default {

@@ -13,7 +13,7 @@ mod piles;
 use std::collections::BTreeMap;
 
 use device::{Geometry, NandCosts};
-use index::{Durability, Durable, Error, Index, KeyRange, Lookup, Tree, Update};
+use index::{Durability, Durable, Error, Index, KeyRange, Read, Tree, Update};
 use piles::{CAPACITY, GROUPS, MERGES, Piles, ROOT_BYTES_MOST};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -112,7 +112,7 @@ fn entries(index: &mut impl Index) -> Model {
     entries
 }
 
-fn merges(index: &impl Lookup) -> u64 {
+fn merges(index: &impl Read) -> u64 {
     let mut merges = 0;
     index.figures(&mut |name, figure| merges = if name == MERGES { figure } else { merges });
     merges

@@ -95,7 +95,7 @@ impl Watch for Counts {
     fn writes(&mut self, first: Sector, bytes: u64, cause: Cause) {
         self.writes += 1;
         self.bytes += bytes;
-        // The anchor's first copy stands in sector 0.
+        // The superblock's first copy stands in sector 0.
         self.checkpoints += u64::from(first.0 == 0);
         if cause == Cause::Journal {
             self.journal_bytes += bytes;

@@ -1,12 +1,12 @@
 //! How long it takes to open a database of 1 GB: after it was closed, and after its process was
-//! killed with a full journal and undo run.
+//! killed with a full journal and undo log.
 //!
 //! `cargo run --release -p flashtree --example opening -- FOLDER [MEGABYTES]`
 //!
 //! In FOLDER, which should be on a real disk, it makes a database as `Options::new()` does, but
 //! that no update waits in memory, which would leave nothing to put back, and loads it with
 //! MEGABYTES (1000) of entries. A second process, which is this program again,
-//! overwrites entries at random places until the journal is full, and the undo run nearly so, and
+//! overwrites entries at random places until the journal is full, and the undo log nearly so, and
 //! is killed. Opening then is timed as a whole, and once more by what it does: the time from the
 //! first page that the replay touches to the last is the replay's. It prints JSON and takes its
 //! file away.
@@ -33,10 +33,10 @@ const VALUE: usize = 480;
 const ENTRY: u64 = 20 + VALUE as u64;
 /// Bytes of a value that overwrites one.
 const NEW_VALUE: usize = 900;
-/// Places at which entries are overwritten, so many that the journal and the undo run get full
+/// Places at which entries are overwritten, so many that the journal and the undo log get full
 /// together.
 const PLACES: u64 = 2200;
-/// How full the journal is when the writer is killed, and how full the undo run has to be.
+/// How full the journal is when the writer is killed, and how full the undo log has to be.
 const FULL: f64 = 0.95;
 const UNDO_FULL: f64 = 0.8;
 /// What the writer says when it is.
@@ -175,7 +175,7 @@ fn write(path: &Path, entries: u64, seed: u64) -> Outcome<()> {
         }
     };
     if undo < UNDO_FULL {
-        return Err(format!("the undo run is full to {undo} only").into());
+        return Err(format!("the undo log is full to {undo} only").into());
     }
     database.sync()?;
     println!("{READY}");

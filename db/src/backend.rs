@@ -2,7 +2,7 @@
 //! tree.
 
 use device::{Medium, Nand, Sectors};
-use index::{Description, Entry, Footprint, MediumShape, Options as IndexOptions};
+use index::{Description, Footprint, MediumShape, Options as IndexOptions, TreeDescriptor};
 use index::{EntryShape, Index};
 
 use crate::choice::{LayerChoice, TreeChoice};
@@ -181,7 +181,7 @@ impl<'d> Backend<'d> {
     /// the memory.
     fn memory_needed(
         &self,
-        tree: &Entry,
+        tree: &TreeDescriptor,
         choices: &IndexOptions,
         options: &Options,
     ) -> Result<u64> {
@@ -197,7 +197,7 @@ impl<'d> Backend<'d> {
     /// grown: how far, opening tells.
     fn memory_to_open(
         &mut self,
-        tree: &Entry,
+        tree: &TreeDescriptor,
         choices: &IndexOptions,
         limit: MemoryLimit,
     ) -> Result<u64> {
@@ -358,7 +358,12 @@ impl<'d> Backend<'d> {
 
     /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
     /// that grow may take half of what is beyond the least.
-    fn split(&self, limit: MemoryLimit, tree: &Entry, choices: &mut IndexOptions) -> Result<()> {
+    fn split(
+        &self,
+        limit: MemoryLimit,
+        tree: &TreeDescriptor,
+        choices: &mut IndexOptions,
+    ) -> Result<()> {
         let footprint = (tree.footprint)(choices, self.shape())?;
         let need = self.least(&footprint, limit);
         let (MemoryLimit::Total(have) | MemoryLimit::CachesAndBuffers(have)) = limit;
@@ -403,7 +408,7 @@ fn identity(
 /// Opens a tree inside `limit`, of which the driver takes `driver_bytes`.
 fn open_tree<'d>(
     medium: Medium<'d>,
-    tree: &Entry,
+    tree: &TreeDescriptor,
     choices: &IndexOptions,
     (limit, driver_bytes): (MemoryLimit, u64),
 ) -> Result<Box<dyn Index + 'd>> {

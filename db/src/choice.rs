@@ -1,6 +1,6 @@
 //! Trees and translation layers by their specs, `NAME[:key=value,...]`.
 
-use index::Entry;
+use index::TreeDescriptor;
 use index::parameters::{Settings, Value};
 use spec::Spec;
 use trees::TREES;
@@ -25,7 +25,7 @@ fn parse<'t>(option: &'static str, text: &'t str) -> Result<Spec<'t>> {
 
 /// A tree with its settings.
 pub(crate) struct TreeChoice {
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static TreeDescriptor,
     pub(crate) settings: Settings,
     /// True if it stands on a translation layer where it could do without: if its spec says so, or
     /// no tree is named, for what is usual takes values of any length.
@@ -128,7 +128,7 @@ pub(crate) fn tables_grow(text: &str) -> bool {
 const OVER: &str = "over";
 
 /// True if `given` puts the tree on a translation layer.
-fn is_over_ftl(entry: &Entry, given: &[(&str, &str)]) -> Result<bool> {
+fn is_over_ftl(entry: &TreeDescriptor, given: &[(&str, &str)]) -> Result<bool> {
     let Some((_, value)) = given.iter().find(|(name, _)| *name == OVER) else {
         return Ok(false);
     };
@@ -144,7 +144,7 @@ fn is_over_ftl(entry: &Entry, given: &[(&str, &str)]) -> Result<bool> {
     Err(index::Error::BadParameter { name: OVER, value, expected: expected.into() }.into())
 }
 
-fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
+fn add_node(entry: &TreeDescriptor, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
     if !has_parameter(entry, "node") {
         let what = format!("{} takes the pages of its device", entry.name);
         return Err(Error::BadOption { option: "page bytes", what });
@@ -155,17 +155,17 @@ fn add_node(entry: &Entry, given: &mut Vec<(&str, String)>, bytes: u32) -> Resul
     Ok(())
 }
 
-fn has_parameter(entry: &Entry, name: &str) -> bool {
+fn has_parameter(entry: &TreeDescriptor, name: &str) -> bool {
     entry.parameters.iter().any(|parameter| parameter.name == name)
 }
 
-fn tree(name: &str) -> Result<&'static Entry> {
+fn tree(name: &str) -> Result<&'static TreeDescriptor> {
     trees::find(name)
         .ok_or_else(|| Error::unknown("tree", name, TREES.iter().map(|entry| entry.name)))
 }
 
 fn settings<'t>(
-    entry: &'static Entry,
+    entry: &'static TreeDescriptor,
     given: impl IntoIterator<Item = (&'t str, &'t str)>,
 ) -> Result<Settings> {
     Settings::parse(entry.name, entry.parameters, given).map_err(|error| match error {

@@ -107,7 +107,7 @@ pub enum Error {
     /// The database must be recovered, which a handle that only reads can't do.
     #[error(
         "the database has to be recovered, which needs to write (it was not closed, or one of its \
-         two anchors is damaged): open it for writing once and close it, then it can be opened \
+         two superblocks is damaged): open it for writing once and close it, then it can be opened \
          for reading only"
     )]
     NeedsRecovery,

@@ -22,7 +22,7 @@ use crate::read_only::FileReader;
 use crate::{Error, OpenOptions, Options, Result};
 
 /// Bytes of the sectors from which a database in a plain file is opened.
-const ANCHORS: u64 = 2 * SECTOR_BYTES as u64;
+const SUPERBLOCKS: u64 = 2 * SECTOR_BYTES as u64;
 
 /// How often a file is looked at again that was replaced while it was being opened.
 const TRIES: u32 = 100;
@@ -209,9 +209,9 @@ pub(crate) fn make(path: &Path, options: &Options) -> Result<Backend<'static>> {
         return Ok(on_chip(chip));
     }
     let capacity = options.checked_capacity()?;
-    // The anchors; there is no disk without any room.
-    let anchors = [0; ANCHORS as usize];
-    fs::write(path, &anchors[..anchors.len().min(capacity as usize)])
+    // The superblocks; there is no disk without any room.
+    let superblocks = [0; SUPERBLOCKS as usize];
+    fs::write(path, &superblocks[..superblocks.len().min(capacity as usize)])
         .map_err(Error::io("make", path))?;
     let disk = FileDisk::open(path, &disk_options(options.memory, Some(capacity)))?;
     Ok(on_disk(disk, true))
@@ -327,7 +327,7 @@ fn look_at(path: &Path) -> Result<Metadata> {
 
 fn head(path: &Path) -> Result<Vec<u8>> {
     let mut head = Vec::new();
-    let mut read = || File::open(path)?.take(ANCHORS).read_to_end(&mut head);
+    let mut read = || File::open(path)?.take(SUPERBLOCKS).read_to_end(&mut head);
     read().map_err(Error::io("read", path))?;
     Ok(head)
 }

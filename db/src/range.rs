@@ -132,7 +132,7 @@ impl<'c> Range<'c> {
         };
         let key = entry.key.to_vec();
         let value = match entry.value {
-            Value::Whole(bytes) => bytes.to_vec(),
+            Value::Inline(bytes) => bytes.to_vec(),
             Value::Long(_) => self.value()?,
         };
         Ok(Some((key, value)))

@@ -1,6 +1,6 @@
 //! How a database stands.
 
-use index::{Memory, NamedCheckpoint, RecoveryStatistics};
+use index::{Memory, RecoveryStatistics, Savepoint};
 
 use crate::Health;
 use crate::encoding::Type;
@@ -44,7 +44,7 @@ pub struct Stats {
     /// among it.
     pub recovery: RecoveryStatistics,
     /// The checkpoints that are kept, oldest first.
-    pub checkpoints: Vec<NamedCheckpoint>,
+    pub checkpoints: Vec<Savepoint>,
     /// The file, for a database in one.
     pub file: Option<FileSizes>,
     /// How the chip is, for a database on one.

@@ -1,7 +1,7 @@
 //! What suffices: where a database can't be made or opened, one figure is named, of memory or of
 //! room, and no row of them.
 
-use index::{Entry, MediumShape, Options as IndexOptions};
+use index::{MediumShape, Options as IndexOptions, TreeDescriptor};
 
 use crate::choice::LayerChoice;
 use crate::options::MemoryLimit;
@@ -34,7 +34,7 @@ pub(crate) fn sufficing(
 pub(crate) fn room_that_suffices(
     device: MediumShape,
     layer: Option<&LayerChoice>,
-    tree: &Entry,
+    tree: &TreeDescriptor,
     choices: &IndexOptions,
     options: &Options,
 ) -> Result<u64> {

@@ -154,7 +154,7 @@ fn a_flipped_byte_of_a_closed_database_is_an_error_or_without_consequence() {
 fn killed(word: &str) -> (SharedDisk, Vec<Model>) {
     let disk = SharedDisk::new(512, 512);
     let options = Options::new().durability(Durability::Every).journal_bytes(8 << 10);
-    // The cache holds every page that changes, so a whole undo run can be another database's:
+    // The cache holds every page that changes, so a whole undo log can be another database's:
     // nothing tells of one that is gone altogether (docs/limits.md).
     let options = options.tree("b-plus:waiting=0");
     let mut database = Database::create_on(disk.medium(), &options.memory(8 << 10)).unwrap();
@@ -282,7 +282,7 @@ fn a_flipped_byte_never_costs_both_a_checkpoint_and_the_present() {
 /// How far the file of a small database can grow.
 const CAPACITY: u64 = 576 << 10;
 
-/// The bytes of a file with a small database, in which the journal and the undo run were used.
+/// The bytes of a file with a small database, in which the journal and the undo log were used.
 fn small_file() -> (tempfile::TempDir, Vec<u8>, Model) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("small.db");

@@ -280,7 +280,7 @@ fn reading_only_refuses_what_has_to_be_recovered_and_writes_nothing() {
             database.put(number.to_be_bytes(), [1; 50]).unwrap();
         }
         database.sync().unwrap();
-        // Overwritten in place since, with the old content in the undo run.
+        // Overwritten in place since, with the old content in the undo log.
         for number in 0..2000_u32 {
             database.put(number.to_be_bytes(), [2; 50]).unwrap();
         }

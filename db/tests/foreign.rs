@@ -96,7 +96,7 @@ fn a_file_that_grew_and_was_not_used_yet_is_opened_as_it_was() {
 #[test]
 fn another_format_is_refused_with_both_numbers_and_the_program_that_reads_it() {
     let (_folder, path) = place();
-    // Where the versions of an anchor's two copies stand, and that of an imitated chip.
+    // Where the versions of a superblock's two copies stand, and that of an imitated chip.
     for (chip, at) in [(false, [12, 4096 + 12]), (true, [8, 8])] {
         for (version, program) in [(77_u32, "a later flashtree"), (0, "flashtree 0.1")] {
             make(&path, chip);
@@ -116,7 +116,7 @@ fn another_format_is_refused_with_both_numbers_and_the_program_that_reads_it() {
 }
 
 #[test]
-fn a_later_format_of_one_copy_of_the_anchor_does_not_hide_the_other() {
+fn a_later_format_of_one_copy_of_the_superblock_does_not_hide_the_other() {
     let (_folder, path) = place();
     make(&path, false);
     let file = fs::File::options().write(true).open(&path).unwrap();

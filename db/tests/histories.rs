@@ -16,7 +16,7 @@ use flashtree::{
     Batch, Database, Direction, Durability, Error, Geometry, KeyRange, Medium, OpenOptions, Options,
 };
 use ground::{Model, SharedDisk, compare};
-use index::Entry;
+use index::TreeDescriptor;
 use index::parameters::Kind;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -269,7 +269,7 @@ fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
 /// Raw flash leaves the size of a node no choice: it is a page.
 fn specs(on_raw_flash: bool) -> Vec<String> {
     let mut specs = Vec::new();
-    let stands = |entry: &&&Entry| if on_raw_flash { entry.nand } else { entry.sectors };
+    let stands = |entry: &&&TreeDescriptor| if on_raw_flash { entry.nand } else { entry.sectors };
     for entry in trees::TREES.iter().filter(stands) {
         specs.push(entry.name.to_owned());
         for parameter in entry.parameters {

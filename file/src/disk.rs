@@ -17,7 +17,7 @@ use crate::{
     Buffered, Direct, DiskOptions, EngineKind, Error, IN_FLIGHT_MOST, Result, Transfer, system,
 };
 
-/// What stands at byte 4 of an anchor of a page file.
+/// What stands at byte 4 of a superblock of a page file.
 const PAGE_FILE_MAGIC: &[u8] = b"flshtree";
 
 /// A disk in a regular file or on a block device, whose sectors lie one after the other from its
@@ -276,13 +276,13 @@ impl fmt::Debug for FileDisk {
 }
 
 /// Tells from the first bytes of a file or block device whether it holds a page file: one of its
-/// two anchors stands in sector 0 or in sector 1, of whatever size.
+/// two superblocks stands in sector 0 or in sector 1, of whatever size.
 #[must_use]
 pub fn is_page_file(head: &[u8]) -> bool {
-    let anchor_at = |start: usize| {
+    let superblock_at = |start: usize| {
         head.get(start + 4..).is_some_and(|after| after.starts_with(PAGE_FILE_MAGIC))
     };
-    anchor_at(0) || (6..=20).any(|power| anchor_at(1 << power))
+    superblock_at(0) || (6..=20).any(|power| superblock_at(1 << power))
 }
 
 fn check_in_flight(options: &DiskOptions) -> Result<()> {

@@ -3,7 +3,7 @@
 use device::{Medium, SectorGeometry, Sectors};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index, Width};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use trees::TREES;
 
 /// Bytes in a sector, and in a page of a chip.
@@ -25,7 +25,7 @@ const SHAPES: [EntryShape; 3] = [
 #[derive(Clone, Copy)]
 pub struct Cell {
     /// Its tree.
-    pub entry: &'static Entry,
+    pub entry: &'static TreeDescriptor,
     /// The shape of its entries.
     pub shape: EntryShape,
     /// Bytes in a node.

@@ -94,7 +94,7 @@ pub struct Done {
     /// True if checksums were repaired, or what came was written with them at some time: no code
     /// can tell it from what should stand there.
     pub is_vouched_for: bool,
-    /// True if both copies of a header of the undo run were destroyed: what they tell of looks then
+    /// True if both copies of a header of the undo log were destroyed: what they tell of looks then
     /// as if a cut had torn it.
     pub is_beyond: bool,
 }

@@ -19,8 +19,8 @@ pub const NODES: &[&str] = &[
     "its slots, cells and prefix overlap",
 ];
 
-/// What damaged anchors and checkpoints lead to.
-pub const ANCHORS: &[&str] = &[
+/// What damaged superblocks and checkpoints lead to.
+pub const SUPERBLOCKS: &[&str] = &[
     "store DamagedJournal",
     "store DamagedPage",
     "store NodeSize",
@@ -33,13 +33,13 @@ pub const ANCHORS: &[&str] = &[
     "it holds another tree",
     "it is at another level",
     "it is named but was never allocated",
-    "its anchor is corrupt",
+    "its superblock is corrupt",
     "its journal holds an entry that it can't hold",
     "its making was broken off: make it anew",
     "its root record is damaged",
     "its root record names no page",
-    "no anchor stands in its first two sectors",
-    "the image of it in the undo run is damaged",
+    "no superblock stands in its first two sectors",
+    "the image of it in the undo log is damaged",
     "they can't hold four entries",
     "they must be a multiple or a whole fraction of the device's page",
     "they must have 128 to 32768 bytes",
@@ -49,9 +49,9 @@ pub const ANCHORS: &[&str] = &[
 pub const JOURNALS: &[&str] =
     &["store DamagedJournal", "store NotAnIndex", "its journal holds an entry that it can't hold"];
 
-/// What damaged undo runs lead to.
-pub const UNDO_RUNS: &[&str] =
-    &["store DamagedPage", "store DamagedUndo", "the image of it in the undo run is damaged"];
+/// What damaged undo logs lead to.
+pub const UNDO_LOGS: &[&str] =
+    &["store DamagedPage", "store DamagedUndo", "the image of it in the undo log is damaged"];
 
 /// What damaged nodes of a tree lead to.
 pub const TREES: &[&str] = &[
@@ -101,7 +101,7 @@ pub const CHIPS: &[&str] = &[
     "db OtherLength",
     "device TooFewBlocks",
     "device Uncorrectable",
-    "no anchor stands in its first two sectors",
+    "no superblock stands in its first two sectors",
     "it holds no checkpoint",
     "store CorruptPage",
     "store DamagedPage",
@@ -147,8 +147,18 @@ pub const RAW_FLASH: &[&str] = &[
 ];
 
 /// Every list.
-pub const ALL: &[&[&str]] =
-    &[NODES, ANCHORS, JOURNALS, UNDO_RUNS, TREES, LONG_VALUES, CHIPS, FILES, RAW_FLASH, LONG_RUNS];
+pub const ALL: &[&[&str]] = &[
+    NODES,
+    SUPERBLOCKS,
+    JOURNALS,
+    UNDO_LOGS,
+    TREES,
+    LONG_VALUES,
+    CHIPS,
+    FILES,
+    RAW_FLASH,
+    LONG_RUNS,
+];
 
 /// What only long runs reach for certain.
 pub const LONG_RUNS: &[&str] = &[
@@ -204,7 +214,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("device TooFewPages", "chips are formatted before they are damaged"),
     ("device TooManyPrograms", "the chips of this fuzzer obey no rule of programming"),
     ("store AdoptedTwice", "only who writes can ask for it"),
-    ("store Anchor", "an anchor that was read fits its sector again"),
+    ("store Superblock", "an superblock that was read fits its sector again"),
     ("store CheckpointName", "only who makes a checkpoint gives a name"),
     ("store Device", "counted by what is inside"),
     ("store Durability", "only who asks for another one gets it"),
@@ -246,7 +256,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("db LittleMemory", "the memory suits the files"),
     ("db LittleTables", "only who puts makes tables grow"),
     ("db LittleRoom", "only who makes a database chooses how large"),
-    ("db LongValue", "only who writes has values"),
+    ("db OverflowValue", "only who writes has values"),
     ("db Missing", "the file is there"),
     ("db NotAPlainFile", "nothing is compacted"),
     ("db NoRandomness", "nothing is made while reading"),

@@ -24,8 +24,8 @@ pub struct Image {
     pub older: Vec<u8>,
     /// What an opening may find: the states since the last checkpoint.
     pub worlds: Vec<World>,
-    /// What it may find if the only anchor that tells of the last checkpoint is destroyed: a cut
-    /// left its second copy as it was before.
+    /// What it may find if the only superblock that tells of the last checkpoint is destroyed: a
+    /// cut left its second copy as it was before.
     pub earlier: Vec<World>,
     /// Where everything stands.
     pub plan: Plan,
@@ -59,8 +59,8 @@ fn live(cell: Cell, geometry: SectorGeometry, life: &[Session]) -> Option<Image>
     let bytes = player.disk.into_bytes();
     let plan = Plan::of(&bytes, SECTOR_BYTES as usize)?;
     let sector = SECTOR_BYTES as usize;
-    let has_two_anchors = bytes[..sector] == bytes[sector..2 * sector];
-    let earlier = if has_two_anchors { Vec::new() } else { player.earlier };
+    let has_two_superblocks = bytes[..sector] == bytes[sector..2 * sector];
+    let earlier = if has_two_superblocks { Vec::new() } else { player.earlier };
     Some(Image { cell, geometry, bytes, older, worlds: player.worlds, earlier, plan })
 }
 

@@ -3,7 +3,7 @@
 //! - `tests/nodes.rs`: any bytes as a node, real ones and damaged ones, and rows of operations on
 //!   two nodes. What was accepted never makes the codec panic; two nodes are two ordered maps.
 //! - `tests/disks.rs`: disks with an index (closed, left open, cut in the middle of everything),
-//!   damaged in their anchors, journals, undo runs, nodes, or lists and long values. They give
+//!   damaged in their superblocks, journals, undo logs, nodes, or lists and long values. They give
 //!   right data or a typed error.
 //! - `tests/separators.rs`: disks whose nodes lead astray, kind by kind. Each walk ends.
 //! - `tests/chips.rs`: chips with a database over every translation layer, damaged: the same.
@@ -20,16 +20,16 @@
 //! # Behind the checksum
 //! A flipped bit is caught by a checksum, and the code behind that sees nothing of it. So damage
 //! knows the format ([`structure`], [`chip`]: read from FORMAT.md, not shared with the code): it
-//! changes numbers where they stand, makes up whole pages, journals and groups of the undo run, and
+//! changes numbers where they stand, makes up whole pages, journals and groups of the undo log, and
 //! repairs every checksum that covers them, in two cases of three. What comes of such a case is
 //! counted as *vouched for*: checksums say that it is right. What the cases reach is counted, too
 //! ([`reach`]), and each target fails that misses an error it must see ([`expected`]).
 //!
 //! # What damage may do
 //! - On a disk: nothing but an error, or what stood there since the last checkpoint. If a cut left
-//!   a single anchor that tells of the last checkpoint, and damage destroys that, the one before
-//!   comes back. If both copies of a header of the undo run are destroyed, what it tells of is not
-//!   put back: that looks like a group that a cut had torn.
+//!   a single superblock that tells of the last checkpoint, and damage destroys that, the one
+//!   before comes back. If both copies of a header of the undo log are destroyed, what it tells of
+//!   is not put back: that looks like a group that a cut had torn.
 //! - On a chip: the same, as long as the metadata of the translation layer is whole. Where it is
 //!   destroyed and no other page tells it, or the last page of a block is, a layer may take a
 //!   sector for what it was earlier, as after a cut; that is counted as *older*.

@@ -34,7 +34,7 @@ pub enum Made {
     },
     /// A whole journal, whose records these are, each with something added to its length.
     Journal(Vec<(Vec<MadeUpdate>, i8)>),
-    /// A group of the undo run: images of these units, at this position.
+    /// A group of the undo log: images of these units, at this position.
     Undo {
         /// Its position.
         position: u8,
@@ -209,7 +209,7 @@ fn make_journal(disk: &mut [u8], plan: &Plan, records: &[(Vec<MadeUpdate>, i8)])
     }
 }
 
-/// Writes a group of the undo run, of whatever stands where its images belong.
+/// Writes a group of the undo log, of whatever stands where its images belong.
 fn make_group(disk: &mut [u8], plan: &Plan, position: usize, units: &[Index], whole: bool) {
     let position = plan.undo_start + position;
     let mut header = vec![0; plan.sector];

@@ -28,7 +28,7 @@ pub fn read_into(index: &mut dyn Index, most: usize, found: &mut Found) -> index
     while let Some((key, value)) = cursor.next()? {
         let key = key.to_vec();
         let value = match value {
-            Value::Whole(bytes) => bytes.to_vec(),
+            Value::Inline(bytes) => bytes.to_vec(),
             Value::Long(bytes) => read_long(&mut *cursor, bytes)?,
         };
         found.entries.push((key, value));

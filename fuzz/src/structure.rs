@@ -6,19 +6,19 @@
 /// Bytes of a checksum.
 const CHECKSUM: usize = 4;
 
-/// Where the label begins in an anchor; behind it stands the checkpoint.
+/// Where the label begins in a superblock; behind it stands the checkpoint.
 const LABEL: usize = 92;
 
 /// What a piece of a disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// An anchor.
-    Anchor,
+    /// A superblock.
+    Superblock,
     /// A page of the journal.
     Journal,
-    /// A header of a group of the undo run.
+    /// A header of a group of the undo log.
     Undo,
-    /// An image in the undo run.
+    /// An image in the undo log.
     Image,
     /// A node with entries of fixed length.
     Packed,
@@ -43,8 +43,8 @@ pub struct Piece {
     pub length: usize,
     /// The address that its checksum covers, before the identity changes it; of an image its unit.
     address: u64,
-    /// Where both copies begin, of an anchor or of a header of the undo run; of an image, those of
-    /// its group's header.
+    /// Where both copies begin, of a superblock or of a header of the undo log; of an image, those
+    /// of its group's header.
     copies: Option<[usize; 2]>,
     /// Of an image, its place in the group.
     place: usize,
@@ -67,11 +67,11 @@ pub struct Plan {
     pub high_water: usize,
     /// Units that there is room for, and those that there can be.
     units: [usize; 2],
-    /// The epoch that the anchor began, and the one that the journal is marked with.
+    /// The epoch that the superblock began, and the one that the journal is marked with.
     pub epochs: (u64, u64),
-    /// Where the undo run begins.
+    /// Where the undo log begins.
     pub undo_start: usize,
-    /// What changes the address that a checksum covers, but that of an anchor and of an image.
+    /// What changes the address that a checksum covers, but that of a superblock and of an image.
     pub identity: u64,
 }
 
@@ -93,10 +93,10 @@ fn checksum(address: u64, bytes: &[u8]) -> u32 {
     device::checksum(&[&address.to_le_bytes(), bytes])
 }
 
-const ANCHOR: u64 = u64::MAX;
+const SUPERBLOCK: u64 = u64::MAX;
 /// What the checksums of pages of the journal cover as their address.
 pub const JOURNAL: u64 = 1 << 61;
-/// What the checksums of headers of the undo run cover as their address.
+/// What the checksums of headers of the undo log cover as their address.
 pub const UNDO: u64 = 1 << 62;
 
 /// Makes the first bytes of `piece` its checksum.
@@ -109,20 +109,21 @@ impl Plan {
     /// The plan of a disk that holds an index; none if it does not.
     #[must_use]
     pub fn of(disk: &[u8], sector: usize) -> Option<Plan> {
-        let anchors = [&disk[..sector], &disk[sector..2 * sector]];
-        let whole = |anchor: &&&[u8]| {
-            anchor[4..12] == *b"flshtree"
-                && number(anchor, 0, 4) == u64::from(checksum(ANCHOR, &anchor[4..]))
+        let superblocks = [&disk[..sector], &disk[sector..2 * sector]];
+        let whole = |superblock: &&&[u8]| {
+            superblock[4..12] == *b"flshtree"
+                && number(superblock, 0, 4) == u64::from(checksum(SUPERBLOCK, &superblock[4..]))
         };
-        let anchor = anchors.iter().filter(whole).max_by_key(|anchor| number(anchor, 16, 8))?;
-        let page = number(anchor, 24, 4) as usize;
-        let journal = number(anchor, 48, 4) as usize;
-        let journal_most = number(anchor, 40, 4) as usize;
-        let checkpoint = LABEL + usize::from(anchor[31]);
+        let superblock =
+            superblocks.iter().filter(whole).max_by_key(|superblock| number(superblock, 16, 8))?;
+        let page = number(superblock, 24, 4) as usize;
+        let journal = number(superblock, 48, 4) as usize;
+        let journal_most = number(superblock, 40, 4) as usize;
+        let checkpoint = LABEL + usize::from(superblock[31]);
         let unit = page.max(sector);
         let base = 2_usize.next_multiple_of((page / sector).max(1)) * sector;
-        let units = (number(anchor, 44, 4) as usize).div_ceil(unit / page);
-        let most = (number(anchor, 32, 8) as usize).checked_sub(journal_most)? * sector;
+        let units = (number(superblock, 44, 4) as usize).div_ceil(unit / page);
+        let most = (number(superblock, 32, 8) as usize).checked_sub(journal_most)? * sector;
         Some(Plan {
             sector,
             page,
@@ -130,10 +131,10 @@ impl Plan {
             journal_at: (base + units * unit) / sector,
             base,
             units: [units, most.checked_sub(base)? / unit],
-            high_water: number(anchor, checkpoint + 8, 4) as usize,
-            epochs: (number(anchor, 64, 8), number(anchor, 56, 8)),
-            undo_start: number(anchor, checkpoint + 20, 4) as usize,
-            identity: number(anchor, 72, 8),
+            high_water: number(superblock, checkpoint + 8, 4) as usize,
+            epochs: (number(superblock, 64, 8), number(superblock, 56, 8)),
+            undo_start: number(superblock, checkpoint + 20, 4) as usize,
+            identity: number(superblock, 72, 8),
         })
     }
 
@@ -149,7 +150,7 @@ impl Plan {
         self.units[1]
     }
 
-    /// Where the unit at this position of the undo run begins; none if the run can't go so far.
+    /// Where the unit at this position of the undo log begins; none if the run can't go so far.
     #[must_use]
     pub fn position(&self, position: usize) -> Option<usize> {
         let [units, most] = self.units;
@@ -167,23 +168,23 @@ impl Plan {
     /// Everything that stands on the disk.
     #[must_use]
     pub fn pieces(&self, disk: &[u8]) -> Vec<Piece> {
-        let mut pieces = self.anchors();
+        let mut pieces = self.superblocks();
         pieces.extend(self.journal_pages(disk));
-        pieces.extend(self.undo_run(disk));
+        pieces.extend(self.undo_log(disk));
         pieces.extend((0..self.high_water).filter_map(|page| self.page_piece(disk, page)));
         pieces
     }
 
-    fn anchors(&self) -> Vec<Piece> {
-        let anchor = |slot: usize| Piece {
-            kind: Kind::Anchor,
+    fn superblocks(&self) -> Vec<Piece> {
+        let superblock = |slot: usize| Piece {
+            kind: Kind::Superblock,
             at: slot * self.sector,
             length: self.sector,
-            address: ANCHOR,
+            address: SUPERBLOCK,
             copies: Some([0, self.sector]),
             place: 0,
         };
-        vec![anchor(0), anchor(1)]
+        vec![superblock(0), superblock(1)]
     }
 
     /// Pages of the journal: one a sector, or the same twice.
@@ -214,7 +215,7 @@ impl Plan {
     }
 
     /// The groups of the run of the present epoch, and those that named checkpoints keep.
-    fn undo_run(&self, disk: &[u8]) -> Vec<Piece> {
+    fn undo_log(&self, disk: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut position = 0;
         while self.position(position).is_some() {
@@ -276,7 +277,7 @@ impl Plan {
             return self.repair_image(disk, piece);
         }
         let before = number(disk, piece.at, CHECKSUM);
-        let identity = if piece.kind == Kind::Anchor { 0 } else { self.identity };
+        let identity = if piece.kind == Kind::Superblock { 0 } else { self.identity };
         seal(&mut disk[piece.at..piece.at + piece.length], piece.address ^ identity);
         let after = number(disk, piece.at, CHECKSUM);
         if piece.kind == Kind::Journal && before != after {
@@ -320,7 +321,7 @@ impl Plan {
 }
 
 impl Piece {
-    /// The second copy of an anchor or of a header of the undo run.
+    /// The second copy of a superblock or of a header of the undo log.
     #[must_use]
     pub fn twin(&self) -> Option<Piece> {
         let copies = self.copies.filter(|_| self.kind != Kind::Image)?;
@@ -328,11 +329,11 @@ impl Piece {
         Some(Piece { at, ..*self })
     }
 
-    /// True if checksums that are right in `other` are right here, too: both are anchors, or the
-    /// one is an image of the other.
+    /// True if checksums that are right in `other` are right here, too: both are superblocks, or
+    /// the one is an image of the other.
     #[must_use]
     pub fn shares_address(&self, other: &Piece) -> bool {
-        if self.kind == Kind::Anchor || other.kind == Kind::Anchor {
+        if self.kind == Kind::Superblock || other.kind == Kind::Superblock {
             return self.kind == other.kind;
         }
         // The first page of each, in units of the smaller one.
@@ -344,7 +345,7 @@ impl Piece {
     #[must_use]
     pub fn fields(&self, disk: &[u8]) -> Vec<(usize, usize)> {
         match self.kind {
-            Kind::Anchor => anchor_fields(usize::from(disk[self.at + 31])),
+            Kind::Superblock => superblock_fields(usize::from(disk[self.at + 31])),
             Kind::Journal => journal_fields(),
             Kind::Undo => {
                 let mut fields = vec![(4, 4), (8, 8), (16, 4), (20, 4)];
@@ -378,9 +379,9 @@ impl Piece {
     }
 }
 
-/// The anchor's own numbers, its label's first bytes, the numbers of its checkpoint, and those of
-/// the root record in it.
-fn anchor_fields(label: usize) -> Vec<(usize, usize)> {
+/// The superblock's own numbers, its label's first bytes, the numbers of its checkpoint, and those
+/// of the root record in it.
+fn superblock_fields(label: usize) -> Vec<(usize, usize)> {
     let own = [(12, 4), (16, 8), (24, 4), (28, 1), (29, 1), (31, 1), (32, 8), (40, 4), (44, 4)];
     let own =
         own.into_iter().chain([(48, 4), (52, 4), (56, 8), (64, 8), (72, 8), (80, 8), (88, 4)]);

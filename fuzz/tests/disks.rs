@@ -21,9 +21,9 @@ fn fuzz(name: &'static str, kinds: &[Kind], wanted: &[&str]) {
 }
 
 #[test]
-fn damaged_anchors_and_checkpoints_are_refused_or_right() {
-    let name = "damaged_anchors_and_checkpoints_are_refused_or_right";
-    fuzz(name, &[Kind::Anchor], expected::ANCHORS);
+fn damaged_superblocks_and_checkpoints_are_refused_or_right() {
+    let name = "damaged_superblocks_and_checkpoints_are_refused_or_right";
+    fuzz(name, &[Kind::Superblock], expected::SUPERBLOCKS);
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn damaged_journals_are_refused_or_right() {
 }
 
 #[test]
-fn damaged_undo_runs_are_refused_or_right() {
-    let name = "damaged_undo_runs_are_refused_or_right";
-    fuzz(name, &[Kind::Undo, Kind::Image], expected::UNDO_RUNS);
+fn damaged_undo_logs_are_refused_or_right() {
+    let name = "damaged_undo_logs_are_refused_or_right";
+    fuzz(name, &[Kind::Undo, Kind::Image], expected::UNDO_LOGS);
 }
 
 #[test]

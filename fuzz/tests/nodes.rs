@@ -10,7 +10,7 @@ use flashtree_fuzz::reach::Reach;
 use flashtree_fuzz::runner::Target;
 use proptest::prelude::*;
 use store::node::{self, Codec, Shift, Stored};
-use store::{LongValue, Width};
+use store::{OverflowValue, Width};
 
 /// A codec that can be made.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl Pair {
     /// Puts an entry where it belongs; false if it found no room.
     fn put(&mut self, key: &[u8], value: &[u8], long: bool) -> bool {
         let (codec, form) = (self.codec, self.form);
-        let told = [value.first().copied().unwrap_or(0); LongValue::ENCODED_BYTES];
+        let told = [value.first().copied().unwrap_or(0); OverflowValue::ENCODED_BYTES];
         let is_long = long && form.value == Width::Variable;
         let is_long = is_long && key.len() + told.len() <= codec.entry_bytes_most();
         let stored = if is_long { Stored::long(&told) } else { Stored::inline(value) };

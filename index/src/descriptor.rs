@@ -13,7 +13,7 @@ pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
 
 /// What deletes do to the nodes of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletes {
+pub enum DeletePolicy {
     /// A node that is left less than half full is merged with a neighbour, where both fit one.
     Merge,
     /// A node stays until nothing is left in it; how many went so is told as [`NODES_EMPTIED`].
@@ -25,7 +25,7 @@ pub enum Deletes {
 }
 
 /// What there is to know about a tree without making one.
-pub struct Entry {
+pub struct TreeDescriptor {
     /// Its name.
     pub name: &'static str,
     /// What it is, in a line.
@@ -37,7 +37,7 @@ pub struct Entry {
     /// True if it stands on sectors.
     pub sectors: bool,
     /// What deletes do to its nodes, on raw flash (true) or on sectors.
-    pub deletes: fn(on_nand: bool) -> Deletes,
+    pub deletes: fn(on_nand: bool) -> DeletePolicy,
     /// True if its tables grow with its entries; otherwise they stay as they were made.
     pub tables_grow: bool,
     /// Its parameters.
@@ -52,7 +52,7 @@ pub struct Entry {
     pub predict: fn(&Profile, &Options, MediumShape) -> Result<Prediction>,
 }
 
-impl Entry {
+impl TreeDescriptor {
     /// True if the tree can stand on raw flash and on sectors: `over=ftl` chooses the latter.
     #[must_use]
     pub const fn has_choice(&self) -> bool {

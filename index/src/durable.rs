@@ -1,8 +1,8 @@
 //! The only implementation of [`Index`]: a tree, and what makes its updates last.
 //!
 //! One update, from top to bottom: [`Tree::admit`] refuses what can't be taken, with nothing
-//! changed; a checkpoint is made if the journal or the undo run is full; the batch goes to the
-//! journal; [`Tree::apply`] makes the change. Where the undo run gets full in the midst of a batch,
+//! changed; a checkpoint is made if the journal or the undo log is full; the batch goes to the
+//! journal; [`Tree::apply`] makes the change. Where the undo log gets full in the midst of a batch,
 //! a checkpoint is made there, and the journal keeps the rest. A batch that is longer than the
 //! journal, or that a replay may not be able to make, lasts by a checkpoint instead. Opening
 //! replays the journal through [`Tree::apply`] and makes a checkpoint of the outcome.
@@ -14,11 +14,9 @@ use alloc::vec;
 use core::fmt::Display;
 
 use device::Meter;
-use store::{
-    CheckpointId, Durability, NamedCheckpoint, RecoveryStatistics, Replayed, Update, Wear,
-};
+use store::{CheckpointId, Durability, RecoveryStatistics, Replayed, Savepoint, Update, Wear};
 
-use crate::{Behind, Cursor, Error, Index, KeyRange, Lookup, Result, Statistics, Tree};
+use crate::{Behind, Cursor, Error, Index, KeyRange, Read, Result, Statistics, Tree};
 use room::{is_about_room, make_space};
 
 /// Whether the device holds all that the index holds; what comes later is worse.
@@ -29,9 +27,9 @@ enum State {
     /// Something came after the last checkpoint.
     Open,
     /// Something failed, so no more changes are taken; what is read is right.
-    Failed,
+    ReadOnly,
     /// A change was broken off in the middle: what was read would be half of it.
-    Broken,
+    Poisoned,
 }
 
 /// The least that an index is to have room for.
@@ -67,7 +65,7 @@ impl<T: Tree> Durable<T> {
         let durability = tree.recovery().durability();
         // What is replayed was let in beside what these keep.
         if !tree.recovery().checkpoints().is_empty() {
-            tree.keep_named()?;
+            tree.pin_savepoints()?;
         }
         let mut buffer = vec![0; tree.entry_bytes_most().max(tree.delta_bytes_most())];
         loop {
@@ -105,7 +103,7 @@ impl<T: Tree> Durable<T> {
     /// Takes no more changes, and is read no more if `is_half` a change was made.
     fn fail(&mut self, is_half: bool) {
         let is_half = is_half || !self.tree.is_whole();
-        self.state = self.state.max(if is_half { State::Broken } else { State::Failed });
+        self.state = self.state.max(if is_half { State::Poisoned } else { State::ReadOnly });
     }
 
     /// Refuses changes after a failure.
@@ -115,7 +113,7 @@ impl<T: Tree> Durable<T> {
         }
         match self.state {
             State::Open | State::Closed => Ok(()),
-            State::Failed | State::Broken => Err(Error::Unsupported {
+            State::ReadOnly | State::Poisoned => Err(Error::Unsupported {
                 what: "an earlier update was broken off by an error: \
                        the index is read-only until it is opened again",
             }),
@@ -129,7 +127,7 @@ impl<T: Tree> Durable<T> {
         if let Some(failure @ device::Error::AfterFailedFlush) = self.tree.recovery().failure() {
             return Err(store::Error::Device(failure).into());
         }
-        if self.state == State::Broken && self.durability != Durability::None {
+        if self.state == State::Poisoned && self.durability != Durability::None {
             let what = "an earlier update was broken off halfway by an error: \
                         open the index again, and what was acknowledged is there";
             return Err(Error::Unsupported { what });
@@ -206,7 +204,7 @@ impl<T: Tree> Durable<T> {
             let root = tree.settle()?;
             let id = tree.recovery_mut().checkpoint(&root, name)?;
             if name.is_some() {
-                tree.keep_named()?;
+                tree.pin_savepoints()?;
             }
             tree.rebase();
             Ok(id)
@@ -284,7 +282,7 @@ fn in_journal(error: Error) -> Error {
     error
 }
 
-impl<T: Tree> Lookup for Durable<T> {
+impl<T: Tree> Read for Durable<T> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         self.check_readable()?;
         self.tree.get(key, offset, into)
@@ -389,23 +387,23 @@ impl<T: Tree> Index for Durable<T> {
             return Ok(self.tree.recovery().statistics().checkpoint);
         }
         if let Some(name) = name {
-            self.admit_named(name)?;
+            self.admit_savepoint(name)?;
         }
         self.make_checkpoint(name)
     }
 
-    fn checkpoints(&self) -> &[NamedCheckpoint] {
+    fn checkpoints(&self) -> &[Savepoint] {
         self.tree.recovery().checkpoints()
     }
 
     fn roll_back(&mut self, name: &str) -> Result<()> {
         self.check_kept(name)?;
         // Until it is done, what there is may be half of one state and half of another.
-        self.state = State::Broken;
+        self.state = State::Poisoned;
         self.change(|tree| {
             let root = tree.recovery_mut().roll_back(name)?;
             tree.restore(&root)?;
-            tree.keep_named()
+            tree.pin_savepoints()
         })?;
         self.state = State::Closed;
         Ok(())
@@ -417,7 +415,7 @@ impl<T: Tree> Index for Durable<T> {
         self.widen()?;
         self.change(|tree| Ok(tree.recovery_mut().forget(name)?))?;
         self.make_checkpoint(None)?;
-        self.change(T::keep_named)
+        self.change(T::pin_savepoints)
     }
 
     fn recovery(&self) -> RecoveryStatistics {

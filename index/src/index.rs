@@ -1,12 +1,12 @@
 //! [`Index`]: what users call.
 
-use store::{CheckpointId, NamedCheckpoint, RecoveryStatistics, Update, Wear};
+use store::{CheckpointId, RecoveryStatistics, Savepoint, Update, Wear};
 
 use crate::Result;
-use crate::read::{Cursor, Lookup};
+use crate::read::{Cursor, Read};
 
 /// What users call: an ordered index with batches and durability.
-pub trait Index: Lookup {
+pub trait Index: Read {
     /// Makes all changes of `batch`, or none if it is refused.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ pub trait Index: Lookup {
     fn checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId>;
 
     /// The checkpoints that are kept, oldest first.
-    fn checkpoints(&self) -> &[NamedCheckpoint];
+    fn checkpoints(&self) -> &[Savepoint];
 
     /// Goes back to the checkpoint called `name`; all that came after it is gone, later
     /// checkpoints included. On sectors the list of checkpoints comes back, too: what was forgotten

@@ -1,7 +1,7 @@
 //! The interface of ordered indexes for flash; it names no tree.
 //!
 //! The author of a tree writes a [`Tree`]; [`Durable`] makes an [`Index`] of it, which users call.
-//! An [`Entry`] tells what there is to know about a tree without making one.
+//! An [`TreeDescriptor`] tells what there is to know about a tree without making one.
 //!
 //! Invariant: nothing here knows a tree, nor what a workload is.
 
@@ -29,7 +29,7 @@ pub mod root_record;
 mod tree;
 
 pub use describe::{Description, describe, describe_chip};
-pub use descriptor::{Deletes, Entry, Open};
+pub use descriptor::{DeletePolicy, Open, TreeDescriptor};
 pub use durable::Durable;
 pub use error::{Error, Result};
 pub use footprint::{Footprint, MediumShape, entries_of_a_block};
@@ -38,12 +38,12 @@ pub use model::{Prediction, Profile};
 pub use options::Options;
 pub use read::{
     Behind, Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES,
-    Lookup, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Statistics, UPDATES_WAITING, Value,
-    read_piece, read_piece_of,
+    NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Statistics, UPDATES_WAITING, Value, read_piece,
+    read_piece_of,
 };
 pub use tree::Tree;
 
 pub use store::{
-    CheckpointId, Durability, EntryShape, LongValue, Memory, NamedCheckpoint, RecoveryStatistics,
+    CheckpointId, Durability, EntryShape, Memory, OverflowValue, RecoveryStatistics, Savepoint,
     Update, Wear, Width,
 };

@@ -24,7 +24,7 @@ pub struct Options {
     /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
     pub label: Vec<u8>,
     /// The most bytes of tables that grow with the entries, beside the budget; `None` if they may
-    /// take what they need. See [`Entry::tables_grow`](crate::Entry::tables_grow).
+    /// take what they need. See [`Entry::tables_grow`](crate::TreeDescriptor::tables_grow).
     pub tables_bytes: Option<u64>,
     /// A number that other indexes don't have, where pages of theirs could get among its own.
     pub identity: u64,

@@ -75,7 +75,7 @@ impl KeyRange<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'c> {
     /// All its bytes.
-    Whole(&'c [u8]),
+    Inline(&'c [u8]),
     /// A value of so many bytes, too long to be handed out at once: [`Cursor::read_value`] reads
     /// it in pieces.
     Long(u32),
@@ -86,7 +86,7 @@ impl<'c> Value<'c> {
     #[must_use]
     pub const fn len(&self) -> u32 {
         match self {
-            Value::Whole(bytes) => bytes.len() as u32,
+            Value::Inline(bytes) => bytes.len() as u32,
             Value::Long(bytes) => *bytes,
         }
     }
@@ -101,14 +101,14 @@ impl<'c> Value<'c> {
     #[must_use]
     pub const fn whole(&self) -> Option<&'c [u8]> {
         match self {
-            Value::Whole(bytes) => Some(bytes),
+            Value::Inline(bytes) => Some(bytes),
             Value::Long(_) => None,
         }
     }
 }
 
 /// Copies the piece of `value` from byte `offset` on into `into`, as far as both reach; returns
-/// the whole length of the value, as [`Cursor::read_value`] and [`Lookup::get`] do.
+/// the whole length of the value, as [`Cursor::read_value`] and [`Read::get`] do.
 pub fn read_piece(value: &[u8], offset: u32, into: &mut [u8]) -> u32 {
     if let Some(wanted) = value.get(offset as usize..) {
         let length = wanted.len().min(into.len());
@@ -182,7 +182,7 @@ pub enum Behind {
 }
 
 /// Reading, which trees and indexes share.
-pub trait Lookup: Send {
+pub trait Read: Send {
     /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach; returns
     /// the whole length of the value, or `None` if the key is absent.
     ///
@@ -193,7 +193,7 @@ pub trait Lookup: Send {
     /// The entries of `range`, in its direction.
     ///
     /// # Errors
-    /// As [`get`](Lookup::get).
+    /// As [`get`](Read::get).
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>>;
 
     /// Verifies every invariant of the index, and tells each violation to `finding`.

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use store::Update;
 
 use crate::Result;
-use crate::read::{Cursor, Lookup};
+use crate::read::{Cursor, Read};
 
 /// What the author of a tree writes. There is no journal in it and no durability:
 /// [`Durable`](crate::Durable) adds both.
-pub trait Tree: Lookup {
+pub trait Tree: Read {
     /// Refuses the updates of `batch` that can't be taken, before anything is changed: keys or
     /// values of a wrong length, and a device without room for the worst case.
     ///
@@ -133,7 +133,7 @@ pub trait Tree: Lookup {
     ///
     /// # Errors
     /// There is no room.
-    fn admit_named(&mut self) -> Result<()> {
+    fn admit_savepoint(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -143,7 +143,7 @@ pub trait Tree: Lookup {
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
-    fn keep_named(&mut self) -> Result<()> {
+    fn pin_savepoints(&mut self) -> Result<()> {
         Ok(())
     }
 

@@ -134,7 +134,7 @@ fn mixed(number: u64, seed: u64) -> u64 {
 
 /// In which order keys go.
 #[derive(Clone, Copy, Debug)]
-enum Deletes {
+enum DeletePolicy {
     AsPut,
     Descending,
     Random,
@@ -144,26 +144,26 @@ enum Deletes {
     LastPutFirst,
 }
 
-const DELETES: [Deletes; 6] = [
-    Deletes::AsPut,
-    Deletes::EveryOther,
-    Deletes::Random,
-    Deletes::Descending,
-    Deletes::LastPutFirst,
-    Deletes::Ascending,
+const DELETES: [DeletePolicy; 6] = [
+    DeletePolicy::AsPut,
+    DeletePolicy::EveryOther,
+    DeletePolicy::Random,
+    DeletePolicy::Descending,
+    DeletePolicy::LastPutFirst,
+    DeletePolicy::Ascending,
 ];
 
-impl Deletes {
+impl DeletePolicy {
     /// The keys of `held`, which has them with their numbers.
     fn order(self, held: &BTreeMap<u64, u64>, seed: u64) -> Vec<u64> {
         let mut entries: Vec<_> = held.iter().map(|(key, number)| (*key, *number)).collect();
         match self {
-            Deletes::Ascending => {}
-            Deletes::Descending => entries.reverse(),
-            Deletes::AsPut => entries.sort_unstable_by_key(|(_, number)| *number),
-            Deletes::LastPutFirst => entries.sort_unstable_by_key(|(_, number)| !*number),
-            Deletes::Random => entries.sort_unstable_by_key(|(key, _)| mixed(*key, seed)),
-            Deletes::EveryOther => {
+            DeletePolicy::Ascending => {}
+            DeletePolicy::Descending => entries.reverse(),
+            DeletePolicy::AsPut => entries.sort_unstable_by_key(|(_, number)| *number),
+            DeletePolicy::LastPutFirst => entries.sort_unstable_by_key(|(_, number)| !*number),
+            DeletePolicy::Random => entries.sort_unstable_by_key(|(key, _)| mixed(*key, seed)),
+            DeletePolicy::EveryOther => {
                 let each = |first| entries.iter().skip(first).step_by(2).copied();
                 entries = each(0).chain(each(1)).collect();
             }
@@ -249,7 +249,7 @@ impl Case {
         Ok((rounds, u64::from(chip.geometry.pages()) / parts))
     }
 
-    fn round(&self, index: &mut dyn Index, puts: Puts, deletes: Deletes) -> Outcome<Round> {
+    fn round(&self, index: &mut dyn Index, puts: Puts, deletes: DeletePolicy) -> Outcome<Round> {
         let mut held = BTreeMap::new();
         for number in 0.. {
             let at = puts.key(number, self.seed);
@@ -294,7 +294,7 @@ impl Case {
         let mut cursor = index.range(KeyRange::ALL)?;
         for at in held.keys() {
             let (key, value) = self.entry(*at);
-            let wanted = Some((&key[..], Value::Whole(&value)));
+            let wanted = Some((&key[..], Value::Inline(&value)));
             let found = cursor.next()?;
             if found != wanted {
                 return Err(format!("{found:?} is there instead of {wanted:?}").into());

@@ -95,7 +95,7 @@ impl Cursor for Sorted<'_> {
             return Ok(None);
         };
         self.key = key.to_be_bytes();
-        Ok(Some((&self.key, Value::Whole(&self.value))))
+        Ok(Some((&self.key, Value::Inline(&self.value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {

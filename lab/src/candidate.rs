@@ -4,7 +4,7 @@ use device::Medium;
 use ftl::BadOption;
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index};
-use index::{Entry, Footprint, MediumShape, Options};
+use index::{Footprint, MediumShape, Options, TreeDescriptor};
 
 use crate::error::{Error, Misfit, Result, Thing};
 use crate::model::Model;
@@ -66,7 +66,7 @@ pub(crate) struct Ground {
 /// A tree and its parameters.
 pub(crate) struct Candidate {
     pub(crate) spec: String,
-    entry: &'static Entry,
+    entry: &'static TreeDescriptor,
     parameters: Vec<(String, String)>,
 }
 
@@ -88,7 +88,7 @@ const FILL_PERCENT: u8 = 70;
 
 impl Candidate {
     /// Reads a tree's spec; its parameters are read when it is known what it stands on.
-    pub(crate) fn read(text: &str, trees: &[&'static Entry]) -> Result<Self> {
+    pub(crate) fn read(text: &str, trees: &[&'static TreeDescriptor]) -> Result<Self> {
         let spec = Spec::parse(text)?;
         let entry = trees.iter().copied().find(|entry| entry.name == spec.name);
         let entry = entry.ok_or_else(|| Error::Unknown {
@@ -103,7 +103,7 @@ impl Candidate {
     }
 
     /// A tree with its default parameters.
-    pub(crate) fn plain(entry: &'static Entry) -> Self {
+    pub(crate) fn plain(entry: &'static TreeDescriptor) -> Self {
         Candidate { spec: entry.name.to_string(), entry, parameters: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use index::Entry;
+use index::TreeDescriptor;
 use trees::TREES;
 
 use crate::candidate::{Candidate, Footing, Ground, Layer};
@@ -28,7 +28,7 @@ pub fn compare(plan: &Plan, watcher: &dyn Watcher) -> Result<Comparison> {
 pub(crate) fn compare_among(
     plan: &Plan,
     watcher: &dyn Watcher,
-    trees: &[&'static Entry],
+    trees: &[&'static TreeDescriptor],
 ) -> Result<Comparison> {
     let named: Vec<Candidate> =
         plan.trees.iter().map(|spec| Candidate::read(spec, trees)).collect::<Result<_>>()?;
@@ -140,7 +140,7 @@ fn stand(named: Vec<Candidate>, ground: &Ground) -> Result<Standing> {
 }
 
 /// Every tree that fits, and why the others don't.
-fn choose(trees: &[&'static Entry], ground: &Ground) -> Result<(Standing, Vec<LeftOut>)> {
+fn choose(trees: &[&'static TreeDescriptor], ground: &Ground) -> Result<(Standing, Vec<LeftOut>)> {
     let mut standing = Vec::new();
     let mut misfits: Vec<(String, Misfit)> = Vec::new();
     for candidate in trees.iter().map(|entry| Candidate::plain(entry)) {

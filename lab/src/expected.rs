@@ -218,7 +218,7 @@ fn compare<K: AsRef<[u8]>, V: AsRef<[u8]>>(
             compare_pieces((key, value), cursor)?;
             continue;
         }
-        if expected.map(|(key, value)| (key, Value::Whole(value))) != found {
+        if expected.map(|(key, value)| (key, Value::Inline(value))) != found {
             return Err(Stop::Mismatch(mismatch(expected, found)));
         }
         if expected.is_none() {
@@ -267,7 +267,7 @@ mod tests {
             let entry = self.0.get(self.1 - 1);
             Ok(entry.map(|(key, value)| {
                 let value =
-                    if self.2 { Value::Long(value.len() as u32) } else { Value::Whole(value) };
+                    if self.2 { Value::Long(value.len() as u32) } else { Value::Inline(value) };
                 (key.as_slice(), value)
             }))
         }

@@ -392,7 +392,7 @@ impl Cursor for Loading<'_, '_, '_> {
         if let Some(expected) = &mut self.expected {
             expected.put(key, value);
         }
-        Ok(Some((key, Value::Whole(value))))
+        Ok(Some((key, Value::Inline(value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "canaries"), expect(unreachable_pub, reason = "a test-only switch"))]
 pub enum Canary {
-    /// The anchor of a checkpoint is written before its pages.
+    /// The superblock of a checkpoint is written before its pages.
     RecordBeforePages,
     /// A page is overwritten before its image is durable.
     UndoAfterOverwrite,

@@ -98,9 +98,9 @@ pub enum Error {
         /// Which sizes are possible.
         what: &'static str,
     },
-    /// Sectors too small for an anchor.
-    #[error("sectors of {limit} bytes are too small for an anchor")]
-    Anchor {
+    /// Sectors too small for a superblock.
+    #[error("sectors of {limit} bytes are too small for a superblock")]
+    Superblock {
         /// Bytes in a sector.
         limit: u64,
     },
@@ -118,8 +118,8 @@ pub enum Error {
         /// The page, counted from 0.
         page: u32,
     },
-    /// The undo run has a gap.
-    #[error("the undo run is damaged at position {position}")]
+    /// The undo log has a gap.
+    #[error("the undo log is damaged at position {position}")]
     DamagedUndo {
         /// Where a group of images should begin.
         position: u32,

@@ -24,7 +24,7 @@ const DELTA: u8 = 2;
 pub(crate) fn bytes(batch: &[Update<'_>]) -> u64 {
     let bytes = |update: &Update<'_>| match update {
         Update::Put { key, value } => UPDATE_HEADER + key.len() + value.len(),
-        Update::Adopt { key, .. } | Update::Delete { key } => UPDATE_HEADER + key.len(),
+        Update::PutStored { key, .. } | Update::Delete { key } => UPDATE_HEADER + key.len(),
     };
     RECORD_HEADER as u64 + batch.iter().map(|update| bytes(update) as u64).sum::<u64>()
 }
@@ -37,7 +37,7 @@ pub(crate) fn write(batch: &[Update<'_>], put: &mut dyn FnMut(&[u8]) -> Result<(
         let (kind, value) = match update {
             Update::Put { value, .. } => (PUT, *value),
             Update::Delete { .. } => (DELETE, &[][..]),
-            Update::Adopt { .. } => return Err(Error::AdoptedTwice),
+            Update::PutStored { .. } => return Err(Error::AdoptedTwice),
         };
         let key = update.key();
         let mut head = [0; UPDATE_HEADER];

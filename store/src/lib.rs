@@ -6,7 +6,7 @@
 //! - A [`node::Codec`] keeps a sorted run of entries in such a page.
 //!
 //! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
-//! its root record is bytes to the anchor.
+//! its root record is bytes to the superblock.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -37,12 +37,10 @@ pub use page_file::{
     sectors_most,
 };
 pub use page_log::{PageKind, PageLog, PageLogDescription, PageLogOptions, TREE_KINDS, Tag, Wear};
-pub use recovery::{
-    CheckpointId, Durability, NamedCheckpoint, Recovery, RecoveryStatistics, Replayed,
-};
+pub use recovery::{CheckpointId, Durability, Recovery, RecoveryStatistics, Replayed, Savepoint};
 pub use reservation::{Demand, Growth, LEVELS_MOST, Reservation};
 pub use shape::{EntryShape, Width};
-pub use update::{LongValue, Update};
+pub use update::{OverflowValue, Update};
 
 use core::fmt;
 

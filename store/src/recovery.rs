@@ -65,7 +65,7 @@ impl fmt::Display for CheckpointId {
 
 /// A checkpoint that is kept until it is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedCheckpoint {
+pub struct Savepoint {
     /// Its name: 1 to 64 bytes.
     pub name: String,
     /// Its number.
@@ -80,11 +80,7 @@ pub(crate) const NAMES_MOST: usize = 64;
 
 /// Refuses a name that no further checkpoint can have beside those of `kept`, where there is memory
 /// for `most`.
-pub(crate) fn check_checkpoint_name(
-    name: &str,
-    kept: &[NamedCheckpoint],
-    most: usize,
-) -> Result<()> {
+pub(crate) fn check_checkpoint_name(name: &str, kept: &[Savepoint], most: usize) -> Result<()> {
     let what = if name.is_empty() || name.len() > NAME_BYTES_MOST {
         "it must have 1 to 64 bytes"
     } else if kept.iter().any(|other| other.name == name) {
@@ -146,7 +142,7 @@ pub trait Recovery: Send {
     fn durability(&self) -> Durability;
 
     /// True if a checkpoint has to be made before `batch`, which may change up to `pages` pages:
-    /// the journal or the undo run could not take it.
+    /// the journal or the undo log could not take it.
     ///
     /// # Errors
     /// [`Error::LongBatch`](crate::Error::LongBatch) if not even an empty journal could.
@@ -277,7 +273,7 @@ pub trait Recovery: Send {
     fn forget(&mut self, name: &str) -> Result<()>;
 
     /// The checkpoints that are kept, oldest first.
-    fn checkpoints(&self) -> &[NamedCheckpoint];
+    fn checkpoints(&self) -> &[Savepoint];
 
     /// What is to be replayed next after an opening, or `None` after the last. The key, and the
     /// value if that fits as well, stand in `buffer`; a longer value comes as one that is stored

@@ -14,11 +14,11 @@ pub enum Update<'b> {
     },
     /// Let `key` have a value that stands in pages of its own already: what a replay makes of a
     /// value that is too long for memory.
-    Adopt {
+    PutStored {
         /// The key.
         key: &'b [u8],
         /// Its value from now on.
-        value: LongValue,
+        value: OverflowValue,
     },
     /// Let `key` be absent.
     Delete {
@@ -32,36 +32,36 @@ impl<'b> Update<'b> {
     #[must_use]
     pub const fn key(&self) -> &'b [u8] {
         match self {
-            Update::Put { key, .. } | Update::Adopt { key, .. } | Update::Delete { key } => key,
+            Update::Put { key, .. } | Update::PutStored { key, .. } | Update::Delete { key } => key,
         }
     }
 }
 
 /// Where a value stands that is too long for a node: only what keeps such values makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LongValue {
+pub struct OverflowValue {
     /// The first page that names its pages.
     pub(crate) first: LogicalPage,
     /// Its length in bytes.
     pub(crate) bytes: u32,
 }
 
-impl LongValue {
-    /// How many bytes [`LongValue::to_bytes`] makes.
+impl OverflowValue {
+    /// How many bytes [`OverflowValue::to_bytes`] makes.
     pub const ENCODED_BYTES: usize = 8;
 
     /// The bytes that stand for this value in a node or a journal: its first page and its length,
     /// little-endian.
     #[must_use]
-    pub const fn to_bytes(self) -> [u8; LongValue::ENCODED_BYTES] {
+    pub const fn to_bytes(self) -> [u8; OverflowValue::ENCODED_BYTES] {
         (self.first.0 as u64 | (self.bytes as u64) << 32).to_le_bytes()
     }
 
     /// The value that `bytes` stand for. Whether it exists is known only when it is read.
     #[must_use]
-    pub const fn from_bytes(bytes: [u8; LongValue::ENCODED_BYTES]) -> Self {
+    pub const fn from_bytes(bytes: [u8; OverflowValue::ENCODED_BYTES]) -> Self {
         let number = u64::from_le_bytes(bytes);
-        LongValue { first: LogicalPage(number as u32), bytes: (number >> 32) as u32 }
+        OverflowValue { first: LogicalPage(number as u32), bytes: (number >> 32) as u32 }
     }
 
     /// The value's length in bytes.

@@ -1,7 +1,7 @@
 //! Ordered indexes for flash: one folder a tree.
 //!
-//! [`TREES`] lists them. Each is made by its [`Entry`](index::Entry) on a [`device::Medium`], and
-//! from then on is an [`Index`](index::Index).
+//! [`TREES`] lists them. Each is made by its [`TreeDescriptor`](index::TreeDescriptor) on a
+//! [`device::Medium`], and from then on is an [`Index`](index::Index).
 //!
 //! Invariant: no tree knows of another.
 

@@ -1,15 +1,15 @@
 //! Every tree, in one sorted list: one more tree is one folder and one line.
 
-use index::Entry;
+use index::TreeDescriptor;
 
 use crate::{b_plus, ipl, la_tree, list, mu};
 
 /// All trees, sorted by name.
-pub const TREES: &[&Entry] =
+pub const TREES: &[&TreeDescriptor] =
     &[&b_plus::ENTRY, &ipl::ENTRY, &la_tree::ENTRY, &list::ENTRY, &mu::MU, &mu::MU_STAR];
 
 /// The tree called `name`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static TreeDescriptor> {
     TREES.iter().copied().find(|entry| entry.name == name)
 }

@@ -1,7 +1,7 @@
 //! Damaged contents under good checksums: an error or a finding, never a panic.
 //!
 //! A page whose checksum is wrong is refused as soon as it is read. These tests go further: they
-//! damage pages and anchors and give them good checksums again, as a fault in a program would.
+//! damage pages and superblocks and give them good checksums again, as a fault in a program would.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 
 const PAGE_BYTES: usize = 512;
 
-/// Where the root record begins in an anchor without a label.
+/// Where the root record begins in a superblock without a label.
 const ROOT: usize = 145;
 
 /// Sectors before logical page 0.
@@ -70,7 +70,7 @@ fn bytes(ground: &mut Ground) -> &mut [u8] {
     disk.bytes_mut()
 }
 
-/// Gives a page or an anchor a good checksum.
+/// Gives a page or a superblock a good checksum.
 fn seal(address: u64, sector: &mut [u8]) {
     let checksum = device::checksum(&[&address.to_le_bytes(), &sector[4..]]);
     sector[..4].copy_from_slice(&checksum.to_le_bytes());
@@ -165,7 +165,7 @@ fn a_child_pointer_that_leads_elsewhere_is_found() {
 }
 
 #[test]
-fn damaged_anchors_with_good_checksums_are_refused() {
+fn damaged_superblocks_with_good_checksums_are_refused() {
     for case in wanted() {
         let mut ground = closed_index(&case);
         let whole = bytes(&mut ground).to_vec();
@@ -189,7 +189,7 @@ fn damaged_anchors_with_good_checksums_are_refused() {
                 }
                 seal(u64::MAX, sector);
             }
-            assert!(open(&mut ground).is_some(), "{}: byte {at} of the anchors", case.name());
+            assert!(open(&mut ground).is_some(), "{}: byte {at} of the superblocks", case.name());
             bytes(&mut ground).copy_from_slice(&whole);
         }
     }

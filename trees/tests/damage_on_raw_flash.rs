@@ -341,7 +341,7 @@ fn read_all(index: &mut dyn Index) -> index::Result<Found> {
     for (range, entries) in [KeyRange::ALL, KeyRange::ALL.reversed()].into_iter().zip(&mut both) {
         let mut cursor = index.range(range)?;
         while let Some((key, value)) = cursor.next()? {
-            let Value::Whole(value) = value else { panic!("no value is long") };
+            let Value::Inline(value) = value else { panic!("no value is long") };
             entries.push((key.to_vec(), value.to_vec()));
         }
     }

@@ -93,7 +93,7 @@ const FAILING: Option<device::Error> = Some(device::Error::Failing { refusals: 4
 /// A tree on raw flash, or on a translation layer.
 #[derive(Clone, Copy)]
 struct Stage {
-    tree: &'static index::Entry,
+    tree: &'static index::TreeDescriptor,
     layer: Option<&'static ftl::Entry>,
 }
 

@@ -6,10 +6,10 @@ use device::{DiskCosts, Geometry, Medium, NandCosts, SectorGeometry};
 use flashtree_trees::TREES;
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, Result, Update, Width};
-use index::{Entry, Footprint, MediumShape, Options};
+use index::{Footprint, MediumShape, Options, TreeDescriptor};
 use sim::{SimulatedDisk, SimulatedNand};
 
-fn media(entry: &Entry) -> impl Iterator<Item = MediumShape> {
+fn media(entry: &TreeDescriptor) -> impl Iterator<Item = MediumShape> {
     let chips = [(512, 16, 400, 16), (2048, 32, 200, 0), (4096, 64, 100, 128)];
     let chip = |(page, pages, blocks, spare)| {
         MediumShape::Nand(Geometry::new(page, pages, blocks).unwrap().with_spare(spare).unwrap())
@@ -22,7 +22,7 @@ fn media(entry: &Entry) -> impl Iterator<Item = MediumShape> {
     chips.chain(disks.into_iter().filter(move |_| on_disks).map(disk))
 }
 
-fn make(entry: &Entry, medium: MediumShape, options: &Options) -> Result<Box<dyn Index>> {
+fn make(entry: &TreeDescriptor, medium: MediumShape, options: &Options) -> Result<Box<dyn Index>> {
     let medium = match medium {
         MediumShape::Nand(chip) => {
             Medium::Nand(Box::new(SimulatedNand::new(chip, NandCosts::default())))
@@ -34,7 +34,7 @@ fn make(entry: &Entry, medium: MediumShape, options: &Options) -> Result<Box<dyn
     (entry.create)(medium, options)
 }
 
-fn check(entry: &Entry, medium: MediumShape, options: &Options) {
+fn check(entry: &TreeDescriptor, medium: MediumShape, options: &Options) {
     let name = format!("{} {medium:?} {options:?}", entry.name);
     let Footprint { memory_least, tables, .. } = (entry.footprint)(options, medium).unwrap();
     for memory_bytes in [memory_least, 3 * memory_least, memory_least + 200_000] {

@@ -13,12 +13,12 @@ use device::{Geometry, Medium, NandCosts, SectorGeometry};
 use flashtree_trees::TREES;
 use index::parameters::Settings;
 use index::{Direction, EntryShape, Error, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 const LENGTHS: [usize; 6] = [64, 257, 1023, 4096, 32_769, 70_000];
 
-fn options(entry: &Entry, shape: EntryShape, medium: MediumShape) -> Options {
+fn options(entry: &TreeDescriptor, shape: EntryShape, medium: MediumShape) -> Options {
     let settings = Settings::parse(entry.name, entry.parameters, []).unwrap();
     let mut options = Options::new(shape, 0, settings);
     options.memory_bytes = 2 * entry.least_memory(&options, medium).unwrap();

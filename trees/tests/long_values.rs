@@ -13,7 +13,7 @@ use contract::tree::{Case, Ground, MemoryLevel, Model, Stand, cases, findings};
 use device::{Medium, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Error, Index, KeyRange, LongValue, Update, Width};
+use index::{Durability, EntryShape, Error, Index, KeyRange, OverflowValue, Update, Width};
 use index::{MediumShape, Options};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -98,7 +98,7 @@ fn values_of_up_to_a_mebibyte_are_kept_through_everything() {
         assert_eq!(findings(&mut *index), Vec::<String>::new(), "{}", case.name());
         // Where deletes wait, loading nothing lets go of what they deleted.
         assert_eq!(index.load(&mut Model::default().cursor(), 100), Ok(0));
-        // A root record that an anchor has no room for has two pages of its own.
+        // A root record that a superblock has no room for has two pages of its own.
         let node: Option<u32> = case.parameters.iter().find_map(|(_, bytes)| bytes.parse().ok());
         let sectors = u64::from(node.unwrap_or(0).div_ceil(case.page_bytes).max(1));
         let most = if is_lazy(&case) { 3 * sectors } else { 2 };
@@ -235,8 +235,8 @@ fn a_made_up_long_value_is_an_error_when_it_is_read() {
         let mut ground = case.ground(1 << 20);
         let mut index = case.index(&mut ground, false);
         index.update(&[Update::Put { key: b"long", value: &[7; 20_000] }]).unwrap();
-        let value = LongValue::from_bytes([3, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x7F]);
-        index.update(&[Update::Adopt { key: b"made up", value }]).unwrap();
+        let value = OverflowValue::from_bytes([3, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x7F]);
+        index.update(&[Update::PutStored { key: b"made up", value }]).unwrap();
         assert!(index.get(b"made up", 0, &mut [0; 100]).is_err(), "{}", case.name());
         assert!(!findings(&mut *index).is_empty(), "{}", case.name());
         assert_eq!(index.get(b"long", 19_990, &mut [0; 100]), Ok(Some(20_000)));

@@ -1,5 +1,5 @@
 //! A disk that says a write is durable which is not there, or stands elsewhere: what the journal,
-//! the images and the anchors hold comes back, or an error says that it does not.
+//! the images and the superblocks hold comes back, or an error says that it does not.
 //!
 //! One write of a history is lost, goes to another place, or gives way to what was there before;
 //! and in the end the power is cut, or the index closed, if nothing else makes it last. The last
@@ -220,7 +220,7 @@ fn part_of(writes: &[Write], number: usize) -> &'static str {
         _ if hit.is_some() && hit == last.map(|last| writes[last].first) => LAST_PAGE,
         Write { cause: Cause::Journal, .. } if last == Some(number) => LAST_PAGE,
         Write { cause: Cause::Journal, .. } => "journal",
-        Write { cause: Cause::Checkpoint, first, .. } if first.0 < 2 => "anchor",
+        Write { cause: Cause::Checkpoint, first, .. } if first.0 < 2 => "superblock",
         Write { cause: Cause::Checkpoint, .. } => "image",
         Write { .. } => TREE,
     }

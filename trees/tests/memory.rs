@@ -155,7 +155,7 @@ impl Cursor for Ascending {
         self.key[..4].copy_from_slice(&self.next.to_be_bytes());
         let value = match self.is_long() {
             true => Value::Long(LOADED_BYTES),
-            false => Value::Whole(&self.value),
+            false => Value::Inline(&self.value),
         };
         Ok(Some((&self.key, value)))
     }

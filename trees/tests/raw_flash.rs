@@ -7,10 +7,10 @@ mod raw_flash_cuts;
 use std::panic::catch_unwind;
 
 use contract::tree::{Stand, cases, run};
-use index::Entry;
+use index::TreeDescriptor;
 use raw_flash_cuts::survives_on_raw_flash;
 
-fn entry(tree: &str) -> &'static Entry {
+fn entry(tree: &str) -> &'static TreeDescriptor {
     flashtree_trees::find(tree).unwrap_or_else(|| panic!("there is no {tree}"))
 }
 

@@ -7,7 +7,7 @@ use device::{DiskCosts, Geometry, Medium, NandCosts, SectorGeometry};
 use flashtree_trees::TREES;
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::{SimulatedDisk, SimulatedNand};
 
 const SECTOR_BYTES: u32 = 512;
@@ -19,7 +19,7 @@ fn disk(sectors: u64) -> SimulatedDisk {
 
 /// An index in so many times the least memory.
 fn index<'d>(
-    entry: &Entry,
+    entry: &TreeDescriptor,
     disk: &'d mut SimulatedDisk,
     durability: Durability,
     memory: u64,
@@ -29,7 +29,7 @@ fn index<'d>(
 }
 
 fn try_index<'d>(
-    entry: &Entry,
+    entry: &TreeDescriptor,
     disk: &'d mut SimulatedDisk,
     durability: Durability,
     memory: u64,
@@ -45,7 +45,7 @@ fn try_index<'d>(
     if is_new { (entry.create)(medium, &options) } else { (entry.open)(medium, &options) }
 }
 
-fn trees() -> impl Iterator<Item = &'static Entry> {
+fn trees() -> impl Iterator<Item = &'static TreeDescriptor> {
     TREES.iter().copied().filter(|entry| entry.sectors)
 }
 
@@ -136,7 +136,7 @@ fn a_key_that_no_entry_can_have_is_refused_and_the_index_opens_again() {
 }
 
 /// The sectors of a disk on which `entry` can be made, as it says of one of so many.
-fn sectors_that_suffice(entry: &Entry, durability: Durability, sectors: u64) -> u64 {
+fn sectors_that_suffice(entry: &TreeDescriptor, durability: Durability, sectors: u64) -> u64 {
     match try_index(entry, &mut disk(sectors), durability, 1, true).map(drop) {
         Ok(()) => sectors,
         Err(Error::Store(store::Error::Device(device::Error::TooSmall { have, need }))) => {

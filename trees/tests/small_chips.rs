@@ -7,7 +7,7 @@ use contract::sample;
 use device::{Geometry, Medium, Nand, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update, Value, Width};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 /// What a key, or a value, of variable length has here, in bytes.
@@ -56,7 +56,7 @@ fn bytes_of(width: Width) -> usize {
 }
 
 impl Kind {
-    fn entry(&self) -> &'static Entry {
+    fn entry(&self) -> &'static TreeDescriptor {
         flashtree_trees::find(self.tree).unwrap()
     }
 
@@ -143,7 +143,7 @@ impl Kind {
         let mut cursor = index.range(KeyRange::ALL).unwrap();
         for key in &keys {
             let found = cursor.next().unwrap();
-            assert_eq!(found, Some((&key[..], Value::Whole(&value))), "{self:?}, {order:?}");
+            assert_eq!(found, Some((&key[..], Value::Inline(&value))), "{self:?}, {order:?}");
         }
         assert!(cursor.next().unwrap().is_none(), "{self:?}, {order:?}");
         drop(cursor);

@@ -202,7 +202,7 @@ fn is_choice(error: &Error) -> bool {
             Index::UnknownParameter { .. }
                 | Index::BadParameter { .. }
                 | Index::WrongMedium { .. }
-                | Index::Store(store::Error::NodeSize { .. } | store::Error::Anchor { .. })
+                | Index::Store(store::Error::NodeSize { .. } | store::Error::Superblock { .. })
         ),
         _ => false,
     }

@@ -113,7 +113,7 @@ impl Walk<'_> {
             self.read(entry.key);
             let long;
             let value = match entry.value {
-                Value::Whole(value) => value,
+                Value::Inline(value) => value,
                 _ => match entries.value() {
                     Ok(value) => {
                         long = value;

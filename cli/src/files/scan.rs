@@ -112,7 +112,7 @@ pub(super) fn scan(
     let mut long_key = Vec::new();
     for _ in 0..limit {
         let Some(entry) = entries.next().map_err(FileFailure::of(path))? else { break };
-        if let Value::Whole(value) = entry.value {
+        if let Value::Inline(value) = entry.value {
             each(&Typed { key: (entry.key, &keys), value: (value, &values), path })?;
             continue;
         }

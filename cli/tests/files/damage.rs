@@ -195,7 +195,7 @@ fn a_damaged_beginning_is_told_or_repaired() {
 fn our_own_files_are_not_called_foreign_when_their_beginning_is_damaged() {
     let (bench, _) = full();
     bench.done("create nand-file:chip.db --tree mu --size 8MiB");
-    // Both anchors of a file; the header of a chip.
+    // Both superblocks of a file; the header of a chip.
     for place in [40, 4096 + 40] {
         flip(&bench, place);
     }

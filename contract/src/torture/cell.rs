@@ -3,7 +3,7 @@
 use std::fmt;
 
 use index::parameters::Settings;
-use index::{Deletes, Entry, Options};
+use index::{DeletePolicy, Options, TreeDescriptor};
 use index::{Durability, Width};
 use sim::Unflushed;
 
@@ -83,7 +83,7 @@ impl Stand {
         all
     }
 
-    fn carries(&self, entry: &Entry) -> bool {
+    fn carries(&self, entry: &TreeDescriptor) -> bool {
         match self {
             // Only this one programs parts of pages.
             Stand::Nand { parts, .. } => entry.nand && (!parts || entry.name == "ipl"),
@@ -115,7 +115,7 @@ impl fmt::Display for Stand {
 #[derive(Clone)]
 pub struct Cell {
     /// The tree.
-    pub entry: &'static Entry,
+    pub entry: &'static TreeDescriptor,
     /// Parameters of the tree, as text.
     pub parameters: Vec<(&'static str, String)>,
     /// What the tree stands on.
@@ -136,7 +136,7 @@ const PAGE_BYTES: [u32; 3] = [512, 2048, 4096];
 
 /// All cells of `entry`.
 #[must_use]
-pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
+pub fn cells_of(entry: &'static TreeDescriptor) -> Vec<Cell> {
     let mut cells = Vec::new();
     for stand in Stand::all().into_iter().filter(|stand| stand.carries(entry)) {
         for page_bytes in PAGE_BYTES {
@@ -166,13 +166,13 @@ pub fn cells_of(entry: &'static Entry) -> Vec<Cell> {
 
 /// All cells of `trees`.
 #[must_use]
-pub fn cells(trees: &[&'static Entry]) -> Vec<Cell> {
+pub fn cells(trees: &[&'static TreeDescriptor]) -> Vec<Cell> {
     trees.iter().flat_map(|entry| cells_of(entry)).collect()
 }
 
 /// The cell of one of `trees` that is called `name`.
 #[must_use]
-pub fn find_cell(trees: &[&'static Entry], name: &str) -> Option<Cell> {
+pub fn find_cell(trees: &[&'static TreeDescriptor], name: &str) -> Option<Cell> {
     let tree = name.split([':', '/']).next()?;
     let entry = trees.iter().copied().find(|entry| entry.name == tree)?;
     cells_of(entry).into_iter().find(|cell| cell.to_string() == name)
@@ -251,9 +251,9 @@ impl Cell {
     /// What histories of this cell can't contain: see [`Witness::lacks`](super::Witness::lacks).
     pub(super) fn impossible(&self) -> Vec<&'static str> {
         let mut impossible = match self.deletes() {
-            Deletes::Merge => vec![EMPTIED],
-            Deletes::Empty => vec![MERGES],
-            Deletes::Append => vec![MERGES, EMPTIED],
+            DeletePolicy::Merge => vec![EMPTIED],
+            DeletePolicy::Empty => vec![MERGES],
+            DeletePolicy::Append => vec![MERGES, EMPTIED],
         };
         if !self.stand.is_chip() {
             impossible.push("blocks reclaimed");
@@ -276,7 +276,7 @@ impl Cell {
     }
 
     /// What deletes do to the nodes of the tree, as it says itself.
-    pub(super) fn deletes(&self) -> Deletes {
+    pub(super) fn deletes(&self) -> DeletePolicy {
         (self.entry.deletes)(self.is_raw())
     }
 

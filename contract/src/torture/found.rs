@@ -30,7 +30,7 @@ fn read_entries(index: &mut dyn Index, most: usize, found: &mut Found) -> Result
     while let Some((key, value)) = cursor.next().map_err(stop)? {
         let key = key.to_vec();
         let value = match value {
-            Value::Whole(bytes) => bytes.to_vec(),
+            Value::Inline(bytes) => bytes.to_vec(),
             Value::Long(announced) => {
                 let mut bytes = Vec::new();
                 // What an index announces is not believed before it is read.

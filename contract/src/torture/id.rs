@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use index::Entry;
+use index::TreeDescriptor;
 
 use super::cell::{Cell, find_cell};
 use super::each::Which;
@@ -26,7 +26,7 @@ pub(super) enum Play {
 impl ReplayId {
     /// Reads what the `Display` of an id wrote; `None` if it is no id, or names no cell of `trees`.
     #[must_use]
-    pub fn parse(trees: &[&'static Entry], text: &str) -> Option<Self> {
+    pub fn parse(trees: &[&'static TreeDescriptor], text: &str) -> Option<Self> {
         let (cell, play) = text.split_once('@')?;
         let mut parts = play.split(':');
         let kind = parts.next()?;

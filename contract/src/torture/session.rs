@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use index::Deletes;
+use index::DeletePolicy;
 use index::{Durability, Index, Update};
 
 use super::actions::{Action, Actor};
@@ -314,7 +314,7 @@ struct Usage<'u> {
 
 impl Usage<'_> {
     fn perform(&mut self, action: Action) -> Result<(), Stop> {
-        // Deletes that were buffered come to the tree later, and what they empty goes then.
+        // DeletePolicy that were buffered come to the tree later, and what they empty goes then.
         let emptied = nodes_changed(self.index).emptied;
         self.act(action)?;
         self.witness.emptied += u64::from(nodes_changed(self.index).emptied > emptied);
@@ -380,7 +380,7 @@ impl Usage<'_> {
             self.witness.merges += u64::from(changed.merged > nodes.merged);
         } else if !changes.iter().any(|change| self.is_long(change)) {
             // Where a value is long, pages come and go without splits and merges.
-            let merges = self.cell.deletes() == Deletes::Merge;
+            let merges = self.cell.deletes() == DeletePolicy::Merge;
             let (more, fewer) = (puts > 0, merges && puts < changes.len());
             self.witness.splits += u64::from(more && after.0.live_pages > before.0.live_pages);
             self.witness.merges += u64::from(fewer && after.0.live_pages < before.0.live_pages);

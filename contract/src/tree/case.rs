@@ -3,7 +3,7 @@
 use device::{Geometry, NandCosts, ProgramOrder, SectorGeometry, Sectors};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 use crate::ram_disk::RamDisk;
@@ -85,7 +85,7 @@ impl Stand {
         [Stand::Ram, Stand::Growing, Stand::Nand].into_iter().chain(ftls).collect()
     }
 
-    fn carries(&self, entry: &Entry) -> bool {
+    fn carries(&self, entry: &TreeDescriptor) -> bool {
         match self {
             Stand::Nand => entry.nand,
             Stand::Ram | Stand::Growing | Stand::Ftl(_) => entry.sectors,
@@ -97,7 +97,7 @@ impl Stand {
 #[derive(Clone)]
 pub struct Case {
     /// The tree.
-    pub entry: &'static Entry,
+    pub entry: &'static TreeDescriptor,
     /// Parameters of the tree, as text.
     pub parameters: Vec<(&'static str, String)>,
     /// Bytes in a page of the device.
@@ -116,7 +116,7 @@ pub struct Case {
 
 /// Every one of `trees` on raw flash with every durability, on small chips with a spare area and
 /// without.
-pub fn cases_on_small_chips(trees: &[&'static Entry]) -> impl Iterator<Item = Case> {
+pub fn cases_on_small_chips(trees: &[&'static TreeDescriptor]) -> impl Iterator<Item = Case> {
     let is_wanted = |case: &Case| {
         matches!(case.stand, Stand::Nand)
             && case.shape.name == "4+4"
@@ -138,7 +138,7 @@ pub fn cases_on_small_chips(trees: &[&'static Entry]) -> impl Iterator<Item = Ca
 /// All cases of a tree: every page size, shape, memory level and stand, and parameters that make
 /// nodes larger and smaller than pages where the tree has them.
 #[must_use]
-pub fn cases(entry: &'static Entry) -> Vec<Case> {
+pub fn cases(entry: &'static TreeDescriptor) -> Vec<Case> {
     let mut cases = Vec::new();
     for stand in Stand::all().into_iter().filter(|stand| stand.carries(entry)) {
         let is_nand = matches!(stand, Stand::Nand);
@@ -169,7 +169,7 @@ pub fn cases(entry: &'static Entry) -> Vec<Case> {
 
 /// Sets of parameters for a tree. On raw flash a tree's nodes follow from the chip's pages.
 pub(crate) fn parameter_sets(
-    entry: &Entry,
+    entry: &TreeDescriptor,
     page_bytes: u32,
     is_nand: bool,
 ) -> Vec<Vec<(&'static str, String)>> {
@@ -185,7 +185,10 @@ pub(crate) fn parameter_sets(
 
 /// What is not the tree's default of how updates wait in memory, if they can: on raw flash what
 /// leaves the operation buffer together, on sectors whether there is one.
-pub(crate) fn other_waiting(entry: &Entry, is_nand: bool) -> Option<(&'static str, String)> {
+pub(crate) fn other_waiting(
+    entry: &TreeDescriptor,
+    is_nand: bool,
+) -> Option<(&'static str, String)> {
     let of = |name| entry.parameters.iter().find(|parameter| parameter.name == name);
     if !is_nand {
         return of("waiting").map(|waiting| (waiting.name, "0.75".to_owned()));
@@ -197,7 +200,7 @@ pub(crate) fn other_waiting(entry: &Entry, is_nand: bool) -> Option<(&'static st
 
 /// The case of one of `trees` that is called `name`.
 #[must_use]
-pub fn find(trees: &[&'static Entry], name: &str) -> Option<Case> {
+pub fn find(trees: &[&'static TreeDescriptor], name: &str) -> Option<Case> {
     trees.iter().flat_map(|entry| cases(entry)).find(|case| case.name() == name)
 }
 

@@ -13,7 +13,7 @@ pub(crate) use case::{SHAPES, other_waiting, parameter_sets};
 pub use history::run;
 pub use model::Model;
 
-use index::{Index, Lookup};
+use index::{Index, Read};
 
 /// Every finding of the index's own check, as text.
 ///
@@ -21,7 +21,7 @@ use index::{Index, Lookup};
 /// The check itself failed.
 pub fn findings(index: &mut dyn Index) -> Vec<String> {
     let mut findings = Vec::new();
-    let outcome = Lookup::check(index, &mut |finding| findings.push(finding.to_string()));
+    let outcome = Read::check(index, &mut |finding| findings.push(finding.to_string()));
     outcome.expect("the check runs to its end");
     findings
 }

@@ -103,7 +103,7 @@ impl Model {
 /// True if the next entry of `cursor` is this one, also where its value is read in pieces.
 fn is_next(cursor: &mut dyn Cursor, (key, value): (&[u8], &[u8])) -> bool {
     match cursor.next().expect("a range goes on") {
-        Some((found, Value::Whole(whole))) if (found, whole) == (key, value) => {}
+        Some((found, Value::Inline(whole))) if (found, whole) == (key, value) => {}
         Some((found, Value::Long(bytes))) if found == key && bytes as usize == value.len() => {}
         _ => return false,
     }
@@ -142,7 +142,7 @@ impl Cursor for Entries<'_> {
         self.last = entry.map(|(_, value)| value.as_slice());
         Ok(entry.map(|(key, value)| {
             if value.len() <= self.whole_most {
-                (key.as_slice(), Value::Whole(value))
+                (key.as_slice(), Value::Inline(value))
             } else {
                 (key.as_slice(), Value::Long(value.len() as u32))
             }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use device::Meter;
 use index::{
-    Cursor, Direction, Error, KeyRange, KeyValue, Lookup, Result, Statistics, Tree, Update, Value,
+    Cursor, Direction, Error, KeyRange, KeyValue, Read, Result, Statistics, Tree, Update, Value,
     read_piece,
 };
 use store::{Recovery, Reservation};
@@ -102,7 +102,7 @@ fn put(entries: &mut Lower, key: &[u8], value: Option<&[u8]>) {
     }
 }
 
-impl Lookup for Piles<'_> {
+impl Read for Piles<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         self.lookups += 1;
         let upper = self.upper.get(key).map(Option::as_deref);
@@ -147,7 +147,7 @@ struct Copies {
 impl Cursor for Copies {
     fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
         self.last = self.entries.pop();
-        Ok(self.last.as_ref().map(|(key, value)| (key.as_slice(), Value::Whole(value))))
+        Ok(self.last.as_ref().map(|(key, value)| (key.as_slice(), Value::Inline(value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
@@ -160,7 +160,7 @@ impl Tree for Piles<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         let bytes = |update: &Update<'_>| match update {
             Update::Put { key, value } => (key.len() + value.len()) as u64,
-            Update::Delete { .. } | Update::Adopt { .. } => 0,
+            Update::Delete { .. } | Update::PutStored { .. } => 0,
         };
         match self.room.take(batch.iter().map(bytes).sum()) {
             true => Ok(()),
@@ -172,7 +172,7 @@ impl Tree for Piles<'_> {
         match update {
             Update::Put { key, value } => self.upper.insert(key.to_vec(), Some(value.to_vec())),
             Update::Delete { key } => self.upper.insert(key.to_vec(), None),
-            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+            Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
         };
         self.merge_some()
     }

@@ -357,7 +357,7 @@ where
     fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
         self.last = self.entries.next();
         let entry = self.last.as_ref();
-        Ok(entry.map(|(key, value)| (key.as_ref(), Value::Whole(value.as_ref()))))
+        Ok(entry.map(|(key, value)| (key.as_ref(), Value::Inline(value.as_ref()))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {

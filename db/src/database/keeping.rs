@@ -1,6 +1,6 @@
 //! Named checkpoints.
 
-use index::{CheckpointId, NamedCheckpoint};
+use index::{CheckpointId, Savepoint};
 
 use crate::{Database, Result};
 
@@ -43,7 +43,7 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn checkpoints(&self) -> &[NamedCheckpoint] {
+    pub fn checkpoints(&self) -> &[Savepoint] {
         self.standing.index.checkpoints()
     }
 

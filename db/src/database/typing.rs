@@ -54,7 +54,7 @@ fn check_next(
         return Ok(true);
     }
     let key = match entry.value {
-        Value::Whole(value) => {
+        Value::Inline(value) => {
             if let Err(error) = values.decode(value) {
                 tell(finding, "the value of", entry.key, values, &error);
             }

@@ -134,7 +134,7 @@ impl Cursor for Ahead<'_, '_> {
         }
         let (key, held) = self.entry()?;
         let value = match held {
-            Held::Inline(value) => Value::Whole(value),
+            Held::Inline(value) => Value::Inline(value),
             Held::InPieces(reference) => Value::Long(reference.bytes),
         };
         Ok(Some((key, value)))

@@ -30,10 +30,10 @@ impl Cursor for Short<'_> {
         self.key.truncate(1);
         self.key.extend_from_slice(key);
         match value {
-            Value::Whole(value) if self.key.len() + value.len() < self.most => {
+            Value::Inline(value) if self.key.len() + value.len() < self.most => {
                 self.value.clear();
                 Held::Inline(value).encode(&mut self.value);
-                Ok(Some((&self.key, Value::Whole(&self.value))))
+                Ok(Some((&self.key, Value::Inline(&self.value))))
             }
             value => {
                 self.long = Some(value.len());

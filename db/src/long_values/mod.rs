@@ -21,8 +21,8 @@ use std::fmt::Display;
 
 use device::Meter;
 use index::{
-    Behind, CheckpointId, Cursor, EntryShape, Error, Index, KeyRange, Lookup, NamedCheckpoint,
-    RecoveryStatistics, Result, Statistics, Update, Wear, read_piece,
+    Behind, CheckpointId, Cursor, EntryShape, Error, Index, KeyRange, Read, RecoveryStatistics,
+    Result, Savepoint, Statistics, Update, Wear, read_piece,
 };
 
 pub(crate) use keys::shape_below;
@@ -101,7 +101,7 @@ impl<'d> LongValues<'d> {
             return Err(Error::KeyTooLong { found: key.len() as u64, limit: limit as u64 });
         }
         match update {
-            Update::Adopt { .. } => Err(store::Error::AdoptedTwice.into()),
+            Update::PutStored { .. } => Err(store::Error::AdoptedTwice.into()),
             Update::Put { .. } | Update::Delete { .. } => Ok(()),
         }
     }
@@ -186,7 +186,7 @@ impl<'d> LongValues<'d> {
     fn add_short(&mut self, to: &mut Vec<Stored>, update: &Update<'_>) {
         let held = match update {
             Update::Put { value, .. } => Some(Held::Inline(value)),
-            Update::Delete { .. } | Update::Adopt { .. } => None,
+            Update::Delete { .. } | Update::PutStored { .. } => None,
         };
         self.add_entry(to, update.key(), held);
     }
@@ -245,7 +245,7 @@ fn above(error: Error) -> Error {
     }
 }
 
-impl Lookup for LongValues<'_> {
+impl Read for LongValues<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         self.keys.check(key)?;
         let Some(length) = self.read_stored(key)? else {
@@ -322,7 +322,7 @@ impl Index for LongValues<'_> {
         self.index.checkpoint(name)
     }
 
-    fn checkpoints(&self) -> &[NamedCheckpoint] {
+    fn checkpoints(&self) -> &[Savepoint] {
         self.index.checkpoints()
     }
 

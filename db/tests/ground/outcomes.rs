@@ -71,10 +71,10 @@ impl Outcomes {
         let text = error.to_string();
         let says_where = match error {
             Error::Damaged { .. } => text.contains("page ") || text.contains("position "),
-            // Both are the anchor's.
-            Error::NotADatabase { .. } => text.contains("anchor"),
+            // Both are the superblock's.
+            Error::NotADatabase { .. } => text.contains("superblock"),
             Error::OtherVersion { .. } => true,
-            // A copy of the anchor is missing, and reading only can't mend that.
+            // A copy of the superblock is missing, and reading only can't mend that.
             Error::NeedsRecovery => true,
             _ => false,
         };

@@ -39,7 +39,7 @@ pub fn play(images: &[Image], case: &Case, kinds: &[Kind], reach: &Reach) -> Out
     let mut bytes = image.bytes.clone();
     let mut target = Target { disk: &mut bytes, older: &image.older, plan: image.plan };
     let done = target.damage(hits, kinds, *sealed);
-    let lost_anchor = done.kinds.contains(&Kind::Anchor);
+    let lost_superblock = done.kinds.contains(&Kind::Superblock);
     let hit = format!("{:?} {:?} of {:?}", done.kinds, hits, image.plan);
     for kind in done.kinds {
         reach.note(format!("{kind:?}"));
@@ -57,7 +57,7 @@ pub fn play(images: &[Image], case: &Case, kinds: &[Kind], reach: &Reach) -> Out
         Ok(found) => {
             let is_right = image.worlds.iter().any(|world| is_world(&found, world));
             let is_earlier =
-                lost_anchor && image.earlier.iter().any(|world| is_world(&found, world));
+                lost_superblock && image.earlier.iter().any(|world| is_world(&found, world));
             assert!(
                 is_right || is_earlier,
                 "wrong data in {image:?}: {} entries that never stood there together, names {:?}; \

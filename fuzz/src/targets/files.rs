@@ -118,7 +118,7 @@ pub enum Change {
     Length(Choice),
 }
 
-/// What is done to a plain file: to its anchors or to anything, with checksums repaired or not.
+/// What is done to a plain file: to its superblocks or to anything, with checksums repaired or not.
 type Hits = (Vec<Hit>, bool, bool);
 
 /// Cases: a file, what is done to it, and whether it is opened for writing.
@@ -180,7 +180,7 @@ fn set_length(bytes: &mut Vec<u8>, to: &Choice) {
 /// # Panics
 /// Wrong data, memory beyond the budget, or the system refuses.
 pub fn play(seeds: &[Seed], path: &Path, case: &Case, reach: &Reach) -> Outcome {
-    let (choice, (hits, only_anchors, sealed), changes, writing) = case;
+    let (choice, (hits, only_superblocks, sealed), changes, writing) = case;
     let seed = choice.get(seeds);
     let mut bytes = seed.bytes.clone();
     // What is on a chip may be taken for what it was earlier: see the chips' own target.
@@ -188,7 +188,7 @@ pub fn play(seeds: &[Seed], path: &Path, case: &Case, reach: &Reach) -> Outcome 
     if let Some(plan) = seed.plan {
         let older = seed.bytes.clone();
         let mut target = Target { disk: &mut bytes, older: &older, plan };
-        let kinds = if *only_anchors { &ALL[..1] } else { &ALL };
+        let kinds = if *only_superblocks { &ALL[..1] } else { &ALL };
         is_vouched_for = target.damage(hits, kinds, *sealed).is_vouched_for;
         if let Some(Change::Length(to)) = changes.first() {
             set_length(&mut bytes, to);
@@ -226,7 +226,7 @@ pub fn play(seeds: &[Seed], path: &Path, case: &Case, reach: &Reach) -> Outcome 
 }
 
 const ALL: [Kind; 9] = [
-    Kind::Anchor,
+    Kind::Superblock,
     Kind::Journal,
     Kind::Undo,
     Kind::Image,

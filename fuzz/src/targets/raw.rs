@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use db::{Batch, Database, OpenOptions, Options};
 use device::{Geometry, Medium, NandCosts};
 use index::Durability;
-use index::Entry;
+use index::TreeDescriptor;
 use proptest::prelude::*;
 use proptest::sample::Index as Choice;
 use proptest::strategy::ValueTree;
@@ -57,7 +57,7 @@ pub struct Seed {
 /// # Panics
 /// A tree fails.
 pub fn seeds(runner: &mut TestRunner, count: usize) -> Vec<Seed> {
-    let trees: Vec<&Entry> = TREES.iter().copied().filter(|entry| entry.nand).collect();
+    let trees: Vec<&TreeDescriptor> = TREES.iter().copied().filter(|entry| entry.nand).collect();
     let made = |place: usize| {
         let (tree, rest) = (trees[place % trees.len()], place / trees.len());
         let durability = Durability::ALL[rest % 4];

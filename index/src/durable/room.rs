@@ -87,7 +87,7 @@ impl<T: Tree> Durable<T> {
     }
 
     /// Makes a checkpoint if `batch` has no room in the journal, or the first `pages` pages that it
-    /// changes have none in the undo run.
+    /// changes have none in the undo log.
     pub(super) fn make_room(&mut self, batch: &[Update<'_>], pages: u32) -> Result<()> {
         let mut was_made = false;
         loop {
@@ -106,7 +106,7 @@ impl<T: Tree> Durable<T> {
 
     /// Refuses one more checkpoint that is kept, called `name`, where there is no room for it, or
     /// to forget it again.
-    pub(super) fn admit_named(&mut self, name: &str) -> Result<()> {
+    pub(super) fn admit_savepoint(&mut self, name: &str) -> Result<()> {
         let mut was_made = false;
         loop {
             let needs = match self.tree.recovery().needs_checkpoint_before(name) {
@@ -116,7 +116,7 @@ impl<T: Tree> Durable<T> {
                     continue;
                 }
             };
-            let admitted = self.tree.admit_named();
+            let admitted = self.tree.admit_savepoint();
             // Else a checkpoint would write what stands already, and each time that it is refused.
             let gives = self.state != State::Closed || self.tree.waits_for_checkpoint();
             if was_made || !(needs || gives && admitted.is_err()) {

@@ -5,13 +5,13 @@ mod toy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use index::Entry;
+use index::TreeDescriptor;
 
 use crate::compare::compare_among;
 use crate::{Comparison, Durability, Error, MemoryLimit, Misfit, Phase, Plan, Result, Row};
 use crate::{Unwatched, Verified, Verify, Watcher, compare};
 
-static TOYS: &[&Entry] = &[&toy::BOTH, &toy::HUNGRY, &toy::TOY];
+static TOYS: &[&TreeDescriptor] = &[&toy::BOTH, &toy::HUNGRY, &toy::TOY];
 
 /// Everything that a workload can do, on a small chip.
 const ALL: &str = "uniform:preload=1000,updates=3000,ltu=100,deletes=25,hits=70,ranges=20,scan=10";

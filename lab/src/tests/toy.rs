@@ -8,10 +8,10 @@ use std::ops::Bound;
 use device::{Block, Cause, Medium, Meter, Page, Request, Sector};
 use index::parameters::{Kind, Parameter};
 use index::{
-    CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Memory,
-    NamedCheckpoint, RecoveryStatistics, Result, Statistics, Update, Value,
+    CheckpointId, Cursor, Direction, Error, Index, KeyRange, KeyValue, Memory, Read,
+    RecoveryStatistics, Result, Savepoint, Statistics, Update, Value,
 };
-use index::{Deletes, Entry, Footprint, MediumShape, Options, Prediction, Profile};
+use index::{DeletePolicy, Footprint, MediumShape, Options, Prediction, Profile, TreeDescriptor};
 
 const FAULTS: &[&str] =
     &["none", "stale", "forget", "keep", "invent", "lose", "full", "unloaded", "panic", "greedy"];
@@ -38,14 +38,14 @@ pub(super) const LEAST: u64 = 4096;
 /// Bytes of tables that a toy says it has.
 pub(super) const TABLES: u64 = 1000;
 
-const fn entry(name: &'static str, nand: bool, sectors: bool) -> Entry {
-    Entry {
+const fn entry(name: &'static str, nand: bool, sectors: bool) -> TreeDescriptor {
+    TreeDescriptor {
         name,
         about: "a toy",
         paper: "none",
         nand,
         sectors,
-        deletes: |_| Deletes::Append,
+        deletes: |_| DeletePolicy::Append,
         tables_grow: false,
         parameters: PARAMETERS,
         create,
@@ -56,14 +56,14 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> Entry {
 }
 
 /// Stands on both views.
-pub(super) static BOTH: Entry = entry("both-toy", true, true);
+pub(super) static BOTH: TreeDescriptor = entry("both-toy", true, true);
 
 /// Needs more memory than anyone has.
-pub(super) static HUNGRY: Entry =
-    Entry { footprint: |_, _| Ok(needing(1 << 40)), ..entry("hungry-toy", false, true) };
+pub(super) static HUNGRY: TreeDescriptor =
+    TreeDescriptor { footprint: |_, _| Ok(needing(1 << 40)), ..entry("hungry-toy", false, true) };
 
 /// Stands on sectors.
-pub(super) static TOY: Entry = entry("toy", false, true);
+pub(super) static TOY: TreeDescriptor = entry("toy", false, true);
 
 const fn needing(memory_least: u64) -> Footprint {
     Footprint { memory_least, tables: TABLES, units_least: 1 }
@@ -157,7 +157,7 @@ impl Toy<'_> {
     }
 }
 
-impl Lookup for Toy<'_> {
+impl Read for Toy<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         self.read()?;
         let Some(value) = self.entries.get(key) else { return Ok(None) };
@@ -212,7 +212,7 @@ impl Index for Toy<'_> {
             assert!(!self.fails("panic"), "the toy was told to panic");
             match *update {
                 Update::Put { key, value } => self.put(key, value),
-                Update::Adopt { .. } => return Err(unsupported()),
+                Update::PutStored { .. } => return Err(unsupported()),
                 Update::Delete { key } if self.fault == "keep" => assert!(!key.is_empty()),
                 Update::Delete { key } => drop(self.entries.remove(key)),
             }
@@ -247,7 +247,7 @@ impl Index for Toy<'_> {
         Err(unsupported())
     }
 
-    fn checkpoints(&self) -> &[NamedCheckpoint] {
+    fn checkpoints(&self) -> &[Savepoint] {
         &[]
     }
 
@@ -289,7 +289,7 @@ impl Cursor for Copies {
     fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
         let entry = self.entries.get(self.next);
         self.next += 1;
-        Ok(entry.map(|(key, value)| (key.as_slice(), Value::Whole(value))))
+        Ok(entry.map(|(key, value)| (key.as_slice(), Value::Inline(value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {

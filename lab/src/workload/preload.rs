@@ -82,7 +82,7 @@ impl<'w> Preload<'w> {
 
 impl Cursor for Preload<'_> {
     fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
-        Ok(Preload::next(self).map(|(key, value)| (key, Value::Whole(value))))
+        Ok(Preload::next(self).map(|(key, value)| (key, Value::Inline(value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use device::{Cause, Medium, Nand, Sectors};
 use index::parameters::Settings;
 use index::{Cursor, EntryShape, Index, KeyValue, Update, Value, read_piece};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::{SimulatedDisk, SimulatedNand};
@@ -90,7 +90,7 @@ impl Cursor for Sorted<'_> {
             return Ok(None);
         };
         self.key = key.to_be_bytes();
-        Ok(Some((&self.key, Value::Whole(&self.value))))
+        Ok(Some((&self.key, Value::Inline(&self.value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
@@ -144,7 +144,7 @@ pub(crate) fn operate(
 }
 
 /// What a cell's tree is made with.
-pub(crate) fn options(cell: &Cell<'_>) -> (&'static Entry, Options) {
+pub(crate) fn options(cell: &Cell<'_>) -> (&'static TreeDescriptor, Options) {
     let entry = find(cell.tree).unwrap();
     let settings = Settings::parse(cell.tree, entry.parameters, cell.given.iter().copied());
     let shape = EntryShape::fixed(4, cell.value_bytes);
@@ -296,7 +296,7 @@ pub(crate) fn contents(index: &mut dyn Index) -> (u64, u64) {
     let (mut entries, mut sum) = (0, 0_u64);
     let mut cursor = index.range(index::KeyRange::ALL).unwrap();
     while let Some((key, value)) = cursor.next().unwrap() {
-        let Value::Whole(value) = value else { panic!("no value is long") };
+        let Value::Inline(value) = value else { panic!("no value is long") };
         entries += 1;
         for byte in key.iter().chain(value) {
             sum = sum.wrapping_mul(0x0100_0000_01B3) ^ u64::from(*byte);

@@ -25,7 +25,7 @@ mod slotted;
 
 use core::cmp::Ordering;
 
-use crate::{LongValue, Width};
+use crate::{OverflowValue, Width};
 use packed::Packed;
 use slotted::Slotted;
 
@@ -113,15 +113,15 @@ impl<'n> Stored<'n> {
         Stored { bytes, is_long: false }
     }
 
-    /// A value that stands in pages of its own, told by the bytes of its [`LongValue`]. Only nodes
-    /// whose values vary hold such.
+    /// A value that stands in pages of its own, told by the bytes of its [`OverflowValue`]. Only
+    /// nodes whose values vary hold such.
     #[must_use]
     #[inline]
-    pub const fn long(bytes: &'n [u8; LongValue::ENCODED_BYTES]) -> Self {
+    pub const fn long(bytes: &'n [u8; OverflowValue::ENCODED_BYTES]) -> Self {
         Stored { bytes, is_long: true }
     }
 
-    /// The bytes in the node: the value, or the bytes of its [`LongValue`].
+    /// The bytes in the node: the value, or the bytes of its [`OverflowValue`].
     #[must_use]
     #[inline]
     pub const fn bytes(&self) -> &'n [u8] {
@@ -131,9 +131,9 @@ impl<'n> Stored<'n> {
     /// Where the value stands, if it stands in pages of its own.
     #[must_use]
     #[inline]
-    pub fn as_long(&self) -> Option<LongValue> {
+    pub fn as_long(&self) -> Option<OverflowValue> {
         let bytes = self.bytes.first_chunk().filter(|_| self.is_long)?;
-        Some(LongValue::from_bytes(*bytes))
+        Some(OverflowValue::from_bytes(*bytes))
     }
 }
 

@@ -2,7 +2,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Codec, Stored, count};
-use crate::{LongValue, Width};
+use crate::{OverflowValue, Width};
 
 /// A small generator: the tests of this crate need no more.
 struct Dice(u64);
@@ -24,9 +24,9 @@ impl Dice {
 
     /// A value of at most `most` bytes; where values vary, one in five is long.
     fn value(&mut self, width: Width, most: usize) -> Value {
-        let has_room = width == Width::Variable && most >= LongValue::ENCODED_BYTES;
+        let has_room = width == Width::Variable && most >= OverflowValue::ENCODED_BYTES;
         if has_room && self.roll(5) == 0 {
-            return (self.bytes(Width::Fixed(LongValue::ENCODED_BYTES as u16), 0), true);
+            return (self.bytes(Width::Fixed(OverflowValue::ENCODED_BYTES as u16), 0), true);
         }
         (self.bytes(width, most as u64), false)
     }

@@ -1,12 +1,12 @@
 //! Checkpoints of a page file, and the way back to them.
 //!
-//! A checkpoint writes back every page, and then an anchor that says how things stand. From then
-//! on, the first change of a unit sends what it held to the undo run ([`super::undo`]), updates go
+//! A checkpoint writes back every page, and then a superblock that says how things stand. From then
+//! on, the first change of a unit sends what it held to the undo log ([`super::undo`]), updates go
 //! to the journal ([`super::journal`]), and pages that are given back wait for the next checkpoint
 //! if this one needs them. Opening puts the images back and hands out the journal's updates.
 //!
-//! A checkpoint with a name is an anchor that later checkpoints remember in their directory, and
-//! whose images stay in the undo run. Going back is atomic: an anchor says so first, and opening
+//! A checkpoint with a name is a superblock that later checkpoints remember in their directory, and
+//! whose images stay in the undo log. Going back is atomic: a superblock says so first, and opening
 //! goes on with it.
 
 use alloc::vec;
@@ -15,17 +15,17 @@ use alloc::vec::Vec;
 use device::Cause;
 
 use super::PageFile;
-use super::anchor::{Anchor, Place, State};
 use super::journal::Journal;
 use super::layout::Layout;
 use super::read_ahead::ReadAhead;
 use super::state::{CheckpointState, ROOT_INLINE_MOST};
+use super::superblock::{Place, State, Superblock};
 use super::undo::{End, Undo};
 use crate::canary::Canary;
 use crate::journal_record::{self, Kind};
 use crate::{
-    CheckpointId, Durability, Error, LongValue, NamedCheckpoint, Recovery, RecoveryStatistics,
-    Replayed, Result, Update,
+    CheckpointId, Durability, Error, OverflowValue, Recovery, RecoveryStatistics, Replayed, Result,
+    Savepoint, Update,
 };
 
 /// Bytes of the journal that go to a long value's pages at a time.
@@ -48,11 +48,12 @@ enum Occasion {
 impl PageFile<'_> {
     /// Brings the pages back to the last checkpoint and finds the journal; the root record.
     pub(super) fn recover(&mut self) -> Result<Vec<u8>> {
-        match self.anchor.state {
+        match self.superblock.state {
             State::RollingBack { undo_end } => self.finish_roll_back(undo_end)?,
             State::Open | State::Whole => {
                 self.begin_epoch();
-                let (epoch, start) = (self.anchor.undo_epoch, self.anchor.checkpoint.undo_start);
+                let (epoch, start) =
+                    (self.superblock.undo_epoch, self.superblock.checkpoint.undo_start);
                 if self.put_back(start, End::OfEpoch(epoch))? {
                     // The run begins anew, so that nothing that was torn is ever in it.
                     self.begin_next_epoch()?;
@@ -62,9 +63,9 @@ impl PageFile<'_> {
                     let window = self.cache.spare_frames();
                     let end = self.layout.end();
                     let mut disk = ReadAhead::new(&mut self.disk, window, end);
-                    journal.scan(&mut disk, self.anchor.journal_epoch)?;
-                    journal.stand_at(&mut disk, self.anchor.replay)?;
-                    self.checkpoints.resumed = u64::from(self.anchor.replay.updates);
+                    journal.scan(&mut disk, self.superblock.journal_epoch)?;
+                    journal.stand_at(&mut disk, self.superblock.replay)?;
+                    self.checkpoints.resumed = u64::from(self.superblock.replay.updates);
                 }
             }
         }
@@ -74,12 +75,12 @@ impl PageFile<'_> {
 
     /// Begins a new epoch at the same checkpoint, with the same journal.
     pub(super) fn begin_next_epoch(&mut self) -> Result<()> {
-        let mut next = self.anchor.clone();
+        let mut next = self.superblock.clone();
         next.sequence += 1;
         next.undo_epoch = next.sequence;
         next.state = State::Whole;
         next.write(&mut self.disk, &mut self.sector)?;
-        self.anchor = next;
+        self.superblock = next;
         self.begin_epoch();
         Ok(())
     }
@@ -100,34 +101,34 @@ impl PageFile<'_> {
         Ok(restored.is_some())
     }
 
-    /// Starts anew from the present anchor's checkpoint.
+    /// Starts anew from the present superblock's checkpoint.
     pub(super) fn begin_epoch(&mut self) {
-        let state = &self.anchor.checkpoint;
+        let state = &self.superblock.checkpoint;
         self.high_water = state.high_water;
         self.free = state.free;
         self.digest = state.digest;
         self.freed = super::FreeList::EMPTY;
         self.freed_tail = None;
         if let Some(undo) = &mut self.undo {
-            undo.begin(self.anchor.undo_epoch, state.high_water, state.undo_start);
+            undo.begin(self.superblock.undo_epoch, state.high_water, state.undo_start);
         }
         if let Some(journal) = &mut self.journal {
-            journal.begin(self.anchor.journal_epoch);
+            journal.begin(self.superblock.journal_epoch);
         }
     }
 
     /// What holds after a checkpoint: the next epoch, and its layout.
-    fn take_checkpoint(&mut self, next: Anchor, layout: Layout) -> Result<CheckpointId> {
-        self.anchor = next;
+    fn take_checkpoint(&mut self, next: Superblock, layout: Layout) -> Result<CheckpointId> {
+        self.superblock = next;
         self.take_layout(layout)?;
-        self.checkpoints.list_names(&self.anchor.checkpoint);
+        self.checkpoints.list_names(&self.superblock.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
         self.begin_epoch();
-        Ok(self.anchor.checkpoint.id)
+        Ok(self.superblock.checkpoint.id)
     }
 
     fn read_root(&mut self) -> Result<Vec<u8>> {
-        let state = &self.anchor.checkpoint;
+        let state = &self.superblock.checkpoint;
         match state.root {
             None => Ok(state.root_head.clone()),
             Some(root) => self.read_record(root, u64::from(self.high_water)),
@@ -135,7 +136,7 @@ impl PageFile<'_> {
     }
 
     /// Reads a record that stands in at most `pages_most` pages.
-    fn read_record(&mut self, record: LongValue, pages_most: u64) -> Result<Vec<u8>> {
+    fn read_record(&mut self, record: OverflowValue, pages_most: u64) -> Result<Vec<u8>> {
         if u64::from(record.bytes) > pages_most * u64::from(self.layout.page_bytes) {
             return Err(Error::NotAnIndex {
                 is_ours: true,
@@ -147,7 +148,7 @@ impl PageFile<'_> {
         Ok(bytes)
     }
 
-    fn write_record(&mut self, bytes: &[u8]) -> Result<LongValue> {
+    fn write_record(&mut self, bytes: &[u8]) -> Result<OverflowValue> {
         let mut writer = self.start_long(bytes.len() as u32, Cause::Checkpoint)?;
         self.append_long(&mut writer, bytes, Cause::Checkpoint)?;
         self.finish_long(writer)
@@ -156,7 +157,7 @@ impl PageFile<'_> {
     /// Pages in use that hold long root records and the directory, and nothing of a tree's.
     #[must_use]
     pub fn record_pages(&self) -> u32 {
-        let last = &self.anchor.checkpoint;
+        let last = &self.superblock.checkpoint;
         let roots = self.checkpoints.kept.iter().chain([last]).filter_map(|state| state.root);
         let records = roots.chain(last.directory);
         records.map(|record| self.pages_for_long(record.bytes)).sum()
@@ -164,7 +165,7 @@ impl PageFile<'_> {
 
     /// Lets go of the last checkpoint, which is kept if it has a name.
     fn supersede(&mut self) -> Result<()> {
-        let last = self.anchor.checkpoint.clone();
+        let last = self.superblock.checkpoint.clone();
         if last.name.is_some() {
             self.checkpoints.kept.push(last);
             self.checkpoints.is_directory_old = true;
@@ -185,7 +186,7 @@ impl PageFile<'_> {
         let head = &root[..root.len().min(ROOT_INLINE_MOST)];
         let long = if root.len() > head.len() { Some(self.write_record(root)?) } else { None };
         self.join_freed()?;
-        let mut next = self.anchor.clone();
+        let mut next = self.superblock.clone();
         next.sequence += 1;
         next.undo_epoch = next.sequence;
         (next.journal_epoch, next.replay) = match occasion {
@@ -205,7 +206,7 @@ impl PageFile<'_> {
             name: name.map(Into::into),
         };
         if self.mistake.is(Canary::WrongRootRecord) {
-            next.checkpoint.root_head.clone_from(&self.anchor.checkpoint.root_head);
+            next.checkpoint.root_head.clone_from(&self.superblock.checkpoint.root_head);
         }
         if self.mistake.is(Canary::RecordBeforePages) {
             next.write(&mut self.disk, &mut self.sector)?;
@@ -235,7 +236,7 @@ impl PageFile<'_> {
     }
 
     /// Copies the next `bytes` bytes of the journal to pages of their own.
-    fn adopt(&mut self, mut bytes: u32) -> Result<LongValue> {
+    fn adopt(&mut self, mut bytes: u32) -> Result<OverflowValue> {
         let mut writer = self.start_long(bytes, Cause::Recovery)?;
         let mut buffer = [0; PIECE_BYTES];
         while bytes > 0 {
@@ -272,7 +273,7 @@ impl PageFile<'_> {
     }
 
     /// True if a checkpoint has to be made before `pages` pages are changed and `names`
-    /// checkpoints are kept: the undo run must have room for the images of these pages, of the
+    /// checkpoints are kept: the undo log must have room for the images of these pages, of the
     /// checkpoint after them, and of those that forget, one by one, all that is kept then. So
     /// forgetting is never refused.
     fn needs_room(&self, undo: &Undo, pages: u32, names: usize) -> Result<bool> {
@@ -298,7 +299,7 @@ impl PageFile<'_> {
         if !journal.takes(bytes) {
             return Err(Error::LongBatch { bytes, limit: journal.record_bytes_most() });
         }
-        if batch.iter().any(|update| matches!(update, Update::Adopt { .. })) {
+        if batch.iter().any(|update| matches!(update, Update::PutStored { .. })) {
             return Err(Error::AdoptedTwice);
         }
         Ok(())
@@ -307,7 +308,7 @@ impl PageFile<'_> {
 
 impl Recovery for PageFile<'_> {
     fn durability(&self) -> Durability {
-        self.anchor.durability
+        self.superblock.durability
     }
 
     fn needs_checkpoint(&self, batch: &[Update<'_>], pages: u32) -> Result<bool> {
@@ -336,7 +337,7 @@ impl Recovery for PageFile<'_> {
             return Ok(());
         };
         journal.append(&mut self.disk, batch)?;
-        if self.anchor.durability == Durability::Every { self.sync() } else { Ok(()) }
+        if self.superblock.durability == Durability::Every { self.sync() } else { Ok(()) }
     }
 
     fn delta(&mut self, delta: &[u8]) -> Result<bool> {
@@ -384,7 +385,7 @@ impl Recovery for PageFile<'_> {
         journal.flush(&mut self.disk)?;
         let mut replay = match made {
             Some(_) => journal.place(),
-            None => self.anchor.replay,
+            None => self.superblock.replay,
         };
         replay.updates += made.unwrap_or(0);
         if self.mistake.is(Canary::UpdateSkipped) {
@@ -415,18 +416,18 @@ impl Recovery for PageFile<'_> {
     }
 
     fn reopen(&mut self) -> Result<()> {
-        if self.anchor.durability == Durability::None && self.anchor.state == State::Whole {
-            let mut next = self.anchor.clone();
+        if self.superblock.durability == Durability::None && self.superblock.state == State::Whole {
+            let mut next = self.superblock.clone();
             next.sequence += 1;
             next.state = State::Open;
             next.write(&mut self.disk, &mut self.sector)?;
-            self.anchor = next;
+            self.superblock = next;
         }
         Ok(())
     }
 
     fn roll_back(&mut self, name: &str) -> Result<Vec<u8>> {
-        let last = &self.anchor.checkpoint;
+        let last = &self.superblock.checkpoint;
         let is_it = |state: &&CheckpointState| state.name.as_deref() == Some(name);
         let target = self.checkpoints.kept.iter().chain([last]).find(is_it);
         let target = target.ok_or(Error::NoCheckpoint)?.clone();
@@ -436,21 +437,21 @@ impl Recovery for PageFile<'_> {
         undo.flush(&mut self.disk)?;
         let undo_end = undo.next();
         self.rehearse_roll_back(&target, undo_end)?;
-        let mut next = self.anchor.clone();
+        let mut next = self.superblock.clone();
         next.sequence += 1;
         (next.journal_epoch, next.undo_epoch) = (next.sequence, next.sequence);
         next.replay = Place::default();
         next.state = State::RollingBack { undo_end };
         next.checkpoint = target;
         next.write(&mut self.disk, &mut self.sector)?;
-        self.anchor = next;
+        self.superblock = next;
         self.finish_roll_back(undo_end)?;
         self.read_directory()?;
         self.read_root()
     }
 
     fn forget(&mut self, name: &str) -> Result<()> {
-        let last = &mut self.anchor.checkpoint;
+        let last = &mut self.superblock.checkpoint;
         if last.name.as_deref() == Some(name) {
             last.name = None;
         } else {
@@ -462,11 +463,11 @@ impl Recovery for PageFile<'_> {
                 self.free_long(root, Cause::Checkpoint)?;
             }
         }
-        self.checkpoints.list_names(&self.anchor.checkpoint);
+        self.checkpoints.list_names(&self.superblock.checkpoint);
         Ok(())
     }
 
-    fn checkpoints(&self) -> &[NamedCheckpoint] {
+    fn checkpoints(&self) -> &[Savepoint] {
         &self.checkpoints.names
     }
 
@@ -486,7 +487,7 @@ impl Recovery for PageFile<'_> {
         let (key, rest) = buffer.split_at_mut(update.key_bytes);
         if !fits && update.kind == Kind::Put {
             let value = self.adopt(update.value_bytes)?;
-            return Ok(Some(Replayed::Update(Update::Adopt { key, value })));
+            return Ok(Some(Replayed::Update(Update::PutStored { key, value })));
         }
         let damaged = Error::DamagedJournal { page: journal.page_index() };
         let value = rest.get_mut(..update.value_bytes as usize).ok_or(damaged)?;
@@ -498,8 +499,8 @@ impl Recovery for PageFile<'_> {
         let undo = self.undo.as_ref().map_or((0, 0, 0), Undo::bytes);
         let journal = self.journal.as_ref().map_or((0, 0), Journal::bytes);
         RecoveryStatistics {
-            durability: self.anchor.durability,
-            checkpoint: self.anchor.checkpoint.id,
+            durability: self.superblock.durability,
+            checkpoint: self.superblock.checkpoint.id,
             journal_bytes: journal.0,
             journal_bytes_most: journal.1,
             undo_bytes: undo.0,

@@ -1,13 +1,13 @@
-//! How long the page file is on a disk that grows: as its pages, its undo run and its journal need.
+//! How long the page file is on a disk that grows: as its pages, its undo log and its journal need.
 //!
 //! Every checkpoint chooses the layout anew, with some room for what comes. Where that is not
 //! enough, the file grows between two checkpoints: images and journal are copied to where they
-//! stand in the new layout, and an anchor of the same checkpoint says so. Closing leaves nothing
+//! stand in the new layout, and a superblock of the same checkpoint says so. Closing leaves nothing
 //! but the pages. There is room on the disk before anything is promised; so a full disk refuses an
 //! update, and nothing that was taken.
 //!
-//! Invariant: nothing that the anchor on the disk needs is overwritten before the next one stands.
-//! What is copied therefore goes behind all that there is.
+//! Invariant: nothing that the superblock on the disk needs is overwritten before the next one
+//! stands. What is copied therefore goes behind all that there is.
 
 use device::{Cause, Sectors};
 
@@ -53,7 +53,7 @@ impl PageFile<'_> {
         let unit = self.layout.pages_per_sector;
         let step = self.step_beside(self.layout.pages).max(moved.saturating_mul(unit));
         let longer = u64::from(self.layout.pages) + u64::from(step);
-        let start = self.anchor.checkpoint.undo_start;
+        let start = self.superblock.checkpoint.undo_start;
         // A journal in which something stands does not get shorter.
         let is_begun = self.journal.as_ref().is_some_and(|journal| journal.is_begun());
         let kept = if is_begun { self.layout.journal_sectors } else { 0 };
@@ -69,7 +69,7 @@ impl PageFile<'_> {
         if to == self.layout {
             return Ok(false);
         }
-        // With a shorter journal it may end sooner: not before the anchor says so.
+        // With a shorter journal it may end sooner: not before the superblock says so.
         let end = to.end().0.max(self.layout.end().0);
         self.disk.resize(end, Cause::Checkpoint)?;
         self.move_to(to)?;
@@ -88,14 +88,14 @@ impl PageFile<'_> {
                 journal.copy(&mut self.disk, place, true, &mut self.sector)?;
             }
         }
-        let mut next = self.anchor.clone();
+        let mut next = self.superblock.clone();
         (next.pages, next.journal_sectors) = (to.pages, to.journal_sectors);
-        // Without an undo run nothing lasts that was not closed, and what was closed is whole.
+        // Without an undo log nothing lasts that was not closed, and what was closed is whole.
         if self.undo.is_some() {
             next.sequence += 1;
             next.write(&mut self.disk, &mut self.sector)?;
         }
-        self.anchor = next;
+        self.superblock = next;
         self.set_layout(to);
         Ok(())
     }
@@ -110,7 +110,7 @@ impl PageFile<'_> {
     }
 
     /// The layout of the epoch after a checkpoint that is being made, and room on the disk for it;
-    /// after the last one, of the pages alone. Images up to position `start` of the undo run are
+    /// after the last one, of the pages alone. Images up to position `start` of the undo log are
     /// kept for named checkpoints.
     pub(super) fn choose_layout(&mut self, start: u32, is_last: bool) -> Layout {
         if self.disk.sectors_held().is_none() {
@@ -140,12 +140,12 @@ impl PageFile<'_> {
     /// Gives back what closing does, where nothing was changed since the last checkpoint. Another
     /// checkpoint would take room that names leave to forget them.
     pub(super) fn shut(&mut self) -> Result<()> {
-        let to = self.choose_layout(self.anchor.checkpoint.undo_start, true);
-        let mut next = self.anchor.clone();
+        let to = self.choose_layout(self.superblock.checkpoint.undo_start, true);
+        let mut next = self.superblock.clone();
         next.sequence += 1;
         (next.pages, next.journal_sectors) = (to.pages, to.journal_sectors);
         next.write(&mut self.disk, &mut self.sector)?;
-        self.anchor = next;
+        self.superblock = next;
         self.take_layout(to)
     }
 
@@ -159,7 +159,7 @@ impl PageFile<'_> {
         }
     }
 
-    /// Goes on in the layout that the anchor tells, after a checkpoint.
+    /// Goes on in the layout that the superblock tells, after a checkpoint.
     pub(super) fn take_layout(&mut self, to: Layout) -> Result<()> {
         let has_moved = to.journal() != self.layout.journal();
         self.set_layout(to);
@@ -194,7 +194,7 @@ impl PageFile<'_> {
         self.disk.sectors_held().is_none() || (is_short && self.layout.journal_sectors == 0)
     }
 
-    /// Pages that there has to be room for, with `more` that are free and all that the undo run may
+    /// Pages that there has to be room for, with `more` that are free and all that the undo log may
     /// come to need behind position `start`.
     fn pages_wanted(&self, more: u32, start: u32) -> u64 {
         let own = self.checkpoint_pages(self.checkpoints.count());

@@ -26,8 +26,8 @@ use alloc::vec::Vec;
 use device::{Cause, Request, Sector, Sectors};
 
 use super::PageFileOptions;
-use super::anchor::Place;
 use super::layout::Layout;
+use super::superblock::Place;
 use crate::bytes::Writer;
 use crate::canary::{Canary, Mistake};
 use crate::{Error, Result, Update, checksum, journal_record};

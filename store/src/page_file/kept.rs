@@ -8,7 +8,7 @@ use super::PageFile;
 use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
 use crate::bytes::{Reader, Writer};
 use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST, check_checkpoint_name};
-use crate::{Error, LongValue, NamedCheckpoint, Result};
+use crate::{Error, OverflowValue, Result, Savepoint};
 
 /// Checkpoints that can be kept in any memory: theirs is not counted.
 const NAMES_LEAST: usize = 4;
@@ -17,10 +17,8 @@ const NAMES_LEAST: usize = 4;
 const NAMES_SHARE: u64 = 8;
 
 /// Bytes of memory that a checkpoint takes that is kept, at most.
-const KEPT_BYTES: usize = size_of::<CheckpointState>()
-    + size_of::<NamedCheckpoint>()
-    + 2 * NAME_BYTES_MOST
-    + ROOT_INLINE_MOST;
+const KEPT_BYTES: usize =
+    size_of::<CheckpointState>() + size_of::<Savepoint>() + 2 * NAME_BYTES_MOST + ROOT_INLINE_MOST;
 
 /// What a page file knows of its checkpoints.
 pub(super) struct Checkpoints {
@@ -29,7 +27,7 @@ pub(super) struct Checkpoints {
     /// Those that are kept, but for the last checkpoint itself, oldest first.
     pub(super) kept: Vec<CheckpointState>,
     /// The names of all that are kept.
-    pub(super) names: Vec<NamedCheckpoint>,
+    pub(super) names: Vec<Savepoint>,
     /// True if the last checkpoint, as it stands on the device, keeps any by name, itself
     /// included: what was forgotten since may come back.
     pub(super) is_keeping: bool,
@@ -93,7 +91,7 @@ impl Checkpoints {
         self.names.clear();
         for state in self.kept.iter().chain([last]) {
             if let Some(name) = &state.name {
-                self.names.push(NamedCheckpoint { name: name.clone(), id: state.id });
+                self.names.push(Savepoint { name: name.clone(), id: state.id });
             }
         }
     }
@@ -104,19 +102,19 @@ impl PageFile<'_> {
     pub(super) fn read_directory(&mut self) -> Result<()> {
         self.checkpoints.kept.clear();
         self.checkpoints.is_directory_old = false;
-        if let Some(directory) = self.anchor.checkpoint.directory {
+        if let Some(directory) = self.superblock.checkpoint.directory {
             let mut at = 0;
             while at < directory.bytes {
                 at += self.read_kept(directory, at)?;
             }
         }
-        self.checkpoints.list_names(&self.anchor.checkpoint);
+        self.checkpoints.list_names(&self.superblock.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
         Ok(())
     }
 
     /// Reads the checkpoint that stands at byte `at` of the directory; the bytes that it takes.
-    fn read_kept(&mut self, directory: LongValue, at: u32) -> Result<u32> {
+    fn read_kept(&mut self, directory: OverflowValue, at: u32) -> Result<u32> {
         let mut bytes = [0; STATE_BYTES_MOST];
         let most = (directory.bytes - at).min(STATE_BYTES_MOST as u32);
         let bytes = &mut bytes[..most as usize];
@@ -130,7 +128,7 @@ impl PageFile<'_> {
                 what: "its directory of checkpoints is damaged",
             })?;
         // The last checkpoint may have a name, too.
-        let last = usize::from(self.anchor.checkpoint.name.is_some());
+        let last = usize::from(self.superblock.checkpoint.name.is_some());
         if self.checkpoints.kept.len() + last >= self.checkpoints.names_most {
             let have = self.memory().cache + self.memory().buffers;
             return Err(Error::LittleMemory { have, need: have + KEPT_BYTES as u64 * NAMES_SHARE });
@@ -140,8 +138,8 @@ impl PageFile<'_> {
     }
 
     /// The directory of what is kept now, written if it changed.
-    pub(super) fn write_directory(&mut self) -> Result<Option<LongValue>> {
-        let old = self.anchor.checkpoint.directory;
+    pub(super) fn write_directory(&mut self) -> Result<Option<OverflowValue>> {
+        let old = self.superblock.checkpoint.directory;
         if !self.checkpoints.is_directory_old {
             return Ok(old);
         }

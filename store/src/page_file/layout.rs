@@ -3,13 +3,13 @@
 //! ```text
 //!  sectors  0        1        base                             journal     end
 //!           +--------+--------+--------+--------+-----+--------+-----------+
-//!           | anchor | anchor | page 0 | page 1 | ... | images |  journal  |
+//!           | superblock | superblock | page 0 | page 1 | ... | images |  journal  |
 //!           +--------+--------+--------+--------+-----+--------+-----------+
-//!                              pages grow ->   <- the undo run grows
+//!                              pages grow ->   <- the undo log grows
 //! ```
 //!
 //! A **unit** is what is written at once: a page, or a sector that several pages share. The images
-//! of the undo run are units too; they take the room of pages from the end.
+//! of the undo log are units too; they take the room of pages from the end.
 //!
 //! How many pages there is room for, and how long the journal is, changes (`growth.rs`), up to what
 //! the disk has.
@@ -18,14 +18,14 @@ use core::ops::Range;
 
 use device::{Sector, SectorGeometry};
 
-use super::anchor;
+use super::superblock;
 use crate::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use crate::{Error, LogicalPage, Result};
 
 /// The fewest pages.
 const PAGES_LEAST: u64 = 4;
 
-/// Where pages lie: after the anchors, one behind the other, and the journal behind them.
+/// Where pages lie: after the superblocks, one behind the other, and the journal behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) page_bytes: u32,
@@ -73,7 +73,7 @@ impl Layout {
         }
         let sectors_per_page = (page_bytes / sector).max(1);
         let pages_per_sector = (sector / page_bytes).max(1);
-        let base = anchor::SLOTS.next_multiple_of(u64::from(sectors_per_page));
+        let base = superblock::SLOTS.next_multiple_of(u64::from(sectors_per_page));
         let layout = Layout {
             page_bytes,
             sectors_per_page,

@@ -1,7 +1,7 @@
 //! Values too long for a node: pages of their own, written and read in pieces.
 //!
 //! The bytes stand in data pages, one behind the other. Index pages, each of which leads to the
-//! next, name the data pages; a [`LongValue`] is the first index page and the value's length.
+//! next, name the data pages; a [`OverflowValue`] is the first index page and the value's length.
 //!
 //! ```text
 //! index page                                            data page
@@ -22,7 +22,7 @@ mod check;
 use device::Cause;
 
 use super::{PageCheck, PageFile};
-use crate::{Error, LogicalPage, LongValue, Result};
+use crate::{Error, LogicalPage, OverflowValue, Result};
 
 /// The number that marks an index page.
 const KIND_INDEX: u8 = 4;
@@ -109,7 +109,7 @@ fn name_at(place: u32) -> usize {
 #[derive(Debug)]
 #[must_use = "its pages are lost unless it is finished or abandoned"]
 pub struct LongWriter {
-    value: LongValue,
+    value: OverflowValue,
     /// Bytes written so far.
     written: u32,
     /// The index page that takes names.
@@ -175,7 +175,7 @@ impl PageFile<'_> {
     /// No page is free (nothing changed), or the disk failed.
     pub fn start_long(&mut self, bytes: u32, cause: Cause) -> Result<LongWriter> {
         let first = self.begin_index(bytes, NONE, cause)?;
-        let value = LongValue { first, bytes };
+        let value = OverflowValue { first, bytes };
         Ok(LongWriter { value, written: 0, index: first, data: None, cause })
     }
 
@@ -249,7 +249,7 @@ impl PageFile<'_> {
     ///
     /// # Errors
     /// Some were not; the value is given up.
-    pub fn finish_long(&mut self, writer: LongWriter) -> Result<LongValue> {
+    pub fn finish_long(&mut self, writer: LongWriter) -> Result<OverflowValue> {
         if writer.bytes_left() > 0 {
             let (bytes, limit) = (u64::from(writer.written), u64::from(writer.value.bytes));
             self.abandon_long(writer)?;
@@ -271,7 +271,7 @@ impl PageFile<'_> {
     ///
     /// # Errors
     /// No page is free, or the disk failed.
-    pub fn write_long(&mut self, value: &[u8], cause: Cause) -> Result<LongValue> {
+    pub fn write_long(&mut self, value: &[u8], cause: Cause) -> Result<OverflowValue> {
         let limit = u64::from(u32::MAX);
         let Ok(bytes) = u32::try_from(value.len()) else {
             return Err(Error::LongValuePieces { bytes: value.len() as u64, limit });
@@ -293,7 +293,7 @@ impl PageFile<'_> {
     /// A page of it is damaged, or the disk failed.
     pub fn read_long(
         &mut self,
-        value: LongValue,
+        value: OverflowValue,
         offset: u32,
         into: &mut [u8],
         cause: Cause,
@@ -324,13 +324,13 @@ impl PageFile<'_> {
     /// # Errors
     /// A page of it is damaged, or the disk failed: the pages before are given back, and the value
     /// is broken.
-    pub fn free_long(&mut self, value: LongValue, cause: Cause) -> Result<()> {
+    pub fn free_long(&mut self, value: OverflowValue, cause: Cause) -> Result<()> {
         self.free_chain(value, true, cause)
     }
 
     /// Gives back an index page after the other, each after what it names. What is not `whole`
     /// names less than its length says.
-    fn free_chain(&mut self, value: LongValue, whole: bool, cause: Cause) -> Result<()> {
+    fn free_chain(&mut self, value: OverflowValue, whole: bool, cause: Cause) -> Result<()> {
         let mut link = Some(Link { page: value.first, previous: NONE, before: 0 });
         while let Some(now) = link {
             if whole {
@@ -349,7 +349,7 @@ impl PageFile<'_> {
     }
 
     /// The index page at `link`, after a look at whether it belongs there.
-    fn index_page(&mut self, value: LongValue, link: Link, cause: Cause) -> Result<&[u8]> {
+    fn index_page(&mut self, value: OverflowValue, link: Link, cause: Cause) -> Result<&[u8]> {
         let names = names_most(self.page_bytes());
         let left = self.data_pages(value.bytes).saturating_sub(link.before);
         let page = self.chained_page(value, link, cause)?;
@@ -361,7 +361,7 @@ impl PageFile<'_> {
     }
 
     /// The index page at `link`, of a value that may not be whole.
-    fn chained_page(&mut self, value: LongValue, link: Link, cause: Cause) -> Result<&[u8]> {
+    fn chained_page(&mut self, value: OverflowValue, link: Link, cause: Cause) -> Result<&[u8]> {
         let page = self.page(link.page, cause, &IndexPageCheck)?;
         let damaged = |what| Err(Error::DamagedPage { page: link.page, what });
         if read(page, VALUE_BYTES) != value.bytes {
@@ -374,7 +374,12 @@ impl PageFile<'_> {
     }
 
     /// The index page after the one at `link`; `None` after the last.
-    fn next_link(&mut self, value: LongValue, link: Link, cause: Cause) -> Result<Option<Link>> {
+    fn next_link(
+        &mut self,
+        value: OverflowValue,
+        link: Link,
+        cause: Cause,
+    ) -> Result<Option<Link>> {
         let names = names_most(self.page_bytes());
         let most = self.data_pages(value.bytes);
         let next = read(self.chained_page(value, link, cause)?, NEXT);
@@ -392,7 +397,7 @@ impl PageFile<'_> {
     /// The data page that the index page at `link` names at `place`.
     fn data_page(
         &mut self,
-        value: LongValue,
+        value: OverflowValue,
         link: Link,
         place: u32,
         cause: Cause,

@@ -5,15 +5,14 @@
 //! back writes the sector with every page of it that is dirty. Pages are overwritten in place. Each
 //! begins with its checksum.
 //!
-//! Where something is to last, `checkpoint.rs` keeps the way back: a page goes to the undo run
+//! Where something is to last, `checkpoint.rs` keeps the way back: a page goes to the undo log
 //! before its first change after a checkpoint, and that run is flushed before the page is
 //! overwritten (`write_back.rs`).
 //!
 //! Invariants: a page below `high_water` is in use, or named by exactly one free-list page, or is
 //! one. A page that leaves the cache dirty is written first. Only [`PageFile::allocate`] gives out
-//! pages. What the last checkpoint needs is on the disk, or in a flushed part of the undo run.
+//! pages. What the last checkpoint needs is on the disk, or in a flushed part of the undo log.
 
-mod anchor;
 mod checkpoint;
 mod digest;
 mod free_list;
@@ -28,6 +27,7 @@ mod opening;
 mod read_ahead;
 mod roll_back;
 mod state;
+mod superblock;
 mod undo;
 mod write_back;
 
@@ -39,8 +39,6 @@ use crate::cache::Cache;
 use crate::canary::Mistake;
 use crate::recovery::NAMES_MOST;
 use crate::{Error, LogicalPage, Memory, Result, checksum};
-use anchor::Anchor;
-pub use anchor::sectors_most;
 use free_list::FreeList;
 use guarded::Guarded;
 use journal::Journal;
@@ -49,6 +47,8 @@ use layout::Layout;
 pub use long::LongWriter;
 pub use opening::{PageFileDescription, PageFileOptions};
 use state::STATE_BYTES_MOST;
+use superblock::Superblock;
+pub use superblock::sectors_most;
 use undo::Undo;
 
 /// The fewest frames that a page file works with: two pages that are changed together, and one of
@@ -74,7 +74,7 @@ pub struct PageFile<'d> {
     disk: Guarded<'d>,
     layout: Layout,
     cache: Cache,
-    /// One sector: for the anchor, and for sectors that several pages share.
+    /// One sector: for the superblock, and for sectors that several pages share.
     sector: Vec<u8>,
     high_water: u32,
     free: FreeList,
@@ -83,7 +83,7 @@ pub struct PageFile<'d> {
     freed_tail: Option<LogicalPage>,
     /// The sum of the marks of the pages in use.
     digest: u64,
-    anchor: Anchor,
+    superblock: Superblock,
     undo: Option<Undo>,
     journal: Option<Journal>,
     checkpoints: Checkpoints,
@@ -174,7 +174,7 @@ impl<'d> PageFile<'d> {
         Ok(bytes)
     }
 
-    /// Gives `page` a frame, with what the disk holds of it only if the undo run needs that.
+    /// Gives `page` a frame, with what the disk holds of it only if the undo log needs that.
     fn enter_unread(&mut self, page: LogicalPage) -> Result<u32> {
         let frame = self.enter(page)?;
         let unit = self.layout.unit_of(page);
@@ -213,7 +213,7 @@ impl<'d> PageFile<'d> {
         let frame = self.enter(page)?;
         let (first, offset) = self.layout.locate(page);
         let into = self.cache.bytes_mut(frame);
-        let identity = self.anchor.identity;
+        let identity = self.superblock.identity;
         let outcome = self
             .disk
             .read(&mut [Request { first, offset, into }], cause)
@@ -294,7 +294,7 @@ impl<'d> PageFile<'d> {
 
     /// Pages that the next checkpoint may need for itself, where `names` are kept.
     pub(super) fn checkpoint_pages(&self, names: usize) -> u32 {
-        let root = self.anchor.checkpoint.root.map_or(0, |root| u64::from(root.bytes));
+        let root = self.superblock.checkpoint.root.map_or(0, |root| u64::from(root.bytes));
         Self::checkpoint_pages_of(self.layout.page_bytes, names, root)
     }
 
@@ -338,7 +338,7 @@ impl<'d> PageFile<'d> {
     pub fn memory(&self) -> Memory {
         Memory {
             cache: self.cache.memory(),
-            buffers: Self::buffer_bytes(self.disk.geometry(), self.anchor.durability)
+            buffers: Self::buffer_bytes(self.disk.geometry(), self.superblock.durability)
                 + self.checkpoints.memory(),
             tables: self.undo.as_ref().map_or(0, Undo::table_bytes),
             ftl: self.disk.table_bytes(),

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 
 use device::{Cause, Sectors};
 
-use super::anchor::{Anchor, LABEL_BYTES_MOST, Place, State};
 use super::free_list::FreeList;
 use super::guarded::Guarded;
 use super::journal::Journal;
 use super::kept::Checkpoints;
 use super::layout::Layout;
 use super::state::CheckpointState;
+use super::superblock::{LABEL_BYTES_MOST, Place, State, Superblock};
 use super::undo::Undo;
 use super::{FRAMES_LEAST, PageFile};
 use crate::cache::Cache;
@@ -167,9 +167,9 @@ impl<'d> PageFile<'d> {
         let journal_sectors = Journal::sectors_of(options, geometry);
         let most = Layout::new(geometry, options.page_bytes, journal_sectors)?.on(&*disk);
         let layout = if disk.sectors_held().is_some() { most.with(0, 0) } else { most };
-        let anchor = Anchor {
+        let superblock = Superblock {
             // What an index that was here before left must not be taken for this one's.
-            sequence: Anchor::next_sequence(&mut *disk)?,
+            sequence: Superblock::next_sequence(&mut *disk)?,
             identity: options.identity,
             page_bytes: options.page_bytes,
             state: State::Open,
@@ -184,10 +184,10 @@ impl<'d> PageFile<'d> {
             label: options.label.clone(),
             checkpoint: CheckpointState::NEW,
         };
-        let mut file = Self::over(disk, (anchor, layout), options)?;
+        let mut file = Self::over(disk, (superblock, layout), options)?;
         file.disk.resize(layout.end().0, Cause::Checkpoint)?;
         file.extend()?;
-        file.anchor.write(&mut file.disk, &mut file.sector)?;
+        file.superblock.write(&mut file.disk, &mut file.sector)?;
         file.begin_epoch();
         Ok(file)
     }
@@ -197,14 +197,14 @@ impl<'d> PageFile<'d> {
     /// # Errors
     /// There is none, it was not closed, the disk has another length, or it failed.
     pub fn describe(disk: &mut dyn Sectors) -> Result<PageFileDescription> {
-        let anchor = Anchor::read(disk)?;
-        anchor.check_settled()?;
-        anchor.layout(disk)?;
+        let superblock = Superblock::read(disk)?;
+        superblock.check_settled()?;
+        superblock.layout(disk)?;
         Ok(PageFileDescription {
-            page_bytes: anchor.page_bytes,
-            durability: anchor.durability,
-            label: anchor.label,
-            root_head: anchor.checkpoint.root_head,
+            page_bytes: superblock.page_bytes,
+            durability: superblock.durability,
+            label: superblock.label,
+            root_head: superblock.checkpoint.root_head,
         })
     }
 
@@ -219,14 +219,14 @@ impl<'d> PageFile<'d> {
         mut disk: Box<dyn Sectors + 'd>,
         options: &PageFileOptions,
     ) -> Result<(Self, Vec<u8>)> {
-        let anchor = Anchor::secure(&mut *disk)?;
-        anchor.check_settled()?;
-        let layout = anchor.layout(&*disk)?;
+        let superblock = Superblock::secure(&mut *disk)?;
+        superblock.check_settled()?;
+        let layout = superblock.layout(&*disk)?;
         let mut options = options.clone();
-        options.page_bytes = anchor.page_bytes;
-        options.durability = anchor.durability;
-        let mut file = Self::over(disk, (anchor, layout), &options)?;
-        if !file.anchor.checkpoint.is_possible(&file.layout) {
+        options.page_bytes = superblock.page_bytes;
+        options.durability = superblock.durability;
+        let mut file = Self::over(disk, (superblock, layout), &options)?;
+        if !file.superblock.checkpoint.is_possible(&file.layout) {
             return Err(Error::NotAnIndex {
                 is_ours: true,
                 what: "it counts more pages than the device has",
@@ -238,17 +238,17 @@ impl<'d> PageFile<'d> {
 
     fn over(
         disk: Box<dyn Sectors + 'd>,
-        (anchor, layout): (Anchor, Layout),
+        (superblock, layout): (Superblock, Layout),
         options: &PageFileOptions,
     ) -> Result<Self> {
         let geometry = disk.geometry();
         let frames = Self::frames(geometry, options)?;
         check_memory(Cache::bytes_for(frames, options.page_bytes, geometry.alignment()))?;
         let sector_bytes = geometry.sector_bytes();
-        let durability = anchor.durability;
+        let durability = superblock.durability;
         let least = Self::least_memory(geometry, options.page_bytes, durability)?;
         let mistake = options.mistake();
-        let identity = anchor.identity;
+        let identity = superblock.identity;
         let journal = || Journal::new(identity, &layout, mistake);
         let grows = disk.sectors_held().is_some();
         Ok(PageFile {
@@ -263,7 +263,7 @@ impl<'d> PageFile<'d> {
             digest: 0,
             undo: (durability != Durability::None).then(|| Undo::new(identity, layout, grows)),
             journal: durability.has_journal().then(journal),
-            anchor,
+            superblock,
             checkpoints: Checkpoints::new(match durability {
                 Durability::None => 0,
                 _ => options.memory_bytes - least,

@@ -1,4 +1,4 @@
-//! The way back to a named checkpoint: first every image is verified, then an anchor says that
+//! The way back to a named checkpoint: first every image is verified, then a superblock says that
 //! pages are on their way back, then they are put back; an opening goes on with it.
 
 use super::PageFile;
@@ -7,15 +7,16 @@ use super::undo::End;
 use crate::Result;
 
 impl PageFile<'_> {
-    /// Applies the undo run up to position `end` to come back to the anchor's checkpoint.
+    /// Applies the undo log up to position `end` to come back to the superblock's checkpoint.
     pub(super) fn finish_roll_back(&mut self, end: u32) -> Result<()> {
         self.begin_epoch();
-        self.put_back(self.anchor.checkpoint.undo_start, End::At(end))?;
+        self.put_back(self.superblock.checkpoint.undo_start, End::At(end))?;
         self.begin_next_epoch()
     }
 
-    /// Verifies every image that going back to `target` needs. Once the anchor says that pages are
-    /// on their way back, an opening can only go on with it: a damaged image would cost everything.
+    /// Verifies every image that going back to `target` needs. Once the superblock says that pages
+    /// are on their way back, an opening can only go on with it: a damaged image would cost
+    /// everything.
     pub(super) fn rehearse_roll_back(
         &mut self,
         target: &CheckpointState,
@@ -31,7 +32,7 @@ impl PageFile<'_> {
         if buffer.len() < self.layout.unit_bytes() {
             buffer = &mut self.sector;
         }
-        undo.begin(self.anchor.undo_epoch, target.high_water, target.undo_start);
+        undo.begin(self.superblock.undo_epoch, target.high_water, target.undo_start);
         undo.rehearse(&mut self.disk, target.undo_start, End::At(undo_end), buffer)
     }
 }

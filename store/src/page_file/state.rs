@@ -17,9 +17,9 @@ use super::free_list::{self, FreeList};
 use super::layout::Layout;
 use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
-use crate::{CheckpointId, LogicalPage, LongValue};
+use crate::{CheckpointId, LogicalPage, OverflowValue};
 
-/// The most bytes of a root record that stand in the anchor.
+/// The most bytes of a root record that stand in the superblock.
 pub(super) const ROOT_INLINE_MOST: usize = 64;
 
 /// The most bytes that a checkpoint's state takes.
@@ -32,14 +32,14 @@ pub(super) struct CheckpointState {
     /// Pages that are or were in use.
     pub(super) high_water: u32,
     pub(super) free: FreeList,
-    /// The position in the undo run from which the images of what came after stand.
+    /// The position in the undo log from which the images of what came after stand.
     pub(super) undo_start: u32,
     /// The sum of the marks of the pages in use.
     pub(super) digest: u64,
     /// The checkpoints that were kept already when this one was made.
-    pub(super) directory: Option<LongValue>,
+    pub(super) directory: Option<OverflowValue>,
     /// Where the root record stands, if it is longer than its head.
-    pub(super) root: Option<LongValue>,
+    pub(super) root: Option<OverflowValue>,
     /// The root record's first bytes.
     pub(super) root_head: Vec<u8>,
     /// Its name, if it is to be kept.
@@ -122,13 +122,13 @@ impl CheckpointState {
     }
 }
 
-fn encode_long(value: Option<LongValue>, to: &mut Writer<'_>) {
-    let value = value.unwrap_or(LongValue { first: LogicalPage(u32::MAX), bytes: 0 });
+fn encode_long(value: Option<OverflowValue>, to: &mut Writer<'_>) {
+    let value = value.unwrap_or(OverflowValue { first: LogicalPage(u32::MAX), bytes: 0 });
     to.u32(value.first.0);
     to.u32(value.bytes);
 }
 
-fn decode_long(from: &mut Reader<'_>) -> Option<Option<LongValue>> {
-    let value = LongValue { first: LogicalPage(from.u32()?), bytes: from.u32()? };
+fn decode_long(from: &mut Reader<'_>) -> Option<Option<OverflowValue>> {
+    let value = OverflowValue { first: LogicalPage(from.u32()?), bytes: from.u32()? };
     Some((value.first.0 != u32::MAX).then_some(value))
 }

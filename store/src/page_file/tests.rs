@@ -176,7 +176,7 @@ fn a_corrupt_page_is_named() {
 }
 
 #[test]
-fn damaged_anchors_never_panic() {
+fn damaged_superblocks_never_panic() {
     let mut disk = Ram::new(512, 100);
     let mut file = PageFile::create(Box::new(&mut disk), &options(512, 5)).unwrap();
     file.close(b"root").unwrap();
@@ -195,7 +195,7 @@ fn damaged_anchors_never_panic() {
 }
 
 #[test]
-fn an_anchor_that_opening_finds_once_stands_twice_again() {
+fn an_superblock_that_opening_finds_once_stands_twice_again() {
     for damaged in [0, 1] {
         let mut ram = Ram::new(512, 200);
         let mut file = PageFile::create(Box::new(&mut ram), &options(512, 8)).unwrap();
@@ -242,7 +242,8 @@ fn pages_that_share_a_sector_are_written_together() {
     }
     file.close(&[]).unwrap();
     drop(file);
-    // One write of the four pages, and two copies of the anchor: open at first, closed at the end.
+    // One write of the four pages, and two copies of the superblock: open at first, closed at the
+    // end.
     assert_eq!(disk.writes, 5);
     // Of whatever was there before.
     assert_eq!(disk.reads, 2);

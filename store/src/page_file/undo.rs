@@ -1,4 +1,4 @@
-//! The undo run: what units held at the last checkpoint, before they were overwritten.
+//! The undo log: what units held at the last checkpoint, before they were overwritten.
 //!
 //! A unit that was in use at the checkpoint goes to the run once, before its first change. The
 //! images of a **group** stand behind its header, and are flushed with it before the first of their
@@ -119,7 +119,7 @@ impl Undo {
         layout.units_most().div_ceil(8).into()
     }
 
-    /// The undo run of the page file `identity`.
+    /// The undo log of the page file `identity`.
     pub(super) fn new(identity: u64, layout: Layout, grows: bool) -> Self {
         let bytes = Self::table_bytes_of(&layout) as usize;
         Undo {

@@ -79,7 +79,7 @@ impl PageFile<'_> {
         };
         let (first, _) = self.layout.locate(page);
         let bytes = self.cache.bytes_mut(frame);
-        checksum::seal(self.anchor.identity, page, bytes);
+        checksum::seal(self.superblock.identity, page, bytes);
         self.disk.write(first, bytes, Cause::Flush)?;
         self.cache.set_dirty(frame, false);
         self.note_written(page, frame);
@@ -102,7 +102,7 @@ impl PageFile<'_> {
         for (page, part) in pages.clone().zip(self.sector.chunks_exact_mut(page_bytes)) {
             let page = LogicalPage(page);
             if let Some(frame) = self.cache.peek(page) {
-                checksum::seal(self.anchor.identity, page, self.cache.bytes_mut(frame));
+                checksum::seal(self.superblock.identity, page, self.cache.bytes_mut(frame));
                 device::copy(part, self.cache.bytes(frame));
             }
         }

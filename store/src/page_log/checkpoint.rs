@@ -8,7 +8,7 @@ use super::PageLog;
 use super::record::{Epoch, Record};
 use super::stale::Stale;
 use crate::recovery::check_checkpoint_name;
-use crate::{CheckpointId, Error, NamedCheckpoint, Result};
+use crate::{CheckpointId, Error, Result, Savepoint};
 
 /// The most checkpoints that are kept at a time: their memory is bounded, and so is what they pin.
 pub(super) const NAMES_MOST: usize = 8;
@@ -19,7 +19,7 @@ pub(super) struct Checkpoints {
     id: CheckpointId,
     /// The last page of the last checkpoint's record.
     page: Option<Page>,
-    names: Vec<NamedCheckpoint>,
+    names: Vec<Savepoint>,
     /// The last pages of the records of `names`.
     pages: Vec<Page>,
 }
@@ -38,7 +38,7 @@ impl Checkpoints {
         self.page
     }
 
-    pub(super) fn names(&self) -> &[NamedCheckpoint] {
+    pub(super) fn names(&self) -> &[Savepoint] {
         &self.names
     }
 
@@ -68,7 +68,7 @@ impl PageLog<'_> {
         self.blocks.release_own(self.own.present());
         let (id, page) = self.write_checkpoint(root, is_closed, None)?;
         if let Some(name) = name {
-            self.checkpoints.names.push(NamedCheckpoint { name: name.into(), id });
+            self.checkpoints.names.push(Savepoint { name: name.into(), id });
             self.checkpoints.pages.push(page);
             self.pin_record(page)?;
             // The name is in the next record only: so that is made at once.
@@ -185,7 +185,7 @@ impl PageLog<'_> {
         let record = self.read_record(page, Cause::Recovery)?;
         // Those that were kept then and still are, and the one that is gone back to: what was
         // forgotten since is not on the chip any more.
-        let is_older = |kept: &NamedCheckpoint| {
+        let is_older = |kept: &Savepoint| {
             kept.id == here || record.names.iter().any(|(older, _)| older.id == kept.id)
         };
         let present = core::mem::take(&mut self.checkpoints.names);

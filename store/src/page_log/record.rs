@@ -35,7 +35,7 @@ use super::tag::{self, Place};
 use super::{PageKind, PageLog, StreamOf};
 use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
-use crate::{CheckpointId, Durability, Error, NamedCheckpoint, Result};
+use crate::{CheckpointId, Durability, Error, Result, Savepoint};
 
 const MAGIC: [u8; 4] = *b"FLOG";
 
@@ -75,7 +75,7 @@ pub(super) struct Record {
     pub(super) journal_pages: u32,
     pub(super) label: Vec<u8>,
     /// The checkpoints that are kept, and the last pages of their records.
-    pub(super) names: Vec<(NamedCheckpoint, Page)>,
+    pub(super) names: Vec<(Savepoint, Page)>,
     /// The sequence of the record's first page.
     pub(super) sequence: u64,
     /// The journal, if it began before the checkpoint and stays.
@@ -189,13 +189,13 @@ impl Record {
     }
 }
 
-fn decode_name(from: &mut Reader<'_>) -> Option<(NamedCheckpoint, Page)> {
+fn decode_name(from: &mut Reader<'_>) -> Option<(Savepoint, Page)> {
     let id = CheckpointId(from.u64()?);
     let page = Page(from.u32()?);
     let [bytes] = from.array()?;
     let name = core::str::from_utf8(from.bytes(usize::from(bytes))?).ok()?;
     let is_plausible = !name.is_empty() && name.len() <= NAME_BYTES_MOST;
-    is_plausible.then(|| (NamedCheckpoint { name: String::from(name), id }, page))
+    is_plausible.then(|| (Savepoint { name: String::from(name), id }, page))
 }
 
 /// Writes the checksum of the content of `page` into its first bytes.

@@ -8,8 +8,8 @@ use crate::canary::Canary;
 use crate::journal_record;
 use crate::recovery::check_checkpoint_name;
 use crate::{
-    CheckpointId, Durability, Error, NamedCheckpoint, Recovery, RecoveryStatistics, Replayed,
-    Result, Update, Wear,
+    CheckpointId, Durability, Error, Recovery, RecoveryStatistics, Replayed, Result, Savepoint,
+    Update, Wear,
 };
 
 impl Recovery for PageLog<'_> {
@@ -103,7 +103,7 @@ impl Recovery for PageLog<'_> {
         self.forget_name(name)
     }
 
-    fn checkpoints(&self) -> &[NamedCheckpoint] {
+    fn checkpoints(&self) -> &[Savepoint] {
         self.checkpoints.names()
     }
 

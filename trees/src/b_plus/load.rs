@@ -23,7 +23,7 @@ impl BPlus<'_> {
                 return Err(Error::NotSorted { position: self.btree.entries });
             }
             let is_long = self.store.codecs.is_long(next.len(), bytes);
-            if let Value::Whole(value) = value
+            if let Value::Inline(value) = value
                 && !is_long
             {
                 self.append_entry(next, Stored::inline(value), fill)?;

@@ -48,22 +48,20 @@ use crate::btree::{self, At, BTree, Codecs, NodeStore, PageStore, Scan};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
 use index::parameters::{Kind, Parameter};
-use index::{
-    Behind, Cursor, Durable, Index, KeyRange, Lookup, Result, Statistics, Tree, read_piece,
-};
-use index::{Deletes, Entry, Footprint, MediumShape, Options};
+use index::{Behind, Cursor, Durable, Index, KeyRange, Read, Result, Statistics, Tree, read_piece};
+use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
 use layout::{Root, codecs};
 use room::Puts;
 use waiting::Waiting;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     name: NAME,
     about: "the standard B+-tree, one node a page, rewritten in place; on raw flash it wanders",
     paper: "the baseline of all five papers",
     nand: true,
     sectors: true,
-    deletes: |on_nand| if on_nand { Deletes::Empty } else { Deletes::Merge },
+    deletes: |on_nand| if on_nand { DeletePolicy::Empty } else { DeletePolicy::Merge },
     tables_grow: false,
     parameters: PARAMETERS,
     create,
@@ -235,7 +233,7 @@ impl<'d> BPlus<'d> {
         let (key, value) = match update {
             Update::Put { key, value } => (key.len(), value.len()),
             Update::Delete { key } => (key.len(), 0),
-            Update::Adopt { .. } => return Ok(false),
+            Update::PutStored { .. } => return Ok(false),
         };
         let is_long = self.store.codecs.is_long(key, value as u32);
         let fits = !is_long && self.waiting.takes(key, value);
@@ -247,7 +245,7 @@ fn fill_percent(percent: u64) -> u8 {
     percent.clamp(u64::from(FILL_LEAST), 100) as u8
 }
 
-impl Lookup for BPlus<'_> {
+impl Read for BPlus<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         self.store.codecs.check_key(key)?;
         if let Some(update) = self.waiting.get(key) {
@@ -301,7 +299,7 @@ impl Tree for BPlus<'_> {
         if puts.count > 0 {
             (puts.count, puts.bytes) = (puts.count + self.puts.count, puts.bytes + self.puts.bytes);
         }
-        // Deletes take nothing.
+        // DeletePolicy take nothing.
         let pages = self.pages_needed(&puts);
         self.check_free(pages + self.pages_for_values(batch))
     }
@@ -312,7 +310,7 @@ impl Tree for BPlus<'_> {
         self.waiting.remove(update.key());
         match update {
             Update::Put { key, value } => self.put(key, value),
-            Update::Adopt { key, value } => self.adopt_value(key, *value),
+            Update::PutStored { key, value } => self.adopt_value(key, *value),
             Update::Delete { key } => self.delete(key),
         }
     }
@@ -323,7 +321,7 @@ impl Tree for BPlus<'_> {
         }
         let (key, value) = match update {
             Update::Put { key, value } => (key, Some(*value)),
-            Update::Adopt { key, .. } | Update::Delete { key } => (key, None),
+            Update::PutStored { key, .. } | Update::Delete { key } => (key, None),
         };
         if !self.waiting.insert(key, value) {
             return self.flush().map(|()| false);

@@ -6,7 +6,7 @@
 
 use device::Cause;
 use store::node::Stored;
-use store::{LongValue, Update, Width};
+use store::{OverflowValue, Update, Width};
 
 use super::BPlus;
 use crate::btree::Codecs;
@@ -29,10 +29,10 @@ impl Codecs {
     pub(super) fn check_update(&self, update: &Update<'_>) -> Result<()> {
         match update {
             Update::Put { key, value } => self.check_entry(key, value.len()),
-            Update::Adopt { key, value } if self.has_long_values() => {
+            Update::PutStored { key, value } if self.has_long_values() => {
                 self.check_entry(key, value.bytes() as usize)
             }
-            Update::Adopt { key, value } => {
+            Update::PutStored { key, value } => {
                 self.check_key(key)?;
                 self.check_value(value.bytes() as usize)
             }
@@ -62,7 +62,7 @@ impl Codecs {
         self.check_key(key)?;
         let beside = match self.shape.value {
             Width::Fixed(bytes) => usize::from(bytes),
-            Width::Variable => LongValue::ENCODED_BYTES,
+            Width::Variable => OverflowValue::ENCODED_BYTES,
         };
         let limit = self.leaf.entry_bytes_most().saturating_sub(beside);
         if key.len() > limit {
@@ -84,7 +84,7 @@ impl BPlus<'_> {
 
     /// Lets `key` have a value whose pages are written already; if that changes nothing, they are
     /// given back.
-    pub(super) fn adopt_value(&mut self, key: &[u8], value: LongValue) -> Result<()> {
+    pub(super) fn adopt_value(&mut self, key: &[u8], value: OverflowValue) -> Result<()> {
         match self.btree.put(&mut self.store, key, Stored::long(&value.to_bytes())) {
             Ok(before) => {
                 self.longest_value = self.longest_value.max(value.bytes());
@@ -101,7 +101,7 @@ impl BPlus<'_> {
     }
 
     /// Gives back the pages of the value that an entry had, if it was long.
-    pub(super) fn drop_value(&mut self, value: Option<LongValue>) -> Result<()> {
+    pub(super) fn drop_value(&mut self, value: Option<OverflowValue>) -> Result<()> {
         if let Some(value) = value {
             self.btree.is_poisoned = true;
             self.store.file.free_long(value, Cause::Update)?;
@@ -142,7 +142,11 @@ impl BPlus<'_> {
     }
 
     /// Copies a long value out of the entry at which `sorted` stands.
-    pub(super) fn load_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<LongValue> {
+    pub(super) fn load_long(
+        &mut self,
+        sorted: &mut dyn Cursor,
+        bytes: u32,
+    ) -> Result<OverflowValue> {
         let mut writer = self.store.file.start_long(bytes, Cause::Load)?;
         // Nothing else needs the scratch node until the value is written.
         let mut scratch = core::mem::take(&mut self.store.scratch);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use device::Cause;
-use index::{LongValue, Result};
+use index::{OverflowValue, Result};
 use store::node::Stored;
 
 use super::{At, Codecs, Edit, HEIGHT_MOST, Node, NodeId, NodeStore, Path, Toward, descend};
@@ -27,7 +27,7 @@ pub(crate) struct BTree<I> {
 /// How a put found its leaf.
 enum Put {
     /// The long value that the entry had before.
-    Done(Option<LongValue>),
+    Done(Option<OverflowValue>),
     /// There was no room for the entry, which belongs behind all others if `is_last`.
     Full { is_last: bool },
 }
@@ -80,7 +80,7 @@ impl<I: NodeId> BTree<I> {
         store: &mut S,
         key: &[u8],
         value: Stored<'_>,
-    ) -> Result<Option<LongValue>> {
+    ) -> Result<Option<OverflowValue>> {
         loop {
             let leaf = self.seek(store, Toward::Key(key), Cause::Update)?;
             let is_last = match self.put_into(store, leaf, key, value)? {
@@ -127,7 +127,7 @@ impl<I: NodeId> BTree<I> {
         &mut self,
         store: &mut S,
         key: &[u8],
-    ) -> Result<Option<LongValue>> {
+    ) -> Result<Option<OverflowValue>> {
         let leaf = self.seek(store, Toward::Key(key), Cause::Update)?;
         let at = At::leaf(leaf);
         let node = store.node(at, Cause::Update)?;

@@ -1,7 +1,7 @@
 //! What trees read: nodes, by an id of the source's own.
 
 use device::{Cause, Page};
-use index::{Error, LongValue, Result};
+use index::{Error, OverflowValue, Result};
 use store::LogicalPage;
 use store::node::{self, Codec, NodeKey, Shift, Stored};
 
@@ -103,7 +103,7 @@ pub(crate) trait NodeSource {
     ///
     /// # Errors
     /// There are none, it is damaged, or the device failed.
-    fn read_long(&mut self, value: LongValue, offset: u32, into: &mut [u8]) -> Result<()> {
+    fn read_long(&mut self, value: OverflowValue, offset: u32, into: &mut [u8]) -> Result<()> {
         let _ = (value, offset, into);
         Err(store::Error::AdoptedTwice.into())
     }

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::Cause;
-use index::{LongValue, Result};
+use index::{OverflowValue, Result};
 use store::node::{self, Shift};
 use store::{LogicalPage, PageFile};
 
@@ -42,7 +42,7 @@ impl NodeSource for PageStore<'_> {
         u64::from(self.file.pages_used().1)
     }
 
-    fn read_long(&mut self, value: LongValue, offset: u32, into: &mut [u8]) -> Result<()> {
+    fn read_long(&mut self, value: OverflowValue, offset: u32, into: &mut [u8]) -> Result<()> {
         Ok(self.file.read_long(value, offset, into, Cause::Lookup)?)
     }
 }

@@ -164,10 +164,10 @@ impl<S: NodeSource + Send, O: Overlay + Sync> Cursor for Scan<'_, S, O> {
                 let value = self.source.node(leaf, Cause::Lookup)?.value(place);
                 match value.as_long() {
                     Some(long) => Value::Long(long.bytes()),
-                    None => Value::Whole(value.bytes()),
+                    None => Value::Inline(value.bytes()),
                 }
             }
-            Last::Waiting(place) => Value::Whole(self.waiting_value(place)),
+            Last::Waiting(place) => Value::Inline(self.waiting_value(place)),
         };
         Ok(Some((&self.key, value)))
     }

@@ -55,21 +55,21 @@ use index::bounds::can_be;
 use index::parameters::{Kind, Parameter};
 use index::read_piece_of;
 use index::{
-    Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, Value,
+    Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, Value,
     bounds::{entry_size, key_size},
     root_record,
 };
-use index::{Deletes, Entry};
+use index::{DeletePolicy, TreeDescriptor};
 use table::NodeId;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     name: NAME,
     about: "in-page logging: changes of a node go to log pages of its erase block",
     paper: "Lee and Moon (SIGMOD 2007), as the LA-Tree paper builds it, section 5",
     nand: true,
     sectors: false,
-    deletes: |_| Deletes::Merge,
+    deletes: |_| DeletePolicy::Merge,
     tables_grow: false,
     parameters: PARAMETERS,
     create: make::create,
@@ -128,7 +128,7 @@ impl Ipl<'_> {
             Update::Delete { key } => {
                 self.btree.delete(&mut self.ground, key)?;
             }
-            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+            Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
         self.make_room()
     }
@@ -148,7 +148,7 @@ impl Ipl<'_> {
             key.extend_from_slice(next);
             whole.clear();
             match value {
-                Value::Whole(value) => whole.extend_from_slice(value),
+                Value::Inline(value) => whole.extend_from_slice(value),
                 Value::Long(bytes) => {
                     whole.resize(bytes as usize, 0);
                     read_piece_of(sorted, bytes, 0, &mut whole)?;
@@ -168,7 +168,7 @@ impl Ipl<'_> {
     }
 }
 
-impl Lookup for Ipl<'_> {
+impl Read for Ipl<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         if !can_be(self.check_key(key))? {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Tree for Ipl<'_> {
         for update in batch {
             match update {
                 Update::Put { key, value } => self.check_entry(key, value.len())?,
-                Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+                Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
                 Update::Delete { key } => self.check_key(key)?,
             }
         }
@@ -293,7 +293,7 @@ impl Tree for Ipl<'_> {
         self.restore_from(root, true)
     }
 
-    fn keep_named(&mut self) -> Result<()> {
+    fn pin_savepoints(&mut self) -> Result<()> {
         self.ground.log.unpin_all()?;
         self.pin_named()?;
         for block in self.ground.table.used_blocks() {

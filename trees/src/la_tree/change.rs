@@ -16,9 +16,9 @@ impl LaTree<'_> {
         match update {
             Update::Put { key, value } => self.check_entry(key, value.len()),
             Update::Delete { key } => self.check_stored_key(key),
-            Update::Adopt { key, .. } if self.has_long_values() => self.check_stored_key(key),
+            Update::PutStored { key, .. } if self.has_long_values() => self.check_stored_key(key),
             // In a replay a journal says so: nothing that was written here does.
-            Update::Adopt { .. } => Err(store::Error::AdoptedTwice.into()),
+            Update::PutStored { .. } => Err(store::Error::AdoptedTwice.into()),
         }
     }
 

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use device::{Cause, Meter, Page};
-use store::{Durability, Memory, NamedCheckpoint, PageKind, PageLog, Recovery, Result};
+use store::{Durability, Memory, PageKind, PageLog, Recovery, Result, Savepoint};
 
 use super::cost::UnitCosts;
 use super::in_place::Disk;
@@ -194,7 +194,7 @@ impl<'d> Ground<'d> {
         self.recovery().durability()
     }
 
-    pub(super) fn checkpoints(&self) -> &[NamedCheckpoint] {
+    pub(super) fn checkpoints(&self) -> &[Savepoint] {
         self.recovery().checkpoints()
     }
 }

@@ -89,13 +89,13 @@ impl LaTree<'_> {
             key.extend_from_slice(next);
             if self.is_long(key.len(), u64::from(bytes)) {
                 let long = match value {
-                    Value::Whole(value) => self.write_long(value)?,
+                    Value::Inline(value) => self.write_long(value)?,
                     Value::Long(_) => self.copy_long(sorted, bytes)?,
                 };
                 self.append_long(&key, long, (&previous, fill))?;
             } else {
                 let value = match value {
-                    Value::Whole(value) => value,
+                    Value::Inline(value) => value,
                     Value::Long(_) => {
                         whole.resize(bytes as usize, 0);
                         read_piece_of(sorted, bytes, 0, &mut whole)?;

@@ -81,8 +81,8 @@ use emptying::Sorter;
 use flight::Flight;
 use ground::Ground;
 use index::bounds::can_be;
-use index::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree};
-use index::{Deletes, Entry};
+use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree};
+use index::{DeletePolicy, TreeDescriptor};
 use layout::NodeId;
 use nodes::Nodes;
 use plan::Plan;
@@ -92,13 +92,13 @@ use sharing::Sharing;
 use shrinking::PutOff;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     name: NAME,
     about: "the lazy-adaptive tree: updates wait in buffers on flash, at every K-th level",
     paper: "Agrawal, Ganesan, Sitaraman, Diao, Singh: Lazy-Adaptive Tree (VLDB 2009)",
     nand: true,
     sectors: true,
-    deletes: |_| Deletes::Merge,
+    deletes: |_| DeletePolicy::Merge,
     tables_grow: true,
     parameters: plan::PARAMETERS,
     create: make::create,
@@ -157,7 +157,7 @@ impl LaTree<'_> {
     }
 }
 
-impl Lookup for LaTree<'_> {
+impl Read for LaTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         let can_be = can_be(self.check_key(key))?;
         self.check_whole()?;
@@ -235,7 +235,7 @@ impl Tree for LaTree<'_> {
                 }
             }
             Update::Delete { key } => self.change(key, None)?,
-            Update::Adopt { key, value } => self.adopt_value(key, *value)?,
+            Update::PutStored { key, value } => self.adopt_value(key, *value)?,
         }
         self.empty_owed()?;
         self.share_memory()?;
@@ -274,11 +274,11 @@ impl Tree for LaTree<'_> {
         self.read_state(root)
     }
 
-    fn admit_named(&mut self) -> Result<()> {
+    fn admit_savepoint(&mut self) -> Result<()> {
         if self.log.is_disk() { self.admit_name_on_disk() } else { self.admit_name() }
     }
 
-    fn keep_named(&mut self) -> Result<()> {
+    fn pin_savepoints(&mut self) -> Result<()> {
         // On a disk the page file keeps the way back by itself.
         if self.log.is_disk() { Ok(()) } else { self.pin_named() }
     }

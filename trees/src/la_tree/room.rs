@@ -224,7 +224,7 @@ impl LaTree<'_> {
         for update in batch {
             let (key, value) = match *update {
                 Update::Put { key, value } => (key, Some(value)),
-                Update::Adopt { key, .. } | Update::Delete { key } => (key, None),
+                Update::PutStored { key, .. } | Update::Delete { key } => (key, None),
             };
             puts += u64::from(value.is_some());
             let entry = self.buffers.form.bytes(&Pending { key, value }) as u64 + 1;

@@ -16,7 +16,7 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::{Cause, Page};
-use store::{LongValue, node};
+use store::{OverflowValue, node};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
@@ -52,7 +52,7 @@ pub(super) struct Scan<'t, 'd> {
     key: Vec<u8>,
     value: Vec<u8>,
     /// Where the value stands, if it is a long one.
-    long: Option<LongValue>,
+    long: Option<OverflowValue>,
     has_entry: bool,
 }
 

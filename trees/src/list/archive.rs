@@ -241,7 +241,7 @@ impl<'d> Archive<'d> {
 
     /// Pins what named checkpoints reach, and releases what neither they nor the list reach: what a
     /// rollback left behind.
-    pub(super) fn keep_named(&mut self) -> Result<()> {
+    pub(super) fn pin_savepoints(&mut self) -> Result<()> {
         self.log.unpin_all()?;
         self.pin_named()?;
         self.pin_pages(self.newest, self.pages)?;

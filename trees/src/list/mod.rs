@@ -40,22 +40,22 @@ use index::bounds::can_be;
 use index::entries_of_a_block;
 use index::random_keys::average_bytes;
 use index::{
-    Behind, Cursor, Durable, Error, Index, KeyRange, Lookup, Result, Statistics, Tree, Value,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Read, Result, Statistics, Tree, Value,
     read_piece,
 };
-use index::{Deletes, Entry, Footprint, MediumShape, Options};
+use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
 use page::{Form, Item, Root, least_window};
 use scan::Scan;
 use window::{WINDOW_BYTES_MOST, Window};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     name: NAME,
     about: "the append-only archive: puts cost next to nothing, queries read all of it",
     paper: "Nath and Kansal: FlashDB (MSR-TR-2006-168), section 6.1",
     nand: true,
     sectors: false,
-    deletes: |_| Deletes::Append,
+    deletes: |_| DeletePolicy::Append,
     tables_grow: false,
     parameters: &[],
     create,
@@ -199,7 +199,7 @@ impl<'d> List<'d> {
         let form = self.archive.form;
         let lengths = batch.iter().map(|update| match update {
             Update::Put { key, value } => form.bytes(key.len(), Some(value.len())),
-            Update::Adopt { key, .. } | Update::Delete { key } => form.bytes(key.len(), None),
+            Update::PutStored { key, .. } | Update::Delete { key } => form.bytes(key.len(), None),
         });
         self.archive.pages_for(lengths)
     }
@@ -246,7 +246,7 @@ impl<'d> List<'d> {
             key.clear();
             key.extend_from_slice(next);
             match value {
-                Value::Whole(value) => self.append_loaded(&key, value)?,
+                Value::Inline(value) => self.append_loaded(&key, value)?,
                 Value::Long(bytes) => {
                     whole.resize(bytes as usize, 0);
                     let limit = u64::from(bytes);
@@ -264,7 +264,7 @@ impl<'d> List<'d> {
     }
 }
 
-impl Lookup for List<'_> {
+impl Read for List<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         if !can_be(self.archive.form.check_key(key))? {
             return Ok(None);
@@ -313,7 +313,7 @@ impl Tree for List<'_> {
         for update in batch {
             match update {
                 Update::Put { key, value } => form.check_entry(key, value.len())?,
-                Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+                Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
                 Update::Delete { key } => form.check_key(key)?,
             }
             deletes_only &= matches!(update, Update::Delete { .. });
@@ -325,7 +325,7 @@ impl Tree for List<'_> {
         let (key, value) = match *update {
             Update::Put { key, value } => (key, Some(value)),
             Update::Delete { key } => (key, None),
-            Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+            Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
         };
         self.archive.append(Item { key, value }, Cause::Update)
     }
@@ -351,8 +351,8 @@ impl Tree for List<'_> {
         self.archive.restore(root)
     }
 
-    fn keep_named(&mut self) -> Result<()> {
-        self.archive.keep_named()
+    fn pin_savepoints(&mut self) -> Result<()> {
+        self.archive.pin_savepoints()
     }
 
     fn entry_bytes_most(&self) -> usize {

@@ -130,7 +130,7 @@ impl Cursor for Scan<'_, '_> {
         let window = &self.list.window;
         self.key.clear();
         self.key.extend_from_slice(window.key(place));
-        Ok(window.value(place).map(|value| (self.key.as_slice(), Value::Whole(value))))
+        Ok(window.value(place).map(|value| (self.key.as_slice(), Value::Inline(value))))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {

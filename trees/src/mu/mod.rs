@@ -13,7 +13,7 @@ use crate::path_copying::layout::share;
 use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES};
 use index::parameters::{Kind, Parameter};
-use index::{Deletes, Entry, Options};
+use index::{DeletePolicy, Options, TreeDescriptor};
 use index::{Error, Index, Result};
 
 mod cost;
@@ -22,13 +22,13 @@ pub use crate::path_copying::layout::Division;
 pub use cost::equations;
 
 /// The registry's line of mu-Tree.
-pub(crate) const MU: Entry = Entry {
+pub(crate) const MU: TreeDescriptor = TreeDescriptor {
     name: name(Division::Halves),
     about: "the whole path of a B+-tree in one page, halved by level",
     paper: "Kang, Jung, Kang, Kim: mu-Tree, EMSOFT 2007",
     nand: true,
     sectors: false,
-    deletes: |_| Deletes::Empty,
+    deletes: |_| DeletePolicy::Empty,
     tables_grow: false,
     parameters: MU_PARAMETERS,
     create: |medium, options| create(Division::Halves, medium, options),
@@ -40,13 +40,13 @@ pub(crate) const MU: Entry = Entry {
 };
 
 /// The registry's line of mu*-Tree.
-pub(crate) const MU_STAR: Entry = Entry {
+pub(crate) const MU_STAR: TreeDescriptor = TreeDescriptor {
     name: name(Division::Even),
     about: "the whole path of a B+-tree in one page, whose layout adapts",
     paper: "Ahn, Kang, Jung, Kim, Maeng: mu*-Tree, IEEE TC 2013",
     nand: true,
     sectors: false,
-    deletes: |_| Deletes::Empty,
+    deletes: |_| DeletePolicy::Empty,
     tables_grow: false,
     parameters: MU_STAR_PARAMETERS,
     create: |medium, options| create(Division::Even, medium, options),

@@ -43,7 +43,7 @@ impl PathTree<'_> {
         let (mut long_key, mut long) = (Vec::new(), Vec::new());
         let outcome = loop {
             let entry = match sorted.next() {
-                Ok(Some((key, Value::Whole(value)))) => (key, value),
+                Ok(Some((key, Value::Inline(value)))) => (key, value),
                 Ok(Some((key, Value::Long(bytes)))) => {
                     if let Err(error) = self.check_entry(key, bytes as usize) {
                         break Err(error);

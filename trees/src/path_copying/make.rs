@@ -250,7 +250,7 @@ pub(crate) fn open<'d>(
     tree.restore(&record)?;
     if !tree.recovery().checkpoints().is_empty() {
         // Before anything is written: a replay must find what is not to be touched.
-        tree.keep_named()?;
+        tree.pin_savepoints()?;
     }
     Ok(Box::new(Durable::open(tree)?))
 }

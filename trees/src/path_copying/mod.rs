@@ -57,7 +57,7 @@ use descent::Way;
 use flush::Flush;
 use ground::Ground;
 use index::bounds::can_be;
-use index::{Behind, Cursor, Error, KeyRange, Lookup, Result, Statistics, Tree, read_piece};
+use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, read_piece};
 use live::LivePages;
 use page::Header;
 use plan::{Plan, Scratch};
@@ -208,7 +208,7 @@ impl PathTree<'_> {
     }
 }
 
-impl Lookup for PathTree<'_> {
+impl Read for PathTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         if !can_be(self.check_key(key))? {
             return Ok(None);
@@ -271,7 +271,7 @@ impl Tree for PathTree<'_> {
             match update {
                 Update::Put { key, value } => self.check_entry(key, value.len())?,
                 Update::Delete { key } => self.check_key(key)?,
-                Update::Adopt { .. } => return Err(store::Error::AdoptedTwice.into()),
+                Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
             }
         }
         self.admit_updates(batch)
@@ -286,7 +286,7 @@ impl Tree for PathTree<'_> {
         match update {
             Update::Put { key, value } => self.update(key, Some(value)),
             Update::Delete { key } => self.update(key, None),
-            Update::Adopt { .. } => Err(store::Error::AdoptedTwice.into()),
+            Update::PutStored { .. } => Err(store::Error::AdoptedTwice.into()),
         }
     }
 
@@ -354,7 +354,7 @@ impl Tree for PathTree<'_> {
         self.restore_from(root)
     }
 
-    fn keep_named(&mut self) -> Result<()> {
+    fn pin_savepoints(&mut self) -> Result<()> {
         self.pin_named()
     }
 

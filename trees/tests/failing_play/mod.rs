@@ -189,7 +189,7 @@ pub(crate) fn read_all(index: &mut dyn Index) -> index::Result<Found> {
     let mut entries = Vec::new();
     let mut cursor = index.range(KeyRange::ALL)?;
     while let Some((key, value)) = cursor.next()? {
-        let Value::Whole(value) = value else { panic!("no value is long") };
+        let Value::Inline(value) = value else { panic!("no value is long") };
         entries.push((key.to_vec(), value.to_vec()));
     }
     drop(cursor);

@@ -47,7 +47,7 @@ fn read_all(index: &mut dyn Index) -> index::Result<Model> {
     let mut model = Model::new();
     let mut cursor = index.range(KeyRange::ALL)?;
     while let Some((key, value)) = cursor.next()? {
-        let Value::Whole(value) = value else { panic!("no value is long") };
+        let Value::Inline(value) = value else { panic!("no value is long") };
         model.insert(key.to_vec(), value.to_vec());
     }
     Ok(model)

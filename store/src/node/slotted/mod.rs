@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The top bit of a value's length marks a value that stands in pages of its own; the bytes in the
-//! cell then are those of its [`LongValue`]. No value in a node is so long that its length has that
-//! bit.
+//! cell then are those of its [`OverflowValue`]. No value in a node is so long that its length has
+//! that bit.
 //!
 //! The bytes that all keys share stand once, at the end of the page; cells hold the rest of each
 //! key. The prefix is taken as long as it can be whenever the node is rebuilt: when it runs out of
@@ -22,7 +22,7 @@
 mod moving;
 
 use super::{KIND, NodeKey, Stored, count, read_u16, set_count, shared_prefix, write_u16};
-use crate::{LongValue, Width};
+use crate::{OverflowValue, Width};
 use core::cmp::Ordering;
 use core::ops::Range;
 
@@ -62,7 +62,7 @@ impl Slotted {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => varying,
         };
-        let entry = least(key, 0) + least(value, LongValue::ENCODED_BYTES);
+        let entry = least(key, 0) + least(value, OverflowValue::ENCODED_BYTES);
         (entry <= form.entry_bytes_most()).then_some(form)
     }
 
@@ -114,7 +114,7 @@ impl Slotted {
             if cell.end > cells.end || cell.value > cell.end {
                 return Err("a cell ends outside the cells");
             }
-            if cell.is_long && cell.end - cell.value != LongValue::ENCODED_BYTES {
+            if cell.is_long && cell.end - cell.value != OverflowValue::ENCODED_BYTES {
                 return Err("what tells of a long value has another length");
             }
             live += cell.end - start;

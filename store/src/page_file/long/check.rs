@@ -3,7 +3,7 @@
 use device::Cause;
 
 use super::{Link, NONE, PageFile, count};
-use crate::{Error, LongValue, Result};
+use crate::{Error, OverflowValue, Result};
 
 impl PageFile<'_> {
     /// Verifies every page of a long value, and tells each damage to `told`; returns how many
@@ -13,7 +13,7 @@ impl PageFile<'_> {
     /// The disk failed. Damage is told, and no error.
     pub fn check_long(
         &mut self,
-        value: LongValue,
+        value: OverflowValue,
         cause: Cause,
         told: &mut dyn FnMut(Error),
     ) -> Result<u32> {

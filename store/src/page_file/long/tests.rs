@@ -7,7 +7,7 @@ use device::Cause;
 use super::super::tests::{Any, Ram, options};
 use super::super::{FRAMES_LEAST, PageFile};
 use super::{COUNT, NAMES, NEXT, OWNER, PREVIOUS, VALUE_BYTES};
-use crate::{Error, LogicalPage, LongValue};
+use crate::{Error, LogicalPage, OverflowValue};
 
 const CAUSE: Cause = Cause::Update;
 
@@ -19,7 +19,7 @@ fn bytes(length: u32, seed: u32) -> Vec<u8> {
     (0..length).map(|at| (at.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8).collect()
 }
 
-fn write(file: &mut PageFile<'_>, value: &[u8], piece: usize) -> LongValue {
+fn write(file: &mut PageFile<'_>, value: &[u8], piece: usize) -> OverflowValue {
     let mut writer = file.start_long(value.len() as u32, CAUSE).unwrap();
     for piece in value.chunks(piece) {
         file.append_long(&mut writer, piece, CAUSE).unwrap();
@@ -27,7 +27,7 @@ fn write(file: &mut PageFile<'_>, value: &[u8], piece: usize) -> LongValue {
     file.finish_long(writer).unwrap()
 }
 
-fn read(file: &mut PageFile<'_>, value: LongValue, piece: usize) -> Result<Vec<u8>, Error> {
+fn read(file: &mut PageFile<'_>, value: OverflowValue, piece: usize) -> Result<Vec<u8>, Error> {
     let mut whole = Vec::new();
     for offset in (0..value.bytes()).step_by(piece) {
         let mut into = vec![0xEE; piece];
@@ -53,7 +53,7 @@ fn a_value_of_any_length_is_read_as_it_was_written_in_any_pieces() {
             for piece in [7, 1000, 1 << 20] {
                 let long = write(&mut file, &value, piece);
                 assert_eq!(long.bytes(), length);
-                assert_eq!(LongValue::from_bytes(long.to_bytes()), long);
+                assert_eq!(OverflowValue::from_bytes(long.to_bytes()), long);
                 assert_eq!(file.pages_used().0 - used, file.pages_for_long(length));
                 assert_eq!(read(&mut file, long, piece.min(length as usize + 3)).unwrap(), value);
                 let pages = file.check_long(long, CAUSE, &mut |damage| panic!("{damage}"));
@@ -121,7 +121,7 @@ fn a_value_that_finds_the_file_full_gives_back_what_it_took() {
 }
 
 /// The pages of a file with two values of three index pages, and one of the values.
-fn two_values(value: &[u8]) -> (Vec<Vec<u8>>, LongValue) {
+fn two_values(value: &[u8]) -> (Vec<Vec<u8>>, OverflowValue) {
     let mut disk = Ram::new(256, 400);
     let mut file = file(&mut disk, 128);
     let long = write(&mut file, value, 777);
@@ -178,7 +178,7 @@ fn a_pointer_that_leads_elsewhere_is_damage() {
     let long = write(&mut file, &bytes(9000, 1), 9000);
     for first in 0..500 {
         for length in [0, 1, 8999, 9000, 9001, u32::MAX] {
-            let wrong = LongValue { first: LogicalPage(first), bytes: length };
+            let wrong = OverflowValue { first: LogicalPage(first), bytes: length };
             if wrong == long {
                 continue;
             }

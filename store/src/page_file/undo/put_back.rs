@@ -1,4 +1,4 @@
-//! The way back: the images of the undo run are put back, or only verified.
+//! The way back: the images of the undo log are put back, or only verified.
 //!
 //! Groups are read one after the other. Of several images of a unit the first counts. Images are
 //! read, and written back, as many at once as stand together.
@@ -225,7 +225,7 @@ impl Undo {
             return Ok(None);
         }
         let page = LogicalPage(unit * self.layout.pages_per_sector);
-        Err(Error::DamagedPage { page, what: "the image of it in the undo run is damaged" })
+        Err(Error::DamagedPage { page, what: "the image of it in the undo log is damaged" })
     }
 
     /// Reads the units from `unit` on.

@@ -59,7 +59,7 @@ fn entries_to_load_must_ascend_without_equals() {
     impl index::Cursor for Twice {
         fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
             self.0 += 1;
-            Ok((self.0 <= 2).then_some((b"same", Value::Whole(b"four"))))
+            Ok((self.0 <= 2).then_some((b"same", Value::Inline(b"four"))))
         }
 
         fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {

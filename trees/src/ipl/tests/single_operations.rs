@@ -3,12 +3,12 @@
 use device::{Geometry, Medium, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::{Cursor, Durability, EntryShape, Index, KeyRange, Update, Value};
-use index::{Entry, Options};
+use index::{Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 const MEMORY: u64 = 64 << 10;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("ipl").unwrap()
 }
 
@@ -68,7 +68,7 @@ impl Cursor for Sorted {
         }
         self.bytes = self.next.to_be_bytes();
         self.next += self.step;
-        Ok(Some((&self.bytes, Value::Whole(&self.bytes))))
+        Ok(Some((&self.bytes, Value::Inline(&self.bytes))))
     }
 
     fn read_value(&mut self, _offset: u32, _into: &mut [u8]) -> index::Result<u32> {

@@ -1,7 +1,7 @@
 //! Loading on a disk: what is left of a tree that was emptied goes first.
 
 use device::Cause;
-use store::LongValue;
+use store::OverflowValue;
 use store::node::{self, Stored};
 
 use super::super::LaTree;
@@ -71,7 +71,7 @@ impl LaTree<'_> {
     pub(in super::super) fn append_long(
         &mut self,
         key: &[u8],
-        long: LongValue,
+        long: OverflowValue,
         last: (&[u8], u8),
     ) -> Result<()> {
         let appended = self.append_entry(key, Stored::long(&long.to_bytes()), last);
@@ -93,7 +93,7 @@ impl LaTree<'_> {
         }
     }
 
-    pub(in super::super) fn write_long(&mut self, value: &[u8]) -> Result<LongValue> {
+    pub(in super::super) fn write_long(&mut self, value: &[u8]) -> Result<OverflowValue> {
         self.check_room_for_long(value.len() as u32)?;
         match self.log.disk_mut() {
             Some(disk) => {
@@ -109,7 +109,7 @@ impl LaTree<'_> {
         &mut self,
         sorted: &mut dyn Cursor,
         bytes: u32,
-    ) -> Result<LongValue> {
+    ) -> Result<OverflowValue> {
         self.check_room_for_long(bytes)?;
         let Some(disk) = self.log.disk_mut() else {
             return Err(store::Error::AdoptedTwice.into());

@@ -35,7 +35,7 @@ use super::{LaTree, settle};
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
-/// Pages of a root record that is longer than an anchor has room for, twice.
+/// Pages of a root record that is longer than a superblock has room for, twice.
 const ROOT_PAGES: u64 = 6;
 
 /// Makes an empty tree on `disk`.

@@ -13,7 +13,7 @@
 //! - `W`: those that all that is pending makes beyond the free ones: nodes, fragments, the state at
 //!   a checkpoint beside the last one's, what a replay may leave in buffers, the page file's own.
 //!   Deletes draw on a reserve that puts leave;
-//! - `K`: what names keep of the undo run; `R(i)`: what `i` images take of it;
+//! - `K`: what names keep of the undo log; `R(i)`: what `i` images take of it;
 //! - `A + I`: images that there always is room for, and those of free pages and their lists in `W`;
 //! - `N R(C)`: for each of `N` names, the checkpoint that forgets it, which changes `C` pages.
 //!
@@ -306,14 +306,14 @@ impl LaTree<'_> {
             let (key, value) = match update {
                 Update::Put { key, value } => (key, value.len()),
                 Update::Delete { key } => (key, 0),
-                Update::Adopt { key, .. } => (key, store::LongValue::ENCODED_BYTES),
+                Update::PutStored { key, .. } => (key, store::OverflowValue::ENCODED_BYTES),
             };
             more.puts += u64::from(!matches!(update, Update::Delete { .. }));
             more.deletes += u64::from(matches!(update, Update::Delete { .. }));
             let value = match (self.long_bytes(update), self.log.disk()) {
                 (Some(length), Some(disk)) => {
                     more.pages += u64::from(disk.file.pages_for_long(length));
-                    store::LongValue::ENCODED_BYTES
+                    store::OverflowValue::ENCODED_BYTES
                 }
                 _ => value,
             };

@@ -8,7 +8,7 @@ use core::fmt::Display;
 
 use device::Cause;
 use store::node;
-use store::{LongValue, Update, Width};
+use store::{OverflowValue, Update, Width};
 
 use super::super::LaTree;
 use super::super::layout::NodeId;
@@ -38,7 +38,7 @@ impl LaTree<'_> {
         self.check_key(key)?;
         let beside = match self.plan.shape.value {
             Width::Fixed(bytes) => usize::from(bytes),
-            Width::Variable if self.log.is_disk() => LongValue::ENCODED_BYTES,
+            Width::Variable if self.log.is_disk() => OverflowValue::ENCODED_BYTES,
             Width::Variable => 0,
         };
         let limit = self.plan.entry_most.saturating_sub(beside);
@@ -65,7 +65,7 @@ impl LaTree<'_> {
     }
 
     /// Lets `key` have a value whose pages are written already.
-    pub(in super::super) fn adopt_value(&mut self, key: &[u8], value: LongValue) -> Result<()> {
+    pub(in super::super) fn adopt_value(&mut self, key: &[u8], value: OverflowValue) -> Result<()> {
         let Some(disk) = self.log.disk_mut() else {
             return Err(store::Error::AdoptedTwice.into());
         };
@@ -102,7 +102,7 @@ impl LaTree<'_> {
     /// Gives back the pages of the value that an entry had, if it was long.
     pub(in super::super) fn drop_value(
         &mut self,
-        value: Option<LongValue>,
+        value: Option<OverflowValue>,
         cause: Cause,
     ) -> Result<()> {
         match (value, self.log.disk_mut()) {
@@ -131,7 +131,7 @@ impl LaTree<'_> {
     /// Reads a long value from byte `offset` on; returns its whole length.
     pub(in super::super) fn read_long(
         &mut self,
-        long: LongValue,
+        long: OverflowValue,
         offset: u32,
         into: &mut [u8],
     ) -> Result<u32> {
@@ -171,9 +171,9 @@ impl LaTree<'_> {
 }
 
 /// What a cursor hands out of a value.
-pub(in super::super) fn handed_out<'v>(long: Option<LongValue>, value: &'v [u8]) -> Value<'v> {
+pub(in super::super) fn handed_out<'v>(long: Option<OverflowValue>, value: &'v [u8]) -> Value<'v> {
     match long {
         Some(long) => Value::Long(long.bytes()),
-        None => Value::Whole(value),
+        None => Value::Inline(value),
     }
 }

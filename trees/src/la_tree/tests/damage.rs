@@ -9,7 +9,7 @@ use contract::nand::{Hook, Hooked, Read};
 use device::{Cause, Geometry, Medium, Nand, NandCosts, Page, Result};
 use index::parameters::Settings;
 use index::{Behind, Durability, EntryShape, Index, KeyRange, Update, Value};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 const ENTRIES: u32 = 6000;
@@ -35,7 +35,7 @@ impl<N: Nand> Hook<N> for Damage<'_> {
     }
 }
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 
@@ -49,7 +49,7 @@ fn saved(index: &mut dyn Index) -> (BTreeMap<u32, u32>, u32) {
         let mut cursor = index.range(KeyRange { from: bound, ..KeyRange::ALL }).unwrap();
         let damage = loop {
             match cursor.next() {
-                Ok(Some((key, Value::Whole(value)))) => {
+                Ok(Some((key, Value::Inline(value)))) => {
                     assert!(saved.insert(number(key), number(value)).is_none(), "it came before");
                     place = Some(key.to_vec());
                 }

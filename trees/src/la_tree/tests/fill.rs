@@ -4,13 +4,13 @@ use contract::RamDisk;
 use contract::tree::{Model, figure, findings};
 use device::{Geometry, Medium, NandCosts, SectorGeometry};
 use index::parameters::Settings;
-use index::{Entry, MediumShape, Options};
 use index::{EntryShape, Index, Update};
+use index::{MediumShape, Options, TreeDescriptor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
 }
 

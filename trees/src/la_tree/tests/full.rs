@@ -6,7 +6,7 @@ use contract::share;
 use device::{Geometry, Medium, NandCosts, SectorGeometry};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update, Width};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 /// Puts that are refused before it counts as full.
@@ -15,7 +15,7 @@ const REFUSALS: u32 = 8;
 const SHAPES: [EntryShape; 3] =
     [EntryShape::fixed(4, 4), EntryShape::fixed(8, 8), EntryShape::VARIABLE];
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 

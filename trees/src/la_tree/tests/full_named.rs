@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 type Setting = (&'static str, &'static str);
@@ -21,7 +21,7 @@ struct Case {
     times: u64,
 }
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 

@@ -7,13 +7,13 @@ use contract::RamDisk;
 use device::{Medium, SectorGeometry};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 
 /// How often the tree is opened while names are kept, and puts and deletes that are tried then.
 const SESSIONS: u32 = 40;
 const TRIED: u32 = 3;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 

@@ -4,13 +4,13 @@
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 /// Puts that are refused before it counts as full.
 const REFUSALS: u32 = 8;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Result, Update, Value};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,7 +29,7 @@ const CHIPS: [(u32, u32, u32, u32); 5] = [
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
 }
 
@@ -158,7 +158,7 @@ fn entries(index: &mut dyn Index) -> Entries {
     let mut entries = Entries::new();
     let mut cursor = index.range(KeyRange::ALL).unwrap();
     while let Some((key, value)) = cursor.next().unwrap() {
-        let Value::Whole(value) = value else { panic!("it is short") };
+        let Value::Inline(value) = value else { panic!("it is short") };
         entries.insert(key.to_vec(), value.to_vec());
     }
     entries

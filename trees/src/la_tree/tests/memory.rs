@@ -93,7 +93,7 @@ impl Cursor for Sorted {
         }
         self.key = (16 * self.next).to_be_bytes();
         self.next += 1;
-        Ok(Some((&self.key, Value::Whole(&[7; 4]))))
+        Ok(Some((&self.key, Value::Inline(&[7; 4]))))
     }
 
     fn read_value(&mut self, _: u32, _: &mut [u8]) -> index::Result<u32> {

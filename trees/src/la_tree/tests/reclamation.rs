@@ -10,7 +10,7 @@ use index::parameters::Settings;
 use index::{
     Durability, EntryShape, Error, GENERATIONS_RECLAIMED, Index, KeyRange, Result, Update, Value,
 };
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::{Cut, FaultPlan, SimulatedNand};
@@ -27,7 +27,7 @@ const EARLIER: u32 = 5;
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
 }
 
@@ -63,7 +63,7 @@ impl Ground {
         assert_eq!(findings(&mut *index), Vec::<String>::new());
         let mut cursor = index.range(KeyRange::ALL).unwrap();
         while let Some((key, value)) = cursor.next().unwrap() {
-            let Value::Whole(value) = value else { panic!("it is short") };
+            let Value::Inline(value) = value else { panic!("it is short") };
             entries.insert(key.to_vec(), value.to_vec());
         }
         drop(cursor);

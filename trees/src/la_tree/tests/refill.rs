@@ -4,10 +4,10 @@
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 

@@ -7,11 +7,11 @@ use contract::{RamDisk, on_all_cores};
 use device::{Medium, SectorGeometry};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 

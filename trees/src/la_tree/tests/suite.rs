@@ -8,12 +8,12 @@ use contract::tree::{Model, Stand, cases, figure, findings, run};
 use device::{Cost, Geometry, Linear, Medium, Nand, NandCosts, SectorGeometry};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
 }
 

@@ -5,9 +5,9 @@ use contract::tree::{Model, figure, findings};
 use device::{Medium, SectorGeometry};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap_or_else(|| panic!("there is no la-tree"))
 }
 

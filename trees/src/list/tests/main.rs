@@ -7,12 +7,12 @@ use std::ops::Bound;
 use device::{Cause, Geometry, Medium, Nand, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options, Profile};
+use index::{MediumShape, Options, Profile, TreeDescriptor};
 use sim::SimulatedNand;
 
 const MEMORY: u64 = 64 << 10;
 
-fn entry() -> &'static Entry {
+fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("list").unwrap()
 }
 

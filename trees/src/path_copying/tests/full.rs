@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 use contract::tree::Model;
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
-use index::{Deletes, MediumShape, Options};
+use index::{DeletePolicy, MediumShape, Options};
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -156,7 +156,7 @@ fn play(case: &Case, puts: u64) -> bool {
         remove(&mut *index, &mut map, 2, case);
         let before = map.len();
         fill(&mut *index, case, 2 * puts..2 * puts + puts / 8, &mut map);
-        let appends = matches!((entry.deletes)(true), Deletes::Append);
+        let appends = matches!((entry.deletes)(true), DeletePolicy::Append);
         assert!(appends || map.len() > before, "{case:?}: no put where entries went");
         holds(&mut *index, &map, case, "after puts");
         let mut findings = Vec::new();

@@ -7,7 +7,7 @@ use device::{Geometry, NandCosts};
 use flashtree_trees::find;
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index, KeyRange, Update};
-use index::{Entry, MediumShape, Options};
+use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
 /// Some work of every kind; `value` bytes a value.
@@ -54,7 +54,7 @@ fn work(index: &mut dyn Index, records: u32, (key_bytes, value): (usize, usize))
 
 /// The most bytes that the tree takes while it is made and used, and while it is opened and used.
 fn peaks(
-    (entry, options): (&Entry, &Options),
+    (entry, options): (&TreeDescriptor, &Options),
     chip: Geometry,
     records: u32,
     entry_bytes: (usize, usize),

@@ -1,8 +1,8 @@
-//! The anchor: what a page file is opened from.
+//! The superblock: what a page file is opened from.
 //!
 //! Two copies stand in the first two sectors. The first is written and flushed before the second,
 //! so one whole copy always stands; the one with the higher sequence counts. Nothing that an older
-//! anchor needs is overwritten before both copies are durable.
+//! superblock needs is overwritten before both copies are durable.
 //!
 //! ```text
 //!  0        4       12       16         24      28      29      30     31
@@ -34,7 +34,7 @@ use super::state::CheckpointState;
 use crate::bytes::{Reader, Writer};
 use crate::{Durability, Error, Result, checksum};
 
-/// Sectors that anchors take.
+/// Sectors that superblocks take.
 pub(super) const SLOTS: u64 = 2;
 
 /// The version of the bytes on the device.
@@ -50,7 +50,7 @@ const MAGIC: [u8; 8] = *b"flshtree";
 const FORMAT: usize = 12;
 const SEQUENCE: usize = 16;
 
-/// Checksums of anchors are those of addresses that no page has.
+/// Checksums of superblocks are those of addresses that no page has.
 const ADDRESS: u64 = u64::MAX;
 
 /// What the pages on the device are.
@@ -62,7 +62,7 @@ pub(super) enum State {
     Whole,
     /// On their way back to a named checkpoint.
     RollingBack {
-        /// Where the undo run ends.
+        /// Where the undo log ends.
         undo_end: u32,
     },
 }
@@ -76,9 +76,9 @@ pub(super) struct Place {
     pub(super) updates: u32,
 }
 
-/// An anchor.
+/// A superblock.
 #[derive(Clone, Debug)]
-pub(super) struct Anchor {
+pub(super) struct Superblock {
     pub(super) sequence: u64,
     pub(super) page_bytes: u32,
     pub(super) state: State,
@@ -87,13 +87,13 @@ pub(super) struct Anchor {
     pub(super) sectors: u64,
     /// The most sectors of the journal.
     pub(super) journal_most: u32,
-    /// Pages that there is room for: the undo run and the journal are found by it.
+    /// Pages that there is room for: the undo log and the journal are found by it.
     pub(super) pages: u32,
     pub(super) journal_sectors: u32,
-    /// The sequence with which the journal's pages are marked: that of the anchor that made the
+    /// The sequence with which the journal's pages are marked: that of the superblock that made the
     /// checkpoint.
     pub(super) journal_epoch: u64,
-    /// The sequence with which the images are marked: that of the anchor that began the epoch.
+    /// The sequence with which the images are marked: that of the superblock that began the epoch.
     pub(super) undo_epoch: u64,
     /// Where the journal is replayed from.
     pub(super) replay: Place,
@@ -103,17 +103,17 @@ pub(super) struct Anchor {
     pub(super) checkpoint: CheckpointState,
 }
 
-impl Anchor {
-    /// Makes all that was written before durable, and then both copies of the anchor; `sector` is
-    /// as long as a sector.
+impl Superblock {
+    /// Makes all that was written before durable, and then both copies of the superblock; `sector`
+    /// is as long as a sector.
     pub(super) fn write(&self, disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<()> {
         self.encode(sector)?;
         disk.flush(Cause::Checkpoint)?;
         disk.write(Sector(0), sector, Cause::Checkpoint)?;
         disk.flush(Cause::Checkpoint)?;
         disk.write(Sector(1), sector, Cause::Checkpoint)?;
-        // Journal, undo run and pages of the anchor before are overwritten from now on. As long as
-        // that stands in the second sector, damage of the first would bring it back.
+        // Journal, undo log and pages of the superblock before are overwritten from now on. As long
+        // as that stands in the second sector, damage of the first would bring it back.
         Ok(disk.flush(Cause::Checkpoint)?)
     }
 
@@ -145,29 +145,29 @@ impl Anchor {
         self.checkpoint.encode(&mut to);
         let need = to.written();
         if need.is_none() {
-            return Err(Error::Anchor { limit });
+            return Err(Error::Superblock { limit });
         }
         let checksum = checksum::of(ADDRESS, &sector[checksum::BYTES..]);
         sector[..checksum::BYTES].copy_from_slice(&checksum.to_le_bytes());
         Ok(())
     }
 
-    /// A sequence above that of any anchor that stands on `disk`.
+    /// A sequence above that of any superblock that stands on `disk`.
     pub(super) fn next_sequence(disk: &mut dyn Sectors) -> Result<u64> {
-        match Anchor::read(disk) {
-            Ok(anchor) => Ok(anchor.sequence.saturating_add(1)),
+        match Superblock::read(disk) {
+            Ok(superblock) => Ok(superblock.sequence.saturating_add(1)),
             Err(Error::Device(error)) => Err(error.into()),
             Err(_) => Ok(1),
         }
     }
 
-    /// Reads the anchor that counts.
-    pub(super) fn read(disk: &mut dyn Sectors) -> Result<Anchor> {
+    /// Reads the superblock that counts.
+    pub(super) fn read(disk: &mut dyn Sectors) -> Result<Superblock> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        Ok(Self::find(disk, &mut sector)?.anchor)
+        Ok(Self::find(disk, &mut sector)?.superblock)
     }
 
-    /// Refuses an anchor that tells of no state to come back to.
+    /// Refuses a superblock that tells of no state to come back to.
     pub(super) fn check_settled(&self) -> Result<()> {
         match (self.durability, self.state) {
             (Durability::None, State::Open | State::RollingBack { .. }) => Err(Error::NotClosed),
@@ -210,23 +210,23 @@ impl Anchor {
         }
     }
 
-    /// Reads the anchor that counts, and sees to it that it stands twice: the next anchor
+    /// Reads the superblock that counts, and sees to it that it stands twice: the next superblock
     /// overwrites the first sector, and what stands once is gone with one damaged sector.
-    pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Anchor> {
+    pub(super) fn secure(disk: &mut dyn Sectors) -> Result<Superblock> {
         let mut sector = vec![0; disk.geometry().sector_bytes() as usize];
-        let Standing { anchor, other } = Self::find(disk, &mut sector)?;
+        let Standing { superblock, other } = Self::find(disk, &mut sector)?;
         if let Some(other) = other {
-            anchor.encode(&mut sector)?;
+            superblock.encode(&mut sector)?;
             disk.write(other, &sector, Cause::Recovery)?;
             disk.flush(Cause::Recovery)?;
         }
-        Ok(anchor)
+        Ok(superblock)
     }
 
-    /// The anchor that counts.
+    /// The superblock that counts.
     fn find(disk: &mut dyn Sectors, sector: &mut [u8]) -> Result<Standing> {
         let mut copies = [None, None];
-        let mut reason = NO_ANCHOR;
+        let mut reason = NO_SUPERBLOCK;
         let sectors = disk.sectors_held().unwrap_or(disk.geometry().sectors());
         let slots = sectors.min(SLOTS) as usize;
         for (slot, copy) in copies.iter_mut().enumerate().take(slots) {
@@ -234,53 +234,53 @@ impl Anchor {
             disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
             match decode(sector) {
                 Ok(found) => *copy = Some(found),
-                // What says most is told: a corrupt anchor before none at all.
-                Err(NO_ANCHOR) => {}
+                // What says most is told: a corrupt superblock before none at all.
+                Err(NO_SUPERBLOCK) => {}
                 Err(error) => reason = error,
             }
         }
         match copies {
             [Some(first), Some(second)] if first.sequence == second.sequence => {
-                Ok(Standing { anchor: second, other: None })
+                Ok(Standing { superblock: second, other: None })
             }
             [Some(first), second]
                 if second.as_ref().is_none_or(|it| it.sequence < first.sequence) =>
             {
-                Ok(Standing { anchor: first, other: Some(Sector(1)) })
+                Ok(Standing { superblock: first, other: Some(Sector(1)) })
             }
             // What another version wrote is never changed.
-            [_, Some(anchor)] => {
+            [_, Some(superblock)] => {
                 let is_foreign = matches!(reason, Error::OtherVersion { .. });
-                Ok(Standing { anchor, other: (!is_foreign).then_some(Sector(0)) })
+                Ok(Standing { superblock, other: (!is_foreign).then_some(Sector(0)) })
             }
             _ => Err(reason),
         }
     }
 }
 
-/// The anchor that counts.
+/// The superblock that counts.
 struct Standing {
-    anchor: Anchor,
+    superblock: Superblock,
     /// The sector that does not hold it, if only one does.
     other: Option<Sector>,
 }
 
-const NO_ANCHOR: Error =
-    Error::NotAnIndex { is_ours: false, what: "no anchor stands in its first two sectors" };
-const CORRUPT: Error = Error::NotAnIndex { is_ours: true, what: "its anchor is corrupt" };
+const NO_SUPERBLOCK: Error =
+    Error::NotAnIndex { is_ours: false, what: "no superblock stands in its first two sectors" };
+const CORRUPT: Error = Error::NotAnIndex { is_ours: true, what: "its superblock is corrupt" };
 
 /// The sectors that the device of a page file can have, as one of its first two sectors says.
 ///
 /// A file that grows is shorter than that, so whoever opens it asks before there is a disk.
 #[must_use]
 pub fn sectors_most(sector: &[u8]) -> Option<u64> {
-    decode(sector).ok().map(|anchor| anchor.sectors)
+    decode(sector).ok().map(|superblock| superblock.sectors)
 }
 
-/// Reads an anchor out of its sector.
-fn decode(sector: &[u8]) -> Result<Anchor> {
+/// Reads a superblock out of its sector.
+fn decode(sector: &[u8]) -> Result<Superblock> {
     if sector.get(4..FORMAT) != Some(&MAGIC[..]) || sector.len() < SEQUENCE {
-        return Err(NO_ANCHOR);
+        return Err(NO_SUPERBLOCK);
     }
     let mut from = Reader::new(&sector[FORMAT..]);
     let format = from.u32().ok_or(CORRUPT)?;
@@ -294,7 +294,7 @@ fn decode(sector: &[u8]) -> Result<Anchor> {
     decode_rest(&mut from).ok_or(CORRUPT)
 }
 
-fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
+fn decode_rest(from: &mut Reader<'_>) -> Option<Superblock> {
     let sequence = from.u64().filter(|sequence| *sequence <= SEQUENCE_MOST)?;
     let page_bytes = from.u32()?;
     let [state, durability, _, label_bytes] = from.array()?;
@@ -310,7 +310,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Anchor> {
         2 => State::RollingBack { undo_end },
         _ => return None,
     };
-    Some(Anchor {
+    Some(Superblock {
         sequence,
         page_bytes,
         state,
