@@ -7,6 +7,8 @@
 //! GOLDEN=write cargo test -p flashtree-lab --test golden
 //! ```
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fmt::Write;
 
 use flashtree_lab::{Durability, MemoryLimit, Plan, Row, Unwatched, Verify, compare};
