@@ -56,16 +56,21 @@ impl PageFile<'_> {
                     (self.superblock.undo_epoch, self.superblock.checkpoint.undo_start);
                 if self.put_back(start, End::OfEpoch(epoch))? {
                     // The run begins anew, so that nothing that was torn is ever in it.
-                    self.begin_next_epoch()?;
+                    self.begin_next_epoch(false)?;
                 }
+                let mut is_torn = false;
                 if let Some(journal) = &mut self.journal {
                     // Nothing is in the cache yet: its memory is free for reading ahead.
                     let window = self.cache.spare_frames();
                     let end = self.layout.end();
                     let mut disk = ReadAhead::new(&mut self.disk, window, end);
                     journal.scan(&mut disk, self.superblock.journal_epoch)?;
+                    is_torn = journal.begins_torn(&mut disk)?;
                     journal.stand_at(&mut disk, self.superblock.replay)?;
                     self.checkpoints.resumed = u64::from(self.superblock.replay.updates);
+                }
+                if is_torn {
+                    self.begin_next_epoch(true)?;
                 }
             }
         }
@@ -73,11 +78,14 @@ impl PageFile<'_> {
         self.read_root()
     }
 
-    /// Begins a new epoch at the same checkpoint, with the same journal.
-    pub(super) fn begin_next_epoch(&mut self) -> Result<()> {
+    /// Begins a new epoch at the same checkpoint, with the same journal unless that is empty.
+    pub(super) fn begin_next_epoch(&mut self, is_journal_empty: bool) -> Result<()> {
         let mut next = self.superblock.clone();
         next.sequence += 1;
         next.undo_epoch = next.sequence;
+        if is_journal_empty {
+            next.journal_epoch = next.sequence;
+        }
         next.state = State::Whole;
         next.write(&mut self.disk, &mut self.sector)?;
         self.superblock = next;

@@ -26,6 +26,38 @@ impl Journal {
         Ok(())
     }
 
+    /// True if nothing was found, and a page of this epoch was torn where the journal begins. What is
+    /// torn there next could complete it, so it has to be of another epoch.
+    pub(in super::super) fn begins_torn(&mut self, disk: &mut dyn Sectors) -> Result<bool> {
+        if self.found > 0 {
+            return Ok(false);
+        }
+        for sector in [self.base, self.base.saturating_add(1)] {
+            if sector >= self.sectors {
+                break;
+            }
+            let first = Sector(self.first.0 + u64::from(sector));
+            let into = &mut self.page[..];
+            match disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery) {
+                Err(error @ device::Error::PowerCut) => return Err(error.into()),
+                Err(_) => return Ok(true),
+                Ok(()) => {}
+            }
+            let halves = self.page.chunks_exact(self.page.len() / 2);
+            if halves.into_iter().any(|page| self.is_of_epoch(page)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if `page` says that it is of this epoch, whole or not.
+    fn is_of_epoch(&self, page: &[u8]) -> bool {
+        let mut from = Reader::new(page);
+        let said = (from.u32(), from.array(), from.u64());
+        said.1 == Some(MAGIC) && said.2 == Some(self.epoch)
+    }
+
     /// Reads page `index`, which stands at `base` or behind; false if there is none.
     fn read_page(&mut self, disk: &mut dyn Sectors, index: u32) -> Result<bool> {
         let previous = self.header.previous;
