@@ -83,8 +83,8 @@ fn histories_on_raw_flash_are_complete_by_what_the_tree_says_that_deletes_do() {
 }
 
 /// What was refused stood on the chip whole, with the sequence of what was written in its place.
-/// And an erase in one opening took away what told the next one that something had come. A torn page
-/// of the journal was completed by the next torn one; names took the room that closing needed.
+/// And an erase in one opening took away what told the next one that something had come. A torn
+/// page of the journal was completed by the next torn one; names took the room that closing needed.
 #[test]
 fn cuts_that_once_left_an_index_damaged_leave_it_whole() {
     for id in [

@@ -26,8 +26,8 @@ impl Journal {
         Ok(())
     }
 
-    /// True if nothing was found, and a page of this epoch was torn where the journal begins. What is
-    /// torn there next could complete it, so it has to be of another epoch.
+    /// True if nothing was found, and a page of this epoch was torn where the journal begins. What
+    /// is torn there next could complete it, so it has to be of another epoch.
     pub(in super::super) fn begins_torn(&mut self, disk: &mut dyn Sectors) -> Result<bool> {
         if self.found > 0 {
             return Ok(false);
