@@ -38,6 +38,10 @@ fn reasons(path: &Path, found: &mut Vec<String>) {
                 let behind = text.split(start).skip(1);
                 found.extend(behind.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
             }
+            // A store of nodes is told which one it is first.
+            let calls = text.split(".damaged(").skip(1).filter_map(|rest| rest.split_once(')'));
+            let reason = |call: &str| Some(call.split_once('"')?.1.split_once('"')?.0.to_owned());
+            found.extend(calls.filter_map(|(call, _)| reason(call)));
         }
     }
 }
@@ -57,7 +61,7 @@ fn every_error_of_the_sources_is_expected_or_out_of_reach() {
     names.extend(variants("file/src/error.rs", "pub enum HeaderFault {", "header"));
     assert!(names.len() > 70, "the enumerations were not found");
     let before = names.len();
-    for path in ["store/src", "trees/src/b_plus"] {
+    for path in ["store/src", "trees/src/b_plus", "trees/src/btree"] {
         reasons(&source(path), &mut names);
     }
     for path in ["index/src/durable.rs", "index/src/root_record.rs"] {

@@ -12,7 +12,7 @@ use crate::{Result, root_record};
 /// What is known of the index on a disk before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Its tree, by name: that of an [`TreeDescriptor`](crate::TreeDescriptor), unless a later
+    /// Its tree, by name: that of a [`TreeDescriptor`](crate::TreeDescriptor), unless a later
     /// program made it.
     pub tree: String,
     /// The shape of its entries.

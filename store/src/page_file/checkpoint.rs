@@ -65,7 +65,7 @@ impl PageFile<'_> {
                     let end = self.layout.end();
                     let mut disk = ReadAhead::new(&mut self.disk, window, end);
                     journal.scan(&mut disk, self.superblock.journal_epoch)?;
-                    is_torn = journal.begins_torn(&mut disk)?;
+                    is_torn = journal.is_torn();
                     journal.stand_at(&mut disk, self.superblock.replay)?;
                     self.checkpoints.resumed = u64::from(self.superblock.replay.updates);
                 }

@@ -74,6 +74,8 @@ pub(super) struct Journal {
     /// Bytes of the whole stream that was found at opening, and what was read of it.
     found: u64,
     read: u64,
+    /// True if a sector was read that is of this epoch, whole or not.
+    has_begun: bool,
     /// Bytes that are left of the record that is being replayed.
     record_left: u32,
     /// Of the next update to replay; of the first of the record that was written last.
@@ -140,6 +142,7 @@ impl Journal {
             bytes_before: 0,
             found: 0,
             read: 0,
+            has_begun: false,
             record_left: 0,
             place: Place::default(),
         }

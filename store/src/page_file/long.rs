@@ -1,7 +1,7 @@
 //! Values too long for a node: pages of their own, written and read in pieces.
 //!
 //! The bytes stand in data pages, one behind the other. Index pages, each of which leads to the
-//! next, name the data pages; a [`OverflowValue`] is the first index page and the value's length.
+//! next, name the data pages; an [`OverflowValue`] is the first index page and the value's length.
 //!
 //! ```text
 //! index page                                            data page

@@ -232,9 +232,14 @@ impl<I: NodeId> BTree<I> {
         child: I,
         cause: Cause,
     ) -> Result<()> {
-        if place > store.node(parent, cause)?.count() {
+        let node = store.node(parent, cause)?;
+        if place > node.count() {
             // A damaged free list gave out a page that is in use.
             return Err(store.damaged(parent.id, "it was on the free list, and it is in use"));
+        }
+        // A store that records changes finds the place again by the key.
+        if node.search(&self.separator) != Err(place) {
+            return Err(store.damaged(parent.id, "its children have keys of others"));
         }
         let child = child.to_bytes();
         let edit = Edit::Insert { place, key: &self.separator, value: Stored::inline(&child) };

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use device::Cause;
 use store::LEVELS_MOST;
-use store::node::{self, Codec, Shift, Stored};
+use store::node::{self, Codec, Shift};
 
 use super::ground::{Ground, bad_node};
 use super::layout::{Delta, HEADER_BYTES};
@@ -35,16 +35,18 @@ impl NodeStore for Ground<'_> {
     fn edit(&mut self, at: At<NodeId>, edit: Edit<'_>, cause: Cause) -> Result<bool> {
         let place = match edit {
             Edit::Insert { key, value, .. } => {
-                return self.change(at, Delta::Put { key, value: value.bytes() }, cause);
+                let delta = Delta::Put { key, value: value.bytes() };
+                return self.change(at, edit, &delta, cause);
             }
             Edit::Replace { place, .. } | Edit::Remove { place } => place,
         };
+        // A delta names what it changes by the key, which stands in the node only.
         let key = self.take_key(at, place, cause)?;
         let delta = match edit {
             Edit::Replace { value, .. } => Delta::Put { key: &key, value: value.bytes() },
             _ => Delta::Delete { key: &key },
         };
-        let changed = self.change(at, delta, cause);
+        let changed = self.change(at, edit, &delta, cause);
         self.key = key;
         changed
     }
@@ -178,24 +180,18 @@ impl Ground<'_> {
     }
 
     /// Changes a node and remembers the delta; false, and nothing changed, if there is no room.
-    fn change(&mut self, at: At<NodeId>, delta: Delta<'_>, cause: Cause) -> Result<bool> {
-        let frame = self.make_room_for(at, &delta, cause)?;
+    fn change(
+        &mut self,
+        at: At<NodeId>,
+        edit: Edit<'_>,
+        delta: &Delta<'_>,
+        cause: Cause,
+    ) -> Result<bool> {
+        let frame = self.make_room_for(at, delta, cause)?;
         let Ground { cache, scratch, forms, .. } = self;
-        let (codec, node) = (forms.at(at.level), cache.node_mut(frame));
-        let is_done = match delta {
-            Delta::Put { key, value } => match codec.search(node, key) {
-                Ok(place) => codec.replace(node, place, Stored::inline(value), scratch),
-                Err(place) => codec.insert(node, place, key, Stored::inline(value), scratch),
-            },
-            Delta::Delete { key } | Delta::Cut { key } => {
-                if let Ok(place) = codec.search(node, key) {
-                    codec.remove(node, place);
-                }
-                true
-            }
-        };
+        let is_done = edit.apply(forms.at(at.level), cache.node_mut(frame), scratch);
         if is_done {
-            self.add_delta(at, frame, &delta);
+            self.add_delta(at, frame, delta);
         }
         Ok(is_done)
     }

@@ -329,14 +329,16 @@ impl Ground<'_> {
 
     /// True if no node of the page stands below the node.
     pub(super) fn is_lowest_of_page(&mut self, at: At<Page>) -> Result<bool> {
-        let brief = match self.cache.len() > 0 && self.cache.holds(at.id, at.level) {
-            true => {
-                let (brief, _) = self.cache.get(at.id, at.level).ok_or(no_node(at.id))?;
-                Brief::decode(&self.pages, *brief)
-            }
-            false => self.hold(at, Cause::Lookup)?.brief,
+        let brief = match self.cached(at) {
+            Some(number) => Brief::decode(&self.pages, *self.cache.used(number).0),
+            None => self.hold(at, Cause::Lookup)?.brief,
         };
         Ok(brief.lowest == at.level)
+    }
+
+    /// Where the node stands in the cache.
+    fn cached(&mut self, at: At<Page>) -> Option<u16> {
+        if self.cache.len() > 0 { self.cache.locate(at.id, at.level) } else { None }
     }
 }
 
@@ -345,8 +347,8 @@ impl NodeSource for Ground<'_> {
 
     /// The bytes of the node may end where nothing behind them means anything.
     fn node(&mut self, at: At<Page>, cause: Cause) -> Result<Node<'_>> {
-        if self.cache.len() > 0 && self.cache.holds(at.id, at.level) {
-            let (brief, bytes) = self.cache.get(at.id, at.level).ok_or(no_node(at.id))?;
+        if let Some(number) = self.cached(at) {
+            let (brief, bytes) = self.cache.used(number);
             let brief = Brief::decode(&self.pages, *brief);
             let codec = self.pages.codec(&brief.layout, at.level).ok_or(no_node(at.id))?;
             return Ok(Node { codec, bytes });

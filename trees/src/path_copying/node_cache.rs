@@ -156,11 +156,22 @@ impl NodeCache {
 
     /// The node of `level` in `page`, which becomes the newest.
     pub(super) fn get(&mut self, page: Page, level: u8) -> Option<Held<'_>> {
+        let number = self.locate(page, level)?;
+        Some(self.used(number))
+    }
+
+    /// Where the node of `level` in `page` stands, which becomes the newest.
+    pub(super) fn locate(&mut self, page: Page, level: u8) -> Option<u16> {
         let number = self.find(page, level)?;
         self.uses.touch(&mut self.slots, number);
+        Some(number)
+    }
+
+    /// The node that stands there.
+    pub(super) fn used(&self, number: u16) -> Held<'_> {
         let slot = &self.slots[usize::from(number)];
         let start = slot.start as usize + HEAD_BYTES;
-        Some((&slot.brief, &self.arena[start..start + usize::from(slot.bytes)]))
+        (&slot.brief, &self.arena[start..start + usize::from(slot.bytes)])
     }
 
     /// Puts a node in, as the newest; nothing but that is changed if it could never fit.

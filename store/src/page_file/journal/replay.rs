@@ -12,6 +12,7 @@ impl Journal {
     /// Finds out how much of the journal of `epoch` there is, and stands at its beginning.
     pub(in super::super) fn scan(&mut self, disk: &mut dyn Sectors, epoch: u64) -> Result<()> {
         self.begin(epoch);
+        self.has_begun = false;
         let mut index = 0;
         while self.read_page(disk, index)? {
             self.found += u64::from(self.header.used);
@@ -26,29 +27,10 @@ impl Journal {
         Ok(())
     }
 
-    /// True if nothing was found, and a page of this epoch was torn where the journal begins. What
+    /// True if nothing was found, and yet a page of this epoch stands there, or a part of one. What
     /// is torn there next could complete it, so it has to be of another epoch.
-    pub(in super::super) fn begins_torn(&mut self, disk: &mut dyn Sectors) -> Result<bool> {
-        if self.found > 0 {
-            return Ok(false);
-        }
-        for sector in [self.base, self.base.saturating_add(1)] {
-            if sector >= self.sectors {
-                break;
-            }
-            let first = Sector(self.first.0 + u64::from(sector));
-            let into = &mut self.page[..];
-            match disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery) {
-                Err(error @ device::Error::PowerCut) => return Err(error.into()),
-                Err(_) => return Ok(true),
-                Ok(()) => {}
-            }
-            let halves = self.page.chunks_exact(self.page.len() / 2);
-            if halves.into_iter().any(|page| self.is_of_epoch(page)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    pub(in super::super) const fn is_torn(&self) -> bool {
+        self.found == 0 && self.has_begun
     }
 
     /// True if `page` says that it is of this epoch, whole or not.
@@ -103,6 +85,7 @@ impl Journal {
         disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
         let half = self.page.len() / 2;
         let (one, other) = self.page.split_at(half);
+        self.has_begun |= [one, other].iter().any(|page| self.is_of_epoch(page));
         for whole in [&self.page[..], one] {
             if let Some(header) = self.decode(sector, whole) {
                 return Ok(Some(header));
