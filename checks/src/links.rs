@@ -36,7 +36,7 @@ pub fn check(project: &Project, inventory: &Inventory, report: &mut Report) {
         }
     }
     let named = check_named_files(project, &documents, report);
-    let functions = check_named_functions(&documents, inventory, report);
+    let functions = check_named_functions(project, &documents, inventory, report);
     let links: usize = documents.values().map(|document| document.links.len()).sum();
     report.note(format!(
         "links          {links} links in {} documents, {named} files named, {functions} functions",
@@ -63,8 +63,9 @@ fn check_named_files(
     named
 }
 
-/// Functions in the tables of `docs/fidelity` must exist; returns how many there are.
+/// Functions, tests and examples in the tables of `docs/fidelity` must exist; returns their number.
 fn check_named_functions(
+    project: &Project,
     documents: &BTreeMap<&str, Document>,
     inventory: &Inventory,
     report: &mut Report,
@@ -76,7 +77,8 @@ fn check_named_functions(
             let name = code.trim_end_matches("()");
             if names_a_function(name) {
                 named += 1;
-                if !inventory.has(name) {
+                let example = format!("lab/examples/{name}.rs");
+                if !inventory.has(name) && !project.has(&example) {
                     report.fault(file, *line, format!("nothing in the sources is called {name}"));
                 }
             }
@@ -225,13 +227,15 @@ fn names_a_file(project: &Project, code: &str) -> bool {
     last.is_empty() || last.contains('.') || (first != "." && project.has(first))
 }
 
-/// Whether words in backticks have the form of a path to a function: `Type::method`.
+/// Whether words in backticks have the form of a path to a function, `Type::method`, or of a test's
+/// name, which is a sentence.
 fn names_a_function(code: &str) -> bool {
     let part = |part: &str| {
         part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     };
-    code.contains("::") && code.split("::").all(part)
+    let is_sentence = code.matches('_').count() >= 3;
+    (code.contains("::") || is_sentence) && code.split("::").all(part)
 }
 
 #[cfg(test)]

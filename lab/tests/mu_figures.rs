@@ -18,6 +18,8 @@
 
 #[path = "mu_figures/claims.rs"]
 mod claims;
+#[path = "mu_figures/files.rs"]
+mod files;
 #[path = "mu_figures/layers.rs"]
 mod layers;
 #[path = "mu_figures/mixes.rs"]
@@ -32,6 +34,7 @@ mod updates;
 mod work;
 
 use claims::Claims;
+use mixes::Part;
 use stage::{Stage, TREES};
 use trees::mu::equations::{Setting, least_height};
 
@@ -235,13 +238,13 @@ fn mu_13_in_short() {
 #[test]
 #[ignore = "it takes a minute: run it in a release build"]
 fn mu_14_counts_of_the_six_traces() {
-    mixes::figure_14(10, true);
+    mixes::figure_14(Part { of_steady: 10, of_files: 1, of_lookups: 10 }, true);
 }
 
 #[test]
 #[ignore = "it takes seconds: run it in a release build"]
 fn mu_14_in_short() {
-    mixes::figure_14(100, false);
+    mixes::figure_14(Part { of_steady: 100, of_files: 10, of_lookups: 10 }, false);
 }
 
 #[test]
@@ -283,13 +286,13 @@ fn mu_17_in_short() {
 #[test]
 #[ignore = "it takes a minute: run it in a release build"]
 fn mu_18_caches_of_32_kib_against_the_b_plus_tree() {
-    mixes::figure_18(20);
+    mixes::figure_18(Part { of_steady: 20, of_files: 1, of_lookups: 1 });
 }
 
 #[test]
 #[ignore = "it takes seconds: run it in a release build"]
 fn mu_18_in_short() {
-    mixes::figure_18(400);
+    mixes::figure_18(Part { of_steady: 400, of_files: 20, of_lookups: 1 });
 }
 
 #[test]

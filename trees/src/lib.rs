@@ -14,6 +14,8 @@ extern crate std;
 
 mod b_plus;
 mod btree;
+#[cfg(test)]
+mod example;
 mod ipl;
 pub mod la_tree;
 mod list;

@@ -66,10 +66,14 @@ fn files_named_in_the_architecture_must_exist() {
 #[test]
 fn functions_named_in_tables_of_fidelity_must_exist() {
     let table = "Not `Cache::put` here.\n\n| what | where |\n|---|---|\n\
-        | one | `a::Cache::get()` |\n| two | `Cache::put` |\n| three | not done |\n";
+        | one | `a::Cache::get()` |\n| two | `Cache::put` |\n| three | not done |\n\
+        | four | `a_test_that_is_gone` |\n";
     assert_eq!(
         faults(&[("docs/fidelity/b-plus.md", table)]),
-        ["docs/fidelity/b-plus.md:6: nothing in the sources is called Cache::put"]
+        [
+            "docs/fidelity/b-plus.md:6: nothing in the sources is called Cache::put",
+            "docs/fidelity/b-plus.md:8: nothing in the sources is called a_test_that_is_gone",
+        ]
     );
     assert_eq!(faults(&[("docs/other.md", table)]), [""; 0]);
 }

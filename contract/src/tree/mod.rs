@@ -3,6 +3,9 @@
 //! A [`Case`] is a tree, a page size, a shape of entries, a memory budget, what the tree stands on
 //! and a seed. [`run`] plays a random history on it and compares every answer with an in-memory
 //! ordered map. A case has a name, and a failure prints the command that plays it again.
+//!
+//! `trees/src/example.rs` shows what a new tree takes: a whole one in 300 lines, built for tests
+//! only, which passes this suite.
 
 mod case;
 mod history;

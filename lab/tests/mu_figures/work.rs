@@ -5,6 +5,7 @@ use index::{Index, Update};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::files::{self, Files};
 use super::stage::{Stage, key};
 
 /// What a run measured, the records' putting in left out.
@@ -20,9 +21,9 @@ pub(crate) struct Taken {
     pub(crate) programs: f64,
     /// Of these, what collection did.
     pub(crate) moved: f64,
-    /// Pages that live at the end.
+    /// Pages that live at the end; of files, where most were.
     pub(crate) live: u64,
-    /// Levels.
+    /// Levels then.
     pub(crate) height: u32,
 }
 
@@ -34,6 +35,9 @@ pub(crate) enum Keys {
     Random,
     /// By Zipf's law of exponent 1, the likeliest ones strewn over all; an update overwrites.
     Zipf,
+    /// Those of files that are created, used and deleted. `records` is how many there are at the
+    /// most: the tree is empty before and after, and all of it is measured.
+    Files(Files),
 }
 
 /// What is done with records once they are in, evenly mixed.
@@ -66,26 +70,16 @@ struct Player<'i> {
 impl Player<'_> {
     fn place(&mut self) -> usize {
         let count = self.present.len();
-        match self.keys {
-            Keys::Random => self.random.random_range(0..count),
-            // Its rank is below r with a chance of ln r / ln n.
-            Keys::Zipf => {
-                let part: f64 = self.random.random();
-                ((count as f64).powf(part) as usize).saturating_sub(1).min(count - 1)
-            }
+        if self.keys != Keys::Zipf {
+            return self.random.random_range(0..count);
         }
+        // Its rank is below r with a chance of ln r / ln n.
+        let part: f64 = self.random.random();
+        ((count as f64).powf(part) as usize).saturating_sub(1).min(count - 1)
     }
 
-    /// False if the device is too small for it.
     fn put(&mut self, number: u32) -> bool {
-        let (key, value) = (key(number), number.to_le_bytes());
-        match self.index.update(&[Update::Put { key: &key, value: &value }]) {
-            Err(index::Error::Store(store::Error::Full { .. })) => false,
-            other => {
-                other.unwrap();
-                true
-            }
-        }
+        put(self.index, key(number), number)
     }
 
     fn look_up(&mut self) {
@@ -97,23 +91,19 @@ impl Player<'_> {
     /// False if the device is too small for it.
     fn update(&mut self) -> bool {
         self.updates += 1;
-        match self.keys {
-            Keys::Zipf => {
-                let place = self.place();
-                self.put(self.present[place])
-            }
-            Keys::Random if self.updates % 2 == 1 => {
-                let place = self.place();
-                let key = key(self.present.swap_remove(place));
-                self.index.update(&[Update::Delete { key: &key }]).unwrap();
-                true
-            }
-            Keys::Random => {
-                self.present.push(self.next);
-                self.next += 1;
-                self.put(self.next - 1)
-            }
+        if self.keys == Keys::Zipf {
+            let place = self.place();
+            return self.put(self.present[place]);
         }
+        if self.updates % 2 == 1 {
+            let place = self.place();
+            let key = key(self.present.swap_remove(place));
+            self.index.update(&[Update::Delete { key: &key }]).unwrap();
+            return true;
+        }
+        self.present.push(self.next);
+        self.next += 1;
+        self.put(self.next - 1)
     }
 
     fn put_all(&mut self) -> bool {
@@ -132,8 +122,49 @@ impl Player<'_> {
     }
 }
 
+/// False if the device is too small for it.
+pub(crate) fn put(index: &mut dyn Index, key: [u8; 4], value: u32) -> bool {
+    match index.update(&[Update::Put { key: &key, value: &value.to_le_bytes() }]) {
+        Err(index::Error::Store(store::Error::Full { .. })) => false,
+        other => {
+            other.unwrap();
+            true
+        }
+    }
+}
+
+/// What the device did until now.
+#[derive(Clone, Copy, Default)]
+struct Done {
+    seconds: f64,
+    reads: f64,
+    programs: f64,
+    moved: f64,
+}
+
+impl Done {
+    /// Each lookup counts `lookup` times.
+    fn by(index: &dyn Index, lookup: u32) -> Done {
+        let meter = index.meter().unwrap();
+        let (total, looked) = (meter.total(), meter.tally(Cause::Lookup));
+        let again = f64::from(lookup - 1);
+        let moved = meter.tally(Cause::Reclamation).page_programs;
+        Done {
+            seconds: meter.time_ns() as f64 / 1e9 + again * looked.time_ns as f64 / 1e9,
+            reads: total.page_reads as f64 + again * looked.page_reads as f64,
+            programs: total.page_programs as f64,
+            moved: moved as f64,
+        }
+    }
+}
+
 /// Does the work on an empty tree; `None` if its device is too small.
 pub(crate) fn run_on(index: &mut dyn Index, work: &Work, seed: u64) -> Option<Taken> {
+    if let Keys::Files(files) = work.keys {
+        let (live, height) = files::play(index, work, &files, seed)?;
+        let after = Done::by(index, files.lookup);
+        return Some(Taken { live, height, ..taken(work, Done::default(), after) });
+    }
     // Other keys for every seed.
     let first = (seed as u32).wrapping_mul(100_000_000);
     let present = (first..first + work.records).collect();
@@ -143,29 +174,26 @@ pub(crate) fn run_on(index: &mut dyn Index, work: &Work, seed: u64) -> Option<Ta
     if !player.put_all() {
         return None;
     }
-    let tally = |index: &dyn Index| {
-        let meter = index.meter().unwrap();
-        let total = meter.total();
-        let moved = meter.tally(Cause::Reclamation).page_programs;
-        (meter.time_ns(), [total.page_reads, total.page_programs, moved])
-    };
-    let before = tally(player.index);
+    let before = Done::by(player.index, 1);
     if !player.play(work) {
         return None;
     }
-    let after = tally(player.index);
-    let each = [0, 1, 2].map(|it| (after.1[it] - before.1[it]) as f64);
-    let [reads, programs, moved] = each.map(|count| count / f64::from(work.operations()));
+    let after = Done::by(player.index, 1);
     let statistics = player.index.statistics();
-    Some(Taken {
-        growing: before.0 as f64 / 1e9,
-        seconds: (after.0 - before.0) as f64 / 1e9,
-        reads,
-        programs,
-        moved,
-        live: statistics.live_pages,
-        height: statistics.height,
-    })
+    let (live, height) = (statistics.live_pages, statistics.height);
+    Some(Taken { live, height, ..taken(work, before, after) })
+}
+
+fn taken(work: &Work, before: Done, after: Done) -> Taken {
+    let each = |of: fn(&Done) -> f64| (of(&after) - of(&before)) / f64::from(work.operations());
+    Taken {
+        growing: before.seconds,
+        seconds: after.seconds - before.seconds,
+        reads: each(|it| it.reads),
+        programs: each(|it| it.programs),
+        moved: each(|it| it.moved),
+        ..Taken::default()
+    }
 }
 
 /// The same on a stage's tree.
