@@ -20,6 +20,5 @@ mod list;
 pub mod mu;
 mod path_copying;
 mod registry;
-mod use_order;
 
 pub use registry::{TREES, find};

@@ -3,20 +3,22 @@
 //!
 //! An erase block holds node pages and, at its end, log pages for the changes of these nodes. A
 //! node that was changed is not written again when it leaves the cache: its changes, the deltas, go
-//! to a log page of its own block. Reading a node is reading its page and every log page of the
-//! block that has deltas of it. When the log pages are full, nodes and deltas are merged into a
-//! fresh block, and the old one can be erased.
+//! to a log page of its own block, as a record. Reading a node is reading its page and its records,
+//! mostly one, and no more of their pages. When the log pages are full, nodes and deltas are merged
+//! into a fresh block, and the old one can be erased.
 //!
 //! What goes where in a block is in `block.rs`, the bytes of a log page in `layout.rs`, how deltas
-//! change a node in `merge.rs`, the tables in `table.rs`, the cache and all that is written in
-//! `ground.rs`; `nodes.rs` makes deltas of what the B+-tree over them changes.
+//! change a node in `merge.rs`, the tables in `table.rs`, what is read in `ground.rs`, what is
+//! written in `writing.rs`; `nodes.rs` makes deltas of what the B+-tree over them changes.
 //!
 //! # Choices that the paper leaves open
 //! - Log pages are the block's last ones, so that a chip that orders its programs takes all node
 //!   pages first. Where it does, a node that is born after the first log page was written goes to
 //!   another block.
-//! - Where the chip allows parts of a page to be programmed, each write of deltas takes only its
-//!   bytes of a log page; otherwise it takes a whole page.
+//! - Where the chip allows parts of a page to be programmed, a record takes only its bytes of a log
+//!   page; otherwise it takes a whole page.
+//! - Deltas of a node are gathered: its newest record is read with it, and written again with later
+//!   deltas behind its own, until it is full.
 //! - Where free blocks get rare, the nodes of two blocks are merged into one. Where none is left
 //!   for a merge, a changed node gets a page in another block, alone.
 //!
@@ -49,7 +51,6 @@ use store::node::Stored;
 use store::{Recovery, Reservation, Update, Width};
 
 use crate::btree::{self, BTree, NodeSource, Scan};
-use block::LogSet;
 use ground::Ground;
 use index::bounds::can_be;
 use index::parameters::{Kind, Parameter};
@@ -83,7 +84,7 @@ const NAME: &str = "ipl";
 const PARAMETERS: &[Parameter] = &[Parameter {
     name: "log-pages",
     about: "log pages in an erase block: as many as node pages where none is given",
-    kind: Kind::Count(1, LogSet::PAGES_MOST as u64),
+    kind: Kind::Count(1, u16::MAX as u64),
     default: "",
 }];
 
@@ -271,7 +272,7 @@ impl Tree for Ipl<'_> {
         let mut record = root_record::encode(NAME, self.ground.forms.shape);
         record.reserve_exact(27 + 4 * usize::from(self.btree.height()) + table.bytes());
         let made = self.ground.log.statistics().checkpoint.0 + 1;
-        record.extend_from_slice(&made.to_le_bytes());
+        record.extend_from_slice(&root::encode_made(made));
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.btree.height());
         record.extend_from_slice(&self.btree.root.id.0.to_le_bytes());
