@@ -5,7 +5,8 @@
 //! What is printed is the chip's time an operation, without reclamation, beside what was published.
 //!
 //! ```text
-//! cargo run --release -p flashtree-lab --example la_tree_table_3 -- [--short] [--settings] [--tree NAME]
+//! cargo run --release -p flashtree-lab --example la_tree_table_3 -- \
+//!     [--short] [--settings] [--tree NAME]
 //! ```
 //!
 //! ipl and b-plus stand on the chip itself, where every update of b-plus rewrites its path: it has

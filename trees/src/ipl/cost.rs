@@ -2,8 +2,8 @@
 //!
 //! How many nodes there are and which of them the cache misses, `random_keys` says.
 //!
-//! - A node that is read costs its page, and its newest record if it has one. Each of a block's nodes
-//!   is as likely to be written as any other, until the logs are full.
+//! - A node that is read costs its page, and its newest record if it has one. Each of a block's
+//!   nodes is as likely to be written as any other, until the logs are full.
 //! - A leaf that leaves the cache has deltas unless all its uses were lookups. They take a log
 //!   page, or a part of one, until the block has none: then it is merged, which reads what is not
 //!   in the cache, with its records, writes all nodes, and leaves nothing to be written of those
@@ -55,8 +55,8 @@ pub(super) fn predict(
     })
 }
 
-/// Records that the logs of a block take: those of a node get longer by a delta each time, until they
-/// are full.
+/// Records that the logs of a block take: those of a node get longer by a delta each time, until
+/// they are full.
 fn records_a_block(shape: &BlockShape, full: f64, delta: f64) -> f64 {
     let (nodes, mut bytes, mut records) = (f64::from(shape.node_pages()), delta, 1.0);
     for _ in 0..8 {

@@ -14,13 +14,14 @@
 //!   cut      | 3 | key |              all entries from this key on are gone: a split
 //! ```
 //!
-//! A node that comes back into memory brings its newest record with it. Later deltas go behind those
-//! of that record, and it is written again, longer, in place of the one before: so a node is mostly
-//! its page and one record. When that is full, a further one begins, which names those before it,
-//! the oldest first. The table of nodes says where the newest stands and how long it is.
+//! A node that comes back into memory brings its newest record with it. Later deltas go behind
+//! those of that record, and it is written again, longer, in place of the one before: so a node is
+//! mostly its page and one record. When that is full, a further one begins, which names those
+//! before it, the oldest first. The table of nodes says where the newest stands and how long it is.
 //!
-//! The checksum covers the bytes behind it, where the record stands and the place of the node's page
-//! in the block. Where a page is longer than a sector of 512 bytes, each record begins at a sector.
+//! The checksum covers the bytes behind it, where the record stands and the place of the node's
+//! page in the block. Where a page is longer than 512 bytes, each record begins at a sector of so
+//! many.
 //!
 //! Deltas are semantic: they say what to do with a key, not which bytes changed.
 //!
@@ -153,8 +154,8 @@ fn read_field(width: Width, bytes: &[u8]) -> Result<(&[u8], &[u8]), Damage> {
     rest.split_at_checked(length).ok_or(SHORT)
 }
 
-/// A record without deltas, as it begins: behind `record`, which stands at a place, or as the first.
-/// False, and nothing changed, if there are as many earlier ones as there may be.
+/// A record without deltas, as it begins: the first, or one behind `record`, which stands at
+/// `before`. Returns its bytes; `None`, and nothing changed, if it has too many before it.
 #[must_use]
 pub(super) fn begin_record(record: &mut [u8], before: Option<RecordPlace>) -> Option<usize> {
     let Some(before) = before else {

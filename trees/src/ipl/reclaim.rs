@@ -1,6 +1,6 @@
 //! Merging: the nodes of a block and their deltas go to a fresh one.
 //!
-//! What is read for it is the page of each node that is not in the cache and its records, each once.
+//! What is read for it is the page of each node that is not in the cache and its records, once.
 
 use device::{Block, Cause};
 

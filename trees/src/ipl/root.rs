@@ -17,8 +17,8 @@ const MADE_BITS: u32 = 56;
 /// What a root record says.
 ///
 /// ```text
-///  | name and shape | made 56 bits | version u8 | log pages u16 | height u8 | root u32 | entries u64 |
-///  | nodes of each level u32, leaves first | numbers of nodes u32 | table |
+///  | name and shape | made 56 bits | version u8 | log pages u16 | height u8 | root u32 |
+///  | entries u64 | nodes of each level u32, leaves first | numbers of nodes u32 | table |
 /// ```
 pub(super) struct Root<'r> {
     /// The number of the checkpoint that it was made for.
