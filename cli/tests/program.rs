@@ -87,7 +87,7 @@ fn parameters_that_are_refused_tell_what_is_permitted() {
         ("la-tree:fanout=1", "a whole number from 4 to"),
         ("la-tree:fanout=1/3", "a whole number from 4 to"),
         ("la-tree:fanout=4096", "in pages of 2048 bytes it must be a whole number from"),
-        ("ipl:log-pages=0", "a whole number from 1 to 64"),
+        ("ipl:log-pages=0", "a whole number from 1 to 65535"),
         ("ipl:log-pages=64", "a whole number from 1 to 63 on this chip"),
         ("list:x=1", "it has none at all"),
         ("b-plus:x=1", "node, fill, collect, cache, flush, waiting, over"),

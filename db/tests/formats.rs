@@ -1,5 +1,6 @@
 //! Databases of the frozen format are read, whatever changes in the code: a closed one, and what a
-//! killed process left, of every tree, in a file and on a chip.
+//! killed process left, of every tree, in a file and on a chip. A tree whose own pages have another
+//! version since has its images under that, and those of before are refused.
 //!
 //! `cargo test -p flashtree --test formats -- --ignored` writes the images of the present format
 //! that are not there yet; those that are there never change.
@@ -16,7 +17,7 @@ mod ground;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flashtree::{Batch, Database, Durability, Geometry, OpenOptions, Options};
+use flashtree::{Batch, Database, Durability, Error, Geometry, OpenOptions, Options};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use ground::{Model, compare, place};
@@ -24,6 +25,9 @@ use trees::TREES;
 
 /// The folder of the present format's images.
 const PRESENT: &str = "tests/formats/5";
+
+/// Versions of what trees have on flash, where that changed.
+const VERSIONS: [(&str, u32); 1] = [("ipl", 1)];
 
 /// A database of which there is an image.
 struct Kind {
@@ -46,7 +50,9 @@ impl Kind {
     fn path(&self) -> PathBuf {
         let ground = if self.on_chip { "chip" } else { "file" };
         let end = if self.is_killed { "killed" } else { "closed" };
-        let name = format!("{PRESENT}/{}-{ground}-{end}.gz", self.tree);
+        let version = VERSIONS.iter().find(|(tree, _)| *tree == self.tree);
+        let version = version.map_or(String::new(), |(_, version)| format!("-{version}"));
+        let name = format!("{PRESENT}/{}{version}-{ground}-{end}.gz", self.tree);
         Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
     }
 
@@ -107,6 +113,19 @@ fn databases_of_a_frozen_format_are_read_changed_and_rolled_back() {
         database.rollback("harvest").unwrap();
         compare(&mut database, &model(false), &what);
         database.close().unwrap();
+    }
+}
+
+#[test]
+fn a_tree_of_an_earlier_version_is_refused() {
+    for name in ["ipl-chip-closed", "ipl-chip-killed"] {
+        let (_folder, path) = place();
+        let image = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{PRESENT}/{name}.gz"));
+        let mut bytes = GzDecoder::new(fs::File::open(image).unwrap());
+        std::io::copy(&mut bytes, &mut fs::File::create(&path).unwrap()).unwrap();
+        let error = Database::open(&path, &OpenOptions::new()).unwrap_err();
+        let is_told = matches!(error, Error::OtherVersion { expected: 1, found: 0 });
+        assert!(is_told, "{name}: {error}");
     }
 }
 

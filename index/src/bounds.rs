@@ -1,10 +1,13 @@
-//! Where a range begins and ends, as its reader comes to it: what the scans of all trees ask.
+//! What entries an index takes, and where a range begins and ends as its reader comes to it: what
+//! all trees ask.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Bound;
 
-use crate::{Direction, Error, KeyRange, Result};
+use store::{EntryShape, Update, Width};
+
+use crate::{Cursor, Direction, Error, KeyRange, Result, Value, read_piece_of};
 
 /// Refuses a key of `found` bytes where nodes take at most `limit`.
 ///
@@ -26,6 +29,87 @@ pub fn entry_size(found: usize, limit: usize) -> Result<()> {
         return Err(Error::EntryTooLong { found: found as u64, limit: limit as u64 });
     }
     Ok(())
+}
+
+/// What the entries of an index are that has each whole in a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryLimits {
+    /// The lengths of keys and values.
+    pub shape: EntryShape,
+    /// The most bytes of a key, where lengths vary.
+    pub key: usize,
+    /// The most bytes of a key and its value together.
+    pub entry: usize,
+}
+
+impl EntryLimits {
+    /// # Errors
+    /// No entry can have that key.
+    pub fn check_key(&self, key: &[u8]) -> Result<()> {
+        let found = key.len() as u64;
+        match self.shape.key {
+            Width::Fixed(bytes) if u64::from(bytes) != found => {
+                Err(Error::KeyLength { expected: bytes.into(), found })
+            }
+            Width::Fixed(_) => Ok(()),
+            Width::Variable => key_size(key.len(), self.key),
+        }
+    }
+
+    /// # Errors
+    /// There can be no entry of that key and a value of `value` bytes.
+    pub fn check_entry(&self, key: &[u8], value: usize) -> Result<()> {
+        self.check_key(key)?;
+        match self.shape.value {
+            Width::Fixed(bytes) if usize::from(bytes) != value => {
+                Err(Error::ValueLength { expected: bytes.into(), found: value as u64 })
+            }
+            _ => entry_size(key.len() + value, self.entry),
+        }
+    }
+
+    /// # Errors
+    /// An update of `batch` is of no entry that there can be, or puts a value that is kept apart.
+    pub fn check_batch(&self, batch: &[Update<'_>]) -> Result<()> {
+        batch.iter().try_for_each(|update| match update {
+            Update::Put { key, value } => self.check_entry(key, value.len()),
+            Update::Delete { key } => self.check_key(key),
+            Update::PutStored { .. } => Err(store::Error::AdoptedTwice.into()),
+        })
+    }
+
+    /// Hands the entries of `sorted` to `take`, values whole, and checks them first; returns how
+    /// many. Of memory it takes what a key and a long value have.
+    ///
+    /// # Errors
+    /// An entry can't be one or comes out of order; those before it are taken. Or `sorted` or
+    /// `take` failed.
+    pub fn take_sorted(
+        &self,
+        sorted: &mut dyn Cursor,
+        mut take: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let (mut key, mut long, mut taken) = (Vec::new(), Vec::new(), 0);
+        while let Some((next, value)) = sorted.next()? {
+            self.check_entry(next, value.len() as usize)?;
+            if taken > 0 && next <= key.as_slice() {
+                return Err(Error::NotSorted { position: taken });
+            }
+            key.clear();
+            key.extend_from_slice(next);
+            match value {
+                Value::Inline(value) => take(&key, value)?,
+                Value::Long(bytes) => {
+                    // Another index has smaller nodes than this one.
+                    long.resize(bytes as usize, 0);
+                    read_piece_of(sorted, bytes, 0, &mut long)?;
+                    take(&key, &long)?;
+                }
+            }
+            taken += 1;
+        }
+        Ok(taken)
+    }
 }
 
 /// The most bytes of a key where one was found too long; `None` if it is not, or for any other

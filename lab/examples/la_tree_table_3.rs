@@ -5,7 +5,8 @@
 //! What is printed is the chip's time an operation, without reclamation, beside what was published.
 //!
 //! ```text
-//! cargo run --release -p flashtree-lab --example la_tree_table_3 -- [--short] [--settings]
+//! cargo run --release -p flashtree-lab --example la_tree_table_3 -- \
+//!     [--short] [--settings] [--tree NAME]
 //! ```
 //!
 //! ipl and b-plus stand on the chip itself, where every update of b-plus rewrites its path: it has
@@ -196,12 +197,16 @@ fn least(setting: &Setting) -> f64 {
     reads * NODE_READ * lookups / (lookups + 100.0)
 }
 
-/// Runs the twelve cells; returns in how many of three la-tree is ahead of all others.
-fn cells(updates: [u32; 3]) -> Outcome<u32> {
+/// Runs the cells of the trees of that name, or of all; returns in how many of three la-tree is
+/// ahead of all others.
+fn cells(updates: [u32; 3], wanted: Option<&str>) -> Outcome<u32> {
     let mut ahead = 0;
     for ((lookups, published), updates) in CELLS.into_iter().zip(updates) {
         let mut micros = [0.0; 4];
         for ((tree, published), micros) in TREES.into_iter().zip(published).zip(&mut micros) {
+            if wanted.is_some_and(|wanted| wanted != tree.0) {
+                continue;
+            }
             let setting = Setting::usual(tree, lookups, updates);
             let name = match tree.1 {
                 None => tree.0.to_string(),
@@ -276,8 +281,12 @@ fn main() -> Outcome<()> {
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     let is_short = has("--short");
     let updates = if is_short { [60_000, 20_000, 6_000] } else { [1_000_000; 3] };
-    let ahead = cells(updates)?;
-    println!("la-tree is ahead of ipl and b-plus in {ahead} of 3 cells");
+    let mut names = arguments.iter().skip_while(|argument| *argument != "--tree").skip(1);
+    let wanted = names.next().map(String::as_str);
+    let ahead = cells(updates, wanted)?;
+    if wanted.is_none() {
+        println!("la-tree is ahead of ipl and b-plus in {ahead} of 3 cells");
+    }
     if has("--settings") {
         settings(if is_short { 60_000 } else { 600_000 })?;
     }

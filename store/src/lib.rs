@@ -3,6 +3,7 @@
 //! - A [`PageFile`] is a growing set of pages over [`device::Sectors`], each found by its
 //!   [`LogicalPage`], read and written through a cache of bounded size, each with a checksum.
 //! - A [`PageLog`] is pages of raw flash, programmed one after the other and found by address.
+//! - [`Frames`] are what both kinds of pages are held in: found by key, given up in [`lru`] order.
 //! - A [`node::Codec`] keeps a sorted run of entries in such a page.
 //!
 //! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
@@ -18,7 +19,9 @@ mod cache;
 mod canary;
 mod checksum;
 mod error;
+mod frames;
 mod journal_record;
+pub mod lru;
 mod memory;
 pub mod node;
 mod page_file;
@@ -31,6 +34,7 @@ mod update;
 #[cfg(feature = "canaries")]
 pub use canary::Canary;
 pub use error::{Error, Result};
+pub use frames::Frames;
 pub use memory::{Memory, check_memory};
 pub use page_file::{
     FRAMES_LEAST, LongWriter, PageCheck, PageFile, PageFileDescription, PageFileOptions,

@@ -22,6 +22,5 @@ mod list;
 pub mod mu;
 mod path_copying;
 mod registry;
-mod use_order;
 
 pub use registry::{TREES, find};

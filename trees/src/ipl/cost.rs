@@ -2,20 +2,21 @@
 //!
 //! How many nodes there are and which of them the cache misses, `random_keys` says.
 //!
-//! - A node that is read costs its page and the log pages with deltas of it: half of a block's are
-//!   written on average, one of its nodes each.
+//! - A node that is read costs its page, and its newest record if it has one. Each of a block's
+//!   nodes is as likely to be written as any other, until the logs are full.
 //! - A leaf that leaves the cache has deltas unless all its uses were lookups. They take a log
 //!   page, or a part of one, until the block has none: then it is merged, which reads what is not
-//!   in the cache, with its log pages, writes all nodes, and leaves nothing to be written of those
+//!   in the cache, with its records, writes all nodes, and leaves nothing to be written of those
 //!   that are cached.
 
-use super::block::BlockShape;
+use super::block::{BlockShape, BlockState};
 use super::ground::Forms;
 use super::make::{chip_of, footprint, frames, log_pages};
 use crate::btree::CHILD_BYTES;
 use index::Result;
 use index::random_keys::{Levels, missing};
 use index::{MediumShape, Options, Prediction, Profile};
+use store::PageLog;
 
 pub(super) fn predict(
     profile: &Profile,
@@ -39,14 +40,31 @@ pub(super) fn predict(
     // An update of a leaf is followed by one of its other uses until it leaves.
     let left_dirty = share / (share + (1.0 - share) * leaf_missing).max(f64::MIN_POSITIVE);
     let nodes = f64::from(shape.node_pages());
-    let logs = f64::from(shape.log_pages()) * if shape.is_whole() { 1.0 } else { 4.0 };
+    let delta_bytes = 1.0 + f64::from(PageLog::content_bytes_on(chip)) / levels.entries_per_leaf;
+    let records = records_a_block(&shape, forms.record_bytes() as f64, delta_bytes);
+    let each = records / nodes;
+    let has_record = 1.0 - libm::exp(-each);
     let cleaned = nodes * (1.0 - leaf_missing) * left_dirty;
-    let merges = operations * leaf_missing * left_dirty / (logs + 1.0 + cleaned);
+    let merges = operations * leaf_missing * left_dirty / (records + 1.0 + cleaned);
     let splits = profile.inserts / levels.entries_per_leaf;
     Ok(Prediction {
-        page_reads: operations * (misses + leaf_missing * logs / nodes / 2.0)
-            + merges * (nodes + logs) * leaf_missing,
-        page_writes: merges * (logs + nodes) + splits,
+        page_reads: operations * (misses + leaf_missing * (1.0 - has_record / each))
+            + merges * nodes * (1.0 + has_record) * leaf_missing,
+        page_writes: merges * (records + nodes) + splits,
         height: levels.height as u32,
     })
+}
+
+/// Records that the logs of a block take: those of a node get longer by a delta each time, until
+/// they are full.
+fn records_a_block(shape: &BlockShape, full: f64, delta: f64) -> f64 {
+    let (nodes, mut bytes, mut records) = (f64::from(shape.node_pages()), delta, 1.0);
+    for _ in 0..8 {
+        let mut block = BlockState::default();
+        let fits = core::iter::from_fn(|| block.take_log(shape, bytes as usize));
+        records = fits.count().max(1) as f64;
+        let longer = delta * (1.0 + records / nodes / 2.0);
+        bytes = f64::midpoint(bytes, longer.min(full / 2.0));
+    }
+    records
 }

@@ -7,9 +7,9 @@ use device::{Cause, Geometry, Page};
 use store::node::{self, Codec};
 use store::{EntryShape, LEVELS_MOST, LogicalPage, PageLog, Recovery, Width};
 
-use super::block::{BlockShape, Parts};
-use super::cache::Cache;
-use super::layout::{DeltaForm, HEADER_BYTES, Writes};
+use super::block::{BlockShape, RecordPlace};
+use super::cache::{Cache, Unsaved};
+use super::layout::{Address, DeltaForm, FRONT_BYTES_MOST, read_record};
 use super::make::has_parts;
 use super::merge;
 use super::table::{NodeId, Place, Table};
@@ -20,10 +20,7 @@ use index::Result;
 const READS_MOST: u32 = 3;
 
 /// The fewest nodes in the cache: two neighbours, their parent, and one more.
-pub(super) const FRAMES_LEAST: usize = 4;
-
-/// What tells whether the content of a page is whole.
-type Check<'c> = &'c dyn Fn(Page, &[u8]) -> core::result::Result<(), store::Error>;
+pub(super) const FRAMES_LEAST: u32 = 4;
 
 /// What leaves and inner nodes look like, and their deltas.
 #[derive(Clone, Copy, Debug)]
@@ -60,9 +57,10 @@ impl Forms {
         if level == 0 { self.leaf_deltas } else { self.inner_deltas }
     }
 
-    /// Room for the deltas of a node in the cache.
-    pub(super) fn delta_bytes(&self) -> usize {
-        HEADER_BYTES + (self.leaf.node_bytes() / 4).max(self.leaf.entry_bytes_most() + 8)
+    /// The most bytes of a record: a quarter of a page, or what one delta may take.
+    pub(super) fn record_bytes(&self) -> usize {
+        let longest = FRONT_BYTES_MOST + self.leaf.entry_bytes_most() + 8;
+        longest.max(self.leaf.node_bytes() / 4)
     }
 }
 
@@ -77,10 +75,13 @@ pub(super) struct Ground<'d> {
     pub(super) levels: [u32; LEVELS_MOST],
     /// The key of an entry that is changed.
     pub(super) key: Vec<u8>,
-    /// A whole page: one that is read, or programmed.
+    /// A whole page that is programmed.
     pub(super) page: Vec<u8>,
-    /// A node that is read or merged, and two more to work in.
+    /// A node that is read or merged, its newest record and an earlier one.
     pub(super) image: Vec<u8>,
+    pub(super) record: Vec<u8>,
+    earlier: Vec<u8>,
+    /// Two more nodes to work in.
     pub(super) fresh: Vec<u8>,
     pub(super) scratch: Vec<u8>,
     /// Nodes that a merge moves.
@@ -95,16 +96,18 @@ pub(super) struct Ground<'d> {
 }
 
 impl<'d> Ground<'d> {
-    pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Forms, frames: usize) -> Self {
+    pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Forms, frames: u32) -> Self {
         let chip = log.geometry();
-        let bytes = log.content_bytes();
+        let (bytes, record_bytes) = (log.content_bytes(), forms.record_bytes());
         Ground {
             table: Table::new(chip.blocks(), Self::nodes_most(chip, &shape)),
-            cache: Cache::new(frames, bytes, forms.delta_bytes()),
+            cache: Cache::new(frames, bytes, record_bytes),
             levels: [0; LEVELS_MOST],
             key: Vec::with_capacity(forms.leaf.entry_bytes_most()),
             page: vec![0xFF; chip.page_bytes() as usize],
             image: vec![0; bytes],
+            record: Vec::with_capacity(record_bytes),
+            earlier: Vec::with_capacity(record_bytes),
             fresh: vec![0; bytes],
             scratch: vec![0; bytes],
             moved: Vec::with_capacity(usize::from(shape.node_pages())),
@@ -130,47 +133,49 @@ impl<'d> Ground<'d> {
 
     /// Bytes of memory of a node in the cache.
     pub(super) fn frame_bytes(forms: &Forms) -> u64 {
-        Cache::frame_bytes(forms.leaf.node_bytes(), forms.delta_bytes())
+        Cache::frame_bytes(forms.leaf.node_bytes(), forms.record_bytes())
     }
 
     /// Bytes of memory of all else but the log and the tables: four pages, and one more while a
-    /// checkpoint is left behind; what a merge moves.
-    pub(super) fn work_bytes(chip: Geometry) -> u64 {
-        5 * u64::from(chip.page_bytes()) + 4 * u64::from(chip.pages_per_block())
+    /// checkpoint is left behind; two records; what a merge moves.
+    pub(super) fn work_bytes(chip: Geometry, forms: &Forms) -> u64 {
+        let records = 2 * forms.record_bytes() as u64;
+        5 * u64::from(chip.page_bytes()) + records + 4 * u64::from(chip.pages_per_block())
     }
 
     pub(super) fn cache_bytes(&self) -> u64 {
-        self.cache.len() as u64 * Self::frame_bytes(&self.forms)
+        u64::from(self.cache.len()) * Self::frame_bytes(&self.forms)
     }
 
     /// The frame of a node, which is read if it is not in the cache.
-    pub(super) fn frame(&mut self, id: NodeId, cause: Cause) -> Result<usize> {
-        if let Some(found) = self.cache.find(id) {
-            self.cache.touch(found);
+    pub(super) fn frame(&mut self, id: NodeId, cause: Cause) -> Result<u32> {
+        if let Some(found) = self.cache.touch(id) {
             return Ok(found);
         }
         // What makes room in the cache may merge the very block that the node is in.
-        let free = self.free_frame(cause)?;
+        self.free_frame(cause)?;
         let place = self.table.place(id).ok_or(no_node(id))?;
         self.read_node(place, cause)?;
-        device::copy(self.cache.node_mut(free), &self.image);
-        self.cache.assign(free, id, false);
-        Ok(free)
+        let frame = self.cache.enter(id, Unsaved::Nothing);
+        device::copy(self.cache.node_mut(frame), &self.image);
+        self.cache.set_record(frame, &self.record);
+        Ok(frame)
     }
 
-    /// A frame without a node: what was used longest ago goes.
-    pub(super) fn free_frame(&mut self, cause: Cause) -> Result<usize> {
-        let oldest = self.cache.oldest();
-        self.write_back(oldest, cause)?;
-        self.cache.clear(oldest);
-        Ok(oldest)
+    /// Lets a frame be free: what was used longest ago goes.
+    pub(super) fn free_frame(&mut self, cause: Cause) -> Result<()> {
+        if let Some(victim) = self.cache.victim() {
+            self.write_back(victim, cause)?;
+            self.cache.forget(victim);
+        }
+        Ok(())
     }
 
-    /// Reads a node and its deltas into `self.image`.
+    /// Reads a node, as its deltas make it, into `self.image`, and its newest record into
+    /// `self.record`. Each record is read once, and nothing else of its page.
     pub(super) fn read_node(&mut self, place: Place, cause: Cause) -> Result<()> {
         let page = self.page_of(place.block, place.page);
-        let start = self.log.content_start();
-        self.read_page(page, cause, &|page, content| {
+        read_checked(&mut self.log, (page, 0), &mut self.image, cause, |content| {
             let expected = u32::from_le_bytes([content[0], content[1], content[2], content[3]]);
             let found = checksum(page, content);
             if found == expected {
@@ -179,62 +184,105 @@ impl<'d> Ground<'d> {
             let page = LogicalPage(page.0);
             Err(store::Error::CorruptPage { page, expected, found })
         })?;
-        device::copy(&mut self.image, &self.page[start..]);
-        let level = node::level(&self.image);
-        let codec = *self.forms.at(level);
+        let codec = *self.forms.at(node::level(&self.image));
         codec.validate(&self.image).map_err(|what| damaged(page, what))?;
-        for log in place.logs.pages() {
-            let page = self.page_of(place.block, self.shape.log_place(log));
-            let parts = self.shape.parts();
-            self.read_page(page, cause, &|page, content| check_log(page, content, parts))?;
-            let Ground { page: bytes, image, fresh, scratch, forms, shape, .. } = self;
-            let mut writes = Writes::new(page, &bytes[start..], shape.parts());
-            while let Some(write) = writes.next().map_err(|what| damaged(page, what))? {
-                if write.node == place.page {
-                    let work = (&mut fresh[..], &mut scratch[..]);
-                    merge::apply(forms.deltas(level), &codec, image, write.deltas, work)
-                        .map_err(|what| damaged(page, what))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps what stands in a log page, of which a further part is to be programmed.
-    pub(super) fn keep_parts(&mut self, page: Page, cause: Cause) -> Result<()> {
-        let parts = self.shape.parts();
-        self.read_page(page, cause, &|page, content| check_log(page, content, parts))?;
-        device::copy(&mut self.parts, &self.page[self.log.content_start()..]);
-        Ok(())
-    }
-
-    /// Reads a page into `self.page` until `check` finds it whole.
-    fn read_page(&mut self, page: Page, cause: Cause, check: Check<'_>) -> Result<()> {
-        let start = self.log.content_start();
-        if self.lost == Some(page) {
-            device::copy(&mut self.page[start..], &self.parts);
+        self.record.clear();
+        let Some(newest) = place.record else {
             return Ok(());
-        }
-        let mut reads = 1;
-        loop {
-            let content = &mut self.page[start..];
-            let read = self.log.read(page, 0, content, cause);
-            match read.and_then(|()| check(page, content)) {
-                Err(error) if error.is_damage() && reads < READS_MOST => reads += 1,
-                checked => return Ok(checked?),
+        };
+        let mut record = core::mem::take(&mut self.record);
+        let applied = self.apply_records((place, newest), &mut record, cause);
+        self.record = record;
+        applied
+    }
+
+    /// Makes the changes of all records of a node to `self.image`; `record` becomes the newest.
+    fn apply_records(
+        &mut self,
+        (place, newest): (Place, RecordPlace),
+        record: &mut Vec<u8>,
+        cause: Cause,
+    ) -> Result<()> {
+        let address = self.read_record(place, newest, record, cause)?;
+        let no_sense = |what| damaged(address.page, what);
+        let (places, deltas) = read_record(address, record).map_err(no_sense)?;
+        let mut earlier = core::mem::take(&mut self.earlier);
+        for bytes in places {
+            let at = RecordPlace::from_bytes(*bytes);
+            let applied = match at.is_in(&self.shape) {
+                true => self.read_record(place, at, &mut earlier, cause).and_then(|address| {
+                    let (_, deltas) = read_record(address, &earlier).map_err(no_sense)?;
+                    self.apply(address, deltas)
+                }),
+                false => Err(no_sense("a record names one that no block has a place for").into()),
+            };
+            if applied.is_err() {
+                self.earlier = earlier;
+                return applied;
             }
         }
+        self.earlier = earlier;
+        self.apply(address, deltas)
+    }
+
+    fn apply(&mut self, address: Address, deltas: &[u8]) -> Result<()> {
+        let Ground { image, fresh, scratch, forms, .. } = self;
+        let level = node::level(image);
+        let work = (&mut fresh[..], &mut scratch[..]);
+        let applied = merge::apply(forms.deltas(level), forms.at(level), image, deltas, work);
+        Ok(applied.map_err(|what| damaged(address.page, what))?)
+    }
+
+    /// Reads a record of a node into `record`.
+    fn read_record(
+        &mut self,
+        node: Place,
+        at: RecordPlace,
+        record: &mut Vec<u8>,
+        cause: Cause,
+    ) -> Result<Address> {
+        let page = self.page_of(node.block, self.shape.log_place(at.page));
+        let address = Address { page, offset: at.offset, node: node.page };
+        let check = |record: &[u8]| match read_record(address, record) {
+            Ok(_) => Ok(()),
+            Err(what) => Err(damaged(page, what)),
+        };
+        record.clear();
+        record.resize(usize::from(at.bytes).min(record.capacity()), 0);
+        if self.lost == Some(page) {
+            let (from, bytes) = (usize::from(at.offset), record.len());
+            device::copy(record, &self.parts[from..from + bytes]);
+            if check(record).is_ok() {
+                return Ok(address);
+            }
+        }
+        read_checked(&mut self.log, (page, at.offset.into()), record, cause, check)?;
+        Ok(address)
+    }
+
+    /// Keeps the first `bytes` bytes of a log page, of which a further part is to be programmed.
+    pub(super) fn keep_parts(&mut self, page: Page, bytes: u16, cause: Cause) -> Result<()> {
+        let Ground { log, parts, .. } = self;
+        read_checked(log, (page, 0), &mut parts[..usize::from(bytes)], cause, |_| Ok(()))
     }
 }
 
-fn check_log(page: Page, content: &[u8], parts: Parts) -> core::result::Result<(), store::Error> {
-    let mut writes = Writes::new(page, content, parts);
-    // Only pages that were written are read: one that looks erased has lost what it held.
-    if writes.next().map_err(|what| damaged(page, what))?.is_none() {
-        return Err(damaged(page, "a log page is empty"));
+/// Reads bytes of a page's content from a byte of it on, again until `check` finds them whole.
+fn read_checked(
+    log: &mut PageLog<'_>,
+    (page, offset): (Page, u32),
+    into: &mut [u8],
+    cause: Cause,
+    check: impl Fn(&[u8]) -> core::result::Result<(), store::Error>,
+) -> Result<()> {
+    let mut reads = 1;
+    loop {
+        let read = log.read(page, offset, into, cause);
+        match read.and_then(|()| check(into)) {
+            Err(error) if error.is_damage() && reads < READS_MOST => reads += 1,
+            checked => return Ok(checked?),
+        }
     }
-    while writes.next().map_err(|what| damaged(page, what))?.is_some() {}
-    Ok(())
 }
 
 pub(super) fn checksum(page: Page, content: &[u8]) -> u32 {

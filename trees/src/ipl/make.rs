@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use device::{Cause, Geometry, Medium, Nand};
 use store::{Durability, EntryShape, PageLog, Recovery, Reservation};
 
-use super::block::{BlockShape, LogSet};
+use super::block::BlockShape;
 use super::ground::{FRAMES_LEAST, Forms, Ground};
 use super::room;
 use super::root::Root;
@@ -52,7 +52,7 @@ impl BlockShape {
             value: alloc::format!("{}", log_pages.unwrap_or_default()),
             expected: alloc::format!(
                 "it must be a whole number from 1 to {} on this chip",
-                LogSet::PAGES_MOST.min(chip.pages_per_block().saturating_sub(1))
+                chip.pages_per_block().saturating_sub(1)
             )
             .into(),
         })?;
@@ -72,7 +72,7 @@ fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
 pub(super) fn work_bytes(chip: Geometry, forms: &Forms, durability: Durability) -> u64 {
     let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
     let parts = if has_parts(chip, durability) { u64::from(chip.page_bytes()) } else { 0 };
-    Ground::work_bytes(chip) + u64::from(chip.page_bytes()) + keys + parts
+    Ground::work_bytes(chip, forms) + u64::from(chip.page_bytes()) + keys + parts
 }
 
 /// True if a page is programmed in parts, none of which may be lost.
@@ -99,7 +99,7 @@ fn least_of(
     (log, durability): (u64, Durability),
 ) -> Result<u64> {
     let forms = Forms::on(chip, shape)?;
-    let frames = FRAMES_LEAST as u64 * Ground::frame_bytes(&forms);
+    let frames = u64::from(FRAMES_LEAST) * Ground::frame_bytes(&forms);
     Ok(log + work_bytes(chip, &forms, durability) + frames)
 }
 
@@ -137,13 +137,13 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
 }
 
 /// Nodes in the cache, of `have` bytes of memory where `need` are the least.
-pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result<usize> {
+pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)) -> Result<u32> {
     let Some(left) = have.checked_sub(need) else {
         return Err(store::Error::LittleMemory { have, need }.into());
     };
     let more = left / Ground::frame_bytes(&Forms::on(chip, shape)?);
     // More nodes than the chip has pages are never in use.
-    Ok(FRAMES_LEAST + more.min(u64::from(chip.pages())) as usize)
+    Ok(FRAMES_LEAST + more.min(u64::from(chip.pages())) as u32)
 }
 
 impl<'d> Ipl<'d> {
@@ -151,7 +151,7 @@ impl<'d> Ipl<'d> {
         mut log: PageLog<'d>,
         shape: BlockShape,
         entries: EntryShape,
-        frames: usize,
+        frames: u32,
     ) -> Result<Self> {
         let forms = Forms::on(log.geometry(), entries)?;
         log.expect_root(room::root_bytes_most(&shape, log.geometry().blocks()));

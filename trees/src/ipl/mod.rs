@@ -3,20 +3,22 @@
 //!
 //! An erase block holds node pages and, at its end, log pages for the changes of these nodes. A
 //! node that was changed is not written again when it leaves the cache: its changes, the deltas, go
-//! to a log page of its own block. Reading a node is reading its page and every log page of the
-//! block that has deltas of it. When the log pages are full, nodes and deltas are merged into a
-//! fresh block, and the old one can be erased.
+//! to a log page of its own block, as a record. Reading a node is reading its page and its records,
+//! mostly one, and no more of their pages. When the log pages are full, nodes and deltas are merged
+//! into a fresh block, and the old one can be erased.
 //!
 //! What goes where in a block is in `block.rs`, the bytes of a log page in `layout.rs`, how deltas
-//! change a node in `merge.rs`, the tables in `table.rs`, the cache and all that is written in
-//! `ground.rs`; `nodes.rs` makes deltas of what the B+-tree over them changes.
+//! change a node in `merge.rs`, the tables in `table.rs`, what is read in `ground.rs`, what is
+//! written in `writing.rs`; `nodes.rs` makes deltas of what the B+-tree over them changes.
 //!
 //! # Choices that the paper leaves open
 //! - Log pages are the block's last ones, so that a chip that orders its programs takes all node
 //!   pages first. Where it does, a node that is born after the first log page was written goes to
 //!   another block.
-//! - Where the chip allows parts of a page to be programmed, each write of deltas takes only its
-//!   bytes of a log page; otherwise it takes a whole page.
+//! - Where the chip allows parts of a page to be programmed, a record takes only its bytes of a log
+//!   page; otherwise it takes a whole page.
+//! - Deltas of a node are gathered: its newest record is read with it, and written again with later
+//!   deltas behind its own, until it is full.
 //! - Where free blocks get rare, the nodes of two blocks are merged into one. Where none is left
 //!   for a merge, a changed node gets a page in another block, alone.
 //!
@@ -46,19 +48,13 @@ use core::fmt::Display;
 
 use device::{Cause, Meter};
 use store::node::Stored;
-use store::{Recovery, Reservation, Update, Width};
+use store::{Recovery, Reservation, Update};
 
 use crate::btree::{self, BTree, NodeSource, Scan};
-use block::LogSet;
 use ground::Ground;
-use index::bounds::can_be;
+use index::bounds::{EntryLimits, can_be};
 use index::parameters::{Kind, Parameter};
-use index::read_piece_of;
-use index::{
-    Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, Value,
-    bounds::{entry_size, key_size},
-    root_record,
-};
+use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, root_record};
 use index::{DeletePolicy, TreeDescriptor};
 use table::NodeId;
 
@@ -83,7 +79,7 @@ const NAME: &str = "ipl";
 const PARAMETERS: &[Parameter] = &[Parameter {
     name: "log-pages",
     about: "log pages in an erase block: as many as node pages where none is given",
-    kind: Kind::Count(1, LogSet::PAGES_MOST as u64),
+    kind: Kind::Count(1, u16::MAX as u64),
     default: "",
 }];
 
@@ -101,23 +97,9 @@ pub(crate) struct Ipl<'d> {
 }
 
 impl Ipl<'_> {
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        match self.ground.forms.shape.key {
-            Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
-                Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
-            }
-            _ => key_size(key.len(), self.entry_bytes_most()),
-        }
-    }
-
-    fn check_entry(&self, key: &[u8], value: usize) -> Result<()> {
-        self.check_key(key)?;
-        match self.ground.forms.shape.value {
-            Width::Fixed(bytes) if value != usize::from(bytes) => {
-                Err(Error::ValueLength { expected: u64::from(bytes), found: value as u64 })
-            }
-            _ => entry_size(key.len() + value, self.entry_bytes_most()),
-        }
+    fn limits(&self) -> EntryLimits {
+        let most = self.entry_bytes_most();
+        EntryLimits { shape: self.ground.forms.shape, key: most, entry: most }
     }
 
     fn apply_whole(&mut self, update: &Update<'_>) -> Result<()> {
@@ -138,46 +120,33 @@ impl Ipl<'_> {
             return Err(Error::NotEmpty);
         }
         self.btree.begin_load(&mut self.ground)?;
-        let (mut key, mut whole) = (Vec::new(), Vec::new());
-        while let Some((next, value)) = sorted.next()? {
-            self.check_entry(next, value.len() as usize)?;
-            if !self.btree.is_ascending(next) {
-                return Err(Error::NotSorted { position: self.btree.entries });
-            }
-            key.clear();
-            key.extend_from_slice(next);
-            whole.clear();
-            match value {
-                Value::Inline(value) => whole.extend_from_slice(value),
-                Value::Long(bytes) => {
-                    whole.resize(bytes as usize, 0);
-                    read_piece_of(sorted, bytes, 0, &mut whole)?;
-                }
-            }
-            self.check_room(&[Update::Put { key: &key, value: &whole }])?;
-            let entry = (&*key, Stored::inline(&whole));
-            if self.btree.append(&mut self.ground, entry, fill)? {
-                continue;
-            }
-            let leaf = self.btree.begin_leaf(&mut self.ground, &key, fill)?;
-            if !self.btree.append(&mut self.ground, entry, fill)? {
-                return Err(self.ground.damaged(leaf, "it is empty and has no room"));
-            }
+        self.limits().take_sorted(sorted, |key, value| self.append(key, value, fill))
+    }
+
+    fn append(&mut self, key: &[u8], value: &[u8], fill: u8) -> Result<()> {
+        self.check_room(&[Update::Put { key, value }])?;
+        let entry = (key, Stored::inline(value));
+        if self.btree.append(&mut self.ground, entry, fill)? {
+            return Ok(());
         }
-        Ok(self.btree.entries)
+        let leaf = self.btree.begin_leaf(&mut self.ground, key, fill)?;
+        if !self.btree.append(&mut self.ground, entry, fill)? {
+            return Err(self.ground.damaged(leaf, "it is empty and has no room"));
+        }
+        Ok(())
     }
 }
 
 impl Read for Ipl<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        if !can_be(self.check_key(key))? {
+        if !can_be(self.limits().check_key(key))? {
             return Ok(None);
         }
         btree::read(&mut self.ground, self.btree.root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
-        let range = range.within_length(|key| self.check_key(key))?;
+        let range = range.within_length(|key| self.limits().check_key(key))?;
         Ok(Box::new(Scan::new(&mut self.ground, &(), self.btree.root, range)?))
     }
 
@@ -186,9 +155,7 @@ impl Read for Ipl<'_> {
     }
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
-        if let Some(key) = key {
-            self.check_key(key)?;
-        }
+        key.map_or(Ok(()), |key| self.limits().check_key(key))?;
         btree::resume_after(&mut self.ground, self.btree.root, key)
     }
 
@@ -222,13 +189,7 @@ impl Read for Ipl<'_> {
 
 impl Tree for Ipl<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        for update in batch {
-            match update {
-                Update::Put { key, value } => self.check_entry(key, value.len())?,
-                Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
-                Update::Delete { key } => self.check_key(key)?,
-            }
-        }
+        self.limits().check_batch(batch)?;
         self.check_room(batch)
     }
 
@@ -271,7 +232,7 @@ impl Tree for Ipl<'_> {
         let mut record = root_record::encode(NAME, self.ground.forms.shape);
         record.reserve_exact(27 + 4 * usize::from(self.btree.height()) + table.bytes());
         let made = self.ground.log.statistics().checkpoint.0 + 1;
-        record.extend_from_slice(&made.to_le_bytes());
+        record.extend_from_slice(&root::encode_made(made));
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.btree.height());
         record.extend_from_slice(&self.btree.root.id.0.to_le_bytes());

@@ -8,8 +8,9 @@ use device::Cause;
 use store::LEVELS_MOST;
 use store::node::{self, Codec, Shift};
 
+use super::cache::Unsaved;
 use super::ground::{Ground, bad_node};
-use super::layout::{Delta, HEADER_BYTES};
+use super::layout::Delta;
 use super::table::NodeId;
 use crate::btree::{At, Edit, Node, NodeSource, NodeStore};
 use index::Result;
@@ -19,7 +20,7 @@ impl NodeSource for Ground<'_> {
 
     fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
         let frame = self.frame(at.id, cause)?;
-        let bytes = &*self.cache.frame(frame).node;
+        let bytes = self.cache.node(frame);
         if node::level(bytes) != at.level {
             return Err(bad_node(at.id, "it is at another level").into());
         }
@@ -52,21 +53,21 @@ impl NodeStore for Ground<'_> {
     }
 
     fn create(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
-        let free = self.free_frame(cause)?;
+        self.free_frame(cause)?;
         let id = self.table.allocate();
         let Some(nodes) = self.levels.get_mut(usize::from(level)) else {
             return Err(bad_node(id, "the tree is higher than its nodes allow").into());
         };
         *nodes += 1;
         self.table.count_birth();
-        self.forms.at(level).initialise(self.cache.node_mut(free), level);
-        self.cache.assign(free, id, true);
+        let frame = self.cache.enter(id, Unsaved::All);
+        self.forms.at(level).initialise(self.cache.node_mut(frame), level);
         Ok(id)
     }
 
     fn free(&mut self, at: At<NodeId>, _: Cause) -> Result<()> {
         if let Some(frame) = self.cache.find(at.id) {
-            self.cache.clear(frame);
+            self.cache.forget(frame);
         }
         if let Some(block) = self.table.free(at.id) {
             self.drop_if_empty(block);
@@ -84,7 +85,7 @@ impl NodeStore for Ground<'_> {
     ) -> Result<(Node<'_>, Node<'_>)> {
         let [one, other] = self.frames_of(left, right, cause)?;
         let codec = *self.forms.at(left.level);
-        let node = |frame: usize| Node { codec, bytes: &self.cache.frame(frame).node };
+        let node = |frame: u32| Node { codec, bytes: self.cache.node(frame) };
         Ok((node(one), node(other)))
     }
 
@@ -131,7 +132,7 @@ impl Ground<'_> {
     }
 
     /// The frames of two neighbours: the cache has room for more than two.
-    fn frames_of(&mut self, left: At<NodeId>, right: NodeId, cause: Cause) -> Result<[usize; 2]> {
+    fn frames_of(&mut self, left: At<NodeId>, right: NodeId, cause: Cause) -> Result<[u32; 2]> {
         self.node(left, cause)?;
         self.node(At { id: right, ..left }, cause)?;
         Ok([self.frame(left.id, cause)?, self.frame(right, cause)?])
@@ -140,7 +141,7 @@ impl Ground<'_> {
     fn change_both(
         &mut self,
         left: At<NodeId>,
-        frames: [usize; 2],
+        frames: [u32; 2],
         change: impl FnOnce(&Codec, &mut [u8], &mut [u8], &mut [u8]),
     ) -> Result<()> {
         let Ground { cache, forms, scratch, .. } = self;
@@ -152,8 +153,8 @@ impl Ground<'_> {
     }
 
     /// What a node took over takes another page.
-    fn take_up(&mut self, id: NodeId, frame: usize) {
-        self.cache.taken_up(frame);
+    fn take_up(&mut self, id: NodeId, frame: u32) {
+        self.cache.renewed(frame, Unsaved::All);
         self.table.count_birth();
         if let Some(block) = self.table.take_up(id) {
             self.drop_if_empty(block);
@@ -196,19 +197,26 @@ impl Ground<'_> {
         Ok(is_done)
     }
 
-    /// The frame of a node that is changed, with room for the delta behind others.
-    fn make_room_for(&mut self, at: At<NodeId>, delta: &Delta<'_>, cause: Cause) -> Result<usize> {
+    /// The frame of a node that is changed, whose newest record has room for the delta.
+    fn make_room_for(&mut self, at: At<NodeId>, delta: &Delta<'_>, cause: Cause) -> Result<u32> {
         let frame = self.frame(at.id, cause)?;
         self.table.count_change();
         let bytes = self.forms.deltas(at.level).bytes(delta);
-        let length = self.cache.frame(frame).deltas().len().max(HEADER_BYTES) + bytes;
-        if length > self.forms.delta_bytes() {
+        let most = self.forms.record_bytes().saturating_sub(bytes);
+        if self.cache.record(frame).len() > most {
             self.write_back(frame, cause)?;
+        }
+        // It was written as a record, and not anew.
+        if let Some(record) = self.table.place(at.id).and_then(|place| place.record)
+            && self.cache.record(frame).len() > most
+            && !self.cache.begin_record(frame, record)
+        {
+            self.cache.renewed(frame, Unsaved::Anew);
         }
         Ok(frame)
     }
 
-    fn add_delta(&mut self, at: At<NodeId>, frame: usize, delta: &Delta<'_>) {
+    fn add_delta(&mut self, at: At<NodeId>, frame: u32, delta: &Delta<'_>) {
         let form = self.forms.deltas(at.level);
         self.cache.add_delta(frame, form.bytes(delta), |into| {
             form.write(delta, into);

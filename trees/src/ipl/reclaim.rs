@@ -1,7 +1,10 @@
 //! Merging: the nodes of a block and their deltas go to a fresh one.
+//!
+//! What is read for it is the page of each node that is not in the cache and its records, once.
 
 use device::{Block, Cause};
 
+use super::cache::Unsaved;
 use super::ground::{Ground, no_node};
 use index::{Error, Result};
 
@@ -53,7 +56,7 @@ impl Ground<'_> {
         for number in 0..self.moved.len() {
             let id = self.moved[number];
             match (self.cache.find(id), self.table.place(id)) {
-                (Some(frame), _) => device::copy(&mut self.image, &self.cache.frame(frame).node),
+                (Some(frame), _) => device::copy(&mut self.image, self.cache.node(frame)),
                 (None, Some(place)) => self.read_node(place, cause)?,
                 (None, None) => return Err(no_node(id).into()),
             }
@@ -67,7 +70,7 @@ impl Ground<'_> {
                 self.table.put(id, target, page);
             }
             if let Some(frame) = self.cache.find(id) {
-                self.cache.written(frame);
+                self.cache.renewed(frame, Unsaved::Nothing);
             }
         }
         self.drop_if_empty(target);

@@ -8,11 +8,17 @@ use super::{Ipl, NAME};
 use crate::btree::At;
 use index::{Result, root_record};
 
+/// The version of the record and of log pages. Records of the one before have 0 in its place.
+const VERSION: u32 = 1;
+
+/// Bits of the number of a checkpoint.
+const MADE_BITS: u32 = 56;
+
 /// What a root record says.
 ///
 /// ```text
-///  | name and shape | made u64 | log pages u16 | height u8 | root u32 | entries u64 |
-///  | nodes of each level u32, leaves first | numbers of nodes u32 | table |
+///  | name and shape | made 56 bits | version u8 | log pages u16 | height u8 | root u32 |
+///  | entries u64 | nodes of each level u32, leaves first | numbers of nodes u32 | table |
 /// ```
 pub(super) struct Root<'r> {
     /// The number of the checkpoint that it was made for.
@@ -27,12 +33,22 @@ pub(super) struct Root<'r> {
     table: &'r [u8],
 }
 
+/// The number of the checkpoint that a record is made for, as the record has it, with the version.
+pub(super) fn encode_made(made: u64) -> [u8; 8] {
+    ((made % (1 << MADE_BITS)) | (u64::from(VERSION) << MADE_BITS)).to_le_bytes()
+}
+
 impl<'r> Root<'r> {
     pub(super) fn decode(record: &'r [u8]) -> Result<Self> {
         let damaged =
             store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
         let (shape, rest) = root_record::decode(record, NAME)?;
         let (made, rest) = rest.split_first_chunk().ok_or(damaged)?;
+        let made = u64::from_le_bytes(*made);
+        let (found, expected) = ((made >> MADE_BITS) as u32, VERSION);
+        if found != expected {
+            return Err(store::Error::OtherVersion { expected, found }.into());
+        }
         let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;
         let (root, rest) = rest.split_first_chunk().ok_or(damaged)?;
@@ -45,7 +61,7 @@ impl<'r> Root<'r> {
         }
         let (nodes, table) = rest.split_first_chunk().ok_or(damaged)?;
         Ok(Root {
-            made: u64::from_le_bytes(*made),
+            made: made % (1 << MADE_BITS),
             shape,
             log_pages: u16::from_le_bytes(*log_pages),
             height: *height,
@@ -80,7 +96,7 @@ impl<'r> Root<'r> {
 impl Ipl<'_> {
     pub(super) fn restore_from(&mut self, record: &[u8], is_torn: bool) -> Result<()> {
         let root = Root::decode(record)?;
-        self.ground.cache.clear_all();
+        self.ground.cache.clear();
         self.may_compact = true;
         let shape = self.ground.shape;
         if !root.read_table(&mut self.ground.table, &shape) {

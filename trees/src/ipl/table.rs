@@ -1,7 +1,7 @@
 //! The table of nodes and the table of blocks, which the paper keeps in memory.
 //!
 //! ```text
-//!  in a checkpoint, for each node    | block u32 | page u16 | log pages u64 |
+//!  in a checkpoint, for each node    | block u32 | page u16 | its newest record, 6 bytes |
 //!  for each block with nodes         | block u32 | node pages in use u16 | log pages closed u16 |
 //! ```
 
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use device::Block;
 
-use super::block::{BlockShape, BlockState, LogSet};
+use super::block::{BlockShape, BlockState, RecordPlace};
 
 /// A node: its number in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl btree::NodeId for NodeId {
 }
 
 /// Bytes of a node in a checkpoint.
-pub(super) const NODE_BYTES: usize = 14;
+pub(super) const NODE_BYTES: usize = 6 + RecordPlace::BYTES;
 
 /// Bytes of a block in a checkpoint.
 pub(super) const BLOCK_BYTES: usize = 8;
@@ -44,18 +44,21 @@ pub(super) struct Place {
     pub(super) block: Block,
     /// The place of its page in the block.
     pub(super) page: u16,
-    /// The log pages that have deltas of it.
-    pub(super) logs: LogSet,
+    /// The newest record of its deltas.
+    pub(super) record: Option<RecordPlace>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct NodeEntry {
     block: u32,
     page: u16,
-    logs: LogSet,
+    /// Its newest record; one of no bytes is none.
+    record: RecordPlace,
 }
 
-const FREE: NodeEntry = NodeEntry { block: NO_BLOCK, page: 0, logs: LogSet::NONE };
+const NO_RECORD: RecordPlace = RecordPlace { page: 0, offset: 0, bytes: 0 };
+
+const FREE: NodeEntry = NodeEntry { block: NO_BLOCK, page: 0, record: NO_RECORD };
 
 #[derive(Clone, Copy, Debug, Default)]
 struct BlockEntry {
@@ -167,7 +170,8 @@ impl Table {
     /// Where a node stands; `None` if no page holds it.
     pub(super) fn place(&self, node: NodeId) -> Option<Place> {
         let entry = self.nodes.get(node.0 as usize).filter(|node| node.block < UNWRITTEN)?;
-        Some(Place { block: Block(entry.block), page: entry.page, logs: entry.logs })
+        let record = Some(entry.record).filter(|record| record.bytes > 0);
+        Some(Place { block: Block(entry.block), page: entry.page, record })
     }
 
     /// True if there is such a node.
@@ -179,7 +183,7 @@ impl Table {
     pub(super) fn put(&mut self, node: NodeId, block: Block, page: u16) -> Option<Block> {
         let left = self.leave(node);
         let entry = &mut self.nodes[node.0 as usize];
-        *entry = NodeEntry { block: block.0, page, logs: LogSet::default() };
+        *entry = NodeEntry { block: block.0, page, record: NO_RECORD };
         self.blocks[block.0 as usize].live += 1;
         left.filter(|left| *left != block)
     }
@@ -207,9 +211,9 @@ impl Table {
         (entry.live == 0).then_some(block)
     }
 
-    /// Deltas of a node stand in this log page.
-    pub(super) fn add_log(&mut self, node: NodeId, page: u16) {
-        self.nodes[node.0 as usize].logs.add(page);
+    /// The newest record of a node stands there.
+    pub(super) fn set_record(&mut self, node: NodeId, record: RecordPlace) {
+        self.nodes[node.0 as usize].record = record;
     }
 
     /// The nodes in `block`.
@@ -293,7 +297,7 @@ impl Table {
             let mut bytes = [0; NODE_BYTES];
             bytes[..4].copy_from_slice(&node.block.to_le_bytes());
             bytes[4..6].copy_from_slice(&node.page.to_le_bytes());
-            bytes[6..].copy_from_slice(&node.logs.bits().to_le_bytes());
+            bytes[6..].copy_from_slice(&node.record.to_bytes());
             take(&bytes)?;
         }
         for block in self.used_blocks() {
@@ -317,9 +321,9 @@ impl Table {
 
     /// Adds a node as [`Table::write`] wrote it; false if it makes no sense.
     pub(super) fn read_node(&mut self, bytes: &[u8; NODE_BYTES], shape: &BlockShape) -> bool {
-        let [b0, b1, b2, b3, p0, p1, logs @ ..] = *bytes;
+        let [b0, b1, b2, b3, p0, p1, record @ ..] = *bytes;
         let (block, page) = (u32::from_le_bytes([b0, b1, b2, b3]), u16::from_le_bytes([p0, p1]));
-        let logs = LogSet::from_bits(u64::from_le_bytes(logs));
+        let record = RecordPlace::from_bytes(record);
         if self.nodes.len() == self.nodes.capacity() {
             self.nodes.reserve_exact(self.nodes.len() / 8 + 16);
         }
@@ -327,14 +331,13 @@ impl Table {
             self.nodes.push(FREE);
             return true;
         }
-        let has_logs = logs.pages().all(|page| page < shape.log_pages());
         let Some(entry) = self.blocks.get_mut(block as usize) else {
             return false;
         };
         entry.live += 1;
         self.live += 1;
-        self.nodes.push(NodeEntry { block, page, logs });
-        has_logs && page < shape.node_pages() && entry.live <= shape.node_pages()
+        self.nodes.push(NodeEntry { block, page, record });
+        record.is_in(shape) && page < shape.node_pages() && entry.live <= shape.node_pages()
     }
 
     /// Adds a block as [`Table::write`] wrote it; false if it makes no sense.
@@ -358,51 +361,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use device::{Block, Geometry, ProgramOrder};
-
-    use super::super::block::BlockShape;
-    use super::{BLOCK_BYTES, NODE_BYTES, Table};
-
-    #[test]
-    fn a_table_comes_back_from_its_checkpoint() {
-        let chip = Geometry::new(512, 16, 8).unwrap().with_order(ProgramOrder::Ascending);
-        let shape = BlockShape::new(&chip, None).unwrap();
-        let mut table = Table::new(8, 4);
-        let nodes = [table.allocate(), table.allocate(), table.allocate()];
-        for (block, node) in [(3, nodes[0]), (3, nodes[1]), (5, nodes[2])] {
-            if table.live_in(Block(block)) == 0 {
-                table.begin_block(Block(block));
-            }
-            let page = table.state(Block(block)).take_node(&shape).unwrap();
-            assert_eq!(table.put(node, Block(block), page), None);
-        }
-        table.add_log(nodes[1], 2);
-        assert_eq!(table.free(nodes[2]), Some(Block(5)));
-        table.end_block(Block(5));
-        let mut bytes = Vec::new();
-        let written = table.write::<()>(&mut |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        });
-        assert_eq!((written, bytes.len()), (Ok(()), table.bytes()));
-
-        let mut read = Table::new(8, 4);
-        let (nodes_part, blocks_part) = bytes.split_at(3 * NODE_BYTES);
-        for node in nodes_part.chunks_exact(NODE_BYTES) {
-            assert!(read.read_node(node.first_chunk().unwrap(), &shape));
-        }
-        assert!(!read.is_sound());
-        for block in blocks_part.chunks_exact(BLOCK_BYTES) {
-            assert!(read.read_block(block.first_chunk().unwrap()));
-        }
-        assert!(read.is_sound());
-        for node in nodes {
-            assert_eq!(read.place(node), table.place(node));
-        }
-        assert_eq!((read.live(), read.used(), read.exists(nodes[2])), (2, 1, false));
-        assert_eq!(read.allocate(), nodes[2], "numbers are given again");
-    }
-}
+mod tests;

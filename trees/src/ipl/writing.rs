@@ -3,29 +3,30 @@
 use device::{Block, Cause, Page};
 use store::PageKind;
 
-use super::ground::{Ground, checksum, damaged, no_node};
-use super::layout::{Address, HEADER_BYTES, seal};
+use super::cache::Unsaved;
+use super::ground::{Ground, checksum, no_node};
+use super::layout::{Address, seal};
 use super::table::NodeId;
 use index::{Error, Result};
 
 impl Ground<'_> {
     /// Writes what of the node in a frame is in memory only.
-    pub(super) fn write_back(&mut self, frame: usize, cause: Cause) -> Result<()> {
-        let Some(id) = self.cache.frame(frame).id else {
+    pub(super) fn write_back(&mut self, frame: u32, cause: Cause) -> Result<()> {
+        let Some(id) = self.cache.id(frame) else {
             return Ok(());
         };
         let Some(place) = self.table.place(id) else {
             return self.write_born(frame, id, cause);
         };
-        if self.cache.frame(frame).deltas().len() <= HEADER_BYTES {
-            return Ok(());
-        }
+        let unsaved = self.cache.unsaved(frame);
         let state = self.table.state(place.block);
-        if state.is_closed_by_logs(&self.shape) {
+        match unsaved {
+            Unsaved::Nothing => Ok(()),
             // A page of it is at hand, and a log page would end its time as a home of the newborn.
-            return self.write_born(frame, id, cause);
+            _ if state.is_closed_by_logs(&self.shape) => self.write_born(frame, id, cause),
+            Unsaved::Deltas => self.write_deltas(frame, id, cause),
+            Unsaved::Anew | Unsaved::All => self.renew(frame, id, cause),
         }
-        self.write_deltas(frame, id, cause)
     }
 
     pub(super) fn write_back_all(&mut self, cause: Cause) -> Result<()> {
@@ -33,7 +34,7 @@ impl Ground<'_> {
     }
 
     /// Writes a node as a page.
-    fn write_born(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
+    fn write_born(&mut self, frame: u32, id: NodeId, cause: Cause) -> Result<()> {
         loop {
             let found = self.table.block_with_room(&self.shape);
             let block = match found {
@@ -43,7 +44,7 @@ impl Ground<'_> {
             let Some(page) = self.table.state(block).take_node(&self.shape) else {
                 continue;
             };
-            device::copy(&mut self.image, &self.cache.frame(frame).node);
+            device::copy(&mut self.image, self.cache.node(frame));
             match self.program_image(block, page, cause) {
                 Err(Error::Store(error)) if error.is_refusal() => {
                     self.table.state(block).seal(&self.shape);
@@ -51,7 +52,7 @@ impl Ground<'_> {
                 }
                 programmed => {
                     programmed?;
-                    self.cache.written(frame);
+                    self.cache.renewed(frame, Unsaved::Nothing);
                     if let Some(left) = self.table.put(id, block, page) {
                         self.drop_if_empty(left);
                     }
@@ -82,36 +83,38 @@ impl Ground<'_> {
         Ok(self.log.program_at(page, &mut self.page, PageKind::Tree(0), cause)?)
     }
 
-    /// Writes the deltas of a node to a log page of its block; where there is no room, the block is
-    /// merged, or if that would take a block that is needed, the node alone gets another page.
-    fn write_deltas(&mut self, frame: usize, id: NodeId, cause: Cause) -> Result<()> {
+    /// Writes a node anew: its block is merged, or if that would take a block that is needed, the
+    /// node alone gets another page.
+    fn renew(&mut self, frame: u32, id: NodeId, cause: Cause) -> Result<()> {
+        match self.table.place(id) {
+            Some(place) if self.may_merge(place.block) => self.merge(place.block, cause),
+            _ => self.write_born(frame, id, cause),
+        }
+    }
+
+    /// Writes the newest record of a node to a log page of its block; where there is no room, the
+    /// node is written anew.
+    fn write_deltas(&mut self, frame: u32, id: NodeId, cause: Cause) -> Result<()> {
         let Some(place) = self.table.place(id) else {
             return Err(no_node(id).into());
         };
-        let bytes = self.cache.frame(frame).deltas().len();
-        let log = self.table.state(place.block).take_log(&self.shape, bytes as u32);
-        let Some(log) = log else {
-            return match self.may_merge(place.block) {
-                true => self.merge(place.block, cause),
-                false => self.write_born(frame, id, cause),
-            };
+        let bytes = self.cache.record(frame).len();
+        let Some(at) = self.table.state(place.block).take_log(&self.shape, bytes) else {
+            return self.renew(frame, id, cause);
         };
-        let page = self.page_of(place.block, self.shape.log_place(log.page));
-        let has_earlier = log.offset > 0 && !self.parts.is_empty();
+        let page = self.page_of(place.block, self.shape.log_place(at.page));
+        let has_earlier = at.offset > 0 && !self.parts.is_empty();
         if has_earlier {
-            self.keep_parts(page, cause)?;
+            self.keep_parts(page, at.offset, cause)?;
         }
-        let deltas = self.cache.deltas_mut(frame);
-        if !seal(Address { page, offset: log.offset }, place.page, deltas) {
-            return Err(damaged(page, "its deltas are too long").into());
-        }
+        let record = self.cache.record_mut(frame);
+        seal(Address { page, offset: at.offset, node: place.page }, record);
         let programmed = if self.shape.is_whole() {
-            let start = self.log.content_start();
-            self.page.fill(0xFF);
-            device::copy(&mut self.page[start..start + bytes], deltas);
-            self.log.program_at(page, &mut self.page, PageKind::Tree(1), cause)
+            let end = self.log.content_start() + bytes;
+            device::copy(&mut self.page[end - bytes..end], record);
+            self.log.program_at(page, &mut self.page[..end], PageKind::Tree(1), cause)
         } else {
-            self.log.program_part(page, log.offset, deltas, cause)
+            self.log.program_part(page, at.offset.into(), record, cause)
         };
         match programmed {
             Err(error) if error.is_refusal() => {
@@ -123,8 +126,8 @@ impl Ground<'_> {
             }
             programmed => {
                 programmed?;
-                self.table.add_log(id, log.page);
-                self.cache.written(frame);
+                self.table.set_record(id, at);
+                self.cache.saved(frame);
                 Ok(())
             }
         }

@@ -40,8 +40,7 @@ use index::bounds::can_be;
 use index::entries_of_a_block;
 use index::random_keys::average_bytes;
 use index::{
-    Behind, Cursor, Durable, Error, Index, KeyRange, Read, Result, Statistics, Tree, Value,
-    read_piece,
+    Behind, Cursor, Durable, Error, Index, KeyRange, Read, Result, Statistics, Tree, read_piece,
 };
 use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
 use page::{Form, Item, Root, least_window};
@@ -235,38 +234,14 @@ impl<'d> List<'d> {
         if self.archive.entries > 0 && Scan::new(self, KeyRange::ALL)?.next()?.is_some() {
             return Err(Error::NotEmpty);
         }
-        // What a range of this list would take: while it is loaded there is none.
-        let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-        let mut loaded = 0;
-        while let Some((next, value)) = sorted.next()? {
-            self.archive.form.check_entry(next, value.len() as usize)?;
-            if loaded > 0 && next <= previous.as_slice() {
-                return Err(Error::NotSorted { position: loaded });
-            }
-            key.clear();
-            key.extend_from_slice(next);
-            match value {
-                Value::Inline(value) => self.append_loaded(&key, value)?,
-                Value::Long(bytes) => {
-                    whole.resize(bytes as usize, 0);
-                    let limit = u64::from(bytes);
-                    let bytes = u64::from(sorted.read_value(0, &mut whole)?);
-                    if bytes != limit {
-                        return Err(store::Error::LongValuePieces { bytes, limit }.into());
-                    }
-                    self.append_loaded(&key, &whole)?;
-                }
-            }
-            core::mem::swap(&mut previous, &mut key);
-            loaded += 1;
-        }
-        Ok(loaded)
+        let limits = self.archive.form.limits();
+        limits.take_sorted(sorted, |key, value| self.append_loaded(key, value))
     }
 }
 
 impl Read for List<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        if !can_be(self.archive.form.check_key(key))? {
+        if !can_be(self.archive.form.limits().check_key(key))? {
             return Ok(None);
         }
         self.visit(key, |value| read_piece(value, offset, into))
@@ -282,7 +257,7 @@ impl Read for List<'_> {
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
         // Every range reads every page, and the only way to a page leads over all newer ones.
-        key.map_or(Ok(()), |key| self.archive.form.check_key(key))?;
+        key.map_or(Ok(()), |key| self.archive.form.limits().check_key(key))?;
         Ok(Behind::End)
     }
 
@@ -308,16 +283,8 @@ impl Read for List<'_> {
 
 impl Tree for List<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let form = self.archive.form;
-        let mut deletes_only = true;
-        for update in batch {
-            match update {
-                Update::Put { key, value } => form.check_entry(key, value.len())?,
-                Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
-                Update::Delete { key } => form.check_key(key)?,
-            }
-            deletes_only &= matches!(update, Update::Delete { .. });
-        }
+        self.archive.form.limits().check_batch(batch)?;
+        let deletes_only = batch.iter().all(|update| matches!(update, Update::Delete { .. }));
         self.check_room(self.pages_for(batch), deletes_only)
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Scan<'t, 'd> {
 
 impl<'t, 'd> Scan<'t, 'd> {
     pub(super) fn new(list: &'t mut List<'d>, range: KeyRange<'_>) -> Result<Self> {
-        let range = range.within_length(|key| list.archive.form.check_key(key))?;
+        let range = range.within_length(|key| list.archive.form.limits().check_key(key))?;
         let mut scan = Scan {
             list,
             direction: range.direction,

@@ -6,8 +6,6 @@
 //! nodes completely. What a leaf writes of the nodes above it is given up by the next one, but its
 //! page lives by the leaf: no page is dead where a page holds the whole way.
 
-use alloc::vec::Vec;
-
 use device::{Cause, Page};
 use store::Growth;
 use store::node::{self, Codec, Stored};
@@ -19,7 +17,7 @@ use super::plan::Edit;
 use super::policy::{Change, Splits, State};
 use super::rewrite::Order;
 use super::{Durably, PathTree};
-use index::{Cursor, Error, Result, Value};
+use index::{Cursor, Error, Result};
 
 /// The leaf that is filled.
 struct Leaf {
@@ -37,53 +35,18 @@ impl PathTree<'_> {
         if !is_empty || self.buffer.len() > 0 {
             return Err(Error::NotEmpty);
         }
-        let mut loaded = 0;
         let mut leaf = self.begin_leaf(0)?;
-        // What a cursor of this tree would take: while it is loaded it has none.
-        let (mut long_key, mut long) = (Vec::new(), Vec::new());
-        let outcome = loop {
-            let entry = match sorted.next() {
-                Ok(Some((key, Value::Inline(value)))) => (key, value),
-                Ok(Some((key, Value::Long(bytes)))) => {
-                    if let Err(error) = self.check_entry(key, bytes as usize) {
-                        break Err(error);
-                    }
-                    long_key.clear();
-                    long_key.extend_from_slice(key);
-                    // Another tree's nodes are smaller than this one's.
-                    long.resize(bytes as usize, 0);
-                    if let Err(error) = sorted.read_value(0, &mut long) {
-                        break Err(error);
-                    }
-                    (long_key.as_slice(), long.as_slice())
-                }
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            };
-            if let Err(error) = self.load_entry(entry, loaded, &mut leaf, fill) {
-                break Err(error);
-            }
-            loaded += 1;
-        };
+        let limits = self.limits;
+        let loaded =
+            limits.take_sorted(sorted, |key, value| self.load_entry(key, value, &mut leaf, fill));
         if !leaf.is_ended {
             // What came before an error stays.
             self.end_leaf(&leaf, true)?;
         }
-        outcome.map(|()| loaded)
+        loaded
     }
 
-    fn load_entry(
-        &mut self,
-        (key, value): (&[u8], &[u8]),
-        loaded: u64,
-        leaf: &mut Leaf,
-        fill: u8,
-    ) -> Result<()> {
-        self.check_entry(key, value.len())?;
-        // The key before.
-        if loaded > 0 && key <= self.key.as_slice() {
-            return Err(Error::NotSorted { position: loaded });
-        }
+    fn load_entry(&mut self, key: &[u8], value: &[u8], leaf: &mut Leaf, fill: u8) -> Result<()> {
         let is_filled = {
             let node = self.leaf_node(leaf);
             leaf.codec.is_filled(node, fill) && node::count(node) > 1
@@ -96,8 +59,6 @@ impl PathTree<'_> {
                 return Err(super::damage(self.root, "an empty leaf has no room"));
             }
         }
-        self.key.clear();
-        self.key.extend_from_slice(key);
         Ok(())
     }
 

@@ -49,14 +49,14 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Block, Cause, Meter, Page};
-use store::{Demand, Durability, LogicalPage, Memory, Recovery, Update, Width};
+use store::{Demand, Durability, LogicalPage, Memory, Recovery, Update};
 
 use crate::btree::{self, At, Scan};
 use admission::Admission;
 use descent::Way;
 use flush::Flush;
 use ground::Ground;
-use index::bounds::can_be;
+use index::bounds::{EntryLimits, can_be};
 use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, read_piece};
 use live::LivePages;
 use page::Header;
@@ -117,7 +117,7 @@ pub(crate) struct PathTree<'d> {
     /// Share of the blocks below which free ones are made by collection.
     collect: f64,
     live: LivePages,
-    limits: layout::EntryLimits,
+    limits: EntryLimits,
     /// Nodes of each level.
     nodes: room::Nodes,
     /// How nodes of a tree of no level grow.
@@ -155,29 +155,6 @@ impl PathTree<'_> {
         self.standing.layout.height
     }
 
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        let found = key.len() as u64;
-        match self.ground.pages.shape.key {
-            Width::Fixed(bytes) if u64::from(bytes) != found => {
-                Err(Error::KeyLength { expected: u64::from(bytes), found })
-            }
-            Width::Variable if key.len() > self.limits.key => {
-                Err(Error::KeyTooLong { found, limit: self.limits.key as u64 })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_entry(&self, key: &[u8], value: usize) -> Result<()> {
-        self.check_key(key)?;
-        match self.ground.pages.shape.value {
-            Width::Fixed(bytes) if usize::from(bytes) != value => {
-                Err(Error::ValueLength { expected: u64::from(bytes), found: value as u64 })
-            }
-            _ => index::bounds::entry_size(key.len() + value, self.limits.entry),
-        }
-    }
-
     /// Makes one change, through the operation buffer if it is to wait there; or, for lack of room
     /// in that, a step towards it. True if it is made.
     fn update(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<bool> {
@@ -210,7 +187,7 @@ impl PathTree<'_> {
 
 impl Read for PathTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        if !can_be(self.check_key(key))? {
+        if !can_be(self.limits.check_key(key))? {
             return Ok(None);
         }
         if let Some((_, held)) = self.buffer.get(key) {
@@ -221,7 +198,7 @@ impl Read for PathTree<'_> {
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
-        let range = range.within_length(|key| self.check_key(key))?;
+        let range = range.within_length(|key| self.limits.check_key(key))?;
         let root = self.root_node();
         Ok(Box::new(Scan::new(&mut self.ground, &self.buffer, root, range)?))
     }
@@ -231,9 +208,7 @@ impl Read for PathTree<'_> {
     }
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
-        if let Some(key) = key {
-            self.check_key(key)?;
-        }
+        key.map_or(Ok(()), |key| self.limits.check_key(key))?;
         let root = self.root_node();
         btree::resume_after(&mut self.ground, root, key)
     }
@@ -267,13 +242,7 @@ impl Read for PathTree<'_> {
 
 impl Tree for PathTree<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        for update in batch {
-            match update {
-                Update::Put { key, value } => self.check_entry(key, value.len())?,
-                Update::Delete { key } => self.check_key(key)?,
-                Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
-            }
-        }
+        self.limits.check_batch(batch)?;
         self.admit_updates(batch)
     }
 

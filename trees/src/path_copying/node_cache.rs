@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use device::Page;
 
 use super::ground::BRIEF_BYTES;
-use crate::use_order::{Neighbours, SlotNumber, UseOrder};
+use store::lru::{Lru, Neighbours, SlotNumber};
 
 /// No slot.
 const NONE: u16 = <u16 as SlotNumber>::NONE;
@@ -104,7 +104,7 @@ pub(super) struct NodeCache {
     buckets: Vec<u16>,
     free: u16,
     held: usize,
-    uses: UseOrder<u16>,
+    uses: Lru<u16>,
 }
 
 impl NodeCache {
@@ -131,7 +131,7 @@ impl NodeCache {
             buckets: vec![NONE; count],
             free: if count > 0 { 0 } else { NONE },
             held: 0,
-            uses: UseOrder::EMPTY,
+            uses: Lru::EMPTY,
         };
         if arena > 0 {
             cache.write_free((0, arena), 0);

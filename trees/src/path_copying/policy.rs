@@ -37,9 +37,8 @@ use alloc::vec::Vec;
 
 use store::Width;
 
-use super::layout::{
-    CHILD_BYTES, Division, EntryLimits, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST, Share,
-};
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST, Share};
+use index::bounds::EntryLimits;
 use index::{Error, Result};
 
 /// What an update was.

@@ -1,7 +1,7 @@
 //! The order in which the slots of a table were used: a list that is linked both ways through them.
 
 /// The number of a slot, in as many bytes as the table needs.
-pub(crate) trait SlotNumber: Copy + Eq {
+pub trait SlotNumber: Copy + Eq {
     /// No slot.
     const NONE: Self;
 
@@ -12,6 +12,7 @@ pub(crate) trait SlotNumber: Copy + Eq {
 impl SlotNumber for u16 {
     const NONE: Self = u16::MAX;
 
+    #[inline]
     fn place(self) -> usize {
         usize::from(self)
     }
@@ -20,6 +21,7 @@ impl SlotNumber for u16 {
 impl SlotNumber for u32 {
     const NONE: Self = u32::MAX;
 
+    #[inline]
     fn place(self) -> usize {
         self as usize
     }
@@ -27,32 +29,44 @@ impl SlotNumber for u32 {
 
 /// Neighbours of a slot in the order of use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbours<N> {
+pub struct Neighbours<N> {
     older: N,
     newer: N,
 }
 
 impl<N: SlotNumber> Neighbours<N> {
-    pub(crate) const NONE: Neighbours<N> = Neighbours { older: N::NONE, newer: N::NONE };
+    /// Those of a slot that is not in the order.
+    pub const NONE: Neighbours<N> = Neighbours { older: N::NONE, newer: N::NONE };
+
+    /// The slot that was used next later, or [`SlotNumber::NONE`].
+    #[inline]
+    #[must_use]
+    pub const fn newer(&self) -> N {
+        self.newer
+    }
 }
 
-/// The slot used longest ago, and the one used last.
+/// The slot used longest ago, and the one used last. The slots hold the list, so all calls are to
+/// be given the same.
 #[derive(Debug)]
-pub(crate) struct UseOrder<N> {
+pub struct Lru<N> {
     oldest: N,
     newest: N,
 }
 
-impl<N: SlotNumber> UseOrder<N> {
-    pub(crate) const EMPTY: UseOrder<N> = UseOrder { oldest: N::NONE, newest: N::NONE };
+impl<N: SlotNumber> Lru<N> {
+    /// No slot is in the order.
+    pub const EMPTY: Lru<N> = Lru { oldest: N::NONE, newest: N::NONE };
 
     /// The slot that was used longest ago.
-    pub(crate) fn oldest(&self) -> Option<N> {
+    #[inline]
+    pub fn oldest(&self) -> Option<N> {
         (self.oldest != N::NONE).then_some(self.oldest)
     }
 
     /// Takes `slot` out of the order.
-    pub(crate) fn unlink<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
+    #[inline]
+    pub fn unlink<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
         let Neighbours { older, newer } = *slots[slot.place()].as_mut();
         match slots.get_mut(older.place()) {
             Some(older) => older.as_mut().newer = newer,
@@ -65,7 +79,8 @@ impl<N: SlotNumber> UseOrder<N> {
     }
 
     /// Makes `slot`, which is not in the order, the one used last.
-    pub(crate) fn link_newest<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
+    #[inline]
+    pub fn link_newest<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
         let older = self.newest;
         *slots[slot.place()].as_mut() = Neighbours { older, newer: N::NONE };
         match slots.get_mut(older.place()) {
@@ -76,7 +91,7 @@ impl<N: SlotNumber> UseOrder<N> {
     }
 
     /// Makes `slot`, which is not in the order, the one used longest ago.
-    pub(crate) fn link_oldest<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
+    pub fn link_oldest<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
         let newer = self.oldest;
         *slots[slot.place()].as_mut() = Neighbours { older: N::NONE, newer };
         match slots.get_mut(newer.place()) {
@@ -87,7 +102,8 @@ impl<N: SlotNumber> UseOrder<N> {
     }
 
     /// Makes `slot` the one used last.
-    pub(crate) fn touch<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
+    #[inline]
+    pub fn touch<S: AsMut<Neighbours<N>>>(&mut self, slots: &mut [S], slot: N) {
         if slot != self.newest {
             self.unlink(slots, slot);
             self.link_newest(slots, slot);
