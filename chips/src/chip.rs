@@ -57,9 +57,33 @@ const DISK_NEEDS: [&str; 6] = [
     "sequential_write",
 ];
 
+/// What a disk needs whose times follow from its flash, beside its sectors and capacity.
+const DRIVE_NEEDS: [&str; 17] = [
+    "sector_bytes",
+    "capacity",
+    "flash_capacity",
+    "channels",
+    "chips_per_channel",
+    "flash_page_bytes",
+    "flash_spare_bytes",
+    "flash_pages_per_block",
+    "flash_read",
+    "flash_program",
+    "flash_erase",
+    "flash_bus",
+    "mapping_unit",
+    "write_cache",
+    "command",
+    "link",
+    "queue_depth",
+];
+
 /// The figures that a simulation needs and that are not known.
 pub(crate) fn lacking(device: &Device) -> Vec<&'static str> {
     let unknown = |name: &&'static str| device.figure(name).is_none();
+    if device.is_solid_state() {
+        return DRIVE_NEEDS.into_iter().filter(unknown).collect();
+    }
     if !device.kind.is_chip() {
         return DISK_NEEDS.into_iter().filter(unknown).collect();
     }

@@ -1,6 +1,6 @@
 //! A disk for the simulator, out of the figures of an entry.
 
-use device::{Access, Cost, DiskCosts, Linear, SectorGeometry};
+use device::{Access, Cost, DiskCosts, Linear, SectorGeometry, SolidState};
 
 use crate::{CatalogueError, Device, Overrides};
 
@@ -9,8 +9,17 @@ use crate::{CatalogueError, Device, Overrides};
 pub struct Disk {
     /// The shape. A sector is the page that the figures are for.
     pub geometry: SectorGeometry,
-    /// The costs.
-    pub costs: DiskCosts,
+    /// How long its requests take.
+    pub timing: DiskTiming,
+}
+
+/// What decides how long the requests of a disk take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskTiming {
+    /// Costs of a request.
+    Costs(DiskCosts),
+    /// The flash in it.
+    SolidState(SolidState),
 }
 
 /// The figures of reading or of writing.
@@ -46,7 +55,7 @@ const WRITE: Direction = Direction {
 
 impl Device {
     /// The disk that this entry describes, with `overrides` (of which only the size means
-    /// something for a disk).
+    /// something for a disk). If it has figures of flash, its times follow from them; else:
     ///
     /// **What a request of several pages is charged**, decided here and nowhere else: the time of
     /// a request of one page, and for each page after it the time of a next page. That is
@@ -65,10 +74,41 @@ impl Device {
         if !self.missing.is_empty() {
             return Err(self.lacks(self.missing()));
         }
-        Ok(Disk {
-            geometry: self.sector_geometry(overrides)?,
-            costs: DiskCosts { read: self.access(&READ)?, write: self.access(&WRITE)? },
-        })
+        let geometry = self.sector_geometry(overrides)?;
+        let timing = if self.is_solid_state() {
+            DiskTiming::SolidState(self.solid_state(&geometry)?)
+        } else {
+            DiskTiming::Costs(DiskCosts { read: self.access(&READ)?, write: self.access(&WRITE)? })
+        };
+        Ok(Disk { geometry, timing })
+    }
+
+    /// True if this is a disk of which it is known how it is made of flash.
+    pub(crate) fn is_solid_state(&self) -> bool {
+        self.figure("mapping_unit").is_some()
+    }
+
+    fn solid_state(&self, sectors: &SectorGeometry) -> Result<SolidState, CatalogueError> {
+        let drive = SolidState {
+            drive_bytes: self.needed("capacity")?,
+            flash_bytes: self.needed("flash_capacity")?,
+            channels: self.needed_u32("channels")?,
+            chips_per_channel: self.needed_u32("chips_per_channel")?,
+            page_bytes: self.needed_u32("flash_page_bytes")?,
+            spare_bytes: self.needed_u32("flash_spare_bytes")?,
+            pages_per_block: self.needed_u32("flash_pages_per_block")?,
+            read_ns: self.needed("flash_read")?,
+            program_ns: self.needed("flash_program")?,
+            erase_ns: self.needed("flash_erase")?,
+            bus_ps_per_byte: self.needed("flash_bus")?,
+            mapping_unit_bytes: self.needed("mapping_unit")?,
+            write_cache_bytes: self.needed("write_cache")?,
+            command_ns: self.needed("command")?,
+            link_ps_per_byte: self.needed("link")?,
+            queue_depth: self.needed_u32("queue_depth")?,
+        };
+        drive.check(sectors).map_err(|fault| self.no_geometry(fault))?;
+        Ok(drive)
     }
 
     fn refuse_chip_overrides(&self, overrides: &Overrides) -> Result<(), CatalogueError> {

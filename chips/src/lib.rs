@@ -61,9 +61,19 @@
 //! | `read_next_page`, `write_next_page` | each further page of a request |
 //! | `read_per_byte`, `write_per_byte` | time a byte |
 //! | `read_energy`, `write_energy`, and `..._energy_per_page`, `..._energy_per_byte` | energies |
-//! | `random_write_over_read` | a ratio, where a paper gives no more than that |
 //!
 //! [`Device::disk`] says what a request of several pages is charged.
+//!
+//! A disk with `mapping_unit` is a solid-state drive whose times follow from its flash, as
+//! [`device::SolidState`] has it; it has none of the times above, but these:
+//!
+//! | figures | |
+//! |---|---|
+//! | `flash_capacity`, `channels`, `chips_per_channel`, `queue_depth` | what it is made of |
+//! | `flash_page_bytes`, `flash_spare_bytes`, `flash_pages_per_block` | the shape of its chips |
+//! | `flash_read`, `flash_program`, `flash_erase`, `flash_bus` | the times of its chips |
+//! | `mapping_unit`, `write_cache` | what its translation layer works with |
+//! | `command`, `link` | time of each command, and of each byte between drive and host |
 //!
 //! The four kinds of cost function are which of these figures are there: whole page (times
 //! alone), fixed + per byte (`bus` or `..._per_byte`), fixed + per page of a request
@@ -94,6 +104,6 @@ mod parse;
 
 pub use catalogue::{all, find, near};
 pub use chip::{Chip, Overrides};
-pub use disk::Disk;
+pub use disk::{Disk, DiskTiming};
 pub use entry::{Device, Figure, FigureKind, Kind, Value};
 pub use error::CatalogueError;

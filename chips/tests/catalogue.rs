@@ -37,16 +37,10 @@ const DEVICES: [&str; 31] = [
     "winbond-w25q128jv",
 ];
 
-const FOUR_NUMBERS: &[&str] =
-    &["random_read", "sequential_read", "random_write", "sequential_write"];
-
 /// The devices that lack a figure which a simulation needs.
-const INCOMPLETE: [(&str, &[&str]); 5] = [
-    ("intel-x25-m", FOUR_NUMBERS),
-    ("mtron-msd-sata3035", FOUR_NUMBERS),
+const INCOMPLETE: [(&str, &[&str]); 2] = [
     ("nvmevirt-970-pro", &["pages_per_block"]),
     ("samsung-k9k1g08u0a", &["read_typical or read_most"]),
-    ("samsung-mcboe32g8apr", FOUR_NUMBERS),
 ];
 
 #[test]

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use device::{Charge, Cost, DiskCosts, NandCosts, ProgramOrder};
-use flashtree_chips::{CatalogueError, Device, Overrides, find};
+use flashtree_chips::{CatalogueError, Device, DiskTiming, Overrides, find};
 
 fn chip(name: &str) -> flashtree_chips::Chip {
     find(name).unwrap().nand(&Overrides::default()).unwrap()
@@ -14,7 +14,10 @@ fn nand(name: &str) -> NandCosts {
 }
 
 fn disk(name: &str) -> DiskCosts {
-    find(name).unwrap().disk(&Overrides::default()).unwrap().costs
+    match find(name).unwrap().disk(&Overrides::default()).unwrap().timing {
+        DiskTiming::Costs(costs) => costs,
+        DiskTiming::SolidState(drive) => panic!("{name} is {drive:?}"),
+    }
 }
 
 fn nanoseconds(cost: Cost, bytes: u64) -> u64 {

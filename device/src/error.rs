@@ -172,6 +172,8 @@ pub enum GeometryFault {
     Sectors(u64),
     /// The buffer alignment is no power of two.
     Alignment(u32),
+    /// A solid-state drive can't be made of its figures: what does not fit.
+    SolidState(&'static str),
 }
 
 impl fmt::Display for GeometryFault {
@@ -202,6 +204,7 @@ impl fmt::Display for GeometryFault {
             GeometryFault::Alignment(bytes) => {
                 write!(f, "an alignment of {bytes} bytes: it must be a power of two")
             }
+            GeometryFault::SolidState(fault) => write!(f, "a solid-state drive: {fault}"),
         }
     }
 }

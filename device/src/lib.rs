@@ -24,6 +24,7 @@ mod geometry;
 mod meter;
 mod nand;
 mod sectors;
+mod solid_state;
 mod watched;
 
 pub use address::{Block, Page, Sector};
@@ -33,9 +34,10 @@ pub use copying::copy;
 pub use cost::{Access, Charge, Cost, DiskCosts, Linear, NandCosts};
 pub use error::{Error, GeometryFault, Result};
 pub use geometry::{Geometry, ProgramOrder, SectorGeometry};
-pub use meter::{Meter, Operation, Tally};
+pub use meter::{FlashBytes, Meter, Operation, Tally};
 pub use nand::Nand;
 pub use sectors::{Request, Sectors};
+pub use solid_state::{SPARE_STRIPES_LEAST, SolidState};
 pub use watched::Watched;
 
 use alloc::boxed::Box;

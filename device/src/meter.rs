@@ -64,6 +64,15 @@ impl Sub for Tally {
     }
 }
 
+/// Bytes that the flash inside a disk moved, spare areas not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashBytes {
+    /// Bytes read, for the host and for moving.
+    pub read: u64,
+    /// Bytes programmed.
+    pub programmed: u64,
+}
+
 /// The books of one device, kept by the device itself.
 ///
 /// Invariant: every operation is booked once, under one cause; so the tallies of all causes add
@@ -75,6 +84,7 @@ pub struct Meter {
     erases: Box<[u32]>,
     energy_known: bool,
     bits_corrected: u64,
+    flash: Option<FlashBytes>,
 }
 
 impl Meter {
@@ -87,7 +97,22 @@ impl Meter {
             erases: vec![0; blocks as usize].into_boxed_slice(),
             energy_known,
             bits_corrected: 0,
+            flash: None,
         }
+    }
+
+    /// Counts bytes that the flash inside a disk moved. From the first call on they are known.
+    #[inline]
+    pub fn book_flash(&mut self, moved: FlashBytes) {
+        let flash = self.flash.get_or_insert_default();
+        flash.read += moved.read;
+        flash.programmed += moved.programmed;
+    }
+
+    /// What the flash inside a disk moved, where it can be seen.
+    #[must_use]
+    pub const fn flash(&self) -> Option<FlashBytes> {
+        self.flash
     }
 
     /// Books an operation on `pages` pages (or blocks, for an erase) that moved `bytes` bytes.

@@ -126,7 +126,7 @@ impl Candidate {
             ftl_bytes: None,
             fill_percent: fill.unwrap_or(FILL_PERCENT),
         };
-        let (medium, ftl_bytes) = footing.place(ground.model.stand_in(), ground)?;
+        let (medium, ftl_bytes) = footing.place(ground.model.stand_in()?, ground)?;
         footing.ftl_bytes = ftl_bytes;
         let footprint = (self.entry.footprint)(&footing.options, shape_of(&medium))?;
         let Footprint { memory_least: least, tables, .. } = footprint;

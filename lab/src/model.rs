@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use chips::{CatalogueError, Chip, Device, Disk, Overrides};
+use chips::{CatalogueError, Chip, Device, Disk, DiskTiming, Overrides};
 use device::{Block, DiskCosts, Medium, Nand, SectorGeometry};
 use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Transfer};
 use sim::{FaultPlan, Flips, SimulatedDisk, SimulatedNand, WearOut};
@@ -100,14 +100,15 @@ impl Model {
     }
 
     /// A device of this shape in memory, to try out what fits.
-    pub(crate) fn stand_in(&self) -> Medium<'static> {
-        match self {
+    pub(crate) fn stand_in(&self) -> device::Result<Medium<'static>> {
+        Ok(match self {
             Model::Chip(chip) | Model::NandFile { chip, .. } => Medium::Nand(Box::new(chip.make())),
-            Model::Disk(disk) => simulated(disk),
+            Model::Disk(disk) => Medium::Sectors(Box::new(simulated(disk)?)),
             Model::File { geometry, .. } => {
-                simulated(&Disk { geometry: *geometry, costs: DiskCosts::default() })
+                let free = DiskCosts::default();
+                Medium::Sectors(Box::new(SimulatedDisk::new(*geometry, free)))
             }
-        }
+        })
     }
 
     /// Makes sure that the device can be made, and keeps it for the first who wants it; returns
@@ -138,7 +139,7 @@ impl Model {
     /// A new device.
     pub(crate) fn make(&self) -> file::Result<Medium<'static>> {
         match self {
-            Model::Chip(_) | Model::Disk(_) => Ok(self.stand_in()),
+            Model::Chip(_) | Model::Disk(_) => Ok(self.stand_in()?),
             Model::File { home, geometry } => home
                 .make(|path, existing| disk_in_file(path, *geometry, existing))
                 .map(|disk| Medium::Sectors(disk)),
@@ -167,8 +168,11 @@ impl Model {
     }
 }
 
-fn simulated(disk: &Disk) -> Medium<'static> {
-    Medium::Sectors(Box::new(SimulatedDisk::new(disk.geometry, disk.costs)))
+fn simulated(disk: &Disk) -> device::Result<SimulatedDisk> {
+    match disk.timing {
+        DiskTiming::Costs(costs) => Ok(SimulatedDisk::new(disk.geometry, costs)),
+        DiskTiming::SolidState(drive) => SimulatedDisk::solid_state(disk.geometry, drive),
+    }
 }
 
 /// The path of a device in a file: all that follows the first colon.

@@ -198,12 +198,15 @@ pub(crate) fn medium(stand: Stand) -> Medium<'static> {
         Stand::Disk { size_bytes, random_write_us } => {
             let size_bytes = Some(size_bytes);
             let overrides = chips::Overrides { size_bytes, ..chips::Overrides::default() };
-            let mut disk = chips::find("mtron-msp-sata7525").unwrap().disk(&overrides).unwrap();
+            let disk = chips::find("mtron-msp-sata7525").unwrap().disk(&overrides).unwrap();
+            let chips::DiskTiming::Costs(mut costs) = disk.timing else {
+                unreachable!("its entry has four numbers")
+            };
             if let Some(micros) = random_write_us {
-                let time = &mut disk.costs.write.random.time;
+                let time = &mut costs.write.random.time;
                 time.fixed = micros * 1000 - time.per_page;
             }
-            Medium::Sectors(Box::new(SimulatedDisk::new(disk.geometry, disk.costs)))
+            Medium::Sectors(Box::new(SimulatedDisk::new(disk.geometry, costs)))
         }
     }
 }

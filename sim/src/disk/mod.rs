@@ -1,5 +1,6 @@
 //! Simulated disks.
 
+mod drive;
 mod faulty;
 mod hard;
 mod plan;

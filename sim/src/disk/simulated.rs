@@ -1,10 +1,12 @@
 //! The simulated disk.
 
 use device::{
-    Cause, DiskCosts, Error, Meter, Operation, Request, Result, Sector, SectorGeometry, Sectors,
+    Block, Cause, Charge, DiskCosts, Error, FlashBytes, Meter, Operation, Request, Result, Sector,
+    SectorGeometry, Sectors, SolidState,
 };
 
 use super::HardDisk;
+use super::drive::Drive;
 use super::faulty::{Faulty, Verdict};
 use super::plan::DiskFaultPlan;
 use super::store::Store;
@@ -14,10 +16,14 @@ use crate::faults::{FaultKind, FaultLog};
 
 /// A disk in memory, with the costs and the books of a real one.
 ///
-/// Its requests cost what [`DiskCosts`] say, or what a [`HardDisk`] takes. The requests of one
-/// read are served and charged one after the other, in their order. A part of a sector counts as
-/// one page, a request that touches n sectors as n. Trims and flushes cost nothing: no source
-/// gives a figure for them. A request of no bytes is none.
+/// Its requests cost what [`DiskCosts`] say, what a [`HardDisk`] takes, or what follows from the
+/// state of a [`SolidState`] drive. The requests of one read are served and charged one after the
+/// other, in their order; a drive takes as many at once as its figures say. A part of a sector
+/// counts as one page, a request that touches n sectors as n. Trims cost nothing, and flushes only
+/// on a drive: no source gives a figure for the others. A request of no bytes is none.
+///
+/// The meter of a drive also has the bytes that its flash moved, and its erases: of each **stripe**,
+/// the blocks of one number on all chips, which are erased together.
 ///
 /// It takes memory only for sectors that hold data, a few KiB at a time.
 ///
@@ -49,6 +55,19 @@ impl SimulatedDisk {
     #[must_use]
     pub fn hard(geometry: SectorGeometry, disk: HardDisk) -> Self {
         SimulatedDisk::with_timing(geometry, Timing::of_hard_disk(disk))
+    }
+
+    /// A disk of zeros that is a solid-state drive. The geometry may be smaller than the drive.
+    ///
+    /// # Errors
+    /// The figures make no drive, or not one with these sectors.
+    pub fn solid_state(geometry: SectorGeometry, drive: SolidState) -> Result<Self> {
+        let drive = Drive::new(drive, &geometry)?;
+        let meter = Meter::new(drive.stripes(), false);
+        let mut disk = SimulatedDisk::with_timing(geometry, Timing::Drive(Box::new(drive)));
+        disk.meter = meter;
+        disk.meter.book_flash(FlashBytes::default());
+        Ok(disk)
     }
 
     fn with_timing(geometry: SectorGeometry, timing: Timing) -> Self {
@@ -169,16 +188,30 @@ impl SimulatedDisk {
         Run { start, bytes, sectors }
     }
 
-    fn book(&mut self, direction: Direction, run: Run, cause: Cause) {
-        let charge = self.timing.charge(direction, run, self.meter.time_ns());
+    /// Books a request of a call that began at device time `issued_ns`.
+    fn book(&mut self, direction: Direction, run: Run, cause: Cause, issued_ns: u64) {
+        let charge = self.timing.charge(direction, run, issued_ns, self.meter.time_ns());
         let operation = match direction {
             Direction::Read => Operation::Read,
             Direction::Write => Operation::Program,
         };
         self.meter.book(operation, cause, run.sectors, run.bytes, charge);
+        self.book_flash(cause);
     }
 
-    fn serve(&mut self, request: &mut Request<'_>, cause: Cause) -> Result<()> {
+    /// Books what the flash of a drive did.
+    fn book_flash(&mut self, cause: Cause) {
+        let Some(drive) = self.timing.drive() else { return };
+        let blocks = drive.blocks_per_stripe();
+        let work = drive.work();
+        self.meter.book_flash(std::mem::take(&mut work.moved));
+        for stripe in work.erased.drain(..) {
+            self.meter.wear(Block(stripe));
+            self.meter.book(Operation::Erase, cause, blocks, 0, Charge::default());
+        }
+    }
+
+    fn serve(&mut self, request: &mut Request<'_>, cause: Cause, issued_ns: u64) -> Result<()> {
         if request.into.is_empty() {
             return Ok(());
         }
@@ -187,7 +220,7 @@ impl SimulatedDisk {
             verdict = self.verdict(Some(Direction::Read), Counts::AsRead)?;
         }
         let run = self.run(request.first, request.offset, request.into.len());
-        self.book(Direction::Read, run, cause);
+        self.book(Direction::Read, run, cause, issued_ns);
         if verdict == Verdict::Cut {
             return Err(self.lose_power());
         }
@@ -222,7 +255,8 @@ impl Sectors for SimulatedDisk {
                 .check_bytes(request.first, request.offset, request.into.len())
                 .map_err(|error| self.power_or(error))?;
         }
-        requests.iter_mut().try_for_each(|request| self.serve(request, cause))
+        let issued_ns = self.meter.time_ns();
+        requests.iter_mut().try_for_each(|request| self.serve(request, cause, issued_ns))
     }
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> Result<()> {
@@ -232,7 +266,7 @@ impl Sectors for SimulatedDisk {
         }
         let verdict = self.change(Some(Direction::Write))?;
         let run = self.run(first, 0, from.len());
-        self.book(Direction::Write, run, cause);
+        self.book(Direction::Write, run, cause, self.meter.time_ns());
         if let Some(faulty) = self.faulty.as_deref_mut() {
             faulty.before_write(&self.store, first.0, from);
         }
@@ -261,10 +295,13 @@ impl Sectors for SimulatedDisk {
         if verdict == Verdict::Cut { Err(self.lose_power()) } else { Ok(()) }
     }
 
-    fn flush(&mut self, _cause: Cause) -> Result<()> {
+    fn flush(&mut self, cause: Cause) -> Result<()> {
         if self.change(None)? == Verdict::Cut {
             return Err(self.lose_power());
         }
+        let charge = self.timing.charge_flush(self.meter.time_ns());
+        self.meter.book(Operation::Program, cause, 0, 0, charge);
+        self.book_flash(cause);
         if let Some(faulty) = self.faulty.as_deref_mut() {
             faulty.flush();
         }

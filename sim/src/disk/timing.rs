@@ -3,6 +3,7 @@
 use device::{Charge, DiskCosts};
 
 use super::HardDisk;
+use super::drive::Drive;
 use super::hard::Mechanics;
 
 /// What a request does.
@@ -27,6 +28,7 @@ pub(crate) struct Run {
 pub(crate) enum Timing {
     FourNumbers(FourNumbers),
     Mechanics(Mechanics),
+    Drive(Box<Drive>),
 }
 
 impl Timing {
@@ -49,24 +51,56 @@ impl Timing {
         match self {
             Timing::FourNumbers(numbers) => Some(&numbers.costs),
             Timing::Mechanics(_) => None,
+            Timing::Drive(drive) => Some(drive.costs()),
         }
     }
 
     pub(crate) fn energy_known(&self) -> bool {
         match self {
             Timing::FourNumbers(numbers) => numbers.costs.energy_known(),
-            Timing::Mechanics(_) => false,
+            Timing::Mechanics(_) | Timing::Drive(_) => false,
         }
     }
 
-    /// Charges a request that begins at device time `now_ns`.
-    pub(crate) fn charge(&mut self, direction: Direction, run: Run, now_ns: u64) -> Charge {
+    /// Charges a request of a call that began at device time `issued_ns`, when it is `now_ns`:
+    /// later, if the call had others before it.
+    pub(crate) fn charge(
+        &mut self,
+        direction: Direction,
+        run: Run,
+        issued_ns: u64,
+        now_ns: u64,
+    ) -> Charge {
+        let time_ns = match self {
+            Timing::FourNumbers(numbers) => return numbers.charge(direction, run),
+            Timing::Mechanics(mechanics) => {
+                mechanics.serve(direction, run.start, run.bytes, now_ns)
+            }
+            Timing::Drive(drive) => {
+                let end = match direction {
+                    Direction::Read => drive.read(run, issued_ns),
+                    Direction::Write => drive.write(run, issued_ns),
+                };
+                end.saturating_sub(now_ns)
+            }
+        };
+        Charge { time_ns, energy_pj: 0 }
+    }
+
+    /// Charges a flush at device time `now_ns`.
+    pub(crate) fn charge_flush(&mut self, now_ns: u64) -> Charge {
+        let end = match self {
+            Timing::FourNumbers(_) | Timing::Mechanics(_) => now_ns,
+            Timing::Drive(drive) => drive.flush(now_ns),
+        };
+        Charge { time_ns: end.saturating_sub(now_ns), energy_pj: 0 }
+    }
+
+    /// The drive whose flash can be seen, if there is one.
+    pub(crate) fn drive(&mut self) -> Option<&mut Drive> {
         match self {
-            Timing::FourNumbers(numbers) => numbers.charge(direction, run),
-            Timing::Mechanics(mechanics) => Charge {
-                time_ns: mechanics.serve(direction, run.start, run.bytes, now_ns),
-                energy_pj: 0,
-            },
+            Timing::Drive(drive) => Some(drive),
+            Timing::FourNumbers(_) | Timing::Mechanics(_) => None,
         }
     }
 }
