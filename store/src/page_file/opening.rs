@@ -57,7 +57,7 @@ impl PageFileOptions {
         }
     }
 
-    fn mistake(&self) -> Mistake {
+    pub(crate) fn mistake(&self) -> Mistake {
         #[cfg(feature = "canaries")]
         return Mistake::new(self.canary);
         #[cfg(not(feature = "canaries"))]
