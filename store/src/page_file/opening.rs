@@ -57,7 +57,7 @@ impl PageFileOptions {
         }
     }
 
-    pub(crate) fn mistake(&self) -> Mistake {
+    fn mistake(&self) -> Mistake {
         #[cfg(feature = "canaries")]
         return Mistake::new(self.canary);
         #[cfg(not(feature = "canaries"))]

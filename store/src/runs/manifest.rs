@@ -37,6 +37,7 @@ const fn damaged(what: &'static str) -> Error {
     Error::NotAnIndex { is_ours: true, what }
 }
 
+const OVERLAP: Error = damaged("two of its runs have a page in common");
 const SENSELESS: Error = damaged("its manifest makes no sense");
 
 /// A change of a manifest.
@@ -222,6 +223,14 @@ impl Manifest {
             dead.push(RunId(from.u64().ok_or(SENSELESS)?));
         }
         let note = from.bytes(note_bytes.into()).filter(|_| from.left() == 0).ok_or(SENSELESS)?;
+        for run in &born {
+            let others = self.lives.iter().flat_map(|life| &life.run.extents);
+            let others = others.filter(|other| run.extents.iter().any(|it| it.meets(**other)));
+            // What dies with it, or died before, may be in the same pages only if it was free.
+            if others.count() > 0 {
+                return Err(OVERLAP);
+            }
+        }
         self.next_run = next_run;
         born.iter().try_for_each(|run| space.claim(&run.extents))?;
         self.make(born, &dead, covered)?;
@@ -319,9 +328,20 @@ impl Manifest {
     pub fn restore<'b>(space: &mut dyn Space, bytes: &'b [u8]) -> Result<(Self, &'b [u8])> {
         let mut from = Reader::new(bytes);
         let manifest = Self::decode(&mut from, space.page_bytes())?;
+        manifest.check_disjoint()?;
         manifest.lives.iter().try_for_each(|life| space.claim(&life.run.extents))?;
         let rest = from.bytes(from.left()).unwrap_or_default();
         Ok((manifest, rest))
+    }
+
+    /// Refuses runs that have a page in common.
+    fn check_disjoint(&self) -> Result<()> {
+        let mut all: Vec<_> = self.lives.iter().flat_map(|life| &life.run.extents).collect();
+        all.sort_unstable();
+        match all.windows(2).any(|pair| pair[0].meets(*pair[1])) {
+            true => Err(OVERLAP),
+            false => Ok(()),
+        }
     }
 
     fn decode(from: &mut Reader<'_>, page_bytes: u32) -> Result<Self> {

@@ -18,7 +18,6 @@ use device::{Cause, Request, Sector, Sectors};
 
 use super::extents::Extents;
 use super::{Extent, Front, PageRequest, Reserved, Space};
-use crate::canary::{Canary, Mistake};
 use crate::{Error, PageFile, PageFileOptions, Recovery, Result};
 
 /// Requests that go to the disk at once.
@@ -41,7 +40,6 @@ pub struct FileSpace<'d> {
     held: Option<u32>,
     /// Pages that are reserved and not written.
     reserved: u32,
-    mistake: Mistake,
 }
 
 impl<'d> FileSpace<'d> {
@@ -59,7 +57,7 @@ impl<'d> FileSpace<'d> {
         let front = Front::new(disk, front)?;
         let (whole, held) = front.whole();
         let file = PageFile::create(Box::new(front), options)?;
-        Self::behind(file, (whole, held), page_bytes, options)
+        Self::behind(file, (whole, held), page_bytes)
     }
 
     /// The space behind the page file on `disk`, with pages of `page_bytes` bytes as when it was
@@ -75,14 +73,13 @@ impl<'d> FileSpace<'d> {
         let front = Front::find(disk)?;
         let (whole, held) = front.whole();
         let (file, root) = PageFile::open(Box::new(front), options)?;
-        Ok((Self::behind(file, (whole, held), page_bytes, options)?, root))
+        Ok((Self::behind(file, (whole, held), page_bytes)?, root))
     }
 
     fn behind(
         mut file: PageFile<'d>,
         (whole, held): (u64, Option<u64>),
         page_bytes: u32,
-        options: &PageFileOptions,
     ) -> Result<Self> {
         let disk = file.disk_mut().geometry();
         let sector = disk.sector_bytes();
@@ -105,7 +102,6 @@ impl<'d> FileSpace<'d> {
             alignment: disk.alignment(),
             held: held.map(pages),
             reserved: 0,
-            mistake: options.mistake(),
         })
     }
 
@@ -216,9 +212,6 @@ impl Space for FileSpace<'_> {
     }
 
     fn flush(&mut self, cause: Cause) -> Result<()> {
-        if self.mistake.is(Canary::RunNamedBeforeFlush) {
-            return Ok(());
-        }
         Ok(self.file.disk_mut().flush(cause)?)
     }
 

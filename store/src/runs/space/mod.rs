@@ -38,6 +38,11 @@ impl Extent {
         self.first.saturating_add(self.pages)
     }
 
+    /// True if both have a page in common.
+    pub(super) const fn meets(self, other: Extent) -> bool {
+        self.first < other.end() && other.first < self.end()
+    }
+
     /// Adds an extent to a list of them, joined to the last one if it goes on there.
     pub(super) fn push(self, to: &mut Vec<Extent>) {
         match to.last_mut() {
