@@ -30,6 +30,36 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// A unit of a run does not have the checksum that was written with it.
+    #[error(
+        "unit {unit} of run {run} is corrupt: its checksum is {found:#x}, expected {expected:#x}"
+    )]
+    CorruptUnit {
+        /// The run.
+        run: u64,
+        /// The unit, counted from 0.
+        unit: u32,
+        /// The checksum stored in the unit.
+        expected: u32,
+        /// The checksum of the bytes that were read.
+        found: u32,
+    },
+    /// A unit of a run has a good checksum but contents that make no sense.
+    #[error("unit {unit} of run {run} is damaged: {what}")]
+    DamagedUnit {
+        /// The run.
+        run: u64,
+        /// The unit, counted from 0.
+        unit: u32,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// An entry that a run can't take.
+    #[error("a run can't take an entry: {what}")]
+    RunEntry {
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The medium holds no index of this format, or one that can't be opened.
     #[error("{}: {what}", no_index(*is_ours))]
     NotAnIndex {
@@ -192,6 +222,8 @@ impl Error {
             self,
             Error::CorruptPage { .. }
                 | Error::DamagedPage { .. }
+                | Error::CorruptUnit { .. }
+                | Error::DamagedUnit { .. }
                 | Error::Device(device::Error::Uncorrectable { .. })
         )
     }

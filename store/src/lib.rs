@@ -4,6 +4,7 @@
 //!   [`LogicalPage`], read and written through a cache of bounded size, each with a checksum.
 //! - A [`PageLog`] is pages of raw flash, programmed one after the other and found by address.
 //! - [`Frames`] are what both kinds of pages are held in: found by key, given up in [`lru`] order.
+//! - Sorted runs of a [`runs::Space`], over either, are written once and read in units.
 //! - A [`node::Codec`] keeps a sorted run of entries in such a page.
 //!
 //! Invariant: nothing here knows what a tree is; a tree's layout is bytes to the page file, and
@@ -28,6 +29,7 @@ mod page_file;
 mod page_log;
 mod recovery;
 mod reservation;
+pub mod runs;
 mod shape;
 mod update;
 

@@ -345,6 +345,16 @@ impl<'d> PageFile<'d> {
         }
     }
 
+    /// The disk, for what stands behind the page file.
+    pub(crate) fn disk_mut(&mut self) -> &mut dyn Sectors {
+        &mut self.disk
+    }
+
+    /// The number that goes into every checksum.
+    pub(crate) const fn identity(&self) -> u64 {
+        self.superblock.identity
+    }
+
     /// Frames of the cache.
     #[must_use]
     pub fn cache_frames(&self) -> u32 {
