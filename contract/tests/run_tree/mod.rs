@@ -158,8 +158,12 @@ impl<'d> RunTree<'d> {
         let (run, _) = job.merge.finish(&mut *self.space)?;
         let is_flush = job.dead.is_empty();
         let extents = run.extents.clone();
-        let delta =
-            Delta { born: vec![run], dead: job.dead, covered: 0, note: &[u8::from(is_flush)] };
+        let delta = Delta {
+            born: vec![run],
+            dead: job.dead,
+            note: &[u8::from(is_flush)],
+            ..Delta::default()
+        };
         if !self.manifest.record(&mut *self.space, delta)? {
             // It is made anew after the next checkpoint.
             return Ok(self.space.free(&extents)?);
@@ -180,15 +184,19 @@ impl<'d> RunTree<'d> {
         let is_frozen = self.table.held(Which::Frozen).0 > 0;
         if self.job.is_none() {
             let runs: Vec<RunId> = self.manifest.runs().map(|run| run.id).collect();
+            // Room that a merge gives back is asked for at once by what is frozen.
             if is_frozen {
-                self.begin(Vec::new())?;
-            } else if runs.len() >= RUNS_MOST {
-                self.begin(runs)?;
+                self.begin(if runs.len() >= RUNS_MOST { runs } else { Vec::new() })?;
             }
         }
-        self.step(300)?;
+        self.step(300)
+    }
+
+    /// Freezes what is in memory if it is time for that. A replay has to freeze it at the same
+    /// update, and comes to a delta only behind a whole batch: so this is done between two.
+    fn freeze(&mut self) -> Result<()> {
+        let is_frozen = self.table.held(Which::Frozen).0 > 0;
         if !is_frozen && self.table.percent_used() >= FROZEN_AT {
-            // A replay has to freeze it at the same update.
             let delta = Delta { note: &[2], ..Delta::default() };
             if self.manifest.record(&mut *self.space, delta)? {
                 let _ = self.table.freeze();
@@ -310,6 +318,7 @@ impl Cursor for Copies {
 impl Tree for RunTree<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.end_replay()?;
+        self.freeze()?;
         match self.room().take(batch.len() as u64 * ENTRY_BYTES * 2) {
             true => Ok(()),
             false => Err(store::Error::Full { pages: self.space.pages_most() }.into()),

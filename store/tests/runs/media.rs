@@ -46,10 +46,11 @@ impl Medium {
                     durability: Durability::Batch,
                     journal_bytes: Some(16 << 10),
                     identity: 77,
+                    front: Some(8),
                     ..PageFileOptions::new(512, 1 << 16)
                 };
                 let disk = Box::new(Self::disk());
-                Box::new(FileSpace::create(disk, 200, page_bytes, &options).unwrap())
+                Box::new(FileSpace::create(disk, page_bytes, &options).unwrap())
             }
             Medium::Chip { page_bytes, spare_bytes } => {
                 let options =
