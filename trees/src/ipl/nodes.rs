@@ -201,7 +201,7 @@ impl Ground<'_> {
     fn make_room_for(&mut self, at: At<NodeId>, delta: &Delta<'_>, cause: Cause) -> Result<u32> {
         let frame = self.frame(at.id, cause)?;
         self.table.count_change();
-        let bytes = self.forms.deltas(at.level).bytes(delta);
+        let bytes = delta.bytes(self.forms.deltas(at.level));
         let most = self.forms.record_bytes().saturating_sub(bytes);
         if self.cache.record(frame).len() > most {
             self.write_back(frame, cause)?;
@@ -217,9 +217,7 @@ impl Ground<'_> {
     }
 
     fn add_delta(&mut self, at: At<NodeId>, frame: u32, delta: &Delta<'_>) {
-        let form = self.forms.deltas(at.level);
-        self.cache.add_delta(frame, form.bytes(delta), |into| {
-            form.write(delta, into);
-        });
+        let shape = self.forms.deltas(at.level);
+        self.cache.add_delta(frame, delta.bytes(shape), |into| delta.write(shape, into));
     }
 }

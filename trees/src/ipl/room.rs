@@ -29,9 +29,9 @@ use store::{
 
 use super::Ipl;
 use super::block::BlockShape;
-use super::ground::{Forms, Ground};
+use super::ground::Ground;
 use super::table::{BLOCK_BYTES, NODE_BYTES, Since};
-use crate::btree::CHILD_BYTES;
+use crate::btree::{CHILD_BYTES, Codecs};
 use index::{Error, Result};
 
 /// One in so many pages for nodes stays unused, so that blocks can be filled up with nodes of
@@ -72,7 +72,7 @@ const fn capacity(shape: &BlockShape, blocks: u32, own: u32, work: u32) -> u32 {
 /// Blocks on which as many nodes find room as four blocks have pages.
 pub(super) fn fewest_blocks(
     chip: Geometry,
-    (shape, forms): (&BlockShape, &Forms),
+    (shape, forms): (&BlockShape, &Codecs),
     log: &PageLogOptions,
 ) -> u32 {
     let work = work_blocks(HEIGHT_LEAST, (shape, forms), log.durability == Durability::None);
@@ -119,7 +119,7 @@ fn begun(born: u32, changes: u32, nodes: u32, shape: &BlockShape) -> u32 {
 }
 
 /// Blocks that one update may need in a tree of such a height, whatever it is, behind a checkpoint.
-fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Forms), at_once: bool) -> u32 {
+fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Codecs), at_once: bool) -> u32 {
     let mut demand = forms.demand();
     demand.levels.iter_mut().take(height.into()).for_each(|nodes| *nodes = u32::MAX);
     let nodes = if at_once { 0 } else { u32::MAX };
@@ -127,7 +127,7 @@ fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Forms), at_once: bool)
     blocks(More::of(&demand, 1, 0)).max(blocks(More::of(&demand, 0, 1))) + IN_HAND
 }
 
-impl Forms {
+impl Codecs {
     /// A tree of such nodes, as far as room matters, without any.
     fn demand(&self) -> Demand {
         let EntryShape { key, value } = self.shape;

@@ -23,7 +23,7 @@ use super::{Durably, PathTree};
 use index::entries_of_a_block;
 use index::parameters::{Kind, Parameter};
 use index::random_keys::average_bytes;
-use index::{Durable, Error, Index, Result, Tree};
+use index::{Durable, Index, Result, Tree};
 use index::{Footprint, MediumShape, Options};
 
 /// What is chosen of a tree beside what [`Options`] say.
@@ -131,9 +131,7 @@ pub(crate) fn footprint(
     medium: MediumShape,
     options: &Options,
 ) -> Result<Footprint> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: choice.name, medium: "a disk" });
-    };
+    let chip = medium.chip(choice.name)?;
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     let log = PageLog::least_memory(chip, &options.page_log());
     Ok(Footprint {
