@@ -6,7 +6,7 @@ use device::{Cause, Geometry, Medium};
 use store::{Durability, EntryShape, PageLog, Recovery, Reservation};
 
 use super::block::BlockShape;
-use super::ground::{FRAMES_LEAST, Ground};
+use super::log_store::{FRAMES_LEAST, LogStore};
 use super::room;
 use super::root::Root;
 use super::table::NodeId;
@@ -56,7 +56,7 @@ impl BlockShape {
 pub(super) fn work_bytes(chip: Geometry, forms: &Codecs, durability: Durability) -> u64 {
     let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
     let parts = if has_parts(chip, durability) { u64::from(chip.page_bytes()) } else { 0 };
-    Ground::work_bytes(chip, forms) + u64::from(chip.page_bytes()) + keys + parts
+    LogStore::work_bytes(chip, forms) + u64::from(chip.page_bytes()) + keys + parts
 }
 
 /// True if a page is programmed in parts, none of which may be lost.
@@ -71,7 +71,7 @@ pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footpr
     let forms = codecs_on(chip, options.shape)?;
     Ok(Footprint {
         memory_least: least_of(chip, options.shape, memory)?,
-        tables: Ground::table_bytes(chip, &shape),
+        tables: LogStore::table_bytes(chip, &shape),
         units_least: room::fewest_blocks(chip, (&shape, &forms), &log).into(),
     })
 }
@@ -83,7 +83,7 @@ fn least_of(
     (log, durability): (u64, Durability),
 ) -> Result<u64> {
     let forms = codecs_on(chip, shape)?;
-    let frames = u64::from(FRAMES_LEAST) * Ground::frame_bytes(&forms);
+    let frames = u64::from(FRAMES_LEAST) * LogStore::frame_bytes(&forms);
     Ok(log + work_bytes(chip, &forms, durability) + frames)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let log = PageLog::create(nand, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
-    tree.btree.root.id = tree.ground.create(0, Cause::Load)?;
+    tree.btree.root.id = tree.store.create(0, Cause::Load)?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -113,8 +113,8 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     let mut tree = Ipl::over(log, shape, root.shape, frames)?;
     // A rollback comes back with the root record of a checkpoint that was made before others. One
     // that gets a name is made twice.
-    let is_of_old = tree.ground.log.statistics().checkpoint.0 > root.made.saturating_add(1);
-    let is_torn = tree.ground.log.has_rest() || is_of_old;
+    let is_of_old = tree.store.log.statistics().checkpoint.0 > root.made.saturating_add(1);
+    let is_torn = tree.store.log.has_rest() || is_of_old;
     tree.restore_from(&record, is_torn)?;
     drop(record);
     Ok(Box::new(Durable::open(tree)?))
@@ -125,7 +125,7 @@ pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)
     let Some(left) = have.checked_sub(need) else {
         return Err(store::Error::LittleMemory { have, need }.into());
     };
-    let more = left / Ground::frame_bytes(&codecs_on(chip, shape)?);
+    let more = left / LogStore::frame_bytes(&codecs_on(chip, shape)?);
     // More nodes than the chip has pages are never in use.
     Ok(FRAMES_LEAST + more.min(u64::from(chip.pages())) as u32)
 }
@@ -140,7 +140,7 @@ impl<'d> Ipl<'d> {
         let forms = codecs_on(log.geometry(), entries)?;
         log.expect_root(room::root_bytes_most(&shape, log.geometry().blocks()));
         Ok(Ipl {
-            ground: Ground::new(log, shape, forms, frames),
+            store: LogStore::new(log, shape, forms, frames),
             btree: BTree::new(NodeId(0), forms, MIDDLE),
             room: Reservation::default(),
             log_pages: shape.log_pages(),

@@ -1,4 +1,4 @@
-//! `mu` and `mu-star`: the whole way from the leaf to the root in one page of raw flash.
+//! `mu` and `mu-star`: the whole path from the leaf to the root in one page of raw flash.
 //!
 //! mu-Tree is mu*-Tree with another rule for dividing a page and without an adaptive layout, so
 //! both are one engine, `path_copying`, with two values of [`Division`].

@@ -39,7 +39,7 @@ impl Codecs {
 }
 
 /// What the tree stands on.
-pub(super) struct Ground<'d> {
+pub(super) struct LogStore<'d> {
     pub(super) log: PageLog<'d>,
     pub(super) shape: BlockShape,
     pub(super) forms: Codecs,
@@ -69,11 +69,11 @@ pub(super) struct Ground<'d> {
     pub(super) kept: u32,
 }
 
-impl<'d> Ground<'d> {
+impl<'d> LogStore<'d> {
     pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Codecs, frames: u32) -> Self {
         let chip = log.geometry();
         let (bytes, record_bytes) = (log.content_bytes(), forms.record_bytes());
-        Ground {
+        LogStore {
             table: Table::new(chip.blocks(), Self::nodes_most(chip, &shape)),
             cache: Cache::new(frames, bytes, record_bytes),
             levels: [0; LEVELS_MOST],
@@ -200,7 +200,7 @@ impl<'d> Ground<'d> {
     }
 
     fn apply(&mut self, address: Address, deltas: &[u8]) -> Result<()> {
-        let Ground { image, fresh, scratch, forms, .. } = self;
+        let LogStore { image, fresh, scratch, forms, .. } = self;
         let level = node::level(image);
         let work = (&mut fresh[..], &mut scratch[..]);
         let form = (forms.deltas(level), forms.at(level));
@@ -237,7 +237,7 @@ impl<'d> Ground<'d> {
 
     /// Keeps the first `bytes` bytes of a log page, of which a further part is to be programmed.
     pub(super) fn keep_parts(&mut self, page: Page, bytes: u16, cause: Cause) -> Result<()> {
-        let Ground { log, parts, .. } = self;
+        let LogStore { log, parts, .. } = self;
         read_checked(log, (page, 0), &mut parts[..usize::from(bytes)], cause, |_| Ok(()))
     }
 }
