@@ -3,7 +3,9 @@
 //! The figures come of the functions that trees are made with, so what a tree says that it needs is
 //! what making it asks for. A tree that was made is opened whatever went bad since.
 
-use device::{Error as Device, Geometry, SectorGeometry};
+use alloc::boxed::Box;
+
+use device::{Error as Device, Geometry, Medium, Nand, SectorGeometry};
 use store::EntryShape;
 
 use crate::random_keys::average_bytes;
@@ -30,7 +32,29 @@ pub enum MediumShape {
     Sectors(SectorGeometry),
 }
 
+/// The chip of `medium`, for `tree`, which stands on raw flash alone.
+///
+/// # Errors
+/// It is a disk.
+pub fn raw_flash<'d>(medium: Medium<'d>, tree: &'static str) -> Result<Box<dyn Nand + 'd>> {
+    match medium {
+        Medium::Nand(chip) => Ok(chip),
+        Medium::Sectors(_) => Err(Error::WrongMedium { tree, medium: "a disk" }),
+    }
+}
+
 impl MediumShape {
+    /// The chip, for `tree`, which stands on raw flash alone.
+    ///
+    /// # Errors
+    /// It is a disk.
+    pub const fn chip(self, tree: &'static str) -> Result<Geometry> {
+        match self {
+            MediumShape::Nand(chip) => Ok(chip),
+            MediumShape::Sectors(_) => Err(Error::WrongMedium { tree, medium: "a disk" }),
+        }
+    }
+
     /// Blocks of the chip, or sectors of the disk.
     #[must_use]
     pub const fn units(&self) -> u64 {

@@ -32,7 +32,7 @@ pub use describe::{Description, describe, describe_chip};
 pub use descriptor::{DeletePolicy, Open, TreeDescriptor};
 pub use durable::Durable;
 pub use error::{Error, Result};
-pub use footprint::{Footprint, MediumShape, entries_of_a_block};
+pub use footprint::{Footprint, MediumShape, entries_of_a_block, raw_flash};
 pub use index::Index;
 pub use model::{Prediction, Profile};
 pub use options::Options;

@@ -10,8 +10,7 @@
 //!   that are cached.
 
 use super::block::{BlockShape, BlockState};
-use super::ground::Forms;
-use super::make::{chip_of, footprint, frames, log_pages};
+use super::make::{codecs_on, footprint, frames, log_pages};
 use crate::btree::CHILD_BYTES;
 use index::Result;
 use index::random_keys::{Levels, missing};
@@ -23,9 +22,9 @@ pub(super) fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let chip = chip_of(medium)?;
+    let chip = medium.chip(super::NAME)?;
     let least = footprint(options, medium)?.memory_least;
-    let forms = Forms::on(chip, options.shape)?;
+    let forms = codecs_on(chip, options.shape)?;
     let levels = Levels::of(profile.entries, (&forms.leaf, &forms.inner), forms.shape, CHILD_BYTES);
     let shape = BlockShape::on(chip, log_pages(options)?)?;
     // What is too little memory is told by making the tree.

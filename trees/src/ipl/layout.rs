@@ -61,61 +61,42 @@ pub(super) enum Delta<'b> {
     Cut { key: &'b [u8] },
 }
 
-/// How the deltas of nodes of one shape are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DeltaForm {
-    shape: EntryShape,
-}
-
-impl DeltaForm {
-    /// The form for leaves; for inner nodes the value's width is that of a child's address.
-    pub(super) const fn new(shape: EntryShape) -> Self {
-        DeltaForm { shape }
-    }
-
-    /// Bytes of a delta.
-    pub(super) fn bytes(&self, delta: &Delta<'_>) -> usize {
-        match delta {
-            Delta::Put { key, value } => {
-                1 + field_bytes(self.shape.key, key) + field_bytes(self.shape.value, value)
-            }
-            Delta::Delete { key } | Delta::Cut { key } => 1 + field_bytes(self.shape.key, key),
+impl<'b> Delta<'b> {
+    const fn parts(&self) -> (u8, &'b [u8], Option<&'b [u8]>) {
+        match *self {
+            Delta::Put { key, value } => (PUT, key, Some(value)),
+            Delta::Delete { key } => (DELETE, key, None),
+            Delta::Cut { key } => (CUT, key, None),
         }
     }
 
-    /// Writes a delta to the start of `into`; returns its bytes, or `None`, and nothing written, if
-    /// it does not fit.
-    pub(super) fn write(&self, delta: &Delta<'_>, into: &mut [u8]) -> Option<usize> {
-        let bytes = self.bytes(delta);
-        let (kind, rest) = into.get_mut(..bytes)?.split_first_mut()?;
-        match delta {
-            Delta::Put { key, value } => {
-                *kind = PUT;
-                let rest = write_field(self.shape.key, key, rest);
-                write_field(self.shape.value, value, rest);
-            }
-            Delta::Delete { key } => {
-                *kind = DELETE;
-                write_field(self.shape.key, key, rest);
-            }
-            Delta::Cut { key } => {
-                *kind = CUT;
-                write_field(self.shape.key, key, rest);
-            }
+    /// Bytes of the delta of a node with entries of `shape`.
+    pub(super) fn bytes(&self, shape: EntryShape) -> usize {
+        let (_, key, value) = self.parts();
+        let value = value.map_or(0, |value| field_bytes(shape.value, value));
+        1 + field_bytes(shape.key, key) + value
+    }
+
+    /// Writes the delta to the start of `into`, which has room for it.
+    pub(super) fn write(&self, shape: EntryShape, into: &mut [u8]) {
+        let (kind, key, value) = self.parts();
+        into[0] = kind;
+        let rest = write_field(shape.key, key, &mut into[1..]);
+        if let Some(value) = value {
+            write_field(shape.value, value, rest);
         }
-        Some(bytes)
     }
 
     /// Reads the delta at the start of `bytes`; also returns what follows it.
     ///
     /// # Errors
     /// It is none, or cut off.
-    pub(super) fn read<'b>(&self, bytes: &'b [u8]) -> Result<(Delta<'b>, &'b [u8]), Damage> {
+    pub(super) fn read(shape: EntryShape, bytes: &'b [u8]) -> Result<(Self, &'b [u8]), Damage> {
         let (kind, rest) = bytes.split_first().ok_or("a delta is cut off")?;
-        let (key, rest) = read_field(self.shape.key, rest)?;
+        let (key, rest) = read_field(shape.key, rest)?;
         match *kind {
             PUT => {
-                let (value, rest) = read_field(self.shape.value, rest)?;
+                let (value, rest) = read_field(shape.value, rest)?;
                 Ok((Delta::Put { key, value }, rest))
             }
             DELETE => Ok((Delta::Delete { key }, rest)),

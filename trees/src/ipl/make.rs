@@ -2,28 +2,21 @@
 
 use alloc::boxed::Box;
 
-use device::{Cause, Geometry, Medium, Nand};
+use device::{Cause, Geometry, Medium};
 use store::{Durability, EntryShape, PageLog, Recovery, Reservation};
 
 use super::block::BlockShape;
-use super::ground::{FRAMES_LEAST, Forms, Ground};
+use super::log_store::{FRAMES_LEAST, LogStore};
 use super::room;
 use super::root::Root;
 use super::table::NodeId;
 use super::{Ipl, NAME};
-use crate::btree::{BTree, NodeStore};
+use crate::btree::{BTree, Codecs, NodeStore};
 use index::{Durable, Error, Index, Result};
-use index::{Footprint, MediumShape, Options};
+use index::{Footprint, MediumShape, Options, raw_flash};
 
 /// Percent of a node that stays where keys arrive in ascending order: room counts with halves.
 const MIDDLE: u8 = 50;
-
-pub(super) fn chip_of(medium: MediumShape) -> Result<Geometry> {
-    match medium {
-        MediumShape::Nand(chip) => Ok(chip),
-        MediumShape::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
-    }
-}
 
 /// Log pages in a block, as `options` or the index that exists have them; `None` for the usual.
 ///
@@ -37,12 +30,10 @@ pub(super) fn log_pages(options: &Options) -> Result<Option<u32>> {
     Ok(pages.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX)))
 }
 
-impl Forms {
-    pub(super) fn on(chip: Geometry, shape: EntryShape) -> Result<Self> {
-        let bytes = PageLog::content_bytes_on(chip);
-        let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
-        Ok(Forms::new(bytes, shape).ok_or(small)?)
-    }
+pub(super) fn codecs_on(chip: Geometry, shape: EntryShape) -> Result<Codecs> {
+    let bytes = PageLog::content_bytes_on(chip);
+    let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
+    Ok(Codecs::new(bytes, shape).ok_or(small)?)
 }
 
 impl BlockShape {
@@ -60,19 +51,12 @@ impl BlockShape {
     }
 }
 
-fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
-    match medium {
-        Medium::Nand(chip) => Ok(chip),
-        Medium::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
-    }
-}
-
 /// Bytes of memory beside the cache: pages to work in, one more node, keys, and a root record,
 /// twice more in a checkpoint; and what is read before parts of a page are programmed.
-pub(super) fn work_bytes(chip: Geometry, forms: &Forms, durability: Durability) -> u64 {
+pub(super) fn work_bytes(chip: Geometry, forms: &Codecs, durability: Durability) -> u64 {
     let keys = 6 * (forms.leaf.entry_bytes_most() as u64 + 16);
     let parts = if has_parts(chip, durability) { u64::from(chip.page_bytes()) } else { 0 };
-    Ground::work_bytes(chip, forms) + u64::from(chip.page_bytes()) + keys + parts
+    LogStore::work_bytes(chip, forms) + u64::from(chip.page_bytes()) + keys + parts
 }
 
 /// True if a page is programmed in parts, none of which may be lost.
@@ -81,13 +65,13 @@ pub(super) fn has_parts(chip: Geometry, durability: Durability) -> bool {
 }
 
 pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
-    let chip = chip_of(medium)?;
+    let chip = medium.chip(NAME)?;
     let (shape, log) = (BlockShape::on(chip, log_pages(options)?)?, options.page_log());
     let memory = (PageLog::least_memory(chip, &log), log.durability);
-    let forms = Forms::on(chip, options.shape)?;
+    let forms = codecs_on(chip, options.shape)?;
     Ok(Footprint {
         memory_least: least_of(chip, options.shape, memory)?,
-        tables: Ground::table_bytes(chip, &shape),
+        tables: LogStore::table_bytes(chip, &shape),
         units_least: room::fewest_blocks(chip, (&shape, &forms), &log).into(),
     })
 }
@@ -98,13 +82,13 @@ fn least_of(
     shape: EntryShape,
     (log, durability): (u64, Durability),
 ) -> Result<u64> {
-    let forms = Forms::on(chip, shape)?;
-    let frames = u64::from(FRAMES_LEAST) * Ground::frame_bytes(&forms);
+    let forms = codecs_on(chip, shape)?;
+    let frames = u64::from(FRAMES_LEAST) * LogStore::frame_bytes(&forms);
     Ok(log + work_bytes(chip, &forms, durability) + frames)
 }
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let nand = chip(medium)?;
+    let nand = raw_flash(medium, NAME)?;
     let geometry = nand.geometry();
     let medium = MediumShape::Nand(geometry);
     let needs = |like| footprint(options, like);
@@ -115,12 +99,12 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let log = PageLog::create(nand, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
     let mut tree = Ipl::over(log, shape, options.shape, frames)?;
-    tree.btree.root.id = tree.ground.create(0, Cause::Load)?;
+    tree.btree.root.id = tree.store.create(0, Cause::Load)?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log())?;
+    let (log, record) = PageLog::open_with(raw_flash(medium, NAME)?, &options.page_log())?;
     let root = Root::decode(&record)?;
     let geometry = log.geometry();
     let need = least_of(geometry, root.shape, (log.buffer_bytes(), log.durability()))?;
@@ -129,8 +113,8 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     let mut tree = Ipl::over(log, shape, root.shape, frames)?;
     // A rollback comes back with the root record of a checkpoint that was made before others. One
     // that gets a name is made twice.
-    let is_of_old = tree.ground.log.statistics().checkpoint.0 > root.made.saturating_add(1);
-    let is_torn = tree.ground.log.has_rest() || is_of_old;
+    let is_of_old = tree.store.log.statistics().checkpoint.0 > root.made.saturating_add(1);
+    let is_torn = tree.store.log.has_rest() || is_of_old;
     tree.restore_from(&record, is_torn)?;
     drop(record);
     Ok(Box::new(Durable::open(tree)?))
@@ -141,7 +125,7 @@ pub(super) fn frames(chip: Geometry, shape: EntryShape, (have, need): (u64, u64)
     let Some(left) = have.checked_sub(need) else {
         return Err(store::Error::LittleMemory { have, need }.into());
     };
-    let more = left / Ground::frame_bytes(&Forms::on(chip, shape)?);
+    let more = left / LogStore::frame_bytes(&codecs_on(chip, shape)?);
     // More nodes than the chip has pages are never in use.
     Ok(FRAMES_LEAST + more.min(u64::from(chip.pages())) as u32)
 }
@@ -153,11 +137,11 @@ impl<'d> Ipl<'d> {
         entries: EntryShape,
         frames: u32,
     ) -> Result<Self> {
-        let forms = Forms::on(log.geometry(), entries)?;
+        let forms = codecs_on(log.geometry(), entries)?;
         log.expect_root(room::root_bytes_most(&shape, log.geometry().blocks()));
         Ok(Ipl {
-            ground: Ground::new(log, shape, forms, frames),
-            btree: BTree::new(NodeId(0), forms.codecs(), MIDDLE),
+            store: LogStore::new(log, shape, forms, frames),
+            btree: BTree::new(NodeId(0), forms, MIDDLE),
             room: Reservation::default(),
             log_pages: shape.log_pages(),
             whole: true,

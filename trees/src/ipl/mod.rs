@@ -8,7 +8,7 @@
 //! into a fresh block, and the old one can be erased.
 //!
 //! What goes where in a block is in `block.rs`, the bytes of a log page in `layout.rs`, how deltas
-//! change a node in `merge.rs`, the tables in `table.rs`, what is read in `ground.rs`, what is
+//! change a node in `merge.rs`, the tables in `table.rs`, what is read in `log_store.rs`, what is
 //! written in `writing.rs`; `nodes.rs` makes deltas of what the B+-tree over them changes.
 //!
 //! # Choices that the paper leaves open
@@ -31,8 +31,8 @@ mod block;
 mod cache;
 mod check;
 mod cost;
-mod ground;
 mod layout;
+mod log_store;
 mod make;
 mod merge;
 mod nodes;
@@ -51,11 +51,11 @@ use store::node::Stored;
 use store::{Recovery, Reservation, Update};
 
 use crate::btree::{self, BTree, NodeSource, Scan};
-use ground::Ground;
 use index::bounds::{EntryLimits, can_be};
 use index::parameters::{Kind, Parameter};
 use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, root_record};
 use index::{DeletePolicy, TreeDescriptor};
+use log_store::LogStore;
 use table::NodeId;
 
 /// The registry's line.
@@ -85,7 +85,7 @@ const PARAMETERS: &[Parameter] = &[Parameter {
 
 /// The tree.
 pub(crate) struct Ipl<'d> {
-    ground: Ground<'d>,
+    store: LogStore<'d>,
     btree: BTree<NodeId>,
     room: Reservation,
     log_pages: u16,
@@ -99,16 +99,16 @@ pub(crate) struct Ipl<'d> {
 impl Ipl<'_> {
     fn limits(&self) -> EntryLimits {
         let most = self.entry_bytes_most();
-        EntryLimits { shape: self.ground.forms.shape, key: most, entry: most }
+        EntryLimits { shape: self.store.forms.shape, key: most, entry: most }
     }
 
     fn apply_whole(&mut self, update: &Update<'_>) -> Result<()> {
         match update {
             Update::Put { key, value } => {
-                self.btree.put(&mut self.ground, key, Stored::inline(value))?;
+                self.btree.put(&mut self.store, key, Stored::inline(value))?;
             }
             Update::Delete { key } => {
-                self.btree.delete(&mut self.ground, key)?;
+                self.btree.delete(&mut self.store, key)?;
             }
             Update::PutStored { .. } => return Err(store::Error::AdoptedTwice.into()),
         }
@@ -119,19 +119,19 @@ impl Ipl<'_> {
         if self.btree.entries > 0 {
             return Err(Error::NotEmpty);
         }
-        self.btree.begin_load(&mut self.ground)?;
+        self.btree.begin_load(&mut self.store)?;
         self.limits().take_sorted(sorted, |key, value| self.append(key, value, fill))
     }
 
     fn append(&mut self, key: &[u8], value: &[u8], fill: u8) -> Result<()> {
         self.check_room(&[Update::Put { key, value }])?;
         let entry = (key, Stored::inline(value));
-        if self.btree.append(&mut self.ground, entry, fill)? {
+        if self.btree.append(&mut self.store, entry, fill)? {
             return Ok(());
         }
-        let leaf = self.btree.begin_leaf(&mut self.ground, key, fill)?;
-        if !self.btree.append(&mut self.ground, entry, fill)? {
-            return Err(self.ground.damaged(leaf, "it is empty and has no room"));
+        let leaf = self.btree.begin_leaf(&mut self.store, key, fill)?;
+        if !self.btree.append(&mut self.store, entry, fill)? {
+            return Err(self.store.damaged(leaf, "it is empty and has no room"));
         }
         Ok(())
     }
@@ -142,12 +142,12 @@ impl Read for Ipl<'_> {
         if !can_be(self.limits().check_key(key))? {
             return Ok(None);
         }
-        btree::read(&mut self.ground, self.btree.root, key, (offset, into))
+        btree::read(&mut self.store, self.btree.root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         let range = range.within_length(|key| self.limits().check_key(key))?;
-        Ok(Box::new(Scan::new(&mut self.ground, &(), self.btree.root, range)?))
+        Ok(Box::new(Scan::new(&mut self.store, &(), self.btree.root, range)?))
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -156,15 +156,15 @@ impl Read for Ipl<'_> {
 
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
         key.map_or(Ok(()), |key| self.limits().check_key(key))?;
-        btree::resume_after(&mut self.ground, self.btree.root, key)
+        btree::resume_after(&mut self.store, self.btree.root, key)
     }
 
     fn statistics(&self) -> Statistics {
-        let Ground { log, forms, table, shape, .. } = &self.ground;
+        let LogStore { log, forms, table, shape, .. } = &self.store;
         let memory = store::Memory {
-            cache: self.ground.cache_bytes(),
+            cache: self.store.cache_bytes(),
             buffers: make::work_bytes(log.geometry(), forms, log.durability()) + log.buffer_bytes(),
-            tables: Ground::table_bytes(log.geometry(), shape),
+            tables: LogStore::table_bytes(log.geometry(), shape),
             ..store::Memory::default()
         };
         Statistics {
@@ -176,14 +176,14 @@ impl Read for Ipl<'_> {
     }
 
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let (leaves, inner) = self.ground.levels.split_at(1);
+        let (leaves, inner) = self.store.levels.split_at(1);
         let nodes = |levels: &[u32]| levels.iter().map(|nodes| u64::from(*nodes)).sum();
         tell(index::LEAVES, nodes(leaves));
         tell(index::INNER_NODES, nodes(inner));
     }
 
     fn meter(&self) -> Option<&Meter> {
-        self.ground.log.meter()
+        self.store.log.meter()
     }
 }
 
@@ -225,19 +225,19 @@ impl Tree for Ipl<'_> {
     }
 
     fn settle(&mut self) -> Result<Vec<u8>> {
-        self.ground.write_back_all(Cause::Flush)?;
+        self.store.write_back_all(Cause::Flush)?;
         self.make_room_to_settle()?;
-        let table = &mut self.ground.table;
+        let table = &mut self.store.table;
         table.close_logs();
-        let mut record = root_record::encode(NAME, self.ground.forms.shape);
+        let mut record = root_record::encode(NAME, self.store.forms.shape);
         record.reserve_exact(27 + 4 * usize::from(self.btree.height()) + table.bytes());
-        let made = self.ground.log.statistics().checkpoint.0 + 1;
+        let made = self.store.log.statistics().checkpoint.0 + 1;
         record.extend_from_slice(&root::encode_made(made));
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.btree.height());
         record.extend_from_slice(&self.btree.root.id.0.to_le_bytes());
         record.extend_from_slice(&self.btree.entries.to_le_bytes());
-        for nodes in &self.ground.levels[..self.btree.height().into()] {
+        for nodes in &self.store.levels[..self.btree.height().into()] {
             record.extend_from_slice(&nodes.to_le_bytes());
         }
         record.extend_from_slice(&table.numbers().to_le_bytes());
@@ -255,31 +255,31 @@ impl Tree for Ipl<'_> {
     }
 
     fn pin_savepoints(&mut self) -> Result<()> {
-        self.ground.log.unpin_all()?;
+        self.store.log.unpin_all()?;
         self.pin_named()?;
-        for block in self.ground.table.used_blocks() {
-            self.ground.log.pin(self.ground.log.geometry().first_page(block));
+        for block in self.store.table.used_blocks() {
+            self.store.log.pin(self.store.log.geometry().first_page(block));
         }
-        while let Some(block) = self.ground.log.victim() {
-            self.ground.log.release(block);
+        while let Some(block) = self.store.log.victim() {
+            self.store.log.release(block);
         }
-        self.ground.log.unpin_all()?;
+        self.store.log.unpin_all()?;
         self.pin_named()
     }
 
     fn entry_bytes_most(&self) -> usize {
-        self.ground.forms.leaf.entry_bytes_most()
+        self.store.forms.leaf.entry_bytes_most()
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        self.blocks_needed(batch).saturating_mul(self.ground.log.geometry().pages_per_block())
+        self.blocks_needed(batch).saturating_mul(self.store.log.geometry().pages_per_block())
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        &self.ground.log
+        &self.store.log
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        &mut self.ground.log
+        &mut self.store.log
     }
 }

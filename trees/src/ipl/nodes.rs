@@ -9,13 +9,13 @@ use store::LEVELS_MOST;
 use store::node::{self, Codec, Shift};
 
 use super::cache::Unsaved;
-use super::ground::{Ground, bad_node};
 use super::layout::Delta;
+use super::log_store::{LogStore, bad_node};
 use super::table::NodeId;
 use crate::btree::{At, Edit, Node, NodeSource, NodeStore};
 use index::Result;
 
-impl NodeSource for Ground<'_> {
+impl NodeSource for LogStore<'_> {
     type Id = NodeId;
 
     fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
@@ -32,7 +32,7 @@ impl NodeSource for Ground<'_> {
     }
 }
 
-impl NodeStore for Ground<'_> {
+impl NodeStore for LogStore<'_> {
     fn edit(&mut self, at: At<NodeId>, edit: Edit<'_>, cause: Cause) -> Result<bool> {
         let place = match edit {
             Edit::Insert { key, value, .. } => {
@@ -117,7 +117,7 @@ impl NodeStore for Ground<'_> {
     }
 }
 
-impl Ground<'_> {
+impl LogStore<'_> {
     /// The key at `place` of a node, in memory that is to be given back.
     fn take_key(&mut self, at: At<NodeId>, place: usize, cause: Cause) -> Result<Vec<u8>> {
         let mut key = core::mem::take(&mut self.key);
@@ -144,7 +144,7 @@ impl Ground<'_> {
         frames: [u32; 2],
         change: impl FnOnce(&Codec, &mut [u8], &mut [u8], &mut [u8]),
     ) -> Result<()> {
-        let Ground { cache, forms, scratch, .. } = self;
+        let LogStore { cache, forms, scratch, .. } = self;
         let Some((one, other)) = cache.two_mut(frames) else {
             return Err(bad_node(left.id, "it is its own neighbour").into());
         };
@@ -189,7 +189,7 @@ impl Ground<'_> {
         cause: Cause,
     ) -> Result<bool> {
         let frame = self.make_room_for(at, delta, cause)?;
-        let Ground { cache, scratch, forms, .. } = self;
+        let LogStore { cache, scratch, forms, .. } = self;
         let is_done = edit.apply(forms.at(at.level), cache.node_mut(frame), scratch);
         if is_done {
             self.add_delta(at, frame, delta);
@@ -201,7 +201,7 @@ impl Ground<'_> {
     fn make_room_for(&mut self, at: At<NodeId>, delta: &Delta<'_>, cause: Cause) -> Result<u32> {
         let frame = self.frame(at.id, cause)?;
         self.table.count_change();
-        let bytes = self.forms.deltas(at.level).bytes(delta);
+        let bytes = delta.bytes(self.forms.deltas(at.level));
         let most = self.forms.record_bytes().saturating_sub(bytes);
         if self.cache.record(frame).len() > most {
             self.write_back(frame, cause)?;
@@ -217,9 +217,7 @@ impl Ground<'_> {
     }
 
     fn add_delta(&mut self, at: At<NodeId>, frame: u32, delta: &Delta<'_>) {
-        let form = self.forms.deltas(at.level);
-        self.cache.add_delta(frame, form.bytes(delta), |into| {
-            form.write(delta, into);
-        });
+        let shape = self.forms.deltas(at.level);
+        self.cache.add_delta(frame, delta.bytes(shape), |into| delta.write(shape, into));
     }
 }

@@ -5,10 +5,10 @@
 use device::{Block, Cause};
 
 use super::cache::Unsaved;
-use super::ground::{Ground, no_node};
+use super::log_store::{LogStore, no_node};
 use index::{Error, Result};
 
-impl Ground<'_> {
+impl LogStore<'_> {
     /// Merges the nodes of `block` and their deltas into a fresh block. Where free blocks are rare,
     /// the nodes of the emptiest other block go with them.
     pub(super) fn merge(&mut self, block: Block, cause: Cause) -> Result<()> {

@@ -6,7 +6,7 @@
 //!   put alone also if its leaf has room for it, so that it adds none. Deletes add none.
 //! - **Blocks.** Until the next checkpoint a block that was left is not free. So no block is
 //!   merged that takes one of those that are kept for what was admitted, and for writing it back
-//!   ([`Ground::kept`]): then a changed node whose block has no log page left gets a page in a
+//!   ([`LogStore::kept`]): then a changed node whose block has no log page left gets a page in a
 //!   fresh block, alone. So goes a replay, too, which can't write to blocks of the checkpoint.
 //!   Each birth and each change takes a page of fresh blocks at the most, never a block. Where
 //!   fewer blocks are free than a batch may need, a checkpoint comes before it; and near full,
@@ -29,9 +29,9 @@ use store::{
 
 use super::Ipl;
 use super::block::BlockShape;
-use super::ground::{Forms, Ground};
+use super::log_store::LogStore;
 use super::table::{BLOCK_BYTES, NODE_BYTES, Since};
-use crate::btree::CHILD_BYTES;
+use crate::btree::{CHILD_BYTES, Codecs};
 use index::{Error, Result};
 
 /// One in so many pages for nodes stays unused, so that blocks can be filled up with nodes of
@@ -72,7 +72,7 @@ const fn capacity(shape: &BlockShape, blocks: u32, own: u32, work: u32) -> u32 {
 /// Blocks on which as many nodes find room as four blocks have pages.
 pub(super) fn fewest_blocks(
     chip: Geometry,
-    (shape, forms): (&BlockShape, &Forms),
+    (shape, forms): (&BlockShape, &Codecs),
     log: &PageLogOptions,
 ) -> u32 {
     let work = work_blocks(HEIGHT_LEAST, (shape, forms), log.durability == Durability::None);
@@ -119,7 +119,7 @@ fn begun(born: u32, changes: u32, nodes: u32, shape: &BlockShape) -> u32 {
 }
 
 /// Blocks that one update may need in a tree of such a height, whatever it is, behind a checkpoint.
-fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Forms), at_once: bool) -> u32 {
+fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Codecs), at_once: bool) -> u32 {
     let mut demand = forms.demand();
     demand.levels.iter_mut().take(height.into()).for_each(|nodes| *nodes = u32::MAX);
     let nodes = if at_once { 0 } else { u32::MAX };
@@ -127,7 +127,7 @@ fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Forms), at_once: bool)
     blocks(More::of(&demand, 1, 0)).max(blocks(More::of(&demand, 0, 1))) + IN_HAND
 }
 
-impl Forms {
+impl Codecs {
     /// A tree of such nodes, as far as room matters, without any.
     fn demand(&self) -> Demand {
         let EntryShape { key, value } = self.shape;
@@ -150,14 +150,14 @@ impl Forms {
 
 impl Ipl<'_> {
     fn work_blocks(&self) -> u32 {
-        let Ground { log, shape, forms, .. } = &self.ground;
+        let LogStore { log, shape, forms, .. } = &self.store;
         // A put may make it higher.
         work_blocks(self.btree.height() + 1, (shape, forms), log.erases_at_once())
     }
 
     /// Nodes for which there is room.
     fn capacity(&self) -> u32 {
-        let Ground { log, shape, .. } = &self.ground;
+        let LogStore { log, shape, .. } = &self.store;
         let blocks = log.good_blocks().saturating_sub(log.blocks_only_kept());
         capacity(shape, blocks, log.own_most(), self.work_blocks())
     }
@@ -180,18 +180,18 @@ impl Ipl<'_> {
         let puts = puts_of(batch);
         let is_low = usize::from(self.btree.height()) + 2 < LEVELS_MOST;
         if puts > 0 && !(is_low && self.take(puts as u64)) && !self.adds_none(batch)? {
-            let log = &self.ground.log;
+            let log = &self.store.log;
             return Err(log.no_room(log.blocks_only_kept() > 0).into());
         }
         let need = self.blocks_needed(batch);
-        if self.ground.log.erases_at_once() {
+        if self.store.log.erases_at_once() {
             self.make_room_at_once(need)?;
         }
-        let log = &self.ground.log;
+        let log = &self.store.log;
         if log.free_blocks() < need {
             return Err(log.no_room(log.blocks_only_kept() > 0).into());
         }
-        self.ground.kept = need;
+        self.store.kept = need;
         Ok(())
     }
 
@@ -200,15 +200,15 @@ impl Ipl<'_> {
         let (false, [Update::Put { key, value }]) = (self.is_loading, batch) else {
             return Ok(false);
         };
-        let shape = self.ground.forms.shape;
-        let leaf = self.btree.find_leaf(&mut self.ground, key)?;
+        let shape = self.store.forms.shape;
+        let leaf = self.btree.find_leaf(&mut self.store, key)?;
         let is_replaced = leaf.search(key).is_ok() && shape.value != Width::Variable;
         Ok(is_replaced || leaf.codec.has_room(leaf.bytes, key, value.len()))
     }
 
     /// Free blocks that `batch` needs, and writing back all that is in the cache behind it.
     pub(super) fn blocks_needed(&self, batch: &[Update<'_>]) -> u32 {
-        let Ground { log, table, cache, shape, .. } = &self.ground;
+        let LogStore { log, table, cache, shape, .. } = &self.store;
         let puts = puts_of(batch);
         let More { births, changes } =
             More::of(&self.demand(), puts as u64, (batch.len() - puts) as u64);
@@ -233,21 +233,21 @@ impl Ipl<'_> {
     /// Blocks that a replay of all since the last checkpoint may take with the batch, beside those
     /// that were begun since.
     fn blocks_again(&self, more: More) -> u32 {
-        let Since { nodes, begun: since, born, changes } = self.ground.table.since();
+        let Since { nodes, begun: since, born, changes } = self.store.table.since();
         let (born, changes) =
             (born.saturating_add(more.births), changes.saturating_add(more.changes));
-        begun(born, changes, nodes, &self.ground.shape).saturating_sub(since)
+        begun(born, changes, nodes, &self.store.shape).saturating_sub(since)
     }
 
     fn demand(&self) -> Demand {
-        Demand { levels: self.ground.levels, ..self.ground.forms.demand() }
+        Demand { levels: self.store.levels, ..self.store.forms.demand() }
     }
 
     /// Where blocks are free at once, fills up blocks until `need` are free, if that can be.
     fn make_room_at_once(&mut self, need: u32) -> Result<()> {
-        while self.ground.log.free_blocks() < need {
-            self.ground.erase_if_possible()?;
-            let free = self.ground.log.free_blocks();
+        while self.store.log.free_blocks() < need {
+            self.store.erase_if_possible()?;
+            let free = self.store.log.free_blocks();
             if free >= need || free < FREE_LEAST || !self.compact(true)? {
                 return Ok(());
             }
@@ -258,12 +258,12 @@ impl Ipl<'_> {
     /// Where blocks are free at once, makes room ahead of the next update, if deletes left blocks
     /// with few nodes.
     pub(super) fn make_room(&mut self) -> Result<()> {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         if !log.erases_at_once() {
             return Ok(());
         }
         let free = log.free_blocks();
-        if free >= FREE_LEAST && (free < self.work_blocks() || self.ground.is_short()) {
+        if free >= FREE_LEAST && (free < self.work_blocks() || self.store.is_short()) {
             self.compact(false)?;
         }
         Ok(())
@@ -272,10 +272,10 @@ impl Ipl<'_> {
     /// Fills up blocks before a checkpoint, behind which those that were left are free.
     pub(super) fn make_room_to_settle(&mut self) -> Result<()> {
         while self.can_compact() {
-            let (is_lacking, log) = (self.is_lacking(), &self.ground.log);
+            let (is_lacking, log) = (self.is_lacking(), &self.store.log);
             // As many blocks as are in use may come to be merged before a checkpoint. That begins
             // before nodes have to move alone, however small the chip is.
-            let wanted = self.ground.table.used().saturating_add(self.work_blocks());
+            let wanted = self.store.table.used().saturating_add(self.work_blocks());
             let is_wanted = log.free_blocks() < wanted && log.released_blocks() < 2 * FILLED_UP;
             if !is_lacking && !is_wanted || !self.compact(is_lacking)? {
                 self.may_compact &= !is_lacking;
@@ -286,29 +286,29 @@ impl Ipl<'_> {
     }
 
     fn can_compact(&self) -> bool {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         let is_free = log.free_blocks() >= FREE_LEAST && log.pinned_blocks() == 0;
         self.may_compact && !log.erases_at_once() && is_free
     }
 
     /// True if behind a checkpoint an update may find too few blocks.
     fn is_lacking(&self) -> bool {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         let left = log.released_blocks().saturating_sub(log.blocks_only_kept());
         log.free_blocks().saturating_add(left) < self.work_blocks()
     }
 
     /// True if a further checkpoint makes more room.
     pub(super) fn has_room_to_make(&self) -> bool {
-        self.can_compact() && self.is_lacking() && self.ground.has_block_to_spare()
+        self.can_compact() && self.is_lacking() && self.store.has_block_to_spare()
     }
 
     /// Makes one block of two, or if `in_part`, fills up one with nodes of another; false if that
     /// makes no room. Nodes that can't be read stay where they are: who asks for them is told.
     pub(super) fn compact(&mut self, in_part: bool) -> Result<bool> {
-        match self.ground.compact(in_part, Cause::Reclamation) {
+        match self.store.compact(in_part, Cause::Reclamation) {
             Err(Error::Store(error)) if error.is_damage() => {
-                self.ground.erase_if_possible()?;
+                self.store.erase_if_possible()?;
                 Ok(false)
             }
             compacted => compacted,

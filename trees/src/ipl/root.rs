@@ -96,10 +96,10 @@ impl<'r> Root<'r> {
 impl Ipl<'_> {
     pub(super) fn restore_from(&mut self, record: &[u8], is_torn: bool) -> Result<()> {
         let root = Root::decode(record)?;
-        self.ground.cache.clear();
+        self.store.cache.clear();
         self.may_compact = true;
-        let shape = self.ground.shape;
-        if !root.read_table(&mut self.ground.table, &shape) {
+        let shape = self.store.shape;
+        if !root.read_table(&mut self.store.table, &shape) {
             return Err(store::Error::NotAnIndex {
                 is_ours: true,
                 what: "its table makes no sense",
@@ -108,33 +108,33 @@ impl Ipl<'_> {
         }
         self.btree.root = At { id: root.root, level: root.height - 1 };
         self.btree.entries = root.entries;
-        (self.ground.levels, self.room) = (root.levels, Reservation::default());
-        self.ground.table.begin_since();
+        (self.store.levels, self.room) = (root.levels, Reservation::default());
+        self.store.table.begin_since();
         // What is replayed was admitted with nothing merged.
-        self.ground.kept = u32::MAX;
-        self.ground.log.expect_root(record.len() as u64);
-        for block in self.ground.table.used_blocks() {
-            self.ground.log.claim_block(block)?;
+        self.store.kept = u32::MAX;
+        self.store.log.expect_root(record.len() as u64);
+        for block in self.store.table.used_blocks() {
+            self.store.log.claim_block(block)?;
         }
         if is_torn {
-            self.ground.table.seal_all(&shape);
+            self.store.table.seal_all(&shape);
         }
         self.whole = true;
         Ok(())
     }
 
     pub(super) fn pin_named(&mut self) -> Result<()> {
-        for place in 0..self.ground.log.checkpoints().len() {
-            let name = self.ground.log.checkpoints().get(place).map(|kept| kept.name.clone());
-            let record = self.ground.log.kept_root(&name.unwrap_or_default())?;
+        for place in 0..self.store.log.checkpoints().len() {
+            let name = self.store.log.checkpoints().get(place).map(|kept| kept.name.clone());
+            let record = self.store.log.kept_root(&name.unwrap_or_default())?;
             // A rollback writes it once more.
-            self.ground.log.expect_root(record.len() as u64);
+            self.store.log.expect_root(record.len() as u64);
             let root = Root::decode(&record)?;
             let at = (root.nodes as usize).saturating_mul(NODE_BYTES);
             let (blocks, _) = root.table.get(at..).unwrap_or_default().as_chunks::<BLOCK_BYTES>();
             for [b0, b1, b2, b3, ..] in blocks {
                 let block = device::Block(u32::from_le_bytes([*b0, *b1, *b2, *b3]));
-                self.ground.log.pin(self.ground.log.geometry().first_page(block));
+                self.store.log.pin(self.store.log.geometry().first_page(block));
             }
         }
         Ok(())

@@ -4,12 +4,12 @@ use device::{Block, Cause, Page};
 use store::PageKind;
 
 use super::cache::Unsaved;
-use super::ground::{Ground, checksum, no_node};
 use super::layout::{Address, seal};
+use super::log_store::{LogStore, checksum, no_node};
 use super::table::NodeId;
 use index::{Error, Result};
 
-impl Ground<'_> {
+impl LogStore<'_> {
     /// Writes what of the node in a frame is in memory only.
     pub(super) fn write_back(&mut self, frame: u32, cause: Cause) -> Result<()> {
         let Some(id) = self.cache.id(frame) else {

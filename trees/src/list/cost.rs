@@ -6,8 +6,8 @@ use store::{EntryShape, PageLog};
 use super::NAME;
 use super::archive::Archive;
 use super::page::Form;
+use index::Result;
 use index::random_keys::average_bytes;
-use index::{Error, Result};
 use index::{MediumShape, Options, Prediction, Profile};
 
 /// What `profile` costs the list on `medium`. A lookup of a present key ends where it is met, which
@@ -17,9 +17,7 @@ pub(super) fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "a disk" });
-    };
+    let chip = medium.chip(NAME)?;
     let entries = entries_per_page(chip, options.shape)?;
     let updates = profile.inserts + profile.overwrites + profile.deletes;
     let pages = profile.entries as f64 / entries;

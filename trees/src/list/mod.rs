@@ -32,17 +32,17 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use device::{Cause, Geometry, Medium, Meter, Nand};
+use device::{Cause, Geometry, Medium, Meter};
 use store::{EntryShape, PageLog, Recovery, Update};
 
 use archive::Archive;
 use index::bounds::can_be;
-use index::entries_of_a_block;
 use index::random_keys::average_bytes;
 use index::{
     Behind, Cursor, Durable, Error, Index, KeyRange, Read, Result, Statistics, Tree, read_piece,
 };
 use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
+use index::{entries_of_a_block, raw_flash};
 use page::{Form, Item, Root, least_window};
 use scan::Scan;
 use window::{WINDOW_BYTES_MOST, Window};
@@ -80,7 +80,7 @@ pub(crate) struct List<'d> {
 }
 
 fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = chip(medium)?;
+    let chip = raw_flash(medium, NAME)?;
     let geometry = chip.geometry();
     let shape = MediumShape::Nand(geometry);
     let needs = |like| footprint(options, like);
@@ -94,9 +94,7 @@ fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + '
 /// The blocks suffice for a block's worth of entries, beside what updates leave free, the log's
 /// own, and a half full one of the log and of the list.
 fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "a disk" });
-    };
+    let chip = medium.chip(NAME)?;
     let (form, log) = (Form::on(chip, options.shape)?, options.page_log());
     let EntryShape { key, value } = options.shape;
     let bytes = form.bytes(average_bytes(key).into(), Some(average_bytes(value).into()));
@@ -113,7 +111,7 @@ fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
 }
 
 fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (log, record) = PageLog::open_with(chip(medium)?, &options.page_log())?;
+    let (log, record) = PageLog::open_with(raw_flash(medium, NAME)?, &options.page_log())?;
     let shape = Root::decode(&record)?.shape;
     let needs = least_of(log.geometry(), shape, log.buffer_bytes())?;
     let window = window_beside(needs, log.geometry(), options.memory_bytes)?;
@@ -121,13 +119,6 @@ fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>
     list.restore(&record)?;
     drop(record);
     Ok(Box::new(Durable::open(list)?))
-}
-
-fn chip(medium: Medium<'_>) -> Result<Box<dyn Nand + '_>> {
-    match medium {
-        Medium::Nand(chip) => Ok(chip),
-        Medium::Sectors(_) => Err(Error::WrongMedium { tree: NAME, medium: "a disk" }),
-    }
 }
 
 /// The least memory where the log takes `log` bytes.

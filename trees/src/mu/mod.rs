@@ -1,4 +1,4 @@
-//! `mu` and `mu-star`: the whole way from the leaf to the root in one page of raw flash.
+//! `mu` and `mu-star`: the whole path from the leaf to the root in one page of raw flash.
 //!
 //! mu-Tree is mu*-Tree with another rule for dividing a page and without an adaptive layout, so
 //! both are one engine, `path_copying`, with two values of [`Division`].
@@ -6,7 +6,7 @@
 
 use alloc::boxed::Box;
 
-use device::{Medium, Nand};
+use device::Medium;
 
 use crate::path_copying::flush;
 use crate::path_copying::layout::share;
@@ -14,7 +14,7 @@ use crate::path_copying::make::{self, Choice};
 use crate::path_copying::policy::{Bounds, HALVES};
 use index::parameters::{Kind, Parameter};
 use index::{DeletePolicy, Options, TreeDescriptor};
-use index::{Error, Index, Result};
+use index::{Index, Result, raw_flash};
 
 mod cost;
 
@@ -116,19 +116,12 @@ fn bounds(options: &Options) -> Result<Bounds> {
     Ok(Bounds { alpha: ratio(&ALPHA)?, beta: ratio(&BETA)?, delta: ratio(&DELTA)? })
 }
 
-fn nand<'d>(division: Division, medium: Medium<'d>) -> Result<Box<dyn Nand + 'd>> {
-    match medium {
-        Medium::Nand(nand) => Ok(nand),
-        Medium::Sectors(_) => Err(Error::WrongMedium { tree: name(division), medium: "a disk" }),
-    }
-}
-
 fn create<'d>(
     division: Division,
     medium: Medium<'d>,
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
-    make::create(nand(division, medium)?, &choice(division, options)?, options)
+    make::create(raw_flash(medium, name(division))?, &choice(division, options)?, options)
 }
 
 fn open<'d>(
@@ -136,5 +129,5 @@ fn open<'d>(
     medium: Medium<'d>,
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
-    make::open(nand(division, medium)?, &choice(division, options)?, options)
+    make::open(raw_flash(medium, name(division))?, &choice(division, options)?, options)
 }

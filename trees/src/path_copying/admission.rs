@@ -53,11 +53,11 @@ impl PathTree<'_> {
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>]) -> Result<()> {
         // With a journal room is made between the steps of a batch. But named checkpoints may keep
         // so much that nothing can be made free there.
-        let log = &self.ground.log;
+        let log = &self.store.log;
         let is_made_within = log.durability().has_journal() && log.pinned_blocks() == 0;
         let needed =
             if is_made_within { self.reserve_pages() } else { self.pages_for(batch.len() as u64) };
-        let is_short = u64::from(self.ground.log.free_pages()) < needed;
+        let is_short = u64::from(self.store.log.free_pages()) < needed;
         if is_short && self.durably != Durably::Not && !is_made_within {
             self.admission.wanted = needed;
             return Err(self.no_room());
@@ -71,7 +71,7 @@ impl PathTree<'_> {
         if self.takes(puts as u64) {
             self.admission.puts = puts as u64;
         } else if self.admission.replay.taken() > 0 && self.admission.now.left() >= puts as u64 {
-            // From a checkpoint on there is room again, at less than reading the way of each put.
+            // From a checkpoint on there is room again, at less than reading the path of each put.
             return Err(self.no_room());
         } else if !self.fits_directly(batch)? {
             return Err(self.no_room());
@@ -95,7 +95,7 @@ impl PathTree<'_> {
             let waiting = self.buffer.len() as u64;
             self.admission.now = Reservation::new(&self.demand(), waiting, self.has_room());
         }
-        let has_journal = self.ground.log.durability().has_journal();
+        let has_journal = self.store.log.durability().has_journal();
         if self.admission.now.left() < puts || has_journal && self.admission.replay.left() < puts {
             return false;
         }
@@ -105,7 +105,7 @@ impl PathTree<'_> {
     /// From the tree as it is now, a replay begins, and nothing waits.
     pub(super) fn begin_replay(&mut self) {
         self.admission.now = Reservation::default();
-        if self.ground.log.durability().has_journal() {
+        if self.store.log.durability().has_journal() {
             self.admission.replay = Reservation::new(&self.demand(), 0, self.has_room());
         }
     }
@@ -131,7 +131,7 @@ impl PathTree<'_> {
 
     /// True if named checkpoints keep so much that not even the tree as it is has room for sure.
     fn is_cramped(&self) -> bool {
-        self.ground.log.pinned_blocks() > 0 && !self.has_room()(Growth::default())
+        self.store.log.pinned_blocks() > 0 && !self.has_room()(Growth::default())
     }
 
     /// True if an update may wait in memory. A replayed one was let in before: if that was for it

@@ -177,7 +177,7 @@ fn copy_node(
     addresses: &[Page],
     (into, scratch): (&mut [u8], &mut Scratch),
 ) -> Result<(), &'static str> {
-    let step = change.step(level).ok_or("a copied node is not on the way")?;
+    let step = change.step(level).ok_or("a copied node is not on the path")?;
     let codec = step.codec;
     let other = scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
     let kept = codec.kept_bytes(step.node);

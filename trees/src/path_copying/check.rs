@@ -5,36 +5,36 @@ use core::fmt::Display;
 use device::Page;
 
 use super::PathTree;
-use super::ground::Ground;
 use super::layout::HEIGHT_MOST;
+use super::path_nodes::PathNodes;
 use crate::btree::{self, At, Inspector, KeyBounds, Rules};
 use index::Result;
 
 /// Pages whose lowest node was met.
 struct Pages(u64);
 
-impl Inspector<Ground<'_>> for Pages {
+impl Inspector<PathNodes<'_>> for Pages {
     fn inspect(
         &mut self,
-        ground: &mut Ground<'_>,
+        store: &mut PathNodes<'_>,
         at: At<Page>,
         _: &KeyBounds<'_>,
         _: &mut dyn FnMut(&dyn Display),
     ) -> Result<()> {
-        self.0 += u64::from(ground.is_lowest_of_page(at)?);
+        self.0 += u64::from(store.is_lowest_of_page(at)?);
         Ok(())
     }
 }
 
 pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     // What is checked is what stands on flash.
-    tree.ground.forget_all();
+    tree.store.forget_all();
     // What is below the first separator is in the first child, and nodes go when they are empty.
     let rules =
         Rules { has_exact_separators: false, is_half_full: false, has_branching_root: false };
     let mut lowest = Pages(0);
     let root = tree.root_node();
-    let counted = btree::check((&mut tree.ground, root), &[], rules, &mut lowest, &mut *finding)?;
+    let counted = btree::check((&mut tree.store, root), &[], rules, &mut lowest, &mut *finding)?;
     let (by_level, pages) = (&counted.levels[..usize::from(HEIGHT_MOST)], lowest.0);
     let live = u64::from(tree.standing.live_pages);
     if pages != live {

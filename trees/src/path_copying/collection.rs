@@ -18,7 +18,7 @@ use device::{Block, Cause, Page};
 use store::node;
 
 use super::layout::{Division, HEIGHT_MOST};
-use super::plan::worst::way_pages;
+use super::plan::worst::path_pages;
 use super::rewrite::Order;
 use super::victims::{Cost, Gain, Victims};
 use super::{Durably, PathTree};
@@ -43,7 +43,7 @@ impl PathTree<'_> {
             return Ok(());
         }
         // What stands apart counts for it.
-        while u64::from(self.ground.log.free_blocks()) < self.reserve_blocks() {
+        while u64::from(self.store.log.free_blocks()) < self.reserve_blocks() {
             if !self.empty_blocks()? {
                 return Err(self.no_room());
             }
@@ -62,10 +62,10 @@ impl PathTree<'_> {
             return dead.into_iter().try_for_each(|block| self.give_up(block)).map(|()| true);
         }
         let block = self.pages_of_a_block();
-        let free = u64::from(self.ground.log.free_pages());
+        let free = u64::from(self.store.log.free_pages());
         let free = free.saturating_sub(u64::from(self.spare_blocks()) * block);
         let usual = victims.best(|lives| self.pages_to_sweep(lives), (block, free));
-        if self.height() > 1 && self.way_pages() > 1 {
+        if self.height() > 1 && self.path_pages() > 1 {
             let usual = usual.filter(|_| !self.is_parted);
             let apart = self.best_apart(&victims);
             let is_better = |apart: Gain| usual.is_none_or(|usual| apart.is_better_than(usual));
@@ -74,8 +74,8 @@ impl PathTree<'_> {
             }
         }
         victims.keep(usual.map_or(0, |best| best.count));
-        // What is moved page by page may take a way each, and gains all the same.
-        let each = victims.lives() * self.way_pages();
+        // What is moved page by page may take a path each, and gains all the same.
+        let each = victims.lives() * self.path_pages();
         let blocks = victims.in_order();
         let is_paged = each <= free && each < blocks.len() as u64 * block;
         let emptied = self.empty(&blocks, is_paged);
@@ -87,12 +87,12 @@ impl PathTree<'_> {
     fn best_apart(&self, victims: &Victims) -> Option<Gain> {
         let (block, inner) = (self.pages_of_a_block(), self.inner_nodes());
         let blocks = inner.div_ceil(block);
-        let free = u64::from(self.ground.log.free_blocks().saturating_sub(self.spare_blocks()));
+        let free = u64::from(self.store.log.free_blocks().saturating_sub(self.spare_blocks()));
         let free = free.checked_sub(blocks)? * block;
-        // Nodes of one way may have shared a page in the last one.
+        // Nodes of one path may have shared a page in the last one.
         let more = match self.is_parted {
             true => 0,
-            false => blocks.saturating_sub(self.ground.log.apart_blocks().into()) * block,
+            false => blocks.saturating_sub(self.store.log.apart_blocks().into()) * block,
         };
         let cost = |lives| Cost { moved: lives, apart: inner, pages_apart: more };
         victims.best(cost, (block, free))
@@ -103,7 +103,7 @@ impl PathTree<'_> {
     /// ones do.
     fn empty_apart(&mut self, mut victims: Victims, best: Option<Gain>) -> Result<bool> {
         let blocks = self.inner_nodes().div_ceil(self.pages_of_a_block());
-        let free = self.ground.log.free_blocks().saturating_sub(self.spare_blocks());
+        let free = self.store.log.free_blocks().saturating_sub(self.spare_blocks());
         if best.is_none() && self.is_parted || u64::from(free) < blocks {
             return Ok(false);
         }
@@ -134,10 +134,10 @@ impl PathTree<'_> {
 
     /// Moves what lives in `blocks`, page by page if that has room.
     fn empty(&mut self, blocks: &[Block], is_paged: bool) -> Result<()> {
-        let is_shared = self.ground.pages.division != Division::Whole;
+        let is_shared = self.store.pages.division != Division::Whole;
         if self.height() == 1 || is_shared && is_paged {
             for block in blocks {
-                for page in self.ground.log.pages_of(*block) {
+                for page in self.store.log.pages_of(*block) {
                     self.move_page(Page(page))?;
                 }
             }
@@ -145,26 +145,26 @@ impl PathTree<'_> {
         }
         match blocks {
             [] => Ok(()),
-            [block] => self.move_in_one_walk(*block, self.ground.log.pages_of(*block)),
+            [block] => self.move_in_one_walk(*block, self.store.log.pages_of(*block)),
             _ => self.sweep_in_one_walk(blocks, false),
         }
     }
 
     /// Pages that a sweep writes at the most that moves so many.
     fn pages_to_sweep(&self, lives: u64) -> Cost {
-        let way = self.way_pages();
-        let above = (lives * (way - 1)).min(self.inner_nodes()) + u64::from(way > 1);
+        let path = self.path_pages();
+        let above = (lives * (path - 1)).min(self.inner_nodes()) + u64::from(path > 1);
         Cost { moved: lives + above, ..Cost::default() }
     }
 
-    /// Pages that a way takes at the most.
-    fn way_pages(&self) -> u64 {
-        way_pages(&self.policy, self.height())
+    /// Pages that a path takes at the most.
+    fn path_pages(&self) -> u64 {
+        path_pages(&self.policy, self.height())
     }
 
     /// Pages that are free, or will be after the next checkpoint.
     pub(super) fn free_soon(&self) -> u64 {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         u64::from(log.free_pages()) + u64::from(log.blocks_to_erase()) * self.pages_of_a_block()
     }
 
@@ -173,7 +173,7 @@ impl PathTree<'_> {
         if !self.wants_collection(self.free_soon(), needed) {
             return Ok(());
         }
-        let pages = (self.ground.log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
+        let pages = (self.store.log.geometry().pages_per_block() / 4).max(PAGES_LEAST);
         self.collect(pages).map(|_| ())
     }
 
@@ -181,13 +181,13 @@ impl PathTree<'_> {
     /// beside `needed` ones.
     fn wants_collection(&self, free: u64, needed: u64) -> bool {
         let (room, live) = (self.room(), self.standing.live_pages.into());
-        let has_room = needed + room.pages_to_collect() <= self.ground.log.free_pages().into();
+        let has_room = needed + room.pages_to_collect() <= self.store.log.free_pages().into();
         has_room && free < room.free_wanted(self.collect, (live, needed))
     }
 
     /// Looks at so many pages while few blocks are free; true if there is more to do.
     pub(super) fn collect_some(&mut self, pages: u32) -> Result<bool> {
-        let free = u64::from(self.ground.log.free_pages());
+        let free = u64::from(self.store.log.free_pages());
         if self.durably == Durably::Not || !self.wants_collection(free, self.pages_for(0)) {
             return Ok(false);
         }
@@ -201,12 +201,12 @@ impl PathTree<'_> {
             self.learn_live()?;
         }
         let Some((block, next)) = self.victim.or_else(|| {
-            let block = self.ground.log.victim()?;
-            Some((block, self.ground.log.pages_of(block).start))
+            let block = self.store.log.victim()?;
+            Some((block, self.store.log.pages_of(block).start))
         }) else {
             return Ok(false);
         };
-        let end = self.ground.log.pages_of(block).end;
+        let end = self.store.log.pages_of(block).end;
         let pages = next..end.min(next.saturating_add(pages));
         match self.move_pages(block, pages) {
             Err(index::Error::Store(error)) if error.is_damage() => {
@@ -224,7 +224,7 @@ impl PathTree<'_> {
 
     /// Rewrites what lives in `pages`, the next ones of the victim.
     fn move_pages(&mut self, block: Block, pages: Range<u32>) -> Result<()> {
-        if self.ground.pages.division == Division::Whole && self.height() > 1 {
+        if self.store.pages.division == Division::Whole && self.height() > 1 {
             let end = pages.end;
             self.move_in_one_walk(block, pages)?;
             self.victim = Some((block, end));
@@ -239,37 +239,37 @@ impl PathTree<'_> {
 
     /// Nothing in `block` lives any more.
     fn give_up(&mut self, block: Block) -> Result<()> {
-        self.ground.log.release(block);
+        self.store.log.release(block);
         if self.durably == Durably::Not {
-            self.ground.log.erase_released(Cause::Reclamation)?;
+            self.store.log.erase_released(Cause::Reclamation)?;
         }
         Ok(())
     }
 
-    /// Rewrites what lives in `page`. Its lowest node is read once, and the way to it.
+    /// Rewrites what lives in `page`. Its lowest node is read once, and the path to it.
     fn move_page(&mut self, page: Page) -> Result<()> {
         let is_live = self.live.is_live(page);
         if is_live == Some(false) {
             return Ok(());
         }
-        let Some(base) = self.way_to(page, is_live == Some(true))? else {
+        let Some(base) = self.path_to(page, is_live == Some(true))? else {
             return Ok(());
         };
         self.rewrite(&Order::move_of(base))
     }
 
     /// Copies the lowest node of `page` and all above it; returns its level if it lives.
-    fn way_to(&mut self, page: Page, is_live: bool) -> Result<Option<u8>> {
+    fn path_to(&mut self, page: Page, is_live: bool) -> Result<Option<u8>> {
         let Some(base) = self.copy_lowest(page, (is_live, HEIGHT_MOST))? else {
             return Ok(None);
         };
         let key = core::mem::take(&mut self.moved_key);
-        let is_found = self.is_on_way(page, base, &key);
+        let is_found = self.is_on_path(page, base, &key);
         self.moved_key = key;
         Ok(is_found?.then_some(base))
     }
 
-    /// Copies the first key of the lowest node of `page` aside, and the node to the way if its
+    /// Copies the first key of the lowest node of `page` aside, and the node to the path if its
     /// level is `most` or lower, if the tree can have such a node; returns its level. What is
     /// damaged does not live, unless it is known to.
     pub(super) fn copy_lowest(
@@ -277,15 +277,15 @@ impl PathTree<'_> {
         page: Page,
         (is_live, most): (bool, u8),
     ) -> Result<Option<u8>> {
-        let (way, key) = (&mut self.way, &mut self.moved_key);
+        let (path, key) = (&mut self.path, &mut self.moved_key);
         let copied =
-            self.ground.visit_lowest(page, is_live, Cause::Reclamation, |brief, codec, node| {
+            self.store.visit_lowest(page, is_live, Cause::Reclamation, |brief, codec, node| {
                 let has_key = node::count(node) > 0;
                 if has_key {
                     codec.key(node, 0).copy_to(key);
                 }
                 let is_copied =
-                    brief.lowest > most || way.copy((page, brief.lowest), (brief, 0), codec, node);
+                    brief.lowest > most || path.copy((page, brief.lowest), (brief, 0), codec, node);
                 (brief.lowest, has_key, is_copied)
             })?;
         let Some((base, has_key, is_copied)) = copied else {
@@ -296,14 +296,14 @@ impl PathTree<'_> {
     }
 
     /// Copies the nodes above that of level `base`, to which `key` leads; true if it is in `page`.
-    fn is_on_way(&mut self, page: Page, base: u8, key: &[u8]) -> Result<bool> {
+    fn is_on_path(&mut self, page: Page, base: u8, key: &[u8]) -> Result<bool> {
         if base + 1 == self.height() {
             return Ok(page == self.root);
         }
-        let start = self.way.spot(base).end();
+        let start = self.path.spot(base).end();
         self.descend_behind(start, (key, base + 1), Cause::Reclamation)?;
-        let parent = self.way.spot(base + 1);
+        let parent = self.path.spot(base + 1);
         let codec = parent.codec().ok_or(super::damage(parent.page, "a node that is none"))?;
-        Ok(super::ground::child(codec, self.way.node(base + 1), parent.place()) == page)
+        Ok(super::path_nodes::child(codec, self.path.node(base + 1), parent.place()) == page)
     }
 }

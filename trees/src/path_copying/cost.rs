@@ -18,7 +18,7 @@
 //!   each level has its own `L` and `P`. A node is rewritten with each update below it, and once a
 //!   victim with all that is moved below it: of `n` nodes, `n (1 - (1 - 1/n)^m)` with `m` moves at
 //!   random.
-//! - What is not known to be dead is read, with the way to where it would be: where there is no
+//! - What is not known to be dead is read, with the path to where it would be: where there is no
 //!   memory for the table of live pages, each page that is reclaimed costs that.
 //! - For a node cache of `c` bytes, the approximation of Che, Tung and Wang (Hierarchical web
 //!   caching systems, 2002) over nodes of different sizes: with `n_l` nodes of `b_l` bytes on level
@@ -28,7 +28,7 @@
 //!   c = sum over l of n_l b_l (1 - m_l)        a node is missing with m_l = (1 - 1 / n_l)^t
 //!   ```
 //!
-//! - The operation buffer absorbs what hits one of its keys, and the way of what goes to the tree
+//! - The operation buffer absorbs what hits one of its keys, and the path of what goes to the tree
 //!   together is read and written once ([`waiting`]).
 //!
 //! Journals and checkpoints are not in it.
@@ -37,10 +37,10 @@ use device::Geometry;
 use store::Width;
 use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
 
-use super::ground::NODE_PARTS;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
+use super::path_nodes::NODE_PARTS;
 use super::policy::Policy;
 use super::room::{Room, spare_blocks};
 use index::Result;

@@ -1,4 +1,4 @@
-//! The way down the tree: to read, and to rewrite all that is on it.
+//! The path down the tree: to read, and to rewrite all that is on it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,12 +8,12 @@ use device::{Cause, Page};
 use store::node::{self, Codec, Stored};
 
 use super::PathTree;
-use super::ground::{Brief, child};
 use super::layout::{HEIGHT_MOST, Pages};
+use super::path_nodes::{Brief, child};
 use super::plan::Step;
 use index::Result;
 
-/// A node on the way.
+/// A node on the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) page: Page,
@@ -22,7 +22,7 @@ pub(super) struct Spot {
     codec: Option<Codec>,
     start: u32,
     end: u32,
-    /// The child that the way goes on with; in the lowest node, where the key is or belongs.
+    /// The child that the path goes on with; in the lowest node, where the key is or belongs.
     place: u32,
     /// The sequence of its page, while the copy is as it was checked; [`UNKNOWN`] if that is not
     /// known.
@@ -38,7 +38,7 @@ impl Spot {
         self.end as usize
     }
 
-    /// The child that the way goes on with; in the lowest node, where the key is or belongs.
+    /// The child that the path goes on with; in the lowest node, where the key is or belongs.
     pub(super) fn place(&self) -> usize {
         self.place as usize
     }
@@ -53,22 +53,22 @@ impl Spot {
     }
 }
 
-/// The nodes on the way, copied.
-pub(super) struct Way {
+/// The nodes on the path, copied.
+pub(super) struct CopiedPath {
     bytes: Vec<u8>,
     /// By level; those from the base to the root mean something.
     spots: [Spot; HEIGHT_MOST as usize],
 }
 
-impl Way {
+impl CopiedPath {
     pub(super) fn new(pages: &Pages, bytes: u64) -> Self {
         let brief = Brief { layout: pages.lone_leaf(), lowest: 0 };
         let (page, sequence) = (Page(0), UNKNOWN);
         let spot = Spot { page, brief, codec: None, start: 0, end: 0, place: 0, sequence };
-        Way { bytes: vec![0; bytes as usize], spots: [spot; HEIGHT_MOST as usize] }
+        CopiedPath { bytes: vec![0; bytes as usize], spots: [spot; HEIGHT_MOST as usize] }
     }
 
-    /// Room for so many bytes, where nodes of the way were.
+    /// Room for so many bytes, where nodes of the path were.
     pub(super) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
         self.spots.iter_mut().for_each(|spot| spot.sequence = UNKNOWN);
         self.bytes.get_mut(..bytes)
@@ -132,7 +132,7 @@ impl Way {
         node.get(..kept).is_some_and(|node| *node == held[..kept])
     }
 
-    /// Sets with which child the way goes on.
+    /// Sets with which child the path goes on.
     pub(super) fn go_on(&mut self, level: u8, place: usize) {
         self.spots[usize::from(level)].place = place as u32;
     }
@@ -146,7 +146,7 @@ impl Way {
         &self.bytes[spot.range()]
     }
 
-    /// Lets the node of `level` point to `page` where the way goes on; false if it can't. Where
+    /// Lets the node of `level` point to `page` where the path goes on; false if it can't. Where
     /// lengths vary, `scratch` is as long as the node.
     pub(super) fn point(&mut self, level: u8, page: Page, scratch: &mut [u8]) -> bool {
         let spot = &mut self.spots[usize::from(level)];
@@ -159,8 +159,8 @@ impl Way {
         })
     }
 
-    /// True if `key` is or belongs in the leaf of the way through a tree of `height` levels: it is
-    /// not below the nearest separator to the left of the way, and below the nearest to the right.
+    /// True if `key` is or belongs in the leaf of the path through a tree of `height` levels: it is
+    /// not below the nearest separator to the left of the path, and below the nearest to the right.
     pub(super) fn leads_to(&self, key: &[u8], height: u8) -> bool {
         let separates = |spot: &Spot, place: usize, so: fn(Ordering) -> bool| {
             let node = &self.bytes[spot.range()];
@@ -198,7 +198,7 @@ impl Way {
         }
     }
 
-    /// Lets the way go on to where `key` is or belongs in the copy of the leaf.
+    /// Lets the path go on to where `key` is or belongs in the copy of the leaf.
     pub(super) fn seek(&mut self, key: &[u8]) {
         if let Some(codec) = self.spots[0].codec {
             let (Ok(place) | Err(place)) = codec.search(self.node(0), key);
@@ -221,7 +221,7 @@ impl Way {
 
 impl PathTree<'_> {
     /// Goes down to the node of level `base` where `key` is or belongs, copying all nodes on the
-    /// way; true if the key stands there.
+    /// path; true if the key stands there.
     pub(super) fn descend(&mut self, key: &[u8], base: u8, cause: Cause) -> Result<bool> {
         self.descend_behind(0, (key, base), cause)
     }
@@ -235,19 +235,19 @@ impl PathTree<'_> {
     ) -> Result<bool> {
         let mut page = self.root;
         for level in (base..self.standing.layout.height).rev() {
-            let way = &mut self.way;
-            let codec = self.ground.copy_node((page, level), cause, (way, start))?;
-            let node = way.node(level);
+            let path = &mut self.path;
+            let codec = self.store.copy_node((page, level), cause, (path, start))?;
+            let node = path.node(level);
             let found = codec.search(node, key);
             let place = match found {
                 Err(place) if level > 0 => place.saturating_sub(1),
                 Ok(place) | Err(place) => place,
             };
-            start = way.spot(level).end();
+            start = path.spot(level).end();
             if level > 0 {
                 page = child(&codec, node, place);
             }
-            way.go_on(level, place);
+            path.go_on(level, place);
             if level == base {
                 return Ok(found.is_ok());
             }
@@ -255,11 +255,11 @@ impl PathTree<'_> {
         Ok(false)
     }
 
-    /// Copies the leaf in `page` to where the way keeps its nodes; returns how many entries it has.
+    /// Copies the leaf in `page` to where the path keeps its nodes; returns how many entries it has.
     pub(super) fn copy_leaf(&mut self, page: Page, cause: Cause) -> Result<usize> {
-        let way = &mut self.way;
-        let count = self.ground.visit((page, 0), cause, |brief, codec, node| {
-            way.copy((page, 0), (brief, 0), codec, node).then(|| node::count(node))
+        let path = &mut self.path;
+        let count = self.store.visit((page, 0), cause, |brief, codec, node| {
+            path.copy((page, 0), (brief, 0), codec, node).then(|| node::count(node))
         })?;
         count.ok_or(super::damage(page, "its leaf is larger than it can be"))
     }
@@ -267,7 +267,7 @@ impl PathTree<'_> {
     /// The children of the root.
     pub(super) fn count_root(&mut self, cause: Cause) -> Result<u64> {
         let root = (self.root, self.standing.layout.height - 1);
-        self.ground.visit(root, cause, |_, _, node| node::count(node) as u64)
+        self.store.visit(root, cause, |_, _, node| node::count(node) as u64)
     }
 }
 

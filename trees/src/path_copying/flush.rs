@@ -1,9 +1,9 @@
 //! What waits in the operation buffer goes to the tree: the oldest to make way, or all of it.
 //!
-//! A change rewrites the whole way to its leaf. In the operation buffer of the mu*-Tree's paper
+//! A change rewrites the whole path to its leaf. In the operation buffer of the mu*-Tree's paper
 //! (4.3.3) updates of one key coalesce, and each key that makes way is an operation of the tree of
 //! its own: that is [`Flush::Entry`]. With [`Flush::Leaf`] what waits for the same leaf goes with
-//! it, so a way is written once for all of these.
+//! it, so a path is written once for all of these.
 //!
 //! # Invariants
 //! - The leaf with its neighbours is one that updates could have made one by one, each without a
@@ -119,8 +119,8 @@ impl PathTree<'_> {
         self.rewrite(&order).map(|()| places)
     }
 
-    /// Makes what waits beside `own` for the leaf of the way in the copy of it, so long as that has
-    /// room, and lets the way go on to `key` there; returns the places of all.
+    /// Makes what waits beside `own` for the leaf of the path in the copy of it, so long as that has
+    /// room, and lets the path go on to `key` there; returns the places of all.
     fn join_neighbours(&mut self, own: Range<usize>, key: &[u8]) -> Range<usize> {
         let mut places = own.clone();
         while places.start > 0 && self.joins(places.start - 1) {
@@ -130,7 +130,7 @@ impl PathTree<'_> {
             places.end += 1;
         }
         if places != own {
-            self.way.seek(key);
+            self.path.seek(key);
         }
         places
     }
@@ -142,6 +142,6 @@ impl PathTree<'_> {
             return false;
         };
         let height = self.height();
-        self.way.leads_to(key, height) && self.way.amend(key, value, &mut self.scratch.other)
+        self.path.leads_to(key, height) && self.path.amend(key, value, &mut self.scratch.other)
     }
 }

@@ -1,7 +1,7 @@
 //! Which pages hold a node that lives: one bit a page, where the memory is enough for it.
 //!
 //! Then collection reads only what it moves, which is what the paper's equations 6 and 9 charge.
-//! Without it, a page lives if the way to its lowest node leads to it. The table is in memory
+//! Without it, a page lives if the path to its lowest node leads to it. The table is in memory
 //! alone: after an opening, a rollback or a load it is not known until collection walks over the
 //! inner nodes.
 
@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use device::{Cause, Page};
 use store::node;
 
-use super::ground::child;
 use super::layout::HEIGHT_MOST;
+use super::path_nodes::child;
 use super::{PathTree, damage};
 use index::Result;
 
@@ -93,8 +93,8 @@ impl LivePages {
 }
 
 impl PathTree<'_> {
-    /// Fills the table of live pages if it is not known. Damage on the way leaves it unknown:
-    /// collection then goes by the way to each page.
+    /// Fills the table of live pages if it is not known. Damage on the path leaves it unknown:
+    /// collection then goes by the path to each page.
     pub(super) fn learn_live(&mut self) -> Result<()> {
         if self.live.is_known || self.live.bits.is_empty() {
             return Ok(());
@@ -124,16 +124,16 @@ impl PathTree<'_> {
         cause: Cause,
         mut visit: impl FnMut(&mut Self, Page, u8) -> Result<()>,
     ) -> Result<()> {
-        let mut way = [(root, 0usize); HEIGHT_MOST as usize];
-        let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < way.len()) else {
+        let mut path = [(root, 0usize); HEIGHT_MOST as usize];
+        let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < path.len()) else {
             return Err(damage(root, "it has no root of this tree"));
         };
         visit(self, root, top)?;
-        let mut left = u64::from(self.ground.log.geometry().pages()) * u64::from(HEIGHT_MOST);
+        let mut left = u64::from(self.store.log.geometry().pages()) * u64::from(HEIGHT_MOST);
         let mut level = top;
         while level > 0 {
-            let (page, place) = way[usize::from(level)];
-            let next = self.ground.visit((page, level), cause, |_, codec, node| {
+            let (page, place) = path[usize::from(level)];
+            let next = self.store.visit((page, level), cause, |_, codec, node| {
                 (place < node::count(node)).then(|| child(codec, node, place))
             })?;
             let Some(child) = next else {
@@ -143,13 +143,13 @@ impl PathTree<'_> {
                 }
                 continue;
             };
-            way[usize::from(level)].1 += 1;
+            path[usize::from(level)].1 += 1;
             left = left.checked_sub(1).ok_or(damage(page, super::SHARED))?;
-            self.ground.log.geometry().check_page(child)?;
+            self.store.log.geometry().check_page(child)?;
             visit(self, child, level - 1)?;
             if level > 1 {
                 level -= 1;
-                way[usize::from(level)] = (child, 0);
+                path[usize::from(level)] = (child, 0);
             }
         }
         Ok(())

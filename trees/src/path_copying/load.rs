@@ -4,15 +4,15 @@
 //!
 //! So the layout adapts as it does with updates. Leaves are filled as far as is asked for, inner
 //! nodes completely. What a leaf writes of the nodes above it is given up by the next one, but its
-//! page lives by the leaf: no page is dead where a page holds the whole way.
+//! page lives by the leaf: no page is dead where a page holds the whole path.
 
 use device::{Cause, Page};
 use store::Growth;
 use store::node::{self, Codec, Stored};
 
-use super::ground::Brief;
 use super::layout::{HEIGHT_MOST, Layout};
 use super::page::{Header, seal_node};
+use super::path_nodes::Brief;
 use super::plan::Edit;
 use super::policy::{Change, Splits, State};
 use super::rewrite::Order;
@@ -63,13 +63,13 @@ impl PathTree<'_> {
     }
 
     fn leaf_node(&mut self, leaf: &Leaf) -> &mut [u8] {
-        let range = self.ground.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        &mut self.ground.content()[range]
+        let range = self.store.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
+        &mut self.store.content()[range]
     }
 
     fn append(&mut self, leaf: &Leaf, key: &[u8], value: &[u8]) -> bool {
-        let range = self.ground.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        let node = &mut self.ground.content()[range];
+        let range = self.store.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
+        let node = &mut self.store.content()[range];
         let other = self.scratch.other.get_mut(..leaf.codec.node_bytes()).unwrap_or_default();
         let at = node::count(node);
         leaf.codec.insert(node, at, key, Stored::inline(value), other)
@@ -82,10 +82,10 @@ impl PathTree<'_> {
             Some(largest) if present.height == 1 => Layout { leaf: largest, height: 2, ..present },
             _ => present,
         };
-        let codec = self.ground.pages.codec(&layout, 0);
+        let codec = self.store.pages.codec(&layout, 0);
         let codec = codec.ok_or(super::damage(self.root, "a leaf that is none"))?;
         let leaf = Leaf { layout, codec, before, is_ended: false };
-        self.ground.content().fill(0xFF);
+        self.store.content().fill(0xFF);
         let node = self.leaf_node(&leaf);
         codec.initialise(node, 0);
         Ok(leaf)
@@ -115,7 +115,7 @@ impl PathTree<'_> {
         if !self.has_room()(Growth { leaves: 1, inner, levels: 1 }) {
             return Err(self.no_room());
         }
-        if u64::from(self.ground.log.free_blocks()) >= self.reserve_blocks() {
+        if u64::from(self.store.log.free_blocks()) >= self.reserve_blocks() {
             return Ok(());
         }
         match self.durably {
@@ -127,9 +127,9 @@ impl PathTree<'_> {
 
     /// Does what overwrites the page that is made, and brings it back.
     fn keep_leaf_and(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let kept = self.ground.content().to_vec();
+        let kept = self.store.content().to_vec();
         let outcome = act(self);
-        self.ground.content().copy_from_slice(&kept);
+        self.store.content().copy_from_slice(&kept);
         outcome
     }
 
@@ -137,11 +137,11 @@ impl PathTree<'_> {
         if leaf.before == 0 {
             return self.write_first_root(leaf);
         }
-        let range = self.ground.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
+        let range = self.store.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
         // It stands in no page yet, which it could be the lowest of.
         let brief = Brief { layout: leaf.layout, lowest: 1 };
-        let node = &self.ground.content()[range];
-        if !self.way.copy((self.root, 0), (&brief, 0), &leaf.codec, node) {
+        let node = &self.store.content()[range];
+        if !self.path.copy((self.root, 0), (&brief, 0), &leaf.codec, node) {
             return Err(super::damage(self.root, "a leaf is larger than it can be"));
         }
         self.descend_behind(leaf.codec.node_bytes(), (first, 1), Cause::Load)?;
@@ -155,7 +155,7 @@ impl PathTree<'_> {
 
     /// Writes the first leaf, with a root whose only child it is.
     fn write_first_root(&mut self, leaf: &Leaf) -> Result<()> {
-        let (pages, layout) = (self.ground.pages, leaf.layout);
+        let (pages, layout) = (self.store.pages, leaf.layout);
         let no_node = super::damage(self.root, "no root fits");
         let codec = pages.codec(&layout, 1).ok_or(no_node.clone())?;
         let range = pages.bytes_of(&layout, 1).ok_or(no_node.clone())?;
@@ -173,7 +173,7 @@ impl PathTree<'_> {
             let alone = Header { highest: 0, has_root: false, ..header };
             child = Some(self.write_made(alone, Cause::Load)?.0);
             header = Header { live_pages: 2, lowest: 1, ..header };
-            self.ground.content().fill(0xFF);
+            self.store.content().fill(0xFF);
         }
         let mut other = core::mem::take(&mut self.scratch.other);
         let lowest = core::mem::take(&mut self.plan.lowest_key);
@@ -202,18 +202,18 @@ impl PathTree<'_> {
         if !is_last {
             return Err(self.policy.tree_full());
         }
-        let pages = self.ground.pages;
+        let pages = self.store.pages;
         let layout = self.policy.first().layout;
         let no_node = super::damage(self.root, "a leaf that is none");
         let codec = pages.codec(&layout, 0).ok_or(no_node.clone())?;
         let range = pages.bytes_of(&layout, 0).ok_or(no_node)?;
         let bytes = leaf.codec.node_bytes();
-        let Some(old) = self.way.room(bytes) else {
+        let Some(old) = self.path.room(bytes) else {
             return Err(super::damage(self.root, "a leaf is larger than it can be"));
         };
         let from = pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        device::copy(old, &self.ground.content()[from]);
-        let node = &mut self.ground.content()[range];
+        device::copy(old, &self.store.content()[from]);
+        let node = &mut self.store.content()[range];
         codec.initialise(node, 0);
         let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
         let key = &mut self.scratch.key;
@@ -251,19 +251,19 @@ impl PathTree<'_> {
         finish: &mut dyn FnMut(Page, &mut [u8]),
     ) -> Result<(Page, Header)> {
         loop {
-            header.sequence = self.ground.log.reserve(1, &mut self.addresses, cause)?;
+            header.sequence = self.store.log.reserve(1, &mut self.addresses, cause)?;
             let Some(page) = self.addresses.first().copied() else {
                 return Err(super::damage(self.root, "a page has no address"));
             };
-            let pages = self.ground.pages;
-            finish(page, self.ground.content());
+            let pages = self.store.pages;
+            finish(page, self.store.content());
             for level in header.lowest..=header.highest {
                 let made = pages.place_of(&header.layout, level);
                 let (range, codec) = made.ok_or(super::damage(page, "no page is divided so"))?;
-                seal_node(&codec, page, header.sequence, &mut self.ground.content()[range]);
+                seal_node(&codec, page, header.sequence, &mut self.store.content()[range]);
             }
-            header.encode(page, self.ground.content());
-            match self.ground.program(page, &header, cause) {
+            header.encode(page, self.store.content());
+            match self.store.program(page, &header, cause) {
                 Err(Error::Store(error)) if error.is_refusal() => {}
                 other => return other.map(|()| (page, header)),
             }

@@ -7,13 +7,13 @@ use store::{EntryShape, PageLog, Recovery};
 
 use super::admission::Admission;
 use super::collection::PASSED_OVER_MOST;
-use super::descent::Way;
+use super::descent::CopiedPath;
 use super::flush::{self, Flush};
-use super::ground::Ground;
 use super::layout::{Division, HEIGHT_MOST, Layout, Pages};
 use super::live::LivePages;
 use super::page::Header;
-use super::plan::worst::{leaf_bytes, way_bytes};
+use super::path_nodes::PathNodes;
+use super::plan::worst::{leaf_bytes, path_bytes};
 use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
 use super::recent::Recent;
@@ -23,7 +23,7 @@ use super::{Durably, PathTree};
 use index::entries_of_a_block;
 use index::parameters::{Kind, Parameter};
 use index::random_keys::average_bytes;
-use index::{Durable, Error, Index, Result, Tree};
+use index::{Durable, Index, Result, Tree};
 use index::{Footprint, MediumShape, Options};
 
 /// What is chosen of a tree beside what [`Options`] say.
@@ -113,7 +113,7 @@ fn height_for(policy: &Policy, chip: Geometry) -> u8 {
     height + 1
 }
 
-/// Bytes of memory that a tree works in, without the page log's: the nodes of a way, the page that
+/// Bytes of memory that a tree works in, without the page log's: the nodes of a path, the page that
 /// is made of them, a plan, keys and an entry, what a cursor or a replay holds, and, where lengths
 /// vary, two more nodes.
 pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
@@ -122,7 +122,7 @@ pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
     let limits = policy.limits();
     let plan = usize::from(policy.height_most()) * size_of::<Level>() + CUTS * size_of::<usize>();
     let keys = 4 * limits.key + 4 * limits.entry;
-    way_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
+    path_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
 }
 
 /// What a tree needs on a medium; the blocks suffice for a block's worth of entries.
@@ -131,9 +131,7 @@ pub(crate) fn footprint(
     medium: MediumShape,
     options: &Options,
 ) -> Result<Footprint> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: choice.name, medium: "a disk" });
-    };
+    let chip = medium.chip(choice.name)?;
     let policy = policy(choice.division, choice.bounds, (chip, options.shape))?;
     let log = PageLog::least_memory(chip, &options.page_log());
     Ok(Footprint {
@@ -284,7 +282,7 @@ fn over<'d>(
         durably,
         root: device::Page(0),
         standing,
-        way: Way::new(&pages, way_bytes(&policy)),
+        path: CopiedPath::new(&pages, path_bytes(&policy)),
         plan: Plan::new(&policy),
         scratch: Scratch::new(&policy),
         addresses: Vec::with_capacity(CUTS),
@@ -304,7 +302,7 @@ fn over<'d>(
         growth: growth_of(&policy),
         leaf_bytes: leaf_bytes(&policy) as usize,
         admission: Admission::default(),
-        ground: Ground::new(log, pages, bounded(cache)),
+        store: PathNodes::new(log, pages, bounded(cache)),
         policy,
     })
 }
@@ -319,13 +317,13 @@ fn empty(policy: &Policy) -> Header {
 impl PathTree<'_> {
     /// Writes an empty leaf.
     fn write_empty(&mut self) -> Result<()> {
-        let pages = self.ground.pages;
+        let pages = self.store.pages;
         let header = empty(&self.policy);
         let no_node = super::damage(self.root, "a leaf that is none");
         let codec = pages.codec(&header.layout, 0).ok_or(no_node.clone())?;
         let range = pages.bytes_of(&header.layout, 0).ok_or(no_node)?;
-        self.ground.content().fill(0xFF);
-        codec.initialise(&mut self.ground.content()[range], 0);
+        self.store.content().fill(0xFF);
+        codec.initialise(&mut self.store.content()[range], 0);
         let (page, header) = self.write_made(header, Cause::Load)?;
         self.live.forget();
         self.nodes = [0; HEIGHT_MOST as usize];
@@ -336,7 +334,7 @@ impl PathTree<'_> {
 
     /// Bytes of memory that the tree works in.
     pub(super) fn working_bytes(&self) -> u64 {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         working_bytes(&self.policy, log.geometry().page_bytes()) + log.buffer_bytes()
     }
 }

@@ -2,9 +2,9 @@
 //! parent changes too, and all nodes up to the root.
 //!
 //! Three divisions of a page are three trees ([`layout::Division`]): mu-Tree and mu*-Tree put the
-//! whole way into one page, the B+-tree that wanders gives every node its own. All else is the
+//! whole path into one page, the B+-tree that wanders gives every node its own. All else is the
 //! same: what stands in a page ([`page`]), what a change writes ([`plan`], [`assembly`],
-//! [`rewrite`]), how the leaf's share adapts ([`policy`]), the way down ([`descent`]), what there
+//! [`rewrite`]), how the leaf's share adapts ([`policy`]), the path down ([`descent`]), what there
 //! is room for and what is let in ([`room`], [`admission`]), collection ([`collection`],
 //! [`victims`], [`walk`]), the operation buffer ([`recent`]) and how it is written ([`flush`]), the
 //! node cache ([`node_cache`]), and what a workload costs ([`cost`]).
@@ -25,13 +25,13 @@ mod collection;
 pub(crate) mod cost;
 mod descent;
 pub(crate) mod flush;
-mod ground;
 pub(crate) mod layout;
 mod live;
 mod load;
 pub(crate) mod make;
 mod node_cache;
 mod page;
+mod path_nodes;
 mod plan;
 pub(crate) mod policy;
 mod recent;
@@ -53,13 +53,13 @@ use store::{Demand, Durability, LogicalPage, Memory, Recovery, Update};
 
 use crate::btree::{self, At, Scan};
 use admission::Admission;
-use descent::Way;
+use descent::CopiedPath;
 use flush::Flush;
-use ground::Ground;
 use index::bounds::{EntryLimits, can_be};
 use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, read_piece};
 use live::LivePages;
 use page::Header;
+use path_nodes::PathNodes;
 use plan::{Plan, Scratch};
 use policy::Policy;
 use recent::Recent;
@@ -87,14 +87,14 @@ impl Durably {
 /// A tree that copies its paths.
 pub(crate) struct PathTree<'d> {
     name: &'static str,
-    ground: Ground<'d>,
+    store: PathNodes<'d>,
     policy: Policy,
     durably: Durably,
     /// The page of the root.
     root: Page,
     /// What that page says.
     standing: Header,
-    way: Way,
+    path: CopiedPath,
     plan: Plan,
     scratch: Scratch,
     addresses: Vec<Page>,
@@ -138,12 +138,12 @@ impl PathTree<'_> {
     fn stand_on(&mut self, page: Page, header: Header) {
         self.root = page;
         self.standing = header;
-        self.ground.usual = header.next.layout;
+        self.store.usual = header.next.layout;
     }
 
     /// The chip has no room, or has none beside what named checkpoints keep.
     fn no_room(&self) -> Error {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         log.no_room(log.pinned_blocks() > 0).into()
     }
 
@@ -175,7 +175,7 @@ impl PathTree<'_> {
     /// True if a step of a change may find too few pages free. Without a journal what a batch
     /// writes is free before it is taken.
     fn is_short(&self) -> bool {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         // Beside named checkpoints, too, all was free; there the reserve is in hand.
         let needed = match log.pinned_blocks() {
             0 => self.reserve_blocks(),
@@ -194,13 +194,13 @@ impl Read for PathTree<'_> {
             return Ok(held.map(|value| read_piece(value, offset, into)));
         }
         let root = self.root_node();
-        btree::read(&mut self.ground, root, key, (offset, into))
+        btree::read(&mut self.store, root, key, (offset, into))
     }
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         let range = range.within_length(|key| self.limits.check_key(key))?;
         let root = self.root_node();
-        Ok(Box::new(Scan::new(&mut self.ground, &self.buffer, root, range)?))
+        Ok(Box::new(Scan::new(&mut self.store, &self.buffer, root, range)?))
     }
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -210,14 +210,14 @@ impl Read for PathTree<'_> {
     fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
         key.map_or(Ok(()), |key| self.limits.check_key(key))?;
         let root = self.root_node();
-        btree::resume_after(&mut self.ground, root, key)
+        btree::resume_after(&mut self.store, root, key)
     }
 
     fn statistics(&self) -> Statistics {
         let memory = Memory {
-            cache: self.ground.cache_bytes(),
+            cache: self.store.cache_bytes(),
             buffers: self.working_bytes() + self.buffer.memory_bytes() as u64,
-            tables: self.ground.log.table_bytes() + self.live.memory_bytes(),
+            tables: self.store.log.table_bytes() + self.live.memory_bytes(),
             ftl: 0,
         };
         Statistics {
@@ -236,7 +236,7 @@ impl Read for PathTree<'_> {
     }
 
     fn meter(&self) -> Option<&Meter> {
-        self.ground.log.meter()
+        self.store.log.meter()
     }
 }
 
@@ -275,7 +275,7 @@ impl Tree for PathTree<'_> {
     }
 
     fn waits_for_checkpoint(&self) -> bool {
-        self.ground.log.blocks_to_erase() > 0
+        self.store.log.blocks_to_erase() > 0
     }
 
     fn has_waiting(&self) -> bool {
@@ -337,10 +337,10 @@ impl Tree for PathTree<'_> {
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        &self.ground.log
+        &self.store.log
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        &mut self.ground.log
+        &mut self.store.log
     }
 }

@@ -11,7 +11,7 @@ use store::node;
 use super::assembly::{Stamp, write_page};
 use super::layout::{Division, Layout, Pages, Share};
 use super::page::{Header, check_page};
-use super::plan::worst::{change_pages, way_bytes};
+use super::plan::worst::{change_pages, path_bytes};
 use super::plan::{Edit, Plan, Rewrite, Scratch, Step};
 use super::policy::{Bounds, Change, Policy, State};
 
@@ -61,22 +61,22 @@ pub(crate) struct Model {
     pub(crate) nodes: [i64; 8],
 }
 
-/// A place on the way down.
+/// A place on the path down.
 struct Place {
     page: usize,
     header: Header,
     place: usize,
 }
 
-/// The nodes of a way, from `base` up.
-fn steps_of<'m>(policy: &Policy, pages: &'m [Vec<u8>], way: &[Place], base: u8) -> Vec<Step<'m>> {
+/// The nodes of a path, from `base` up.
+fn steps_of<'m>(policy: &Policy, pages: &'m [Vec<u8>], path: &[Place], base: u8) -> Vec<Step<'m>> {
     let step = |(level, at): (u8, &Place)| Step {
         codec: policy.pages().codec(&at.header.layout, level).unwrap(),
         node: &pages[at.page][policy.pages().bytes_of(&at.header.layout, level).unwrap()],
         place: at.place,
         is_lowest_of_page: at.header.lowest == level,
     };
-    (base..).zip(way).map(step).collect()
+    (base..).zip(path).map(step).collect()
 }
 
 impl Model {
@@ -123,10 +123,10 @@ impl Model {
         &self.pages[page][self.policy.pages().bytes_of(&header.layout, level).unwrap()]
     }
 
-    /// The way to where `key` belongs, from the node of `base` up.
+    /// The path to where `key` belongs, from the node of `base` up.
     fn descend(&self, key: &[u8], base: u8) -> (Vec<Place>, bool) {
         let mut page = self.pages.len() - 1;
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         let mut is_found = false;
         for level in (base..self.root.layout.height).rev() {
             let header = self.header(page);
@@ -139,18 +139,18 @@ impl Model {
             } else {
                 found.unwrap_or_else(|place| place.saturating_sub(1))
             };
-            way.insert(0, Place { page, header, place });
+            path.insert(0, Place { page, header, place });
             if level > base {
                 let child = codec.value(node, place).bytes().first_chunk::<4>().unwrap();
                 page = u32::from_le_bytes(*child) as usize;
             }
         }
-        (way, is_found)
+        (path, is_found)
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let (way, is_found) = self.descend(key, 0);
-        let leaf = &way[0];
+        let (path, is_found) = self.descend(key, 0);
+        let leaf = &path[0];
         let codec = self.policy.pages().codec(&leaf.header.layout, 0).unwrap();
         is_found.then(|| {
             codec.value(self.node(leaf.page, &leaf.header, 0), leaf.place).bytes().to_vec()
@@ -159,14 +159,14 @@ impl Model {
 
     /// False if there was no room for it at any height.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> bool {
-        let (way, is_found) = self.descend(key, 0);
+        let (path, is_found) = self.descend(key, 0);
         let edit = if is_found { Edit::Replace { value } } else { Edit::Insert { key, value } };
-        self.rewrite(&way, 0, edit, Change::Put)
+        self.rewrite(&path, 0, edit, Change::Put)
     }
 
     pub(crate) fn delete(&mut self, key: &[u8]) -> bool {
-        let (way, is_found) = self.descend(key, 0);
-        !is_found || self.rewrite(&way, 0, Edit::Remove, Change::Delete)
+        let (path, is_found) = self.descend(key, 0);
+        !is_found || self.rewrite(&path, 0, Edit::Remove, Change::Delete)
     }
 
     /// Moves what lives in a page, as collection would; false if there was no room, or nothing
@@ -183,17 +183,17 @@ impl Model {
         let codec = self.policy.pages().codec(&header.layout, header.lowest).unwrap();
         let mut key = Vec::new();
         codec.key(node, 0).copy_to(&mut key);
-        let (way, _) = self.descend(&key, header.lowest);
-        assert_eq!(way[0].page, page, "a page that was not given up lives");
-        self.rewrite(&way, header.lowest, Edit::Keep, Change::Move)
+        let (path, _) = self.descend(&key, header.lowest);
+        assert_eq!(path[0].page, page, "a page that was not given up lives");
+        self.rewrite(&path, header.lowest, Edit::Keep, Change::Move)
     }
 
-    fn rewrite(&mut self, way: &[Place], base: u8, edit: Edit<'_>, change: Change) -> bool {
+    fn rewrite(&mut self, path: &[Place], base: u8, edit: Edit<'_>, change: Change) -> bool {
         let mut written = Vec::new();
         {
-            let steps = steps_of(&self.policy, &self.pages, way, base);
+            let steps = steps_of(&self.policy, &self.pages, path, base);
             let bytes: u64 = steps.iter().map(|step| step.node.len() as u64).sum();
-            assert!(bytes <= way_bytes(&self.policy), "a way of {bytes} bytes");
+            assert!(bytes <= path_bytes(&self.policy), "a path of {bytes} bytes");
             let rewrite = Rewrite { steps: &steps, base, edit };
             let layout = self.root.next.layout;
             let by = &self.policy;
@@ -232,7 +232,7 @@ impl Model {
             }
         }
         self.pages_most = self.pages_most.max(self.plan.pages);
-        for (level, at) in (base..).zip(way) {
+        for (level, at) in (base..).zip(path) {
             if at.header.lowest == level {
                 self.pages[at.page] = Vec::new();
             }

@@ -1,6 +1,6 @@
 //! What an update writes, decided before anything is written.
 //!
-//! An update takes the nodes on the way from a leaf to the root, changes the leaf, fits each node
+//! An update takes the nodes on the path from a leaf to the root, changes the leaf, fits each node
 //! to the present layout, and writes them as one page. A node that does not fit falls into k parts
 //! in k pages. Only numbers are decided here; [`super::assembly`] makes the bytes.
 //!
@@ -49,18 +49,18 @@ use super::layout::{HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST};
 use super::policy::{Policy, Splits};
 pub(super) use run::{Run, Source};
 
-/// A node on the way, as it stands on flash.
+/// A node on the path, as it stands on flash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'p> {
     pub(super) codec: Codec,
     pub(super) node: &'p [u8],
-    /// The child that the way goes on with; in the lowest node, where the edit is made.
+    /// The child that the path goes on with; in the lowest node, where the edit is made.
     pub(super) place: usize,
     /// True if no node below it is in its page.
     pub(super) is_lowest_of_page: bool,
 }
 
-/// What happens to the lowest node of the way.
+/// What happens to the lowest node of the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Edit<'e> {
     /// Nothing: its page is moved.
@@ -79,14 +79,14 @@ pub(super) enum Edit<'e> {
     },
     /// The entry at the step's place goes.
     Remove,
-    /// Nothing, but it is a new node: its parent gets a child more, behind the way's.
+    /// Nothing, but it is a new node: its parent gets a child more, behind the path's.
     Append,
 }
 
 /// A change of the tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rewrite<'r> {
-    /// The way, from the lowest node that is rewritten up to the root.
+    /// The path, from the lowest node that is rewritten up to the root.
     pub(super) steps: &'r [Step<'r>],
     /// The level of the first step.
     pub(super) base: u8,

@@ -12,9 +12,9 @@ use super::room::{adds_none, nodes_after};
 use super::{Durably, PathTree};
 use index::Result;
 
-const WITHOUT_WAY: &str = "a change without a way";
+const WITHOUT_PATH: &str = "a change without a path";
 
-/// A change of the nodes that the way holds from a level on.
+/// A change of the nodes that the path holds from a level on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order<'o> {
     /// The level.
@@ -34,16 +34,16 @@ impl Order<'_> {
 /// The steps of a rewrite from a level on up to the root of a tree of a height.
 #[inline]
 fn steps_of<'w>(
-    way: &'w descent::Way,
+    path: &'w descent::CopiedPath,
     (base, height): (u8, u8),
 ) -> Option<([Step<'w>; HEIGHT_MOST as usize], usize)> {
     if base >= height {
         return None;
     }
-    let mut steps = [way.step(base)?; HEIGHT_MOST as usize];
+    let mut steps = [path.step(base)?; HEIGHT_MOST as usize];
     let mut count = 1;
     for level in base + 1..height {
-        let Some(step) = way.step(level) else {
+        let Some(step) = path.step(level) else {
             break;
         };
         steps[count] = step;
@@ -83,7 +83,7 @@ impl PathTree<'_> {
         Ok(Some(Order { base: 0, edit, change, cause }))
     }
 
-    /// Makes the change of the way. Where the chip refuses a page, it is planned again, elsewhere:
+    /// Makes the change of the path. Where the chip refuses a page, it is planned again, elsewhere:
     /// what was written before names addresses that are not to be had.
     ///
     /// # Errors
@@ -99,13 +99,13 @@ impl PathTree<'_> {
         }
     }
 
-    /// Plans the change of the way: as the paper says, or, where that would take room that is
+    /// Plans the change of the path: as the paper says, or, where that would take room that is
     /// promised to others, so that no node falls apart that any page has room for. Returns what
     /// the policy is told that it was.
     fn plan_order(&mut self, order: &Order<'_>) -> Result<Change> {
         let usual = self.plan_in(Some(self.standing.next.layout), order)?;
         let may_be_spared =
-            self.ground.pages.division == Division::Even && !matches!(order.edit, Edit::Append);
+            self.store.pages.division == Division::Even && !matches!(order.edit, Edit::Append);
         if matches!(order.edit, Edit::Append) {
             // A leaf that was loaded counts as one that was split off.
             self.plan.splits.leaf += 1;
@@ -129,24 +129,24 @@ impl PathTree<'_> {
             return true;
         }
         let pages = u64::from(self.plan.pages);
-        let is_step = self.durably == Durably::Not || self.ground.log.durability().has_journal();
+        let is_step = self.durably == Durably::Not || self.store.log.durability().has_journal();
         let is_reserved = is_step && order.change != Change::Move;
-        let left = u64::from(self.ground.log.free_pages()).checked_sub(pages);
+        let left = u64::from(self.store.log.free_pages()).checked_sub(pages);
         let has_left = left.is_some_and(|left| left >= self.reserve_pages());
         (has_left || is_reserved && pages <= self.room().change_room()) && self.may_split(added)
     }
 
-    /// Plans the change of the way so that no node falls apart that any page has room for; returns
+    /// Plans the change of the path so that no node falls apart that any page has room for; returns
     /// what nodes it adds, or `None` if the tree can't be so high.
     pub(super) fn plan_sparing(&mut self, order: &Order<'_>) -> Result<Option<Added>> {
         self.plan_in(None, order)
     }
 
-    /// Plans the change of the way in pages of `layout`, or sparingly; returns what nodes it adds,
+    /// Plans the change of the path in pages of `layout`, or sparingly; returns what nodes it adds,
     /// if it has room.
     fn plan_in(&mut self, layout: Option<Layout>, order: &Order<'_>) -> Result<Option<Added>> {
-        let steps = steps_of(&self.way, (order.base, self.standing.layout.height));
-        let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_WAY))?;
+        let steps = steps_of(&self.path, (order.base, self.standing.layout.height));
+        let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_PATH))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let is_made = match layout {
             Some(layout) => self.plan.make(&self.policy, &change, layout, &mut self.scratch),
@@ -159,10 +159,10 @@ impl PathTree<'_> {
     fn write_plan(&mut self, order: &Order<'_>, counts_as: Change) -> Result<()> {
         let height = self.standing.layout.height;
         let state = self.standing.next;
-        let log = &mut self.ground.log;
+        let log = &mut self.store.log;
         let sequence = log.reserve(self.plan.pages, &mut self.addresses, order.cause)?;
-        let steps = steps_of(&self.way, (order.base, height));
-        let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_WAY))?;
+        let steps = steps_of(&self.path, (order.base, height));
+        let (steps, count) = steps.ok_or(super::damage(self.root, WITHOUT_PATH))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let stamp = Stamp {
             addresses: &self.addresses,
@@ -173,17 +173,17 @@ impl PathTree<'_> {
         };
         // Before the new ones come: these take their rooms.
         for level in order.base..height {
-            self.ground.forget_node(self.way.spot(level).page, level);
+            self.store.forget_node(self.path.spot(level).page, level);
         }
         let mut last = None;
         for number in 0..self.plan.pages {
-            let target = (self.ground.content(), &mut self.scratch);
+            let target = (self.store.content(), &mut self.scratch);
             let header = write_page(&self.policy, (&self.plan, &change), number, &stamp, target)
                 .map_err(|what| super::damage(self.root, what))?;
             let Some(address) = stamp.addresses.get(number as usize) else {
                 return Err(super::damage(self.root, "a page has no address"));
             };
-            self.ground.program(*address, &header, order.cause)?;
+            self.store.program(*address, &header, order.cause)?;
             last = Some((*address, header));
         }
         let added = self.plan.added(&change);
@@ -192,7 +192,7 @@ impl PathTree<'_> {
             self.admission.note_splits();
         }
         for level in order.base..height {
-            let spot = self.way.spot(level);
+            let spot = self.path.spot(level);
             if spot.brief.lowest == level {
                 self.live.remove(spot.page);
             }
@@ -205,14 +205,14 @@ impl PathTree<'_> {
         Ok(())
     }
 
-    /// Copies the node of `level` of the way as it is to the page that is made, which is divided
+    /// Copies the node of `level` of the path as it is to the page that is made, which is divided
     /// like the one it stands in.
-    pub(super) fn copy_node_of_way(&mut self, level: u8) -> Result<()> {
-        let spot = *self.way.spot(level);
+    pub(super) fn copy_node_of_path(&mut self, level: u8) -> Result<()> {
+        let spot = *self.path.spot(level);
         let no_node = super::damage(spot.page, "a node that is none");
-        let place = self.ground.pages.place_of(&spot.brief.layout, level);
+        let place = self.store.pages.place_of(&spot.brief.layout, level);
         let (range, codec) = place.ok_or(no_node)?;
-        let (node, from) = (&mut self.ground.content()[range], self.way.node(level));
+        let (node, from) = (&mut self.store.content()[range], self.path.node(level));
         let kept = codec.kept_bytes(from);
         device::copy(&mut node[..kept], &from[..kept]);
         Ok(())

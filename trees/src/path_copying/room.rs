@@ -27,7 +27,7 @@
 //! node, and all that was taken finds room. `d` ([`DEAD_PART`]) bounds what a gain costs. Sweeps of
 //! another kind leave alone what stands apart, or the next one would find less room for it.
 //!
-//! Where what lives in a page is moved with its whole way in one page, nothing above is written of
+//! Where what lives in a page is moved with its whole path in one page, nothing above is written of
 //! its own, and `U` is 0.
 //!
 //! Free blocks are counted whole, for a power cut closes the block that is being filled; and as
@@ -39,7 +39,7 @@ use store::{Demand, Growth};
 use super::PathTree;
 use super::layout::{Division, HEIGHT_MOST, Layout};
 use super::plan::Added;
-use super::plan::worst::{change_pages, inner_nodes_added, way_pages};
+use super::plan::worst::{change_pages, inner_nodes_added, path_pages};
 use super::policy::Policy;
 
 /// One in so many pages beside the reserve is dead in a full tree, at least.
@@ -137,7 +137,7 @@ impl<'p> Room<'p> {
     /// Pages that moving what lives in a block takes at the most, whatever lives there.
     pub(super) fn pages_to_collect(&self) -> u64 {
         let (policy, height) = (self.policy, self.height);
-        self.block * way_pages(policy, height) + change_pages(policy, height)
+        self.block * path_pages(policy, height) + change_pages(policy, height)
     }
 
     /// Pages of which fewer are free when collection in turn begins: the share `collect` of all,
@@ -188,7 +188,7 @@ pub(super) fn nodes_after(nodes: &Nodes, added: &Added) -> Nodes {
 
 impl PathTree<'_> {
     pub(super) fn room(&self) -> Room<'_> {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         let blocks = log.good_blocks().saturating_sub(log.pinned_blocks());
         let blocks = (blocks, log.own_reserve());
         Room::of(&self.policy, self.height(), log.geometry(), blocks)
@@ -219,7 +219,7 @@ impl PathTree<'_> {
     /// would decide how the tree grows.
     pub(super) fn has_room(&self) -> impl Fn(Growth) -> bool + '_ {
         let (demand, room) = (self.demand(), self.room());
-        let is_resized = self.ground.pages.division == Division::Even;
+        let is_resized = self.store.pages.division == Division::Even;
         move |growth| {
             let is_many = is_resized && growth.leaves > FEW_LEAVES;
             let parts = if is_many { demand.inner() } else { 0 };
@@ -234,13 +234,13 @@ impl PathTree<'_> {
 
     /// Blocks that are left alone by sweeps.
     pub(super) fn spare_blocks(&self) -> u32 {
-        let log = &self.ground.log;
+        let log = &self.store.log;
         spare_blocks(log.good_blocks().saturating_sub(log.pinned_blocks()))
     }
 
     /// Blocks that are to be free before a change.
     pub(super) fn reserve_blocks(&self) -> u64 {
-        let apart = self.ground.log.apart_blocks().into();
+        let apart = self.store.log.apart_blocks().into();
         self.room().reserve(self.inner_nodes(), apart) + u64::from(self.spare_blocks())
     }
 
@@ -253,12 +253,12 @@ impl PathTree<'_> {
     pub(super) fn written_most(&self, updates: u64) -> u64 {
         let growth = self.demand().growth(updates);
         let height = self.room().height_after(growth.levels);
-        let ways = updates.saturating_mul(way_pages(&self.policy, height));
-        ways.saturating_add(growth.leaves).saturating_add(growth.inner)
+        let paths = updates.saturating_mul(path_pages(&self.policy, height));
+        paths.saturating_add(growth.leaves).saturating_add(growth.inner)
     }
 
     pub(super) fn pages_of_a_block(&self) -> u64 {
-        self.ground.log.geometry().pages_per_block().into()
+        self.store.log.geometry().pages_per_block().into()
     }
 }
 

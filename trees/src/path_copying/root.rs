@@ -1,4 +1,4 @@
-//! The root record, and the way back from it.
+//! The root record, and the path back from it.
 //!
 //! ```text
 //!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | longest key u16 |
@@ -56,7 +56,7 @@ impl Root {
 impl PathTree<'_> {
     /// The root record of the tree as it stands on flash.
     pub(super) fn root_record(&self) -> Vec<u8> {
-        let mut record = root_record::encode(self.name, self.ground.pages.shape);
+        let mut record = root_record::encode(self.name, self.store.pages.shape);
         record.extend_from_slice(&self.root.0.to_le_bytes());
         let Bounds { alpha, beta, delta } = self.policy.bounds();
         for share in [alpha, beta, delta] {
@@ -72,13 +72,13 @@ impl PathTree<'_> {
     pub(super) fn restore_from(&mut self, record: &[u8]) -> Result<()> {
         let root = Root::decode(record, self.name)?;
         let page = root.page;
-        self.ground.forget_all();
+        self.store.forget_all();
         self.live.forget();
         while self.buffer.remove_oldest() {}
         self.victim = None;
         self.is_parted = false;
-        let header = self.ground.read_header(page, Cause::Recovery)?;
-        let pages = self.ground.log.geometry().pages();
+        let header = self.store.read_header(page, Cause::Recovery)?;
+        let pages = self.store.log.geometry().pages();
         let is_fit = header.has_root
             && header.layout.height <= self.policy.height_most()
             && header.live_pages <= pages
@@ -88,8 +88,8 @@ impl PathTree<'_> {
             return Err(damage(page, "it has no root of this tree"));
         }
         // The one page of a block may have a damaged tag.
-        let block = self.ground.log.geometry().block_of(page);
-        self.ground.log.claim_block(block)?;
+        let block = self.store.log.geometry().block_of(page);
+        self.store.log.claim_block(block)?;
         self.nodes = root.nodes;
         self.stand_on(page, header);
         self.begin_replay();
@@ -98,18 +98,18 @@ impl PathTree<'_> {
 
     /// Pins what named checkpoints reach. No leaf is read: its page is known from its parent.
     pub(super) fn pin_named(&mut self) -> Result<()> {
-        self.ground.log.unpin_all()?;
-        for place in 0..self.ground.log.checkpoints().len() {
-            let Some(kept) = self.ground.log.checkpoints().get(place) else {
+        self.store.log.unpin_all()?;
+        for place in 0..self.store.log.checkpoints().len() {
+            let Some(kept) = self.store.log.checkpoints().get(place) else {
                 break;
             };
             let name = kept.name.clone();
-            let record = self.ground.log.kept_root(&name)?;
+            let record = self.store.log.kept_root(&name)?;
             let root = Root::decode(&record, self.name)?;
-            let header = self.ground.read_header(root.page, Cause::Recovery)?;
+            let header = self.store.read_header(root.page, Cause::Recovery)?;
             let height = header.layout.height;
             self.walk_pages((root.page, height), Cause::Recovery, |tree, page, _| {
-                tree.ground.log.pin(page);
+                tree.store.log.pin(page);
                 Ok(())
             })?;
         }

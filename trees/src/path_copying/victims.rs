@@ -107,12 +107,12 @@ impl PathTree<'_> {
     pub(super) fn emptiest(&mut self, most: usize) -> Result<Victims> {
         self.learn_live()?;
         let mut victims = Victims::new(most);
-        let blocks = self.ground.log.geometry().blocks();
+        let blocks = self.store.log.geometry().blocks();
         for first in (0..blocks).step_by(COUNTED_AT_ONCE as usize) {
             let mut lives = [0; COUNTED_AT_ONCE as usize];
             self.count_lives(first, &mut lives)?;
             for (block, lives) in (first..blocks).map(Block).zip(lives) {
-                let log = &self.ground.log;
+                let log = &self.store.log;
                 // Another sweep that writes apart frees what the last one wrote so.
                 let is_kept = log.holds_apart(block) && lives > 0;
                 let may_be = log.may_be_victim(block) && !is_kept;
@@ -127,7 +127,7 @@ impl PathTree<'_> {
     /// Counts what lives in the blocks from `first` on: pages, or, where there is no table of them,
     /// nodes, which are no fewer.
     fn count_lives(&mut self, first: u32, into: &mut [u16]) -> Result<()> {
-        let geometry = self.ground.log.geometry();
+        let geometry = self.store.log.geometry();
         if self.live.is_known() {
             for (block, lives) in (first..geometry.blocks()).map(Block).zip(into) {
                 let start = geometry.first_page(block).0;

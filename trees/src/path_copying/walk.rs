@@ -1,7 +1,7 @@
 //! Moving what lives in victims in one walk, with nodes in pages of their own.
 //!
 //! Page by page, each move would write all nodes above it that stand in other pages. So nodes above
-//! what was moved are held on the way, point to where it stands now, and are written when the walk
+//! what was moved are held on the path, point to where it stands now, and are written when the walk
 //! leaves them. With the first leaf of a parent go all its others that stand in victims. The walk
 //! goes by the pages of one victim, and then comes back to nodes above parents as these come; or, a
 //! sweep, by the keys, and then writes every inner node once, whatever it empties. A sweep may
@@ -12,7 +12,7 @@
 //! - A walk writes no more pages than moving each page with all above it: what the walk leaves is
 //!   written for a page that was moved below it since it was held.
 //! - Nodes are copied as they are: no walk adds one, or makes one larger.
-//! - No memory is taken: a way has room for a leaf and all nodes above it.
+//! - No memory is taken: a path has room for a leaf and all nodes above it.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -20,13 +20,13 @@ use core::ops::Range;
 use device::{Block, Cause, Page};
 use store::node::{self, Codec};
 
-use super::ground::child;
 use super::page::Header;
+use super::path_nodes::child;
 use super::rewrite::Order;
 use super::{PathTree, damage};
 use index::Result;
 
-/// What of the way a walk holds.
+/// What of the path a walk holds.
 struct Walk<'v> {
     /// The blocks that are emptied, in the order of their numbers.
     victims: &'v [Block],
@@ -69,12 +69,12 @@ impl PathTree<'_> {
         let mut walk = Walk { victims, held: self.height(), changed: 0, is_apart };
         let walked = by(self, &mut walk);
         // What was moved before an error need not be moved again.
-        self.ground.log.write_apart(is_apart);
+        self.store.log.write_apart(is_apart);
         let ended = match walk.changed {
             0 => Ok(()),
             changed => self.rewrite(&Order::move_of(changed.trailing_zeros() as u8)),
         };
-        self.ground.log.end_apart();
+        self.store.log.end_apart();
         if ended.is_err() {
             // The tree is as it was, but pages are counted as moved.
             self.standing.live_pages = live_pages;
@@ -85,18 +85,18 @@ impl PathTree<'_> {
 
     /// Goes from parent to parent, from that of `key` on, and moves what stands in victims.
     fn sweep_from(&mut self, key: &mut Vec<u8>, walk: &mut Walk<'_>) -> Result<()> {
-        let geometry = self.ground.log.geometry();
+        let geometry = self.store.log.geometry();
         loop {
             self.hold((key, 1), walk)?;
             for level in 1..self.height() {
-                let block = geometry.block_of(self.way.spot(level).page);
+                let block = geometry.block_of(self.path.spot(level).page);
                 if walk.is_apart || walk.victims.binary_search(&block).is_ok() {
                     walk.changed |= 1 << level;
                 }
             }
             self.move_leaves(walk)?;
             let next = (2..self.height()).find_map(|level| {
-                let (spot, node) = (self.way.spot(level), self.way.node(level));
+                let (spot, node) = (self.path.spot(level), self.path.node(level));
                 let place = Some(spot.place() + 1).filter(|place| *place < node::count(node))?;
                 Some(spot.codec()?.key(node, place))
             });
@@ -113,7 +113,7 @@ impl PathTree<'_> {
         if is_live == Some(false) {
             return Ok(());
         }
-        // Inner nodes have their places on the way.
+        // Inner nodes have their places on the path.
         let Some(base) = self.copy_lowest(page, (is_live == Some(true), 0))? else {
             return Ok(());
         };
@@ -142,13 +142,13 @@ impl PathTree<'_> {
 
     /// Moves all leaves in the victim that are children of the held parent.
     fn move_leaves(&mut self, walk: &mut Walk<'_>) -> Result<()> {
-        let geometry = self.ground.log.geometry();
-        for place in 0..node::count(self.way.node(1)) {
-            let page = child(&self.codec_on_way(1)?, self.way.node(1), place);
+        let geometry = self.store.log.geometry();
+        for place in 0..node::count(self.path.node(1)) {
+            let page = child(&self.codec_on_path(1)?, self.path.node(1), place);
             let block = geometry.block_of(page);
             if walk.victims.binary_search(&block).is_ok() {
                 self.copy_leaf(page, Cause::Reclamation)?;
-                self.way.go_on(1, place);
+                self.path.go_on(1, place);
                 self.write_alone(0, walk)?;
             }
         }
@@ -165,26 +165,26 @@ impl PathTree<'_> {
                 // A leaf stands before them.
                 let start = match level == top {
                     true => self.leaf_bytes,
-                    false => self.way.spot(level + 1).end(),
+                    false => self.path.spot(level + 1).end(),
                 };
-                let target = (&mut self.way, start);
-                self.ground.copy_node((page, level), Cause::Reclamation, target)?;
+                let target = (&mut self.path, start);
+                self.store.copy_node((page, level), Cause::Reclamation, target)?;
                 walk.held = level;
             }
-            let codec = self.codec_on_way(level)?;
-            let found = codec.search(self.way.node(level), key);
+            let codec = self.codec_on_path(level)?;
+            let found = codec.search(self.path.node(level), key);
             let place = found.unwrap_or_else(|place| place.saturating_sub(1));
-            if place != self.way.spot(level).place() {
+            if place != self.path.spot(level).place() {
                 self.leave(level, walk)?;
-                self.way.go_on(level, place);
+                self.path.go_on(level, place);
             }
-            page = child(&codec, self.way.node(level), place);
+            page = child(&codec, self.path.node(level), place);
         }
         Ok(page)
     }
 
-    fn codec_on_way(&self, level: u8) -> Result<Codec> {
-        let spot = self.way.spot(level);
+    fn codec_on_path(&self, level: u8) -> Result<Codec> {
+        let spot = self.path.spot(level);
         spot.codec().copied().ok_or(damage(spot.page, "a node that is none"))
     }
 
@@ -199,11 +199,11 @@ impl PathTree<'_> {
         Ok(())
     }
 
-    /// Writes the node of the way of `level` as it is there, and lets the one above point to it.
+    /// Writes the node of the path of `level` as it is there, and lets the one above point to it.
     fn write_alone(&mut self, level: u8, walk: &mut Walk<'_>) -> Result<()> {
-        let spot = *self.way.spot(level);
-        self.ground.content().fill(0xFF);
-        self.copy_node_of_way(level)?;
+        let spot = *self.path.spot(level);
+        self.store.content().fill(0xFF);
+        self.copy_node_of_path(level)?;
         let header = Header {
             layout: spot.brief.layout,
             lowest: level,
@@ -211,12 +211,12 @@ impl PathTree<'_> {
             has_root: false,
             ..self.standing
         };
-        self.ground.log.write_apart(walk.is_apart && level > 0);
+        self.store.log.write_apart(walk.is_apart && level > 0);
         let (page, _) = self.write_made(header, Cause::Reclamation)?;
-        if !self.way.point(level + 1, page, &mut self.scratch.other) {
+        if !self.path.point(level + 1, page, &mut self.scratch.other) {
             return Err(damage(page, "a node without its child"));
         }
-        self.ground.forget_node(spot.page, level);
+        self.store.forget_node(spot.page, level);
         self.standing.live_pages += 1;
         if spot.brief.lowest == level {
             self.standing.live_pages -= 1;

@@ -4,12 +4,10 @@ use alloc::vec::Vec;
 use device::Page;
 use store::EntryShape;
 
-use super::{
-    Address, Delta, DeltaForm, EARLIER_MOST, FRONT_BYTES_MOST, begin_record, read_record, seal,
-};
+use super::{Address, Delta, EARLIER_MOST, FRONT_BYTES_MOST, begin_record, read_record, seal};
 use crate::ipl::block::RecordPlace;
 
-const FORM: DeltaForm = DeltaForm::new(EntryShape::fixed(4, 4));
+const SHAPE: EntryShape = EntryShape::fixed(4, 4);
 
 const DELTAS: [Delta<'static>; 3] = [
     Delta::Put { key: b"key1", value: b"four" },
@@ -32,8 +30,8 @@ fn record(earlier: usize) -> Vec<u8> {
     }
     record.truncate(bytes);
     for delta in DELTAS {
-        let mut one = vec![0; FORM.bytes(&delta)];
-        assert_eq!(FORM.write(&delta, &mut one), Some(one.len()));
+        let mut one = vec![0; delta.bytes(SHAPE)];
+        delta.write(SHAPE, &mut one);
         record.extend_from_slice(&one);
     }
     seal(ADDRESS, &mut record);
@@ -43,23 +41,21 @@ fn record(earlier: usize) -> Vec<u8> {
 #[test]
 fn deltas_of_every_shape_come_back() {
     for shape in [EntryShape::fixed(4, 4), EntryShape::fixed(4, 0), EntryShape::VARIABLE] {
-        let form = DeltaForm::new(shape);
         let value: &[u8] = if shape == EntryShape::fixed(4, 0) { b"" } else { b"four" };
         let deltas = [Delta::Put { key: b"key1", value }, DELTAS[1], DELTAS[2]];
         let mut bytes = Vec::new();
         for delta in &deltas {
-            let mut one = vec![0; form.bytes(delta)];
-            assert_eq!(form.write(delta, &mut one), Some(one.len()));
+            let mut one = vec![0; delta.bytes(shape)];
+            delta.write(shape, &mut one);
             bytes.extend_from_slice(&one);
         }
         let mut rest = &bytes[..];
         for delta in deltas {
-            let (read, more) = form.read(rest).unwrap();
+            let (read, more) = Delta::read(shape, rest).unwrap();
             assert_eq!(read, delta);
             rest = more;
         }
-        assert!(rest.is_empty() && form.read(rest).is_err());
-        assert_eq!(form.write(&deltas[0], &mut [0; 4]), None);
+        assert!(rest.is_empty() && Delta::read(shape, rest).is_err());
     }
 }
 
@@ -70,7 +66,7 @@ fn a_record_names_those_before_it_the_oldest_first() {
         let (places, deltas) = read_record(ADDRESS, &record).unwrap();
         let places: Vec<_> = places.iter().map(|it| RecordPlace::from_bytes(*it)).collect();
         assert_eq!(places, (0..earlier).map(place).collect::<Vec<_>>());
-        assert_eq!(FORM.read(deltas).unwrap().0, DELTAS[0]);
+        assert_eq!(Delta::read(SHAPE, deltas).unwrap().0, DELTAS[0]);
     }
     let mut full = record(EARLIER_MOST);
     assert_eq!(begin_record(&mut full, Some(place(9))), None);
@@ -108,7 +104,7 @@ fn no_bytes_make_the_readers_panic() {
         let deltas = read_record(ADDRESS, &bytes).map_or(&bytes[..], |(_, deltas)| deltas);
         for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
             let mut rest = deltas;
-            while let Ok((_, more)) = DeltaForm::new(shape).read(rest) {
+            while let Ok((_, more)) = Delta::read(shape, rest) {
                 assert!(more.len() < rest.len(), "seed {seed}");
                 rest = more;
             }

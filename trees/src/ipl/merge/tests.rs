@@ -6,7 +6,7 @@ use store::EntryShape;
 use store::node::{self, Codec};
 
 use super::apply;
-use crate::ipl::layout::{Delta, DeltaForm};
+use crate::ipl::layout::Delta;
 
 /// A change as the model makes it.
 type Change = (u64, Vec<u8>, Vec<u8>);
@@ -36,7 +36,6 @@ fn delta((kind, key, value): &Change) -> Delta<'_> {
 fn a_node_with_its_deltas_is_the_node_that_was_changed() {
     for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
         let codec = Codec::new(512, shape.key, shape.value).unwrap();
-        let form = DeltaForm::new(shape);
         for seed in 0..40 {
             let changes = changes(seed, 60);
             let mut model = BTreeMap::new();
@@ -47,13 +46,13 @@ fn a_node_with_its_deltas_is_the_node_that_was_changed() {
                     Delta::Delete { key } => _ = model.remove(key),
                     Delta::Cut { key } => _ = model.split_off(key),
                 }
-                let mut one = vec![0; form.bytes(&delta(change))];
-                form.write(&delta(change), &mut one).unwrap();
+                let mut one = vec![0; delta(change).bytes(shape)];
+                delta(change).write(shape, &mut one);
                 deltas.extend_from_slice(&one);
             }
             let (mut page, mut fresh, mut scratch) = (vec![0; 512], vec![0; 512], vec![0; 512]);
             codec.initialise(&mut page, 0);
-            apply(form, &codec, &mut page, &deltas, (&mut fresh, &mut scratch)).unwrap();
+            apply((shape, &codec), &mut page, &deltas, (&mut fresh, &mut scratch)).unwrap();
             assert_eq!(codec.validate(&page), Ok(()));
             let found: Vec<_> = (0..node::count(&page))
                 .map(|place| {
@@ -72,17 +71,16 @@ fn a_node_with_its_deltas_is_the_node_that_was_changed() {
 fn deltas_that_were_not_made_for_a_node_are_refused() {
     let shape = EntryShape::fixed(4, 4);
     let codec = Codec::new(128, shape.key, shape.value).unwrap();
-    let form = DeltaForm::new(shape);
     let (mut page, mut fresh, mut scratch) = (vec![0; 128], vec![0; 128], vec![0; 128]);
     codec.initialise(&mut page, 0);
     let mut deltas = Vec::new();
     for number in 0..16_u32 {
         let mut one = [0; 9];
         let key = number.to_be_bytes();
-        form.write(&Delta::Put { key: &key, value: b"four" }, &mut one).unwrap();
+        Delta::Put { key: &key, value: b"four" }.write(shape, &mut one);
         deltas.extend_from_slice(&one);
     }
-    let refused = apply(form, &codec, &mut page, &deltas, (&mut fresh, &mut scratch));
+    let refused = apply((shape, &codec), &mut page, &deltas, (&mut fresh, &mut scratch));
     assert!(refused.is_err(), "15 entries fit");
-    assert!(apply(form, &codec, &mut page, &[9; 20], (&mut fresh, &mut scratch)).is_err());
+    assert!(apply((shape, &codec), &mut page, &[9; 20], (&mut fresh, &mut scratch)).is_err());
 }

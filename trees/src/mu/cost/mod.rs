@@ -6,7 +6,7 @@ pub mod equations;
 use super::choice;
 use crate::path_copying::cost;
 use crate::path_copying::layout::Division;
-use index::{Error, Result};
+use index::Result;
 use index::{MediumShape, Options, Prediction, Profile};
 
 /// What `profile` costs mu-Tree.
@@ -33,9 +33,7 @@ fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let MediumShape::Nand(chip) = medium else {
-        return Err(Error::WrongMedium { tree: super::name(division), medium: "a disk" });
-    };
+    let chip = medium.chip(super::name(division))?;
     cost::predict(&choice(division, options)?, profile, options, chip)
 }
 

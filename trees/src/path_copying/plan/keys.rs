@@ -36,7 +36,7 @@ impl Plan {
         NodeKey { prefix: &[], suffix: &self.lowest_key }
     }
 
-    /// The separator that the node above has for the node of `level` on the way.
+    /// The separator that the node above has for the node of `level` on the path.
     pub(super) fn bound<'k>(&'k self, change: &'k Rewrite<'_>, level: u8) -> NodeKey<'k> {
         let mut above = level + 1;
         while let Some(step) = change.step(above) {

@@ -3,7 +3,7 @@ use std::vec::Vec;
 use device::Page;
 use store::{EntryShape, node};
 
-use super::worst::{change_pages, way_bytes};
+use super::worst::{change_pages, path_bytes};
 use super::{Level, Run, Source};
 use crate::path_copying::model::{Model, mu, star};
 use crate::path_copying::page::Header;
@@ -75,10 +75,10 @@ fn a_change_that_spares_nodes_writes_a_few_pages_a_level() {
 }
 
 #[test]
-fn a_way_has_less_than_two_pages_with_the_papers_settings() {
+fn a_path_has_less_than_two_pages_with_the_papers_settings() {
     for page_bytes in [512, 2048, 4096] {
         for policy in [mu, star].map(|tree| tree(page_bytes, EntryShape::fixed(8, 4)).up_to(1)) {
-            let bytes = way_bytes(&policy);
+            let bytes = path_bytes(&policy);
             let pages = bytes as f64 / f64::from(page_bytes);
             std::println!("{page_bytes} B, height {}: {pages:.2} pages", policy.height_most());
             assert!((0.9..2.0).contains(&pages), "{pages}");

@@ -1,12 +1,12 @@
-//! What one change writes at the most, and what the nodes of a way take.
+//! What one change writes at the most, and what the nodes of a path take.
 
 use super::super::layout::Division;
 use super::super::policy::Policy;
 use super::super::room::PARTS_MORE;
 
-/// Pages that a way of `height` levels takes, splits aside: where a page's division can change, any
+/// Pages that a path of `height` levels takes, splits aside: where a page's division can change, any
 /// node may have to stand alone.
-pub(crate) fn way_pages(policy: &Policy, height: u8) -> u64 {
+pub(crate) fn path_pages(policy: &Policy, height: u8) -> u64 {
     let pages = policy.pages();
     match pages.division {
         Division::Halves => 1 + u64::from(height.saturating_sub(pages.together)),
@@ -14,12 +14,12 @@ pub(crate) fn way_pages(policy: &Policy, height: u8) -> u64 {
     }
 }
 
-/// Pages that one change of a tree of `height` levels writes where it spares nodes: the way of a
+/// Pages that one change of a tree of `height` levels writes where it spares nodes: the path of a
 /// tree that is one level higher, and a part more of every node on it, or two where lengths vary.
 pub(crate) fn change_pages(policy: &Policy, height: u8) -> u64 {
     let after = (height + 1).min(policy.height_most());
     let parts = if policy.pages().is_variable() { 2 } else { 1 };
-    way_pages(policy, after) + parts * u64::from(after) + PARTS_MORE
+    path_pages(policy, after) + parts * u64::from(after) + PARTS_MORE
 }
 
 /// Nodes above the leaves that one change of a tree of `height` levels adds where it spares nodes:
@@ -40,15 +40,15 @@ fn bytes_most(policy: &Policy, level: u8, is_possible: &dyn Fn(u8) -> bool) -> u
     parts.map(|part| u64::from(part.bytes)).max().unwrap_or(0)
 }
 
-/// The most bytes that the nodes of a way have together. They stand in pages of different layouts,
+/// The most bytes that the nodes of a path have together. They stand in pages of different layouts,
 /// so it is more than a page. The root is rewritten whenever the height changes, so only the root
 /// has a root's room.
-pub(crate) fn way_bytes(policy: &Policy) -> u64 {
-    let way = |height: u8| -> u64 {
+pub(crate) fn path_bytes(policy: &Policy) -> u64 {
+    let path = |height: u8| -> u64 {
         let root = bytes_most(policy, height - 1, &|other| other == height);
         let below =
             (0..height - 1).map(|level| bytes_most(policy, level, &|other| other > level + 1));
         root + below.sum::<u64>()
     };
-    (1..=policy.height_most()).map(way).max().unwrap_or_default()
+    (1..=policy.height_most()).map(path).max().unwrap_or_default()
 }

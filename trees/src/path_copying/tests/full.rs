@@ -344,7 +344,7 @@ fn every_delete_is_taken_after_a_load_that_fills_the_chip() {
                 }
             }
             let keys: Vec<_> = map.keys().cloned().collect();
-            // First here and there, so that each way is written again; then all.
+            // First here and there, so that each path is written again; then all.
             for key in keys.iter().step_by(37).chain(&keys) {
                 let deleted = index.update(&[Update::Delete { key }]);
                 deleted.unwrap_or_else(|error| panic!("{case:?}: {error}"));
@@ -359,7 +359,7 @@ fn every_delete_is_taken_after_a_load_that_fills_the_chip() {
     }
 }
 
-/// Moving an inner node reads no leaf: what the way had of one before may be half overwritten.
+/// Moving an inner node reads no leaf: what the path had of one before may be half overwritten.
 #[test]
 fn mu_star_moves_inner_nodes_of_a_full_chip_whatever_was_read_before() {
     let geometry = Geometry::new(1024, 4, 64).unwrap();

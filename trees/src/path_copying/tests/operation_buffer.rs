@@ -60,13 +60,13 @@ fn delete(index: &mut dyn Index, model: &mut Model, key: &[u8]) {
     model.entries.remove(key);
 }
 
-/// Nodes of a way that have a page to themselves.
-fn pages_of_a_way(name: &str, index: &dyn Index) -> u64 {
+/// Nodes of a path that have a page to themselves.
+fn pages_of_a_path(name: &str, index: &dyn Index) -> u64 {
     if name == "b-plus" { index.statistics().height.into() } else { 1 }
 }
 
 #[test]
-fn all_that_waits_for_one_leaf_is_written_with_one_way() {
+fn all_that_waits_for_one_leaf_is_written_with_one_path() {
     for name in TREES {
         let written = ["entry", "leaf"].map(|flush| {
             let (mut index, mut model) = (tree(name, flush, 60), loaded());
@@ -81,7 +81,7 @@ fn all_that_waits_for_one_leaf_is_written_with_one_way() {
             index.sync().unwrap();
             model.compare_all(&mut *index);
             index.check(&mut |finding| panic!("{name}, {flush}: {finding}")).unwrap();
-            programs(&*index) / pages_of_a_way(name, &*index)
+            programs(&*index) / pages_of_a_path(name, &*index)
         });
         assert_eq!(written, [36, 1], "{name}");
     }
@@ -103,7 +103,7 @@ fn what_waits_for_other_leaves_goes_on_waiting() {
             put(&mut *index, &mut model, &key((LOADED + number) * GAP), b"tail");
             number += 1;
         }
-        assert_eq!(programs(&*index), pages_of_a_way(name, &*index), "{name}");
+        assert_eq!(programs(&*index), pages_of_a_path(name, &*index), "{name}");
         let mut reads = |leaf| {
             let before = index.meter().unwrap().tally(Cause::Lookup).page_reads;
             for number in 0..10 {

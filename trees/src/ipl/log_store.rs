@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
-use store::node::{self, Codec};
+use store::node;
 use store::{EntryShape, LEVELS_MOST, LogicalPage, PageLog, Recovery, Width};
 
 use super::block::{BlockShape, RecordPlace};
 use super::cache::{Cache, Unsaved};
-use super::layout::{Address, DeltaForm, FRONT_BYTES_MOST, read_record};
+use super::layout::{Address, FRONT_BYTES_MOST, read_record};
 use super::make::has_parts;
 use super::merge;
 use super::table::{NodeId, Place, Table};
@@ -22,39 +22,13 @@ const READS_MOST: u32 = 3;
 /// The fewest nodes in the cache: two neighbours, their parent, and one more.
 pub(super) const FRAMES_LEAST: u32 = 4;
 
-/// What leaves and inner nodes look like, and their deltas.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Forms {
-    pub(super) shape: EntryShape,
-    pub(super) leaf: Codec,
-    pub(super) inner: Codec,
-    leaf_deltas: DeltaForm,
-    inner_deltas: DeltaForm,
-}
-
-impl Forms {
-    /// The forms of nodes of `bytes` bytes; `None` if they could not hold four entries.
-    pub(super) fn new(bytes: u32, shape: EntryShape) -> Option<Self> {
-        let child = Width::Fixed(CHILD_BYTES);
-        Some(Forms {
-            shape,
-            leaf: Codec::new(bytes, shape.key, shape.value)?,
-            inner: Codec::new(bytes, shape.key, child)?,
-            leaf_deltas: DeltaForm::new(shape),
-            inner_deltas: DeltaForm::new(EntryShape { key: shape.key, value: child }),
-        })
-    }
-
-    pub(super) const fn codecs(&self) -> Codecs {
-        Codecs { shape: self.shape, leaf: self.leaf, inner: self.inner }
-    }
-
-    pub(super) const fn at(&self, level: u8) -> &Codec {
-        if level == 0 { &self.leaf } else { &self.inner }
-    }
-
-    pub(super) const fn deltas(&self, level: u8) -> DeltaForm {
-        if level == 0 { self.leaf_deltas } else { self.inner_deltas }
+impl Codecs {
+    /// What the deltas of a node name: a child is the value of an inner node's entry.
+    pub(super) const fn deltas(&self, level: u8) -> EntryShape {
+        match level {
+            0 => self.shape,
+            _ => EntryShape { key: self.shape.key, value: Width::Fixed(CHILD_BYTES) },
+        }
     }
 
     /// The most bytes of a record: a quarter of a page, or what one delta may take.
@@ -65,10 +39,10 @@ impl Forms {
 }
 
 /// What the tree stands on.
-pub(super) struct Ground<'d> {
+pub(super) struct LogStore<'d> {
     pub(super) log: PageLog<'d>,
     pub(super) shape: BlockShape,
-    pub(super) forms: Forms,
+    pub(super) forms: Codecs,
     pub(super) table: Table,
     pub(super) cache: Cache,
     /// Nodes of each level, leaves first.
@@ -95,11 +69,11 @@ pub(super) struct Ground<'d> {
     pub(super) kept: u32,
 }
 
-impl<'d> Ground<'d> {
-    pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Forms, frames: u32) -> Self {
+impl<'d> LogStore<'d> {
+    pub(super) fn new(log: PageLog<'d>, shape: BlockShape, forms: Codecs, frames: u32) -> Self {
         let chip = log.geometry();
         let (bytes, record_bytes) = (log.content_bytes(), forms.record_bytes());
-        Ground {
+        LogStore {
             table: Table::new(chip.blocks(), Self::nodes_most(chip, &shape)),
             cache: Cache::new(frames, bytes, record_bytes),
             levels: [0; LEVELS_MOST],
@@ -132,13 +106,13 @@ impl<'d> Ground<'d> {
     }
 
     /// Bytes of memory of a node in the cache.
-    pub(super) fn frame_bytes(forms: &Forms) -> u64 {
+    pub(super) fn frame_bytes(forms: &Codecs) -> u64 {
         Cache::frame_bytes(forms.leaf.node_bytes(), forms.record_bytes())
     }
 
     /// Bytes of memory of all else but the log and the tables: four pages, and one more while a
     /// checkpoint is left behind; two records; what a merge moves.
-    pub(super) fn work_bytes(chip: Geometry, forms: &Forms) -> u64 {
+    pub(super) fn work_bytes(chip: Geometry, forms: &Codecs) -> u64 {
         let records = 2 * forms.record_bytes() as u64;
         5 * u64::from(chip.page_bytes()) + records + 4 * u64::from(chip.pages_per_block())
     }
@@ -226,10 +200,11 @@ impl<'d> Ground<'d> {
     }
 
     fn apply(&mut self, address: Address, deltas: &[u8]) -> Result<()> {
-        let Ground { image, fresh, scratch, forms, .. } = self;
+        let LogStore { image, fresh, scratch, forms, .. } = self;
         let level = node::level(image);
         let work = (&mut fresh[..], &mut scratch[..]);
-        let applied = merge::apply(forms.deltas(level), forms.at(level), image, deltas, work);
+        let form = (forms.deltas(level), forms.at(level));
+        let applied = merge::apply(form, image, deltas, work);
         Ok(applied.map_err(|what| damaged(address.page, what))?)
     }
 
@@ -262,7 +237,7 @@ impl<'d> Ground<'d> {
 
     /// Keeps the first `bytes` bytes of a log page, of which a further part is to be programmed.
     pub(super) fn keep_parts(&mut self, page: Page, bytes: u16, cause: Cause) -> Result<()> {
-        let Ground { log, parts, .. } = self;
+        let LogStore { log, parts, .. } = self;
         read_checked(log, (page, 0), &mut parts[..usize::from(bytes)], cause, |_| Ok(()))
     }
 }

@@ -7,7 +7,7 @@ use device::{Cause, Page};
 use store::node::Codec;
 use store::{LogicalPage, PageKind, PageLog};
 
-use super::descent::Way;
+use super::descent::CopiedPath;
 use super::layout::{CHILD_BYTES, HEIGHT_MOST, Layout, Pages, Share};
 use super::node_cache::NodeCache;
 use super::page::{Damage, HEADER_BYTES, Header, check_node};
@@ -56,7 +56,7 @@ struct Held {
 }
 
 /// Pages and the nodes in them.
-pub(super) struct Ground<'d> {
+pub(super) struct PathNodes<'d> {
     pub(super) log: PageLog<'d>,
     pub(super) pages: Pages,
     cache: NodeCache,
@@ -68,10 +68,10 @@ pub(super) struct Ground<'d> {
     pub(super) usual: Layout,
 }
 
-impl<'d> Ground<'d> {
+impl<'d> PathNodes<'d> {
     pub(super) fn new(log: PageLog<'d>, pages: Pages, cache_bytes: usize) -> Self {
         let page_bytes = log.geometry().page_bytes() as usize;
-        Ground {
+        PathNodes {
             log,
             pages,
             cache: NodeCache::new(cache_bytes, page_bytes / NODE_PARTS),
@@ -120,19 +120,19 @@ impl<'d> Ground<'d> {
         Ok(visit(&brief, &codec, node))
     }
 
-    /// Copies the node of `level` in `page` to the way, behind what stands there up to `start`;
+    /// Copies the node of `level` in `page` to the path, behind what stands there up to `start`;
     /// returns its codec.
     pub(super) fn copy_node(
         &mut self,
         (page, level): (Page, u8),
         cause: Cause,
-        (way, start): (&mut Way, usize),
+        (path, start): (&mut CopiedPath, usize),
     ) -> Result<Codec> {
-        // A leaf that is not there is not put there: the change that it is on the way of writes it
+        // A leaf that is not there is not put there: the change that it is on the path of writes it
         // again, and that one is.
         if self.has_cache() && (level > 0 || self.cache.holds(page, level)) {
             let copied = self.visit((page, level), cause, |brief, codec, node| {
-                way.copy((page, level), (brief, start), codec, node).then_some(*codec)
+                path.copy((page, level), (brief, start), codec, node).then_some(*codec)
             })?;
             return Ok(copied.ok_or(too_large(page))?);
         }
@@ -140,15 +140,15 @@ impl<'d> Ground<'d> {
         let mut is_held = false;
         let (header, codec) = self.read_again((page, level), cause, |header, codec, node| {
             let known = (&Brief::of(header), start, header.sequence);
-            is_held = way.holds((page, level), known, codec, node);
+            is_held = path.holds((page, level), known, codec, node);
             is_held
         })?;
         if !is_held {
             let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
-            if !way.copy((page, level), (&Brief::of(&header), start), &codec, node) {
+            if !path.copy((page, level), (&Brief::of(&header), start), &codec, node) {
                 return Err(too_large(page).into());
             }
-            way.know(level, header.sequence);
+            path.know(level, header.sequence);
         }
         Ok(codec)
     }
@@ -308,7 +308,7 @@ impl<'d> Ground<'d> {
     }
 }
 
-impl Ground<'_> {
+impl PathNodes<'_> {
     /// Reads a node into the page, if it is not there.
     fn hold(&mut self, at: At<Page>, cause: Cause) -> Result<Held> {
         if let Some(held) = self.held.filter(|held| held.at == at) {
@@ -342,7 +342,7 @@ impl Ground<'_> {
     }
 }
 
-impl NodeSource for Ground<'_> {
+impl NodeSource for PathNodes<'_> {
     type Id = Page;
 
     /// The bytes of the node may end where nothing behind them means anything.
