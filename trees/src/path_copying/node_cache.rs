@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 
 use device::Page;
 
-use super::ground::BRIEF_BYTES;
+use super::path_nodes::BRIEF_BYTES;
 use store::lru::{Lru, Neighbours, SlotNumber};
 
 /// No slot.
