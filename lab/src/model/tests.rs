@@ -20,14 +20,14 @@ fn error_of(device: &str) -> Error {
 }
 
 fn bad_blocks(model: &Model) -> Vec<bool> {
-    let Medium::Nand(mut chip) = model.stand_in() else { panic!("no chip") };
+    let Medium::Nand(mut chip) = model.stand_in().unwrap() else { panic!("no chip") };
     (0..chip.geometry().blocks()).map(|block| chip.is_bad(Block(block)).unwrap()).collect()
 }
 
 #[test]
 fn a_chip_is_made_as_its_spec_says() {
     let model = read("winbond-w25n01gv:blocks=64,programs=2").unwrap();
-    let Medium::Nand(chip) = model.stand_in() else { panic!("no chip") };
+    let Medium::Nand(chip) = model.stand_in().unwrap() else { panic!("no chip") };
     assert_eq!((chip.geometry().blocks(), chip.geometry().programs_per_page()), (64, 2));
     let small = Plan { size_bytes: Some(1 << 20), ..plan_on("winbond-w25n01gv") };
     assert_eq!(Model::read(&small).unwrap().bytes(), 1 << 20);
