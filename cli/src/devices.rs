@@ -52,8 +52,8 @@ fn time(device: &Device, names: &[&str]) -> String {
 }
 
 fn block(device: &Device) -> Option<String> {
-    let page = amount(device, &["page_bytes"])?;
-    let pages = amount(device, &["pages_per_block"])?;
+    let page = amount(device, &["page_bytes", "flash_page_bytes"])?;
+    let pages = amount(device, &["pages_per_block", "flash_pages_per_block"])?;
     page.checked_mul(pages).map(rounded_size)
 }
 
@@ -70,18 +70,18 @@ fn list(devices: &[Device]) -> String {
             dash(amount(device, &["page_bytes", "sector_bytes"]).map(rounded_size)),
             dash(block(device)),
             dash(device.capacity_bytes().map(rounded_size)),
-            time(device, &["read_typical", "read_most", "random_read"]),
-            time(device, &["program_typical", "program_most", "random_write"]),
-            time(device, &["erase_typical", "erase_most"]),
+            time(device, &["read_typical", "read_most", "random_read", "flash_read"]),
+            time(device, &["program_typical", "program_most", "random_write", "flash_program"]),
+            time(device, &["erase_typical", "erase_most", "flash_erase"]),
             dash(amount(device, &["endurance_cycles"]).map(thousands)),
             device.missing().join(", "),
         ]);
     }
     format!(
-        "{}\nTimes are without the bytes moved; of a disk, those of a random request. A device \
-         with missing figures can't be simulated.\nAll figures of one with their sources: \
-         flashtree devices NAME\nIn real files: file:PATH is a disk, nand-file:PATH imitates a \
-         chip of these\n",
+        "{}\nTimes are without the bytes moved; of a disk, those of a random request, or of the \
+         chips in it. A device with missing figures can't be simulated.\nAll figures of one with \
+         their sources: flashtree devices NAME\nIn real files: file:PATH is a disk, \
+         nand-file:PATH imitates a chip of these\n",
         sheet.to_text()
     )
 }

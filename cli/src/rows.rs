@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use lab::{Clock, Measured, MemoryLimit, Row, Verified};
+use lab::{Clock, Latency, Measured, MemoryLimit, Row, Verified};
 use serde_json::{Map, Value};
 
 use device::Cause;
@@ -64,6 +64,24 @@ const FIGURES: &[Figure] = &[
     ("wall\ntime", |row| seconds(row.wall_seconds)),
 ];
 
+/// The figures that only some devices have, each shown if one of the trees has it.
+const RARE: &[Figure] = &[
+    ("flash wr.\nampl.", |row| optional(row.flash_write_amplification)),
+    ("system\nread", |row| size_or_dash(row.system_bytes_read)),
+    ("system\nwritten", |row| size_or_dash(row.system_bytes_written)),
+];
+
+fn size_or_dash(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "-".to_owned(), rounded_size)
+}
+
+/// The columns of these trees behind the time of an operation.
+fn columns(measured: &[Measured]) -> Vec<Figure> {
+    let rows = || measured.iter().map(|measured| &measured.row).filter(|row| row.error.is_none());
+    let rare = RARE.iter().filter(|(_, figure)| rows().any(|row| figure(row) != "-"));
+    FIGURES.iter().chain(rare).copied().collect()
+}
+
 /// What a limit on memory is on: tables and mappings come beside a budget.
 pub(crate) fn memory(limit: MemoryLimit) -> String {
     match limit {
@@ -96,6 +114,10 @@ pub(crate) fn tables(measured: &[Measured], limit: MemoryLimit) -> String {
         text += &format!("\n{name} by cause, in µs an operation\n\n");
         text += &causes.to_text_or_turned();
     }
+    if clock(measured) == Clock::Wall {
+        text += "\nWall-clock time of single operations, in µs\n\n";
+        text += &latencies(measured).to_text_or_turned();
+    }
     text
 }
 
@@ -105,12 +127,13 @@ fn figures(measured: &[Measured]) -> Sheet {
         Clock::Wall => "wall clock\nµs/op",
     };
     let mut heading = vec!["tree".to_owned(), time.to_owned()];
-    heading.extend(FIGURES.iter().map(|(name, _)| (*name).to_owned()));
+    let columns = columns(measured);
+    heading.extend(columns.iter().map(|(name, _)| (*name).to_owned()));
     heading.push("verified".to_owned());
     let row = |row: &Row| {
         let mut cells = vec![row.tree.clone()];
         let time: fn(&Row) -> String = |row| three_digits(row.device_us_per_op);
-        let figures = iter::once(time).chain(FIGURES.iter().map(|(_, figure)| *figure));
+        let figures = iter::once(time).chain(columns.iter().map(|(_, figure)| *figure));
         cells.extend(figures.map(|figure| match row.error {
             None => figure(row),
             Some(_) => "-".to_owned(),
@@ -121,6 +144,23 @@ fn figures(measured: &[Measured]) -> Sheet {
     let rows = measured.iter().map(|measured| row(&measured.row)).collect();
     let last = heading.len() - 1;
     Sheet { heading, rows, text_columns: vec![0, last] }
+}
+
+fn latencies(measured: &[Measured]) -> Sheet {
+    let heading = ["tree", "median", "99 %", "99.9 %", "99.99 %", "slowest"];
+    let row = |row: &Row| {
+        let Latency { p50, p99, p99_9, p99_99, max } = row.latency_us;
+        let mut cells = vec![row.tree.clone()];
+        cells.extend([p50, p99, p99_9].map(three_digits));
+        cells.extend([optional(p99_99), three_digits(max)]);
+        cells
+    };
+    let whole = measured.iter().filter(|measured| measured.row.error.is_none());
+    Sheet {
+        heading: heading.map(str::to_owned).to_vec(),
+        rows: whole.map(|measured| row(&measured.row)).collect(),
+        text_columns: vec![0],
+    }
 }
 
 fn causes(measured: &[Measured]) -> Sheet {
@@ -244,6 +284,10 @@ mod tests {
         "bytes_read",
         "bytes_programmed",
         "write_amplification",
+        "flash_bytes_programmed",
+        "flash_write_amplification",
+        "system_bytes_read",
+        "system_bytes_written",
         "live_pages",
         "height",
         "memory_cache",
@@ -263,6 +307,7 @@ mod tests {
         "latency_us_p50",
         "latency_us_p99",
         "latency_us_p99_9",
+        "latency_us_p99_99",
         "latency_us_max",
         "verified",
     ];
@@ -301,6 +346,22 @@ mod tests {
         }
         assert!(text.contains("reclamation") && !text.contains("journal"), "{text}");
         assert_eq!(tables(&[], LIMIT), "");
+    }
+
+    #[test]
+    fn figures_that_only_some_devices_have_are_shown_where_there_are_any() {
+        let mut measured = samples::measured(2);
+        let text = tables(&measured, LIMIT);
+        assert!(!text.contains("flash wr.") && !text.contains("system"), "{text}");
+        measured[0].row.flash_write_amplification = Some(1234.0);
+        let text = tables(&measured, LIMIT);
+        assert!(text.contains("flash wr.") && !text.contains("system"), "{text}");
+        assert!(text.contains("1,234") || text.contains("1234"), "{text}");
+        measured[0].clock = lab::Clock::Wall;
+        measured[0].row.system_bytes_written = Some(8 << 20);
+        measured[0].row.latency_us.p99_99 = Some(777.0);
+        let text = tables(&measured, LIMIT);
+        assert!(text.contains("8 MiB") && text.contains("777"), "{text}");
     }
 
     #[test]

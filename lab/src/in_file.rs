@@ -7,6 +7,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use file::Existing;
 
+/// Bytes that the operating system counts as moved between this process and storage. What the
+/// page cache answers does not count as read, and what it keeps counts as written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SystemBytes {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+}
+
+impl SystemBytes {
+    /// The count until now, where the system keeps one.
+    pub(crate) fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/self/io").ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let number = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(": "));
+            lines.find(|(found, _)| *found == name)?.1.trim().parse().ok()
+        };
+        Some(SystemBytes { read: number("read_bytes")?, written: number("write_bytes")? })
+    }
+
+    /// What was added since an earlier count.
+    pub(crate) const fn since(self, earlier: SystemBytes) -> SystemBytes {
+        SystemBytes {
+            read: self.read.saturating_sub(earlier.read),
+            written: self.written.saturating_sub(earlier.written),
+        }
+    }
+}
+
 /// A file or block device in which a device of kind `D` is made: once before a comparison, so that
 /// what can be refused is refused before anything runs, and anew for each tree.
 ///
@@ -75,5 +106,22 @@ impl<D> Home<D> {
 
     fn take(&self) -> Option<Box<D>> {
         self.ready.lock().ok().and_then(|mut ready| ready.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SystemBytes;
+
+    #[test]
+    fn the_counts_of_storage_are_read_and_not_those_of_calls() {
+        let text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\n\
+                    write_bytes: 8192\ncancelled_write_bytes: 7\n";
+        let bytes = SystemBytes { read: 4096, written: 8192 };
+        assert_eq!(SystemBytes::parse(text), Some(bytes));
+        assert_eq!(bytes.since(SystemBytes { read: 96, written: 0 }).read, 4000);
+        for broken in ["", "read_bytes: 1\n", "read_bytes: x\nwrite_bytes: 1\n"] {
+            assert_eq!(SystemBytes::parse(broken), None);
+        }
     }
 }

@@ -88,6 +88,14 @@ pub struct Row {
     pub bytes_programmed: u64,
     /// Bytes programmed over bytes of keys and values put and keys deleted.
     pub write_amplification: Option<f64>,
+    /// Bytes that the flash inside a disk programmed, where it can be seen.
+    pub flash_bytes_programmed: Option<u64>,
+    /// Those bytes over bytes of keys and values put and keys deleted.
+    pub flash_write_amplification: Option<f64>,
+    /// Bytes that the operating system counts as read from storage, on `file:`.
+    pub system_bytes_read: Option<u64>,
+    /// Bytes that it counts as written to storage, on `file:`.
+    pub system_bytes_written: Option<u64>,
     /// Pages that hold live data at the end.
     pub live_pages: u64,
     /// Nodes from the root to a leaf.
@@ -137,6 +145,8 @@ pub struct Latency {
     pub p99: f64,
     /// 99.9 % are faster.
     pub p99_9: f64,
+    /// 99.99 % are faster; by the clock of the wall only.
+    pub p99_99: Option<f64>,
     /// The slowest.
     pub max: f64,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use device::{Cause, Meter, Tally};
 use hdrhistogram::{CreationError, Histogram};
 
-use crate::outcome::{Latency, Measured, Row};
+use crate::outcome::{Clock, Latency, Measured, Row};
 
 /// The most points of a course.
 const WINDOWS_MOST: u64 = 200;
@@ -19,19 +19,25 @@ const DIGITS: u8 = 3;
 
 /// The books of a device at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Books([Tally; Cause::COUNT]);
+pub(crate) struct Books {
+    tallies: [Tally; Cause::COUNT],
+    /// Bytes that the flash inside a disk programmed.
+    flash: Option<u64>,
+}
 
 impl Books {
     pub(crate) fn of(meter: Option<&Meter>) -> Self {
         let tally = |cause| meter.map(|meter| *meter.tally(cause)).unwrap_or_default();
-        Books(Cause::ALL.map(tally))
+        let flash = meter.and_then(Meter::flash).map(|moved| moved.programmed);
+        Books { tallies: Cause::ALL.map(tally), flash }
     }
 
-    fn since(self, earlier: Books) -> [Tally; Cause::COUNT] {
-        let mut difference = self.0;
-        for (tally, earlier) in difference.iter_mut().zip(earlier.0) {
+    fn since(self, earlier: Books) -> Books {
+        let mut difference = self;
+        for (tally, earlier) in difference.tallies.iter_mut().zip(earlier.tallies) {
             *tally = *tally - earlier;
         }
+        difference.flash = self.flash.map(|bytes| bytes - earlier.flash.unwrap_or(0));
         difference
     }
 }
@@ -130,7 +136,7 @@ impl Recorder {
         let row = &mut measured.row;
         row.operations = self.operations;
         let each = self.operations.max(1) as f64;
-        let causes = Books::of(meter).since(before);
+        let Books { tallies: causes, flash } = Books::of(meter).since(before);
         fill_costs(row, &causes, each);
         if let Some(meter) = meter {
             fill_erases(row, meter, &causes);
@@ -138,19 +144,31 @@ impl Recorder {
             let energy_pj: u64 = causes.iter().map(|tally| tally.energy_pj).sum();
             row.energy_uj_per_op = meter.energy_known().then(|| energy_pj as f64 / 1e6 / each);
         }
-        row.write_amplification = (self.bytes_updated > 0)
-            .then(|| row.bytes_programmed as f64 / self.bytes_updated as f64);
+        row.write_amplification = self.amplification(row.bytes_programmed);
+        row.flash_bytes_programmed = flash;
+        row.flash_write_amplification = flash.and_then(|bytes| self.amplification(bytes));
         row.wall_seconds = wall.as_secs_f64();
         row.wall_us_per_op = row.wall_seconds * 1e6 / each;
-        row.latency_us = self.quantiles();
+        row.latency_us = self.quantiles(measured.clock);
         measured.course_us_per_op = self.course_us;
     }
 
-    fn quantiles(&self) -> Latency {
+    /// `bytes` over the bytes that were put and deleted.
+    fn amplification(&self, bytes: u64) -> Option<f64> {
+        (self.bytes_updated > 0).then(|| bytes as f64 / self.bytes_updated as f64)
+    }
+
+    fn quantiles(&self, clock: Clock) -> Latency {
         // A quantile is the end of its class, which may lie beyond the slowest operation.
         let at =
             |quantile| micros(self.latency_ns.value_at_quantile(quantile).min(self.slowest_ns));
-        Latency { p50: at(0.5), p99: at(0.99), p99_9: at(0.999), max: micros(self.slowest_ns) }
+        Latency {
+            p50: at(0.5),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: (clock == Clock::Wall).then(|| at(0.9999)),
+            max: micros(self.slowest_ns),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update, Value};
 
 use crate::candidate::{Candidate, Footing, Ground};
 use crate::expected::Expected;
+use crate::in_file::SystemBytes;
 use crate::outcome::{Clock, Measured, MemoryUse, Row, Verified};
 use crate::plan::{MemoryLimit, Phase, Plan, Verify, Watcher};
 use crate::recorder::{Books, Recorder, Spent, micros};
@@ -179,13 +180,25 @@ impl Session<'_> {
             |done, failure| Broken { doing: MEASURING, done, planned, unit: "operations", failure };
         let mut recorder = Recorder::new(planned).map_err(|error| stopped(0, error.into()))?;
         let before = Books::of(self.index.meter());
+        let system = self.system_bytes();
         let started = Instant::now();
         let outcome = self.operate(&mut recorder);
         let wall = started.elapsed();
         let done = recorder.operations();
         recorder.fill(measured, self.index.meter(), before, wall);
+        if let (Some(before), Some(after)) = (system, self.system_bytes()) {
+            let moved = after.since(before);
+            measured.row.system_bytes_read = Some(moved.read);
+            measured.row.system_bytes_written = Some(moved.written);
+        }
         self.note_memory(&mut measured.row);
         outcome.map_err(|failure| stopped(done, failure))
+    }
+
+    /// What the system counts, where it is of this tree's file: one tree runs at a time there.
+    fn system_bytes(&self) -> Option<SystemBytes> {
+        let is_real = self.task.ground.model.clock() == Clock::Wall;
+        is_real.then(SystemBytes::now).flatten()
     }
 
     fn operate(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! The solid-state drives of the FD-tree paper, as the catalogue has them, beside what was
 //! measured on the real ones.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that reports")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that reports")]
 
 use chips::{DiskTiming, Overrides};
 use device::{Cause, Request, Sector, Sectors, SolidState};
@@ -173,12 +173,12 @@ fn random_writes_inside_half_to_eight_mb_cost_about_a_sequential_one() {
 }
 
 #[test]
-fn random_writes_cost_the_same_on_small_and_large_parts_of_a_drive() {
+fn random_writes_get_dearer_once_little_spare_flash_is_left_for_what_is_in_use() {
     println!("random write over random read at 2 KiB, once every stripe was written");
-    let mut most: f64 = 0.0;
     for known in DRIVES {
         print!("{:22}", known.name);
         let drive = figures(known.name);
+        let mut ratios = Vec::new();
         for size_bytes in [128 << 20, GIB, 8 * GIB] {
             let mut driven = Driven::new(known.name, size_bytes);
             let (used, spare) = drive.stripes(&driven.disk.geometry());
@@ -186,9 +186,11 @@ fn random_writes_cost_the_same_on_small_and_large_parts_of_a_drive() {
             let read = driven.read(Order::Random, 2 * KIB, 1000);
             let write = driven.write(Order::Random, (2 * KIB, size_bytes), units);
             print!("  {} MiB: {:.1}", size_bytes >> 20, write / read);
-            most = most.max(deviation(write / read, known.published));
+            ratios.push(write / read);
         }
         println!();
+        // Small parts find stripes that are all dead, large ones have to move what lives.
+        assert!(ratios.iter().take(2).all(|ratio| deviation(*ratio, known.published) <= 20.0));
+        assert!(ratios.is_sorted(), "{ratios:?}");
     }
-    println!("largest deviation on any part: {most:.1} %");
 }

@@ -177,6 +177,7 @@ const COST: &[Column] = &[
     ("energy an operation (µJ)", |row| optional(row.energy_uj_per_op)),
     ("settling at the end (µs)", |row| three_digits(row.settle_us)),
     ("write amplification", |row| optional(row.write_amplification)),
+    ("write amplification of the flash", |row| optional(row.flash_write_amplification)),
 ];
 
 const LATENCY: &[Column] = &[

@@ -63,6 +63,13 @@ fn trees_on_a_file_run_one_after_the_other_by_the_clock_of_the_wall() {
         // The time of all operations holds that of the device.
         let latency = row.latency_us;
         assert!(latency.p50 > 0.0 && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+        assert!((latency.p99_9..=latency.max).contains(&latency.p99_99.unwrap()), "{latency:?}");
+        // A file system in memory counts nothing; another one all that is moved directly.
+        let system = (row.system_bytes_read.unwrap(), row.system_bytes_written.unwrap());
+        if system.0 > 0 {
+            assert!(system.0 >= row.bytes_read && system.1 >= row.bytes_programmed, "{row:?}");
+        }
+        assert_eq!((row.flash_bytes_programmed, row.flash_write_amplification), (None, None));
         assert!(row.wall_us_per_op >= row.device_us_per_op, "{row:?}");
     }
     assert_eq!(fs::metadata(&path).unwrap().len(), 8 << 20);
@@ -255,4 +262,25 @@ fn every_parameter_of_every_translation_layer_is_reached_by_its_spec() {
             refused(&wrong(format!("{}:{name}=nonsense", layer.name)), "is not");
         }
     }
+}
+
+#[test]
+fn a_drive_tells_what_its_flash_programmed_beside_what_the_tree_wrote() {
+    let plan = Plan {
+        device: "mtron-msd-sata3035".to_string(),
+        size_bytes: Some(128 << 20),
+        ..plan(ALL, &["b-plus"])
+    };
+    let comparison = run(&plan).unwrap();
+    let row = &comparison.measured[0].row;
+    assert_eq!((row.error.as_deref(), row.verified), (None, Verified::Full));
+    let flash = row.flash_bytes_programmed.unwrap();
+    assert_eq!(flash % (512 << 10), 0, "mapping units are programmed");
+    let bytes = f64::from(1600 * 8 + 400 * 4);
+    assert_eq!(row.flash_write_amplification, Some(flash as f64 / bytes));
+    assert_eq!(row.write_amplification, Some(row.bytes_programmed as f64 / bytes));
+    assert!(row.block_erases.is_some() && row.erases_most.is_some() && row.erases_mean.is_some());
+    assert_eq!((row.system_bytes_read, row.latency_us.p99_99), (None, None));
+    let again = run(&plan).unwrap().measured.remove(0).row;
+    assert_eq!(timeless(again), timeless(row.clone()));
 }

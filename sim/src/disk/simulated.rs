@@ -22,8 +22,8 @@ use crate::faults::{FaultKind, FaultLog};
 /// counts as one page, a request that touches n sectors as n. Trims cost nothing, and flushes only
 /// on a drive: no source gives a figure for the others. A request of no bytes is none.
 ///
-/// The meter of a drive also has the bytes that its flash moved, and its erases: of each **stripe**,
-/// the blocks of one number on all chips, which are erased together.
+/// The meter of a drive also has the bytes that its flash moved, and the erases of each
+/// **stripe**: the blocks of one number on all chips, which are erased together.
 ///
 /// It takes memory only for sectors that hold data, a few KiB at a time.
 ///

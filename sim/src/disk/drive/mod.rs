@@ -7,10 +7,11 @@
 //! copied out of what is erased; and a RAM cache improves "writes with high locality".
 //!
 //! - **Writing**: a request crosses the link into the write cache, where each unit that was
-//!   written has a line. A unit that is whole goes to flash at once, without a read. Where lines run
-//!   short the unit that was not written for the longest time goes: those of its pages that are not
-//!   whole in the cache are read from where it stood, and all are programmed elsewhere. Some lines
-//!   are kept for units on their way to flash; a request waits only if all lines are taken.
+//!   written has a line. A unit that is whole goes to flash at once, without a read. Where lines
+//!   run short the unit that was not written for the longest time goes: those of its pages that
+//!   are not whole in the cache are read from where it stood, and all are programmed elsewhere.
+//!   Some lines are kept for units on their way to flash; a request waits only if all lines are
+//!   taken.
 //! - **Reading**: what is in the cache comes from there, else each page from its chip. The pages of
 //!   a request, and of all requests of one call as far as the drive takes them at a time, are read
 //!   on all of their chips at once; each crosses its channel and then the link.
@@ -321,3 +322,6 @@ impl Shape {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
