@@ -85,7 +85,7 @@ fn json_has_a_row_a_cell_with_the_fields_of_the_interface() {
 
 #[test]
 fn the_table_tells_cuts_recoveries_and_what_the_histories_contain() {
-    let table = printed("--cuts 3000");
+    let table = printed("--tree b-plus --cuts 1000");
     for words in ["cuts", "recoveries", "cuts during", "failures", "power cut", "torn program"] {
         assert!(table.contains(words), "{words} is missing:\n{table}");
     }

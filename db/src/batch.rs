@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use index::Update;
 
-/// Changes that are made all or not at all, in their order.
+/// Changes that are made in their order, all or none.
 ///
 /// ```
 /// use flashtree::{Batch, Database, Options};
@@ -43,7 +43,7 @@ impl Batch {
         Batch { bytes: Vec::new(), changes: Vec::new() }
     }
 
-    /// Adds: let `key` have `value`.
+    /// Adds a put: inserts or replaces `key`.
     ///
     /// ```
     /// let mut batch = flashtree::Batch::new();
@@ -57,7 +57,7 @@ impl Batch {
         self
     }
 
-    /// Adds: let `key` be absent.
+    /// Adds a delete of `key`.
     ///
     /// ```
     /// let mut batch = flashtree::Batch::new();
@@ -100,7 +100,7 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Takes all changes out, and keeps the memory for others.
+    /// Removes all changes, and keeps the memory for others.
     ///
     /// ```
     /// let mut batch = flashtree::Batch::new();

@@ -18,8 +18,7 @@ use crate::encoding;
 /// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, and what to do about it. The facts are in the fields and in the
-/// [`source`](std::error::Error::source).
+/// What went wrong. The facts are in the fields and in the [`source`](std::error::Error::source).
 ///
 /// ```
 /// use flashtree::{Database, Error, OpenOptions};
@@ -32,42 +31,33 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// There is no such file.
-    #[error("{}: there is no such file: create the database first", path.display())]
+    #[error("{}: there is no such file", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
     /// Something exists where a database was to be made.
-    #[error(
-        "{}: it exists already: choose another name, or say that it may be overwritten",
-        path.display()
-    )]
+    #[error("{}: it exists already", path.display())]
     Exists {
         /// The file or block device.
         path: PathBuf,
     },
     /// Another process, or another handle of this one, has the database open.
-    #[error(
-        "{}: the database is in use by another process or handle: close it there first",
-        path.display()
-    )]
+    #[error("{}: the database is in use by another process or handle", path.display())]
     InUse {
         /// The file or block device.
         path: PathBuf,
     },
-    /// What is to be made has the name of a link that leads nowhere.
-    #[error(
-        "{}: this is a link to a file that is not there: remove it, or name another file",
-        path.display()
-    )]
+    /// The file to be made has the name of a link to a file that does not exist.
+    #[error("{}: this is a link to a file that does not exist", path.display())]
     DanglingLink {
         /// The link.
         path: PathBuf,
     },
-    /// The file or device holds something else, or a database whose beginning is damaged.
+    /// The file or device holds something else, or a damaged database.
     #[error("{}", no_database(path.as_deref(), *is_ours, what))]
     NotADatabase {
-        /// The file or block device, where it is one.
+        /// The file or block device, if there is one.
         path: Option<PathBuf>,
         /// True if there is a database, but what tells where it stands is damaged.
         is_ours: bool,
@@ -76,8 +66,7 @@ pub enum Error {
     },
     /// The database has another version of the format.
     #[error(
-        "this database has format version {found} of {}, and this program reads version \
-         {expected}: export it with that, and import it with this one",
+        "this database has format version {found} of {}; this program reads version {expected}",
         writer(*found, *expected)
     )]
     OtherVersion {
@@ -88,9 +77,8 @@ pub enum Error {
     },
     /// The file or device is not as long as when the database was made.
     #[error(
-        "the database is not as long as it was (it had room for pages: {expected}; now: {found}): \
-         the file was cut off, lengthened or copied in part; give it its length again, or take a \
-         whole copy"
+        "the length of the database has changed: it had room for {expected} pages, and has room \
+         for {found} now"
     )]
     OtherLength {
         /// Pages that there was room for.
@@ -101,36 +89,33 @@ pub enum Error {
     /// The database was made with durability none and was not closed.
     #[error(
         "the database was made with durability none and was not closed, so its content can't be \
-         trusted: make it anew"
+         trusted"
     )]
     NotClosed,
-    /// The database must be recovered, which a handle that only reads can't do.
+    /// The database must be recovered, which a handle that only reads can't do. Opening it for
+    /// writing recovers it.
     #[error(
-        "the database has to be recovered, which needs to write (it was not closed, or one of its \
-         two superblocks is damaged): open it for writing once and close it, then it can be opened \
-         for reading only"
+        "the database has to be recovered, which writes: it was not closed, or one of its two \
+         superblocks is damaged"
     )]
     NeedsRecovery,
     /// A handle that only reads was asked to change something.
-    #[error("the database is open for reading only: open it for writing")]
+    #[error("the database is open for reading only")]
     ReadOnly,
     /// What was read is not what was written.
-    #[error(
-        "{source}: the database is damaged; what can still be read can be exported, the rest has \
-         to come from a copy"
-    )]
+    #[error("the database is damaged: {source}")]
     Damaged {
         /// What was found, and where.
         source: index::Error,
     },
     /// There is no room.
-    #[error("{source}: delete something and compact the database, or give it more room")]
+    #[error("{source}")]
     Full {
         /// What is full.
         source: index::Error,
     },
-    /// There is no room, for named checkpoints keep it.
-    #[error("full: {} {pages} pages, which forgetting gives back", keeping(names))]
+    /// There is no room, because named checkpoints keep pages. Forgetting one gives them back.
+    #[error("full: {} {pages} pages", keeping(names))]
     Kept {
         /// The names of the checkpoints that are kept.
         names: Vec<String>,
@@ -142,8 +127,8 @@ pub enum Error {
     /// Tables that grow with the entries need more memory. Nothing changed, and what went before
     /// is there.
     #[error(
-        "{have} bytes of memory in all are too few for the tables that grow with the entries: \
-         close the database and open it with at least {need}"
+        "{have} bytes of memory in all are too few for the tables, which grow with the entries: \
+         {need} are needed"
     )]
     LittleTables {
         /// Bytes of memory in all.
@@ -153,7 +138,7 @@ pub enum Error {
     },
     /// A database that was to be made could not hold a single entry.
     #[error(
-        "{bytes} bytes are too few for a database of this tree and durability: give it {}",
+        "{bytes} bytes are too few for a database of this tree and durability{}",
         room(*need, *blocks)
     )]
     LittleRoom {
@@ -164,14 +149,14 @@ pub enum Error {
         /// Blocks that suffice, on a chip.
         blocks: Option<u32>,
     },
-    /// Copying or compacting was ended by the caller. Nothing was changed.
-    #[error("it was ended before it was done, and nothing was changed: begin again")]
+    /// The caller stopped copying or compacting. Nothing was changed.
+    #[error("stopped before it was done; nothing was changed")]
     Ended,
-    /// The system gives no random number, and a database needs one to be told from all others.
-    #[error("no database is made without a random number, and the system gives none: {0}")]
+    /// The system gives no random number, which a new database needs for its identity.
+    #[error("the system gives no random number for the identity of a new database: {0}")]
     NoRandomNumber(getrandom::Error),
     /// The memory budget is too small.
-    #[error("{have} bytes of memory are too few for this database: give it at least {need}")]
+    #[error("{have} bytes of memory are too few for this database: {need} are needed")]
     LittleMemory {
         /// Bytes given.
         have: u64,
@@ -179,19 +164,19 @@ pub enum Error {
         need: u64,
     },
     /// A tree, a translation layer or a parameter that does not exist.
-    #[error("there is no {thing} \"{name}\"{}", suggestion(near.as_deref(), known))]
+    #[error("there is no {thing} \"{name}\"")]
     Unknown {
         /// What kind of thing: "tree", ...
         thing: &'static str,
         /// The name given.
         name: String,
-        /// The known name that looks most like it.
+        /// The known name that is most like it.
         near: Option<String>,
         /// All names that exist.
         known: Vec<String>,
     },
-    /// A copy that can't have the parameters of the tree of the original.
-    #[error("{source}; so the original has it, which is {tree}: name the tree with another value")]
+    /// A copy can't have a parameter that the tree of the original has.
+    #[error("{source}; the original has it: {tree}")]
     NotHere {
         /// The tree of the original with its parameters, as an option names it.
         tree: String,
@@ -206,24 +191,21 @@ pub enum Error {
         /// What is possible.
         what: String,
     },
-    /// A key, a value or a type of them does not have the form that it should have.
+    /// A key, a value or a type is malformed.
     #[error(transparent)]
     Encoding(#[from] encoding::Error),
-    /// Named checkpoints are kept, and what was asked for would lose them.
-    #[error("{count} named checkpoints are kept, which this would lose: forget them first")]
+    /// The database keeps named checkpoints, and what was asked for would lose them.
+    #[error("the database keeps {count} named checkpoints, which this would lose")]
     CheckpointsKept {
         /// How many.
         count: usize,
     },
     /// Something that only a database in a plain file can do.
-    #[error("this database is not in a plain file: copy it to another device instead")]
+    #[error("this database is not in a plain file")]
     NotAPlainFile,
-    /// The device, or the system below it, failed with a code of its own. What was acknowledged
-    /// under the durability is there when the database is opened again.
-    #[error(
-        "the device fails with error {code}{}: put that right, then open the database again",
-        in_words(*code)
-    )]
+    /// The device, or the system below it, failed with a code of its own. Acknowledged changes are
+    /// there when the database is opened again, as far as its durability promises.
+    #[error("the device failed with error {code}{}", in_words(*code))]
     Driver {
         /// The driver's code; that of the system for files and block devices.
         code: i32,
@@ -231,7 +213,7 @@ pub enum Error {
         source: index::Error,
     },
     /// The index refused or failed in another way.
-    #[error("{0}{advice}", advice = advice(.0))]
+    #[error("{0}")]
     Index(#[source] index::Error),
     /// A device file could not be made or opened.
     #[error("{0}{because}", because = because(.0))]
@@ -310,11 +292,8 @@ impl Error {
 fn no_database(path: Option<&Path>, is_ours: bool, what: &str) -> String {
     let path = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match is_ours {
-        true => format!("{path}this flashtree database can't be used: {what}: take a copy of it"),
-        false => format!(
-            "{path}this is no flashtree database: {what}: name the file or device of one, or make \
-             one there"
-        ),
+        true => format!("{path}this flashtree database can't be used: {what}"),
+        false => format!("{path}this is no flashtree database: {what}"),
     }
 }
 
@@ -330,17 +309,9 @@ fn keeping(names: &[String]) -> String {
 /// The room that suffices.
 fn room(need: Option<u64>, blocks: Option<u32>) -> String {
     match (need, blocks) {
-        (_, Some(blocks)) => format!("at least {blocks} blocks"),
-        (Some(need), None) => format!("at least {need}"),
-        (None, None) => "more room".to_owned(),
-    }
-}
-
-fn suggestion(near: Option<&str>, known: &[String]) -> String {
-    match near {
-        Some(near) => format!(": did you mean \"{near}\"?"),
-        None if known.is_empty() => ": it has none at all".to_owned(),
-        None => format!(": there are {}", known.join(", ")),
+        (_, Some(blocks)) => format!(": {blocks} blocks suffice"),
+        (Some(need), None) => format!(": {need} suffice"),
+        (None, None) => String::new(),
     }
 }
 
@@ -351,57 +322,13 @@ fn in_words(code: i32) -> String {
     match words {
         "" => String::new(),
         words if code <= 0 || words.starts_with("Unknown") => String::new(),
-        words => format!(" (for the system that is: {words})"),
+        words => format!(" ({words})"),
     }
 }
 
-/// The system's reason, if there is one, or what can be done.
+/// The system's reason, if there is one.
 fn because(error: &file::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!(": {source}"),
-        None if matches!(error, file::Error::NotAFile { .. }) => ": name a file".to_owned(),
-        None => String::new(),
-    }
-}
-
-/// What can be done about a refusal that does not say it itself.
-fn advice(error: &index::Error) -> &'static str {
-    use device::Error as Device;
-    use index::Error as Index;
-    use store::Error as Store;
-    match error {
-        Index::KeyLength { .. } | Index::ValueLength { .. } => {
-            ": give it that length, or copy the database to one of variable lengths"
-        }
-        Index::EntryTooLong { .. } | Index::KeyTooLong { .. } => {
-            ": shorten it, or copy the database to one with larger pages; on raw flash these are \
-             the chip's, and over a translation layer values have any length"
-        }
-        Index::TreeFull { .. } => {
-            ": delete something, or copy the database to a chip with larger pages, or to another \
-             tree"
-        }
-        Index::WrongMedium { medium: "a disk", .. } => {
-            ": make the database on a chip, or choose a tree that stands on sectors, as b-plus does"
-        }
-        Index::NotSorted { .. } => ": sort the entries, or put them one by one",
-        Index::NotEmpty => ": make a new database, or put the entries one by one",
-        Index::Store(Store::LongBatch { .. }) => {
-            ": split the batch, or copy the database to one with a longer journal"
-        }
-        Index::Store(Store::NoCheckpoint) => ": choose one of those that are listed",
-        Index::Store(Store::Durability { .. }) => {
-            ": copy the database to one that is made with the other durability"
-        }
-        Index::Store(Store::Device(Device::TooSmall { .. } | Device::TooFewBlocks { .. })) => {
-            ": give the database a larger device or capacity"
-        }
-        Index::Store(Store::Device(Device::TooFewPages { .. })) => {
-            ": choose a chip with more pages in a block"
-        }
-        Index::Store(Store::Device(Device::PowerCut)) => ": open the database again",
-        _ => "",
-    }
+    std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"))
 }
 
 /// The program that reads a database of format version `found`, which is not `expected`. All

@@ -117,7 +117,7 @@ fn flush_folder_of(path: &Path) -> io::Result<()> {
 /// replaced is the file itself.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
-        let what = "it is empty: name a file".to_owned();
+        let what = "it is empty".to_owned();
         return Err(Error::BadOption { option: "path", what });
     }
     path.canonicalize()

@@ -8,7 +8,7 @@ use device::{
 use ftl::{Erases, Layer, Statistics};
 use index::Wear;
 
-/// How the chip below a database is.
+/// The state of the chip below a database.
 ///
 /// ```
 /// # use flashtree::{Database, Geometry, Options};

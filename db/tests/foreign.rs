@@ -109,7 +109,7 @@ fn another_format_is_refused_with_both_numbers_and_the_program_that_reads_it() {
                 let line = error.to_string();
                 assert!(matches!(error, Error::OtherVersion { found, .. } if found == version));
                 let wanted = format!("format version {version} of {program}");
-                assert!(line.contains(&wanted) && line.contains("export"), "{line}");
+                assert!(line.contains(&wanted), "{line}");
             }
         }
     }
@@ -184,11 +184,11 @@ fn errors() -> Vec<Error> {
 }
 
 #[test]
-fn each_error_is_one_line_that_says_what_to_do() {
+fn each_error_is_one_line_and_advises_nothing_that_only_a_program_can_know() {
     for error in errors() {
         println!("{error}");
         check_line(&error);
         let line = error.to_string();
-        assert!(line.contains(':') || line.contains(", "), "it says only what is wrong: {line}");
+        assert!(!line.contains("--"), "{line}");
     }
 }

@@ -82,8 +82,8 @@ pub enum Error {
         /// The block.
         block: Block,
     },
-    /// The chip refused so many programs and erases in a row, and did nothing in between; it is
-    /// changed no more until it is opened again, and none of these blocks is marked bad.
+    /// The chip refused this many programs and erases in a row, and did nothing in between. It is
+    /// not changed any more until it is opened again. None of these blocks is marked bad.
     Failing {
         /// How many there were.
         refusals: u32,
@@ -109,7 +109,7 @@ pub enum Error {
         /// Blocks that are needed.
         blocks_needed: u32,
     },
-    /// The device holds nothing that this layer wrote, or another version of it.
+    /// The device holds nothing that this layer wrote, or a version that it can't read.
     NotFormatted {
         /// The mark or version that was expected.
         expected: u32,
@@ -238,7 +238,7 @@ impl fmt::Display for Error {
             Error::Failing { refusals } => write!(
                 f,
                 "the chip is failing: it refused {refusals} programs or erases in a row; none of \
-                 their blocks was marked bad, so open it again once it works"
+                 their blocks was marked bad"
             ),
             Error::Uncorrectable { page } => {
                 write!(f, "{page} has more flipped bits than its code can correct")
@@ -258,21 +258,18 @@ impl fmt::Display for Error {
                 write!(f, "the device is too small: it has {have} sectors, {need} are needed")
             }
             Error::TooFewBlocks { have, need } => {
-                write!(
-                    f,
-                    "the chip is too small: of {need} good blocks that it takes, it has {have}"
-                )
+                write!(f, "the chip is too small: it has {have} good blocks, {need} are needed")
             }
             Error::TooFewPages { have, need } => {
                 write!(f, "the chip's blocks have {have} pages, {need} are needed")
             }
             Error::PowerCut => f.write_str("the power was cut"),
             Error::AfterFailedWrite => f.write_str(
-                "an earlier write failed: nothing more is written until it is opened again",
+                "an earlier write failed: nothing is written until the device is opened again",
             ),
             Error::AfterFailedFlush => f.write_str(
-                "an earlier flush failed: what was written since the one before may be lost, and \
-                 nothing is read or written until it is opened again",
+                "an earlier flush failed: what was written since the flush before may be lost, and \
+                 nothing is read or written until the device is opened again",
             ),
             Error::Driver { code } => write!(f, "the driver reports error {code}"),
         }

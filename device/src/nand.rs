@@ -78,7 +78,7 @@ pub trait Nand: Send {
     /// The block does not exist, or the driver failed.
     fn mark_bad(&mut self, block: Block) -> Result<()>;
 
-    /// The chip's books, if it keeps any.
+    /// The meter of the chip, if it has one.
     fn meter(&self) -> Option<&Meter> {
         None
     }

@@ -71,7 +71,7 @@ pub trait Sectors: Send {
         None
     }
 
-    /// Sees to it that a disk that grows has room for the first `sectors` sectors and no more.
+    /// Makes room for the first `sectors` sectors, and no more, on a disk that grows.
     ///
     /// # Errors
     /// There is no room (nothing changed), or these are more than the disk can have.
@@ -85,12 +85,12 @@ pub trait Sectors: Send {
         0
     }
 
-    /// The books of the device below, if it keeps any.
+    /// The meter of the device below, if it has one.
     fn meter(&self) -> Option<&Meter> {
         None
     }
 
-    /// What the disk's operations cost, if it knows: trees weigh reading against writing by it.
+    /// What the disk's operations cost, if it is known. Trees weigh reads against writes by it.
     fn costs(&self) -> Option<&DiskCosts> {
         None
     }

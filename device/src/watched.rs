@@ -45,7 +45,7 @@ impl<N: Nand> Watched<N> {
         &self.chip
     }
 
-    /// The chip, which nobody watches any more.
+    /// The chip without the watch.
     pub fn into_chip(self) -> N {
         self.chip
     }

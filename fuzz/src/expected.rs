@@ -35,7 +35,7 @@ pub const SUPERBLOCKS: &[&str] = &[
     "it is named but was never allocated",
     "its superblock is corrupt",
     "its journal holds an entry that it can't hold",
-    "its making was broken off: make it anew",
+    "its creation was interrupted",
     "its root record is damaged",
     "its root record names no page",
     "no superblock stands in its first two sectors",

@@ -9,10 +9,10 @@ use store::{EntryShape, Update, Width};
 
 use crate::{Cursor, Direction, Error, KeyRange, Result, Value, read_piece_of};
 
-/// Refuses a key of `found` bytes where nodes take at most `limit`.
+/// Refuses a key of `found` bytes if nodes take at most `limit`.
 ///
 /// # Errors
-/// It is longer.
+/// The key is longer.
 pub fn key_size(found: usize, limit: usize) -> Result<()> {
     if found > limit {
         return Err(Error::KeyTooLong { found: found as u64, limit: limit as u64 });
@@ -20,10 +20,10 @@ pub fn key_size(found: usize, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a key and value that have `found` bytes together where nodes take at most `limit`.
+/// Refuses an entry of `found` bytes if nodes take at most `limit`.
 ///
 /// # Errors
-/// It is longer.
+/// The entry is longer.
 pub fn entry_size(found: usize, limit: usize) -> Result<()> {
     if found > limit {
         return Err(Error::EntryTooLong { found: found as u64, limit: limit as u64 });
@@ -127,21 +127,21 @@ fn limit_of(checked: Result<()>) -> Result<Option<usize>> {
     }
 }
 
-/// True if an entry can have the key that was `checked`: one that is too long is merely absent.
+/// True if an entry may have the key that was `checked`. A key that is too long is merely absent.
 ///
 /// # Errors
-/// The key can't be asked for: all have one length, and it has another.
+/// The key has another length than all keys.
 pub fn can_be(checked: Result<()>) -> Result<bool> {
     Ok(limit_of(checked)?.is_none())
 }
 
 impl<'k> KeyRange<'k> {
-    /// The same entries between bounds that `check` takes. In place of a bound that is longer than
-    /// keys can be stands its beginning: a key that is not longer than that lies below the bound if
-    /// and only if it lies below this, or is this.
+    /// The same range with bounds that `check` accepts. A bound that is longer than any key is
+    /// replaced by its first bytes: a shorter key lies below the bound if and only if it lies below
+    /// these, or equals them.
     ///
     /// # Errors
-    /// A bound can't be one: all keys have one length, and it has another.
+    /// All keys have one length, and a bound has another.
     pub fn within_length(mut self, check: impl Fn(&[u8]) -> Result<()>) -> Result<KeyRange<'k>> {
         let shortened = |bound: Bound<&'k [u8]>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => {
@@ -160,7 +160,7 @@ impl<'k> KeyRange<'k> {
 }
 
 impl Direction {
-    /// What `order` is to who reads in this direction.
+    /// Reverses `order` if reading descends.
     pub const fn order(self, order: Ordering) -> Ordering {
         match self {
             Direction::Ascending => order,
@@ -168,8 +168,8 @@ impl Direction {
         }
     }
 
-    /// True if a key lies behind `limit`, where a range ends that is read in this direction;
-    /// `compare` tells how the key stands to another.
+    /// True if a key lies beyond `limit`, where reading in this direction ends. `compare` compares
+    /// the key with another.
     pub fn is_beyond(
         self,
         limit: &Bound<Vec<u8>>,
@@ -182,9 +182,8 @@ impl Direction {
         }
     }
 
-    /// The place among `count` sorted entries at which reading from `start` begins, of which
-    /// `search` tells where a key stands or belongs: ascending, that of the first entry;
-    /// descending, one more than that.
+    /// The place among `count` sorted entries at which reading from `start` begins. `search` finds
+    /// the place of a key. Ascending it is the place of the first entry, descending one more.
     pub fn first_place(
         self,
         start: Bound<&[u8]>,

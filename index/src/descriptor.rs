@@ -16,11 +16,11 @@ pub type Open = for<'d> fn(Medium<'d>, &Options) -> Result<Box<dyn Index + 'd>>;
 pub enum DeletePolicy {
     /// A node that is left less than half full is merged with a neighbour, where both fit one.
     Merge,
-    /// A node stays until nothing is left in it; how many went so is told as [`NODES_EMPTIED`].
+    /// A node is freed once it is empty. [`NODES_EMPTIED`] counts these nodes.
     ///
     /// [`NODES_EMPTIED`]: crate::NODES_EMPTIED
     Empty,
-    /// Nothing: what is deleted takes room as what is put does.
+    /// No node changes: a delete is appended and takes room, as a put does.
     Append,
 }
 
@@ -32,9 +32,9 @@ pub struct TreeDescriptor {
     pub about: &'static str,
     /// The paper that describes it.
     pub paper: &'static str,
-    /// True if it stands on raw flash.
+    /// True if the tree can stand on raw flash.
     pub nand: bool,
-    /// True if it stands on sectors.
+    /// True if the tree can stand on sectors.
     pub sectors: bool,
     /// What deletes do to its nodes, on raw flash (true) or on sectors.
     pub deletes: fn(on_nand: bool) -> DeletePolicy,
@@ -46,7 +46,7 @@ pub struct TreeDescriptor {
     pub create: Open,
     /// Opens an index that was closed.
     pub open: Open,
-    /// What an index needs as long as there is nothing in it.
+    /// What an empty index needs.
     pub footprint: fn(&Options, MediumShape) -> Result<Footprint>,
     /// What a workload would cost, by the tree's cost model.
     pub predict: fn(&Profile, &Options, MediumShape) -> Result<Prediction>,

@@ -114,8 +114,8 @@ impl<T: Tree> Durable<T> {
         match self.state {
             State::Open | State::Closed => Ok(()),
             State::ReadOnly | State::Poisoned => Err(Error::Unsupported {
-                what: "an earlier update was broken off by an error: \
-                       the index is read-only until it is opened again",
+                what: "an earlier update failed midway: the index is read-only until it is opened \
+                       again",
             }),
         }
     }
@@ -128,8 +128,8 @@ impl<T: Tree> Durable<T> {
             return Err(store::Error::Device(failure).into());
         }
         if self.state == State::Poisoned && self.durability != Durability::None {
-            let what = "an earlier update was broken off halfway by an error: \
-                        open the index again, and what was acknowledged is there";
+            let what = "an earlier update failed midway: nothing is read until the index is opened \
+                        again, and what was acknowledged is there then";
             return Err(Error::Unsupported { what });
         }
         Ok(())

@@ -31,7 +31,9 @@ pub enum Error {
         found: u64,
     },
     /// A key and value too long for a node.
-    #[error("an entry of {found} bytes: with these nodes, key and value have at most {limit}")]
+    #[error(
+        "an entry of {found} bytes is too long: in these nodes, key and value have at most {limit}"
+    )]
     EntryTooLong {
         /// The length of key and value together.
         found: u64,
@@ -39,7 +41,7 @@ pub enum Error {
         limit: u64,
     },
     /// A key too long for a node.
-    #[error("a key of {found} bytes: with these nodes, a key has at most {limit}")]
+    #[error("a key of {found} bytes is too long: in these nodes, a key has at most {limit}")]
     KeyTooLong {
         /// The length of the key.
         found: u64,
@@ -47,16 +49,16 @@ pub enum Error {
         limit: u64,
     },
     /// A value longer than any index holds.
-    #[error("a value of {found} bytes: a value has at most {limit}")]
+    #[error("a value of {found} bytes is too long: a value has at most {limit}")]
     ValueTooLong {
         /// The length of the value.
         found: u64,
         /// The most that a value can have.
         limit: u64,
     },
-    /// A tree that can't have another level, for its nodes share pages that are small.
+    /// The tree can't have another level, because its nodes share small pages.
     #[error(
-        "full: in pages with {page_bytes} bytes for it this tree has {height} levels at the most{}",
+        "full: in pages of {page_bytes} usable bytes this tree has at most {height} levels{}",
         about(*entries)
     )]
     TreeFull {
@@ -69,10 +71,10 @@ pub enum Error {
         entries: Option<u64>,
     },
     /// A cursor was asked for the value of an entry before it returned one, or after its end.
-    #[error("the cursor stands at no entry")]
+    #[error("the cursor is not at an entry")]
     NoEntry,
     /// Entries to load do not come in ascending order of their keys.
-    #[error("entry {position} is not in ascending order of the keys")]
+    #[error("entry {position} is out of order: keys must ascend")]
     NotSorted {
         /// Its place among the entries, from 0.
         position: u64,
@@ -109,13 +111,13 @@ pub enum Error {
     /// An operation that this kind of index or durability does not offer.
     #[error("{what}")]
     Unsupported {
-        /// What can't be done, and what can be done instead.
+        /// What can't be done.
         what: &'static str,
     },
 }
 
 impl Error {
-    /// To who verifies a tree damage is a finding; whatever else is wrong ends the verifying.
+    /// Reports damage as a finding, so that a check goes on. Other errors end the check.
     pub fn report_damage(self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         match self {
             Error::Store(damage) if damage.is_damage() => {
@@ -127,11 +129,11 @@ impl Error {
     }
 }
 
-/// What so many entries come to, behind the levels that hold them.
+/// About how many entries these levels hold.
 fn about(entries: Option<u64>) -> Cow<'static, str> {
     entries.map_or("".into(), |entries| {
-        let most = "where every node of its last layout is full, and fewer in random order";
-        alloc::format!(": about {entries} entries {most}").into()
+        alloc::format!(": about {entries} entries if every node is full, fewer in random order")
+            .into()
     })
 }
 

@@ -11,15 +11,15 @@ use store::EntryShape;
 use crate::random_keys::average_bytes;
 use crate::{Error, Result};
 
-/// What an index needs as long as there is nothing in it.
+/// What an empty index needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// The least memory budget that works, in bytes.
     pub memory_least: u64,
-    /// Bytes of tables beside the budget. Where they grow, there is room for the first entry.
+    /// Bytes of tables beside the budget. If they grow, this includes room for the first entry.
     pub tables: u64,
-    /// Sectors, or blocks none of which is bad, that suffice on a device like this one. They may
-    /// depend on those that it has, as its journal does.
+    /// Good blocks, or sectors, that suffice on a device of this length. The number may depend on
+    /// the length, as the journal does.
     pub units_least: u64,
 }
 
@@ -64,10 +64,10 @@ impl MediumShape {
         }
     }
 
-    /// The same medium with so many.
+    /// The same medium with `units` units.
     ///
     /// # Errors
-    /// There is none.
+    /// No such medium exists.
     pub fn with_units(self, units: u64) -> Result<Self> {
         Ok(match self {
             MediumShape::Nand(chip) => {
@@ -86,7 +86,7 @@ impl MediumShape {
         }
     }
 
-    /// The units with which such a medium has as many as `least` says of it.
+    /// The units with which such a medium has as many as `least` demands of it.
     ///
     /// # Errors
     /// As `least`.
@@ -101,11 +101,11 @@ impl MediumShape {
         Ok(units)
     }
 
-    /// Refuses such a medium, of which `have` units are good, if these are too few for what has
-    /// such a footprint; how many suffice is named.
+    /// Refuses a medium of which `have` units are good if `footprint` demands more. The error names
+    /// a number that suffices.
     ///
     /// # Errors
-    /// They are.
+    /// There are too few units.
     pub fn check_units(
         self,
         have: impl Into<u64>,
@@ -124,8 +124,7 @@ impl MediumShape {
     }
 }
 
-/// Entries whose keys and values have as many bytes as an erase block: the smallest chip takes so
-/// many.
+/// Entries whose keys and values fill an erase block. The smallest chip takes this many.
 pub fn entries_of_a_block(chip: Geometry, shape: EntryShape) -> u64 {
     let bytes = u64::from(average_bytes(shape.key)) + u64::from(average_bytes(shape.value));
     chip.block_bytes().div_ceil(bytes.max(1))

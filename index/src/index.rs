@@ -13,8 +13,8 @@ pub trait Index: Read {
     /// The batch was refused (nothing changed), or the device failed.
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()>;
 
-    /// Fills the empty index with `sorted` entries, nodes to `fill_percent` of their room; returns
-    /// how many there were.
+    /// Fills an empty index with `sorted` entries, each node to `fill_percent`. Returns the number
+    /// of entries.
     ///
     /// # Errors
     /// The index is not empty, the entries are not in order, or the device failed.
@@ -26,8 +26,8 @@ pub trait Index: Read {
     /// The device failed.
     fn sync(&mut self) -> Result<()>;
 
-    /// Makes the present state the one to come back to; with a `name`, it is kept until it is
-    /// forgotten.
+    /// Makes a checkpoint: the state that an opening comes back to. With a `name` it is kept until
+    /// it is forgotten.
     ///
     /// # Errors
     /// The name is taken or impossible, there is no room, or the device failed.
@@ -36,21 +36,21 @@ pub trait Index: Read {
     /// The checkpoints that are kept, oldest first.
     fn checkpoints(&self) -> &[Savepoint];
 
-    /// Goes back to the checkpoint called `name`; all that came after it is gone, later
-    /// checkpoints included. On sectors the list of checkpoints comes back, too: what was forgotten
-    /// since is kept again. On raw flash what was forgotten is gone.
+    /// Goes back to the checkpoint called `name`. All later changes and checkpoints are lost. On
+    /// sectors, checkpoints that were forgotten since then come back; on raw flash they stay
+    /// forgotten.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
     fn roll_back(&mut self, name: &str) -> Result<()>;
 
-    /// Keeps the checkpoint called `name` no longer.
+    /// Forgets the checkpoint called `name`.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
     fn forget(&mut self, name: &str) -> Result<()>;
 
-    /// What stands on the device for recovery.
+    /// What the device holds for recovery.
     fn recovery(&self) -> RecoveryStatistics;
 
     /// How worn the chip is, for an index on raw flash.
@@ -62,8 +62,8 @@ pub trait Index: Read {
     /// [`Tree::entry_bytes_most`](crate::Tree::entry_bytes_most).
     fn entry_bytes_most(&self) -> usize;
 
-    /// Writes back all that is only in memory and leaves the device closed: it can be opened
-    /// again, until the next update.
+    /// Writes back everything that is only in memory, and marks the index as closed until the next
+    /// update.
     ///
     /// # Errors
     /// The device failed.

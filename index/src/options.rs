@@ -15,30 +15,30 @@ pub struct Options {
     pub memory_bytes: u64,
     /// The tree's parameters.
     pub settings: Settings,
-    /// How much lasts through a power cut; when an index is opened, `None` leaves it as it was
-    /// made, and when it is made, `None` is [`Durability::None`].
+    /// How much lasts through a power cut. When an index is made, `None` means
+    /// [`Durability::None`]; when it is opened, `None` keeps its durability.
     pub durability: Option<Durability>,
     /// Bytes of the journal, for durabilities that have one; `None` leaves the choice to the
     /// store. Its length bounds the time that opening takes, and the longest batch.
     pub journal_bytes: Option<u64>,
-    /// Bytes of the user's own, at most 64, that are kept with the index from its making on.
+    /// Bytes of the user, at most 64, that are kept with the index.
     pub label: Vec<u8>,
-    /// The most bytes of tables that grow with the entries, beside the budget; `None` if they may
-    /// take what they need. See [`Entry::tables_grow`](crate::TreeDescriptor::tables_grow).
+    /// The most bytes of tables that grow with the entries, beside the budget; `None` for no bound.
+    /// See [`TreeDescriptor::tables_grow`](crate::TreeDescriptor::tables_grow).
     pub tables_bytes: Option<u64>,
-    /// A number that other indexes don't have, where pages of theirs could get among its own.
+    /// A number that tells this index from others whose pages may stand on the same device.
     pub identity: u64,
-    /// The beginning of the root record of an index that exists, as
-    /// [`Description::root`](crate::Description::root) has it: what the tree keeps there of its
-    /// choices counts, whatever the settings say.
+    /// The beginning of the root record of an existing index, from
+    /// [`Description::root`](crate::Description::root). The choices that the tree keeps there
+    /// override the settings.
     pub made: Option<Vec<u8>>,
-    /// A mistake to be made.
+    /// A deliberate mistake.
     #[cfg(feature = "canaries")]
     pub canary: Option<store::Canary>,
 }
 
 impl Options {
-    /// Without a journal, as the papers measure.
+    /// Options without a journal, as the papers measure.
     #[must_use]
     pub const fn new(shape: EntryShape, memory_bytes: u64, settings: Settings) -> Self {
         Options {
@@ -58,7 +58,7 @@ impl Options {
 }
 
 impl Options {
-    /// What these options say of a page file with pages of `page_bytes` bytes.
+    /// The options of a page file with pages of `page_bytes` bytes.
     #[must_use]
     pub fn page_file(&self, page_bytes: u32, memory_bytes: u64) -> PageFileOptions {
         PageFileOptions {
@@ -74,7 +74,7 @@ impl Options {
 }
 
 impl Options {
-    /// What these options say of a page log.
+    /// The options of a page log.
     #[must_use]
     pub fn page_log(&self) -> PageLogOptions {
         PageLogOptions {

@@ -13,15 +13,15 @@ use crate::{Error, Result};
 pub enum Kind {
     /// A size in bytes; suffixes KiB, MiB, GiB are binary, kB, MB, GB decimal.
     Bytes,
-    /// A whole number, within these bounds.
+    /// A whole number within these bounds.
     Count(u64, u64),
-    /// A ratio, within these bounds.
+    /// A ratio within these bounds.
     Ratio(f64, f64),
     /// A percentage, from this to 100.
     Percent(u8),
     /// One of these words.
     Word(&'static [&'static str]),
-    /// One of these words, or a size in bytes that is not 0 and at most this.
+    /// One of these words, or a size from 1 byte to this many.
     WordOrBytes(&'static [&'static str], u64),
 }
 
@@ -51,7 +51,7 @@ pub struct Parameter {
     pub about: &'static str,
     /// What its value can be.
     pub kind: Kind,
-    /// Its value where none is given; empty if that follows from the device.
+    /// Its value where none is given; empty if the value follows from the device.
     pub default: &'static str,
 }
 
@@ -128,7 +128,7 @@ impl Settings {
         self.setting(name).map(|setting| setting.value)
     }
 
-    /// Lets `value` be that of the parameter `name`, if the tree has it and it was not given.
+    /// Sets the parameter `name` to `value`, if the tree has it and it was not given.
     pub fn default_to(&mut self, name: &str, value: Value) {
         let setting = self.values.iter_mut().find(|setting| setting.name == name);
         if let Some(setting) = setting.filter(|setting| !setting.is_given) {
@@ -136,7 +136,7 @@ impl Settings {
         }
     }
 
-    /// True if the parameter `name` was given, be it the default's value.
+    /// True if the parameter `name` was given, even with its default value.
     #[must_use]
     pub fn is_given(&self, name: &str) -> bool {
         self.setting(name).is_some_and(|setting| setting.is_given)
@@ -170,8 +170,8 @@ impl Settings {
         }
     }
 
-    /// What of these was given, of `parameters`, in bytes; those called as one of `without` are
-    /// left away. What is a default only because none was given is none of it.
+    /// Packs the given values of `parameters` into bytes, except those named in `without`. Defaults
+    /// are not packed.
     ///
     /// ```text
     ///  for each   | its place among the parameters u8 | a word: its place among the words u8
@@ -194,8 +194,8 @@ impl Settings {
         bytes
     }
 
-    /// Takes what [`Settings::pack`] made of values of `parameters` in place of those that are
-    /// here, as given; false if it makes no sense, and then nothing is taken.
+    /// Replaces these settings by those that [`Settings::pack`] packed, as given ones. Returns
+    /// false, and changes nothing, if the bytes make no sense.
     #[must_use]
     pub fn unpack(&mut self, parameters: &'static [Parameter], mut bytes: &[u8]) -> bool {
         let mut taken: Vec<Setting> = Vec::new();

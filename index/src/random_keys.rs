@@ -25,7 +25,7 @@ const LEVELS_MOST: usize = 32;
 /// Halvings after which a bound is known to the precision of a number.
 const HALVINGS: u32 = 100;
 
-/// Bytes that a key, or a value, of `width` is taken to have.
+/// The length that a key or a value of `width` is assumed to have, in bytes.
 pub fn average_bytes(width: Width) -> u16 {
     match width {
         Width::Fixed(bytes) => bytes,
@@ -43,7 +43,8 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// The tree of `entries` entries whose nodes, when full, have so many entries and children.
+    /// The levels of a tree of `entries` entries, where a full leaf has `leaf` entries and a full
+    /// inner node `inner` children.
     pub fn new(entries: u64, leaf: f64, inner: f64) -> Self {
         let (entries_per_leaf, children) = (leaf * OCCUPANCY, (inner * OCCUPANCY).max(2.0));
         let mut levels = Levels { nodes: [1.0; LEVELS_MOST], height: 1, entries_per_leaf };
@@ -88,13 +89,13 @@ impl Levels {
     }
 }
 
-/// The chance that one of `nodes` nodes of a level is not in a cache where it stays for so many
-/// operations.
+/// The chance that one of the `nodes` nodes of a level is not in a cache where nodes stay for
+/// `stay` operations.
 pub fn missing(stay: f64, nodes: f64) -> f64 {
     libm::pow(1.0 - 1.0 / nodes, stay)
 }
 
-/// Of `nodes` nodes, those that are touched `times` times at random.
+/// How many of `nodes` nodes are touched when one is chosen at random `times` times.
 pub fn touched(nodes: f64, times: f64) -> f64 {
     if nodes <= 1.0 {
         return nodes.max(0.0) * times.min(1.0);
@@ -102,8 +103,8 @@ pub fn touched(nodes: f64, times: f64) -> f64 {
     nodes * (1.0 - missing(times, nodes))
 }
 
-/// The largest number from `low` on and below `high` for which `holds`, which it does up to some
-/// number and not beyond.
+/// The largest number from `low` on and below `high` for which `holds` is true. It must be true up
+/// to some number, and false beyond.
 pub fn last_that_holds(mut low: f64, mut high: f64, mut holds: impl FnMut(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);

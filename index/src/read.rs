@@ -10,28 +10,27 @@ use store::Memory;
 
 use crate::Result;
 
-/// The figure of an index that tells how many nodes it split since it was opened.
+/// The name of the figure that counts nodes split since the index was opened.
 pub const NODES_SPLIT: &str = "nodes split";
 
-/// The figure of an index in whose memory updates wait: how many do at the moment.
+/// The name of the figure that counts the updates that wait in memory.
 pub const UPDATES_WAITING: &str = "updates waiting";
 
-/// The figure of an index that tells how many nodes it merged with a neighbour since it was opened.
+/// The name of the figure that counts nodes merged with a neighbour since the index was opened.
 pub const NODES_MERGED: &str = "nodes merged";
 
-/// The figure of an index whose nodes go when nothing is left in them: how many went since it was
-/// opened.
+/// The name of the figure that counts nodes freed since the index was opened because they were
+/// empty.
 pub const NODES_EMPTIED: &str = "nodes emptied";
 
-/// The figure of an index that reclaims its pages by generations, all of them at once: how often
-/// it did since it was opened.
+/// The name of the figure that counts how often a whole generation of pages was reclaimed since the
+/// index was opened.
 pub const GENERATIONS_RECLAIMED: &str = "generations reclaimed";
 
-/// The figures of an index that tell how many leaves it has at the moment, and how many nodes above
-/// them.
+/// The name of the figure that counts leaves.
 pub const LEAVES: &str = "leaves";
 
-/// See [`LEAVES`].
+/// The name of the figure that counts inner nodes.
 pub const INNER_NODES: &str = "inner nodes";
 
 /// Which way a range is read.
@@ -60,7 +59,7 @@ impl KeyRange<'_> {
     pub const ALL: KeyRange<'static> =
         KeyRange { from: Bound::Unbounded, to: Bound::Unbounded, direction: Direction::Ascending };
 
-    /// The same keys, the other way round.
+    /// The same range in the other direction.
     #[must_use]
     pub const fn reversed(mut self) -> Self {
         self.direction = match self.direction {
@@ -71,13 +70,13 @@ impl KeyRange<'_> {
     }
 }
 
-/// The value of an entry that a cursor came to.
+/// The value of the entry at which a cursor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'c> {
-    /// All its bytes.
+    /// The whole value.
     Inline(&'c [u8]),
-    /// A value of so many bytes, too long to be handed out at once: [`Cursor::read_value`] reads
-    /// it in pieces.
+    /// The length of a value that is too long to be returned whole. [`Cursor::read_value`] reads it
+    /// in pieces.
     Long(u32),
 }
 
@@ -97,7 +96,7 @@ impl<'c> Value<'c> {
         self.len() == 0
     }
 
-    /// All its bytes, unless it is a long one.
+    /// The whole value, unless it is a long one.
     #[must_use]
     pub const fn whole(&self) -> Option<&'c [u8]> {
         match self {
@@ -120,9 +119,9 @@ pub fn read_piece(value: &[u8], offset: u32, into: &mut [u8]) -> u32 {
 /// An entry: its key and its value.
 pub type KeyValue<'c> = (&'c [u8], Value<'c>);
 
-/// Entries one after the other.
+/// Entries in the order of a range.
 pub trait Cursor {
-    /// The next entry, or `None` after the last; then and after an error always `None`.
+    /// The next entry, or `None` after the last one. After the end or an error it stays `None`.
     ///
     /// # Errors
     /// The device failed, or a page that was read is damaged.
@@ -156,13 +155,13 @@ pub fn read_piece_of(
     Err(store::Error::LongValuePieces { bytes, limit }.into())
 }
 
-/// How an index stands at the moment.
+/// The state of an index, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Nodes on a longest way from the root to a leaf; 0 where there is no tree.
+    /// Nodes on the longest path from the root to a leaf; 0 if there is no tree.
     pub height: u32,
-    /// Pages of the medium that hold live data (a node of several pages counts them all; nodes
-    /// that share a page count it once).
+    /// Pages of the medium that hold live data. A node of several pages counts all of them; nodes
+    /// that share a page count it once.
     pub live_pages: u64,
     /// Bytes of memory in use, by purpose.
     pub memory: Memory,
@@ -170,14 +169,14 @@ pub struct Statistics {
     pub memory_peak: u64,
 }
 
-/// Where reading can go on behind a key whose page is damaged.
+/// Where reading can continue after a damaged page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// At this key, the lowest that may stand in a later page.
+    /// At this key, the lowest that a later page may hold.
     From(Vec<u8>),
-    /// Nowhere: no later page can be reached.
+    /// Nowhere: there is no later page.
     End,
-    /// The tree can't tell.
+    /// The tree does not know.
     Unknown,
 }
 
@@ -196,15 +195,15 @@ pub trait Read: Send {
     /// As [`get`](Read::get).
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>>;
 
-    /// Verifies every invariant of the index, and tells each violation to `finding`.
+    /// Verifies every invariant of the index, and reports each violation to `finding`.
     ///
     /// # Errors
     /// The device failed. Damage is a finding, not an error.
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()>;
 
-    /// Where reading goes on behind the page where `key` is or belongs, or, if that can't be
-    /// reached, behind the damaged page on the way to it; `None` stands for the lowest key. So
-    /// what is around damage can be saved. What is damaged is no error.
+    /// Where reading can continue after the page that holds `key` or would hold it. If that page
+    /// can't be reached, it is where reading continues after the damaged page on the way to it.
+    /// `None` stands for the lowest key. Damage is no error.
     ///
     /// # Errors
     /// The key can't be in this index, or the device failed.
@@ -213,16 +212,16 @@ pub trait Read: Send {
         Ok(Behind::Unknown)
     }
 
-    /// How the index stands.
+    /// The state of the index, in numbers.
     fn statistics(&self) -> Statistics;
 
-    /// Tells figures of the index's own, by name: what its paper measures beside times. Where pages
-    /// do not show it, [`NODES_SPLIT`] and [`NODES_MERGED`] are among them; and where they apply,
-    /// [`NODES_EMPTIED`] and [`GENERATIONS_RECLAIMED`].
+    /// Reports figures of this kind of index by name: what its paper measures beside times.
+    /// [`NODES_SPLIT`] and [`NODES_MERGED`] are among them where pages do not show it,
+    /// [`NODES_EMPTIED`] and [`GENERATIONS_RECLAIMED`] where they apply.
     fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let _ = tell;
     }
 
-    /// The books of the device below, if it keeps any.
+    /// The meter of the device below, if it has one.
     fn meter(&self) -> Option<&Meter>;
 }

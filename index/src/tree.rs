@@ -10,24 +10,24 @@ use crate::read::{Cursor, Read};
 /// What the author of a tree writes. There is no journal in it and no durability:
 /// [`Durable`](crate::Durable) adds both.
 pub trait Tree: Read {
-    /// Refuses the updates of `batch` that can't be taken, before anything is changed: keys or
-    /// values of a wrong length, and a device without room for the worst case.
+    /// Refuses a batch that can't be made, before anything is changed: because of the length of a
+    /// key or value, or because the device may have too little room for it.
     ///
     /// # Errors
-    /// What would go wrong.
+    /// The reason.
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()>;
 
-    /// Makes one admitted change, which waits for nothing then.
+    /// Makes one admitted change completely.
     ///
     /// # Errors
     /// The device failed, or a page is damaged.
     fn apply(&mut self, update: &Update<'_>) -> Result<()>;
 
-    /// Makes a change again that the tree made by itself, and recorded as a delta: see
+    /// Repeats a change that the tree made by itself and recorded as a delta: see
     /// [`Recovery::delta`](store::Recovery::delta).
     ///
     /// # Errors
-    /// It is none of this tree's, or as [`apply`](Tree::apply).
+    /// The delta is not one of this tree, or as [`apply`](Tree::apply).
     fn apply_delta(&mut self, delta: &[u8]) -> Result<()> {
         let _ = delta;
         let what = "its journal holds a change that its tree never makes";
@@ -39,8 +39,8 @@ pub trait Tree: Read {
         0
     }
 
-    /// Makes one admitted change, or a step towards it; true if it is made. Between two steps a
-    /// checkpoint may fall, if [`wants_room`](Tree::wants_room) asks for one.
+    /// Makes one admitted change, or a step towards it; returns true once it is made. A checkpoint
+    /// may fall between two steps, if [`wants_room`](Tree::wants_room) asks for one.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
@@ -48,13 +48,13 @@ pub trait Tree: Read {
         self.apply(update).map(|()| true)
     }
 
-    /// True if something waits in memory only that no root record carries.
+    /// True if updates wait in memory that no root record carries.
     fn has_waiting(&self) -> bool {
         false
     }
 
-    /// Writes some of what waits so. Called until nothing does, before a checkpoint after which the
-    /// journal begins anew.
+    /// Writes some of the updates that wait. It is called until none is left, before a checkpoint
+    /// that empties the journal.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
@@ -62,13 +62,13 @@ pub trait Tree: Read {
         Ok(())
     }
 
-    /// True if the next step may find too little room, unless a checkpoint is made or
-    /// [`reclaim`](Tree::reclaim) makes some: asked before each step where there is a journal.
+    /// True if the next step may find too little room without a checkpoint or a
+    /// [`reclaim`](Tree::reclaim). It is asked before each step where there is a journal.
     fn wants_room(&self) -> bool {
         false
     }
 
-    /// Moves what lives, so that the next checkpoint makes room.
+    /// Moves live data, so that the next checkpoint makes room.
     ///
     /// # Errors
     /// Nothing can be gained, or as [`apply`](Tree::apply).
@@ -76,37 +76,39 @@ pub trait Tree: Read {
         Ok(())
     }
 
-    /// A checkpoint was made that holds everything: a replay begins with the tree as it is.
+    /// Called after a checkpoint that holds everything. A replay would begin with the tree as it is
+    /// now.
     fn rebase(&mut self) {}
 
-    /// True if the next checkpoint gives room back that making room for an update left behind.
+    /// True if the next checkpoint frees pages that were given up while room was made for an
+    /// update.
     fn waits_for_checkpoint(&self) -> bool {
         false
     }
 
-    /// True if the last [`apply`](Tree::apply) was made, or failed before it changed anything.
+    /// True if the last [`apply`](Tree::apply) succeeded, or failed before it changed anything.
     fn is_whole(&self) -> bool;
 
-    /// Fills the empty tree with `sorted` entries, nodes to `fill_percent` of their room; returns
-    /// how many there were.
+    /// Fills the empty tree with `sorted` entries, each node to `fill_percent`. Returns the number
+    /// of entries.
     ///
     /// # Errors
     /// The tree is not empty, the entries are not in order, or as [`apply`](Tree::apply).
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64>;
 
-    /// Does owed work on about `pages` pages; returns whether more is owed.
+    /// Does pending work on about `pages` pages. Returns true if there is more.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
     fn maintain(&mut self, pages: u32) -> Result<bool>;
 
-    /// True if nothing is pending that [`drain`](Tree::drain) would settle.
+    /// True if no work is pending that [`drain`](Tree::drain) would do.
     fn is_settled(&self) -> bool {
         true
     }
 
-    /// Settles what is pending, as far as the way back to the last checkpoint has room: so pages
-    /// that were held for the worst case get free. Returns whether anything could be settled.
+    /// Does pending work as far as there is room for the images of the pages it changes, so that
+    /// pages reserved for the worst case become free. Returns true if any was done.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
@@ -114,22 +116,22 @@ pub trait Tree: Read {
         Ok(false)
     }
 
-    /// Writes back all that is only in memory, and returns the root record from which the tree
+    /// Writes back everything that is only in memory. Returns the root record, from which the tree
     /// can be opened.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
     fn settle(&mut self) -> Result<Vec<u8>>;
 
-    /// Becomes the tree that `root`, a root record of this tree, describes; all that is only in
-    /// memory is gone.
+    /// Becomes the tree that `root` describes, a root record of this tree. Everything that is only
+    /// in memory is lost.
     ///
     /// # Errors
     /// The record is damaged.
     fn restore(&mut self, root: &[u8]) -> Result<()>;
 
-    /// Refuses one more named checkpoint, with nothing changed, if what it would keep left no room
-    /// to forget it again; called before one is made.
+    /// Refuses another named checkpoint, before it is made, if it would keep so much that it could
+    /// not be forgotten again. Changes nothing.
     ///
     /// # Errors
     /// There is no room.
@@ -137,9 +139,9 @@ pub trait Tree: Read {
         Ok(())
     }
 
-    /// Protects from reclamation what the named checkpoints reach: called after an opening, after
-    /// one was made, and after one was forgotten. Where the medium keeps the way back by itself,
-    /// there is nothing to do.
+    /// Protects what named checkpoints reach from reclamation. It is called after opening, and
+    /// after a checkpoint was made or forgotten. Where the medium protects it, there is nothing to
+    /// do.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
@@ -147,22 +149,22 @@ pub trait Tree: Read {
         Ok(())
     }
 
-    /// The most bytes that a key and its value have together in a node; longer values stand
+    /// The most bytes that a key and its value may have together in a node. Longer values stand
     /// outside of it.
     fn entry_bytes_most(&self) -> usize;
 
     /// Pages that `batch` may change in the worst case, new ones included.
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32;
 
-    /// True if [`settle`](Tree::settle) may come between any two updates of a batch, or of a
-    /// replay: what was admitted has room whenever checkpoints are made.
+    /// True if a checkpoint may be made between two updates of a batch or of a replay. Whatever was
+    /// admitted keeps its room then.
     fn settles_within(&self) -> bool {
         false
     }
 
-    /// The recovery mechanism that the tree stands on.
+    /// The recovery mechanism below the tree.
     fn recovery(&self) -> &dyn store::Recovery;
 
-    /// The recovery mechanism that the tree stands on, to be used.
+    /// The recovery mechanism below the tree, mutably.
     fn recovery_mut(&mut self) -> &mut dyn store::Recovery;
 }

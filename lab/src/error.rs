@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use spec::suggestion;
 use spec::{SpecError, shown};
 
 /// A result of this crate.
@@ -44,7 +43,7 @@ pub enum Error {
     #[error("{0}")]
     Spec(#[from] SpecError),
     /// A name that nobody knows.
-    #[error("no {thing} is called \"{}\": {}", shown(name), suggestion(near, known))]
+    #[error("no {thing} is called \"{}\"", shown(name))]
     Unknown {
         /// What was looked for.
         thing: Thing,
@@ -68,7 +67,7 @@ pub enum Error {
         expected: String,
     },
     /// Parameters that exclude each other.
-    #[error("{owner}: {first} and {second} exclude each other: give one of them")]
+    #[error("{owner}: {first} and {second} exclude each other")]
     Exclusive {
         /// What the parameters belong to.
         owner: String,
@@ -78,13 +77,13 @@ pub enum Error {
         second: String,
     },
     /// Zero operations.
-    #[error("there would be no operation to measure: {hint}")]
+    #[error("there is no operation to measure: {why}")]
     NoOperations {
-        /// What to give.
-        hint: &'static str,
+        /// Why there is none.
+        why: &'static str,
     },
     /// More operations than can be counted.
-    #[error("{operations} operations are too many: give at most {most}")]
+    #[error("{operations} operations are too many: the most is {most}")]
     TooManyOperations {
         /// Operations asked for.
         operations: u64,
@@ -92,7 +91,7 @@ pub enum Error {
         most: u64,
     },
     /// A chip that takes too much memory to simulate.
-    #[error("{pages} pages are too many to simulate: at most {most}; give blocks= or --size")]
+    #[error("{pages} pages are too many to simulate: the most is {most}")]
     TooManyPages {
         /// Pages of the chip.
         pages: u64,
@@ -100,7 +99,7 @@ pub enum Error {
         most: u64,
     },
     /// More deletes than there are entries.
-    #[error("{deletes} deletes of {entries} entries: lower deletes or give a preload")]
+    #[error("{deletes} deletes are more than the {entries} entries")]
     TooManyDeletes {
         /// Deletes.
         deletes: u64,
@@ -151,7 +150,7 @@ pub enum Error {
     #[error("{}", file_line(.0))]
     DeviceInFile(#[from] file::Error),
     /// A device in a file without the file.
-    #[error("a path is missing: write {kind}:PATH")]
+    #[error("a path is missing: the form is {kind}:PATH")]
     NoPath {
         /// The kind of device.
         kind: &'static str,
@@ -182,6 +181,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Of a name that does not exist, the names that are near to it, and all names (none for
+    /// devices, which are too many).
+    #[must_use]
+    pub fn meant(&self) -> Option<(&[String], &[String])> {
+        match self {
+            Error::Unknown { near, known, .. }
+            | Error::DoesNotFit { reason: Misfit::UnknownParameter { near, known, .. }, .. } => {
+                Some((near, known))
+            }
+            _ => None,
+        }
+    }
+
     /// True if what was asked for makes no sense; false if it failed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
@@ -193,13 +205,12 @@ impl Error {
     }
 }
 
-/// What is wrong with a device's file, and what to do.
+/// What is wrong with a device's file.
 pub(crate) fn file_line(fault: &file::Error) -> String {
-    use file::Error::{Io, Missing, NotOurs};
+    use file::Error::{Io, Missing};
     match fault {
-        NotOurs { .. } => format!("{fault}; name another path, or give --overwrite"),
         Missing { path } => {
-            format!("{}: its folder does not exist; make it first", shown(&path.to_string_lossy()))
+            format!("{}: its folder does not exist", shown(&path.to_string_lossy()))
         }
         Io { source, .. } => format!("{fault}: {source}"),
         _ => fault.to_string(),
@@ -217,7 +228,7 @@ fn list(trees: &[(String, Misfit)]) -> String {
 #[non_exhaustive]
 pub enum Misfit {
     /// The budget is too small.
-    #[error("{have} bytes of memory are too few: give it at least --memory {need}")]
+    #[error("{have} bytes of memory are too few: it needs {need}")]
     LittleMemory {
         /// Bytes that there are.
         have: u64,
@@ -225,7 +236,7 @@ pub enum Misfit {
         need: u64,
     },
     /// The bound on all memory is too small.
-    #[error("{have} bytes of memory in all are too few: give it at least --memory-total {need}")]
+    #[error("{have} bytes of memory in all are too few: it needs {need}")]
     LittleTotal {
         /// Bytes that there are.
         have: u64,
@@ -242,7 +253,7 @@ pub enum Misfit {
     #[error("{0}")]
     Refused(#[from] index::Error),
     /// A parameter that the tree does not have.
-    #[error("it has no parameter \"{}\": {}", shown(name), parameters(near, known))]
+    #[error("it has no parameter \"{}\"", shown(name))]
     UnknownParameter {
         /// The parameter.
         name: String,
@@ -294,7 +305,7 @@ pub enum InputFault {
         found: Vec<String>,
     },
     /// Two columns of one name, of which one would hide the other.
-    #[error("two columns are called \"{}\"; give one of them another name", shown(column))]
+    #[error("two columns are called \"{}\"", shown(column))]
     ColumnTwice {
         /// The name.
         column: String,
@@ -341,13 +352,6 @@ pub enum InputFault {
         /// The most that can be.
         most: u64,
     },
-}
-
-fn parameters(near: &[String], known: &[String]) -> String {
-    match known {
-        [] => "it has none at all".to_string(),
-        known => suggestion(near, known),
-    }
 }
 
 fn shown_list(names: &[String]) -> String {

@@ -22,7 +22,7 @@ pub enum Error {
         /// The checksum of the bytes that were read.
         found: u32,
     },
-    /// A page has a good checksum but contents that make no sense.
+    /// A page has a good checksum, but its contents are inconsistent.
     #[error("{page} is damaged: {what}")]
     DamagedPage {
         /// The page.
@@ -76,10 +76,8 @@ pub enum Error {
         /// The version found.
         found: u32,
     },
-    /// The device is not as long as when the index was made.
-    #[error(
-        "the device is not as long as it was (it had room for pages: {expected}; now: {found})"
-    )]
+    /// The device has another length than when the index was made.
+    #[error("the device had room for {expected} pages, and has room for {found} now")]
     OtherLength {
         /// Pages that there was room for.
         expected: u64,
@@ -87,7 +85,7 @@ pub enum Error {
         found: u64,
     },
     /// An index without durability was not closed, so its contents can't be trusted.
-    #[error("the index was not closed, and it was made with durability none: make it anew")]
+    #[error("the index was made with durability none and was not closed")]
     NotClosed,
     /// The memory budget is too small.
     #[error("{have} bytes of memory are too few: at least {need} are needed")]
@@ -97,11 +95,8 @@ pub enum Error {
         /// The least that works, in bytes.
         need: u64,
     },
-    /// What is to be put in makes tables grow beyond the memory that they may take.
-    #[error(
-        "{have} bytes of memory are too few for the tables, which may need {need}: open the index \
-         with more memory"
-    )]
+    /// An update may make the tables grow beyond the memory that they may take.
+    #[error("{have} bytes of memory are too few for the tables, which may need {need}")]
     LittleTables {
         /// Bytes that they may take.
         have: u64,
@@ -109,7 +104,7 @@ pub enum Error {
         need: u64,
     },
     /// There is less memory than the budget.
-    #[error("the system has no {bytes} bytes of memory to give: choose a smaller budget")]
+    #[error("the system can't provide {bytes} bytes of memory")]
     NoMemory {
         /// Bytes asked for.
         bytes: u64,
@@ -135,7 +130,7 @@ pub enum Error {
         limit: u64,
     },
     /// A label that is too long.
-    #[error("a label of {bytes} bytes: at most {limit} are kept")]
+    #[error("a label of {bytes} bytes is too long: the most is {limit}")]
     Label {
         /// Its length.
         bytes: u64,
@@ -154,19 +149,19 @@ pub enum Error {
         /// Where a group of images should begin.
         position: u32,
     },
-    /// Only a replay makes updates that adopt stored values.
-    #[error("an update that adopts a stored value can't be asked for")]
+    /// An update with a stored value, which only a replay of the journal makes.
+    #[error("only a replay of the journal makes updates with stored values")]
     AdoptedTwice,
-    /// The pieces of a long value do not add up to its length.
-    #[error("{bytes} bytes of a long value: {limit} were to come")]
+    /// The pieces of a long value are shorter or longer than the value.
+    #[error("long value truncated: got {bytes} of {limit} bytes")]
     LongValuePieces {
         /// Bytes given.
         bytes: u64,
-        /// Bytes that were to come.
+        /// Bytes expected.
         limit: u64,
     },
-    /// A batch that the journal can't take, however empty it is.
-    #[error("a batch of {bytes} bytes: the journal takes at most {limit} at a time")]
+    /// A batch that is longer than the whole journal.
+    #[error("a batch of {bytes} bytes is too long: the journal takes at most {limit}")]
     LongBatch {
         /// Bytes of the batch in the journal.
         bytes: u64,
@@ -174,25 +169,22 @@ pub enum Error {
         limit: u64,
     },
     /// A name that a checkpoint can't have.
-    #[error("a checkpoint can't have that name: {what}")]
+    #[error("a checkpoint can't have this name: {what}")]
     CheckpointName {
         /// What is wrong with it.
         what: &'static str,
     },
     /// No checkpoint of that name is kept.
-    #[error("no checkpoint of that name is kept")]
+    #[error("there is no checkpoint of that name")]
     NoCheckpoint,
-    /// What named checkpoints keep leaves no room.
-    #[error(
-        "named checkpoints keep {kept} bytes, which leaves no room: forget one of them, or roll \
-         back"
-    )]
+    /// There is no room, because named checkpoints keep page images.
+    #[error("full: named checkpoints keep {kept} bytes")]
     Kept {
         /// Bytes of page images that they keep.
         kept: u64,
     },
     /// A durability that the index was not made for.
-    #[error("the index was made with durability {made}, which can't become {wanted}")]
+    #[error("the index was made with durability {made}, not {wanted}")]
     Durability {
         /// What it was made with.
         made: crate::Durability,
@@ -202,20 +194,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if a chip refused to program a page, whose block is used no more.
+    /// True if a chip refused to program a page. Its block is not used any more.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Error::Device(device::Error::ProgramRefused { .. }))
     }
 
-    /// True for a refusal that more room cures.
+    /// True if more room would avoid the error.
     #[must_use]
     pub const fn wants_room(&self) -> bool {
         matches!(self, Error::Full { .. } | Error::Kept { .. })
     }
 
-    /// True if what stands on the device is damaged, in one place: what stands elsewhere can still
-    /// be read.
+    /// True if one place of the device is damaged. Everything else can still be read.
     #[must_use]
     pub const fn is_damage(&self) -> bool {
         matches!(

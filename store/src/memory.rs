@@ -18,7 +18,7 @@ pub struct Memory {
     pub ftl: u64,
 }
 
-/// Refuses a part of a budget for which the system has no memory, which would end the program.
+/// Refuses a part of a budget that the system can't provide. Taking it would end the program.
 ///
 /// # Errors
 /// [`Error::NoMemory`].

@@ -95,40 +95,40 @@ pub(crate) fn check_checkpoint_name(name: &str, kept: &[Savepoint], most: usize)
     Err(Error::CheckpointName { what })
 }
 
-/// What stands on the device for recovery, and what the last recovery did.
+/// What the device holds for recovery, and what the last recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryStatistics {
     /// How much lasts.
     pub durability: Durability,
     /// The last checkpoint.
     pub checkpoint: CheckpointId,
-    /// Bytes of the journal that an opening would replay now.
+    /// Bytes of the journal that an opening would replay.
     pub journal_bytes: u64,
     /// The most that the journal takes, in bytes; 0 if there is none.
     pub journal_bytes_most: u64,
-    /// Bytes of page images that an opening would put back now.
+    /// Bytes of page images that an opening would put back.
     pub undo_bytes: u64,
     /// Bytes of images at which a checkpoint is made.
     pub undo_bytes_most: u64,
-    /// Bytes that named checkpoints keep: of images in a page file, of whole blocks in a page log,
-    /// which may hold pages of the present state as well.
+    /// Bytes that named checkpoints keep: of images in a page file, of whole blocks in a page log.
+    /// Such blocks may also hold pages of the present state.
     pub kept_bytes: u64,
     /// Images that were put back when the index was opened.
     pub restored: u64,
     /// Updates that were replayed when the index was opened.
     pub replayed: u64,
-    /// Updates of a batch that the checkpoint held already from which the index was opened.
+    /// Updates of a batch that were already in the checkpoint from which the index was opened.
     pub resumed: u64,
     /// Checkpoints that were made inside a batch, or in a replay, since the index was opened.
     pub within: u64,
 }
 
-/// What a replay hands out.
+/// An item of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed<'b> {
     /// An update of a batch.
     Update(Update<'b>),
-    /// What a tree recorded of itself: see [`Recovery::delta`].
+    /// A change that the tree made by itself and recorded: see [`Recovery::delta`].
     Delta(&'b [u8]),
 }
 
@@ -141,22 +141,22 @@ pub trait Recovery: Send {
     /// How much lasts through a power cut.
     fn durability(&self) -> Durability;
 
-    /// True if a checkpoint has to be made before `batch`, which may change up to `pages` pages:
-    /// the journal or the undo log could not take it.
+    /// True if a checkpoint must be made before `batch`, which may change up to `pages` pages,
+    /// because the journal or the undo log has no room for it.
     ///
     /// # Errors
-    /// [`Error::LongBatch`](crate::Error::LongBatch) if not even an empty journal could.
+    /// [`Error::LongBatch`](crate::Error::LongBatch) if even an empty journal is too short.
     fn needs_checkpoint(&self, batch: &[Update<'_>], pages: u32) -> Result<bool>;
 
-    /// True if a checkpoint without a name has to be made before one called `name`: there would be
-    /// no room to forget all that is kept then.
+    /// True if a checkpoint without a name must be made before one called `name`, because otherwise
+    /// there would be no room to forget what is kept.
     ///
     /// # Errors
-    /// The name is taken or of no possible length, or there is no room with nothing changed.
+    /// The name is taken or has a bad length, or there is no room. Nothing changed.
     fn needs_checkpoint_before(&self, name: &str) -> Result<bool>;
 
-    /// Writes `batch` to the journal as one atomic record; does nothing where there is no journal.
-    /// Under [`Durability::Every`] it is durable when this returns.
+    /// Writes `batch` to the journal as one atomic record, if there is a journal. Under
+    /// [`Durability::Every`] the batch is durable when this returns.
     ///
     /// # Errors
     /// The device failed.
@@ -174,7 +174,7 @@ pub trait Recovery: Send {
     /// The device failed.
     fn delta(&mut self, delta: &[u8]) -> Result<bool>;
 
-    /// Makes all that was recorded durable.
+    /// Makes everything that was recorded durable.
     ///
     /// # Errors
     /// The device failed.
@@ -187,15 +187,15 @@ pub trait Recovery: Send {
     /// The name is taken or of no possible length, there is no room, or the device failed.
     fn checkpoint(&mut self, root: &[u8], name: Option<&str>) -> Result<CheckpointId>;
 
-    /// True if a checkpoint can fall inside a batch each of whose updates changes up to `pages`
-    /// pages: the journal holds the rest of it.
+    /// True if a checkpoint can fall inside a batch whose updates each change up to `pages` pages.
+    /// The journal holds the rest of the batch.
     fn takes_within(&self, pages: u32) -> bool {
         let _ = pages;
         false
     }
 
     /// True if a checkpoint is due inside a batch, before an update that changes up to `pages`
-    /// pages; or, with `None`, in a replay, before any update of a batch that takes one.
+    /// pages; or, with `None`, inside a replay.
     fn is_due_within(&self, pages: Option<u32>) -> bool {
         let _ = pages;
         false
@@ -213,13 +213,13 @@ pub trait Recovery: Send {
         Ok(())
     }
 
-    /// A checkpoint after which nothing is in memory only.
+    /// Makes a checkpoint after which nothing is only in memory.
     ///
     /// # Errors
     /// There is no room, or the device failed.
     fn close(&mut self, root: &[u8]) -> Result<()>;
 
-    /// Gets more room; false if the medium can't have more.
+    /// Gets more room. Returns false if the medium has no more.
     ///
     /// # Errors
     /// There is no room beyond the medium (nothing changed), or the device failed.
@@ -227,19 +227,20 @@ pub trait Recovery: Send {
         Ok(false)
     }
 
-    /// True if `batch` is longer than the journal, and can last by a checkpoint instead: whatever
-    /// it changes has its image until then.
+    /// True if `batch` is longer than the journal but can last by a checkpoint: every page that it
+    /// changes has its image until then.
     fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
         let _ = batch;
         false
     }
 
-    /// True if nothing is left that closing would give back.
+    /// True if closing has nothing left to give back.
     fn is_closed(&self) -> bool {
         true
     }
 
-    /// Gives back what closing gives back, where the last checkpoint holds everything.
+    /// Gives back the room that is not needed while the index is closed. The last checkpoint must
+    /// hold everything.
     ///
     /// # Errors
     /// The device failed.
@@ -253,20 +254,20 @@ pub trait Recovery: Send {
     /// The device failed.
     fn reopen(&mut self) -> Result<()>;
 
-    /// A number that grows with each page that the tree writes where these need no
-    /// [`reopen`](Recovery::reopen) before them; 0 where nothing is written without it.
+    /// A number that grows with each page that the tree writes, if it may write without a
+    /// [`reopen`](Recovery::reopen); 0 otherwise.
     fn position(&self) -> u64 {
         0
     }
 
-    /// Goes back to the checkpoint called `name`, atomically, and returns its root record; later
-    /// checkpoints and the journal are gone.
+    /// Goes back to the checkpoint called `name`, atomically, and returns its root record. Later
+    /// checkpoints and the journal are lost.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
     fn roll_back(&mut self, name: &str) -> Result<Vec<u8>>;
 
-    /// Keeps the checkpoint called `name` no longer; the next checkpoint makes that last.
+    /// Forgets the checkpoint called `name`. The next checkpoint makes that durable.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
@@ -275,24 +276,24 @@ pub trait Recovery: Send {
     /// The checkpoints that are kept, oldest first.
     fn checkpoints(&self) -> &[Savepoint];
 
-    /// What is to be replayed next after an opening, or `None` after the last. The key, and the
-    /// value if that fits as well, stand in `buffer`; a longer value comes as one that is stored
-    /// already, and a longer delta is damage. Only whole batches are replayed.
+    /// The next item to be replayed after an opening, or `None` after the last. The key stands in
+    /// `buffer`, and so does the value if both fit. A longer value comes as a stored one; a longer
+    /// delta is damage. Only whole batches are replayed.
     ///
     /// # Errors
     /// The device failed, or a record of the journal makes no sense.
     fn next_replayed<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<Replayed<'b>>>;
 
-    /// What stands on the device for recovery.
+    /// What the device holds for recovery.
     fn statistics(&self) -> RecoveryStatistics;
 
-    /// Why nothing more is written, if the device failed: after a failed flush nothing is to be
-    /// read either.
+    /// Why nothing more is written, if the device failed. After a failed flush nothing may be read
+    /// either.
     fn failure(&self) -> Option<device::Error> {
         None
     }
 
-    /// How worn the chip is, for those that stand on one and count its erases.
+    /// How worn the chip is, if there is one and its erases are counted.
     fn wear(&self) -> Option<Wear> {
         None
     }

@@ -14,7 +14,7 @@
 /// The most levels of a tree that room is counted for.
 pub const LEVELS_MOST: usize = 16;
 
-/// What a tree is made of, as far as room matters.
+/// The nodes of a tree, as far as its room depends on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Nodes a level, leaves first.
@@ -57,10 +57,10 @@ impl Demand {
         self.leaves() + self.inner()
     }
 
-    /// Nodes that so many puts add at the most, in any order.
+    /// The most nodes that `puts` puts may add, in any order.
     ///
-    /// Of the nodes of a level each may be full, and fall apart at the first that comes; what fell
-    /// apart takes a number of puts, or of children, before it does again.
+    /// Every node may be full, and split at the first entry that comes. Its halves then take some
+    /// puts, or children, before they split again.
     #[must_use]
     pub fn growth(&self, puts: u64) -> Growth {
         let mut splits = puts.saturating_mul(self.leaves_a_put.into());
@@ -86,7 +86,7 @@ impl Demand {
     }
 }
 
-/// Puts that were taken since the base, and how many more there is room for; or bytes of them.
+/// How many puts, or bytes of puts, were admitted since the base, and how many more have room.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reservation {
     taken: u64,
@@ -129,7 +129,7 @@ impl Reservation {
         Reservation { taken: pending, left: capacity.saturating_sub(kept) }
     }
 
-    /// Takes so many puts, if there is room for all of them.
+    /// Admits `puts` puts, if there is room for all of them.
     #[must_use]
     pub fn take(&mut self, puts: u64) -> bool {
         let Some(left) = self.left.checked_sub(puts) else {
@@ -140,13 +140,13 @@ impl Reservation {
         true
     }
 
-    /// Puts that there is room for.
+    /// Puts that still have room.
     #[must_use]
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Puts that were taken since the base, or waited then.
+    /// Puts that were admitted since the base, or waited then.
     #[must_use]
     pub const fn taken(&self) -> u64 {
         self.taken

@@ -2,25 +2,25 @@
 
 use crate::LogicalPage;
 
-/// One change. A put is a blind upsert; the delete of an absent key changes nothing and is fine.
+/// One change. A put inserts or replaces; the delete of an absent key changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<'b> {
-    /// Let `key` have `value`.
+    /// Insert or replace `key`.
     Put {
         /// The key.
         key: &'b [u8],
         /// Its value from now on.
         value: &'b [u8],
     },
-    /// Let `key` have a value that stands in pages of its own already: what a replay makes of a
-    /// value that is too long for memory.
+    /// Insert or replace `key` with a value that already stands in pages of its own. A replay makes
+    /// this of a value that is too long for memory.
     PutStored {
         /// The key.
         key: &'b [u8],
         /// Its value from now on.
         value: OverflowValue,
     },
-    /// Let `key` be absent.
+    /// Delete `key`.
     Delete {
         /// The key.
         key: &'b [u8],
@@ -37,7 +37,7 @@ impl<'b> Update<'b> {
     }
 }
 
-/// Where a value stands that is too long for a node: only what keeps such values makes one.
+/// Where a value stands that is too long for a node. Only the store of such values makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverflowValue {
     /// The first page that names its pages.
@@ -47,7 +47,7 @@ pub struct OverflowValue {
 }
 
 impl OverflowValue {
-    /// How many bytes [`OverflowValue::to_bytes`] makes.
+    /// Bytes of [`OverflowValue::to_bytes`].
     pub const ENCODED_BYTES: usize = 8;
 
     /// The bytes that stand for this value in a node or a journal: its first page and its length,
@@ -57,7 +57,7 @@ impl OverflowValue {
         (self.first.0 as u64 | (self.bytes as u64) << 32).to_le_bytes()
     }
 
-    /// The value that `bytes` stand for. Whether it exists is known only when it is read.
+    /// The value that `bytes` stand for. Reading it tells whether it exists.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; OverflowValue::ENCODED_BYTES]) -> Self {
         let number = u64::from_le_bytes(bytes);

@@ -296,5 +296,4 @@ impl Tree for Example<'_> {
     }
 }
 
-#[cfg(test)]
 mod tests;

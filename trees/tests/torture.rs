@@ -32,7 +32,8 @@ fn assert_complete(rows: &[Row]) {
 
 #[test]
 fn nothing_acknowledged_is_lost_in_any_cell() {
-    let rows = run(30_000, 2);
+    let cuts = 30_000 / contract::share(2) as u64;
+    let rows = run(cuts, 2);
     let (mut all, mut faults) = (Witness::default(), FaultLog::default());
     for row in &rows {
         all += row.witness;
@@ -44,7 +45,7 @@ fn nothing_acknowledged_is_lost_in_any_cell() {
     }
     assert_clean(&rows);
     assert_eq!(rows.len(), cells(TREES).len());
-    assert!(all.cuts >= 30_000 && rows.iter().all(|row| row.witness.cuts > 0));
+    assert!(all.cuts >= cuts && rows.iter().all(|row| row.witness.cuts > 0));
     assert_complete(&rows);
     for (words, count) in all.counts() {
         // What nothing can be promised for: whether chips wear out in so short a time.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use db::{Error, encoding};
 use store::node::NODE_BYTES_MOST;
 
+use super::advice;
 use crate::numbers::{count, rounded_size, thousands};
 
 /// Why a file command ends before or after its work.
@@ -268,8 +269,9 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         Error::Io { .. } | Error::File(file::Error::Io { .. } | file::Error::NotAFile { .. }) => {
             format!("{path}: {}", refused(error))
         }
-        Error::File(_) | Error::DanglingLink { .. } => error.to_string(),
-        _ => format!("{path}: {error}"),
+        // These name the path themselves.
+        Error::File(_) | Error::DanglingLink { .. } => format!("{error}{}", advice::about(error)),
+        _ => format!("{path}: {error}{}", advice::about(error)),
     }
 }
 
@@ -399,16 +401,16 @@ fn refused(error: &Error) -> String {
 
 fn kept(near: &[String], all: usize) -> String {
     match (near, all) {
-        ([near, ..], _) => format!("; did you mean {near}?"),
         ([], 0) => "; there is none at all".to_owned(),
         ([], _) => "; see flashtree checkpoints".to_owned(),
+        (near, _) => format!("; {}", spec::did_you_mean(near)),
     }
 }
 
 fn columns(near: &[String], found: &[String]) -> String {
     match near {
-        [near, ..] => format!("; did you mean {near}?"),
         [] => format!("; there are {}", list(found)),
+        near => format!("; {}", spec::did_you_mean(near)),
     }
 }
 

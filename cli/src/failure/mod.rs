@@ -1,5 +1,6 @@
 //! What can end the program, and how it says so: one line on standard error and an exit code.
 
+mod advice;
 mod file;
 
 use std::io::{self, IsTerminal, Write};
@@ -29,7 +30,7 @@ pub(crate) enum Failure {
     #[error("no {kind} is called \"{name}\"{}", suggestion(.near, .kind))]
     Unknown { kind: &'static str, name: String, near: Vec<String> },
     /// The comparison could not be made.
-    #[error(transparent)]
+    #[error("{0}{advice}", advice = advice::about_comparison(.0))]
     Lab(#[from] lab::Error),
     /// A comparison would replace a database.
     #[error("{path}: it holds a database; name another path, or give --overwrite")]

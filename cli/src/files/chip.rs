@@ -23,12 +23,8 @@ pub(super) fn find(spec: Option<&str>, size_bytes: Option<u64>) -> Result<Chip, 
 
 fn device(name: &str) -> Result<&'static Device, FileFailure> {
     chips::find(name).ok_or_else(|| {
-        let near = chips::near(name).into_iter().next();
-        let near = near.map_or_else(
-            || "; see flashtree devices".to_owned(),
-            |near| format!("; did you mean {near}?"),
-        );
-        FileFailure::Chip(format!("no chip is called \"{name}\"{near}"))
+        let near = spec::suggestion(&chips::near(name), &[]);
+        FileFailure::Chip(format!("no chip is called \"{name}\"; {near}"))
     })
 }
 

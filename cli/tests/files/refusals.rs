@@ -102,7 +102,7 @@ fn readers_do_not_disturb_each_other() {
 fn options_that_cannot_be_used_are_wrong_usage() {
     let bench = Bench::new();
     for (line, word) in [
-        ("create a.db --tree b-pls", "did you mean \"b-plus\"?"),
+        ("create a.db --tree b-pls", "did you mean b-plus?"),
         ("create a.db --tree b-plus:nodes=1", "node"),
         ("create a.db --key txt", "tuple(TYPE,...)"),
         ("create a.db --value tuple(text", "tuple(TYPE,...)"),
@@ -161,7 +161,7 @@ fn what_is_wrong_is_said_as_it_is() {
     let bench = Bench::new();
     std::os::unix::fs::symlink("nowhere", bench.path("link.db")).unwrap();
     for line in ["create link.db", "create link.db --overwrite"] {
-        assert!(bench.failed(line).contains("a link to a file that is not there"), "{line}");
+        assert!(bench.failed(line).contains("a link to a file that does not exist"), "{line}");
     }
     for (line, said) in [
         ("create x.db --page 64KiB", "they must have 128 to 32768 bytes"),

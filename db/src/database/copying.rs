@@ -17,7 +17,7 @@ const FILL_PERCENT: u8 = 90;
 /// Entries between two questions whether to go on.
 const STEP: u64 = 1 << 10;
 
-/// What compacting a database did.
+/// The outcome of compacting a database.
 ///
 /// ```
 /// # use flashtree::{Database, OpenOptions, Options};
@@ -33,16 +33,17 @@ const STEP: u64 = 1 << 10;
 pub struct Compaction {
     /// Entries of the database.
     pub entries: u64,
-    /// Bytes that the file took on its disk before.
+    /// Bytes that the file took on disk before.
     pub bytes_before: u64,
-    /// Bytes that it takes now.
+    /// Bytes that the file takes now.
     pub bytes_after: u64,
 }
 
 impl Database<'_> {
-    /// Fills the empty database with entries that come in ascending order of their keys, which is
-    /// faster than putting them; returns how many there were. It does not go through the journal:
-    /// a power cut leaves the database empty, or with all of them when it returned.
+    /// Fills an empty database with entries in ascending order of their keys, which is faster than
+    /// putting them. Returns the number of entries. The entries do not go through the journal:
+    /// after a power cut the database is empty, unless `load` had returned; then it holds all of
+    /// them.
     ///
     /// # Errors
     /// The database is not empty; an entry is not in order or too long, or there is no room, and
@@ -71,7 +72,7 @@ impl Database<'_> {
         Ok(self.changing()?.load(entries, fill)?)
     }
 
-    /// Copies all entries into `other`, which has to be empty; returns how many there were.
+    /// Copies all entries into `other`, which must be empty. Returns the number of entries.
     ///
     /// # Errors
     /// As [`load`](Database::load), or this database can't be read.
@@ -103,12 +104,12 @@ impl Database<'_> {
     }
 
     /// Copies all entries into a new file with `options`, which may name another tree: so a
-    /// database is converted. What the options do not name is as here: types and shape of the
-    /// entries, durability, tree with its parameters and how full its nodes are loaded; and from a
-    /// plain file to another, the size of pages, capacity and journal too. A chip and what is on it
-    /// are always chosen anew, and so is the memory; and where the tree comes from raw flash onto
-    /// sectors, it keeps the parameters on which its form depends and no others. Named checkpoints
-    /// stay behind. If it fails, there is no new file.
+    /// database is converted. Options that are not given are those of this database: the types and
+    /// shape of the entries, the durability, the tree with its parameters and fill; between plain
+    /// files also the page size, the capacity and the journal. The memory, and a chip with its
+    /// translation layer, are always chosen anew. From raw flash onto sectors only the parameters
+    /// that a tree has there are kept. Named checkpoints are not copied. If it fails, there is no
+    /// new file.
     ///
     /// # Errors
     /// As [`create`](Database::create) and [`copy_into`](Database::copy_into); or
@@ -133,8 +134,8 @@ impl Database<'_> {
         self.copy_to_while(path, options, &mut |_| true)
     }
 
-    /// As [`copy_to`](Database::copy_to), for as long as `go_on` returns true, which is called
-    /// with the number of entries that went, every thousand entries or so.
+    /// As [`copy_to`](Database::copy_to), but stops when `go_on` returns false. It is called about
+    /// every thousand entries, with the number of entries copied.
     ///
     /// # Errors
     /// As [`copy_to`](Database::copy_to), or [`Error::Ended`].
@@ -207,12 +208,13 @@ impl Database<'_> {
 }
 
 impl Database<'static> {
-    /// Rewrites the database in a plain file into a new file, without gaps and with nodes as full
-    /// as when they are loaded, which then takes the name of the old one: so whatever happens, one
-    /// of the two is there. The database must not be open, and needs room for both meanwhile.
+    /// Rewrites the database in a plain file into a new file without gaps, with nodes as full as
+    /// after loading. The new file then takes the name of the old one, so one of the two is always
+    /// there. The database must not be open. Both files need room meanwhile.
     ///
     /// # Errors
-    /// As [`open`](Database::open); checkpoints are kept, which would be lost; there is no room.
+    /// As [`open`](Database::open); named checkpoints are kept, which would be lost; or there is no
+    /// room.
     ///
     /// ```
     /// use flashtree::{Database, OpenOptions, Options};
@@ -231,8 +233,8 @@ impl Database<'static> {
         Database::compact_while(path, options, &mut |_| true)
     }
 
-    /// As [`compact`](Database::compact), for as long as `go_on` returns true, which is called
-    /// with the number of entries that went, every thousand entries or so.
+    /// As [`compact`](Database::compact), but stops when `go_on` returns false. It is called about
+    /// every thousand entries, with the number of entries copied.
     ///
     /// # Errors
     /// As [`compact`](Database::compact), or [`Error::Ended`].

@@ -8,7 +8,7 @@ use crate::{Behind, Database, FileSizes, Result, Stats, files};
 
 /// Looking at it.
 impl Database<'_> {
-    /// What the keys are, as the database was made.
+    /// The type of the keys, chosen when the database was made.
     ///
     /// ```
     /// # use flashtree::{Database, Options, encoding::Type};
@@ -24,7 +24,7 @@ impl Database<'_> {
         &self.standing.label.key
     }
 
-    /// What the values are, as the database was made.
+    /// The type of the values, chosen when the database was made.
     ///
     /// ```
     /// # use flashtree::{Database, Options, encoding::Type};
@@ -40,7 +40,7 @@ impl Database<'_> {
         &self.standing.label.value
     }
 
-    /// How the database stands.
+    /// The state of the database, in numbers.
     ///
     /// # Errors
     /// The system can't measure the file.
@@ -80,8 +80,8 @@ impl Database<'_> {
         })
     }
 
-    /// Verifies every page and every invariant, and that keys and values are of their types;
-    /// returns what is wrong, and where, one line each.
+    /// Verifies every page, every invariant, and that keys and values have their types. Returns
+    /// each violation and its place as one line.
     ///
     /// # Errors
     /// The device failed. Damage is a finding, not an error.
@@ -100,8 +100,7 @@ impl Database<'_> {
         Ok(findings)
     }
 
-    /// Verifies every page and every invariant, and that keys and values are of their types, and
-    /// tells each finding as it comes: there can be many.
+    /// As [`check`](Database::check), but reports each finding as it comes: there can be many.
     ///
     /// # Errors
     /// As [`check`](Database::check).
@@ -119,8 +118,8 @@ impl Database<'_> {
         self.check_types(finding)
     }
 
-    /// Where reading goes on behind the page where `key` is or belongs, damaged or not; `None`
-    /// stands for the lowest key. So what is around damage can be saved.
+    /// Where reading can continue after the page that holds `key` or would hold it. `None` stands
+    /// for the lowest key. So the entries around a damaged page can be saved.
     ///
     /// # Errors
     /// The key is of a wrong length, or the device failed. Damage is no error.

@@ -6,8 +6,9 @@ use crate::{Database, Result};
 
 /// Named checkpoints.
 impl Database<'_> {
-    /// Keeps the present state under `name`, 1 to 64 bytes, to go back to. What is changed later
-    /// takes more room for as long as it is kept.
+    /// Keeps the present state under `name`, 1 to 64 bytes, so that
+    /// [`rollback`](Database::rollback) can go back to it. While it is kept, changes take more
+    /// room.
     ///
     /// # Errors
     /// The name is taken or impossible, the durability is none, there is no room, or the device
@@ -47,10 +48,9 @@ impl Database<'_> {
         self.standing.index.checkpoints()
     }
 
-    /// Goes back to the state that was kept under `name`. All that came after it is gone, later
-    /// checkpoints included; `name` stays, and so do the checkpoints that were kept with it then:
-    /// those that were forgotten since come back, but not where a tree stands on raw flash, which
-    /// gave their pages back.
+    /// Goes back to the state that was kept under `name`. Everything that came after it is lost,
+    /// later checkpoints included. `name` stays. Checkpoints that were forgotten since come back,
+    /// except where a tree stands on raw flash.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
@@ -70,7 +70,7 @@ impl Database<'_> {
         Ok(self.changing()?.roll_back(name)?)
     }
 
-    /// Keeps the state called `name` no longer.
+    /// Forgets the checkpoint called `name`.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.

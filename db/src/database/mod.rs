@@ -18,8 +18,8 @@ use crate::{Error, Result, files};
 
 pub use copying::Compaction;
 
-/// An open database. Dropping it closes it, and errors of that are lost:
-/// [`close`](Database::close) reports them.
+/// An open database. Dropping it closes it, but ignores errors; [`close`](Database::close) reports
+/// them.
 ///
 /// ```
 /// use flashtree::{Database, Options};
@@ -56,7 +56,7 @@ impl<'d> Database<'d> {
         }
     }
 
-    /// Writes back all that is only in memory and closes the database.
+    /// Writes back everything that is only in memory, and closes the database.
     ///
     /// # Errors
     /// The device failed; what lasts is what the durability says.

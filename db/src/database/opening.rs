@@ -96,8 +96,8 @@ impl Database<'static> {
         Ok(Database::over(standing.map_err(|error| error.at(&path))?, &path))
     }
 
-    /// Opens the database in a file for reading, beside others who read. Nothing at all is
-    /// written; so one that has to be recovered can't be opened like this.
+    /// Opens the database in a file for reading, beside other readers. Nothing is written, so a
+    /// database that needs recovery is refused.
     ///
     /// # Errors
     /// As [`open`](Database::open), or [`Error::NeedsRecovery`](crate::Error::NeedsRecovery).
@@ -122,8 +122,8 @@ impl Database<'static> {
         Ok(Database { standing, path: Some(path), access: Access::Reading })
     }
 
-    /// True if there is a database at `path` that can be read; an index that was made by other
-    /// means is none.
+    /// True if there is a readable database at `path`. An index made without this crate does not
+    /// count.
     #[must_use]
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = files::absolute(path.as_ref());
@@ -134,8 +134,8 @@ impl Database<'static> {
 }
 
 impl<'d> Database<'d> {
-    /// Makes a database on a device, whatever that held before, and opens it. On a chip, a tree
-    /// that stands on sectors gets a translation layer: [`Options::ftl`].
+    /// Makes a database on a device, and opens it. Whatever the device held is lost. On a chip, a
+    /// tree that stands on sectors gets a translation layer: see [`Options::ftl`].
     ///
     /// # Errors
     /// The options can't be used, or the device failed.
@@ -180,7 +180,7 @@ impl<'d> Database<'d> {
         Ok(Database { standing, path: None, access: Access::Writing })
     }
 
-    /// Opens the database on a device for reading: nothing at all is written to it.
+    /// Opens the database on a device for reading. Nothing is written to the device.
     ///
     /// # Errors
     /// As [`open_on`](Database::open_on), or [`Error::NeedsRecovery`](crate::Error::NeedsRecovery).

@@ -41,8 +41,8 @@ impl Database<'_> {
         Ok(Some(value))
     }
 
-    /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach; returns
-    /// the whole length of the value, or `None` if the key is absent. So a long value can be read
+    /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach. Returns
+    /// the length of the whole value, or `None` if the key is absent. So a long value can be read
     /// in pieces.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Database<'_> {
         Ok(self.value_length(key)?.is_some())
     }
 
-    /// The entries of `range`, in its direction: what the other ranges come down to.
+    /// The entries of `range`, in its direction. The other ranges are shorthands for this one.
     ///
     /// # Errors
     /// A bound is of a wrong length, the device failed, or what was read is damaged.
@@ -283,7 +283,7 @@ impl Database<'_> {
         self.all_descending()?.into_iter().next().transpose()
     }
 
-    /// The number of entries, which are all read for it.
+    /// The number of entries. It reads all of them.
     ///
     /// # Errors
     /// As [`scan`](Database::scan).

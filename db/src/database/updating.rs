@@ -7,7 +7,7 @@ use crate::{Batch, Database, Error, Result};
 
 /// Changing.
 impl Database<'_> {
-    /// Lets `key` have `value`.
+    /// Inserts or replaces `key`.
     ///
     /// # Errors
     /// Key or value is too long or of a wrong length, there is no room (nothing changed), or the
@@ -28,11 +28,11 @@ impl Database<'_> {
         self.update(&[put])
     }
 
-    /// Lets `key` be absent; it may be so already.
+    /// Deletes `key`, if it is present.
     ///
     /// # Errors
-    /// The key is too long or of a wrong length, there is no room even for that (nothing changed),
-    /// or the device failed.
+    /// The key is too long or of a wrong length, there is no room even for a delete (nothing
+    /// changed), or the device failed.
     ///
     /// ```
     /// # use flashtree::{Database, Options};
@@ -49,11 +49,10 @@ impl Database<'_> {
         self.update(&[delete])
     }
 
-    /// Makes all changes of `batch`, in their order, or none: not even a power cut leaves half of
-    /// it.
+    /// Makes all changes of `batch` in their order, or none. A power cut never leaves half of them.
     ///
     /// # Errors
-    /// As [`put`](Database::put), or the journal can't take so long a batch.
+    /// As [`put`](Database::put), or the batch is too long for the journal.
     ///
     /// ```
     /// # use flashtree::{Batch, Database, Options};
@@ -68,8 +67,7 @@ impl Database<'_> {
         self.update(&batch.updates())
     }
 
-    /// Makes every change that returned survive a power cut, unless the durability is none: then
-    /// only closing does.
+    /// Makes every change that returned durable. With durability none, only closing does that.
     ///
     /// # Errors
     /// The durability is none, or the device failed.

@@ -110,7 +110,7 @@ impl LongValues<'_> {
         let reference = Reference { first: self.next, bytes, piece_bytes };
         let end = self.next.saturating_add(reference.pieces());
         if end > self.keys.numbers_most() {
-            let what = "the numbers of pieces of long values are used up: convert the database";
+            let what = "the numbers of pieces of long values are used up: only a copy has new ones";
             return Err(Error::Unsupported { what });
         }
         self.next = end;

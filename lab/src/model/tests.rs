@@ -15,6 +15,12 @@ fn read(device: &str) -> Result<Model> {
     Model::read(&plan_on(device))
 }
 
+/// The error, and the names that may have been meant.
+fn told(error: &Error) -> String {
+    let meant = error.meant().map(|(near, known)| spec::suggestion(near, known));
+    format!("{error}; {}", meant.unwrap_or_default())
+}
+
 fn error_of(device: &str) -> Error {
     read(device).expect_err(device)
 }
@@ -76,8 +82,7 @@ fn wrong_devices_are_refused_in_one_line_that_helps() {
         ("no/such:file.toml:blocks=4", "no/such:file.toml"),
         ("", "name is missing"),
     ] {
-        let error = error_of(spec);
-        let line = error.to_string();
+        let line = told(&error_of(spec));
         assert!(line.contains(part), "{spec}: {line}");
         assert!(!line.contains('\n'), "{spec}: {line}");
     }
@@ -92,7 +97,7 @@ fn wrong_devices_are_refused_in_one_line_that_helps() {
 fn a_chip_to_imitate_is_for_chips_in_files() {
     let chip = |device: &str, chip: &str| {
         let plan = Plan { chip: Some(chip.to_string()), ..plan_on(device) };
-        Model::read(&plan).expect_err(chip).to_string()
+        told(&Model::read(&plan).expect_err(chip))
     };
     for device in ["winbond-w25n01gv", "file:disk", "mtron-msp-sata7525"] {
         assert!(chip(device, "winbond-w25n01gv").contains("nand-file:"), "{device}");

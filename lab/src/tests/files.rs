@@ -144,7 +144,7 @@ fn a_foreign_file_stays_as_it_is_to_the_last_byte() {
             let (_folder, path) = place();
             fs::write(&path, content).unwrap();
             let mut plan = plan_on(kind, &path);
-            assert!(!refused(&plan, "--overwrite").is_usage());
+            assert!(!refused(&plan, "something else").is_usage());
             assert!(fs::read(&path).unwrap() == content, "{kind}: it was changed");
             plan.overwrite = true;
             assert_eq!(run(&plan).unwrap().measured[0].row.error, None);

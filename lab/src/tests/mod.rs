@@ -213,7 +213,8 @@ fn a_named_tree_that_does_not_fit_is_wrong_usage() {
         ("toy:", "key=value"),
     ] {
         let error = toys(&plan(ALL, &["both-toy", tree])).unwrap_err();
-        let line = error.to_string();
+        let meant = error.meant().map(|(near, known)| spec::suggestion(near, known));
+        let line = format!("{error}; {}", meant.unwrap_or_default());
         assert!(error.is_usage() && line.contains(part), "{tree}: {line}");
         assert!(!line.contains('\n'), "{line}");
     }

@@ -49,8 +49,7 @@ impl Counts {
     pub(super) fn plan(chosen: &Chosen, frame: Frame) -> Result<Self> {
         let mut counts = Counts::default();
         if chosen.updates == Some(0) && frame.operations.is_some() {
-            let hint = "updates=0 and --ops contradict each other: give one of them";
-            return Err(Error::NoOperations { hint });
+            return Err(Error::NoOperations { why: "updates=0 and --ops contradict each other" });
         }
         let lookups = match chosen.mix {
             Some(mix) => counts.plan_mix(mix, frame),
@@ -62,7 +61,7 @@ impl Counts {
         counts.set(Deed::Hit, hits);
         counts.set(Deed::Miss, lookups - ranges - hits);
         if counts.total() == 0 {
-            return Err(Error::NoOperations { hint: "give updates or --ops, 1 or more" });
+            return Err(Error::NoOperations { why: "updates and --ops come to 0" });
         }
         if counts.total() > MOST {
             return Err(Error::TooManyOperations { operations: counts.total(), most: MOST });

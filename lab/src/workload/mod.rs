@@ -205,7 +205,7 @@ impl Workload {
         let entry = find(spec.name)?;
         let mut chosen = Chosen::read(&spec, entry.parameters)?;
         if options.operations == Some(0) {
-            return Err(Error::NoOperations { hint: "give --ops 1 or more" });
+            return Err(Error::NoOperations { why: "--ops is 0" });
         }
         if options.input.is_some() && entry.name != csv::ENTRY.name {
             return Err(Error::InputOption("only the workload csv reads --input: csv:key=COL"));
@@ -361,7 +361,7 @@ fn plan(
             return Err(entry.wrong("--ops", operations, expected));
         }
         if operations == 0 {
-            return Err(Error::NoOperations { hint: "leave rows after the preload" });
+            return Err(Error::NoOperations { why: "no row is left after the preload" });
         }
         return Ok(Counts::scripted(operations));
     }

@@ -284,7 +284,8 @@ fn wrong_workloads_are_refused_in_one_line_that_helps() {
     ] {
         let error = prepare(spec, None, 1).err();
         let Some(error) = error else { panic!("{spec} was taken") };
-        let line = error.to_string();
+        let meant = error.meant().map(|(near, known)| spec::suggestion(near, known));
+        let line = format!("{error}; {}", meant.unwrap_or_default());
         assert!(line.contains(part), "{spec}: {line}");
         assert!(!line.contains('\n') && error.is_usage(), "{spec}: {line}");
     }

@@ -70,7 +70,7 @@ impl NodeKey<'_> {
         self.len() == 0
     }
 
-    /// How the key stands to `other` in the order of bytes.
+    /// Compares the key with `other` byte by byte.
     #[must_use]
     pub fn compare(&self, other: &[u8]) -> Ordering {
         let shared = self.prefix.len().min(other.len());
@@ -81,7 +81,7 @@ impl NodeKey<'_> {
         }
     }
 
-    /// Replaces the content of `into` by the key.
+    /// Replaces the contents of `into` with the key.
     pub fn copy_to(&self, into: &mut alloc::vec::Vec<u8>) {
         into.clear();
         into.extend_from_slice(self.prefix);
@@ -113,8 +113,8 @@ impl<'n> Stored<'n> {
         Stored { bytes, is_long: false }
     }
 
-    /// A value that stands in pages of its own, told by the bytes of its [`OverflowValue`]. Only
-    /// nodes whose values vary hold such.
+    /// A value that stands in pages of its own, given by the bytes of its [`OverflowValue`]. Only
+    /// nodes with values of variable length hold such values.
     #[must_use]
     #[inline]
     pub const fn long(bytes: &'n [u8; OverflowValue::ENCODED_BYTES]) -> Self {
@@ -142,7 +142,7 @@ impl<'n> Stored<'n> {
 pub enum Shift {
     /// The entries of the left node from this place on go to the right one.
     Right(usize),
-    /// So many entries of the right node go to the left one.
+    /// This many entries of the right node go to the left one.
     Left(usize),
 }
 
@@ -208,13 +208,13 @@ impl Codec {
         either!(self, form => form.entry_bytes_most())
     }
 
-    /// Entries that a node holds for certain if all have `key` and `value` bytes.
+    /// Entries with `key` and `value` bytes that a node holds for certain.
     #[must_use]
     pub fn capacity(&self, key: usize, value: usize) -> usize {
         either!(self, form => form.capacity(key, value))
     }
 
-    /// Refuses a page that is no well-formed node of this codec, with a word on what is wrong.
+    /// Refuses a page that is not a well-formed node of this codec.
     ///
     /// # Errors
     /// What is wrong.
@@ -222,7 +222,7 @@ impl Codec {
         either!(self, form => form.validate(node))
     }
 
-    /// True if a page that is known to be well-formed is a node of this codec's kind.
+    /// True if a well-formed page is a node of this codec's kind.
     #[must_use]
     #[inline]
     pub fn is_kind(&self, page: &[u8]) -> bool {
@@ -262,7 +262,7 @@ impl Codec {
         either!(self, form => form.search(node, key))
     }
 
-    /// Puts an entry at `place`; false, and nothing changed, if there is no room for it.
+    /// Inserts an entry at `place`. Returns false, and changes nothing, if there is no room.
     /// `scratch` is as long as a node.
     #[must_use]
     pub fn insert(
@@ -276,9 +276,9 @@ impl Codec {
         either!(self, form => form.insert(node, place, key, value, scratch))
     }
 
-    /// Puts the entries at `places` of `from`, a node of `other`, behind those of `node`, whose
-    /// keys are all lower; false, and nothing changed, if there is no room for them, or lengths
-    /// vary or differ.
+    /// Appends the entries at `places` of `from`, a node of `other`, to `node`, whose keys must all
+    /// be lower. Returns false, and changes nothing, if there is no room or if lengths vary or
+    /// differ.
     #[must_use]
     pub fn append(
         &self,
@@ -292,7 +292,7 @@ impl Codec {
         }
     }
 
-    /// Replaces the value at `place`; false, and nothing changed, if there is no room for it.
+    /// Replaces the value at `place`. Returns false, and changes nothing, if there is no room.
     #[must_use]
     pub fn replace(
         &self,
@@ -304,7 +304,7 @@ impl Codec {
         either!(self, form => form.replace(node, place, value, scratch))
     }
 
-    /// Takes the entry at `place` away.
+    /// Removes the entry at `place`.
     pub fn remove(&self, node: &mut [u8], place: usize) {
         either!(self, form => form.remove(node, place));
     }
@@ -320,8 +320,8 @@ impl Codec {
         either!(self, form => form.join(left, right, scratch));
     }
 
-    /// What to move between two neighbours, which do not fit one node, so that both use about the
-    /// same; `None` if that is nothing or they would not hold it.
+    /// What to move between two neighbours that do not fit one node, so that both use about the
+    /// same; `None` if there is nothing to move, or if it would not fit.
     #[must_use]
     pub fn shift(&self, left: &[u8], right: &[u8]) -> Option<Shift> {
         either!(self, form => form.shift(left, right))
@@ -332,14 +332,14 @@ impl Codec {
         either!(self, form => form.apply_shift(left, right, shift, scratch));
     }
 
-    /// True if the node uses `percent` percent of the room that it has for entries, or more.
+    /// True if the node uses at least `percent` percent of its room for entries.
     #[must_use]
     pub fn is_filled(&self, node: &[u8], percent: u8) -> bool {
         either!(self, form => form.is_filled(node, usize::from(percent)))
     }
 
-    /// True if the entries from `place` on would use `percent` percent of that room in a node of
-    /// their own, or more.
+    /// True if the entries from `place` on would use at least `percent` percent of that room in a
+    /// node of their own.
     #[must_use]
     pub fn is_filled_from(&self, node: &[u8], place: usize, percent: u8) -> bool {
         either!(self, form => form.is_filled_from(node, place, usize::from(percent)))
@@ -359,7 +359,7 @@ impl Codec {
         either!(self, form => form.used_bytes(node))
     }
 
-    /// How many bytes from the node's start on have to be kept: what is behind them means nothing.
+    /// How many bytes from the node's start on must be kept. The bytes behind them mean nothing.
     #[must_use]
     #[inline]
     pub fn kept_bytes(&self, node: &[u8]) -> usize {
@@ -375,14 +375,14 @@ impl Codec {
         either!(self, form => form.joint_bytes(left, right))
     }
 
-    /// True if the node uses less than half of the room that it has for entries.
+    /// True if the node uses less than half of its room for entries.
     #[must_use]
     pub fn is_underfull(&self, node: &[u8]) -> bool {
         either!(self, form => form.is_underfull(node))
     }
 
-    /// True if a put of `key` with a value that takes `value` bytes in the node finds room there
-    /// for certain.
+    /// True if a put of `key`, with a value that takes `value` bytes in the node, certainly finds
+    /// room.
     #[must_use]
     pub fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {
         either!(self, form => form.has_room(node, key, value))

@@ -175,10 +175,9 @@ impl Superblock {
     pub(super) fn check_settled(&self) -> Result<()> {
         match (self.durability, self.state) {
             (Durability::None, State::Open | State::RollingBack { .. }) => Err(Error::NotClosed),
-            (_, State::Open) => Err(Error::NotAnIndex {
-                is_ours: true,
-                what: "its making was broken off: make it anew",
-            }),
+            (_, State::Open) => {
+                Err(Error::NotAnIndex { is_ours: true, what: "its creation was interrupted" })
+            }
             _ => Ok(()),
         }
     }

@@ -152,7 +152,7 @@ impl LaTree<'_> {
             return Ok(());
         }
         Err(Error::Unsupported {
-            what: "a change of the tree was broken off by an error: open the index again",
+            what: "a change of the tree failed midway: the index must be opened again",
         })
     }
 }

@@ -7,7 +7,7 @@ use contract::torture::{Plan, Stand, Witness, assert_clean, cells_of, torture};
 pub(crate) fn survives_on_raw_flash(tree: &str, count: usize, cuts: u64) -> Witness {
     let entry = flashtree_trees::find(tree).unwrap_or_else(|| panic!("there is no {tree}"));
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
-    let cuts = number("FLASHTREE_CUTS").unwrap_or(cuts);
+    let cuts = number("FLASHTREE_CUTS").unwrap_or(cuts / contract::share(4) as u64);
     let seed = number("FLASHTREE_SEED").unwrap_or(1);
     let is_raw_flash = |stand: &Stand| matches!(stand, Stand::Nand { .. });
     let cells = cells_of(entry).into_iter().filter(|cell| is_raw_flash(&cell.stand));

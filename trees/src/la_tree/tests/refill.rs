@@ -91,12 +91,15 @@ fn fill_empty_and_fill(
 
 #[test]
 fn a_chip_that_was_full_and_is_empty_takes_what_a_new_one_takes() {
+    let mut cases = Vec::new();
     for chip in [(512, 16, 42), (512, 0, 44), (512, 16, 56), (2048, 0, 40)] {
         for durability in Durability::ALL {
-            for memories in [(1, 1), (1, 40), (16, 40), (40, 4)] {
-                fill_empty_and_fill(chip, durability, memories);
-            }
+            let memories = [(1, 1), (1, 40), (16, 40), (40, 4)];
+            cases.extend(memories.map(|memories| (chip, durability, memories)));
         }
+    }
+    for (chip, durability, memories) in contract::sample(5, cases) {
+        fill_empty_and_fill(chip, durability, memories);
     }
 }
 

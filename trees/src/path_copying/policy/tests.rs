@@ -305,8 +305,8 @@ fn a_tree_of_small_pages_that_is_full_names_its_entries_and_its_page_size() {
     let entries = policy.entries_most();
     assert!(entries > 0 && entries < 5000, "{entries}");
     let room = std::format!(
-        "in pages with 512 bytes for it this tree has {} levels at the most: about {entries} \
-         entries where every node of its last layout is full, and fewer in random order",
+        "in pages of 512 usable bytes this tree has at most {} levels: about {entries} entries if \
+         every node is full, fewer in random order",
         policy.height_most()
     );
     assert!(told.contains(&room), "{told}");

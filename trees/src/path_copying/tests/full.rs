@@ -1,7 +1,7 @@
 //! Trees that are as high as they can be: what is refused leaves everything as it was, and what is
 //! acknowledged can be written, whatever waited in memory and in the journal.
 
-use contract::sample;
+use contract::{sample, share};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
@@ -237,7 +237,7 @@ fn trees_of_small_pages_fill_their_chip() {
         let case = Case {
             tree,
             page_bytes: 512,
-            blocks: 256,
+            blocks: 256 / share(2) as u32,
             shape,
             durability: Durability::None,
             memory: 1 << 18,
@@ -257,7 +257,7 @@ fn trees_of_small_pages_fill_their_chip() {
         };
         assert!(matches!(refused, Error::Store(store::Error::Full { .. })), "{case:?}: {refused}");
         let (live, height) = (index.statistics().live_pages, index.statistics().height);
-        let share = live as f64 / (64.0 * 256.0);
+        let share = live as f64 / (64.0 * f64::from(case.blocks));
         println!("{tree}, {shape}: {taken} entries, {height} levels, {:.0} %", share * 100.0);
         // Nodes of so small pages hold few children: many inner nodes keep much room for sweeps.
         assert!(share > 0.3, "{case:?}: {share}");
