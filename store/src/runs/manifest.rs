@@ -11,8 +11,8 @@
 //!            | cuts, each: run u64, first page u32, end u32 | note
 //! ```
 //!
-//! Deltas are counted; `born` and `died` are the numbers of those that said so. A run can be read by
-//! an opening that comes to a state between the two. So its room is free again as soon as the delta
+//! Deltas are counted; `born` and `died` are the numbers of those that said so. A run can be read
+//! by an opening that comes to a state between the two. So its room is free again as soon as the delta
 //! that it died with is durable, and no named checkpoint and no reader is pinned in between.
 //!
 //! # Invariants
