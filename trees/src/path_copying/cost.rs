@@ -28,6 +28,8 @@
 //!   c = sum over l of n_l b_l (1 - m_l)        a node is missing with m_l = (1 - 1 / n_l)^t
 //!   ```
 //!
+//!   over the inner nodes alone, and where all of them fit, over the leaves in what they leave.
+//!
 //! - The operation buffer absorbs what hits one of its keys, and the path of what goes to the tree
 //!   together is read and written once ([`waiting`]).
 //!
@@ -40,7 +42,7 @@ use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
-use super::path_nodes::NODE_PARTS;
+use super::path_nodes::node_parts;
 use super::policy::Policy;
 use super::room::{Room, spare_blocks};
 use index::Result;
@@ -67,10 +69,8 @@ pub(crate) fn predict(
     let levels = levels(&policy, profile.entries)?;
     levels.check_room(&policy, chip)?;
     let shares = Shares::on(chip, choice, &policy, options);
-    let stay = levels.stay(shares.cache as f64, chip);
-    let missing_from = |level: usize| -> f64 {
-        levels.iter().skip(level).map(|(nodes, _)| missing(stay, nodes)).sum()
-    };
+    let missing = levels.missing(shares.cache as f64, chip);
+    let missing_from = |level: usize| -> f64 { missing.iter().skip(level).sum() };
 
     let waiting = Waiting::of(choice, &policy, &levels, Buffer { bytes: shares.buffer, chip });
     let passed = 1.0 - waiting.absorbed(profile.entries);
@@ -83,13 +83,13 @@ pub(crate) fn predict(
     let rounds = (updates + splits) / round.updates;
     let is_walk = levels.layout.division == Division::Whole && shares.live > 0;
     let (mut reads, mut writes) = (0.0, 0.0);
-    for (level, (nodes, _)) in levels.iter().enumerate() {
+    for (level, missed) in missing.iter().enumerate().take(levels.layout.height.into()) {
         let moved = rounds * round.moved[level];
         let looked_at = if shares.live > 0 { moved } else { rounds * round.written[level] };
         // What is moved is read from its page, which nobody used for long.
         reads += looked_at;
         reads += match is_walk {
-            true => rounds * round.shared[level] * missing(stay, nodes),
+            true => rounds * round.shared[level] * missed,
             false => looked_at * missing_from(level + 1),
         };
         writes += moved + rounds * round.shared[level];
@@ -152,23 +152,36 @@ impl Levels {
         }
     }
 
-    /// How many operations a node stays after its last use, in a cache of `bytes` bytes: it is full
+    /// The chance for each level that its node is not in a cache of `bytes` bytes, which is full
     /// when its arena is, or its tables.
-    fn stay(&self, bytes: f64, chip: Geometry) -> f64 {
-        let node = f64::from(chip.page_bytes()) / NODE_PARTS as f64;
-        let most = libm::floor(bytes / ((TABLES_BYTES + ROOM_BYTES) as f64 + node));
+    fn missing(&self, bytes: f64, chip: Geometry) -> ByLevel {
+        let node = chip.page_bytes() as usize / node_parts(self.layout.division);
+        let most = libm::floor(bytes / (TABLES_BYTES + ROOM_BYTES + node) as f64);
         let arena = bytes - most * TABLES_BYTES as f64;
-        let held = |stay: f64| -> (f64, f64) {
-            let each =
-                self.iter().map(|(nodes, bytes)| (nodes * (1.0 - missing(stay, nodes)), bytes));
-            each.fold((0.0, 0.0), |all, (nodes, bytes)| (all.0 + nodes, all.1 + nodes * bytes))
+        let missing_after = |leaves: f64, inner: f64| -> ByLevel {
+            let mut all = [0.0; HEIGHT_MOST as usize];
+            for (level, (nodes, _)) in self.iter().enumerate() {
+                all[level] = missing(if level == 0 { leaves } else { inner }, nodes);
+            }
+            all
         };
-        let fits = |(nodes, bytes): (f64, f64)| nodes < most && bytes < arena;
-        if fits(held(f64::INFINITY)) {
-            return f64::INFINITY;
+        let fits = |leaves: f64, inner: f64| -> bool {
+            let absent = missing_after(leaves, inner);
+            let held = self.iter().zip(absent).fold((0.0, 0.0), |all, ((nodes, bytes), absent)| {
+                let held = nodes * (1.0 - absent);
+                (all.0 + held, all.1 + held * bytes)
+            });
+            held.0 < most && held.1 < arena
+        };
+        let long = 64.0 * self.iter().map(|(nodes, _)| nodes).sum::<f64>();
+        if !fits(0.0, f64::INFINITY) {
+            return missing_after(0.0, last_that_holds(0.0, long, |inner| fits(0.0, inner)));
         }
-        let all: f64 = self.iter().map(|(nodes, _)| nodes).sum();
-        last_that_holds(0.0, 64.0 * all, |stay| fits(held(stay)))
+        if fits(f64::INFINITY, f64::INFINITY) {
+            return missing_after(f64::INFINITY, f64::INFINITY);
+        }
+        let leaves = last_that_holds(0.0, long, |leaves| fits(leaves, f64::INFINITY));
+        missing_after(leaves, f64::INFINITY)
     }
 }
 

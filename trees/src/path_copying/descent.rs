@@ -255,7 +255,8 @@ impl PathTree<'_> {
         Ok(false)
     }
 
-    /// Copies the leaf in `page` to where the path keeps its nodes; returns how many entries it has.
+    /// Copies the leaf in `page` to where the path keeps its nodes; returns how many entries are
+    /// in it.
     pub(super) fn copy_leaf(&mut self, page: Page, cause: Cause) -> Result<usize> {
         let path = &mut self.path;
         let count = self.store.visit((page, 0), cause, |brief, codec, node| {

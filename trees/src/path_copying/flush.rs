@@ -119,8 +119,8 @@ impl PathTree<'_> {
         self.rewrite(&order).map(|()| places)
     }
 
-    /// Makes what waits beside `own` for the leaf of the path in the copy of it, so long as that has
-    /// room, and lets the path go on to `key` there; returns the places of all.
+    /// Makes what waits beside `own` for the leaf of the path in the copy of it, so long as that
+    /// has room, and lets the path go on to `key` there; returns the places of all.
     fn join_neighbours(&mut self, own: Range<usize>, key: &[u8]) -> Range<usize> {
         let mut places = own.clone();
         while places.start > 0 && self.joins(places.start - 1) {

@@ -1,5 +1,6 @@
 //! The node cache of 4.3.3: a page and a level lead to a node. When there is no room for one more,
-//! the one that was used longest ago goes.
+//! the leaf that was used longest ago goes. Inner nodes go for each other only: a leaf takes the
+//! room of many, each of which leads to many leaves.
 //!
 //! ```text
 //!  arena:    | room | room | free room | room | ...
@@ -10,7 +11,7 @@
 //!
 //! A hit has to cost less than reading the page again and checking it, so nothing here grows with
 //! the number of nodes: pages are found by a hash, and no node is ever moved. Every change writes
-//! the nodes of its way again, a little longer: rooms are rounded up, so most of them fit where
+//! the nodes of its path again, a little longer: rooms are rounded up, so most of them fit where
 //! they stood, and what was left last is kept as it is for them. When that does not help, what is
 //! kept is given back: joined with the free rooms beside it. The largest free rooms are known; a
 //! smaller one is found again when a room beside it is given back.
@@ -104,7 +105,9 @@ pub(super) struct NodeCache {
     buckets: Vec<u16>,
     free: u16,
     held: usize,
-    uses: Lru<u16>,
+    /// The order of use of leaves, and of inner nodes.
+    leaves: Lru<u16>,
+    inner: Lru<u16>,
 }
 
 impl NodeCache {
@@ -131,7 +134,8 @@ impl NodeCache {
             buckets: vec![NONE; count],
             free: if count > 0 { 0 } else { NONE },
             held: 0,
-            uses: Lru::EMPTY,
+            leaves: Lru::EMPTY,
+            inner: Lru::EMPTY,
         };
         if arena > 0 {
             cache.write_free((0, arena), 0);
@@ -163,7 +167,8 @@ impl NodeCache {
     /// Where the node of `level` in `page` stands, which becomes the newest.
     pub(super) fn locate(&mut self, page: Page, level: u8) -> Option<u16> {
         let number = self.find(page, level)?;
-        self.uses.touch(&mut self.slots, number);
+        let uses = if level == 0 { &mut self.leaves } else { &mut self.inner };
+        uses.touch(&mut self.slots, number);
         Some(number)
     }
 
@@ -174,7 +179,7 @@ impl NodeCache {
         (&slot.brief, &self.arena[start..start + usize::from(slot.bytes)])
     }
 
-    /// Puts a node in, as the newest; nothing but that is changed if it could never fit.
+    /// Puts a node in, as the newest; a leaf only where it finds room beside the inner nodes.
     pub(super) fn insert(
         &mut self,
         (page, level): (Page, u8),
@@ -194,7 +199,8 @@ impl NodeCache {
             if let Some(start) = has_slot.then(|| self.find_room(room)).flatten() {
                 break start;
             }
-            if !self.remove_oldest() {
+            let is_kept_out = level == 0 && self.leaves.oldest().is_none();
+            if is_kept_out || !self.remove_oldest() {
                 return;
             }
         };
@@ -206,7 +212,8 @@ impl NodeCache {
         (slot.start, slot.bytes) = (start as u32, bytes);
         slot.next = core::mem::replace(&mut self.buckets[bucket], number);
         self.held += 1;
-        self.uses.link_newest(&mut self.slots, number);
+        let uses = if level == 0 { &mut self.leaves } else { &mut self.inner };
+        uses.link_newest(&mut self.slots, number);
         self.set_owner(start, number);
         let at = start + HEAD_BYTES;
         device::copy(&mut self.arena[at..at + node.len()], node);
@@ -230,9 +237,10 @@ impl NodeCache {
         }
     }
 
-    /// Takes the node away that was used longest ago; false if there is none.
+    /// Takes the leaf away that was used longest ago, or where there is none the inner node; false
+    /// if there is no node.
     pub(super) fn remove_oldest(&mut self) -> bool {
-        let oldest = self.uses.oldest();
+        let oldest = self.leaves.oldest().or(self.inner.oldest());
         if let Some(oldest) = oldest {
             self.drop_slot(oldest);
         }
@@ -260,14 +268,15 @@ impl NodeCache {
     }
 
     fn drop_slot(&mut self, number: u16) {
-        let Slot { page, start, next, .. } = self.slots[usize::from(number)];
+        let Slot { page, start, next, level, .. } = self.slots[usize::from(number)];
         let bucket = self.bucket(Page(page));
         let before = self.chain(Page(page)).find(|it| self.slots[usize::from(*it)].next == number);
         match before {
             Some(before) => self.slots[usize::from(before)].next = next,
             None => self.buckets[bucket] = next,
         }
-        self.uses.unlink(&mut self.slots, number);
+        let uses = if level == 0 { &mut self.leaves } else { &mut self.inner };
+        uses.unlink(&mut self.slots, number);
         self.slots[usize::from(number)].next = self.free;
         self.free = number;
         self.held -= 1;

@@ -8,7 +8,7 @@ use store::node::Codec;
 use store::{LogicalPage, PageKind, PageLog};
 
 use super::descent::CopiedPath;
-use super::layout::{CHILD_BYTES, HEIGHT_MOST, Layout, Pages, Share};
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, Share};
 use super::node_cache::NodeCache;
 use super::page::{Damage, HEADER_BYTES, Header, check_node};
 use crate::btree::{At, Node, NodeSource};
@@ -27,8 +27,14 @@ pub(super) const BRIEF_BYTES: usize = 4;
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;
 
-/// What a node takes in the cache on average, as a part of a page.
-pub(super) const NODE_PARTS: usize = 4;
+/// What a node takes in the cache on average, as a part of a page. In the mu*-Tree most are inner
+/// nodes, which share what a leaf of half a page to nine tenths leaves of it.
+pub(super) const fn node_parts(division: Division) -> usize {
+    match division {
+        Division::Even => 16,
+        Division::Halves | Division::Whole => 4,
+    }
+}
 
 impl Brief {
     fn of(header: &Header) -> Self {
@@ -74,7 +80,7 @@ impl<'d> PathNodes<'d> {
         PathNodes {
             log,
             pages,
-            cache: NodeCache::new(cache_bytes, page_bytes / NODE_PARTS),
+            cache: NodeCache::new(cache_bytes, page_bytes / node_parts(pages.division)),
             page: vec![0xFF; page_bytes],
             held: None,
             usual: pages.lone_leaf(),

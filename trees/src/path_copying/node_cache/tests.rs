@@ -67,9 +67,13 @@ fn it_holds_the_nodes_that_were_used_last_as_they_were_put_in() {
                     cache.insert((Page(page), level), brief, &node);
                     plain.retain(|it| (it.0, it.1) != (page, level));
                     plain.push((page, level, brief, node));
-                    // What went is what was used longest ago.
-                    gone += plain.len() - cache.len();
-                    plain.drain(..plain.len() - cache.len());
+                    // What went are the leaves that were used longest ago, and then inner nodes.
+                    let count = plain.len() - cache.len();
+                    gone += count;
+                    for _ in 0..count {
+                        let oldest = plain.iter().position(|it| it.1 == 0).unwrap_or(0);
+                        plain.remove(oldest);
+                    }
                 }
             }
             assert_eq!(cache.len(), plain.len());

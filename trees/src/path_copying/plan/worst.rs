@@ -4,8 +4,8 @@ use super::super::layout::Division;
 use super::super::policy::Policy;
 use super::super::room::PARTS_MORE;
 
-/// Pages that a path of `height` levels takes, splits aside: where a page's division can change, any
-/// node may have to stand alone.
+/// Pages that a path of `height` levels takes, splits aside: where a page's division can change,
+/// any node may have to stand alone.
 pub(crate) fn path_pages(policy: &Policy, height: u8) -> u64 {
     let pages = policy.pages();
     match pages.division {

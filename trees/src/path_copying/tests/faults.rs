@@ -176,7 +176,7 @@ fn blocks_that_refuse_to_be_erased_are_used_no_more() {
 #[test]
 fn flips_within_the_code_are_corrected() {
     nobody_notices(FaultKind::CorrectedRead, 1_000, |seed| FaultPlan {
-        flips: Flips { ecc_bits: Some(4), corrected_rate: 0.01, ..Flips::default() },
+        flips: Flips { ecc_bits: Some(4), corrected_rate: 0.02, ..Flips::default() },
         ..plan(seed)
     });
 }
