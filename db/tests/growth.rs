@@ -67,6 +67,40 @@ fn a_file_is_as_long_as_its_data_and_shrinks_again() {
 }
 
 #[test]
+fn two_hundred_thousand_entries_of_16_bytes_take_nine_megabytes_and_go() {
+    let mut longest = 0;
+    for tree in TREES {
+        let (_folder, path) = place();
+        let mut database = Database::create(&path, &Options::new().tree(tree)).unwrap();
+        // The first put finds room for more.
+        database.put(0_u64.to_be_bytes(), [0; 8]).unwrap();
+        let new = length(&path);
+        let keys = || (0..200_000_u64).map(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        for key in keys() {
+            database.put(key.to_be_bytes(), key.to_le_bytes()).unwrap();
+        }
+        database.close().unwrap();
+        let full = length(&path);
+        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        for key in keys().enumerate().filter(|(place, _)| place % 10 > 0).map(|(_, key)| key) {
+            database.delete(key.to_be_bytes()).unwrap();
+        }
+        database.close().unwrap();
+        let emptied = length(&path);
+        Database::compact(&path, &OpenOptions::new()).unwrap();
+        let compact = length(&path);
+        println!(
+            "{tree}: {new} bytes new and open, {full} with 200,000 entries of 16 bytes, \
+             {emptied} without nine tenths of them, {compact} compacted"
+        );
+        assert!(new < 1 << 20 && compact < full / 8, "{tree}");
+        longest = longest.max(full);
+    }
+    println!("the longer file has {longest} bytes");
+    assert!(longest <= 9_000_000);
+}
+
+#[test]
 fn what_named_checkpoints_need_moves_with_the_end_of_the_file() {
     for tree in TREES {
         let (_folder, path) = place();

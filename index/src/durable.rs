@@ -4,8 +4,8 @@
 //! changed; a checkpoint is made if the journal or the undo log is full; the batch goes to the
 //! journal; [`Tree::apply`] makes the change. Where the undo log gets full in the midst of a batch,
 //! a checkpoint is made there, and the journal keeps the rest. A batch that is longer than the
-//! journal, or that a replay may not be able to make, lasts by a checkpoint instead. Opening
-//! replays the journal through [`Tree::apply`] and makes a checkpoint of the outcome.
+//! journal, or that has long values, may last by a checkpoint instead. Opening replays the journal
+//! through [`Tree::apply`] and makes a checkpoint of the outcome.
 
 mod room;
 
@@ -73,6 +73,11 @@ impl<T: Tree> Durable<T> {
                 settle_within(&mut tree, 0)?;
             }
             match tree.recovery_mut().next_replayed(&mut buffer)? {
+                // Pages of its value are in no tree yet: no checkpoint may come between. There is
+                // room for it, as before any update.
+                Some(Replayed::Update(update @ Update::PutStored { .. })) => {
+                    tree.apply(&update).map_err(in_journal)?;
+                }
                 Some(Replayed::Update(update)) => {
                     apply_in_steps(&mut tree, &update, 0).map_err(in_journal)?;
                 }
@@ -148,13 +153,13 @@ impl<T: Tree> Durable<T> {
     /// Gets back the room that was given back at closing.
     fn widen(&mut self) -> Result<()> {
         let recovery = self.tree.recovery_mut();
-        if recovery.is_closed() || recovery.is_beyond_journal(&[ONE_PUT]) {
+        if recovery.is_closed() || recovery.lasts_by_checkpoint(&[ONE_PUT], false) {
             recovery.extend()?;
         }
         Ok(())
     }
 
-    /// Makes the changes of `batch`, which is longer than the journal, and then a checkpoint.
+    /// Makes the changes of `batch`, which does not go to the journal, and then a checkpoint.
     fn update_by_checkpoint(&mut self, batch: &[Update<'_>]) -> Result<()> {
         // No checkpoint may fall inside it, and no older update come behind it.
         if self.tree.has_waiting() {
@@ -334,7 +339,7 @@ impl<T: Tree> Index for Durable<T> {
         }
         self.admit(batch)?;
         self.widen()?;
-        if self.tree.recovery().is_beyond_journal(batch) {
+        if self.tree.recovery().lasts_by_checkpoint(batch, self.tree.is_settled()) {
             return self.update_by_checkpoint(batch);
         }
         self.make_space_before()?;

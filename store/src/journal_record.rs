@@ -29,6 +29,15 @@ pub(crate) fn bytes(batch: &[Update<'_>]) -> u64 {
     RECORD_HEADER as u64 + batch.iter().map(|update| bytes(update) as u64).sum::<u64>()
 }
 
+/// Bytes of those values of `batch` that are longer than `page` bytes.
+pub(crate) fn long_bytes(batch: &[Update<'_>], page: usize) -> u64 {
+    let bytes = batch.iter().map(|update| match update {
+        Update::Put { value, .. } if value.len() > page => value.len() as u64,
+        _ => 0,
+    });
+    bytes.sum()
+}
+
 /// Hands the record of `batch` to `put`, piece by piece.
 pub(crate) fn write(batch: &[Update<'_>], put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let length = bytes(batch) - RECORD_HEADER as u64;

@@ -227,10 +227,11 @@ pub trait Recovery: Send {
         Ok(false)
     }
 
-    /// True if `batch` is longer than the journal but can last by a checkpoint: every page that it
-    /// changes has its image until then.
-    fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
-        let _ = batch;
+    /// True if `batch` lasts by a checkpoint instead of the journal: whatever it changes has its
+    /// image until then. It is longer than the journal; or a checkpoint is cheaper than to write
+    /// its long values twice, if the tree `is_settled` and has nothing else to write.
+    fn lasts_by_checkpoint(&self, batch: &[Update<'_>], is_settled: bool) -> bool {
+        let _ = (batch, is_settled);
         false
     }
 

@@ -227,6 +227,49 @@ fn long_values_come_back_from_the_journal_and_the_last_checkpoint() {
     }
 }
 
+/// Under durability every a long value is written once where that costs a checkpoint and no more:
+/// while nothing else waits to be written, and no name would keep what each checkpoint changed.
+#[test]
+fn a_value_that_a_checkpoint_is_cheaper_for_is_written_once() {
+    for (name, setting) in [("b-plus", ("waiting", "0.5")), ("la-tree", ("node", "512"))] {
+        let entry = flashtree_trees::find(name).unwrap();
+        let settings = Settings::parse(entry.name, entry.parameters, [setting]).unwrap();
+        let mut options = Options::new(EntryShape::VARIABLE, 256 << 10, settings);
+        options.durability = Some(Durability::Every);
+        options.journal_bytes = Some(1 << 20);
+        let mut disk = RamDisk::new(SectorGeometry::new(512, 40_000).unwrap());
+        drop((entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap());
+        let mut model = Model::default();
+        let long = |byte| vec![byte; 64 * 512];
+        let (mut checkpoints, mut journal) = (Vec::new(), Vec::new());
+        for (round, value) in [long(0), vec![1; 16 << 10], long(2), vec![3; 8], long(4), long(5)]
+            .into_iter()
+            .enumerate()
+        {
+            let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+            model.compare_all(&mut *index);
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}");
+            if round == 4 {
+                index.update(&[Update::Put { key: b"waits", value: b"long" }]).unwrap();
+                model.entries.insert(b"waits".to_vec(), b"long".to_vec());
+            }
+            if round == 5 {
+                index.checkpoint(Some("kept")).unwrap();
+            }
+            let before = index.recovery();
+            index.update(&[Update::Put { key: &[round as u8], value: &value }]).unwrap();
+            model.entries.insert(vec![round as u8], value);
+            model.compare_all(&mut *index);
+            let after = index.recovery();
+            checkpoints.push(after.checkpoint > before.checkpoint);
+            journal.push(after.journal_bytes > before.journal_bytes);
+        }
+        let by_checkpoint = [true, false, true, false, false, false];
+        assert_eq!(checkpoints, by_checkpoint, "{name}");
+        assert_eq!(journal, by_checkpoint.map(|it| !it), "{name}");
+    }
+}
+
 /// Only what keeps long values makes one; an update that adopts a made-up one is damage, or takes
 /// what stands there, but never a panic.
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use index::DeletePolicy;
-use index::{Durability, Index, Update};
+use index::{Durability, Index, RecoveryStatistics, Statistics, Update};
 
 use super::actions::{Action, Actor};
 use super::cell::Cell;
@@ -362,7 +362,7 @@ impl Usage<'_> {
         self.truth.begin(Event::Batch(changes.clone()));
         match self.index.update(&batch) {
             Ok(()) => {}
-            Err(error) => return self.not_updated(error),
+            Err(error) => return self.not_updated(&changes, &before, error),
         }
         if self.cell.durability == Durability::Every {
             self.truth.acknowledge();
@@ -389,13 +389,21 @@ impl Usage<'_> {
     }
 
     /// What it means that an update failed.
-    fn not_updated(&mut self, error: index::Error) -> Result<(), Stop> {
+    fn not_updated(
+        &mut self,
+        changes: &[Change],
+        before: &(Statistics, RecoveryStatistics),
+        error: index::Error,
+    ) -> Result<(), Stop> {
         if let Some(refusal) = Refusal::of(&error) {
             self.truth.refuse();
             refusal.count(self.witness);
             return Ok(());
         }
         let stop = Stop::of("an update", error);
+        if matches!(stop, Stop::Cut) {
+            self.count_cut(changes, before);
+        }
         // The journal may have it and the tree may not: so nothing more must be taken.
         if matches!(stop, Stop::Refused) && self.cell.durability.has_journal() {
             let again = self.index.update(&[]);
@@ -404,6 +412,17 @@ impl Usage<'_> {
             }
         }
         Err(stop)
+    }
+
+    /// Counts a cut in a batch, before which things stood as they did `before`.
+    fn count_cut(&mut self, changes: &[Change], before: &(Statistics, RecoveryStatistics)) {
+        self.witness.cuts_in_batches += u64::from(changes.len() > 1);
+        if changes.iter().any(|change| self.is_long(change)) {
+            self.witness.cuts_in_long_values += 1;
+            let is_recorded = self.index.recovery().journal_bytes > before.1.journal_bytes;
+            let has_pages = self.index.statistics().live_pages > before.0.live_pages;
+            self.witness.cuts_before_record += u64::from(has_pages && !is_recorded);
+        }
     }
 
     fn is_long(&self, change: &Change) -> bool {

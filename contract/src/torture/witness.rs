@@ -56,6 +56,12 @@ witness! {
     cuts_growing: "cuts while a file grew",
     /// Cuts while a file was made shorter.
     cuts_shrinking: "cuts while a file shrank",
+    /// Cuts in the midst of a batch of more than one update.
+    cuts_in_batches: "cuts inside a batch",
+    /// Cuts while a batch with a value too long for a node was written.
+    cuts_in_long_values: "cuts while a long value was written",
+    /// Those of them that came when pages of the value stood there, and nothing told of them.
+    cuts_before_record: "cuts between a long value's pages and what makes them last",
     /// Recoveries that found updates beyond those acknowledged.
     beyond: "recoveries that found more than was acknowledged",
     /// Events that were neither acknowledged nor found again.

@@ -11,13 +11,21 @@ impl<T: Tree> Durable<T> {
     /// Refuses `batch` with nothing changed, or makes sure that nothing but the device can break
     /// it off. Pages that wait for a checkpoint to be free again may be what is missing.
     pub(super) fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        match self.admit_growing(batch)? {
+            Some(refused) => self.admit_drained(batch, refused),
+            None => Ok(()),
+        }
+    }
+
+    /// Admits `batch`, as long as more room is to be had; else tells why it is refused.
+    fn admit_growing(&mut self, batch: &[Update<'_>]) -> Result<Option<Error>> {
         loop {
             match self.tree.admit(batch) {
                 Err(full) if lacks_pages(&full) => match self.extend(full) {
                     Ok(()) => {}
-                    Err(refused) => return self.admit_drained(batch, refused),
+                    Err(refused) => return Ok(Some(refused)),
                 },
-                other => return other,
+                other => return other.map(|()| None),
             }
         }
     }
@@ -37,9 +45,10 @@ impl<T: Tree> Durable<T> {
         // A checkpoint gives back what waits for one.
         if is_durable && (self.state != State::Closed || self.tree.waits_for_checkpoint()) {
             self.make_checkpoint(None)?;
-            match self.tree.admit(batch) {
-                Err(again) if lacks_pages(&again) => refused = again,
-                admitted => return admitted,
+            // Where nothing has to be moved, the device may have more room.
+            match self.admit_growing(batch)? {
+                Some(again) => refused = again,
+                None => return Ok(()),
             }
         }
         while !self.tree.is_settled() {
@@ -56,9 +65,9 @@ impl<T: Tree> Durable<T> {
             if is_durable {
                 self.make_checkpoint(None)?;
             }
-            match self.tree.admit(batch) {
-                Err(again) if lacks_pages(&again) => refused = again,
-                admitted => return admitted,
+            match self.admit_growing(batch)? {
+                Some(again) => refused = again,
+                None => return Ok(()),
             }
         }
         Err(refused)

@@ -31,6 +31,13 @@ use crate::{
 /// Bytes of the journal that go to a long value's pages at a time.
 const PIECE_BYTES: usize = 64;
 
+/// Units that long values take for which a checkpoint, with its images, is cheaper than to write
+/// them to the journal as well.
+const LONG_UNITS: u64 = 64;
+
+/// The part of the journal of which as many long values leave no room for more anyway.
+const LONG_PART: u64 = 2;
+
 /// Images that a checkpoint makes beside those of its own pages: of pages of the free lists.
 const CHECKPOINT_IMAGES: u32 = 8;
 
@@ -411,8 +418,21 @@ impl Recovery for PageFile<'_> {
         PageFile::extend(self)
     }
 
-    fn is_beyond_journal(&self, batch: &[Update<'_>]) -> bool {
-        self.journal.as_ref().is_some_and(|journal| !journal.takes(journal_record::bytes(batch)))
+    fn lasts_by_checkpoint(&self, batch: &[Update<'_>], is_settled: bool) -> bool {
+        let Some(journal) = &self.journal else {
+            return false;
+        };
+        if !journal.takes(journal_record::bytes(batch)) {
+            return true;
+        }
+        let is_every = self.superblock.durability == Durability::Every;
+        // What names keep grows with every checkpoint.
+        if !is_settled || !is_every || self.checkpoints.are_kept() {
+            return false;
+        }
+        let least = LONG_UNITS * self.layout.unit_bytes() as u64;
+        let bytes = journal_record::long_bytes(batch, self.layout.page_bytes as usize);
+        bytes >= least.min(journal.record_bytes_most() / LONG_PART)
     }
 
     fn is_closed(&self) -> bool {

@@ -20,6 +20,10 @@ use crate::Result;
 const STEP_UNITS: u32 = 40;
 const STEP_PART: u32 = 16;
 
+/// By how many times the room of its journal, which every step writes anew, a file grows that has
+/// as many pages.
+const STEP_JOURNALS: u32 = 4;
+
 /// The fewest sectors of a journal in a file that grows, and its part of the pages' bytes.
 const JOURNAL_SECTORS: u64 = 48;
 const JOURNAL_PART: u64 = 2;
@@ -49,9 +53,18 @@ impl PageFile<'_> {
         if self.disk.sectors_held().is_none() {
             return Ok(false);
         }
+        match self.extend_by(self.step_beside(self.layout.pages)) {
+            // There may be room for less.
+            Err(_) if self.disk.failure().is_none() => self.extend_by(self.step_least()),
+            extended => extended,
+        }
+    }
+
+    /// Makes the file longer by `step` pages, or as many as are moved; false if it can't be.
+    fn extend_by(&mut self, step: u32) -> Result<bool> {
         let moved = self.units_to_move();
         let unit = self.layout.pages_per_sector;
-        let step = self.step_beside(self.layout.pages).max(moved.saturating_mul(unit));
+        let step = step.max(moved.saturating_mul(unit));
         let longer = u64::from(self.layout.pages) + u64::from(step);
         let start = self.superblock.checkpoint.undo_start;
         // A journal in which something stands does not get shorter.
@@ -121,7 +134,7 @@ impl PageFile<'_> {
             return self.layout.with(u64::from(pages), 0);
         }
         let step = self.step_beside(self.high_water);
-        let enough = self.pages_wanted(step / 2, start) <= u64::from(self.layout.pages);
+        let enough = self.pages_wanted(step / 4, start) <= u64::from(self.layout.pages);
         let mut pages = u64::from(self.layout.pages);
         let journal = self.journal_wanted().max(self.layout.journal_sectors);
         let moved = if start > 0 { self.units_to_move() } else { 0 };
@@ -208,7 +221,15 @@ impl PageFile<'_> {
 
     /// By how many pages the file grows where there are `pages`.
     fn step_beside(&self, pages: u32) -> u32 {
-        (STEP_UNITS * self.layout.pages_per_sector).max(pages / STEP_PART)
+        let sectors = u64::from(self.layout.journal_sectors.saturating_mul(STEP_JOURNALS));
+        let journals = self.layout.units_for(sectors * u64::from(self.layout.sector_bytes()));
+        let journals = journals.saturating_mul(self.layout.pages_per_sector);
+        self.step_least().max(pages / STEP_PART).max(journals.min(pages))
+    }
+
+    /// By how many pages the file grows at least.
+    fn step_least(&self) -> u32 {
+        STEP_UNITS * self.layout.pages_per_sector
     }
 
     /// Sectors of the journal that suits the pages in use.
