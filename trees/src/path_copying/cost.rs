@@ -42,7 +42,7 @@ use store::node::HEADER_BYTES as NODE_HEADER_BYTES;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages};
 use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
-use super::path_nodes::node_parts;
+use super::path_nodes::places;
 use super::policy::Policy;
 use super::room::{Room, spare_blocks};
 use index::Result;
@@ -155,8 +155,8 @@ impl Levels {
     /// The chance for each level that its node is not in a cache of `bytes` bytes, which is full
     /// when its arena is, or its tables.
     fn missing(&self, bytes: f64, chip: Geometry) -> ByLevel {
-        let node = chip.page_bytes() as usize / node_parts(self.layout.division);
-        let most = libm::floor(bytes / (TABLES_BYTES + ROOM_BYTES + node) as f64);
+        let page_bytes = chip.page_bytes() as usize;
+        let most = places(bytes as usize, page_bytes, self.layout.division) as f64;
         let arena = bytes - most * TABLES_BYTES as f64;
         let missing_after = |leaves: f64, inner: f64| -> ByLevel {
             let mut all = [0.0; HEIGHT_MOST as usize];

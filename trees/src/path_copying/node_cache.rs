@@ -111,10 +111,9 @@ pub(super) struct NodeCache {
 }
 
 impl NodeCache {
-    /// A cache that takes at most `bytes` bytes of memory, for nodes of about `node` bytes.
-    pub(super) fn new(bytes: usize, node: usize) -> Self {
-        let each = TABLES_BYTES + ROOM_BYTES + node.max(1);
-        let count = (bytes / each).min(usize::from(KEPT));
+    /// A cache that takes at most `bytes` bytes of memory, with so many places for nodes.
+    pub(super) fn new(bytes: usize, places: usize) -> Self {
+        let count = places.min(usize::from(KEPT));
         let arena = bytes.saturating_sub(count * TABLES_BYTES).min(u32::MAX as usize);
         let arena = if count > 0 { arena / GRAIN_BYTES * GRAIN_BYTES } else { 0 };
         let slots = (1..=count).map(|next| Slot {

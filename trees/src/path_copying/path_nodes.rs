@@ -9,7 +9,7 @@ use store::{LogicalPage, PageKind, PageLog};
 
 use super::descent::CopiedPath;
 use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, Share};
-use super::node_cache::NodeCache;
+use super::node_cache::{NodeCache, ROOM_BYTES, TABLES_BYTES};
 use super::page::{Damage, HEADER_BYTES, Header, check_node};
 use crate::btree::{At, Node, NodeSource};
 use index::Result;
@@ -27,13 +27,20 @@ pub(super) const BRIEF_BYTES: usize = 4;
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;
 
-/// What a node takes in the cache on average, as a part of a page. In the mu*-Tree most are inner
-/// nodes, which share what a leaf of half a page to nine tenths leaves of it.
-pub(super) const fn node_parts(division: Division) -> usize {
-    match division {
-        Division::Even => 16,
-        Division::Halves | Division::Whole => 4,
-    }
+/// What a node takes in the cache on average, as a part of a page; and what inner nodes of the
+/// mu*-Tree do, of which so many have places beside those.
+const NODE_PARTS: usize = 4;
+const INNER_PARTS: usize = 16;
+const INNER_PLACES: usize = 64;
+
+/// Nodes that a cache of so many bytes has places for.
+pub(super) fn places(bytes: usize, page_bytes: usize, division: Division) -> usize {
+    let of_size = |node: usize| bytes / (TABLES_BYTES + ROOM_BYTES + node);
+    let inner = match division {
+        Division::Even => of_size(page_bytes / INNER_PARTS).min(INNER_PLACES),
+        Division::Halves | Division::Whole => 0,
+    };
+    of_size(page_bytes / NODE_PARTS) + inner
 }
 
 impl Brief {
@@ -80,7 +87,7 @@ impl<'d> PathNodes<'d> {
         PathNodes {
             log,
             pages,
-            cache: NodeCache::new(cache_bytes, page_bytes / node_parts(pages.division)),
+            cache: NodeCache::new(cache_bytes, places(cache_bytes, page_bytes, pages.division)),
             page: vec![0xFF; page_bytes],
             held: None,
             usual: pages.lone_leaf(),

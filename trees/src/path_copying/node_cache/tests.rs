@@ -3,7 +3,7 @@ use std::vec::Vec;
 
 use device::Page;
 
-use super::{BRIEF_BYTES, KEPT, NONE, NodeCache};
+use super::{BRIEF_BYTES, KEPT, NONE, NodeCache, ROOM_BYTES, TABLES_BYTES};
 use crate::path_copying::model::Dice;
 
 type Node = (u32, u8, [u8; BRIEF_BYTES], Vec<u8>);
@@ -32,11 +32,16 @@ fn check_rooms(cache: &NodeCache) {
     }
 }
 
+/// A cache with places for nodes of about `node` bytes.
+fn cache_of(bytes: usize, node: usize) -> NodeCache {
+    NodeCache::new(bytes, bytes / (TABLES_BYTES + ROOM_BYTES + node))
+}
+
 /// Beside it a plain list, the newest at the end.
 #[test]
 fn it_holds_the_nodes_that_were_used_last_as_they_were_put_in() {
     for (seed, bytes) in [(1, 2_000), (2, 9_000), (3, 100_000)] {
-        let (mut dice, mut cache) = (Dice(seed), NodeCache::new(bytes, 300));
+        let (mut dice, mut cache) = (Dice(seed), cache_of(bytes, 300));
         let (mut plain, mut gone) = (Vec::<Node>::new(), 0);
         for round in 0..20_000 {
             let (page, level) = (dice.roll(120) as u32, dice.roll(3) as u8);
@@ -93,7 +98,7 @@ fn it_holds_the_nodes_that_were_used_last_as_they_were_put_in() {
 
 #[test]
 fn nodes_that_grow_a_little_push_no_other_out_while_a_third_is_free() {
-    let (mut dice, mut cache) = (Dice(5), NodeCache::new(100_000, 1_000));
+    let (mut dice, mut cache) = (Dice(5), cache_of(100_000, 1_000));
     let (mut bytes, mut next) = ([700; 80], 80);
     let mut pages = core::array::from_fn::<u32, 80, _>(|place| place as u32);
     for page in pages {
@@ -111,12 +116,12 @@ fn nodes_that_grow_a_little_push_no_other_out_while_a_third_is_free() {
 
 #[test]
 fn a_node_that_never_fits_leaves_the_others() {
-    let mut cache = NodeCache::new(2_000, 500);
+    let mut cache = cache_of(2_000, 500);
     cache.insert((Page(1), 0), [1; BRIEF_BYTES], &[7; 400]);
     cache.insert((Page(2), 0), [1; BRIEF_BYTES], &[7; 2_000]);
     cache.insert((Page(2), 0), [1; BRIEF_BYTES], &[7; 70_000]);
     assert!(cache.holds(Page(1), 0) && !cache.holds(Page(2), 0));
-    let mut none = NodeCache::new(100, 500);
+    let mut none = cache_of(100, 500);
     none.insert((Page(1), 0), [1; BRIEF_BYTES], &[7; 40]);
     none.remove_page(Page(1));
     assert!(none.get(Page(1), 0).is_none() && none.memory_bytes() == 0 && none.len() == 0);
