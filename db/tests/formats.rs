@@ -25,6 +25,9 @@ use trees::TREES;
 /// The folder of the present format's images.
 const PRESENT: &str = "tests/formats/5";
 
+/// The tree that has a later format of its own: there are images of it, and of that before.
+const LA_TREE: &str = "la-tree";
+
 /// A database of which there is an image.
 struct Kind {
     tree: &'static str,
@@ -46,8 +49,15 @@ impl Kind {
     fn path(&self) -> PathBuf {
         let ground = if self.on_chip { "chip" } else { "file" };
         let end = if self.is_killed { "killed" } else { "closed" };
-        let name = format!("{PRESENT}/{}-{ground}-{end}.gz", self.tree);
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+        let name = match self.tree {
+            LA_TREE => "la-tree.1",
+            tree => tree,
+        };
+        Self::image(&format!("{name}-{ground}-{end}"))
+    }
+
+    fn image(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{PRESENT}/{name}.gz"))
     }
 
     fn options(&self) -> Options {
@@ -94,9 +104,7 @@ fn databases_of_a_frozen_format_are_read_changed_and_rolled_back() {
     for kind in Kind::all() {
         let (_folder, path) = place();
         let what = kind.path().display().to_string();
-        let image = fs::File::open(kind.path()).expect(&what);
-        let mut bytes = GzDecoder::new(image);
-        std::io::copy(&mut bytes, &mut fs::File::create(&path).unwrap()).unwrap();
+        unpack(&kind.path(), &path);
         if !kind.is_killed {
             let mut read = Database::open_read_only(&path, &OpenOptions::new()).expect(&what);
             compare(&mut read, &model(true), &what);
@@ -107,6 +115,23 @@ fn databases_of_a_frozen_format_are_read_changed_and_rolled_back() {
         database.rollback("harvest").unwrap();
         compare(&mut database, &model(false), &what);
         database.close().unwrap();
+    }
+}
+
+fn unpack(image: &Path, path: &Path) {
+    let mut bytes = GzDecoder::new(fs::File::open(image).expect(&image.display().to_string()));
+    std::io::copy(&mut bytes, &mut fs::File::create(path).unwrap()).unwrap();
+}
+
+#[test]
+fn an_la_tree_of_an_earlier_format_is_refused_and_its_program_is_named() {
+    for name in ["file-closed", "file-killed", "chip-closed", "chip-killed"] {
+        let (_folder, path) = place();
+        unpack(&Kind::image(&format!("{LA_TREE}-{name}")), &path);
+        let before = fs::read(&path).unwrap();
+        let error = Database::open(&path, &OpenOptions::new()).map(drop).unwrap_err();
+        assert!(error.to_string().contains("format of flashtree 0.2"), "{name}: {error}");
+        assert!(fs::read(&path).unwrap() == before, "{name}: it was written");
     }
 }
 
