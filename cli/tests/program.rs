@@ -269,7 +269,7 @@ fn the_heading_of_a_comparison_tells_what_the_memory_is_for() {
         text(&output.stdout).lines().next().unwrap().to_owned()
     };
     // Tables come beside the budget: on a card those of la-tree are larger than that.
-    let told = heading("");
+    let told = heading("--memory 128KiB");
     assert!(told.contains("memory 128 KiB for caches and buffers"), "{told}");
     let told = heading("--memory-total 4MiB");
     assert!(told.contains("memory 4 MiB for everything"), "{told}");

@@ -26,8 +26,8 @@ use trees::TREES;
 /// The folder of the present format's images.
 const PRESENT: &str = "tests/formats/5";
 
-/// Versions of what trees have on flash, where that changed.
-const VERSIONS: [(&str, u32); 1] = [("ipl", 1)];
+/// Versions of what trees have on flash, where that changed: the images of before stay.
+const VERSIONS: [(&str, u32); 2] = [("ipl", 1), ("la-tree", 1)];
 
 /// A database of which there is an image.
 struct Kind {
@@ -52,8 +52,11 @@ impl Kind {
         let end = if self.is_killed { "killed" } else { "closed" };
         let version = VERSIONS.iter().find(|(tree, _)| *tree == self.tree);
         let version = version.map_or(String::new(), |(_, version)| format!("-{version}"));
-        let name = format!("{PRESENT}/{}{version}-{ground}-{end}.gz", self.tree);
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+        Self::image(&format!("{}{version}-{ground}-{end}", self.tree))
+    }
+
+    fn image(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{PRESENT}/{name}.gz"))
     }
 
     fn options(&self) -> Options {
@@ -100,9 +103,7 @@ fn databases_of_a_frozen_format_are_read_changed_and_rolled_back() {
     for kind in Kind::all() {
         let (_folder, path) = place();
         let what = kind.path().display().to_string();
-        let image = fs::File::open(kind.path()).expect(&what);
-        let mut bytes = GzDecoder::new(image);
-        std::io::copy(&mut bytes, &mut fs::File::create(&path).unwrap()).unwrap();
+        unpack(&kind.path(), &path);
         if !kind.is_killed {
             let mut read = Database::open_read_only(&path, &OpenOptions::new()).expect(&what);
             compare(&mut read, &model(true), &what);
@@ -116,16 +117,28 @@ fn databases_of_a_frozen_format_are_read_changed_and_rolled_back() {
     }
 }
 
+fn unpack(image: &Path, path: &Path) {
+    let mut bytes = GzDecoder::new(fs::File::open(image).expect(&image.display().to_string()));
+    std::io::copy(&mut bytes, &mut fs::File::create(path).unwrap()).unwrap();
+}
+
 #[test]
-fn a_tree_of_an_earlier_version_is_refused() {
-    for name in ["ipl-chip-closed", "ipl-chip-killed"] {
-        let (_folder, path) = place();
-        let image = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{PRESENT}/{name}.gz"));
-        let mut bytes = GzDecoder::new(fs::File::open(image).unwrap());
-        std::io::copy(&mut bytes, &mut fs::File::create(&path).unwrap()).unwrap();
-        let error = Database::open(&path, &OpenOptions::new()).unwrap_err();
-        let is_told = matches!(error, Error::OtherVersion { expected: 1, found: 0 });
-        assert!(is_told, "{name}: {error}");
+fn a_tree_of_an_earlier_format_is_refused_and_its_program_is_named() {
+    for (tree, _) in VERSIONS {
+        for name in ["file-closed", "file-killed", "chip-closed", "chip-killed"] {
+            let image = Kind::image(&format!("{tree}-{name}"));
+            if !image.exists() {
+                assert!(tree == "ipl" && name.starts_with("file"), "{tree}-{name} is gone");
+                continue;
+            }
+            let (_folder, path) = place();
+            unpack(&image, &path);
+            let before = fs::read(&path).unwrap();
+            let error = Database::open(&path, &OpenOptions::new()).map(drop).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains("format of flashtree 0.2"), "{tree}-{name}: {said}");
+            assert!(fs::read(&path).unwrap() == before, "{tree}-{name}: it was written");
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Options {
     /// The most bytes of tables that grow with the entries, beside the budget; `None` for no bound.
     /// See [`TreeDescriptor::tables_grow`](crate::TreeDescriptor::tables_grow).
     pub tables_bytes: Option<u64>,
+    /// How many entries are expected, if that is known: a footprint's tables are those of so many.
+    pub entries: Option<u64>,
     /// A number that tells this index from others whose pages may stand on the same device.
     pub identity: u64,
     /// The beginning of the root record of an existing index, from
@@ -49,6 +51,7 @@ impl Options {
             journal_bytes: None,
             label: Vec::new(),
             tables_bytes: None,
+            entries: None,
             identity: 0,
             made: None,
             #[cfg(feature = "canaries")]

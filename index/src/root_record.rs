@@ -17,6 +17,10 @@ use store::{EntryShape, Width};
 
 use crate::Result;
 
+/// What is wrong with a record whose tree has changed its own format since.
+pub const EARLIER_FORMAT: &str = "its tree has the format of flashtree 0.2: export it with that, \
+                                  and import it with this program";
+
 const VARIABLE: u16 = u16::MAX;
 
 /// The beginning of the root record of `tree`.

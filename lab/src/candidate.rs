@@ -61,6 +61,8 @@ pub(crate) struct Ground {
     pub(crate) shape: EntryShape,
     pub(crate) memory: MemoryLimit,
     pub(crate) durability: Durability,
+    /// The most entries that there will be.
+    pub(crate) entries: u64,
 }
 
 /// A tree and its parameters.
@@ -128,15 +130,20 @@ impl Candidate {
         };
         let (medium, ftl_bytes) = footing.place(ground.model.stand_in()?, ground)?;
         footing.ftl_bytes = ftl_bytes;
-        let footprint = (self.entry.footprint)(&footing.options, shape_of(&medium))?;
+        let shape = shape_of(&medium);
+        let footprint = (self.entry.footprint)(&footing.options, shape)?;
         let Footprint { memory_least: least, tables, .. } = footprint;
         if let MemoryLimit::Total(total) = ground.memory {
             let beside = ftl_bytes.unwrap_or(0) + tables;
             let Some(rest) = total.checked_sub(beside + least) else {
                 return Err(Misfit::LittleTotal { have: total, need: least + beside });
             };
-            // Tables that grow may take half of what is beyond the least.
-            let growth = if self.entry.tables_grow { rest / 2 } else { 0 };
+            // Tables that grow get what so many entries need, within a part of what is beyond the
+            // least.
+            let growth = match self.entry.tables_grow {
+                true => self.growth(&footing.options, ground, shape, tables)?.clamp(rest / 4, rest),
+                false => 0,
+            };
             footing.options.memory_bytes = least + rest - growth;
             footing.options.tables_bytes = Some(tables + growth);
         } else if given < least {
@@ -144,6 +151,20 @@ impl Candidate {
         }
         (self.entry.create)(medium, &footing.options)?;
         Ok(footing)
+    }
+
+    /// Bytes that its tables, `tables` bytes at first, grow by until it has all entries, and an
+    /// eighth for what waits.
+    fn growth(
+        &self,
+        options: &Options,
+        ground: &Ground,
+        shape: MediumShape,
+        tables: u64,
+    ) -> std::result::Result<u64, Misfit> {
+        let options = Options { entries: Some(ground.entries), ..options.clone() };
+        let all = (self.entry.footprint)(&options, shape)?.tables;
+        Ok((all + all / 8).saturating_sub(tables))
     }
 
     /// True if the tree could stand on a translation layer, too.

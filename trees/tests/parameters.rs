@@ -17,7 +17,7 @@ const NAMED: &[Named] = &[
             ("fanout", "16", &["8", "64"]),
             ("buffer", "adaptive", &["none", "8192", "128"]),
             ("pool", "0.75", &["0.5"]),
-            ("share", "fixed", &["shared"]),
+            ("share", "", &["fixed", "shared"]),
             ("place", "", &["log", "in-place"]),
         ],
     ),

@@ -205,15 +205,20 @@ fn inserts_and_deletes_cost_what_is_predicted_of_random_keys() {
 /// (With the least memory and buffers, where a page is half the pool, it is up to 18 % off.)
 const LA_TREE_STAGES: [(u64, u32); 2] = [(1, 256), (8, 256)];
 
+/// Memory that is shared is predicted as if it were divided in the best way, which it nearly is:
+/// that is up to 20 % off.
+const DIVIDED: &[(&str, &str)] = &[("share", "fixed"), ("estimate", "measured")];
+
 #[test]
 fn the_la_tree_costs_what_is_predicted_of_random_operations() {
     // All buffers are emptied a few times at least.
-    let tree = Tree { name: "la-tree", given: &[], settling: 3 * OPERATIONS };
+    let tree = Tree { name: "la-tree", given: DIVIDED, settling: 3 * OPERATIONS };
     assert_tree_near(&tree, &LA_TREE_STAGES[1..]);
 }
 
 #[test]
 fn the_la_tree_without_buffers_costs_what_is_predicted_of_random_operations() {
-    let tree = Tree { name: "la-tree", given: &[("buffer", "none")], settling: 0 };
+    let given = &[("buffer", "none"), ("share", "fixed")];
+    let tree = Tree { name: "la-tree", given, settling: 0 };
     assert_tree_near(&tree, &LA_TREE_STAGES);
 }

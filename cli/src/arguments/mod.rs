@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use lab::{DEFAULT_CHIP, Durability, MemoryLimit, Plan, Verify};
+use lab::{Durability, MemoryLimit, Plan, Verify};
 use spec::split_list;
 
 use crate::failure::Failure;
@@ -17,8 +17,10 @@ mod place;
 #[cfg(feature = "torture")]
 pub(crate) mod torture;
 
+/// 32 MiB of a chip that can be bought.
+const DEVICE: &str = "winbond-w25n01gv:blocks=256";
 const WORKLOAD: &str = "weather";
-const MEMORY_BYTES: u64 = 128 << 10;
+const MEMORY_TOTAL: u64 = 384 << 10;
 
 /// Compare ordered indexes on exact models of flash devices.
 #[derive(Debug, Parser)]
@@ -75,7 +77,7 @@ enum Command {
 struct CompareArguments {
     /// The device: a name that `flashtree devices` lists, a .toml file, file:PATH (a disk in a real
     /// file or block device) or nand-file:PATH (a chip imitated in a file)
-    #[arg(long, value_name = "SPEC", default_value = DEFAULT_CHIP)]
+    #[arg(long, value_name = "SPEC", default_value = DEVICE)]
     device: String,
     /// The chip that nand-file: imitates [default: winbond-w25n01gv]
     #[arg(long, value_name = "SPEC")]
@@ -86,7 +88,8 @@ struct CompareArguments {
     /// The workload: a name that `flashtree workloads` lists, with parameters
     #[arg(long, value_name = "SPEC", default_value = WORKLOAD)]
     workload: String,
-    /// Trees, such as la-tree,la-tree:buffer=8192,k=3 [default: all that fit]
+    /// Trees, such as la-tree,la-tree:buffer=8192,k=3 [default: all that fit but list, and on a
+    /// chip b-plus:over=ftl as well]
     #[arg(long, value_name = "SPEC,SPEC")]
     trees: Option<String>,
     /// One more tree; may be given repeatedly
@@ -95,11 +98,12 @@ struct CompareArguments {
     /// The translation layer for trees that stand on sectors; see below [default: page-map]
     #[arg(long, value_name = "SPEC")]
     ftl: Option<String>,
-    /// Memory for caches and buffers [default: 128KiB]
+    /// Memory for caches and buffers, with tables beside
     #[arg(long, value_name = "SIZE", conflicts_with = "memory_total")]
     #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
     memory: Option<u64>,
     /// Memory for everything: caches, buffers, tables and the mapping of the translation layer
+    /// [default: 384KiB]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size, allow_negative_numbers = true)]
     memory_total: Option<u64>,
@@ -238,7 +242,7 @@ impl CompareArguments {
         for tree in &self.tree {
             trees.push(single(tree)?);
         }
-        let memory = self.memory.unwrap_or(MEMORY_BYTES);
+        let total = MemoryLimit::Total(self.memory_total.unwrap_or(MEMORY_TOTAL));
         let plan = Plan {
             device: self.device,
             chip: self.chip,
@@ -246,9 +250,7 @@ impl CompareArguments {
             workload: self.workload,
             trees,
             ftl: self.ftl,
-            memory: self
-                .memory_total
-                .map_or(MemoryLimit::CachesAndBuffers(memory), MemoryLimit::Total),
+            memory: self.memory.map_or(total, MemoryLimit::CachesAndBuffers),
             size_bytes: self.size,
             operations: self.ops.map(NonZeroU64::get),
             seed: self.seed,

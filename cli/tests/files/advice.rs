@@ -210,9 +210,9 @@ fn parameters_for_which_no_memory_suffices_are_refused() {
         "create nand-file:a.db --tree la-tree:pool=0.99,share=shared --chip \
          winbond-w25n01gv:blocks=64",
     );
-    assert!(error.contains("pool=0.99: ") && error.contains("0.01 to 0.96"), "{error}");
+    assert!(error.contains("pool=0.99: ") && error.contains("0.01 to 0.93"), "{error}");
     bench.done(
-        "create nand-file:a.db --tree la-tree:pool=0.96,share=shared --chip \
+        "create nand-file:a.db --tree la-tree:pool=0.93,share=shared --chip \
          winbond-w25n01gv:blocks=64 --memory-total 64MiB",
     );
 }

@@ -297,6 +297,13 @@ impl Workload {
         self.preload.len() as u64
     }
 
+    /// The most entries that there are at once, if deletes come as steadily as puts do.
+    pub(crate) fn entries_most(&self) -> u64 {
+        let (puts, deletes) = (self.counts.of(Deed::Insert), self.counts.of(Deed::Delete));
+        let ranked = if self.zipf.is_some() { self.ranks } else { 0 };
+        self.loaded().saturating_add(puts.saturating_sub(deletes)).max(self.loaded()).max(ranked)
+    }
+
     /// The entries that are loaded, sorted by key.
     #[must_use]
     pub fn preload(&self) -> Preload<'_> {

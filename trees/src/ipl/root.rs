@@ -45,9 +45,13 @@ impl<'r> Root<'r> {
         let (shape, rest) = root_record::decode(record, NAME)?;
         let (made, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let made = u64::from_le_bytes(*made);
-        let (found, expected) = ((made >> MADE_BITS) as u32, VERSION);
-        if found != expected {
-            return Err(store::Error::OtherVersion { expected, found }.into());
+        let what = match (made >> MADE_BITS) as u32 {
+            VERSION => None,
+            0 => Some(root_record::EARLIER_FORMAT),
+            _ => Some("its tree has the format of a later flashtree"),
+        };
+        if let Some(what) = what {
+            return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
         let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;

@@ -20,14 +20,15 @@ use alloc::vec;
 use core::ops::Range;
 
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
-use super::table::Chunked;
 
 mod cells;
 mod links;
 mod size;
+mod slots;
 
-use cells::{Cells, List};
+use cells::{Cells, List, Shape};
 pub(super) use size::PoolSize;
+use slots::Slots;
 
 /// The end of a list of buffers.
 const NO_BUFFER: u32 = u32::MAX;
@@ -65,7 +66,7 @@ pub(super) struct Taken {
 #[derive(Debug)]
 pub(super) struct BufferPool {
     cells: Cells,
-    slots: Chunked<Slot>,
+    slots: Slots,
     /// The first buffer of each list; the last list also has all with more entries.
     classes: Box<[u32]>,
     /// No list above this one has a buffer.
@@ -77,9 +78,10 @@ impl BufferPool {
     /// `page_entries` entries fill a page.
     pub(super) fn new(size: PoolSize, form: Form, page_entries: u32, entry_most: usize) -> Self {
         let size = size.less(Self::lists_bytes(page_entries));
+        let cells = Cells::new(size, form, entry_most);
         BufferPool {
-            cells: Cells::new(size, form, entry_most),
-            slots: Chunked::new(),
+            slots: Slots::new(cells.is_small()),
+            cells,
             classes: vec![NO_BUFFER; lists(page_entries)].into_boxed_slice(),
             highest: 0,
         }
@@ -136,9 +138,19 @@ impl BufferPool {
         self.slots.memory_bytes()
     }
 
-    /// The most bytes of the table where there are so many buffers.
-    pub(super) const fn table_bytes_most(buffers: u64) -> u64 {
-        Chunked::<Slot>::bytes_most(buffers)
+    /// The most bytes of the table where there are so many buffers, of a small pool or not.
+    pub(super) const fn table_bytes_most(is_small: bool, buffers: u64) -> u64 {
+        Slots::bytes_most(is_small, buffers)
+    }
+
+    /// True if cells are few.
+    pub(super) const fn is_small(&self) -> bool {
+        self.cells.is_small()
+    }
+
+    /// True if a pool of such a size has few cells.
+    pub(super) fn is_small_with(size: PoolSize, form: Form, page_entries: u32) -> bool {
+        Shape::of(size.less(Self::lists_bytes(page_entries)), form).is_small()
     }
 
     /// Bytes, as a stream, and entries that `buffer` has in the pool.
@@ -246,17 +258,12 @@ impl BufferPool {
         Ok(Taken { bytes: writer.bytes(), entries: writer.entries() })
     }
 
-    /// Takes the oldest entries of `buffer`, `most` at most, that fit into `into` out of the
-    /// pool as a stream at the start of `into`.
+    /// Takes the oldest entries of `buffer` that fit into `into` out of the pool as a stream at the
+    /// start of `into`.
     ///
     /// # Errors
     /// The pool's memory is damaged.
-    pub(super) fn take(
-        &mut self,
-        buffer: BufferId,
-        most: u32,
-        into: &mut [u8],
-    ) -> Result<Taken, Damage> {
+    pub(super) fn take(&mut self, buffer: BufferId, into: &mut [u8]) -> Result<Taken, Damage> {
         let mut slot = self.slot(buffer);
         if slot.entries == 0 {
             return Ok(Taken { bytes: 0, entries: 0 });
@@ -265,7 +272,7 @@ impl BufferPool {
         let form = self.cells.form();
         let mut writer = Writer::new(form, into);
         let mut taken = Ok(());
-        while slot.entries > 0 && writer.entries() < most {
+        while slot.entries > 0 {
             let last = match self.cells.entry(slot.list.first) {
                 Ok((entry, last)) if writer.push(&entry) => {
                     slot.bytes -= form.bytes(&entry) as u32;
@@ -303,13 +310,11 @@ impl BufferPool {
     }
 
     fn slot(&self, buffer: BufferId) -> Slot {
-        self.slots.get(buffer.0 as usize).copied().unwrap_or(EMPTY)
+        self.slots.get(buffer.0).unwrap_or(EMPTY)
     }
 
     fn set_slot(&mut self, buffer: BufferId, slot: Slot) {
-        if let Some(held) = self.slots.get_mut(buffer.0 as usize) {
-            *held = slot;
-        }
+        self.slots.set(buffer.0, slot);
     }
 
     fn class(&self, entries: u32) -> usize {
@@ -321,8 +326,8 @@ impl BufferPool {
         let class = self.class(slot.entries);
         slot.before = NO_BUFFER;
         slot.after = self.classes[class];
-        if let Some(after) = self.slots.get_mut(slot.after as usize) {
-            after.before = buffer.0;
+        if let Some(after) = self.slots.get(slot.after) {
+            self.slots.set(slot.after, Slot { before: buffer.0, ..after });
         }
         self.classes[class] = buffer.0;
         self.set_slot(buffer, slot);
@@ -334,15 +339,15 @@ impl BufferPool {
         if slot.entries == 0 {
             return;
         }
-        match self.slots.get_mut(slot.before as usize) {
-            Some(before) => before.after = slot.after,
+        match self.slots.get(slot.before) {
+            Some(before) => self.slots.set(slot.before, Slot { after: slot.after, ..before }),
             None => {
                 let class = self.class(slot.entries);
                 self.classes[class] = slot.after;
             }
         }
-        if let Some(after) = self.slots.get_mut(slot.after as usize) {
-            after.before = slot.before;
+        if let Some(after) = self.slots.get(slot.after) {
+            self.slots.set(slot.after, Slot { before: slot.before, ..after });
         }
     }
 }

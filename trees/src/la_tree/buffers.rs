@@ -4,9 +4,6 @@
 //! the next fullest, until the page is full (sections 4.2, 4.3). So no page of fragments waits half
 //! full, and the links are known when it is programmed.
 //!
-//! A buffer that is too large for memory is X and Y: Y, the batch that came last, is sorted. No
-//! fragment holds entries of both, so X is a part of the chain.
-//!
 //! Invariant: the entries of a buffer are, from the newest on, those in the pool and those of the
 //! chain from `newest` on; `entries` and `bytes` count both.
 
@@ -20,10 +17,10 @@ use store::PageKind;
 use super::buffer_pool::{BufferId, BufferPool, PoolSize};
 use super::cost::{Ratio, Subtree};
 use super::counters::BufferCounters;
-use super::emptying::Order;
 use super::ground::Ground;
 use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
-use super::stream::{Form, Pending};
+use super::policy::{Decision, Estimate, Policy, Registers};
+use super::stream::{Form, GROUP, Pending};
 use super::table::{BufferRecord, Chunked};
 use index::Result;
 
@@ -33,21 +30,18 @@ mod reading;
 use packing::Made;
 
 /// The pool is short of room if more than one in so many of the bytes that come leaves it.
-const SHORT_ABOVE: u64 = 64;
+pub(super) const SHORT_ABOVE: u64 = 64;
 
 /// The kind of pages of fragments.
 pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
 
-/// The end of the list of buffers that are to be emptied, and the mark of one that is not in it.
-const END: u32 = u32::MAX;
-const NOT_LISTED: u32 = u32::MAX - 1;
+/// Buffers that are to be emptied and are listed by their numbers; of more, their records tell.
+const LISTED_MOST: usize = 64;
 
 /// The sizes of the parts that do not grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BufferSizes {
     pub(super) pool: PoolSize,
-    /// The most bytes of a buffer that is sorted as a whole.
-    pub(super) whole_bytes: u32,
     /// The most bytes of an entry in a stream.
     pub(super) entry_most: usize,
     /// The fewest.
@@ -60,10 +54,11 @@ pub(super) struct Buffers {
     pub(super) form: Form,
     pub(super) pages: PageShape,
     pub(super) records: Chunked<BufferRecord>,
-    /// The next buffer in the list of those that are to be emptied.
-    listed: Chunked<u32>,
-    first_listed: u32,
-    last_listed: u32,
+    /// What ADAPT remembers of each: it is not stored, and begins anew.
+    registers: Chunked<Registers>,
+    /// The first buffers that are to be emptied, and whether there are more.
+    listed: Vec<u32>,
+    are_more_listed: bool,
     pub(super) pool: BufferPool,
     /// The page of fragments that is being made; between two of them it is free for other pages.
     pub(super) page: Box<[u8]>,
@@ -71,8 +66,6 @@ pub(super) struct Buffers {
     /// A fragment that was read.
     pub(super) read: Box<[u8]>,
     next: Vec<Page>,
-    /// The most bytes of a buffer that is sorted as a whole.
-    whole_bytes: u32,
     pub(super) next_owner: u32,
     /// True while the chain that is loaded is let go.
     lets_go: bool,
@@ -86,7 +79,7 @@ pub(super) struct Buffers {
 }
 
 fn is_leaf(record: &BufferRecord) -> usize {
-    usize::from(record.leaves > 0)
+    usize::from(record.is_leaf())
 }
 
 impl Buffers {
@@ -110,7 +103,7 @@ impl Buffers {
     pub(super) fn fixed_bytes(pages: &PageShape, sizes: &BufferSizes) -> u64 {
         let page = u64::from(pages.first() + pages.room());
         let made = Self::made_most(pages, sizes.entry_least) * size_of::<Made>();
-        page + u64::from(pages.room()) + (made + sizes.entry_most + 48) as u64
+        page + u64::from(pages.room()) + (made + sizes.entry_most + 48 + 4 * LISTED_MOST) as u64
     }
 
     pub(super) fn new(form: Form, pages: PageShape, sizes: &BufferSizes) -> Self {
@@ -120,15 +113,14 @@ impl Buffers {
             form,
             pages,
             records: Chunked::new(),
-            listed: Chunked::new(),
-            first_listed: END,
-            last_listed: END,
+            registers: Chunked::new(),
+            listed: Vec::with_capacity(LISTED_MOST),
+            are_more_listed: false,
             pool: BufferPool::new(sizes.pool, form, page_entries, sizes.entry_most),
             page: vec![0xFF; pages.first() as usize + room].into_boxed_slice(),
             made: Vec::with_capacity(Self::made_most(&pages, sizes.entry_least)),
             read: vec![0; room].into_boxed_slice(),
             next: Vec::with_capacity(4),
-            whole_bytes: sizes.whole_bytes,
             next_owner: 0,
             lets_go: false,
             pending: [0; 2],
@@ -140,21 +132,26 @@ impl Buffers {
 
     /// Bytes of what is known of each buffer.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.records.memory_bytes() + self.listed.memory_bytes() + self.pool.table_bytes()
+        self.records.memory_bytes() + self.registers.memory_bytes() + self.pool.table_bytes()
     }
 
     /// The most bytes that the table of the pool grows by with the buffers that there are: it knows
     /// one only when something waits in it, and then all before it.
     pub(super) fn bytes_to_come(&self) -> u64 {
-        let all = BufferPool::table_bytes_most(self.records.len() as u64);
+        let all = BufferPool::table_bytes_most(self.pool.is_small(), self.records.len() as u64);
         all.saturating_sub(self.pool.table_bytes())
     }
 
+    /// True if a pool of such a size has few cells.
+    pub(super) fn has_small_pool(form: Form, pages: &PageShape, sizes: &BufferSizes) -> bool {
+        BufferPool::is_small_with(sizes.pool, form, Self::page_entries(pages, sizes))
+    }
+
     /// The most bytes of the tables of so many buffers, when something waits in each.
-    pub(super) const fn table_bytes_most(buffers: u64) -> u64 {
+    pub(super) const fn table_bytes_most(is_small: bool, buffers: u64) -> u64 {
         Chunked::<BufferRecord>::bytes_most(buffers)
-            + Chunked::<u32>::bytes_most(buffers)
-            + BufferPool::table_bytes_most(buffers)
+            + Chunked::<Registers>::bytes_most(buffers)
+            + BufferPool::table_bytes_most(is_small, buffers)
     }
 
     /// Forgets every buffer.
@@ -163,15 +160,16 @@ impl Buffers {
             self.pool.clear(BufferId(number));
         }
         self.records.clear();
+        self.registers.clear();
         self.listed.clear();
-        (self.first_listed, self.last_listed) = (END, END);
+        self.are_more_listed = false;
         self.pending = [0; 2];
         self.pending_bytes = 0;
     }
 
     /// The record of buffer `number`.
     pub(super) fn record(&self, number: u32) -> BufferRecord {
-        let unknown = BufferRecord::new(Owner(0), 1, 0);
+        let unknown = BufferRecord::new(Owner(0), 1, false);
         self.records.get(number as usize).copied().unwrap_or(unknown)
     }
 
@@ -182,17 +180,20 @@ impl Buffers {
     /// Lets buffer `number` have `record`.
     pub(super) fn set_record(&mut self, number: u32, record: BufferRecord) {
         let length = number as usize + 1;
-        self.records.grow(length, BufferRecord::new(Owner(0), 1, 0));
-        self.listed.grow(length, NOT_LISTED);
+        self.records.grow(length, BufferRecord::new(Owner(0), 1, false));
+        self.registers.grow(length, Registers::new());
         let Some(old) = self.records.get_mut(number as usize) else {
             return;
         };
         let pending = &mut self.pending[is_leaf(old)];
-        *pending = pending.saturating_sub(u64::from(old.entries));
-        self.pending[is_leaf(&record)] += u64::from(record.entries);
+        *pending = pending.saturating_sub(u64::from(old.entries()));
+        self.pending[is_leaf(&record)] += u64::from(record.entries());
         self.pending_bytes += u64::from(record.bytes);
         self.pending_bytes = self.pending_bytes.saturating_sub(u64::from(old.bytes));
-        *old = BufferRecord { is_dirty: true, ..record };
+        let is_listed = old.is_listed();
+        *old = record;
+        old.set_dirty(true);
+        old.set_listed(is_listed);
     }
 
     /// A number for the owner of a chain, which none had before.
@@ -210,36 +211,66 @@ impl Buffers {
     pub(super) fn subtree(&self, number: u32) -> Subtree {
         let record = self.record(number);
         Subtree {
-            nodes: record.nodes,
-            leaves: record.leaves,
-            entries: record.entries,
+            nodes: record.nodes(),
+            leaves: record.leaves(),
+            entries: record.entries(),
             bytes: record.bytes,
-            fragments: record.fragments,
-            stored_bytes: record.stored_bytes,
+            fragments: record.fragments(),
+            stored_bytes: self.stored_bytes(number, &record),
         }
     }
 
-    /// Appends `entry`, which is of no batch, to buffer `number`; other entries may have to leave
-    /// the pool for it.
+    /// Bytes of the fragments of a buffer, headers included: those of its entries that are not in
+    /// the pool, and bytes of kinds, of which the last in a fragment is half empty.
+    fn stored_bytes(&self, number: u32, record: &BufferRecord) -> u32 {
+        let held = self.pool.held(BufferId(number));
+        let in_pool = (held.bytes as u32).saturating_sub(held.entries.div_ceil(GROUP));
+        let bytes = record.bytes.saturating_sub(record.entries()).saturating_sub(in_pool);
+        let kinds = record.entries().saturating_sub(held.entries) / GROUP;
+        let fragments = record.fragments();
+        bytes + kinds + fragments * FRAGMENT_HEADER_BYTES as u32 + fragments / 2
+    }
+
+    /// Bytes of the fragments of all buffers.
+    pub(super) fn fragment_bytes(&self) -> u64 {
+        let each = |(number, record)| u64::from(self.stored_bytes(number, record));
+        (0..).zip(self.records.iter()).filter(|(_, record)| record.fragments() > 0).map(each).sum()
+    }
+
+    /// Asks ADAPT about buffer `number`, which a lookup is to scan.
+    pub(super) fn at_lookup(&mut self, policy: &Policy, number: u32, now: Estimate) -> Decision {
+        let record = self.record(number);
+        match self.registers.get_mut(number as usize).filter(|_| record.entries() > 0) {
+            Some(registers) => {
+                let decision = policy.at_lookup(registers, now);
+                self.counters.registers[is_leaf(&record)] += u64::from(registers.is_new_group());
+                decision
+            }
+            None => Decision::Keep,
+        }
+    }
+
+    /// Asks whether buffer `number` is too large, after one or several entries came.
+    pub(super) fn at_update(&mut self, policy: &Policy, number: u32) -> Decision {
+        let bytes = self.record(number).bytes.into();
+        match self.registers.get_mut(number as usize) {
+            Some(registers) => policy.at_update(registers, bytes),
+            None => Decision::Keep,
+        }
+    }
+
+    /// ADAPT begins anew with buffer `number`.
+    pub(super) fn forget_registers(&mut self, number: u32) {
+        if let Some(registers) = self.registers.get_mut(number as usize) {
+            *registers = Registers::new();
+        }
+    }
+
+    /// Appends `entry` to buffer `number`; other entries may have to leave the pool for it.
     ///
     /// # Errors
     /// No page is free, or the chip failed.
     pub(super) fn append(
-        &mut self,
-        log: &mut Ground<'_>,
-        number: u32,
-        entry: &Pending<'_>,
-        cause: Cause,
-    ) -> Result<()> {
-        // A buffer that became the root's may have got batches before: all of them is X now.
-        if let Some(record) = self.record_mut(number).filter(|record| record.batch > 0) {
-            record.batch = 0;
-            record.below_batch = record.newest;
-        }
-        self.push(log, number, entry, cause)
-    }
-
-    fn push(
         &mut self,
         log: &mut Ground<'_>,
         number: u32,
@@ -252,36 +283,10 @@ impl Buffers {
             self.write_page(log, None, cause)?;
         }
         if let Some(record) = self.records.get_mut(number as usize) {
-            record.entries = record.entries.saturating_add(1);
-            record.bytes = record.bytes.saturating_add(bytes as u32);
-            record.is_dirty = true;
+            record.add_entry(bytes as u32);
             self.pending[is_leaf(record)] += 1;
             self.pending_bytes += bytes as u64;
             self.stored.add(0, bytes as u64);
-        }
-        Ok(())
-    }
-
-    /// Appends an entry of the batch Y that comes from above; it is the `first` of it, or not.
-    ///
-    /// # Errors
-    /// As [`Buffers::append`].
-    pub(super) fn append_to_batch(
-        &mut self,
-        log: &mut Ground<'_>,
-        number: u32,
-        entry: &Pending<'_>,
-        first: Option<Order>,
-        cause: Cause,
-    ) -> Result<()> {
-        if let (Some(order), Some(record)) = (first, self.records.get_mut(number as usize)) {
-            record.batch = 0;
-            record.batch_ascends = order == Order::Ascending;
-            record.below_batch = record.newest;
-        }
-        self.push(log, number, entry, cause)?;
-        if let Some(record) = self.records.get_mut(number as usize) {
-            record.batch += 1;
         }
         Ok(())
     }
@@ -310,41 +315,46 @@ impl Buffers {
         let record = self.record(number);
         self.pool.clear(BufferId(number));
         let owner = self.owner(log)?;
-        self.set_record(number, BufferRecord::new(owner, record.nodes, record.leaves));
+        self.set_record(number, BufferRecord::new(owner, record.nodes(), record.is_leaf()));
+        self.forget_registers(number);
         Ok(())
     }
 
     /// Lists buffer `number` to be emptied.
     pub(super) fn list(&mut self, number: u32) {
-        match self.listed.get_mut(number as usize) {
-            Some(next) if *next == NOT_LISTED => *next = END,
-            _ => return,
+        let Some(record) = self.records.get_mut(number as usize).filter(|it| !it.is_listed())
+        else {
+            return;
+        };
+        record.set_listed(true);
+        if self.listed.len() < LISTED_MOST && !self.are_more_listed {
+            self.listed.push(number);
+        } else {
+            self.are_more_listed = true;
         }
-        match self.listed.get_mut(self.last_listed as usize) {
-            Some(last) => *last = number,
-            None => self.first_listed = number,
-        }
-        self.last_listed = number;
     }
 
     /// True if buffer `number` is listed to be emptied.
     pub(super) fn is_listed(&self, number: u32) -> bool {
-        self.listed.get(number as usize).is_some_and(|next| *next != NOT_LISTED)
+        self.record(number).is_listed()
     }
 
     /// The first buffer that is listed to be emptied.
     pub(super) fn next_listed(&self) -> Option<u32> {
-        Some(self.first_listed).filter(|number| *number != END)
+        self.listed.first().copied()
     }
 
     /// The first buffer that is listed to be emptied, taken from the list.
     pub(super) fn take_listed(&mut self) -> Option<u32> {
-        let number = self.first_listed;
-        let next = self.listed.get_mut(number as usize)?;
-        self.first_listed = *next;
-        *next = NOT_LISTED;
-        if self.first_listed == END {
-            self.last_listed = END;
+        let number = self.next_listed()?;
+        self.listed.remove(0);
+        if let Some(record) = self.record_mut(number) {
+            record.set_listed(false);
+        }
+        if self.listed.is_empty() && self.are_more_listed {
+            let listed = (0..).zip(self.records.iter()).filter(|(_, record)| record.is_listed());
+            self.listed.extend(listed.map(|(number, _)| number).take(LISTED_MOST));
+            self.are_more_listed = self.listed.len() == LISTED_MOST;
         }
         Some(number)
     }

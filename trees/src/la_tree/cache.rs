@@ -19,21 +19,57 @@ const NONE: u32 = u32::MAX;
 /// The part of the frames that is the tail.
 const TAIL: usize = 8;
 
+/// No node.
+const NO_NODE: u32 = u32::MAX;
+
+/// In the number of the next frame of a bucket: marks a node that was changed, and a frame of the
+/// tail. Frames have lower numbers.
+const DIRTY: u32 = 1 << 31;
+const IN_TAIL: u32 = 1 << 30;
+const NO_NEXT: u32 = IN_TAIL - 1;
+
 /// What a frame holds, and its neighbours.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    id: Option<NodeId>,
-    is_dirty: bool,
-    in_tail: bool,
+    id: u32,
     /// The frames that were used next later and next earlier.
     newer: u32,
     older: u32,
-    /// The next frame whose node has the same bucket.
-    next: u32,
+    /// The next frame whose node has the same bucket, and the marks.
+    chained: u32,
 }
 
-const EMPTY: Frame =
-    Frame { id: None, is_dirty: false, in_tail: false, newer: NONE, older: NONE, next: NONE };
+const EMPTY: Frame = Frame { id: NO_NODE, newer: NONE, older: NONE, chained: NO_NEXT };
+
+impl Frame {
+    #[inline]
+    fn id(&self) -> Option<NodeId> {
+        (self.id != NO_NODE).then_some(NodeId(self.id))
+    }
+
+    const fn is_dirty(&self) -> bool {
+        self.chained & DIRTY != 0
+    }
+
+    const fn in_tail(&self) -> bool {
+        self.chained & IN_TAIL != 0
+    }
+
+    const fn mark(&mut self, mark: u32, is_set: bool) {
+        self.chained = self.chained & !mark | if is_set { mark } else { 0 };
+    }
+
+    /// The next frame whose node has the same bucket.
+    #[inline]
+    const fn next(&self) -> u32 {
+        let next = self.chained & NO_NEXT;
+        if next == NO_NEXT { NONE } else { next }
+    }
+
+    const fn set_next(&mut self, next: u32) {
+        self.chained = self.chained & !NO_NEXT | next & NO_NEXT;
+    }
+}
 
 /// How many frames there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +114,7 @@ impl CacheSize {
         match *self {
             CacheSize::Fixed(frames) => (frames.max(1) as usize).next_power_of_two(),
             CacheSize::Shared { shift, most, .. } => {
-                ((most << shift).div_ceil(2).max(1) as usize).next_power_of_two()
+                ((most << shift).div_ceil(4).max(1) as usize).next_power_of_two()
             }
         }
     }
@@ -192,7 +228,7 @@ impl NodeCache {
     /// chunk has no nodes.
     pub(super) fn oldest_to_stay(&self) -> Option<(usize, Option<NodeId>)> {
         let last = self.last_chunk();
-        last.clone().find(|frame| self.at(*frame as u32).id.is_some())?;
+        last.clone().find(|frame| self.at(*frame as u32).id().is_some())?;
         let mut frame = self.oldest;
         while frame != NONE && last.contains(&(frame as usize)) {
             frame = self.at(frame).newer;
@@ -204,7 +240,7 @@ impl NodeCache {
     pub(super) fn take_from_last(&mut self, frame: usize) {
         let held = self.last_chunk().find_map(|at| {
             let held = self.at(at as u32);
-            held.id.map(|id| (at, id, held.is_dirty))
+            held.id().map(|id| (at, id, held.is_dirty()))
         });
         if let Some((from, id, is_dirty)) = held {
             let (from_bytes, to_bytes) = self.two_mut(from, frame);
@@ -218,7 +254,7 @@ impl NodeCache {
     /// Gives the last chunk, whose nodes have left it, back.
     pub(super) fn shrink(&mut self) {
         for frame in self.last_chunk() {
-            debug_assert!(self.at(frame as u32).id.is_none(), "its nodes have left");
+            debug_assert!(self.at(frame as u32).id().is_none(), "its nodes have left");
             self.unlink(frame as u32);
         }
         self.bytes.remove();
@@ -247,12 +283,12 @@ impl NodeCache {
         let mut at = self.buckets[self.bucket(id)];
         while at != NONE {
             let frame = self.at(at);
-            if frame.id == Some(id) {
-                self.tail_hits += u64::from(frame.in_tail);
+            if frame.id == id.0 {
+                self.tail_hits += u64::from(frame.in_tail());
                 self.touch(at);
                 return Some(at as usize);
             }
-            at = frame.next;
+            at = frame.next();
         }
         None
     }
@@ -265,7 +301,7 @@ impl NodeCache {
     /// The node in `frame`, if it was changed.
     pub(super) fn dirty(&self, frame: usize) -> Option<NodeId> {
         let frame = self.at(frame as u32);
-        frame.id.filter(|_| frame.is_dirty)
+        frame.id().filter(|_| frame.is_dirty())
     }
 
     /// Lets `frame` hold node `id` from now on; what it held is forgotten.
@@ -273,7 +309,10 @@ impl NodeCache {
         self.clear(frame);
         let bucket = self.bucket(id);
         let next = self.buckets[bucket];
-        self.change(frame as u32, |frame| (frame.id, frame.next) = (Some(id), next));
+        self.change(frame as u32, |frame| {
+            frame.id = id.0;
+            frame.set_next(next);
+        });
         self.buckets[bucket] = frame as u32;
         self.touch(frame as u32);
     }
@@ -281,22 +320,23 @@ impl NodeCache {
     /// Lets `frame` hold nothing; it is the next to be used for another node.
     pub(super) fn clear(&mut self, frame: usize) {
         let frame = frame as u32;
-        let Frame { id: Some(id), next, .. } = *self.at(frame) else {
+        let held = *self.at(frame);
+        let (Some(id), next) = (held.id(), held.next()) else {
             return;
         };
         self.set_dirty(frame as usize, false);
-        self.change(frame, |frame| frame.id = None);
+        self.change(frame, |frame| frame.id = NO_NODE);
         let bucket = self.bucket(id);
         if self.buckets[bucket] == frame {
             self.buckets[bucket] = next;
         } else {
             let mut at = self.buckets[bucket];
             while at != NONE {
-                if self.at(at).next == frame {
-                    self.change(at, |frame| frame.next = next);
+                if self.at(at).next() == frame {
+                    self.change(at, |frame| frame.set_next(next));
                     break;
                 }
-                at = self.at(at).next;
+                at = self.at(at).next();
             }
         }
         self.unlink(frame);
@@ -318,7 +358,8 @@ impl NodeCache {
 
     pub(super) fn set_dirty(&mut self, frame: usize, is_dirty: bool) {
         if let Some([frame]) = self.frames.get_mut(frame) {
-            let was_dirty = core::mem::replace(&mut frame.is_dirty, is_dirty);
+            let was_dirty = frame.is_dirty();
+            frame.mark(DIRTY, is_dirty);
             self.dirty_frames = self.dirty_frames + u32::from(is_dirty) - u32::from(was_dirty);
         }
     }
@@ -368,7 +409,8 @@ impl NodeCache {
     fn link_oldest(&mut self, frame: u32) {
         let (oldest, in_tail) = (self.oldest, self.tail_wanted > 0);
         self.change(frame, |frame| {
-            (frame.newer, frame.older, frame.in_tail) = (oldest, NONE, in_tail);
+            (frame.newer, frame.older) = (oldest, NONE);
+            frame.mark(IN_TAIL, in_tail);
         });
         match oldest {
             NONE => self.newest = frame,
@@ -383,7 +425,8 @@ impl NodeCache {
     }
 
     fn unlink(&mut self, frame: u32) {
-        let Frame { newer, older, in_tail, .. } = *self.at(frame);
+        let Frame { newer, older, .. } = *self.at(frame);
+        let in_tail = self.at(frame).in_tail();
         match newer {
             NONE => self.newest = older,
             newer => self.change(newer, |newer| newer.older = older),
@@ -393,7 +436,7 @@ impl NodeCache {
             older => self.change(older, |older| older.newer = newer),
         }
         if in_tail {
-            self.change(frame, |frame| frame.in_tail = false);
+            self.change(frame, |frame| frame.mark(IN_TAIL, false));
             self.tail -= 1;
             if self.border == frame {
                 self.border = older;
@@ -411,7 +454,7 @@ impl NodeCache {
         while self.tail > self.tail_wanted {
             let border = self.border;
             self.border = self.at(border).older;
-            self.change(border, |frame| frame.in_tail = false);
+            self.change(border, |frame| frame.mark(IN_TAIL, false));
             self.tail -= 1;
         }
         while self.tail < self.tail_wanted {
@@ -419,7 +462,7 @@ impl NodeCache {
             if next == NONE {
                 break;
             }
-            self.change(next, |frame| frame.in_tail = true);
+            self.change(next, |frame| frame.mark(IN_TAIL, true));
             self.border = next;
             self.tail += 1;
         }

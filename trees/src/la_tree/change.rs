@@ -86,14 +86,10 @@ impl LaTree<'_> {
         let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
         self.counters.put_estimated += self.estimator.entries(bytes);
         // In a replay, no checkpoint makes room for emptying again once a half was reclaimed.
-        let (policy, may_empty) = (self.policy, !self.generation.is_waiting);
-        if let Some(record) = self.buffers.record_mut(number) {
-            let bytes = u64::from(record.bytes);
-            let is_full = policy.at_update(&mut record.registers, bytes) == Decision::Empty;
-            if is_full && may_empty {
-                self.buffers.list(number);
-                self.empty_listed(Cause::Flush)?;
-            }
+        let is_full = self.buffers.at_update(&self.policy, number) == Decision::Empty;
+        if is_full && !self.generation.is_waiting {
+            self.buffers.list(number);
+            self.empty_listed(Cause::Flush)?;
         }
         Ok(())
     }

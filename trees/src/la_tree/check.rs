@@ -61,7 +61,7 @@ pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)
         let known = tree.entries;
         finding(&format_args!("{known} entries are counted, but the leaves hold {entries}"));
     }
-    let pending: u64 = tree.buffers.records.iter().map(|record| u64::from(record.entries)).sum();
+    let pending: u64 = tree.buffers.records.iter().map(|record| u64::from(record.entries())).sum();
     let counted: u64 = tree.buffers.pending.iter().sum();
     if pending != counted {
         finding(&format_args!("{counted} entries are pending, but the buffers have {pending}"));
@@ -163,22 +163,20 @@ fn inspect_buffer(
         strangers += u32::from(above || entry.key < part.lower);
     })?;
     let finding = &mut *walk.finding;
-    if (nodes, leaves) != (record.nodes, record.leaves) {
-        let known = (record.nodes, record.leaves);
-        finding(&format_args!(
-            "buffer {number} counts {known:?} nodes and leaves, but has {:?}",
-            (nodes, leaves)
-        ));
+    if !record.has_nodes(nodes, leaves > 0) {
+        let known = record.nodes();
+        finding(&format_args!("buffer {number} counts {known} nodes, but has {nodes}"));
     }
-    if entries != record.entries {
-        let known = record.entries;
+    if entries != record.entries() {
+        let known = record.entries();
         finding(&format_args!("buffer {number} counts {known} entries, but has {entries}"));
     }
-    if streams != record.fragments + u32::from(held > 0) {
-        let known = record.fragments;
-        finding(&format_args!("buffer {number} counts {known} fragments, but has {streams}"));
+    let chained = streams - u32::from(held > 0);
+    if chained != record.fragments() && record.fragments_most() != u32::MAX {
+        let known = record.fragments();
+        finding(&format_args!("buffer {number} counts {known} fragments, but has {chained}"));
     }
-    if strangers > 0 && !record.shared {
+    if strangers > 0 && !record.is_shared() {
         finding(&format_args!("buffer {number} has {strangers} entries of other nodes"));
     }
     Ok(())

@@ -88,6 +88,23 @@ impl UnitCosts {
         Self::on_nand(&costs, shape)
     }
 
+    /// The same where nodes have `used` bytes in use, and no others are read and written.
+    pub(super) fn of_nodes(self, shape: &PageShape, used: u32) -> Self {
+        let each = u64::from(used.min(shape.node_bytes()));
+        UnitCosts {
+            node_read: self.fragment_read + each * self.byte_read / PICO,
+            node_write: self.node_write * each / u64::from(shape.node_bytes()),
+            ..self
+        }
+    }
+
+    /// What reading `nodes` nodes costs of which `saved` bytes are not read, in sixteenths of
+    /// reading a whole one.
+    pub(super) fn sixteenths(&self, nodes: u64, saved: u64) -> u32 {
+        let cost = (nodes * self.node_read).saturating_sub(saved * self.byte_read / PICO);
+        u32::try_from(16 * cost / self.node_read.max(1)).unwrap_or(u32::MAX)
+    }
+
     /// Costs on a disk, whose nodes have the size of a page (section 6.4): nodes are read and
     /// written at random, pages of fragments are written in sequence and read at random.
     pub(super) fn on_disk(costs: &DiskCosts, page_bytes: u32) -> Self {
@@ -156,7 +173,8 @@ pub(super) enum Basis {
 pub(super) struct Emptied {
     /// The subtree as it was before.
     pub(super) before: Subtree,
-    /// Nodes that were read from flash, not from the cache.
+    /// Nodes that were read from flash, not from the cache, in sixteenths: only what is in use of
+    /// one is read.
     pub(super) nodes_read: u32,
     /// Leaves of those before that were changed.
     pub(super) leaves_changed: u32,
@@ -216,7 +234,7 @@ impl Rates {
     pub(super) fn observe(&mut self, emptied: &Emptied) {
         let before = &emptied.before;
         let reads = if before.leaves > 0 { &mut self.leaf_reads } else { &mut self.inner_reads };
-        reads.add(u64::from(emptied.nodes_read), u64::from(before.nodes));
+        reads.add(u64::from(emptied.nodes_read), 16 * u64::from(before.nodes));
         if before.leaves > 0 {
             self.leaves_changed.add(u64::from(emptied.leaves_changed), u64::from(before.leaves));
             self.rebalanced.add(u64::from(emptied.rebalanced), u64::from(before.entries));

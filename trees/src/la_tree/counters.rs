@@ -24,14 +24,10 @@ pub(super) struct Counters {
     pub(super) emptied_entries: Both,
     pub(super) emptied_bytes: Both,
     pub(super) emptied_for_lookups: Both,
-    /// Registers that the paper's own form would have held for them.
-    pub(super) registers: Both,
     /// Of the buffers that were emptied, the root's, and the entries in it.
     pub(super) emptied_at_root: u64,
     pub(super) emptied_entries_at_root: u64,
-    /// Buffers that did not fit memory when they were emptied: in two parts, the second sorted, and
-    /// in parts by their keys.
-    pub(super) emptied_in_two: u64,
+    /// Buffers that did not fit memory when they were emptied, in parts by their keys.
     pub(super) emptied_in_parts: u64,
     /// What emptying was estimated to cost, as measured rates and as printed bounds have it, and
     /// writing what was put into the root's buffer; in nanoseconds.
@@ -66,6 +62,8 @@ pub(super) struct BufferCounters {
     pub(super) fragments_read: Both,
     /// Entries in the pool that they passed.
     pub(super) passed: Both,
+    /// Registers that the paper's own form would have held: groups of consecutive lookups.
+    pub(super) registers: Both,
     /// Fragments that were read for whatever reason.
     pub(super) fetched: u64,
     /// Fragments that were written, and the entries in them.
@@ -80,6 +78,8 @@ pub(super) struct NodeReads {
     pub(super) lookup: [u64; 3],
     /// For updates.
     pub(super) update: [u64; 3],
+    /// Bytes of all of them.
+    pub(super) bytes: u64,
 }
 
 impl NodeReads {
@@ -87,7 +87,8 @@ impl NodeReads {
         self.lookup.iter().chain(&self.update).sum()
     }
 
-    pub(super) fn count(&mut self, level: u8, is_lookup: bool) {
+    pub(super) fn count(&mut self, level: u8, bytes: usize, is_lookup: bool) {
+        self.bytes += bytes as u64;
         let reads = if is_lookup { &mut self.lookup } else { &mut self.update };
         reads[usize::from(level).min(2)] += 1;
     }
@@ -101,7 +102,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
         ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
         ("emptied bytes inner", "emptied bytes leaf", tree_wide.emptied_bytes),
         ("emptied for lookups inner", "emptied for lookups leaf", tree_wide.emptied_for_lookups),
-        ("registers inner", "registers leaf", tree_wide.registers),
+        ("registers inner", "registers leaf", buffers.registers),
         ("searched inner", "searched leaf", buffers.searched),
         ("fragments read inner", "fragments read leaf", buffers.fragments_read),
         ("entries passed in memory inner", "entries passed in memory leaf", buffers.passed),
@@ -144,7 +145,6 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());
     tell("memory moved to nodes", tree.sharing.moved[0]);
     tell("memory moved to the pool", tree.sharing.moved[1]);
-    tell("buffers emptied in two parts", tree_wide.emptied_in_two);
     tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
@@ -154,7 +154,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell(GENERATIONS_RECLAIMED, tree_wide.reclaimed);
     tell(
         "buffers of leaf subtrees",
-        tree.buffers.records.iter().filter(|record| record.leaves > 0).count() as u64,
+        tree.buffers.records.iter().filter(|record| record.is_leaf()).count() as u64,
     );
     tell("pending inner", tree.buffers.pending[0]);
     tell("pending leaf", tree.buffers.pending[1]);

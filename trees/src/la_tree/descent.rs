@@ -6,7 +6,7 @@ use device::Cause;
 use store::node;
 
 use super::LaTree;
-use super::layout::{NodeId, Place};
+use super::layout::NodeId;
 use super::nodes::damaged;
 use index::Result;
 
@@ -255,7 +255,7 @@ impl LaTree<'_> {
             nodes += counted.0;
             leaves += counted.1;
             // Damaged nodes may share children, and theirs theirs: that is no tree.
-            if nodes > self.plan.pages.places(self.log.pages()).unwrap_or(Place::MOST) {
+            if nodes > self.plan.pages.nodes_most(self.log.pages()) {
                 return Err(damaged(self.nodes.page_of(id), "its subtree has too many nodes"));
             }
         }
@@ -269,7 +269,7 @@ impl LaTree<'_> {
         };
         let (nodes, leaves) = self.count_subtree(id, level, cause)?;
         let record = self.buffers.record(number);
-        self.buffers.set_record(number, super::table::BufferRecord { nodes, leaves, ..record });
+        self.buffers.set_record(number, record.above(nodes, leaves > 0));
         Ok(())
     }
 }

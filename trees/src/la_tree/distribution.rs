@@ -9,7 +9,6 @@ use store::node;
 
 use super::LaTree;
 use super::descent::{Bounds, Toward};
-use super::emptying::Order;
 use super::growth::{last_filled, split_middle};
 use super::layout::NodeId;
 use super::nodes::damaged;
@@ -70,8 +69,8 @@ impl LaTree<'_> {
         level: u8,
         cause: Cause,
     ) -> Result<u32> {
-        let (number, first) = match child.filter(|_| self.bounds.contains(&self.flight.key)) {
-            Some(number) => (number, None),
+        let number = match child.filter(|_| self.bounds.contains(&self.flight.key)) {
+            Some(number) => number,
             None => {
                 self.batch_came(child);
                 let number = self.go_down(level, cause)?.buffer();
@@ -80,10 +79,10 @@ impl LaTree<'_> {
                     let page = self.nodes.page_of(NodeId::of_buffer(number));
                     return Err(damaged(page, "a node is below itself"));
                 }
-                (number, Some(self.flight.order()))
+                number
             }
         };
-        self.buffers.append_to_batch(&mut self.log, number, &self.flight.entry(), first, cause)?;
+        self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
         Ok(number)
     }
 
@@ -93,11 +92,8 @@ impl LaTree<'_> {
         let Some(number) = child else {
             return;
         };
-        if let Some(record) = self.buffers.record_mut(number) {
-            let bytes = u64::from(record.bytes);
-            if policy.at_update(&mut record.registers, bytes) == Decision::Empty {
-                self.buffers.list(number);
-            }
+        if self.buffers.at_update(&policy, number) == Decision::Empty {
+            self.buffers.list(number);
         }
     }
 
@@ -195,16 +191,9 @@ impl LaTree<'_> {
             return Ok(middle);
         };
         let next = (place < count).then(|| codec.key(node, place));
-        Ok(match self.flight.order() {
-            Order::Ascending if next.is_some_and(|next| next.compare(follow.key).is_gt()) => {
-                last_filled(&codec, node, place.clamp(middle, count - 1)).max(middle)
-            }
-            Order::Ascending => place.max(middle),
-            // What goes down comes to the left one, which may have few entries yet.
-            Order::Descending => {
-                let is_there = next.is_some_and(|next| next.compare(&self.flight.key).is_eq());
-                (place + usize::from(is_there)).min(middle)
-            }
+        Ok(match next.is_some_and(|next| next.compare(follow.key).is_gt()) {
+            true => last_filled(&codec, node, place.clamp(middle, count - 1)).max(middle),
+            false => place.max(middle),
         })
     }
 }

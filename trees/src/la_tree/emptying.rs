@@ -1,15 +1,9 @@
 //! The order in which a buffer is emptied, in one scan (section 2.3).
 //!
-//! A buffer that fits memory is read as a whole and sorted. Where batches from above made it too
-//! large, only X, what was there before the last batch, is: X fits, for it was within U. The last
-//! batch Y came sorted, and is merged with X while it is read.
-//!
-//! Fragments are linked from the newest to the oldest, so Y comes back in the opposite of the order
-//! in which it came: the buffer is emptied in that direction.
-//!
-//! Where a buffer had more memory when it was filled, or got another batch when it was too large
-//! already (on a disk, after an opening), X may not fit. Then the buffer is read several times, and
-//! each time the lowest keys that fit are taken, in ascending order.
+//! A buffer that fits memory is read as a whole and sorted; with a batch from above it nearly
+//! always does, for it was within U before. Where it does not (it had more memory when it was
+//! filled, or could not be emptied in time), it is read several times, and each time the lowest
+//! keys that fit are taken.
 //!
 //! For each key only the newest entry goes on; it stands for all older ones.
 
@@ -31,33 +25,7 @@ const AT_ONCE: usize = 64;
 /// Marks the place of a delete.
 const DELETE: u32 = 0x8000_0000;
 
-/// In which order the entries of a buffer go down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// The lowest key first.
-    Ascending,
-    /// The highest key first.
-    Descending,
-}
-
-impl Order {
-    /// The order in which a batch comes back that came in this one.
-    pub(super) const fn reversed(self) -> Self {
-        match self {
-            Order::Ascending => Order::Descending,
-            Order::Descending => Order::Ascending,
-        }
-    }
-
-    fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
-        match self {
-            Order::Ascending => one.cmp(other),
-            Order::Descending => other.cmp(one),
-        }
-    }
-}
-
-/// Entries of a buffer in memory, to be sorted: X.
+/// Entries of a buffer in memory, to be sorted.
 ///
 /// Streams are loaded from the newest to the oldest, each in front of the one before, so an entry
 /// at a higher place is newer.
@@ -222,7 +190,7 @@ impl Sorter {
     /// keys; `key` comes next: false if the only entry that is held is for it.
     fn leave_out(&mut self, key: &[u8]) -> bool {
         let before = self.places.len();
-        self.sort(Order::Ascending);
+        self.sort();
         let count = self.places.len();
         if 2 * count > before {
             let lowest = self.get(0).map_or(&[][..], |entry| entry.key);
@@ -256,11 +224,11 @@ impl Sorter {
     }
 
     /// Sorts what was loaded and keeps the newest entry of each key.
-    pub(super) fn sort(&mut self, order: Order) {
+    pub(super) fn sort(&mut self) {
         let mut places = core::mem::take(&mut self.places);
         places.sort(|one, other| {
             let newest_first = other.byte.cmp(&one.byte);
-            order.compare(self.at(one).key, self.at(other).key).then(newest_first)
+            self.at(one).key.cmp(self.at(other).key).then(newest_first)
         });
         places.dedup(|later, kept| self.at(later).key == self.at(kept).key);
         self.places = places;
@@ -277,31 +245,6 @@ impl Sorter {
         // It was read once when it was loaded, and did not change since.
         let read = self.form.read(bytes, at.is_delete);
         read.map_or(Pending { key: &[], value: None }, |(entry, _)| entry)
-    }
-}
-
-/// Which of two sorted runs goes on next, when the older and the newer are merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// The older run's entry.
-    Older,
-    /// The newer run's entry.
-    Newer,
-    /// The newer run's entry, and the older run's is dropped: they have the same key.
-    NewerForBoth,
-}
-
-/// The step of merging X, the older run, with Y: `None` if both are at their end.
-pub(super) fn next(older: Option<&[u8]>, newer: Option<&[u8]>, order: Order) -> Option<Next> {
-    match (older, newer) {
-        (None, None) => None,
-        (Some(_), None) => Some(Next::Older),
-        (None, Some(_)) => Some(Next::Newer),
-        (Some(older), Some(newer)) => Some(match order.compare(older, newer) {
-            Ordering::Less => Next::Older,
-            Ordering::Equal => Next::NewerForBoth,
-            Ordering::Greater => Next::Newer,
-        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What goes down when a buffer is emptied, entry by entry (section 2.3).
 //!
-//! X, what fits memory, is sorted; Y, the batch that came last, is merged with it while it is read.
-//! On a disk the chain that was read is let go when all went down, so its record is kept till then.
+//! What fits memory is read once and sorted. What does not is read again for each part of its keys;
+//! on a disk its chain is let go when all went down, so its record is kept till then.
 //!
 //! What goes down comes to a lower level each time: its key lies in the bounds of the node whose
 //! buffer it leaves, and the buffer that it comes to is none of those above. A damaged node may
@@ -11,16 +11,13 @@
 //! while the buffers and the nodes that it goes to change.
 
 use alloc::vec::Vec;
-use core::ops::Range;
-
 use device::{Cause, Page};
 use store::node::Stored;
 
 use super::LaTree;
-use super::buffer_pool::BufferId;
 use super::descent::Bounds;
-use super::emptying::{self, Next, Order};
-use super::layout::{Link, NodeId, Owner};
+use super::emptying;
+use super::layout::NodeId;
 use super::nodes::damaged;
 use super::room::Part;
 use super::stream::Pending;
@@ -29,20 +26,6 @@ use index::Result;
 
 /// That links lead round in a chain, or into another.
 pub(super) const LONGER: &str = "a chain is longer than its buffer's record says";
-
-/// Y, the batch that came last, read from its newest fragment on.
-#[derive(Clone, Debug)]
-struct Batch {
-    owner: Owner,
-    /// The next fragment, and the one behind the last.
-    next: Option<Link>,
-    until: Option<Link>,
-    /// Fragments that there may be yet.
-    fragments: u32,
-    /// The stream in the buffer for reading, and how many of its entries are left.
-    stream: Range<usize>,
-    left: u32,
-}
 
 /// What is going down, and the entry of it that is next.
 #[derive(Debug)]
@@ -54,11 +37,9 @@ pub(super) struct Flight {
     pub(super) is_long: bool,
     /// True if the entry is all there is: it comes from no buffer.
     is_single: bool,
-    order: Order,
-    /// Entries of X that went down.
+    /// Sorted entries that went down.
     pub(super) place: usize,
-    batch: Option<Batch>,
-    /// The chain that is read again for the keys above the last, as its X does not fit memory.
+    /// The chain that is read again for the keys above the last, as it does not fit memory.
     again: Option<BufferRecord>,
     /// The chain that is let go when all went down.
     pub(super) owed: Option<BufferRecord>,
@@ -79,11 +60,6 @@ pub(super) struct PutBack {
 }
 
 impl Flight {
-    /// The order in which entries go down.
-    pub(super) const fn order(&self) -> Order {
-        self.order
-    }
-
     pub(super) fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Flight {
             key: Vec::with_capacity(key_bytes),
@@ -91,9 +67,7 @@ impl Flight {
             is_delete: false,
             is_long: false,
             is_single: false,
-            order: Order::Ascending,
             place: 0,
-            batch: None,
             again: None,
             owed: None,
             filter: Bounds::with_capacity(key_bytes),
@@ -135,52 +109,25 @@ impl LaTree<'_> {
         self.sorter.clear();
         self.flight.is_single = false;
         self.flight.place = 0;
-        (self.flight.batch, self.flight.again) = (None, None);
-        self.flight.is_filtered = record.shared;
+        self.flight.again = None;
+        self.flight.is_filtered = record.is_shared();
         self.flight.filter.copy_from(&self.bounds);
-        self.flight.order = Order::Ascending;
+        let sorter = &mut self.sorter;
         if record.bytes <= self.sorter_bytes {
-            let sorter = &mut self.sorter;
-            let held = self.buffers.pool.held(BufferId(number)).entries;
-            let fits = self.buffers.load_held(number, held, sorter)?
+            let fits = self.buffers.load_held(number, sorter)?
                 && self.buffers.take_chain(&mut self.log, &record, sorter, cause)?;
             if !fits {
                 return Err(damaged(self.nodes.page_of(NodeId::of_buffer(number)), emptying::FULL));
             }
-            self.sorter.sort(self.flight.order);
+            sorter.sort();
         } else {
-            self.flight.owed = Some(self.take_off_large(number, cause)?);
-        }
-        self.buffers.begin_anew(&self.log, number)
-    }
-
-    /// As [`LaTree::take_off`], of a buffer that does not fit memory; returns what it was. What is
-    /// in the pool is taken from there, but for what of Y does not fit the buffer for reading.
-    fn take_off_large(&mut self, number: u32, cause: Cause) -> Result<BufferRecord> {
-        self.buffers.evict_beyond_read(&mut self.log, number, cause)?;
-        let record = self.buffers.record(number);
-        let (owner, below) = (record.owner, record.below_batch);
-        let (of_x, sorter) = (self.buffers.held_of_x(number), &mut self.sorter);
-        let fits = self.buffers.load_held(number, of_x, sorter)?
-            && self.buffers.load_chain(&mut self.log, owner, below, sorter, cause)?;
-        if !fits {
             self.counters.emptied_in_parts += 1;
             self.buffers.evict(&mut self.log, number, cause)?;
-            let (record, sorter) = (self.buffers.record(number), &mut self.sorter);
+            let record = self.buffers.record(number);
             self.buffers.select_chain(&mut self.log, &record, None, sorter, cause)?;
-            self.flight.again = Some(record);
-            return Ok(record);
+            (self.flight.again, self.flight.owed) = (Some(record), Some(record));
         }
-        self.counters.emptied_in_two += 1;
-        if !record.batch_ascends {
-            self.flight.order = Order::Descending;
-        }
-        self.flight.order = self.flight.order.reversed();
-        let (stream, left) = self.buffers.read_held_of_y(number)?;
-        let (next, fragments) = (record.newest, record.fragments);
-        self.flight.batch = Some(Batch { owner, next, until: below, fragments, stream, left });
-        self.sorter.sort(self.flight.order);
-        Ok(record)
+        self.buffers.begin_anew(&self.log, number)
     }
 
     /// Reads what goes down again, for the keys above the last one; false if there are none.
@@ -200,9 +147,8 @@ impl LaTree<'_> {
         self.flight.take(&Pending { key, value });
         self.flight.is_single = true;
         self.flight.place = 0;
-        (self.flight.batch, self.flight.again) = (None, None);
+        self.flight.again = None;
         self.flight.is_filtered = false;
-        self.flight.order = Order::Ascending;
         self.top.restructured = true;
         self.top.level = self.leaf_subtree_level();
     }
@@ -214,35 +160,14 @@ impl LaTree<'_> {
             return Ok(true);
         }
         loop {
-            self.fill_batch(cause)?;
-            let older = self.sorter.get(self.flight.place);
-            let newer = match &self.flight.batch {
-                Some(batch) if batch.left > 0 => {
-                    let mut reader =
-                        self.buffers.form.reader(&self.buffers.read[batch.stream.clone()]);
-                    let mut entry = None;
-                    for _ in 0..batch.left {
-                        entry = reader.next().map_err(|what| damaged(Page(0), what))?;
-                    }
-                    entry.map(|(entry, _)| entry)
-                }
-                _ => None,
-            };
-            let keys = (older.map(|entry| entry.key), newer.map(|entry| entry.key));
-            let Some(next) = emptying::next(keys.0, keys.1, self.flight.order) else {
+            let Some(entry) = self.sorter.get(self.flight.place) else {
                 if self.read_again(cause)? {
                     continue;
                 }
                 return Ok(false);
             };
-            let entry = if next == Next::Older { older } else { newer };
-            if let Some(entry) = entry {
-                self.flight.take(&entry);
-            }
-            self.flight.place += usize::from(next != Next::Newer);
-            if let Some(batch) = self.flight.batch.as_mut().filter(|_| next != Next::Older) {
-                batch.left -= 1;
-            }
+            self.flight.take(&entry);
+            self.flight.place += 1;
             if self.flight.filter.contains(&self.flight.key) {
                 return Ok(true);
             }
@@ -250,28 +175,5 @@ impl LaTree<'_> {
                 return Err(damaged(Page(0), "a buffer has entries of another node"));
             }
         }
-    }
-
-    /// Reads the next fragment of Y, if the one before is at its end.
-    fn fill_batch(&mut self, cause: Cause) -> Result<()> {
-        let Some(batch) = self.flight.batch.as_mut() else {
-            return Ok(());
-        };
-        while batch.left == 0 && batch.next != batch.until {
-            let Some(link) = batch.next else {
-                return Err(damaged(Page(0), "a chain ends above its batch"));
-            };
-            let fragments = batch.fragments.checked_sub(1);
-            batch.fragments = fragments.ok_or(damaged(link.page, LONGER))?;
-            let (stream, before) =
-                self.buffers.read_fragment(&mut self.log, batch.owner, link, cause)?;
-            let mut reader = self.buffers.form.reader(&self.buffers.read[stream.clone()]);
-            while reader.next().map_err(|what| damaged(link.page, what))?.is_some() {
-                batch.left += 1;
-            }
-            batch.stream = stream;
-            batch.next = before;
-        }
-        Ok(())
     }
 }

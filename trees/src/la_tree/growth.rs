@@ -10,10 +10,8 @@ use store::node::{self, Codec};
 
 use super::LaTree;
 use super::descent::HEIGHT_MOST;
-use super::emptying::Order;
 use super::layout::NodeId;
 use super::nodes::damaged;
-use super::policy::Registers;
 use super::shrinking::QUARTER;
 use super::table::BufferRecord;
 use index::Result;
@@ -64,14 +62,15 @@ impl LaTree<'_> {
             return self.count_nodes(level, 1);
         };
         let record = self.buffers.record(number);
-        let shared = BufferRecord { shared: true, registers: Registers::new(), ..record };
-        let copy = if record.entries > 0 {
+        let shared = record.shared();
+        let copy = if record.entries() > 0 {
             self.counters.buffers_split += 1;
             self.buffers.set_record(number, shared);
+            self.buffers.forget_registers(number);
             self.buffers.hold_chain(&mut self.log, &shared, cause)?;
             shared
         } else {
-            BufferRecord::new(self.buffers.owner(&self.log)?, 1, record.leaves.min(1))
+            BufferRecord::new(self.buffers.owner(&self.log)?, 1, record.is_leaf())
         };
         self.buffers.set_record(right_number, copy);
         self.recount(id, level, cause)?;
@@ -84,11 +83,7 @@ impl LaTree<'_> {
             return Err(damaged(self.nodes.page_of(self.root), "the root has no buffer"));
         };
         if let Some(record) = self.buffers.record_mut(number) {
-            record.nodes = record.nodes.saturating_add_signed(nodes).max(1);
-            if level == 0 {
-                record.leaves = record.leaves.saturating_add_signed(nodes);
-            }
-            record.is_dirty = true;
+            record.add_nodes(nodes);
         }
         Ok(())
     }
@@ -107,7 +102,7 @@ impl LaTree<'_> {
             self.adopt(root, self.height, 0, old)?;
             let owner = self.buffers.owner(&self.log)?;
             if let Some(number) = root.buffer() {
-                self.buffers.set_record(number, BufferRecord::new(owner, 1, 0));
+                self.buffers.set_record(number, BufferRecord::new(owner, 1, false));
             }
             self.root = root;
         } else {
@@ -145,16 +140,7 @@ impl LaTree<'_> {
             self.separator.extend_from_slice(&self.flight.key);
         }
         if level == 0 && at > 0 {
-            let mut left = codec.key(node, at - 1);
-            let key = self.flight.key.as_slice();
-            // What comes in descending order is to find room in the left one.
-            let is_left = self.flight.order() == Order::Descending
-                && left.compare(key).is_lt()
-                && key < self.separator.as_slice();
-            if is_left {
-                left = node::NodeKey { prefix: &[], suffix: key };
-            }
-            shorten(&left, &mut self.separator, self.plan.shape.key);
+            shorten(&codec.key(node, at - 1), &mut self.separator, self.plan.shape.key);
         }
         Ok(())
     }

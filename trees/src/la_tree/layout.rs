@@ -5,7 +5,7 @@
 //! holds three nodes of 128 bytes instead of four.
 //!
 //! ```text
-//!  nodes    | node | node | node | node |      each as `store::node` writes it, 8 bytes of header
+//!  nodes    | node | node   | node | node |    each as far as it is in use
 //!
 //!  fragment 0        4        8        10       12
 //!           +--------+--------+--------+--------+-----------------------
@@ -21,8 +21,6 @@
 //!
 //! Invariant: everything here takes any bytes; what makes no sense is an error, never a panic.
 
-use core::ops::Range;
-
 use device::{Geometry, Page};
 use store::node::{Codec, HEADER_BYTES, NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use store::{EntryShape, Width};
@@ -36,6 +34,9 @@ pub(super) const PAGE_HEADER_BYTES: u32 = 16;
 pub(super) const FRAGMENT_HEADER_BYTES: usize = 12;
 
 const NO_PAGE: u32 = u32::MAX;
+
+/// A node has at most two to the power of this units.
+const SHIFT_MOST: u32 = 4;
 
 /// Bytes that an entry of variable length is taken to have, where a node's size follows from its
 /// fanout.
@@ -60,6 +61,8 @@ pub(super) struct PageShape {
     page_bytes: u32,
     first: u32,
     node_bytes: u32,
+    /// A node has two to the power of this units: it begins and ends with one.
+    shift: u32,
 }
 
 impl PageShape {
@@ -67,14 +70,19 @@ impl PageShape {
     /// nodes can't have that size.
     pub(super) fn new(geometry: &Geometry, node_bytes: u32) -> Option<Self> {
         let first = geometry.page_bytes() - Self::room_of(geometry);
-        let shape = PageShape { page_bytes: geometry.page_bytes(), first, node_bytes };
         let possible = (SMALL_NODE_BYTES..=NODE_BYTES_MOST).contains(&node_bytes);
+        let with =
+            |shift| PageShape { page_bytes: geometry.page_bytes(), first, node_bytes, shift };
+        let is_divided = |shape: &PageShape| {
+            node_bytes.is_multiple_of(1 << shape.shift) && shape.places(geometry.pages()).is_some()
+        };
+        let shape = (1..=SHIFT_MOST).rev().map(with).find(is_divided).unwrap_or(with(0));
         (possible && node_bytes <= shape.room()).then_some(shape)
     }
 
     /// Pages of a page file, each of which is one node; fragments are behind `first` bytes.
     pub(super) const fn in_place(page_bytes: u32, first: u32) -> Self {
-        PageShape { page_bytes, first, node_bytes: page_bytes }
+        PageShape { page_bytes, first, node_bytes: page_bytes, shift: 0 }
     }
 
     /// Bytes of a page of `geometry` that nodes or fragments may fill.
@@ -109,15 +117,20 @@ impl PageShape {
         self.node_bytes
     }
 
-    /// Nodes that a page holds.
+    /// Nodes that a page holds at least: more, if they are not full.
     pub(super) const fn nodes_per_page(&self) -> u32 {
         if self.is_in_place() { 1 } else { self.room() / self.node_bytes }
     }
 
-    /// The bytes of a page of nodes in which its node number `slot` stands.
-    pub(super) const fn slot(&self, slot: usize) -> Range<usize> {
-        let (first, bytes) = (self.first as usize, self.node_bytes as usize);
-        first + slot * bytes..first + (slot + 1) * bytes
+    const fn unit_bytes(&self) -> u32 {
+        self.node_bytes >> self.shift
+    }
+
+    /// Bytes that a node takes in a page if so many of it are in use.
+    pub(super) const fn stored_bytes(&self, used: usize) -> usize {
+        let unit = self.unit_bytes() as usize;
+        let units = used.div_ceil(unit);
+        if units == 0 { unit } else { units * unit }
     }
 
     /// Bytes that programming a page moves, its spare area included.
@@ -131,25 +144,47 @@ impl PageShape {
         (self.room() as usize).min(usize::from(u16::MAX))
     }
 
-    /// The place of the node in slot `slot` of `page`; `None` if there is no such slot, or the
-    /// place has no number.
-    pub(super) fn place(&self, page: Page, slot: u32) -> Option<Place> {
-        if slot >= self.nodes_per_page() {
+    /// Units of a page, at each of which a node may begin.
+    const fn units_per_page(&self) -> u32 {
+        if self.is_in_place() { 1 } else { self.room() / self.unit_bytes() }
+    }
+
+    /// The place of a node of `bytes` bytes, whole units, from byte `offset` of the content of
+    /// `page` on; `None` if none can be there, or the place has no number.
+    pub(super) fn place(&self, page: Page, offset: usize, bytes: usize) -> Option<Place> {
+        let unit = self.unit_bytes() as usize;
+        let (first, length) = (u32::try_from(offset / unit).ok()?, (bytes / unit) as u32);
+        if length == 0 || length > 1 << self.shift || first + length > self.units_per_page() {
             return None;
         }
-        let number = page.0.checked_mul(self.nodes_per_page())?.checked_add(slot)?;
+        let number = page.0.checked_mul(self.units_per_page())?.checked_add(first)?;
+        let number = number.checked_mul(1 << self.shift)?.checked_add(length - 1)?;
         (number < Place::MOST).then_some(Place(number))
     }
 
-    /// The page that `place` is in, and the byte of the page at which its node begins.
-    pub(super) const fn locate(&self, place: Place) -> (Page, u32) {
-        let nodes = self.nodes_per_page();
-        (Page(place.0 / nodes), self.first + place.0 % nodes * self.node_bytes)
+    /// The page that `place` is in, the byte of its content at which the node begins, and the bytes
+    /// of the node.
+    pub(super) const fn locate(&self, place: Place) -> (Page, u32, usize) {
+        let (units, unit) = (self.units_per_page(), self.unit_bytes());
+        let (number, length) = (place.0 >> self.shift, place.0 & ((1 << self.shift) - 1));
+        (Page(number / units), number % units * unit, ((length + 1) * unit) as usize)
+    }
+
+    /// True if a node can be at `place`, on a chip of `pages` pages.
+    pub(super) fn is_place(&self, place: Place, pages: u32) -> bool {
+        let (page, offset, bytes) = self.locate(place);
+        page.0 < pages && self.place(page, offset as usize, bytes) == Some(place)
+    }
+
+    /// The most nodes that stand in `pages` pages at once.
+    pub(super) fn nodes_most(&self, pages: u32) -> u32 {
+        pages.saturating_mul(self.units_per_page()).min(Place::MOST)
     }
 
     /// How many places a chip of `pages` pages has; `None` if they are too many to be numbered.
     pub(super) fn places(&self, pages: u32) -> Option<u32> {
-        pages.checked_mul(self.nodes_per_page()).filter(|places| *places <= Place::MOST)
+        let places = pages.checked_mul(self.units_per_page())?.checked_mul(1 << self.shift)?;
+        (places <= Place::MOST).then_some(places)
     }
 
     /// The most fragments that `pages` pages have room for.
@@ -211,7 +246,7 @@ fn node_bounds(shape: EntryShape, room: u32) -> (u32, u32) {
     (least.max(four_entries), room.min(NODE_BYTES_MOST))
 }
 
-/// Where a node stands: page and slot in one number.
+/// Where a node stands: page, unit, and how many units it has, in one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(pub(super) u32);
 
@@ -265,9 +300,17 @@ impl Link {
     /// Bytes of a link in what is stored.
     pub(super) const BYTES: usize = 8;
 
-    /// Appends `link`, or that there is none, to `into`.
+    /// No link.
+    pub(super) const NONE: Link = Link { page: Page(NO_PAGE), offset: 0, bytes: 0 };
+
+    /// The link, if it is one.
+    pub(super) fn known(self) -> Option<Link> {
+        Some(self).filter(|link| *link != Self::NONE)
+    }
+
+    /// The bytes of `link`, or of none.
     pub(super) fn encode(link: Option<Link>) -> [u8; Self::BYTES] {
-        let link = link.unwrap_or(Link { page: Page(NO_PAGE), offset: 0, bytes: 0 });
+        let link = link.unwrap_or(Self::NONE);
         let [p0, p1, p2, p3] = link.page.0.to_le_bytes();
         let [o0, o1] = link.offset.to_le_bytes();
         let [b0, b1] = link.bytes.to_le_bytes();
@@ -286,7 +329,7 @@ impl Link {
             bytes: u16::from_le_bytes([b0, b1]),
         };
         match link {
-            Link { page: Page(NO_PAGE), offset: 0, bytes: 0 } => Ok(None),
+            Self::NONE => Ok(None),
             Link { page: Page(NO_PAGE), .. } => Err("a link to no page names bytes of it"),
             link => Ok(Some(link)),
         }

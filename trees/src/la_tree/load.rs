@@ -169,8 +169,8 @@ impl LaTree<'_> {
         match right.buffer() {
             Some(number) => {
                 let owner = self.buffers.owner(&self.log)?;
-                let leaves = u32::from(level == 0);
-                self.buffers.set_record(number, BufferRecord::new(owner, 1, leaves));
+                let is_leaf = self.buffers_below(level).is_none();
+                self.buffers.set_record(number, BufferRecord::new(owner, 1, is_leaf));
                 Ok(())
             }
             None => self.count_nodes(level, 1),

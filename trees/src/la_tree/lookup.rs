@@ -31,18 +31,14 @@ impl LaTree<'_> {
     /// before.
     pub(super) fn is_to_be_emptied(&mut self, number: u32, is_range: bool) -> bool {
         let estimate = self.estimate_for_adapt(number, is_range);
-        let policy = self.policy;
-        let is_wanted = self.buffers.record_mut(number).is_some_and(|record| {
-            record.entries > 0
-                && policy.at_lookup(&mut record.registers, estimate) == Decision::Empty
-        });
+        let is_wanted = self.buffers.at_lookup(&self.policy, number, estimate) == Decision::Empty;
         is_wanted && self.is_open && self.has_space_to_empty(number)
     }
 
     /// Empties buffer `number` because of a lookup.
     pub(super) fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
         self.whole = false;
-        let leaf = usize::from(self.buffers.record(number).leaves > 0);
+        let leaf = usize::from(self.buffers.record(number).is_leaf());
         self.counters.emptied_for_lookups[leaf] += 1;
         self.buffers.list(number);
         self.empty_listed(Cause::Flush)?;

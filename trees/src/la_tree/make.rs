@@ -113,7 +113,7 @@ impl<'d> LaTree<'d> {
         self.root = self.nodes.create(&mut self.log, true, 0)?;
         let owner = self.buffers.owner(&self.log)?;
         if let Some(number) = self.root.buffer() {
-            self.buffers.set_record(number, BufferRecord::new(owner, 1, 1));
+            self.buffers.set_record(number, BufferRecord::new(owner, 1, true));
         }
         self.room.levels[0] = 1;
         self.is_open = true;

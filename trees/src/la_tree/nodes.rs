@@ -27,11 +27,16 @@ use index::{Error, Result};
 mod changes;
 mod writing;
 
+use writing::Waiting;
+
 /// Bytes of a child's number in an inner node.
 pub(super) const CHILD_BYTES: u16 = 4;
 
 /// The kind of pages of nodes.
 pub(super) const NODES: PageKind = PageKind::Tree(0);
+
+/// The numbers of buffers are below this.
+pub(super) const BUFFERS_MOST: u32 = 0x00FF_FFFF;
 
 /// Marks the number of a node with a buffer.
 const BUFFERED: u32 = 0x8000_0000;
@@ -106,7 +111,7 @@ pub(super) struct Nodes {
     pub(super) buffered: Table,
     /// The page of nodes that is being filled, and the nodes in it.
     page: Box<[u8]>,
-    waiting: Vec<NodeId>,
+    waiting: Vec<Waiting>,
     /// As long as a node.
     pub(super) scratch: Box<[u8]>,
     next: Vec<Page>,
@@ -120,8 +125,13 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Bytes of memory beside the cache and the tables.
     pub(super) fn fixed_bytes(pages: &PageShape) -> u64 {
-        let waiting = u64::from(pages.nodes_per_page()) * size_of::<NodeId>() as u64;
+        let waiting = (Self::waiting_most(pages) * size_of::<Waiting>()) as u64;
         Self::page_bytes(pages) as u64 + waiting + u64::from(pages.node_bytes()) + 16
+    }
+
+    /// The most nodes in the page that is being filled; in place there is none.
+    fn waiting_most(pages: &PageShape) -> usize {
+        if pages.is_in_place() { 0 } else { 2 * pages.nodes_per_page() as usize }
     }
 
     /// Bytes of the page of nodes that is being filled: in place there is none.
@@ -146,7 +156,7 @@ impl Nodes {
             plain: Table::new(chunks.0),
             buffered: Table::new(chunks.1),
             page: vec![0xFF; Self::page_bytes(&pages)].into_boxed_slice(),
-            waiting: Vec::with_capacity(pages.nodes_per_page() as usize),
+            waiting: Vec::with_capacity(Self::waiting_most(&pages)),
             scratch: vec![0; bytes as usize].into_boxed_slice(),
             next: Vec::with_capacity(4),
             reads: NodeReads::default(),
@@ -189,7 +199,8 @@ impl Nodes {
     /// A number that no node has.
     fn number(&mut self, log: &PageLog<'_>, is_buffered: bool) -> Result<NodeId> {
         let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
-        let number = table.numbers.allocate();
+        let most = if is_buffered { BUFFERS_MOST } else { u32::MAX };
+        let number = table.numbers.allocate().filter(|number| number.0 < most);
         let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
         table.changed(number.0);
         Ok(if is_buffered { NodeId::of_buffer(number.0) } else { number })
@@ -452,17 +463,27 @@ impl Nodes {
     fn load(&mut self, log: &mut PageLog<'_>, id: NodeId, cause: Cause) -> Result<usize> {
         let frame = self.free_frame(log)?;
         if let Some(slot) = self.slot_of(id) {
-            device::copy(self.cache.node_mut(frame), &self.page[self.pages.slot(slot)]);
+            let range = self.bytes_of(slot);
+            let (used, rest) = self.cache.node_mut(frame).split_at_mut(range.len());
+            device::copy(used, &self.page[range]);
+            rest.fill(0);
         } else {
             let place = self.place(id);
             let place = place.ok_or(damaged(Page(0), "a node is named that does not exist"))?;
-            let (page, offset) = self.pages.locate(place);
+            let (page, offset, bytes) = self.pages.locate(place);
             let node = self.cache.node_mut(frame);
-            log.read(page, offset - self.pages.first(), node, cause)?;
-            self.reads.count(node::level(node), cause == Cause::Lookup);
+            let (used, rest) = node.split_at_mut(bytes);
+            log.read(page, offset, used, cause)?;
+            rest.fill(0);
+            verify_node(id, place, used).map_err(|what| damaged(page, what))?;
+            self.reads.count(node::level(node), bytes, cause == Cause::Lookup);
             let codec = if node::level(node) == 0 { self.leaf } else { self.inner };
-            verify_node(id, place, node)
-                .and_then(|()| codec.validate(node))
+            codec
+                .validate(node)
+                .and_then(|()| match codec.kept_bytes(node) <= bytes {
+                    true => Ok(()),
+                    false => Err("a node has more entries than it was stored with"),
+                })
                 .map_err(|what| damaged(page, what))?;
         }
         self.cache.assign(frame, id);

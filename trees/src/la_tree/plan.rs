@@ -18,7 +18,7 @@ use super::emptying::Sorter;
 use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
-use super::stream::LENGTH_MOST;
+use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
 use super::{LaTree, in_place, room, settle};
 use index::parameters::{Kind, Parameter, Value};
@@ -33,7 +33,10 @@ pub(super) const FRAMES_LEAST: u32 = 12;
 pub(super) const CHUNK_HEADER: u32 = 8;
 
 /// Shared memory moves in such parts, and in no smaller ones than this.
-const SHARED_PARTS: u64 = 32;
+const SHARED_PARTS: u64 = 16;
+
+/// With less memory than this it is divided for good where nothing is said: parts would be too few.
+const SHARED_LEAST: u64 = 64 << 10;
 const SHARED_PART_LEAST: u64 = 512;
 
 /// The most bytes in which a search for the least memory ends.
@@ -81,15 +84,17 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "pool",
-        about: "share of the memory for buffers in memory; nodes get the rest",
+        about: "share of the memory for buffers in memory, if it is divided for good; nodes get \
+                the rest",
         kind: Kind::Ratio(0.01, 0.99),
         default: "0.75",
     },
     Parameter {
         name: "share",
-        about: "memory of pool and nodes: divided for good, or lent to what saves more by it",
+        about: "memory of pool and nodes: divided for good, or lent to what saves more by it, as \
+                it is on raw flash with 64 KiB and more if no pool is given",
         kind: Kind::Word(&["fixed", "shared"]),
-        default: "fixed",
+        default: "",
     },
     Parameter {
         name: "place",
@@ -106,10 +111,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "estimate",
-        about: "what ADAPT counts: costs as measured online, or by the printed bounds; or as \
-                measured, with what a buffer has in memory counted as if it were on flash",
-        kind: Kind::Word(&["measured", "printed", "all"]),
-        default: "measured",
+        about: "what ADAPT counts: costs as measured online, with what a buffer has in memory \
+                counted as if it were on flash (all, so on raw flash), or without (measured, so on \
+                disks); or by the printed bounds",
+        kind: Kind::Word(&["all", "measured", "printed"]),
+        default: "",
     },
 ];
 
@@ -124,7 +130,7 @@ pub(super) struct Plan {
     pub(super) basis: Basis,
     /// True if ADAPT counts scans of entries in the pool as if these were on flash.
     pub(super) counts_pool: bool,
-    /// The most bytes that the sorter takes: larger buffers are emptied with X and Y apart.
+    /// The most bytes that the sorter takes: larger buffers are read several times.
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
@@ -133,6 +139,8 @@ pub(super) struct Plan {
     pub(super) shared_bytes: Option<u64>,
     /// The fewest bytes of the pool.
     pub(super) pool_least: u64,
+    /// True if the pool has few cells: then less is known of each buffer.
+    pub(super) has_small_pool: bool,
     /// Bytes that a range holds of the buffers on its way.
     pub(super) range_bytes: u64,
     /// The most bytes of an entry in a leaf.
@@ -250,19 +258,16 @@ impl Plan {
     ) -> Self {
         let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
         let buffering = buffering(options);
-        let policy = Policy::new(buffering, memory_bytes).with_rule(rule(options));
+        let policy = Policy::new(buffering, limited_by(&pages, memory_bytes));
+        let policy = policy.with_rule(rule(options));
         let in_stream = entry_most + 4;
         let limit = policy.most_bytes();
-        let sorter_bytes = limit.saturating_add(in_stream as u32 + 1);
+        let sorter_bytes = sorted_most(limit).saturating_add(in_stream as u32 + 1);
         let entry_least = key_least(shape);
         let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
-        let sizes = BufferSizes {
-            pool: PoolSize::Fixed(0),
-            whole_bytes: sorter_bytes,
-            entry_most: in_stream,
-            entry_least,
-        };
-        let range_bytes = range_bytes(choices, limit, in_stream);
+        let sizes = BufferSizes { pool: PoolSize::Fixed(0), entry_most: in_stream, entry_least };
+        let part = if pages.is_in_place() { limit / 2 } else { limit / 4 };
+        let range_bytes = range_bytes(choices, part, in_stream);
         let room = pages.room() - CHUNK_HEADER;
         Plan {
             shape,
@@ -271,13 +276,14 @@ impl Plan {
             policy,
             buffering,
             basis: basis(options),
-            counts_pool: counts_pool(options),
+            counts_pool: counts_pool(options, &pages),
             sorter_bytes,
             sorter_entries,
             sizes,
             cache: CacheSize::Fixed(0),
             shared_bytes: None,
             pool_least: 0,
+            has_small_pool: false,
             range_bytes,
             entry_most,
             memory_bytes,
@@ -312,13 +318,24 @@ impl Plan {
             return Ok(None);
         };
         plan.pool_least = Buffers::pool_least(&pages, &plan.sizes);
-        let Some((pool, cache)) = divide(rest, options, bytes as usize).filter(|(pool, cache)| {
-            pool.bytes() >= plan.pool_least && cache.frames() >= FRAMES_LEAST
-        }) else {
+        let divided = |is_shared| {
+            let divided = divide(rest, options, (bytes as usize, is_shared));
+            divided.filter(|(pool, cache)| {
+                pool.bytes() >= plan.pool_least && cache.frames() >= FRAMES_LEAST
+            })
+        };
+        let mut is_shared = is_shared(options, memory_bytes);
+        let mut found = divided(is_shared);
+        if found.is_none() && is_shared && options.settings.word("share").is_none() {
+            is_shared = false;
+            found = divided(false);
+        }
+        let Some((pool, cache)) = found else {
             return Ok(None);
         };
         (plan.sizes.pool, plan.cache) = (pool, cache);
-        plan.shared_bytes = is_shared(options).then_some(rest);
+        plan.has_small_pool = Buffers::has_small_pool(Form::new(shape), &pages, &plan.sizes);
+        plan.shared_bytes = is_shared.then_some(rest);
         Ok(Some(plan))
     }
 
@@ -335,15 +352,26 @@ impl Plan {
     /// What the cost model needs to know, with what reading and writing take on the medium, and
     /// the nodes that are cached.
     pub(super) fn for_predicting(&self, units: UnitCosts, cache_nodes: u32) -> predict::Plan {
+        let is_fixed = |width| matches!(width, Width::Fixed(_));
+        let nodes_are_packed = is_fixed(self.shape.key) && is_fixed(self.shape.value);
+        let units = match nodes_are_packed && !self.pages.is_in_place() {
+            true => units.of_nodes(&self.pages, predict::used_bytes(self.pages.node_bytes())),
+            false => units,
+        };
         predict::Plan {
             shape: self.pages,
+            nodes_are_packed,
             units,
             entry: (average_bytes(self.shape.key), average_bytes(self.shape.value)),
             levels_per_buffer: u32::from(self.levels_a_buffer),
             buffering: self.buffering,
-            memory_bytes: self.memory_bytes,
+            memory_bytes: limited_by(&self.pages, self.memory_bytes),
             pool_bytes: self.sizes.pool.bytes(),
             cache_nodes,
+            counts_pool: self.counts_pool,
+            shared: self
+                .shared_bytes
+                .map(|bytes| (bytes, NodeCache::bytes_a_node(self.pages.node_bytes() as usize))),
         }
     }
 }
@@ -361,7 +389,7 @@ pub(super) fn least_that_suffices(
         let most = (1.0 - 1.0 / SHARED_PARTS as f64) * 100.0;
         return Err(Error::BadParameter {
             name: "pool",
-            value: alloc::format!("{}", pool_ratio(options)),
+            value: alloc::format!("{}", pool_ratio(options, false)),
             expected: alloc::format!(
                 "nodes need a part of the memory, too: with share=shared it must be a ratio from \
                  0.01 to {}",
@@ -382,17 +410,34 @@ pub(super) fn least_that_suffices(
     Ok(high)
 }
 
+/// The most bytes of a buffer that is sorted at once, where U is `limit`: what a batch from above
+/// adds finds room, too.
+pub(super) const fn sorted_most(limit: u32) -> u32 {
+    let batch = if limit / 4 > 1024 { limit / 4 } else { 1024 };
+    limit.saturating_add(if batch < limit { batch } else { limit })
+}
+
+/// The memory of which U is a part: on raw flash half of it, for buffers that lookups meet get
+/// nowhere near, and what sorts them lacks elsewhere.
+pub(super) const fn limited_by(pages: &PageShape, memory_bytes: u64) -> u64 {
+    if pages.is_in_place() { memory_bytes } else { memory_bytes / 2 }
+}
+
 /// Bytes of the entries that a range holds: of four a buffered level at the least.
-fn range_bytes(choices: Choices, limit: u32, in_stream: usize) -> u64 {
+fn range_bytes(choices: Choices, part: u32, in_stream: usize) -> u64 {
     let levels = u64::from(12 / choices.levels_a_buffer) + 1;
-    u64::from(limit / 2).max(levels * 4 * (in_stream as u64 + 16))
+    u64::from(part).max(levels * 4 * (in_stream as u64 + 16))
 }
 
 /// Divides `rest` bytes between the pool and the cache of nodes of `node_bytes` bytes; `None` if
 /// they are too few.
-fn divide(rest: u64, options: &Options, node_bytes: usize) -> Option<(PoolSize, CacheSize)> {
-    let bytes = ((rest as f64 * pool_ratio(options)) as u64).min(rest);
-    if !is_shared(options) {
+fn divide(
+    rest: u64,
+    options: &Options,
+    (node_bytes, is_shared): (usize, bool),
+) -> Option<(PoolSize, CacheSize)> {
+    let bytes = ((rest as f64 * pool_ratio(options, is_shared)) as u64).min(rest);
+    if !is_shared {
         let frames = (rest - bytes) / NodeCache::bytes_a_node(node_bytes);
         let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
         return Some((PoolSize::Fixed(bytes), CacheSize::Fixed(frames)));
@@ -402,8 +447,13 @@ fn divide(rest: u64, options: &Options, node_bytes: usize) -> Option<(PoolSize, 
     Some((pool, CacheSize::shared(node_bytes, rest - bytes, rest, unit)?))
 }
 
-fn is_shared(options: &Options) -> bool {
-    options.settings.word("share") == Some("shared")
+fn is_shared(options: &Options, memory_bytes: u64) -> bool {
+    match options.settings.word("share") {
+        Some("shared") => true,
+        Some("fixed") => false,
+        // Who says how large the pool is means it.
+        _ => memory_bytes >= SHARED_LEAST && !options.settings.is_given("pool"),
+    }
 }
 
 /// The least bytes of a key of `shape`.
@@ -415,8 +465,12 @@ fn key_least(shape: EntryShape) -> usize {
 }
 
 /// The share of the memory left over that the buffer pool gets.
-pub(super) fn pool_ratio(options: &Options) -> f64 {
-    options.settings.ratio("pool").unwrap_or(0.75)
+pub(super) fn pool_ratio(options: &Options, is_shared: bool) -> f64 {
+    match is_shared && !options.settings.is_given("pool") {
+        // It moves from there to where it saves more.
+        true => 0.5,
+        false => options.settings.ratio("pool").unwrap_or(0.75),
+    }
 }
 
 fn buffering(options: &Options) -> Buffering {
@@ -444,8 +498,11 @@ fn basis(options: &Options) -> Basis {
 
 /// True if estimates count all entries of a buffer, as the equations do, not only those that a scan
 /// has to read.
-fn counts_pool(options: &Options) -> bool {
-    options.settings.word("estimate") == Some("all")
+fn counts_pool(options: &Options, pages: &PageShape) -> bool {
+    match options.settings.word("estimate") {
+        None => !pages.is_in_place(),
+        Some(word) => word == "all",
+    }
 }
 
 pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
@@ -460,7 +517,7 @@ pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footpr
     let plan = Plan::new(&options, options.shape, choices, chip)?;
     Ok(Footprint {
         memory_least,
-        tables: plan.table_bytes_at_first() + PageLog::table_bytes_on(chip),
+        tables: plan.table_bytes_of(options.entries) + PageLog::table_bytes_on(chip),
         units_least: room::fewest_blocks(&plan, chip, &options.page_log()).into(),
     })
 }

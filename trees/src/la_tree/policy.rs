@@ -25,14 +25,11 @@
 
 use index::parameters::parse_bytes;
 
-/// The part of the memory budget that U is: 8 KiB of 128 KiB, as in section 6.1.
+/// The part of the memory budget that U is at most: 8 KiB of 128 KiB, as in section 6.1.
 const MEMORY_PER_LIMIT: u64 = 16;
 
-/// The lookup at which a register comes due that never does.
-const NEVER: u32 = u32::MAX;
-
 /// The unit in which [`Rule::Average`] sums up costs.
-const PAID_UNIT: u64 = 1024;
+const PAID_UNIT: u64 = 8192;
 
 /// How large buffers may grow: the tree's parameter `buffer`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,73 +93,77 @@ pub struct Estimate {
     pub emptying: u64,
 }
 
-/// What ADAPT remembers of a buffer since it was emptied last.
+/// What ADAPT remembers of a buffer since it was emptied last, in four bytes.
+///
+/// It is in how many lookups the first register comes due; with [`Rule::Average`] how many lookups
+/// there were, and what their scans cost, a unit for [`PAID_UNIT`]. And whether an update came
+/// since the last lookup, and how that one found this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
-    /// Lookups since then: `j`.
-    lookups: u32,
-    /// The first lookup at which any register comes due; with [`Rule::Average`] what the lookups'
-    /// scans cost, a unit for [`PAID_UNIT`].
-    due: u32,
-    /// Groups of consecutive lookups since then.
-    groups: u16,
-    /// True if no update came since the last lookup.
-    in_group: bool,
-}
+pub struct Registers(u32);
+
+/// Marks that no update came since the last lookup, and that none came before it, either.
+const IN_GROUP: u32 = 1 << 31;
+const GOES_ON: u32 = 1 << 30;
+
+/// No register ever comes due.
+const NEVER: u32 = GOES_ON - 1;
+
+/// Bits of what scans cost, and of the number of lookups, beside each other.
+const HALF_BITS: u32 = 15;
+const HALF: u32 = (1 << HALF_BITS) - 1;
 
 impl Registers {
     /// No lookup yet.
     #[must_use]
     pub const fn new() -> Self {
-        Registers { lookups: 0, due: NEVER, groups: 0, in_group: false }
+        Registers(NEVER)
     }
 
-    /// Lookups since the buffer was emptied last.
+    /// True if the last lookup was the first of a group of consecutive ones: the paper's own form
+    /// would hold a register for it.
     #[must_use]
-    pub const fn lookups(&self) -> u32 {
-        self.lookups
+    pub const fn is_new_group(&self) -> bool {
+        self.0 & GOES_ON == 0
     }
 
-    /// How many registers the paper's own form would hold: one a group of consecutive lookups.
-    #[must_use]
-    pub const fn groups(&self) -> u16 {
-        self.groups
+    const fn value(&self) -> u32 {
+        self.0 & NEVER
+    }
+
+    const fn set_value(&mut self, value: u32) {
+        self.0 = self.0 & !NEVER | value;
     }
 
     /// Algorithm 1, lines 1 to 10.
     fn lookup(&mut self, estimate: Estimate, rule: Rule) -> Decision {
-        if !self.in_group {
-            self.in_group = true;
-            self.groups = self.groups.saturating_add(1);
+        let goes_on = if self.0 & IN_GROUP == 0 { 0 } else { GOES_ON };
+        self.0 = IN_GROUP | goes_on | self.value();
+        if rule == Rule::Average {
+            return self.average(estimate);
         }
-        // One below NEVER, so that the counter of a buffer that costs nothing stays harmless.
-        self.lookups = self.lookups.saturating_add(1).min(NEVER - 1);
-        let due = due(self.lookups, estimate);
-        match rule {
-            Rule::Average => return self.average(estimate),
-            Rule::Printed if self.lookups >= self.due => return Decision::Empty,
-            Rule::Printed => self.due = self.due.min(due),
-            Rule::Inclusive => {
-                // One lookup earlier, so it may be this one.
-                self.due = self.due.min(due.saturating_sub(u32::from(due != NEVER)));
-                if self.lookups >= self.due {
-                    return Decision::Empty;
-                }
-            }
-        }
-        Decision::Keep
+        let left = match self.value() {
+            NEVER => NEVER,
+            left => left.saturating_sub(1),
+        };
+        // With the lookup's own savings a register comes due one lookup earlier.
+        let own = due_in(estimate, u32::from(rule == Rule::Printed));
+        self.set_value(left.min(own));
+        let is_due = if rule == Rule::Printed { left == 0 } else { self.value() == 0 };
+        if is_due { Decision::Empty } else { Decision::Keep }
     }
 
     /// [`Rule::Average`].
     fn average(&mut self, estimate: Estimate) -> Decision {
-        let paid = if self.due == NEVER { 0 } else { self.due };
-        let scans = u64::from(self.lookups).saturating_mul(estimate.scan);
+        let known = if self.value() == NEVER { 0 } else { self.value() };
+        let (paid, lookups) = (known >> HALF_BITS, (known & HALF) + 1);
+        let scans = u64::from(lookups).saturating_mul(estimate.scan);
         let cost = (u64::from(paid) * PAID_UNIT).saturating_add(estimate.emptying);
         if estimate.scan > 0 && scans >= cost {
             return Decision::Empty;
         }
         let paid = u64::from(paid) + estimate.scan / PAID_UNIT;
-        self.due = u32::try_from(paid).unwrap_or(NEVER - 1).min(NEVER - 1);
+        let paid = u32::try_from(paid).unwrap_or(HALF).min(HALF - 1);
+        self.set_value(paid << HALF_BITS | lookups.min(HALF));
         Decision::Keep
     }
 }
@@ -173,13 +174,14 @@ impl Default for Registers {
     }
 }
 
-/// The first lookup at which the savings of the lookup numbered `lookup` exceed its emptying cost.
-fn due(lookup: u32, estimate: Estimate) -> u32 {
+/// In how many lookups the savings of the present one exceed its emptying cost, where `more` of
+/// them save nothing; [`NEVER`] if they don't.
+fn due_in(estimate: Estimate, more: u32) -> u32 {
     let Some(covered) = estimate.emptying.checked_div(estimate.scan) else {
         return NEVER;
     };
-    let due = u64::from(lookup).saturating_add(covered).saturating_add(1);
-    u32::try_from(due).unwrap_or(NEVER)
+    let due = covered.saturating_add(more.into());
+    u32::try_from(due).unwrap_or(NEVER).min(NEVER)
 }
 
 /// The policy of a tree: one for all its buffers, each of which has its own [`Registers`].
@@ -230,7 +232,7 @@ impl Policy {
     /// Decides after an update, or a whole batch of them from the buffer above, was appended to a
     /// buffer that now has `bytes` bytes: algorithm 1, lines 11 to 14.
     pub fn at_update(&self, registers: &mut Registers, bytes: u64) -> Decision {
-        registers.in_group = false;
+        registers.0 &= !IN_GROUP;
         if bytes > u64::from(self.most_bytes) { Decision::Empty } else { Decision::Keep }
     }
 

@@ -213,7 +213,7 @@ impl LaTree<'_> {
     }
 
     fn is_old(&self, record: &BufferRecord) -> bool {
-        record.newest.is_some() && record.owner.0 < self.generation.first_owner
+        record.is_chained() && record.owner.0 < self.generation.first_owner
     }
 
     fn has_old_buffers(&self) -> bool {
@@ -222,7 +222,7 @@ impl LaTree<'_> {
 
     fn empty_old(&mut self, number: u32, is_leaf: bool) -> Result<()> {
         let record = self.buffers.record(number);
-        if !self.is_old(&record) || (record.leaves > 0) != is_leaf {
+        if !self.is_old(&record) || record.is_leaf() != is_leaf {
             return Ok(());
         }
         if self.generation.copies {

@@ -27,6 +27,8 @@
 //! - Counting is arithmetic: nothing is written to see whether it fits.
 
 use device::{Cause, Geometry};
+use index::random_keys::average_bytes;
+use store::node::HEADER_BYTES;
 use store::{Demand, Growth, LEVELS_MOST, PageLog, PageLogOptions, Reservation, Update};
 
 use super::LaTree;
@@ -34,7 +36,7 @@ use super::buffer_pool::BufferId;
 use super::buffers::Buffers;
 use super::descent::HEIGHT_MOST;
 use super::layout::FRAGMENT_HEADER_BYTES;
-use super::nodes::Table;
+use super::nodes::{CHILD_BYTES, Table};
 use super::plan::{CHUNK_HEADER, Plan};
 use super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::stream::Pending;
@@ -42,6 +44,9 @@ use index::{Error, Result, Width};
 
 /// How often the bytes that wait are counted.
 const WAITING: u64 = 3;
+
+/// How full nodes are taken to be where it is said how many entries there will be, in percent.
+const FILLED: u64 = 62;
 
 /// Blocks beside those that the log keeps back: one that it begins, and the ends of those that are
 /// the last of two generations.
@@ -111,7 +116,7 @@ impl Plan {
         let plain = if self.pages.is_in_place() { 0 } else { plain + born };
         Table::bytes_most(plain, self.chunks.0)
             + Table::bytes_most(buffered, self.chunks.1)
-            + Buffers::table_bytes_most(buffered)
+            + Buffers::table_bytes_most(self.has_small_pool, buffered)
     }
 
     /// The same of an empty tree that a put comes to, whatever its nodes hold.
@@ -119,6 +124,25 @@ impl Plan {
         let mut root = Demand { puts_a_leaf: 1, leaves_a_put: 1, ..Demand::default() };
         root.levels[0] = 1;
         self.table_bytes_grown((0, 1), root.growth(1))
+    }
+
+    /// The same of a tree of so many entries, if they are known, whose nodes are as full as deletes
+    /// and puts of random keys leave them, and a little less.
+    pub(super) fn table_bytes_of(&self, entries: Option<u64>) -> u64 {
+        let capacity = |value| {
+            let key = average_bytes(self.shape.key);
+            let room = self.pages.node_bytes().saturating_sub(HEADER_BYTES as u32);
+            u64::from(room / (u32::from(key) + u32::from(value)).max(1)).max(4)
+        };
+        let filled = |number: u64, capacity: u64| (number * 100).div_ceil(capacity * FILLED);
+        let leaves = filled(entries.unwrap_or(0), capacity(average_bytes(self.shape.value)));
+        let (mut inner, mut nodes) = (0, leaves);
+        while nodes > 1 {
+            nodes = filled(nodes, capacity(CHILD_BYTES));
+            inner += nodes;
+        }
+        let grown = self.table_bytes_grown((0, 1), Growth { leaves, inner, ..Growth::default() });
+        grown.max(self.table_bytes_at_first())
     }
 
     /// Bytes of the longest root record on a chip with so many pages.
@@ -406,8 +430,7 @@ impl LaTree<'_> {
 
     /// Pages that the fragments of all buffers take.
     pub(super) fn fragment_pages(&self) -> u64 {
-        let bytes: u64 =
-            self.buffers.records.iter().map(|record| u64::from(record.stored_bytes)).sum();
+        let bytes = self.buffers.fragment_bytes();
         bytes.div_ceil(u64::from(self.plan.pages.room()))
     }
 
@@ -468,7 +491,7 @@ impl LaTree<'_> {
     /// the pool may be written before.
     fn pages_to_put_back(&self, number: u32) -> u64 {
         let record = self.buffers.record(number);
-        2 * self.waiting_pages(Self::waiting_bytes(record.entries.into(), record.bytes.into()))
+        2 * self.waiting_pages(Self::waiting_bytes(record.entries().into(), record.bytes.into()))
     }
 
     /// Pages that changing one leaf takes at most: on each level a node, the one that is split from

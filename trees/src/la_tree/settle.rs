@@ -32,6 +32,7 @@ use store::PageKind;
 
 use super::flight::LONGER;
 use super::ground::Ground;
+use super::layout::Place;
 use super::nodes::damaged;
 use super::plan::{CHUNK_HEADER, Choices};
 use super::reclaim::Stage;
@@ -44,7 +45,7 @@ mod root;
 
 pub(super) use pool::PIECE_BYTES;
 pub(super) use root::describe;
-use root::{damaged_root, decode, pages_in};
+use root::{FORMAT, damaged_root, decode, pages_in};
 
 /// Bytes of a root record beside the pages it names and the nodes of each level, at most.
 pub(super) const ROOT_BYTES: u64 = 152;
@@ -104,7 +105,7 @@ impl LaTree<'_> {
     fn encode_head(&self, record: &mut Vec<u8>) {
         let choices = self.choices();
         record.extend_from_slice(&choices.node_bytes.to_le_bytes());
-        record.push(choices.levels_a_buffer);
+        record.push(choices.levels_a_buffer | FORMAT << 4);
         record.extend_from_slice(&self.root.0.to_le_bytes());
         record.push(self.height);
         record.extend_from_slice(&self.entries.to_le_bytes());
@@ -132,7 +133,7 @@ impl LaTree<'_> {
         for chunk in 0..numbers.div_ceil(each) {
             let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
             let range = chunk * each..numbers.min((chunk + 1) * each);
-            let is_dirty = |number: u32| kind == BUFFERED && self.buffers.record(number).is_dirty;
+            let is_dirty = |number: u32| kind == BUFFERED && self.buffers.record(number).is_dirty();
             let known = table.chunks.get(chunk as usize).copied().flatten();
             if known.is_some() && !range.clone().any(is_dirty) {
                 continue;
@@ -150,7 +151,7 @@ impl LaTree<'_> {
             }
             for number in range.filter(|_| kind == BUFFERED) {
                 if let Some(record) = self.buffers.record_mut(number) {
-                    record.is_dirty = false;
+                    record.set_dirty(false);
                 }
             }
         }
@@ -233,7 +234,7 @@ impl LaTree<'_> {
     }
 
     fn take_chunk(&mut self, chunk: (u8, u32), page: Page, mut bytes: &[u8]) -> Result<()> {
-        let places = self.plan.pages.places(self.log.pages()).unwrap_or(0);
+        let (shape, pages) = (self.plan.pages, self.log.pages());
         let is_plain = chunk.0 == PLAIN;
         let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
         let each = table.chunk_numbers;
@@ -246,18 +247,19 @@ impl LaTree<'_> {
             let (stored, rest) =
                 bytes.split_first_chunk().ok_or(damaged(page, "the node table is cut off"))?;
             let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
-            let filled = table.numbers.fill(number, u32::from_le_bytes(*stored), places);
+            let is_place = |place| shape.is_place(place, pages);
+            let filled = table.numbers.fill(number, u32::from_le_bytes(*stored), is_place);
             filled.map_err(|what| damaged(page, what))?;
             bytes = rest;
             if !is_plain {
                 let (record, rest) =
                     BufferRecord::decode(bytes).map_err(|what| damaged(page, what))?;
-                if u64::from(record.fragments) > self.plan.pages.fragments(self.log.pages()) {
+                if u64::from(record.fragments()) > self.plan.pages.fragments(self.log.pages()) {
                     return Err(damaged(page, "a buffer has more fragments than find room"));
                 }
                 self.buffers.set_record(number, record);
                 if let Some(record) = self.buffers.record_mut(number) {
-                    record.is_dirty = false;
+                    record.set_dirty(false);
                 }
                 bytes = rest;
             }
@@ -290,20 +292,20 @@ impl LaTree<'_> {
     fn pin_chunk(&mut self, chunk: (u8, u32), numbers: u32, mut bytes: &[u8]) -> Result<()> {
         let chunks = self.plan.chunks;
         let each = if chunk.0 == PLAIN { chunks.0 } else { chunks.1 };
-        let places = self.plan.pages.places(self.log.pages()).unwrap_or(0);
+        let (shape, pages) = (self.plan.pages, self.log.pages());
         for _ in chunk.1 * each..numbers.min((chunk.1 + 1) * each) {
             let Some((stored, rest)) = bytes.split_first_chunk() else {
                 break;
             };
-            let place = u32::from_le_bytes(*stored);
-            if place < places {
-                self.log.pin(self.plan.pages.locate(super::layout::Place(place)).0);
+            let place = Place(u32::from_le_bytes(*stored));
+            if place < Place(Place::MOST) && shape.is_place(place, pages) {
+                self.log.pin(shape.locate(place).0);
             }
             bytes = rest;
             if chunk.0 == BUFFERED {
                 let (record, rest) =
                     BufferRecord::decode(bytes).map_err(|what| damaged(Page(0), what))?;
-                let (mut next, mut left) = (record.newest, record.fragments);
+                let (mut next, mut left) = (record.newest(), record.fragments_most());
                 while let Some(link) = next {
                     left = left.checked_sub(1).ok_or(damaged(link.page, LONGER))?;
                     self.log.pin(link.page);

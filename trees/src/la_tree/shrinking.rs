@@ -163,7 +163,7 @@ impl LaTree<'_> {
     fn put_off(&mut self, level: u8, in_the_way: [Option<u32>; 2]) -> bool {
         let mut is_put_off = false;
         for number in in_the_way.into_iter().flatten() {
-            if self.buffers.record(number).entries > 0 {
+            if self.buffers.record(number).entries() > 0 {
                 self.buffers.list(number);
                 is_put_off = true;
             }
@@ -205,7 +205,7 @@ impl LaTree<'_> {
     /// no buffer is listed.
     fn set_mark(&mut self, id: NodeId, is_lean: bool) {
         if let Some(record) = id.buffer().and_then(|number| self.buffers.record_mut(number)) {
-            record.is_lean = is_lean;
+            record.set_lean(is_lean);
             self.put_off.is_any_marked |= is_lean;
         }
     }
@@ -215,10 +215,10 @@ impl LaTree<'_> {
         if !self.put_off.is_any_marked {
             return None;
         }
-        let number = self.buffers.records.iter().position(|record| record.is_lean);
+        let number = self.buffers.records.iter().position(BufferRecord::is_lean);
         self.put_off.is_any_marked = number.is_some();
         let number = number? as u32;
-        self.buffers.record_mut(number)?.is_lean = false;
+        self.buffers.record_mut(number)?.set_lean(false);
         Some(number)
     }
 
@@ -227,11 +227,11 @@ impl LaTree<'_> {
     fn join(&mut self, pair: Neighbours, cause: Cause) -> Result<()> {
         let buffers = self.buffers_of(&pair);
         if let Some([(left, left_record), (right, right_record)]) = buffers {
-            let both = left_record.entries > 0 && right_record.entries > 0;
+            let both = left_record.entries() > 0 && right_record.entries() > 0;
             let left_is_smaller = left_record.bytes <= right_record.bytes;
             let in_the_way = [
-                (left_record.shared || both && left_is_smaller).then_some(left),
-                (right_record.shared || both && !left_is_smaller).then_some(right),
+                (left_record.is_shared() || both && left_is_smaller).then_some(left),
+                (right_record.is_shared() || both && !left_is_smaller).then_some(right),
             ];
             if self.put_off(pair.level, in_the_way) {
                 return Ok(());
@@ -244,13 +244,14 @@ impl LaTree<'_> {
         self.nodes.join(&mut self.log, (pair.left, pair.right), pair.level)?;
         if let Some([(left, left_record), (right, _)]) = buffers {
             let moved = self.buffers.record(right);
-            if moved.entries > 0 {
+            if moved.entries() > 0 {
                 self.counters.buffers_merged += 1;
-                let (nodes, leaves) = (left_record.nodes, left_record.leaves);
-                self.buffers.set_record(left, BufferRecord { nodes, leaves, ..moved });
+                let above = moved.above(left_record.nodes(), left_record.is_leaf());
+                self.buffers.set_record(left, above);
             }
             debug_assert_eq!(self.buffers.pool.held(BufferId(right)).entries, 0);
-            self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, 0));
+            self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, false));
+            self.buffers.forget_registers(right);
         }
         self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
         self.nodes.free(&mut self.log, pair.right)?;
@@ -346,12 +347,13 @@ impl LaTree<'_> {
             let child = self.child(root, top, 0, cause)?;
             let number = root.buffer().unwrap_or_default();
             if child.buffer().is_some() {
-                if self.buffers.record(number).entries > 0 {
+                if self.buffers.record(number).entries() > 0 {
                     self.buffers.list(number);
                     break;
                 }
                 self.nodes.free(&mut self.log, root)?;
-                self.buffers.set_record(number, BufferRecord::new(Owner(0), 1, 0));
+                self.buffers.set_record(number, BufferRecord::new(Owner(0), 1, false));
+                self.buffers.forget_registers(number);
                 self.root = child;
             } else {
                 self.nodes.take_over(&mut self.log, root, child, top - 1)?;

@@ -19,6 +19,7 @@ use store::node;
 
 use super::LaTree;
 use super::cost::{Emptied, Subtree, TreeShape};
+use super::counters::NodeReads;
 use super::layout::NodeId;
 use super::nodes::damaged;
 use super::policy::Estimate;
@@ -77,7 +78,7 @@ impl LaTree<'_> {
         let mut number = 0;
         while (number as usize) < self.buffers.records.len() && self.may_step() {
             let record = self.buffers.record(number);
-            if record.entries > 0 && (record.leaves > 0) == is_leaf {
+            if record.entries() > 0 && record.is_leaf() == is_leaf {
                 self.buffers.list(number);
                 self.empty_listed(cause)?;
             }
@@ -89,14 +90,12 @@ impl LaTree<'_> {
     /// Empties buffer `number`.
     pub(super) fn empty(&mut self, number: u32, cause: Cause) -> Result<()> {
         let record = self.buffers.record(number);
-        if record.entries == 0 {
+        if record.entries() == 0 {
             return Ok(());
         }
-        self.counters.registers[usize::from(record.leaves > 0)] +=
-            u64::from(record.registers.groups());
         self.generation.is_vain = false;
         let id = NodeId::of_buffer(number);
-        let (read, rebalanced) = (self.nodes.reads.all(), self.counters.rebalanced);
+        let (read, rebalanced) = (self.nodes.reads, self.counters.rebalanced);
         let level = self.find_buffer(id, cause)?;
         let before = self.buffers.subtree(number);
         let is_root = self.root == id;
@@ -118,7 +117,7 @@ impl LaTree<'_> {
         self.counters.leaves_changed += u64::from(leaves_changed);
         let emptied = Emptied {
             before,
-            nodes_read: (self.nodes.reads.all() - read) as u32,
+            nodes_read: self.sixteenths_read(&read),
             leaves_changed,
             rebalanced: (self.counters.rebalanced - rebalanced) as u32,
         };
@@ -136,6 +135,14 @@ impl LaTree<'_> {
             u64::from(emptied.leaves_changed + emptied.rebalanced),
         );
         Ok(())
+    }
+
+    /// What reading nodes cost since `before`, in sixteenths of reading a whole node.
+    fn sixteenths_read(&self, before: &NodeReads) -> u32 {
+        let nodes = self.nodes.reads.all() - before.all();
+        let bytes = self.nodes.reads.bytes - before.bytes;
+        let saved = nodes * u64::from(self.plan.pages.node_bytes()) - bytes;
+        self.estimator.units.sixteenths(nodes, saved)
     }
 
     /// Counts what went down of the buffer that was emptied; false if that was a part only, from

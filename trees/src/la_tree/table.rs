@@ -13,7 +13,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::layout::{Link, NodeId, Owner, Place};
-use super::policy::Registers;
 use super::stream::Damage;
 
 /// Numbers that the table grows by.
@@ -145,12 +144,19 @@ impl NodeTable {
         Ok(table)
     }
 
-    /// Notes what was stored of `number`, with places below `places`.
+    /// Notes what was stored of `number`; `is_place` tells whether a node can be at a place.
     ///
     /// # Errors
     /// It is a place that does not exist.
-    pub(super) fn fill(&mut self, number: u32, stored: u32, places: u32) -> Result<(), Damage> {
-        let is_known = stored < places && self.move_to(NodeId(number), Place(stored));
+    pub(super) fn fill(
+        &mut self,
+        number: u32,
+        stored: u32,
+        is_place: impl FnOnce(Place) -> bool,
+    ) -> Result<(), Damage> {
+        let is_known = stored < Place::MOST
+            && is_place(Place(stored))
+            && self.move_to(NodeId(number), Place(stored));
         if !is_known && stored != FREE {
             return Err("the node table names a place that does not exist");
         }
@@ -179,132 +185,217 @@ impl NodeTable {
     }
 }
 
+/// In a record's count of entries, what it says besides.
+const LEAF: u32 = 1 << 31;
+const SHARED: u32 = 1 << 30;
+const LEAN: u32 = 1 << 29;
+const DIRTY: u32 = 1 << 28;
+const LISTED: u32 = 1 << 27;
+const ENTRIES: u32 = LISTED - 1;
+
 /// What is known of a buffer and of the subtree below it, without reading flash: the statistics of
-/// section 3, the chain of fragments, and ADAPT's registers.
+/// section 3, and the chain of fragments.
+///
+/// There is one for each node with a buffer, so it has 24 bytes. What follows from others is not
+/// there: L from S, and the bytes on flash from those of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferRecord {
     /// Whose its fragments are.
     pub(super) owner: Owner,
-    /// The newest fragment on flash.
-    pub(super) newest: Option<Link>,
-    /// The newest fragment without an entry of the last batch Y: it and those before it are X.
-    pub(super) below_batch: Option<Link>,
-    /// Fragments on flash.
-    pub(super) fragments: u32,
-    /// Bytes of them, headers included.
-    pub(super) stored_bytes: u32,
-    /// B: entries in the buffer, those in the pool included.
-    pub(super) entries: u32,
-    /// Bytes of them, with one more an entry: so much room they take at most as streams.
+    /// The newest fragment on flash, or none.
+    newest: Link,
+    /// Bytes of the entries, with one more an entry: so much room they take at most as streams.
     pub(super) bytes: u32,
-    /// Entries of the last batch from above: Y.
-    pub(super) batch: u32,
-    /// True if Y came with its lowest key first.
-    pub(super) batch_ascends: bool,
-    /// S: nodes of the subtree.
-    pub(super) nodes: u32,
-    /// L: leaves among them.
-    pub(super) leaves: u32,
-    /// True if the fragments are also another buffer's, whose node was split from this one's: what
-    /// of them lies outside of the node's keys is the other's.
-    pub(super) shared: bool,
-    /// True if it changed since it was stored.
-    pub(super) is_dirty: bool,
-    /// True if the node is less than a quarter full, and waits for buffers that are emptied; not
-    /// stored.
-    pub(super) is_lean: bool,
-    /// What ADAPT remembers; not stored, for a checkpoint may begin anew.
-    pub(super) registers: Registers,
+    /// B: entries in the buffer, those in the pool included; and flags.
+    counted: u32,
+    /// Fragments on flash; the greatest number stands for more.
+    fragments: u16,
+    /// S: nodes of the subtree; the greatest number stands for more.
+    nodes: u16,
 }
+
+const _: () = assert!(size_of::<BufferRecord>() == 24, "there are as many as nodes with buffers");
 
 impl BufferRecord {
     /// Bytes of a record in what is stored.
-    pub(super) const BYTES: usize = 4 * 8 + 2 * Link::BYTES + 1;
+    pub(super) const BYTES: usize = 24;
 
-    /// The record of an empty buffer above a subtree of `nodes` nodes, `leaves` of them leaves.
-    pub(super) const fn new(owner: Owner, nodes: u32, leaves: u32) -> Self {
+    /// The record of an empty buffer above a subtree of `nodes` nodes, a leaf subtree or not.
+    pub(super) fn new(owner: Owner, nodes: u32, is_leaf: bool) -> Self {
         BufferRecord {
             owner,
-            newest: None,
-            below_batch: None,
-            fragments: 0,
-            stored_bytes: 0,
-            entries: 0,
+            newest: Link::NONE,
             bytes: 0,
-            batch: 0,
-            batch_ascends: true,
-            nodes,
-            leaves,
-            shared: false,
-            is_dirty: false,
-            is_lean: false,
-            registers: Registers::new(),
+            counted: if is_leaf { LEAF } else { 0 },
+            fragments: 0,
+            nodes: stored_u16(nodes),
         }
+    }
+
+    /// B.
+    pub(super) const fn entries(&self) -> u32 {
+        self.counted & ENTRIES
+    }
+
+    /// True if its subtree is a leaf subtree.
+    pub(super) const fn is_leaf(&self) -> bool {
+        self.counted & LEAF != 0
+    }
+
+    /// True if the fragments are also another buffer's, whose node was split from this one's: what
+    /// of them lies outside of the node's keys is the other's.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.counted & SHARED != 0
+    }
+
+    /// True if the node is less than a quarter full, and waits for buffers that are emptied.
+    pub(super) const fn is_lean(&self) -> bool {
+        self.counted & LEAN != 0
+    }
+
+    /// True if it is listed to be emptied.
+    pub(super) const fn is_listed(&self) -> bool {
+        self.counted & LISTED != 0
+    }
+
+    pub(super) const fn set_listed(&mut self, is_listed: bool) {
+        self.set(LISTED, is_listed);
+    }
+
+    /// True if it changed since it was stored.
+    pub(super) const fn is_dirty(&self) -> bool {
+        self.counted & DIRTY != 0
+    }
+
+    const fn set(&mut self, flag: u32, is_set: bool) {
+        self.counted = self.counted & !flag | if is_set { flag } else { 0 };
+    }
+
+    pub(super) const fn set_lean(&mut self, is_lean: bool) {
+        self.set(LEAN, is_lean);
+    }
+
+    pub(super) const fn set_dirty(&mut self, is_dirty: bool) {
+        self.set(DIRTY, is_dirty);
+    }
+
+    /// The same, of a buffer that shares its chain.
+    pub(super) const fn shared(mut self) -> Self {
+        self.set(SHARED, true);
+        self
+    }
+
+    /// The newest fragment on flash.
+    pub(super) fn newest(&self) -> Option<Link> {
+        self.newest.known()
+    }
+
+    /// True if it has fragments on flash.
+    pub(super) fn is_chained(&self) -> bool {
+        self.newest != Link::NONE
+    }
+
+    /// The most fragments that its chain has.
+    pub(super) fn fragments_most(&self) -> u32 {
+        if self.fragments == u16::MAX { u32::MAX } else { self.fragments.into() }
+    }
+
+    /// Fragments, or the greatest number that is counted.
+    pub(super) fn fragments(&self) -> u32 {
+        self.fragments.into()
+    }
+
+    /// Adds `fragments` fragments, of which `newest` is the newest of the chain.
+    pub(super) fn add_fragments(&mut self, newest: Link, fragments: u32) {
+        self.newest = newest;
+        self.fragments = stored_u16(fragments.saturating_add(self.fragments.into()));
+        self.set_dirty(true);
+    }
+
+    /// Adds an entry that takes at most `bytes` bytes in a stream.
+    pub(super) fn add_entry(&mut self, bytes: u32) {
+        let entries = self.entries().saturating_add(1).min(ENTRIES);
+        self.counted = self.counted & !ENTRIES | entries;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.set_dirty(true);
+    }
+
+    /// S.
+    pub(super) fn nodes(&self) -> u32 {
+        self.nodes.into()
+    }
+
+    /// L, which is exact where leaf subtrees have two levels or one.
+    pub(super) fn leaves(&self) -> u32 {
+        if self.is_leaf() { self.nodes().saturating_sub(1).max(1) } else { 0 }
+    }
+
+    /// True if the subtree has `nodes` nodes, as far as they are counted.
+    pub(super) fn has_nodes(&self, nodes: u32, is_leaf: bool) -> bool {
+        self.is_leaf() == is_leaf && (self.nodes == u16::MAX || self.nodes() == nodes)
+    }
+
+    /// Adds `nodes` nodes to the subtree.
+    pub(super) fn add_nodes(&mut self, nodes: i32) {
+        if self.nodes < u16::MAX {
+            self.nodes = stored_u16(self.nodes().saturating_add_signed(nodes).max(1));
+        }
+        self.set_dirty(true);
+    }
+
+    /// The same above a subtree of `nodes` nodes, a leaf subtree or not.
+    pub(super) fn above(mut self, nodes: u32, is_leaf: bool) -> Self {
+        self.nodes = stored_u16(nodes);
+        self.set(LEAF, is_leaf);
+        self
     }
 
     /// Appends the record to `into`.
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
-        for link in [self.newest, self.below_batch] {
-            into.extend_from_slice(&Link::encode(link));
-        }
-        for number in [
-            self.owner.0,
-            self.fragments,
-            self.stored_bytes,
-            self.entries,
-            self.bytes,
-            self.batch,
-            self.nodes,
-            self.leaves,
-        ] {
+        into.extend_from_slice(&Link::encode(self.newest()));
+        for number in [self.owner.0, self.bytes, self.counted & !(DIRTY | LEAN | LISTED)] {
             into.extend_from_slice(&number.to_le_bytes());
         }
-        into.push(u8::from(self.batch_ascends) | u8::from(self.shared) << 1);
+        for number in [self.fragments, self.nodes] {
+            into.extend_from_slice(&number.to_le_bytes());
+        }
     }
 
-    /// Reads a record; also returns what follows it. Where its links lead is not checked.
+    /// Reads a record; also returns what follows it. Where its link leads is not checked.
     ///
     /// # Errors
     /// It is cut off, or its numbers contradict each other.
     pub(super) fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), Damage> {
-        const SHORT: Damage = "the record of a buffer is cut off";
-        let (newest, rest) = bytes.split_first_chunk().ok_or(SHORT)?;
-        let (below, rest) = rest.split_first_chunk().ok_or(SHORT)?;
-        let mut numbers = [0; 8];
-        let (stored, rest) = rest.split_at_checked(4 * numbers.len()).ok_or(SHORT)?;
-        for (number, stored) in numbers.iter_mut().zip(stored.chunks_exact(4)) {
-            *number = stored.first_chunk().map_or(0, |stored| u32::from_le_bytes(*stored));
-        }
-        let (flags, rest) = rest.split_first().ok_or(SHORT)?;
-        let [owner, fragments, stored_bytes, entries, bytes, batch, nodes, leaves] = numbers;
+        let cut: Damage = "the record of a buffer is cut off";
+        let (newest, rest) = bytes.split_first_chunk().ok_or(cut)?;
+        let (numbers, rest) = rest.split_first_chunk::<16>().ok_or(cut)?;
+        let [o0, o1, o2, o3, b0, b1, b2, b3, c0, c1, c2, c3, f0, f1, n0, n1] = *numbers;
         let record = BufferRecord {
-            newest: Link::decode(*newest)?,
-            below_batch: Link::decode(*below)?,
-            fragments,
-            stored_bytes,
-            entries,
-            bytes,
-            batch,
-            batch_ascends: flags & 1 != 0,
-            shared: flags & 2 != 0,
-            ..BufferRecord::new(Owner(owner), nodes, leaves)
+            owner: Owner(u32::from_le_bytes([o0, o1, o2, o3])),
+            newest: Link::decode(*newest)?.unwrap_or(Link::NONE),
+            bytes: u32::from_le_bytes([b0, b1, b2, b3]),
+            counted: u32::from_le_bytes([c0, c1, c2, c3]),
+            fragments: u16::from_le_bytes([f0, f1]),
+            nodes: u16::from_le_bytes([n0, n1]),
         };
-        if *flags > 3 || !record.is_consistent() {
+        if record.counted & (DIRTY | LEAN | LISTED) != 0 || !record.is_consistent() {
             return Err("the record of a buffer contradicts itself");
         }
         Ok((record, rest))
     }
 
     fn is_consistent(&self) -> bool {
-        self.newest.is_some() == (self.fragments > 0)
-            && (self.fragments == 0) == (self.stored_bytes == 0)
-            && (self.newest.is_some() || self.below_batch.is_none())
-            && (self.newest.is_some() || !self.shared)
-            && self.batch <= self.entries
-            && self.entries <= self.bytes
+        self.is_chained() == (self.fragments > 0)
+            && (self.fragments > 0 || !self.is_shared())
+            && u32::from(self.fragments) <= self.entries()
+            && self.entries() <= self.bytes
             && self.nodes > 0
-            && self.leaves <= self.nodes
     }
+}
+
+/// `number`, or the greatest that is counted.
+fn stored_u16(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }
 
 /// A table that grows without ever existing twice.

@@ -69,14 +69,26 @@ pub(super) struct Cells {
     first_free: u32,
     /// A piece has two to the power of this cells.
     shift: u32,
+    /// True if cells stand alone and are so few that their numbers take two bytes.
+    is_small: bool,
     free: usize,
     /// An entry that is in several pieces, put together.
     whole: Box<[u8]>,
 }
 
-impl Cells {
-    /// Cells in memory of such a size, and `entry_most` bytes for the largest entry.
-    pub(super) fn new(size: PoolSize, form: Form, entry_most: usize) -> Self {
+/// How cells are laid out in the memory of a pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    cell_bytes: usize,
+    /// A piece has two to the power of this cells.
+    shift: u32,
+    piece_bytes: usize,
+    layout: Layout,
+}
+
+impl Shape {
+    /// The cells for entries of `form` in memory of such a size.
+    pub(super) fn of(size: PoolSize, form: Form) -> Self {
         let fixed = form.fixed_bytes().filter(|bytes| *bytes <= ENTRY_IN_CELL);
         let single = fixed.map_or(CELL_BYTES, |bytes| bytes.max(1));
         let size = size.settled(single);
@@ -94,6 +106,19 @@ impl Cells {
                 None => cell_bytes *= 2,
             }
         };
+        Shape { cell_bytes, shift, piece_bytes, layout }
+    }
+
+    /// True if cells stand alone and are so few that their numbers take two bytes.
+    pub(super) const fn is_small(&self) -> bool {
+        self.shift == 0 && self.layout.fit.link_bytes == 2
+    }
+}
+
+impl Cells {
+    /// Cells in memory of such a size, and `entry_most` bytes for the largest entry.
+    pub(super) fn new(size: PoolSize, form: Form, entry_most: usize) -> Self {
+        let Shape { cell_bytes, shift, piece_bytes, layout } = Shape::of(size, form);
         let Layout { fit, shift: chunk_shift, most, chunk_pieces, chunks } = layout;
         let mut cells = Cells {
             form,
@@ -104,6 +129,7 @@ impl Cells {
             links: Links::new(fit.link_bytes, chunk_shift, most),
             first_free: NO_CELL,
             shift,
+            is_small: shift == 0 && fit.link_bytes == 2,
             free: 0,
             whole: vec![0; entry_most + cell_bytes].into_boxed_slice(),
         };
@@ -117,6 +143,10 @@ impl Cells {
     #[cfg(test)]
     pub(super) fn count(&self) -> (usize, usize) {
         (self.links.len(), self.free)
+    }
+
+    pub(super) const fn is_small(&self) -> bool {
+        self.is_small
     }
 
     /// How entries are written in cells.

@@ -49,7 +49,7 @@ fn the_buffer_with_the_most_entries_leaves_first() {
     let mut bytes = [0; 512];
     for (buffer, entries) in [(6, 9), (3, 5), (0, 2)] {
         assert_eq!(pool.fullest(), Some(BufferId(buffer)));
-        let taken = pool.take(BufferId(buffer), u32::MAX, &mut bytes).unwrap();
+        let taken = pool.take(BufferId(buffer), &mut bytes).unwrap();
         assert_eq!(taken.entries, entries);
     }
     assert_eq!(pool.fullest(), None);
@@ -65,12 +65,12 @@ fn the_oldest_entries_leave_and_the_others_stay_in_order() {
     }
     let before = held(&mut pool, 1);
     let mut page = [0; 100];
-    let taken = pool.take(BufferId(1), u32::MAX, &mut page).unwrap();
+    let taken = pool.take(BufferId(1), &mut page).unwrap();
     assert!(taken.bytes <= 100 && taken.bytes > 100 - 9, "{taken:?}");
     let left = taken.entries as usize;
     assert_eq!(stream(FORM, &page[..taken.bytes]), before[..left]);
     assert_eq!(held(&mut pool, 1), before[left..]);
-    let taken = pool.take(BufferId(1), u32::MAX, &mut [0; 8]).unwrap();
+    let taken = pool.take(BufferId(1), &mut [0; 8]).unwrap();
     assert_eq!(taken.entries, 0, "no room, nothing taken");
     assert_eq!(held(&mut pool, 1), before[left..]);
 }
@@ -105,7 +105,7 @@ fn play(seed: u64, size: PoolSize, (steps, clear): (u32, u64)) -> u32 {
         let entries = model[&fullest].len();
         assert!(entries == most || entries >= 10, "seed {seed}: {entries} of {most}");
         let mut page = vec![0; 20 + below(100) as usize];
-        let taken = pool.take(BufferId(fullest), u32::MAX, &mut page).unwrap();
+        let taken = pool.take(BufferId(fullest), &mut page).unwrap();
         let left = model.get_mut(&fullest).unwrap();
         let gone: Vec<_> = left.drain(..taken.entries as usize).collect();
         assert_eq!(stream(FORM, &page[..taken.bytes]), gone, "seed {seed}");
@@ -265,7 +265,7 @@ fn entries_of_all_lengths_come_back_from_their_cells() {
         let mut page = vec![0; 700];
         let mut left = 100;
         while left > 0 {
-            let taken = pool.take(BufferId(7), 30, &mut page).unwrap();
+            let taken = pool.take(BufferId(7), &mut page).unwrap();
             let mut reader = form.reader(&page[..taken.bytes]);
             for place in 0..taken.entries as usize {
                 let found = reader.next().unwrap().unwrap().0;

@@ -19,9 +19,13 @@ pub(super) struct Made {
     offset: u16,
     bytes: u16,
     before: Option<Link>,
-    /// True if all of it is X.
-    is_below: bool,
     entries: u32,
+}
+
+impl Made {
+    const fn link(&self, page: Page) -> Link {
+        Link { page, offset: self.offset, bytes: self.bytes }
+    }
 }
 
 impl Buffers {
@@ -55,20 +59,12 @@ impl Buffers {
         // The end of a page that nothing fits costs as much as the rest of it.
         self.stored.add(u64::from(self.pages.room()), 0);
         for made in &self.made {
-            let link = Link { page, offset: made.offset, bytes: made.bytes };
+            let link = made.link(page);
             log.hold(page);
             if let Some(record) = self.records.get_mut(made.buffer as usize) {
-                record.newest = Some(link);
-                record.is_dirty = true;
-                record.fragments += 1;
-                record.stored_bytes += u32::from(made.bytes);
+                record.add_fragments(link, 1);
                 self.counters.fragments[is_leaf(record)] += 1;
                 self.counters.fragment_entries[is_leaf(record)] += u64::from(made.entries);
-                if made.is_below {
-                    record.below_batch = Some(link);
-                    let held = self.pool.held(BufferId(made.buffer)).entries;
-                    record.batch = record.batch.min(held);
-                }
             }
         }
         Ok(())
@@ -86,30 +82,22 @@ impl Buffers {
                 break;
             };
             let record = self.record(buffer.0);
-            let held = self.pool.held(buffer);
-            let of_batch = record.batch.min(held.entries);
-            // While all that there is fits memory, what came of Y so far may count as X.
-            let fits = record.bytes <= self.whole_bytes;
-            let below = if fits { held.entries } else { held.entries - of_batch };
-            let most = if below > 0 { below } else { u32::MAX };
             let offset = start + at;
             let into = &mut self.page[offset + FRAGMENT_HEADER_BYTES..start + room];
-            let taken = self.pool.take(buffer, most, into);
+            let taken = self.pool.take(buffer, into);
             let taken = taken.map_err(|what| damaged(page, what))?;
             if taken.entries == 0 {
                 break;
             }
             let bytes = FRAGMENT_HEADER_BYTES + taken.bytes;
             let last = self.made.iter().rev().find(|made| made.buffer == buffer.0);
-            let before = last.map_or(record.newest, |made| {
-                Some(Link { page, offset: made.offset, bytes: made.bytes })
-            });
+            let newest = record.newest();
+            let before = last.map_or(newest, |made| Some(made.link(page)));
             self.made.push(Made {
                 buffer: buffer.0,
                 offset: offset as u16,
                 bytes: bytes as u16,
                 before,
-                is_below: below > 0,
                 entries: taken.entries,
             });
             at += bytes;

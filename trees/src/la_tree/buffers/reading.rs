@@ -5,11 +5,11 @@ use core::ops::Range;
 use device::{Cause, Page};
 
 use super::super::buffer_pool::BufferId;
-use super::super::emptying::{self, Order, Sorter};
+use super::super::emptying::{self, Sorter};
 use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
 use super::super::nodes::damaged;
-use super::super::stream::{self, GROUP, Pending};
+use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;
 use super::{Buffers, is_leaf};
 use index::Result;
@@ -57,9 +57,9 @@ impl Buffers {
         if let Some(held) = held.map_err(|what| damaged(Page(0), what))? {
             return Ok(Some(held));
         }
-        self.counters.searched[is_leaf(&record)] += u64::from(record.entries > 0);
-        let mut next = record.newest;
-        let mut left = record.fragments;
+        self.counters.searched[is_leaf(&record)] += u64::from(record.entries() > 0);
+        let mut next = record.newest();
+        let mut left = record.fragments_most();
         while let Some(link) = next.filter(|_| left > 0) {
             let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
             self.counters.fragments_read[is_leaf(&record)] += 1;
@@ -104,8 +104,8 @@ impl Buffers {
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
         let record = self.record(number);
-        let mut next = record.newest;
-        let mut left = record.fragments;
+        let mut next = record.newest();
+        let mut left = record.fragments_most();
         while let Some(link) = next.filter(|_| left > 0) {
             let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
             self.counters.fragments_read[is_leaf(&record)] += 1;
@@ -121,85 +121,22 @@ impl Buffers {
         Ok(())
     }
 
-    /// Bytes, as a stream, of the oldest `entries` entries of buffer `number` in the pool, and of
-    /// the others there.
-    fn held_bytes(&mut self, number: u32, entries: u32) -> Result<(usize, usize)> {
-        let (form, mut place, mut bytes) = (self.form, 0, [0; 2]);
-        let visited = self.pool.visit(BufferId(number), &mut |entry| {
-            bytes[usize::from(place >= entries)] += form.bytes(entry);
-            place += 1;
-            Ok(())
-        });
-        visited.map_err(|what| damaged(Page(0), what))?;
-        let others = place.saturating_sub(entries).div_ceil(GROUP);
-        Ok((bytes[0] + entries.div_ceil(GROUP) as usize, bytes[1] + others as usize))
-    }
-
-    /// Of what buffer `number` has in the pool, how many entries are X.
-    pub(in super::super) fn held_of_x(&self, number: u32) -> u32 {
-        let held = self.pool.held(BufferId(number)).entries;
-        held - self.record(number).batch.min(held)
-    }
-
-    /// Loads the oldest `entries` entries of those that buffer `number` has in the pool, which have
-    /// to be newer than all that is loaded later; false if there is no room for them.
+    /// Loads the entries that buffer `number` has in the pool, which are newer than all that is
+    /// loaded later; false if there is no room for them.
     ///
     /// # Errors
     /// The buffer is damaged.
-    pub(in super::super) fn load_held(
-        &mut self,
-        number: u32,
-        entries: u32,
-        sorter: &mut Sorter,
-    ) -> Result<bool> {
-        if entries == 0 {
-            return Ok(true);
-        }
-        let (bytes, _) = self.held_bytes(number, entries)?;
+    pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<bool> {
+        let bytes = self.pool.held(BufferId(number)).bytes;
         let Some(room) = sorter.room(bytes) else {
             return Ok(false);
         };
-        let copied = self.pool.copy(BufferId(number), 0..entries, room);
+        let copied = self.pool.copy(BufferId(number), 0..u32::MAX, room);
         copied.map_err(|what| damaged(Page(0), what))?;
         match sorter.load(bytes) {
             Err(emptying::FULL) => Ok(false),
             loaded => loaded.map(|_| true).map_err(|what| damaged(Page(0), what)),
         }
-    }
-
-    /// Writes as much of buffer `number` to flash as makes its Y in the pool fit the buffer for
-    /// reading.
-    ///
-    /// # Errors
-    /// As [`Buffers::append`].
-    pub(in super::super) fn evict_beyond_read(
-        &mut self,
-        log: &mut Ground<'_>,
-        number: u32,
-        cause: Cause,
-    ) -> Result<()> {
-        loop {
-            let of_x = self.held_of_x(number);
-            if self.held_bytes(number, of_x)?.1 <= self.read.len() {
-                return Ok(());
-            }
-            self.write_page(log, Some(number), cause)?;
-        }
-    }
-
-    /// Copies Y, as far as buffer `number` has it in the pool, to the buffer for reading; returns
-    /// the bytes of the stream and its entries.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or has more there than fits.
-    pub(in super::super) fn read_held_of_y(&mut self, number: u32) -> Result<(Range<usize>, u32)> {
-        let (first, held) = (self.held_of_x(number), self.pool.held(BufferId(number)).entries);
-        let copied = self.pool.copy(BufferId(number), first..held, &mut self.read);
-        let copied = copied.map_err(|what| damaged(Page(0), what))?;
-        if copied.entries != held - first {
-            return Err(damaged(Page(0), emptying::FULL));
-        }
-        Ok((0..copied.bytes, copied.entries))
     }
 
     /// Loads the chain of `owner` from `from` on; false if there is no room for all of it.
@@ -245,7 +182,7 @@ impl Buffers {
         cause: Cause,
     ) -> Result<bool> {
         self.lets_go = true;
-        let taken = self.load_chain(log, record.owner, record.newest, sorter, cause);
+        let taken = self.load_chain(log, record.owner, record.newest(), sorter, cause);
         self.lets_go = false;
         taken
     }
@@ -264,8 +201,8 @@ impl Buffers {
         cause: Cause,
     ) -> Result<()> {
         sorter.clear();
-        let mut next = record.newest;
-        let mut left = record.fragments;
+        let mut next = record.newest();
+        let mut left = record.fragments_most();
         while let Some(link) = next.filter(|_| left > 0) {
             let (stream, before) = self.read_fragment(log, record.owner, link, cause)?;
             let selected = sorter.select(&self.read[stream], after);
@@ -273,7 +210,7 @@ impl Buffers {
             next = before;
             left -= 1;
         }
-        sorter.sort(Order::Ascending);
+        sorter.sort();
         Ok(())
     }
 }

@@ -80,7 +80,7 @@ fn chunks_of_frames_come_and_go_with_the_nodes_used_longest_ago() {
 
 /// True if node `id` is in the cache; it is not used by that.
 fn peek(cache: &NodeCache, id: u32) -> bool {
-    (0..cache.frames()).any(|frame| cache.at(frame as u32).id == Some(NodeId(id)))
+    (0..cache.frames()).any(|frame| cache.at(frame as u32).id == id)
 }
 
 #[test]

@@ -29,11 +29,24 @@ mod pool;
 use cache::Cache;
 use emptied::{ROUNDS, grow};
 use level::{Buffers, Fragments, stored};
-pub(in super::super) use plan::Plan;
+pub(in super::super) use plan::{Plan, used_bytes};
 use pool::{pool_entries, share};
 
-/// What `profile` costs a tree made by `plan`.
+/// What `profile` costs a tree made by `plan`. Memory that is shared goes to where it saves most.
 pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
+    let (read, write) = (plan.units.fragment_read as f64, page_write(plan));
+    let cost = |of: &Prediction| of.page_reads * read + of.page_writes * write;
+    let all = plan.divisions().map(|plan| predict_divided(profile, &plan));
+    let best = all.min_by(|one, other| cost(one).total_cmp(&cost(other)));
+    best.unwrap_or_else(|| predict_divided(profile, plan))
+}
+
+/// What writing a page costs.
+fn page_write(plan: &Plan) -> f64 {
+    plan.units.byte_write as f64 * f64::from(plan.shape.room()) / 1000.0
+}
+
+fn predict_divided(profile: &Profile, plan: &Plan) -> Prediction {
     let levels = levels(profile.entries, plan);
     let buffers = buffers(profile, plan, &levels);
     let cache = Cache::new(profile, plan, &levels, &buffers);
@@ -69,7 +82,7 @@ pub(in super::super) fn predict(profile: &Profile, plan: &Plan) -> Prediction {
         writes += emptyings * stored / f64::from(plan.shape.room());
         if buffer.leaves > 0.0 && !cache.holds_all() {
             let nodes = touched(buffer.leaves, buffer.emptied) + 2.0 * split * buffer.emptied;
-            writes += emptyings * nodes / f64::from(plan.shape.nodes_per_page());
+            writes += emptyings * nodes / plan.nodes_per_page();
         }
     }
     Prediction { page_reads: reads, page_writes: writes, height: levels.height as u32 }

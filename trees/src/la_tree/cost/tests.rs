@@ -95,11 +95,11 @@ fn actual(before: Subtree, noise: u32) -> (Emptied, u64) {
     let units = units();
     let emptied = Emptied {
         before,
-        nodes_read: before.nodes * (10 + noise / 8) / 16,
+        nodes_read: before.nodes * (10 + noise / 8),
         leaves_changed: before.leaves * (13 + noise / 8) / 16,
         rebalanced: before.entries * (14 + noise / 4) / 16 / 9,
     };
-    let mut cost = scan(&units, &before) + u64::from(emptied.nodes_read) * units.node_read;
+    let mut cost = scan(&units, &before) + u64::from(emptied.nodes_read) * units.node_read / 16;
     if before.leaves > 0 {
         cost += u64::from(emptied.leaves_changed + emptied.rebalanced) * units.node_write;
     } else {
@@ -163,12 +163,15 @@ fn plan(buffering: Buffering) -> Plan {
     Plan {
         shape: PageShape::new(&chip, 128).unwrap(),
         units: units(),
+        nodes_are_packed: true,
         entry: (4, 4),
         levels_per_buffer: 2,
         buffering,
         memory_bytes: 128 << 10,
         pool_bytes: 96 << 10,
         cache_nodes: 220,
+        counts_pool: false,
+        shared: None,
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use store::EntryShape;
 
-use super::{Next, Order, Sorter, next};
+use super::Sorter;
 use crate::la_tree::stream::{Form, Pending, Writer};
 
 type Entry = (Vec<u8>, Option<Vec<u8>>);
@@ -41,14 +41,10 @@ fn updates(seed: u64, count: usize, keys: u64) -> Vec<Entry> {
         .collect()
 }
 
-/// The newest of each key, in this order.
-fn expected(updates: &[Entry], order: Order) -> Vec<Entry> {
+/// The newest of each key.
+fn expected(updates: &[Entry]) -> Vec<Entry> {
     let newest: BTreeMap<_, _> = updates.iter().cloned().collect();
-    let mut entries: Vec<_> = newest.into_iter().collect();
-    if order == Order::Descending {
-        entries.reverse();
-    }
-    entries
+    newest.into_iter().collect()
 }
 
 fn sorted(sorter: &Sorter) -> Vec<Entry> {
@@ -59,7 +55,7 @@ fn sorted(sorter: &Sorter) -> Vec<Entry> {
 #[test]
 fn a_buffer_is_sorted_with_the_newest_entry_of_each_key() {
     for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
-        for (seed, order) in (0..40).zip([Order::Ascending, Order::Descending].iter().cycle()) {
+        for seed in 0..40 {
             let form = Form::new(shape);
             let updates = updates(seed, 300, 100);
             // Places take two bytes in the one, and four in the other.
@@ -70,49 +66,12 @@ fn a_buffer_is_sorted_with_the_newest_entry_of_each_key() {
                 load(&mut sorter, &encode(form, fragment)).unwrap();
             }
             assert_eq!(sorter.len(), 300);
-            sorter.sort(*order);
+            sorter.sort();
             assert_eq!(sorter.memory_bytes(), memory, "nothing was taken besides");
-            assert_eq!(sorted(&sorter), expected(&updates, *order), "seed {seed}");
+            assert_eq!(sorted(&sorter), expected(&updates), "seed {seed}");
             sorter.clear();
             assert_eq!(sorter.len(), 0);
         }
-    }
-}
-
-#[test]
-fn a_buffer_beyond_memory_is_merged_with_the_batch_that_came_last() {
-    for seed in 0..40 {
-        let form = Form::new(EntryShape::fixed(4, 4));
-        let x = updates(seed, 200, 150);
-        let came = if seed % 2 == 0 { Order::Ascending } else { Order::Descending };
-        let y = expected(&updates(seed + 1000, 500, 300), came);
-        let mut sorter = Sorter::new(form, 4096, 200);
-        for fragment in x.chunks(50).rev() {
-            load(&mut sorter, &encode(form, fragment)).unwrap();
-        }
-        let order = came.reversed();
-        sorter.sort(order);
-        // Y is read backwards, from its newest fragment on.
-        let mut backwards = y.iter().rev().peekable();
-        let mut place = 0;
-        let mut merged = Vec::new();
-        loop {
-            let newer = backwards.peek().map(|entry| entry.0.as_slice());
-            let older = sorter.get(place);
-            match next(older.map(|entry| entry.key), newer, order) {
-                None => break,
-                Some(Next::Older) => {
-                    let entry = older.unwrap();
-                    merged.push((entry.key.to_vec(), entry.value.map(<[u8]>::to_vec)));
-                    place += 1;
-                }
-                Some(both) => {
-                    merged.push(backwards.next().unwrap().clone());
-                    place += usize::from(both == Next::NewerForBoth);
-                }
-            }
-        }
-        assert_eq!(merged, expected(&[x, y].concat(), order), "seed {seed}");
     }
 }
 
@@ -124,7 +83,7 @@ fn selected(sorter: &mut Sorter, updates: &[Entry], each: usize, form: Form) -> 
         for fragment in updates.chunks(each).rev() {
             sorter.select(&encode(form, fragment), after.as_deref()).unwrap();
         }
-        sorter.sort(Order::Ascending);
+        sorter.sort();
         let part = sorted(sorter);
         assert!(!part.is_empty(), "each pass goes on");
         after = part.last().map(|(key, _)| key.clone());
@@ -147,7 +106,7 @@ fn a_buffer_of_any_size_is_emptied_in_parts_by_its_keys() {
                     let mut sorter = Sorter::new(form, bytes, entries);
                     let memory = sorter.memory_bytes();
                     let all = selected(&mut sorter, &updates, 90, form);
-                    assert_eq!(all, expected(&updates, Order::Ascending), "seed {seed}");
+                    assert_eq!(all, expected(&updates), "seed {seed}");
                     assert_eq!(sorter.memory_bytes(), memory, "nothing was taken besides");
                 }
             }
@@ -167,6 +126,6 @@ fn streams_that_are_damaged_or_too_many_change_nothing() {
         assert!(load(&mut sorter, &stream).is_err(), "more entries than it has room for");
     }
     assert!(sorter.room(512).is_none());
-    sorter.sort(Order::Ascending);
-    assert_eq!(sorted(&sorter), expected(&updates, Order::Ascending));
+    sorter.sort();
+    assert_eq!(sorted(&sorter), expected(&updates));
 }

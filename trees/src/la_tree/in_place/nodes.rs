@@ -5,7 +5,7 @@ use store::node::{self, Codec};
 use store::{LogicalPage, PageCheck};
 
 use super::super::layout::{NodeId, Place};
-use super::super::nodes::{Nodes, damaged};
+use super::super::nodes::{BUFFERS_MOST, Nodes, damaged};
 use super::disk::Disk;
 use index::Result;
 
@@ -57,7 +57,7 @@ impl Nodes {
         let is_read = !disk.file.is_cached(page);
         let node = disk.file.page(page, cause, &self.node_check())?;
         if is_read {
-            self.reads.count(node::level(node), cause == Cause::Lookup);
+            self.reads.count(node::level(node), node.len(), cause == Cause::Lookup);
         }
         Ok(node)
     }
@@ -133,6 +133,7 @@ impl Nodes {
             return Ok(NodeId(page.0));
         }
         let number = self.buffered.numbers.allocate();
+        let number = number.filter(|number| number.0 < BUFFERS_MOST);
         let number =
             number.ok_or(store::Error::Full { pages: u64::from(disk.file.pages_most()) })?;
         self.stand_at(number.0, page)?;

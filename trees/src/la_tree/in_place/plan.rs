@@ -6,11 +6,13 @@ use store::node::{self, Codec};
 use store::{Durability, EntryShape, PageFile, Width};
 
 use super::super::buffer_pool::PoolSize;
+use super::super::buffers::Buffers;
 use super::super::cost::{UnitCosts, predict};
 use super::super::layout::PageShape;
 use super::super::nodes::CHILD_BYTES;
 use super::super::plan::{self, Choices, Plan};
 use super::super::settle;
+use super::super::stream::Form;
 use super::{Disk, PAGE_HEADER};
 use index::{Error, Result};
 use index::{Footprint, Options, Prediction, Profile};
@@ -102,7 +104,9 @@ pub(in super::super) fn footprint(options: &Options, disk: SectorGeometry) -> Re
     let file = options.page_file(choices.node_bytes, 0);
     Ok(Footprint {
         memory_least,
-        tables: plan.table_bytes_at_first() + tables + Disk::table_bytes_of(most.into(), pages),
+        tables: plan.table_bytes_of(options.entries)
+            + tables
+            + Disk::table_bytes_of(most.into(), pages),
         units_least: PageFile::sectors_least(disk, &file, pages, images)?,
     })
 }
@@ -135,13 +139,14 @@ fn with_memory(
     let Some(rest) = memory_bytes.checked_sub(plan.fixed_bytes + file_least) else {
         return Ok(None);
     };
-    let pool_bytes = ((rest as f64 * plan::pool_ratio(options)) as u64).min(rest);
+    let pool_bytes = ((rest as f64 * plan::pool_ratio(options, false)) as u64).min(rest);
     // Entries and what finds them again, and the lists of buffers by their size.
     if pool_bytes < (2 * (room + 4 * plan.sizes.entry_most) + POOL_LISTS) as u64 {
         return Ok(None);
     }
     // Nodes are in the page file's cache.
     (plan.sizes.pool, plan.pool_least) = (PoolSize::InPieces(pool_bytes), pool_bytes);
+    plan.has_small_pool = Buffers::has_small_pool(Form::new(shape), &pages, &plan.sizes);
     Ok(Some((plan, file_least + rest - pool_bytes)))
 }
 

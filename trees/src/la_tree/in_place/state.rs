@@ -120,21 +120,8 @@ impl Buffers {
         record: &BufferRecord,
         cause: Cause,
     ) -> Result<()> {
-        // What goes down may be in the buffer for reading.
-        core::mem::swap(&mut self.read, &mut self.page);
-        let held = self.hold_each(log, record, cause);
-        core::mem::swap(&mut self.read, &mut self.page);
-        held
-    }
-
-    fn hold_each(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut next = record.newest.filter(|_| log.is_disk());
-        let mut left = record.fragments;
+        let mut next = record.newest().filter(|_| log.is_disk());
+        let mut left = record.fragments_most();
         while let Some(link) = next.filter(|_| left > 0) {
             log.hold(link.page);
             next = self.read_fragment(log, record.owner, link, cause)?.1;
@@ -150,8 +137,8 @@ impl Buffers {
         record: &BufferRecord,
         cause: Cause,
     ) -> Result<()> {
-        let mut next = record.newest.filter(|_| log.is_disk());
-        let mut left = record.fragments;
+        let mut next = record.newest().filter(|_| log.is_disk());
+        let mut left = record.fragments_most();
         while let Some(link) = next.filter(|_| left > 0) {
             next = self.read_fragment(log, record.owner, link, cause)?.1;
             log.let_go(link.page, cause)?;

@@ -43,23 +43,44 @@ fn nodes_of_every_shape_fit_their_page_and_hold_four_entries() {
 }
 
 #[test]
-fn every_place_is_in_one_slot_of_one_page() {
+fn every_place_is_one_run_of_units_of_one_page() {
     for shape in [shape(0), shape(16)] {
-        let mut number = 0;
-        for page in 0..10 {
-            for slot in 0..shape.nodes_per_page() {
-                let place = shape.place(Page(page), slot).unwrap();
-                assert_eq!(place, Place(number));
-                let (found, offset) = shape.locate(place);
-                assert_eq!((found, offset), (Page(page), shape.first() + slot * 128));
-                assert!(offset + 128 <= 512);
-                number += 1;
+        let room = shape.room() as usize;
+        let mut numbers = std::collections::BTreeSet::new();
+        for page in [0, 1, 8191] {
+            for offset in (0..room).step_by(8) {
+                for bytes in (8..=128).step_by(8) {
+                    let place = shape.place(Page(page), offset, bytes);
+                    assert_eq!(place.is_some(), offset + bytes <= room, "{offset}, {bytes}");
+                    let Some(place) = place else { continue };
+                    assert!(numbers.insert(place), "each has a number of its own");
+                    assert_eq!(shape.locate(place), (Page(page), offset as u32, bytes));
+                    assert!(shape.is_place(place, 8192) && !shape.is_place(place, page));
+                }
             }
-            assert_eq!(shape.place(Page(page), shape.nodes_per_page()), None);
+            assert_eq!(shape.place(Page(page), 0, 136), None, "longer than a node");
+            assert_eq!(shape.place(Page(page), 0, 0), None);
         }
-        assert_eq!(shape.place(Page(u32::MAX), 0), None);
+        assert_eq!(shape.place(Page(u32::MAX), 0, 128), None);
         assert_eq!(shape.places(u32::MAX), None);
+        assert!(numbers.into_iter().all(|place| place.0 < shape.places(8192).unwrap()));
     }
+}
+
+#[test]
+fn a_node_takes_the_units_that_are_in_use() {
+    let shape = shape(16);
+    for (used, stored) in [(0, 8), (8, 8), (9, 16), (88, 88), (128, 128)] {
+        assert_eq!(shape.stored_bytes(used), stored);
+    }
+    // Where places could not be numbered otherwise, units are larger, up to whole nodes.
+    let large = Geometry::new(2048, 64, 1 << 20).unwrap().with_spare(64).unwrap();
+    let coarse = PageShape::new(&large, 128).unwrap();
+    assert!(coarse.places(large.pages()).is_some());
+    assert!(coarse.stored_bytes(9) > 16);
+    assert_eq!(coarse.stored_bytes(128), 128);
+    let odd = PageShape::new(&toshiba(16), 125).unwrap();
+    assert_eq!(odd.stored_bytes(9), 125, "it has no units");
 }
 
 #[test]

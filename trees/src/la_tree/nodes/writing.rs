@@ -1,19 +1,31 @@
 //! How nodes get to raw flash (section 4.3): through the page of nodes that is being filled.
 //!
-//! A changed node goes there when it leaves the cache. What is in the page can still be read,
+//! A changed node goes there when it leaves the cache, without the room in it that is not in use.
+//! What is in the page can still be read,
 //! copied anew and taken out; once it is full, or a checkpoint is made, it is programmed, and the
 //! tables say where its nodes stand.
 //!
 //! Invariant: a node is in the page once at most, and no table leads to that place before the page
 //! is programmed.
 
+use core::ops::Range;
+
 use device::Cause;
-use store::PageLog;
+use store::{PageLog, node};
 
 use super::super::ground::Ground;
 use super::super::layout::{NodeId, seal_node};
 use super::{NODES, Nodes, damaged};
 use index::Result;
+
+/// A node in the page that is being filled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) id: NodeId,
+    /// Where it begins in the content of the page, and its bytes.
+    offset: u32,
+    bytes: u32,
+}
 
 impl Nodes {
     /// Programs every node that is in memory only.
@@ -69,7 +81,7 @@ impl Nodes {
         let Ground::Chip(log) = log else {
             return Ok(());
         };
-        let is_in_memory = self.waiting.contains(&id)
+        let is_in_memory = self.slot_of(id).is_some()
             || self.cache.find(id).is_some_and(|frame| self.cache.dirty(frame).is_some());
         if is_in_memory {
             return Ok(());
@@ -96,24 +108,52 @@ impl Nodes {
         id: NodeId,
         cause: Cause,
     ) -> Result<()> {
-        let slot = match self.slot_of(id) {
+        let node = self.cache.node(frame);
+        let used = self.at(node::level(node)).kept_bytes(node);
+        let bytes = self.pages.stored_bytes(used);
+        let mut slot = self.slot_of(id);
+        if slot.is_some_and(|slot| self.bytes_of(slot).len() != bytes) {
+            self.stop_waiting(id);
+            slot = None;
+        }
+        let slot = match slot {
             Some(slot) => slot,
             None => {
-                if self.waiting.len() == self.pages.nodes_per_page() as usize {
+                let is_full = self.filled() + bytes > self.pages.room() as usize;
+                if is_full || self.waiting.len() == self.waiting.capacity() {
                     self.program(log, cause)?;
                 }
-                self.waiting.push(id);
+                self.waiting.push(Waiting {
+                    id,
+                    offset: self.filled() as u32,
+                    bytes: bytes as u32,
+                });
                 self.waiting.len() - 1
             }
         };
-        device::copy(&mut self.page[self.pages.slot(slot)], self.cache.node(frame));
+        let range = self.bytes_of(slot);
+        device::copy(&mut self.page[range], &self.cache.node(frame)[..bytes]);
         self.cache.set_dirty(frame, false);
         Ok(())
     }
 
+    /// Bytes of the page that is being filled which nodes take.
+    fn filled(&self) -> usize {
+        self.waiting.last().map_or(0, |last| (last.offset + last.bytes) as usize)
+    }
+
+    /// The bytes of the page that is being filled in which its node number `slot` stands.
+    pub(super) fn bytes_of(&self, slot: usize) -> Range<usize> {
+        let Some(waiting) = self.waiting.get(slot) else {
+            return 0..0;
+        };
+        let from = (self.pages.first() + waiting.offset) as usize;
+        from..from + waiting.bytes as usize
+    }
+
     /// The slot of node `id` in the page that is being filled, if it is there.
     pub(super) fn slot_of(&self, id: NodeId) -> Option<usize> {
-        self.waiting.iter().position(|waiting| *waiting == id)
+        self.waiting.iter().position(|waiting| waiting.id == id)
     }
 
     /// The copy of node `id` in the page that is being filled is not valid any more.
@@ -121,9 +161,12 @@ impl Nodes {
         let Some(slot) = self.slot_of(id) else {
             return;
         };
-        let last = self.pages.slot(self.waiting.len() - 1);
-        self.page.copy_within(last, self.pages.slot(slot).start);
-        self.waiting.swap_remove(slot);
+        let (gap, first) = (self.bytes_of(slot), self.pages.first() as usize);
+        self.page.copy_within(gap.end..first + self.filled(), gap.start);
+        self.waiting.remove(slot);
+        for waiting in &mut self.waiting[slot..] {
+            waiting.offset -= gap.len() as u32;
+        }
     }
 
     /// Programs the page of nodes that is being filled.
@@ -131,14 +174,17 @@ impl Nodes {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        self.page[self.pages.slot(self.waiting.len()).start..].fill(0xFF);
+        let end = self.pages.first() as usize + self.filled();
+        self.page[end..].fill(0xFF);
         let page = loop {
             log.reserve(1, &mut self.next, cause)?;
             let page = self.next[0];
-            for (slot, id) in self.waiting.iter().enumerate() {
-                let place = self.pages.place(page, slot as u32);
+            for slot in 0..self.waiting.len() {
+                let Waiting { id, offset, bytes } = self.waiting[slot];
+                let place = self.pages.place(page, offset as usize, bytes as usize);
                 let place = place.ok_or(damaged(page, "its places have no numbers"))?;
-                seal_node(*id, place, &mut self.page[self.pages.slot(slot)]);
+                let range = self.bytes_of(slot);
+                seal_node(id, place, &mut self.page[range]);
             }
             match log.program(page, &mut self.page, NODES, cause) {
                 Err(error) if error.is_refusal() => {}
@@ -147,8 +193,8 @@ impl Nodes {
         };
         self.programmed += 1;
         for slot in 0..self.waiting.len() {
-            let id = self.waiting[slot];
-            let place = self.pages.place(page, slot as u32);
+            let Waiting { id, offset, bytes } = self.waiting[slot];
+            let place = self.pages.place(page, offset as usize, bytes as usize);
             let (table, number) = self.table(id);
             if place.is_some_and(|place| table.numbers.move_to(NodeId(number), place)) {
                 table.changed(number);

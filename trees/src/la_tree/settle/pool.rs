@@ -38,9 +38,8 @@ struct Filling<'p> {
 /// The buffer whose entries are being read back.
 struct Reading {
     number: u32,
-    /// Fragments of it so far, and their bytes.
+    /// Fragments of it so far.
     fragments: u32,
-    stored_bytes: u32,
     /// True if they did not fit the pool.
     is_left: bool,
 }
@@ -62,7 +61,7 @@ impl LaTree<'_> {
     fn write_pool_pages(&mut self, mut page: Filling<'_>) -> Result<u32> {
         for number in 0..self.buffers.records.len() as u32 {
             let held = self.buffers.pool.held(BufferId(number)).entries;
-            let mut before = self.buffers.record(number).newest;
+            let mut before = self.buffers.record(number).newest();
             let mut from = 0;
             while from < held {
                 let taken = self.fill_piece(&mut page, (number, from), before)?;
@@ -128,8 +127,7 @@ impl LaTree<'_> {
 
     /// Takes the entries on the pages of `list` into the pool, as far as it has room for them.
     pub(super) fn read_pool(&mut self, list: &[u8]) -> Result<()> {
-        let mut reading =
-            Reading { number: NO_BUFFER, fragments: 0, stored_bytes: 0, is_left: false };
+        let mut reading = Reading { number: NO_BUFFER, fragments: 0, is_left: false };
         for (chunk, page) in pages_in(list).enumerate() {
             let mut bytes = core::mem::take(&mut self.buffers.page);
             let taken = read(&mut self.log, (POOL, chunk as u32), page, &mut bytes)
@@ -174,10 +172,9 @@ impl LaTree<'_> {
         let opened = open_fragment(owner, link, fragment);
         let (_, stream) = opened.map_err(|what| damaged(link.page, what))?;
         if reading.number != number {
-            *reading = Reading { number, fragments: 0, stored_bytes: 0, is_left: false };
+            *reading = Reading { number, fragments: 0, is_left: false };
         }
         reading.fragments += 1;
-        reading.stored_bytes += u32::from(link.bytes);
         let mut reader = self.buffers.form.reader(stream);
         while let Some((entry, _)) = reader.next().map_err(|what| damaged(link.page, what))? {
             reading.is_left = reading.is_left || !self.buffers.pool.append(buffer, &entry);
@@ -186,20 +183,9 @@ impl LaTree<'_> {
             return Ok(());
         }
         self.buffers.pool.clear(buffer);
-        let record = self.buffers.record(number);
-        // None of them is known to be of the batch that came last.
-        self.buffers.set_record(
-            number,
-            BufferRecord {
-                newest: Some(link),
-                below_batch: Some(link),
-                batch: 0,
-                fragments: record.fragments + reading.fragments,
-                stored_bytes: record.stored_bytes + reading.stored_bytes,
-                ..record
-            },
-        );
-        (reading.fragments, reading.stored_bytes) = (0, 0);
+        let mut record = self.buffers.record(number);
+        record.add_fragments(link, core::mem::take(&mut reading.fragments));
+        self.buffers.set_record(number, record);
         Ok(())
     }
 }

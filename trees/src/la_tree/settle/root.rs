@@ -10,6 +10,9 @@ use super::super::plan::Choices;
 use super::super::reclaim::Stage;
 use index::{Error, Result, root_record};
 
+/// The version of what a tree writes: the high half of the byte with K. It was 0 in flashtree 0.2.
+pub(super) const FORMAT: u8 = 1;
+
 /// Reads numbers, or fails as a whole.
 struct Fields<'r>(&'r [u8]);
 
@@ -74,7 +77,15 @@ pub(super) struct Root<'r> {
 fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, Fields<'_>)> {
     let (shape, rest) = root_record::decode(record, NAME)?;
     let mut from = Fields(rest);
-    let (node_bytes, levels_a_buffer) = (from.u32()?, from.u8()?);
+    let (node_bytes, levels) = (from.u32()?, from.u8()?);
+    let (format, levels_a_buffer) = (levels >> 4, levels & 0xF);
+    if format != FORMAT {
+        let what = match format {
+            0 => root_record::EARLIER_FORMAT,
+            _ => "its tree has the format of a later flashtree",
+        };
+        return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
+    }
     if !(1..=8).contains(&levels_a_buffer) {
         return Err(damaged_root());
     }

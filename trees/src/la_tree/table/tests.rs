@@ -58,7 +58,7 @@ fn the_table_takes_four_bytes_a_node_and_at_most_one_chunk_more() {
 fn restored(before: &NodeTable, places: u32) -> Result<NodeTable, &'static str> {
     let mut after = NodeTable::with_numbers(before.high_water())?;
     for number in 0..before.high_water() {
-        after.fill(number, before.stored(number), places)?;
+        after.fill(number, before.stored(number), |place| place < Place(places))?;
     }
     after.release_unwritten();
     Ok(after)
@@ -86,24 +86,19 @@ fn tables_that_are_too_long_or_lead_nowhere_are_refused() {
     assert!(NodeTable::with_numbers(u32::MAX).is_err());
 }
 
+const NEWEST: Link = Link { page: Page(9), offset: 100, bytes: 64 };
+
 fn record() -> BufferRecord {
-    let newest = Link { page: Page(9), offset: 100, bytes: 64 };
-    BufferRecord {
-        newest: Some(newest),
-        below_batch: Some(Link { page: Page(7), ..newest }),
-        fragments: 3,
-        stored_bytes: 192,
-        entries: 40,
-        bytes: 330,
-        batch: 12,
-        batch_ascends: false,
-        ..BufferRecord::new(Owner(77), 12, 11)
-    }
+    let mut record = BufferRecord::new(Owner(77), 12, true);
+    (0..40).for_each(|_| record.add_entry(9));
+    record.add_fragments(NEWEST, 3);
+    record.set_dirty(false);
+    record
 }
 
 #[test]
 fn a_buffer_record_that_is_stored_comes_back() {
-    for record in [record(), BufferRecord::new(Owner(1), 1, 1)] {
+    for record in [record(), record().shared(), BufferRecord::new(Owner(1), 1, true)] {
         let mut stored = Vec::new();
         record.encode(&mut stored);
         assert_eq!(stored.len(), BufferRecord::BYTES);
@@ -113,20 +108,38 @@ fn a_buffer_record_that_is_stored_comes_back() {
             assert!(BufferRecord::decode(&stored[..length]).is_err(), "{length} bytes");
         }
     }
+    let record = record();
+    assert_eq!((record.entries(), record.bytes, record.fragments()), (40, 360, 3));
+    assert_eq!((record.nodes(), record.leaves()), (12, 11));
+    assert_eq!(record.newest(), Some(NEWEST));
 }
 
 #[test]
 fn a_buffer_record_that_contradicts_itself_is_refused() {
-    for wrong in [
-        BufferRecord { newest: None, ..record() },
-        BufferRecord { stored_bytes: 0, ..record() },
-        BufferRecord { batch: 41, ..record() },
-        BufferRecord { bytes: 39, ..record() },
-        BufferRecord { nodes: 0, ..record() },
-        BufferRecord { leaves: 13, ..record() },
-    ] {
-        let mut stored = Vec::new();
-        wrong.encode(&mut stored);
-        assert!(BufferRecord::decode(&stored).is_err(), "{wrong:?}");
-    }
+    let mut stored = Vec::new();
+    record().encode(&mut stored);
+    let with = |at: usize, bytes: &[u8]| {
+        let mut stored = stored.clone();
+        stored[at..at + bytes.len()].copy_from_slice(bytes);
+        BufferRecord::decode(&stored).map(|(record, _)| record)
+    };
+    assert_eq!(with(0, &[]), Ok(record()));
+    assert!(with(0, &[0xFF; 8]).is_err(), "fragments, and no newest one");
+    assert!(with(12, &39_u32.to_le_bytes()).is_err(), "fewer bytes than entries");
+    assert!(with(19, &[0x90]).is_err(), "it changed since");
+    assert!(with(20, &[0, 0]).is_err(), "a newest fragment, and none");
+    assert!(with(20, &[41, 0]).is_err(), "more fragments than entries");
+    assert!(with(22, &[0, 0]).is_err(), "no nodes");
+}
+
+#[test]
+fn counts_that_a_record_has_no_room_for_stay_the_greatest() {
+    let mut record = record();
+    record.add_fragments(NEWEST, 70_000);
+    assert_eq!(record.fragments_most(), u32::MAX, "as many as there may be");
+    record.add_nodes(70_000);
+    record.add_nodes(-5);
+    assert!(record.has_nodes(100_000, true), "it is not known how many");
+    assert!(!record.has_nodes(100_000, false));
+    assert!(record.above(30, false).has_nodes(30, false));
 }

@@ -12,7 +12,7 @@ use index::{Behind, Durability, EntryShape, Index, KeyRange, Update, Value};
 use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
-const ENTRIES: u32 = 6000;
+const ENTRIES: u32 = 8000;
 
 /// Reads one page with a wrong bit in each of its nodes, which the chip does not notice.
 struct Damage<'r> {

@@ -27,13 +27,20 @@
 
 use super::level::{Buffers, stored};
 use super::plan::Plan;
+use crate::la_tree::buffers::SHORT_ABOVE;
 use crate::la_tree::cost::{ENTRY_SEARCH, SEARCHED_AT_ONCE};
+use crate::la_tree::plan::sorted_most;
 use crate::la_tree::policy::{Buffering, Policy};
 use index::Profile;
 use index::random_keys::touched;
 
 /// Registers with more fragments than this are not looked at.
 const FRAGMENTS_MOST: u32 = 256;
+
+/// Numbers of entries in the pool that are looked at, and the most of a buffer that is nowhere
+/// else.
+const STEPS: u32 = 8;
+const ALONE_MOST: f64 = 2000.0;
 
 /// Lookups that a register waits for besides `e / s`: the one that it is taken at, and, as only
 /// whole ones count and the savings have to exceed the cost, half of one more.
@@ -51,7 +58,9 @@ pub(super) const ROUNDS: usize = 12;
 /// When buffers are emptied, if so much of them is on flash and so many nodes are not in the
 /// cache.
 pub(super) fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], missed: &[f64]) {
-    let most = f64::from(Policy::new(plan.buffering, plan.memory_bytes).most_bytes());
+    let most = Policy::new(plan.buffering, plan.memory_bytes).most_bytes();
+    let sorted = f64::from(sorted_most(most)) / (plan.entry_bytes() + 0.875);
+    let most = f64::from(most);
     // An entry counts a byte more than it has.
     let limit = (most / (plan.entry_bytes() + 0.875)).max(1.0);
     let updates = profile.inserts + profile.overwrites + profile.deletes;
@@ -73,7 +82,7 @@ pub(super) fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], miss
         let unseen = if due < outgrown { 0.0 } else { batch };
         buffer.seen = (buffer.emptied - unseen).max(0.0);
         let page = plan.page_entries();
-        let is_large = buffer.emptied > limit && batch > page;
+        let is_large = buffer.emptied > sorted.max(1.0) && batch > page;
         buffer.beyond = if is_large { buffer.emptied - page } else { 0.0 };
         // What is put to new keys has no older entry.
         let twice = (buffer.emptied - touched(keys, buffer.emptied)).max(0.0);
@@ -132,15 +141,30 @@ fn due(plan: &Plan, buffer: &Buffers, missed: &[f64], stored: f64) -> f64 {
         let each = ENTRY_SEARCH as f64 * buffer.lookups;
         free + 2.0 * libm::sqrt(emptying(entries) / each) + LOOKUPS_BESIDE / buffer.lookups
     });
-    if flash.first.is_infinite() {
-        return searched;
-    }
-    let register = |number: u32| {
+    // With `number` fragments on flash and `held` entries in the pool.
+    let register = |number: u32, held: f64| {
         let number = f64::from(number);
-        let entries = flash.first + (number - 1.0) * flash.each;
-        let scan = number * fragment;
+        let on_flash = if number > 0.0 { flash.first + (number - 1.0) * flash.each } else { 0.0 };
+        let entries = on_flash + held;
+        let in_pool = units.fragment_read as f64 + held * bytes * units.byte_read as f64 / 1000.0;
+        let scan = number * fragment + if held > 0.0 { in_pool } else { 0.0 };
         let lookups = (scan + emptying(entries)) / scan + LOOKUPS_BESIDE;
         entries + lookups / buffer.lookups
     };
-    (1..=FRAGMENTS_MOST).map(register).fold(searched, f64::min)
+    let counts_pool = plan.counts_pool && stored * SHORT_ABOVE as f64 >= 1.0;
+    let mut due = searched;
+    if counts_pool {
+        let most = flash.first.min(ALONE_MOST);
+        let held = (1..=STEPS).map(|step| most * f64::from(step) / f64::from(STEPS));
+        due = held.map(|held| register(0, held)).fold(due, f64::min);
+    }
+    if flash.first.is_infinite() {
+        return due;
+    }
+    let steps = if counts_pool { STEPS } else { 0 };
+    for number in 1..=FRAGMENTS_MOST {
+        let held = (0..=steps).map(|step| flash.each * f64::from(step) / f64::from(STEPS));
+        due = held.map(|held| register(number, held)).fold(due, f64::min);
+    }
+    due
 }
