@@ -79,6 +79,15 @@ pub trait Tree: Read {
     /// A checkpoint was made that holds everything: a replay begins with the tree as it is.
     fn rebase(&mut self) {}
 
+    /// A checkpoint was made, between two batches or inside one: what only the one before it needed
+    /// is free.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn checkpointed(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// True if the next checkpoint gives room back that making room for an update left behind.
     fn waits_for_checkpoint(&self) -> bool {
         false
