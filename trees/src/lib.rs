@@ -14,9 +14,12 @@ extern crate std;
 
 mod b_plus;
 mod btree;
+mod fd_tree;
 mod ipl;
 pub mod la_tree;
+mod levels;
 mod list;
+mod lsm;
 pub mod mu;
 mod path_copying;
 mod registry;
