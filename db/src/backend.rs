@@ -66,7 +66,8 @@ impl<'d> Backend<'d> {
         tree.take(&options.settings)?;
         let (shape, needs_layer) = (options.entry_shape(), self.needs_layer(&tree, options));
         // On raw flash nothing keeps values that are longer than a node.
-        let below = shape_below(shape).filter(|_| self.is_raw() && !needs_layer);
+        let is_short = !tree.entry.long_values || self.is_raw() && !needs_layer;
+        let below = shape_below(shape).filter(|_| is_short);
         let label = Label {
             fill_percent: tree.fill_percent,
             key: options.key.clone().unwrap_or_default(),

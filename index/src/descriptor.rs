@@ -40,6 +40,8 @@ pub struct TreeDescriptor {
     pub deletes: fn(on_nand: bool) -> DeletePolicy,
     /// True if its tables grow with its entries; otherwise they stay as they were made.
     pub tables_grow: bool,
+    /// True if a value may be longer than a node, on sectors: on raw flash it never may.
+    pub long_values: bool,
     /// Its parameters.
     pub parameters: &'static [Parameter],
     /// Makes an empty index.

@@ -208,6 +208,7 @@ impl<T: Tree> Durable<T> {
             flush_all(tree)?;
             let root = tree.settle()?;
             let id = tree.recovery_mut().checkpoint(&root, name)?;
+            tree.checkpointed()?;
             if name.is_some() {
                 tree.pin_savepoints()?;
             }
@@ -242,7 +243,8 @@ fn settle_within(tree: &mut impl Tree, made: u32) -> Result<()> {
     let root = tree.settle()?;
     // What waits is in the journal alone: all of it is replayed then.
     let made = if tree.has_waiting() { None } else { Some(made) };
-    Ok(tree.recovery_mut().checkpoint_within(&root, made)?)
+    tree.recovery_mut().checkpoint_within(&root, made)?;
+    tree.checkpointed()
 }
 
 /// Makes a change step by step, with room made before each; `made` updates of its batch came
@@ -447,6 +449,7 @@ impl<T: Tree> Index for Durable<T> {
             flush_all(tree)?;
             let root = tree.settle()?;
             tree.recovery_mut().close(&root)?;
+            tree.checkpointed()?;
             tree.rebase();
             Ok(())
         })?;

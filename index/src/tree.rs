@@ -80,6 +80,15 @@ pub trait Tree: Read {
     /// now.
     fn rebase(&mut self) {}
 
+    /// A checkpoint was made, between two batches or inside one: what only the one before it needed
+    /// is free.
+    ///
+    /// # Errors
+    /// As [`apply`](Tree::apply).
+    fn checkpointed(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// True if the next checkpoint frees pages that were given up while room was made for an
     /// update.
     fn waits_for_checkpoint(&self) -> bool {

@@ -16,9 +16,12 @@ mod b_plus;
 mod btree;
 #[cfg(test)]
 mod example;
+mod fd_tree;
 mod ipl;
 pub mod la_tree;
+mod levels;
 mod list;
+mod lsm;
 pub mod mu;
 mod path_copying;
 mod registry;

@@ -13,7 +13,7 @@ use contract::tree::{Case, Ground, MemoryLevel, Model, Stand, cases, findings};
 use device::{Medium, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Error, Index, KeyRange, OverflowValue, Update, Width};
+use index::{Durability, EntryShape, Error, Index, KeyRange, OverflowValue, Update};
 use index::{MediumShape, Options};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 const MEBIBYTE: usize = 1 << 20;
 
 fn has_long_values(case: &Case) -> bool {
-    case.shape.shape.value == Width::Variable
+    case.has_long_values()
 }
 
 /// Every node size at the least memory; and each translation layer once. How long values come back

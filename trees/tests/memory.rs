@@ -82,7 +82,7 @@ fn work(index: &mut dyn Index, case: &Case) -> u64 {
         set(&mut key, number);
         index.update(&[Update::Delete { key: &key }]).unwrap();
     }
-    let has_long_values = case.shape.shape.value == Width::Variable;
+    let has_long_values = case.has_long_values();
     if has_long_values {
         work_with_a_long_value(index);
     }
@@ -174,7 +174,7 @@ impl Cursor for Ascending {
 /// Makes the index, works with it, and opens it again: the heap taken stays inside the budget.
 fn check_heap(case: &Case) {
     // A journal has a share of the disk, and a long value has to fit it.
-    let has_long_values = case.shape.shape.value == Width::Variable;
+    let has_long_values = case.has_long_values();
     let mut ground = case.ground(if has_long_values { 64 << 20 } else { 1 << 20 });
     let mut peak = 0;
     for open in [false, true] {

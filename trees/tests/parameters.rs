@@ -7,8 +7,17 @@ use index::parameters::Settings;
 /// Each tree's parameters as the grammar has them: name, default where it names one, other values.
 type Named = (&'static str, &'static [(&'static str, &'static str, &'static [&'static str])]);
 
+/// Those of trees of levels.
+const LEVELS: &[(&str, &str, &[&str])] = &[
+    ("ratio", "auto", &["16"]),
+    ("levels", "auto", &["4"]),
+    ("head", "", &["65536"]),
+    ("unit", "", &["524288"]),
+];
+
 const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
+    ("fd-tree", LEVELS),
     ("ipl", &[("log-pages", "", &["4"])]),
     (
         "la-tree",
@@ -22,6 +31,7 @@ const NAMED: &[Named] = &[
         ],
     ),
     ("list", &[]),
+    ("lsm", LEVELS),
     (
         "mu",
         &[("collect", "0.1", &["0.2"]), ("cache", "0.5", &["0.25"]), ("flush", "entry", &["leaf"])],

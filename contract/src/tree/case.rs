@@ -2,7 +2,7 @@
 
 use device::{Geometry, NandCosts, ProgramOrder, SectorGeometry, Sectors};
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Index};
+use index::{Durability, EntryShape, Index, Width};
 use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
@@ -214,6 +214,13 @@ impl Case {
         let parameters = vec![other_waiting(self.entry, is_nand)?];
         let durability = Durability::ALL[(self.seed as usize) % 4];
         Some(Case { parameters, durability, ..self.clone() })
+    }
+
+    /// True if a value may be longer than a node.
+    #[must_use]
+    pub fn has_long_values(&self) -> bool {
+        let is_varying = self.shape.shape.value == Width::Variable;
+        is_varying && self.entry.long_values && !matches!(self.stand, Stand::Nand)
     }
 
     /// A name that tells the case from all others.

@@ -115,7 +115,7 @@ impl History<'_> {
                 let most = self.entry_most - key.len();
                 let usual = match self.random.random_range(0..100) {
                     0..5 => most,
-                    5..8 if !matches!(self.case.stand, Stand::Nand) => 3 * self.node_bytes,
+                    5..8 if self.case.has_long_values() => 3 * self.node_bytes,
                     _ => most.min(80),
                 };
                 self.random.random_range(0..=usual)

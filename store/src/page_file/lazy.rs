@@ -102,6 +102,7 @@ impl PageFile<'_> {
                 Durability::None => (0, layout.pages),
                 _ => {
                     let undo = Undo::without_table(layout, false);
+                    let undo = undo.for_front(options.front.is_some());
                     let own = Self::checkpoint_pages_of(options.page_bytes, 0, 0);
                     (own, undo.pages_beside_images(images, (0, 0)))
                 }

@@ -101,7 +101,7 @@ impl<'d> PageFile<'d> {
         &mut self,
         page: LogicalPage,
         cause: Cause,
-        check: &impl PageCheck,
+        check: &(impl PageCheck + ?Sized),
     ) -> Result<&[u8]> {
         let frame = self.load(page, cause, check)?;
         Ok(self.cache.bytes(frame))
@@ -201,7 +201,12 @@ impl<'d> PageFile<'d> {
     }
 
     #[inline]
-    fn load(&mut self, page: LogicalPage, cause: Cause, check: &impl PageCheck) -> Result<u32> {
+    fn load(
+        &mut self,
+        page: LogicalPage,
+        cause: Cause,
+        check: &(impl PageCheck + ?Sized),
+    ) -> Result<u32> {
         match self.cache.touch(page) {
             Some(frame) if check.is_kind(self.cache.bytes(frame)) => Ok(frame),
             Some(_) => Err(Error::DamagedPage { page, what: "it is a page of another kind" }),
@@ -209,7 +214,12 @@ impl<'d> PageFile<'d> {
         }
     }
 
-    fn fetch(&mut self, page: LogicalPage, cause: Cause, check: &impl PageCheck) -> Result<u32> {
+    fn fetch(
+        &mut self,
+        page: LogicalPage,
+        cause: Cause,
+        check: &(impl PageCheck + ?Sized),
+    ) -> Result<u32> {
         self.check_exists(page)?;
         let frame = self.enter(page)?;
         let (first, offset) = self.layout.locate(page);

@@ -79,6 +79,8 @@ pub struct PageFileDescription {
     pub durability: Durability,
     /// Bytes of the user's own.
     pub label: Vec<u8>,
+    /// The power of two of its sectors, if something else stands behind it.
+    pub front: Option<u8>,
     /// The first bytes of the root record, at most 64.
     pub root_head: Vec<u8>,
 }
@@ -216,6 +218,7 @@ impl<'d> PageFile<'d> {
             page_bytes: superblock.page_bytes,
             durability: superblock.durability,
             label: superblock.label,
+            front: superblock.front,
             root_head: superblock.checkpoint.root_head,
         })
     }
@@ -275,6 +278,8 @@ impl<'d> PageFile<'d> {
         let identity = superblock.identity;
         let journal = || Journal::new(identity, &layout, mistake);
         let grows = disk.sectors_held().is_some();
+        let front = superblock.front.is_some();
+        let undo = || Undo::new(identity, layout, grows).for_front(front);
         Ok(PageFile {
             disk: Guarded::new(disk),
             layout,
@@ -285,7 +290,7 @@ impl<'d> PageFile<'d> {
             freed: FreeList::EMPTY,
             freed_tail: None,
             digest: 0,
-            undo: (durability != Durability::None).then(|| Undo::new(identity, layout, grows)),
+            undo: (durability != Durability::None).then(undo),
             journal: durability.has_journal().then(journal),
             superblock,
             checkpoints: Checkpoints::new(match durability {

@@ -57,6 +57,11 @@ const SPARE_IMAGES: u32 = 32;
 /// grows however few pages are in use.
 const IMAGES_LEAST: u32 = 16;
 
+/// The part of the units that the images have at which a checkpoint is due, and of a page file with
+/// something behind it.
+const PART: u32 = 32;
+const FRONT_PART: u32 = 4;
+
 /// The most units in a chunk.
 const CHUNK_MOST: u32 = 16;
 
@@ -73,6 +78,8 @@ pub(super) struct Undo {
     units_at_checkpoint: u32,
     /// Units in a chunk.
     chunk: u32,
+    /// By it units are divided for the most images.
+    part: u32,
     /// Images at which a checkpoint is due; it comes earlier where these have no room.
     limit: u32,
     /// Images that there is always room for, beside those of one small batch.
@@ -97,14 +104,25 @@ impl Undo {
     /// Images at which a checkpoint is due, on a disk of so many units. Putting them back takes
     /// most of the time of an opening, beside the replay: that is to stay below a second on an
     /// SSD.
-    fn limit_for(units: u32) -> u32 {
-        (units / 32).clamp(8, 2048)
+    fn limit_for(units: u32, part: u32) -> u32 {
+        (units / part).clamp(8, 2048)
+    }
+
+    /// The same with more images if the page file `is_front` of something else: it is small, and
+    /// what is changed in it over and over is to wait in memory.
+    pub(super) fn for_front(mut self, is_front: bool) -> Self {
+        if is_front {
+            self.part = FRONT_PART;
+            self.limit = Self::limit_for(self.layout.units_most(), self.part);
+            self.kept = self.limit;
+        }
+        self
     }
 
     /// The same where `pages` pages are in use, and the file grows with them: as many images as
     /// they have at most, so that a small file is not kept busy with checkpoints.
     fn limit_beside(&self, pages: u32) -> u32 {
-        let most = Self::limit_for(self.layout.units_most());
+        let most = Self::limit_for(self.layout.units_most(), self.part);
         let wanted = self.layout.units_of(pages);
         if self.grows { wanted.clamp(IMAGES_LEAST.min(most), most) } else { most }
     }
@@ -139,8 +157,9 @@ impl Undo {
             free_to_change: Box::default(),
             units_at_checkpoint: 0,
             chunk: (units / 64).clamp(1, CHUNK_MOST),
-            limit: Self::limit_for(units),
-            kept: Self::limit_for(units),
+            part: PART,
+            limit: Self::limit_for(units, PART),
+            kept: Self::limit_for(units, PART),
             epoch: 0,
             start: 0,
             next: 0,

@@ -220,6 +220,25 @@ impl Manifest {
         Ok(())
     }
 
+    /// Makes a change that the next checkpoint records. What was born since the last one and dies is
+    /// free at once: no opening comes to a state between two checkpoints.
+    ///
+    /// # Errors
+    /// A run that dies is not there, or what is in use was counted wrongly.
+    pub fn change(&mut self, space: &mut dyn Space, born: Vec<Run>, dead: &[RunId]) -> Result<()> {
+        let checkpoint = self.durable;
+        self.make(Delta { born, dead: dead.to_vec(), ..Delta::default() })?;
+        let mut freed = Ok(());
+        self.lives.retain(|life| {
+            let is_kept = life.died == ALIVE || life.born < checkpoint || freed.is_err();
+            if !is_kept {
+                freed = space.free(&life.run.extents);
+            }
+            is_kept
+        });
+        freed
+    }
+
     /// The run of this number, which lives.
     fn living(&mut self, id: RunId) -> Result<&mut Life> {
         let place = self.lives.binary_search_by_key(&id, |life| life.run.id);
@@ -354,9 +373,10 @@ impl Manifest {
     }
 
     /// Lets `kept` be the checkpoints that are kept, each of which pins the runs of its time: one
-    /// that is new was made now, behind all deltas.
+    /// that is new was made now, behind all deltas. One that was forgotten comes back with a later
+    /// one that is kept, so it pins its runs as long as there is such.
     pub fn pin_checkpoints(&mut self, kept: &[Savepoint]) {
-        self.pins.retain(|(id, _)| kept.iter().any(|other| other.id == *id));
+        self.pins.retain(|(id, _)| kept.iter().any(|other| other.id >= *id));
         for other in kept {
             if !self.pins.iter().any(|(id, _)| *id == other.id) {
                 self.pins.push((other.id, self.next_delta));

@@ -95,7 +95,7 @@ impl Merge {
     pub fn step(
         &mut self,
         space: &mut dyn Space,
-        sources: &mut [&mut dyn Source],
+        sources: &mut [impl Source],
         hooks: &mut dyn Hooks,
         bytes: u64,
     ) -> Result<bool> {
@@ -121,7 +121,7 @@ impl Merge {
     fn take(
         &mut self,
         space: &mut dyn Space,
-        sources: &[&mut dyn Source],
+        sources: &[impl Source],
         hooks: &mut dyn Hooks,
         (first, all): (usize, u64),
     ) -> Result<()> {

@@ -53,12 +53,26 @@ pub trait Source {
     fn step(&mut self, way: Way);
 }
 
+impl<S: Source + ?Sized> Source for &mut S {
+    fn load(&mut self, space: &mut dyn Space, way: Way) -> Result<bool> {
+        (**self).load(space, way)
+    }
+
+    fn head(&self, way: Way) -> Option<Entry<'_>> {
+        (**self).head(way)
+    }
+
+    fn step(&mut self, way: Way) {
+        (**self).step(way);
+    }
+}
+
 /// The most sources that are merged at once.
 pub(super) const SOURCES_MOST: usize = 64;
 
 /// The first of `sources` whose next entry comes before those of all others on this way, and a bit
 /// for each that has an entry there.
-pub(super) fn select(sources: &[&mut dyn Source], way: Way) -> Option<(usize, u64)> {
+pub(super) fn select<S: Source>(sources: &[S], way: Way) -> Option<(usize, u64)> {
     let mut best: Option<(usize, u64, Entry<'_>)> = None;
     for (place, source) in sources.iter().enumerate().take(SOURCES_MOST) {
         let Some(entry) = source.head(way) else {
@@ -94,7 +108,7 @@ impl Merged {
     /// As [`Source::load`].
     pub fn next<'s>(
         space: &mut dyn Space,
-        sources: &'s mut [&mut dyn Source],
+        sources: &'s mut [impl Source],
         way: Way,
     ) -> Result<Option<(usize, Entry<'s>)>> {
         let found = loop {

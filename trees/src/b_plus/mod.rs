@@ -63,6 +63,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     sectors: true,
     deletes: |on_nand| if on_nand { DeletePolicy::Empty } else { DeletePolicy::Merge },
     tables_grow: false,
+    long_values: true,
     parameters: PARAMETERS,
     create,
     open,

@@ -67,6 +67,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     sectors: false,
     deletes: |_| DeletePolicy::Merge,
     tables_grow: false,
+    long_values: false,
     parameters: PARAMETERS,
     create: make::create,
     open: make::open,

@@ -100,6 +100,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     sectors: true,
     deletes: |_| DeletePolicy::Merge,
     tables_grow: true,
+    long_values: true,
     parameters: plan::PARAMETERS,
     create: make::create,
     open: make::open,

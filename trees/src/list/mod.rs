@@ -56,6 +56,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     sectors: false,
     deletes: |_| DeletePolicy::Append,
     tables_grow: false,
+    long_values: false,
     parameters: &[],
     create,
     open,

@@ -18,7 +18,7 @@ use device::{Cause, Request, Sector, Sectors};
 
 use super::extents::Extents;
 use super::{Extent, PageRequest, Reserved, Space};
-use crate::{Error, PageFile, PageFileOptions, Recovery, Result};
+use crate::{Error, LogicalPage, PageCheck, PageFile, PageFileOptions, Recovery, Result};
 
 /// Requests that go to the disk at once.
 const AT_ONCE: usize = 32;
@@ -116,6 +116,12 @@ impl<'d> FileSpace<'d> {
     /// The page file in front, to be used.
     pub const fn file_mut(&mut self) -> &mut PageFile<'d> {
         &mut self.file
+    }
+
+    /// Lets all pages of runs be free: what is in use is to be claimed anew.
+    pub fn begin_claims(&mut self) {
+        self.extents = Extents::new(self.extents.most());
+        self.reserved = 0;
     }
 
     /// Sectors that pages and page file take, up to the last page in use.
@@ -271,6 +277,15 @@ impl Space for FileSpace<'_> {
 
     fn memory(&self) -> u64 {
         self.extents.memory()
+    }
+
+    fn front_page(
+        &mut self,
+        page: LogicalPage,
+        cause: Cause,
+        check: &dyn PageCheck,
+    ) -> Result<&[u8]> {
+        self.file.page(page, cause, check)
     }
 
     fn recovery(&self) -> &dyn Recovery {

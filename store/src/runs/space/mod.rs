@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use device::Cause;
 
-use crate::{Recovery, Result};
+use crate::{Error, LogicalPage, PageCheck, Recovery, Result};
 
 pub use file::FileSpace;
 pub use log::LogSpace;
@@ -176,6 +176,20 @@ pub trait Space: Send {
 
     /// Bytes of memory that its own tables and buffers take, beside those of what it stands on.
     fn memory(&self) -> u64;
+
+    /// A page of the page file in front, where there is one.
+    ///
+    /// # Errors
+    /// There is none, or as [`PageFile::page`](crate::PageFile::page).
+    fn front_page(
+        &mut self,
+        page: LogicalPage,
+        cause: Cause,
+        check: &dyn PageCheck,
+    ) -> Result<&[u8]> {
+        let _ = (cause, check);
+        Err(Error::DamagedPage { page, what: "it is named, but no page file is in front" })
+    }
 
     /// What makes the manifest last.
     fn recovery(&self) -> &dyn Recovery;

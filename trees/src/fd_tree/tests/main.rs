@@ -1,0 +1,80 @@
+//! What fd-tree does by itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use contract::tree::{cases, figure, findings, run};
+use contract::{RamDisk, on_all_cores};
+use device::{DiskCosts, Medium, SectorGeometry, Sectors};
+use flashtree_trees::find;
+use index::parameters::Settings;
+use index::{EntryShape, Index, MediumShape, Options, Update};
+use sim::SimulatedDisk;
+
+#[test]
+fn it_agrees_with_an_ordered_map_in_every_case() {
+    let cases: Vec<_> = cases(find("fd-tree").unwrap()).into_iter().collect();
+    on_all_cores(&cases, run);
+}
+
+/// An index on a disk of `sectors` sectors of 512 bytes, with so much memory.
+fn index(disk: &mut RamDisk, memory: u64) -> Box<dyn Index + '_> {
+    let entry = find("fd-tree").unwrap();
+    let given = [("ratio", "4"), ("head", "8192")];
+    let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+    let options = Options::new(EntryShape::fixed(4, 4), memory, settings);
+    (entry.create)(Medium::Sectors(Box::new(disk)), &options).unwrap()
+}
+
+fn key(number: u32) -> [u8; 4] {
+    number.wrapping_mul(0x9E37_79B1).to_be_bytes()
+}
+
+#[test]
+fn fences_of_every_level_hold_both_invariants() {
+    let mut disk = RamDisk::new(SectorGeometry::new(512, 20_000).unwrap());
+    let mut index = index(&mut disk, 1 << 20);
+    let (mut merges, mut levels) = (0, 0);
+    for number in 0..60_000 {
+        let key = key(number % 40_000);
+        let update = match number % 7 {
+            3 => Update::Delete { key: &key },
+            _ => Update::Put { key: &key, value: &key },
+        };
+        index.update(&[update]).unwrap();
+        let now = figure(&*index, "merges");
+        if now > merges {
+            merges = now;
+            levels = levels.max(figure(&*index, "levels"));
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "after {merges} merges");
+        }
+    }
+    assert!(merges > 60 && levels >= 3, "{merges} merges, {levels} levels");
+}
+
+#[test]
+fn a_search_reads_at_most_one_page_a_level() {
+    let disk = SectorGeometry::new(512, 20_000).unwrap();
+    let mut disk = SimulatedDisk::new(disk, DiskCosts::default());
+    let entry = find("fd-tree").unwrap();
+    let settings =
+        Settings::parse(entry.name, entry.parameters, [("ratio", "4"), ("head", "8192")]).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+    let shape = MediumShape::Sectors(disk.geometry());
+    options.memory_bytes = entry.least_memory(&options, shape).unwrap();
+    let mut index = (entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+    for number in 0..50_000 {
+        index.update(&[Update::Put { key: &key(number), value: &key(number) }]).unwrap();
+    }
+    assert!(figure(&*index, "levels") >= 2);
+    for number in (0..50_000).step_by(97) {
+        let before = index.meter().unwrap().total().page_reads;
+        assert_eq!(index.get(&key(number), 0, &mut [0; 4]), Ok(Some(4)));
+        let read = index.meter().unwrap().total().page_reads - before;
+        assert!(read <= u64::from(index.statistics().height), "{read} pages");
+    }
+}

@@ -1,0 +1,345 @@
+//! Merging: the head, and all levels down to one that has room, become one run in one pass.
+//!
+//! Above it runs of fences are written at the same time: as often as a unit of a run begins, a
+//! fence that names it goes to the run above.
+
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use device::Cause;
+use index::{Direction, Result};
+use store::Durability;
+use store::runs::{
+    Entry, Hooks, Kind, Kinds, Lead, Merge, MergeOptions, Run, RunCursor, RunId, RunWriter, Source,
+    Space, UnitHooks, Verdict, Way, WriterOptions,
+};
+
+use super::head::HeadSource;
+use super::{Component, Form, Levels, WRONG};
+
+/// A level that there never is.
+const LEVEL_MOST: u8 = 63;
+
+/// What a merge reads.
+pub(super) enum Input {
+    Head(HeadSource),
+    Run(RunCursor),
+}
+
+impl Source for Input {
+    fn load(&mut self, space: &mut dyn Space, way: Way) -> store::Result<bool> {
+        match self {
+            Input::Head(head) => head.load(space, way),
+            Input::Run(run) => run.load(space, way),
+        }
+    }
+
+    fn head(&self, way: Way) -> Option<Entry<'_>> {
+        match self {
+            Input::Head(head) => head.head(way),
+            Input::Run(run) => run.head(way),
+        }
+    }
+
+    fn step(&mut self, way: Way) {
+        match self {
+            Input::Head(head) => head.step(way),
+            Input::Run(run) => run.step(way),
+        }
+    }
+}
+
+/// Runs of fences that are being written above a run, the lowest first.
+pub(super) struct Above<'w>(pub(super) &'w mut [RunWriter]);
+
+impl UnitHooks for Above<'_> {
+    fn unit_began(&mut self, space: &mut dyn Space, unit: u32, key: &[u8]) -> store::Result<()> {
+        let Some((next, rest)) = self.0.split_first_mut() else {
+            return Ok(());
+        };
+        let fence = Entry { key, kind: Kind::Fence, value: &unit.to_le_bytes() };
+        next.push(space, &fence, &mut Above(rest))
+    }
+}
+
+/// What becomes of entries, and of fences: those into the level below stay, of the input that has
+/// them, and a unit that begins with none gets one more.
+struct Cascade<'w> {
+    above: Above<'w>,
+    /// The input whose fences stay.
+    fences_of: Option<usize>,
+    /// The unit of the level below that the last fence named; `None` if there is no level below.
+    last: Option<u32>,
+}
+
+impl UnitHooks for Cascade<'_> {
+    fn lead(&mut self, _: u32, first: &Entry<'_>) -> Option<Lead> {
+        let unit = self.last.filter(|_| !first.kind.is_fence())?;
+        Some(Lead { kind: Kind::InnerFence, unit })
+    }
+
+    fn unit_began(&mut self, space: &mut dyn Space, unit: u32, key: &[u8]) -> store::Result<()> {
+        self.above.unit_began(space, unit, key)
+    }
+}
+
+impl Hooks for Cascade<'_> {
+    fn entry(&mut self, place: usize, entry: &Entry<'_>, _: bool) -> Verdict {
+        match entry.kind {
+            Kind::Put | Kind::Delete => Verdict::Keep,
+            Kind::Fence if self.fences_of == Some(place) => {
+                self.last = self.last.and_then(|last| entry.unit().or(Some(last)));
+                Verdict::Keep
+            }
+            Kind::Fence | Kind::InnerFence => Verdict::Drop,
+        }
+    }
+}
+
+/// Where a merge goes.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    level: u8,
+    /// The components that are merged: all before this one.
+    below: usize,
+    /// Units of the outcome, at most.
+    units: u64,
+}
+
+impl Levels<'_> {
+    /// The first level that has room for the head and all levels above it; or the last.
+    fn target(&self, is_last: bool) -> Result<Target> {
+        let mut entries = (self.head.btree.entries, self.head.bytes);
+        let mut below = 0;
+        let last = self.components.last().map_or(0, |last| last.level);
+        for level in 1..=LEVEL_MOST {
+            if let Some(component) = self.components.get(below).filter(|it| it.level == level) {
+                let run = self.run(component.run)?;
+                entries = (entries.0 + run.entries, entries.1 + run.bytes);
+                below += 1;
+            }
+            if is_last && level < last {
+                continue;
+            }
+            let units = self.units_of(entries, below);
+            if units <= self.plan.capacity(level) || level == LEVEL_MOST {
+                return Ok(Target { level, below, units });
+            }
+        }
+        Err(WRONG)
+    }
+
+    /// Merges the head and the levels down to one that has room; with `to_last`, to the last.
+    pub(super) fn cascade(&mut self, to_last: bool) -> Result<()> {
+        let target = self.target(to_last)?;
+        let is_cascading = self.kindred.form == Form::Cascading;
+        let is_last = target.below == self.components.len();
+        let kinds = match (is_last, is_cascading) {
+            (true, _) => Kinds::Puts,
+            (false, true) => Kinds::Fences,
+            (false, false) => Kinds::Deletes,
+        };
+        let sources = target.below + 2;
+        let bytes = self.plan.buffer_bytes(sources + 1, self.plan.stack + 1);
+        let mut inputs = Vec::with_capacity(sources);
+        let whole = Bound::Unbounded;
+        let direction = Direction::Ascending;
+        inputs.push(Input::Head(HeadSource::new(&mut self.store, &self.head, whole, direction)?));
+        for component in &self.components[..target.below] {
+            inputs.push(Input::Run(self.whole(component.run, bytes)?));
+        }
+        let mut fences_of = None;
+        if is_cascading && !is_last {
+            match self.components.first().filter(|_| target.below == 0) {
+                None => fences_of = Some(target.below),
+                Some(below) => {
+                    if let Some(fences) = below.stack.last() {
+                        fences_of = Some(inputs.len());
+                        inputs.push(Input::Run(self.whole(*fences, bytes)?));
+                    }
+                }
+            }
+        }
+        let writer = self.writer(kinds, target.units, bytes)?;
+        let above = match self.fence_writers(target.units) {
+            Ok(above) => above,
+            Err(error) => {
+                writer.abandon(&mut self.store.file)?;
+                return Err(error);
+            }
+        };
+        let merging = Merging {
+            merge: Merge::new(writer, MergeOptions { drops_deletes: is_last }),
+            above,
+            fences_of,
+            last: (is_cascading && !is_last).then_some(0),
+        };
+        let made = merging.run(&mut self.store.file, &mut inputs);
+        drop(inputs);
+        let (run, stack) = made?;
+        self.commit(target, run, stack)
+    }
+
+    fn whole(&self, id: RunId, bytes: u32) -> Result<RunCursor> {
+        let options = self.plan.cursor(bytes, true, Cause::Merge);
+        Ok(RunCursor::new(self.run(id)?, options, self.store.file.alignment()))
+    }
+
+    /// Begins a run of up to `units` units.
+    pub(super) fn writer(&mut self, kinds: Kinds, units: u64, bytes: u32) -> Result<RunWriter> {
+        let shape = self.plan.unit_shape(kinds)?;
+        let longest = self.longest.0 as usize;
+        let pages = RunWriter::pages_for(&self.store.file, &shape, units.max(1), (longest, 0));
+        let options = WriterOptions {
+            id: self.manifest.number_run(),
+            label: 0,
+            shape,
+            sequences: 0..=0,
+            request_bytes: bytes,
+            pages: u32::try_from(pages).unwrap_or(u32::MAX),
+            fence_step: 0,
+            cause: Cause::Merge,
+        };
+        Ok(RunWriter::new(&mut self.store.file, options)?)
+    }
+
+    /// Begins the runs of fences above one of up to `units` units, the lowest first.
+    pub(super) fn fence_writers(&mut self, mut units: u64) -> Result<Vec<RunWriter>> {
+        let mut above = Vec::new();
+        let bytes = self.plan.page_bytes;
+        while units > 1 {
+            let fewer = self.plan.units_most((0, 0), (units, false), self.longest);
+            units = fewer.min(units - 1);
+            match self.writer(Kinds::Fences, units, bytes) {
+                Ok(writer) => above.push(writer),
+                Err(error) => {
+                    abandon(&mut self.store.file, above)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(above)
+    }
+
+    /// The tree has the outcome of a merge from now on.
+    fn commit(&mut self, target: Target, run: Run, stack: Vec<Run>) -> Result<()> {
+        let Target { level, below, .. } = target;
+        let mut dead = Vec::new();
+        for component in &self.components[..below] {
+            dead.extend(component.stack.iter().chain([&component.run]));
+        }
+        let units = dead.iter().filter_map(|id| self.manifest.run(*id)).map(|run| run.units);
+        self.counts.units_read += units.map(u64::from).sum::<u64>();
+        self.counts.merges += 1;
+        let is_cascading = self.kindred.form == Form::Cascading;
+        if let Some(lower) = self.components.get(below).filter(|_| below == 0 && is_cascading) {
+            dead.extend(&lower.stack);
+        }
+        self.is_poisoned = true;
+        let mut born = Vec::new();
+        let mut component = None;
+        if run.units == 0 {
+            // All that it would have held was deleted.
+            self.store.file.free(&run.extents)?;
+        } else {
+            let ids = stack.iter().map(|run| run.id).collect();
+            component = Some(Component { level, run: run.id, stack: ids });
+            self.counts.units_written += u64::from(run.units);
+            self.counts.units_written += stack.iter().map(|run| u64::from(run.units)).sum::<u64>();
+            born.push(run);
+            born.extend(stack);
+        }
+        self.manifest.change(&mut self.store.file, born, &dead)?;
+        if let Some(lower) = self.components.get_mut(below).filter(|_| below == 0 && is_cascading) {
+            lower.stack.clear();
+        }
+        self.components.splice(..below, component);
+        if self.durability() == Durability::None {
+            self.manifest.checkpointed(&mut self.store.file)?;
+        }
+        if self.head.btree.entries > 0 {
+            self.head.clear(&mut self.store)?;
+        }
+        self.is_poisoned = false;
+        self.count_merge();
+        Ok(())
+    }
+}
+
+/// Gives up runs that were begun.
+pub(super) fn abandon(space: &mut dyn Space, writers: Vec<RunWriter>) -> Result<()> {
+    for writer in writers {
+        writer.abandon(space)?;
+    }
+    Ok(())
+}
+
+/// Ends the runs of fences above a run of `units` units, as many as it takes for one to have a
+/// single unit; the topmost first.
+pub(super) fn finish_fences(
+    space: &mut dyn Space,
+    above: Vec<RunWriter>,
+    mut units: u32,
+) -> Result<Vec<Run>> {
+    let mut stack = Vec::new();
+    let mut above = above.into_iter();
+    for writer in above.by_ref() {
+        if units <= 1 {
+            writer.abandon(space)?;
+            break;
+        }
+        match writer.finish(space) {
+            Ok((run, _)) => {
+                units = run.units;
+                stack.insert(0, run);
+            }
+            Err(error) => {
+                give_up(space, &stack)?;
+                abandon(space, above.collect())?;
+                return Err(error.into());
+            }
+        }
+    }
+    abandon(space, above.collect())?;
+    Ok(stack)
+}
+
+/// Gives back runs that came to be part of nothing.
+pub(super) fn give_up(space: &mut dyn Space, runs: &[Run]) -> Result<()> {
+    runs.iter().try_for_each(|run| Ok(space.free(&run.extents)?))
+}
+
+/// A merge under way.
+struct Merging {
+    merge: Merge,
+    above: Vec<RunWriter>,
+    fences_of: Option<usize>,
+    last: Option<u32>,
+}
+
+impl Merging {
+    /// Makes it; the outcome, and the runs of fences above it.
+    fn run(mut self, space: &mut dyn Space, inputs: &mut [Input]) -> Result<(Run, Vec<Run>)> {
+        let above = Above(&mut self.above);
+        let mut hooks = Cascade { above, fences_of: self.fences_of, last: self.last };
+        if let Err(error) = self.merge.step(space, inputs, &mut hooks, u64::MAX) {
+            self.merge.abandon(space)?;
+            abandon(space, self.above)?;
+            return Err(error.into());
+        }
+        let (run, _) = match self.merge.finish(space) {
+            Ok(run) => run,
+            Err(error) => {
+                abandon(space, self.above)?;
+                return Err(error.into());
+            }
+        };
+        match finish_fences(space, self.above, run.units) {
+            Ok(stack) => Ok((run, stack)),
+            Err(error) => {
+                give_up(space, &[run])?;
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the root record holds: the choices, the head, which runs make which level, the manifest.
+
+use alloc::vec::Vec;
+
+use store::runs::RunId;
+use store::{EntryShape, LogicalPage};
+
+use super::{Choices, Component};
+use crate::btree::At;
+use index::{Result, root_record};
+
+/// What stands in the root record before the manifest.
+pub(super) struct Root {
+    pub(super) shape: EntryShape,
+    pub(super) choices: Choices,
+    pub(super) head: At<LogicalPage>,
+    pub(super) head_entries: u64,
+    pub(super) head_bytes: u64,
+    /// The longest key, and the longest entry, that there ever was.
+    pub(super) longest: (u32, u32),
+    pub(super) components: Vec<Component>,
+}
+
+const DAMAGED: store::Error =
+    store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" };
+
+/// The most runs of fences above one run, and the most levels: with two fences a unit more units
+/// than there are numbers.
+const STACK_MOST: u8 = 33;
+const LEVEL_MOST: u8 = 63;
+
+impl Root {
+    pub(super) fn encode(&self, tree: &str) -> Vec<u8> {
+        let mut record = root_record::encode(tree, self.shape);
+        let to = &mut record;
+        to.extend_from_slice(&self.choices.pages.to_le_bytes());
+        to.extend_from_slice(&self.choices.head_pages.to_le_bytes());
+        to.extend_from_slice(&self.choices.ratio.to_le_bytes());
+        to.extend_from_slice(&self.head.id.0.to_le_bytes());
+        to.push(self.head.level);
+        to.extend_from_slice(&self.head_entries.to_le_bytes());
+        to.extend_from_slice(&self.head_bytes.to_le_bytes());
+        to.extend_from_slice(&self.longest.0.to_le_bytes());
+        to.extend_from_slice(&self.longest.1.to_le_bytes());
+        to.push(self.components.len() as u8);
+        for component in &self.components {
+            to.extend_from_slice(&[component.level, component.stack.len() as u8]);
+            to.extend_from_slice(&component.run.0.to_le_bytes());
+            for run in &component.stack {
+                to.extend_from_slice(&run.0.to_le_bytes());
+            }
+        }
+        record
+    }
+
+    /// The choices of the tree whose record begins with `record`, and its shape.
+    pub(super) fn choices(record: &[u8], tree: &str) -> Result<(EntryShape, Choices)> {
+        let (shape, rest) = root_record::decode(record, tree)?;
+        let mut from = From { rest };
+        let choices = Choices { pages: from.u32()?, head_pages: from.u32()?, ratio: from.u32()? };
+        if choices.ratio < 2 || choices.head_pages == 0 {
+            return Err(DAMAGED.into());
+        }
+        Ok((shape, choices))
+    }
+
+    /// What `record` holds, and the manifest behind it.
+    pub(super) fn decode<'r>(record: &'r [u8], tree: &str) -> Result<(Self, &'r [u8])> {
+        let (shape, choices) = Self::choices(record, tree)?;
+        let (_, rest) = root_record::decode(record, tree)?;
+        let mut from = From { rest };
+        from.take::<12>()?;
+        let (id, level) = (LogicalPage(from.u32()?), from.u8()?);
+        let (head_entries, head_bytes) = (from.u64()?, from.u64()?);
+        let longest = (from.u32()?, from.u32()?);
+        let mut components: Vec<Component> = Vec::new();
+        for _ in 0..from.u8()? {
+            let (level, count) = (from.u8()?, from.u8()?);
+            let run = RunId(from.u64()?);
+            let above = components.last().map_or(0, |component| component.level);
+            if level <= above || level > LEVEL_MOST || count > STACK_MOST {
+                return Err(DAMAGED.into());
+            }
+            let mut stack = Vec::new();
+            for _ in 0..count {
+                stack.push(RunId(from.u64()?));
+            }
+            components.push(Component { level, run, stack });
+        }
+        let head = At { id, level };
+        let root = Root { shape, choices, head, head_entries, head_bytes, longest, components };
+        Ok((root, from.rest))
+    }
+}
+
+struct From<'r> {
+    rest: &'r [u8],
+}
+
+impl From<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(DAMAGED)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    fn u8(&mut self) -> Result<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+}
