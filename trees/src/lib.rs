@@ -14,6 +14,7 @@ extern crate std;
 
 mod b_plus;
 mod btree;
+mod flat_tree;
 mod ipl;
 pub mod la_tree;
 mod list;

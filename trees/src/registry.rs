@@ -2,11 +2,18 @@
 
 use index::TreeDescriptor;
 
-use crate::{b_plus, ipl, la_tree, list, mu};
+use crate::{b_plus, flat_tree, ipl, la_tree, list, mu};
 
 /// All trees, sorted by name.
-pub const TREES: &[&TreeDescriptor] =
-    &[&b_plus::ENTRY, &ipl::ENTRY, &la_tree::ENTRY, &list::ENTRY, &mu::MU, &mu::MU_STAR];
+pub const TREES: &[&TreeDescriptor] = &[
+    &b_plus::ENTRY,
+    &flat_tree::ENTRY,
+    &ipl::ENTRY,
+    &la_tree::ENTRY,
+    &list::ENTRY,
+    &mu::MU,
+    &mu::MU_STAR,
+];
 
 /// The tree called `name`.
 #[must_use]

@@ -29,5 +29,6 @@ pub(crate) use codecs::{CHILD_BYTES, Codecs};
 pub(crate) use descend::{HEIGHT_MOST, Path, Toward, descend, read, read_stored};
 pub(crate) use nodes::{At, Edit, Node, NodeId, NodeSource, NodeStore};
 pub(crate) use page_store::PageStore;
+pub(crate) use position::Position;
 pub(crate) use resume::resume_after;
 pub(crate) use scan::{Overlay, Scan};
