@@ -116,7 +116,11 @@ impl FlatTree<'_> {
         let record = self.totals.record_bytes + 64 * flush;
         let record = record / u64::from(self.runs.store.file.page_bytes()) + RECORD_PAGES;
         let kept = match more.has_puts {
-            true => KEPT_PAGES + self.totals.pages / KEPT_PART,
+            true => {
+                // A bottom may come to have a page more, though it has fewer entries.
+                let partitions = self.directory.partitions.len() as u64;
+                KEPT_PAGES + self.totals.pages / KEPT_PART + partitions
+            }
             false => 0,
         };
         flush + merge + record + kept + more.pages

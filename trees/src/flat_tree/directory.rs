@@ -1,8 +1,9 @@
 //! The directory: the partitions of the key space, and the runs of each; all of it in memory.
 //!
 //! ```text
-//!  root record   name and shape | longest value u32 | values to give back u32, each: 8 bytes
-//!                | partitions u32 | each: low key u16 and bytes | fragments u16
+//!  root record   name and shape | partitions u32 | form u8 | longest value u32
+//!                | values to give back u32, each: 8 bytes
+//!                | each partition: low key u16 and bytes | fragments u16
 //!                |   has a bottom u8 | bottom | fragments, the oldest first
 //!  run           root u32 | level u8 | pages u32 | entries u64
 //! ```
@@ -94,6 +95,9 @@ pub(super) struct Directory {
 
 const RUN_BYTES: u64 = 17;
 
+/// How the directory is written.
+const FORM: u8 = 1;
+
 impl Directory {
     pub(super) fn new() -> Self {
         Directory { partitions: vec![Partition::default()], garbage: Vec::new(), longest: 0 }
@@ -145,12 +149,13 @@ impl Directory {
         let put = |record: &mut Vec<u8>, number: u32| {
             record.extend_from_slice(&number.to_le_bytes());
         };
+        put(&mut record, self.partitions.len() as u32);
+        record.push(FORM);
         put(&mut record, self.longest);
         put(&mut record, (self.garbage.len() + waiting.len()) as u32);
         for value in self.garbage.iter().chain(waiting) {
             record.extend_from_slice(&value.to_bytes());
         }
-        put(&mut record, self.partitions.len() as u32);
         for partition in &self.partitions {
             record.extend_from_slice(&(partition.low.len() as u16).to_le_bytes());
             record.extend_from_slice(&partition.low);
@@ -177,13 +182,17 @@ impl Directory {
     }
 
     fn decode_rest(from: &mut Reader<'_>, pages: u32) -> Option<Self> {
+        let (count, [form]) = (from.u32()?, from.array()?);
+        if form != FORM {
+            return None;
+        }
         let longest = from.u32()?;
         let mut garbage = Vec::new();
         for _ in 0..from.u32()? {
             garbage.push(OverflowValue::from_bytes(from.array()?));
         }
         let mut partitions: Vec<Partition> = Vec::new();
-        for place in 0..from.u32()? {
+        for place in 0..count {
             let length = u16::from_le_bytes(from.array()?);
             let low: Box<[u8]> = from.bytes(length.into())?.into();
             let is_behind = match partitions.last() {

@@ -23,6 +23,12 @@ const FRAGMENTS_MOST: usize = 40;
 /// The part of the memory beyond the least that buffers of merges take.
 const BUFFERS_PART: u64 = 8;
 
+/// Pages whose bytes updates may take that wait, at least: a flush writes some pages anyway.
+const MEMTABLE_PAGES: u64 = 4;
+
+/// The part of the disk's bytes that updates may take which wait in memory.
+const MEMTABLE_PART: u64 = 8;
+
 /// Keys and entries that are copied at a time: separators and the key before, of what is written;
 /// a key each way, of what waits; where a range ends; a value with its kind; what a replay reads.
 const ENTRIES_COPIED: u64 = 8;
@@ -69,7 +75,8 @@ impl Plan {
         let entry = forms.entry_most() as u64;
         let source = size_of::<Source<'_>>() as u64 + u64::from(page_bytes) + entry;
         let file = PageFile::least_memory(disk, page_bytes, durability)?;
-        let memtable = Memtable::least_memory(shape, forms.entry_most())?;
+        let memtable = Memtable::least_memory(shape, forms.entry_most())?
+            .max(MEMTABLE_PAGES * u64::from(page_bytes));
         let buffers = |sources: usize| {
             sources as u64 * source + u64::from(page_bytes) + ENTRIES_COPIED * entry
         };
@@ -77,7 +84,9 @@ impl Plan {
         let have = options.memory_bytes;
         let beyond = have.saturating_sub(least);
         let share = options.settings.ratio(MEMTABLE.name).unwrap_or(0.25);
-        let memtable = memtable + (beyond as f64 * share) as u64;
+        // More than a part of what the disk takes would be memory for nothing.
+        let more = (beyond as f64 * share) as u64;
+        let memtable = memtable + more.min(disk.bytes() / MEMTABLE_PART);
         let more = usize::try_from(beyond / BUFFERS_PART / source).unwrap_or(usize::MAX);
         let fragments_most = FRAGMENTS_LEAST.saturating_add(more).min(FRAGMENTS_MOST);
         let buffers = buffers(fragments_most + 2);
@@ -142,6 +151,10 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     let plan = Plan::new(options, disk.geometry(), made)?;
     plan.check_memory(options.memory_bytes)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, plan.file))?;
+    if !record.starts_with(&found.root_head) {
+        let what = "its superblock has another root record";
+        return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
+    }
     let mut tree = over(file, &plan, options)?;
     tree.restore(&record)?;
     drop(record);

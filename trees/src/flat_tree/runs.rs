@@ -98,8 +98,9 @@ impl Forms {
             Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
             Width::Variable => Width::Variable,
         };
-        let fragment = Codecs::new(bytes, EntryShape { value, ..shape })?;
-        Some(Forms { bottom: Codecs::new(bytes, shape)?, fragment })
+        let one_of_two = |codecs| Codecs { is_one_of_many: true, ..codecs };
+        let fragment = Codecs::new(bytes, EntryShape { value, ..shape }).map(one_of_two)?;
+        Some(Forms { bottom: Codecs::new(bytes, shape).map(one_of_two)?, fragment })
     }
 
     pub(super) const fn of(&self, form: Form) -> &Codecs {

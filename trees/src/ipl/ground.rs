@@ -49,7 +49,7 @@ impl Forms {
     }
 
     pub(super) const fn codecs(&self) -> Codecs {
-        Codecs { shape: self.shape, leaf: self.leaf, inner: self.inner }
+        Codecs { shape: self.shape, leaf: self.leaf, inner: self.inner, is_one_of_many: false }
     }
 
     pub(super) const fn at(&self, level: u8) -> &Codec {

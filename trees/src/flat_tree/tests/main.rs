@@ -142,3 +142,44 @@ fn one_history_again() {
     let failure = row.first.map(|(id, failure)| format!("{}: {failure}", id.command()));
     assert_eq!(failure, None);
 }
+
+#[test]
+fn zz_temporary() {
+    for times in [1, 16] {
+        let geometry = SectorGeometry::new(2048, 4000).unwrap();
+        let mut disk = SimulatedDisk::new(geometry, DiskCosts::default());
+        let settings = Settings::parse("flat-tree", entry().parameters, []).unwrap();
+        let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+        let least = entry().least_memory(&options, MediumShape::Sectors(geometry)).unwrap();
+        options.memory_bytes = least * times;
+        let mut index = (entry().create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+        let key = |number: u64| (key(number)[..4].to_vec());
+        for number in 0..60_000u64 {
+            index.update(&[Update::Put { key: &key(number), value: &[1; 4] }]).unwrap();
+        }
+        let tell = |index: &dyn Index, what: &str| {
+            let total = index.meter().unwrap().total();
+            print!(
+                "{times}x {} {what}: reads {} writes {} ",
+                options.memory_bytes, total.page_reads, total.page_programs
+            );
+            for cause in device::Cause::ALL {
+                let it = index.meter().unwrap().tally(cause);
+                print!("{cause:?} {}/{} ", it.page_reads, it.page_programs);
+            }
+            index.figures(&mut |name, figure| print!("{name} {figure}, "));
+            println!("{:?}", index.statistics());
+        };
+        tell(&*index, "loaded");
+        for number in 0..40_000u64 {
+            index
+                .update(&[Update::Put { key: &key(number * 7919 % 60_000), value: &[1; 4] }])
+                .unwrap();
+        }
+        tell(&*index, "overwritten");
+        for number in 0..10_000u64 {
+            index.get(&key(number * 7919 % 60_000), 0, &mut []).unwrap();
+        }
+        tell(&*index, "read");
+    }
+}
