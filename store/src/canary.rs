@@ -27,8 +27,6 @@ pub enum Canary {
     WrongRootRecord,
     /// A page that the last checkpoint needs is trimmed when it is given back.
     TrimBeforeCheckpoint,
-    /// A delta names a run that was not made durable.
-    RunNamedBeforeFlush,
 }
 
 /// The mistake that is made, if any.

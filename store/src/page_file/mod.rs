@@ -16,6 +16,7 @@
 mod checkpoint;
 mod digest;
 mod free_list;
+mod front;
 mod growth;
 mod guarded;
 mod journal;
@@ -348,6 +349,11 @@ impl<'d> PageFile<'d> {
     /// The disk, for what stands behind the page file.
     pub(crate) fn disk_mut(&mut self) -> &mut dyn Sectors {
         &mut self.disk
+    }
+
+    /// Sectors that the page file takes, if it has a fixed length with something behind it.
+    pub(crate) fn front_sectors(&self) -> Option<u64> {
+        self.superblock.front.map(|_| self.disk.geometry().sectors())
     }
 
     /// The number that goes into every checksum.

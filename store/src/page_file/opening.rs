@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use device::{Cause, Sectors};
 
 use super::free_list::FreeList;
+use super::front::{Front, front_of};
 use super::guarded::Guarded;
 use super::journal::Journal;
 use super::kept::Checkpoints;
@@ -36,6 +37,9 @@ pub struct PageFileOptions {
     pub label: Vec<u8>,
     /// A number that other page files don't have: pages of theirs are refused.
     pub identity: u64,
+    /// If it is to take only the first sectors, with something else behind: the power of two that
+    /// they are, at least 1. It does not grow then.
+    pub front: Option<u8>,
     /// A mistake to be made.
     #[cfg(feature = "canaries")]
     pub canary: Option<Canary>,
@@ -52,12 +56,13 @@ impl PageFileOptions {
             journal_bytes: None,
             label: Vec::new(),
             identity: 0,
+            front: None,
             #[cfg(feature = "canaries")]
             canary: None,
         }
     }
 
-    pub(crate) fn mistake(&self) -> Mistake {
+    fn mistake(&self) -> Mistake {
         #[cfg(feature = "canaries")]
         return Mistake::new(self.canary);
         #[cfg(not(feature = "canaries"))]
@@ -163,18 +168,25 @@ impl<'d> PageFile<'d> {
         if label > LABEL_BYTES_MOST {
             return Err(Error::Label { bytes: label as u64, limit: LABEL_BYTES_MOST as u64 });
         }
+        let sectors = disk.geometry().sectors();
+        // What an index that was here before left must not be taken for this one's.
+        let sequence = Superblock::next_sequence(&mut *disk)?;
+        let front = options.front.filter(|front| *front > 0);
+        if let Some(front) = front {
+            disk = Self::show_front(disk, front)?;
+        }
         let geometry = disk.geometry();
         let journal_sectors = Journal::sectors_of(options, geometry);
         let most = Layout::new(geometry, options.page_bytes, journal_sectors)?.on(&*disk);
         let layout = if disk.sectors_held().is_some() { most.with(0, 0) } else { most };
         let superblock = Superblock {
-            // What an index that was here before left must not be taken for this one's.
-            sequence: Superblock::next_sequence(&mut *disk)?,
+            sequence,
             identity: options.identity,
             page_bytes: options.page_bytes,
             state: State::Open,
             durability: options.durability,
-            sectors: geometry.sectors(),
+            sectors,
+            front,
             journal_most: most.journal_most,
             pages: layout.pages,
             journal_sectors: layout.journal_sectors,
@@ -222,6 +234,9 @@ impl<'d> PageFile<'d> {
         let superblock = Superblock::secure(&mut *disk)?;
         superblock.check_settled()?;
         let layout = superblock.layout(&*disk)?;
+        if let Some(front) = superblock.front {
+            disk = Self::show_front(disk, front)?;
+        }
         let mut options = options.clone();
         options.page_bytes = superblock.page_bytes;
         options.durability = superblock.durability;
@@ -234,6 +249,15 @@ impl<'d> PageFile<'d> {
         }
         let root = file.recover()?;
         Ok((file, root))
+    }
+
+    /// The front of a disk, which has room for it from now on.
+    fn show_front(mut disk: Box<dyn Sectors + 'd>, front: u8) -> Result<Box<dyn Sectors + 'd>> {
+        let sectors = front_of(disk.geometry(), front)?.sectors();
+        if disk.sectors_held().is_some_and(|held| held < sectors) {
+            disk.resize(sectors, Cause::Checkpoint)?;
+        }
+        Ok(Box::new(Front::new(disk, front)?))
     }
 
     fn over(

@@ -7,7 +7,7 @@
 //! ```text
 //!  0        4       12       16         24      28      29      30     31
 //!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
-//!  | check- | magic | format | sequence | page  | state | dura- | 0    | label |
+//!  | check- | magic | format | sequence | page  | state | dura- | front| label |
 //!  | sum    |       | u32    | u64      | bytes | u8    | bility|      | bytes |
 //!  +--------+-------+--------+----------+-------+-------+-------+------+-------+----
 //!  32        40        44       48        52     56        64      72
@@ -29,6 +29,7 @@ use alloc::vec::Vec;
 
 use device::{Cause, Request, Sector, SectorGeometry, Sectors};
 
+use super::front::front_of;
 use super::layout::Layout;
 use super::state::CheckpointState;
 use crate::bytes::{Reader, Writer};
@@ -85,6 +86,8 @@ pub(super) struct Superblock {
     pub(super) durability: Durability,
     /// Sectors that the device has, or can have.
     pub(super) sectors: u64,
+    /// If the page file takes only the first sectors of the device: the power of two that they are.
+    pub(super) front: Option<u8>,
     /// The most sectors of the journal.
     pub(super) journal_most: u32,
     /// Pages that there is room for: the undo log and the journal are found by it.
@@ -130,7 +133,8 @@ impl Superblock {
             State::Whole => (1, 0),
             State::RollingBack { undo_end } => (2, undo_end),
         };
-        to.bytes(&[state, self.durability as u8, 0, self.label.len() as u8]);
+        let front = self.front.unwrap_or(0);
+        to.bytes(&[state, self.durability as u8, front, self.label.len() as u8]);
         to.u64(self.sectors);
         to.u32(self.journal_most);
         to.u32(self.pages);
@@ -195,7 +199,12 @@ impl Superblock {
             let (expected, found) = (pages_on(self.sectors)?, pages_on(geometry.sectors())?);
             return Err(Error::OtherLength { expected, found });
         }
-        let most = Layout::new(geometry, self.page_bytes, self.journal_most)?.on(disk);
+        let most = match self.front {
+            Some(front) => {
+                Layout::new(front_of(geometry, front)?, self.page_bytes, self.journal_most)?
+            }
+            None => Layout::new(geometry, self.page_bytes, self.journal_most)?.on(disk),
+        };
         let layout = most.with(u64::from(self.pages), self.journal_sectors);
         if (layout.pages, layout.journal_sectors) != (self.pages, self.journal_sectors) {
             let what = "it counts more pages than the device has";
@@ -297,7 +306,7 @@ fn decode(sector: &[u8]) -> Result<Superblock> {
 fn decode_rest(from: &mut Reader<'_>) -> Option<Superblock> {
     let sequence = from.u64().filter(|sequence| *sequence <= SEQUENCE_MOST)?;
     let page_bytes = from.u32()?;
-    let [state, durability, _, label_bytes] = from.array()?;
+    let [state, durability, front, label_bytes] = from.array()?;
     let sectors = from.u64()?;
     let [journal_most, pages, journal_sectors] = [from.u32()?, from.u32()?, from.u32()?];
     let undo_end = from.u32()?;
@@ -316,6 +325,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Superblock> {
         state,
         durability: *Durability::ALL.get(usize::from(durability))?,
         sectors,
+        front: (front > 0).then_some(front),
         journal_most,
         pages,
         journal_sectors,

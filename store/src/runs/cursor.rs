@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use device::Cause;
 
+use super::buffer::Buffer;
 use super::entry::Entry;
 use super::merged::{Source, Way};
 use super::run::Run;
@@ -74,6 +75,13 @@ impl RunCursor {
             place: 0,
             record: Vec::new(),
         }
+    }
+
+    /// Bytes of memory that a cursor takes, beside what is known of its run.
+    #[must_use]
+    pub const fn memory_of(options: &CursorOptions, alignment: u32) -> u64 {
+        let window = Buffer::memory_of(options.window_bytes, alignment);
+        window + options.record_bytes_most as u64
     }
 
     /// Bytes of memory that it takes.

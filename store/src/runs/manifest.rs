@@ -3,9 +3,12 @@
 //! ```text
 //!  snapshot  `RUNS` | next run u64 | next delta u64 | covered u64
 //!            | pins u32 | each: checkpoint u64, delta u64
-//!            | runs u32 | each: born u64, died u64 (all bits: it lives), run, extents
-//!  delta     `D` | number u64 | next run u64 | covered u64 | born u16, dead u16, note's bytes u16
-//!            | runs with extents | numbers of the dead, u64 each | note
+//!            | runs u32 | each: born u64, died u64 (all bits set: it lives), run
+//!            | what was cut off of runs, and is pinned, as runs
+//!  delta     `D` | number u64 | next run u64 | covered u64
+//!            | born u16, dead u16, cuts u16, note's bytes u16
+//!            | runs with extents | numbers of the dead, u64 each
+//!            | cuts, each: run u64, first page u32, end u32 | note
 //! ```
 //!
 //! Deltas are counted; `born` and `died` are the numbers of those that said so. A run can be read by
@@ -18,6 +21,7 @@
 //!   and one that is missing is damage.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use device::Cause;
 
@@ -26,8 +30,8 @@ use super::space::Space;
 use crate::bytes::Reader;
 use crate::{CheckpointId, Durability, Error, Result, Savepoint};
 
-/// Bytes of a delta beside its runs, the numbers of the dead, and its note.
-pub const DELTA_HEAD_BYTES: usize = 31;
+/// Bytes of a delta beside its runs, 8 for each of the dead, 16 for each cut, and its note.
+pub const DELTA_HEAD_BYTES: usize = 33;
 
 const MAGIC: [u8; 4] = *b"RUNS";
 const DELTA: u8 = b'D';
@@ -37,6 +41,7 @@ const fn damaged(what: &'static str) -> Error {
     Error::NotAnIndex { is_ours: true, what }
 }
 
+const OVERLAP: Error = damaged("two of its runs have a page in common");
 const SENSELESS: Error = damaged("its manifest makes no sense");
 
 /// A change of a manifest.
@@ -46,6 +51,9 @@ pub struct Delta<'d> {
     pub born: Vec<Run>,
     /// Runs that there are no more.
     pub dead: Vec<RunId>,
+    /// Pages of runs that live on which nothing needs any more, counted from the run's first: what
+    /// becomes of slices of a run that others share.
+    pub cuts: Vec<(RunId, Range<u32>)>,
     /// The last update, as the tree counts them, that stands in runs, or was never to.
     pub covered: u64,
     /// What else the tree has to know.
@@ -60,16 +68,27 @@ struct Life {
     died: u64,
 }
 
+impl Life {
+    /// True if it was there before delta `at`, and not gone before.
+    const fn is_in(&self, at: u64) -> bool {
+        self.born < at && at <= self.died
+    }
+}
+
 /// All runs of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// In the order of their numbers: those that live, and those whose room is not free yet.
     lives: Vec<Life>,
+    /// What was cut off of runs that live on, and is not free yet.
+    ghosts: Vec<Life>,
     next_run: u64,
     next_delta: u64,
     covered: u64,
-    /// Checkpoints that are kept, or readers, and the delta before which they stand.
+    /// Checkpoints that are kept, and the delta before which they stand.
     pins: Vec<(CheckpointId, u64)>,
+    /// The deltas before which readers stand.
+    readers: Vec<u64>,
     /// Deltas before this one are durable.
     durable: u64,
 }
@@ -115,7 +134,7 @@ impl Manifest {
     #[must_use]
     pub fn pages(&self) -> (u64, u64) {
         let (mut live, mut dead) = (0, 0);
-        for life in &self.lives {
+        for life in self.all() {
             *if life.died == ALIVE { &mut live } else { &mut dead } += life.run.pages();
         }
         (live, dead)
@@ -125,7 +144,8 @@ impl Manifest {
     #[must_use]
     pub fn memory(&self) -> u64 {
         let beside = self.lives.capacity() * (size_of::<Life>() - size_of::<Run>());
-        let runs: u64 = self.lives.iter().map(|life| life.run.memory()).sum();
+        let ghosts = self.ghosts.capacity() * size_of::<Life>();
+        let runs = self.all().map(|life| life.run.memory()).sum::<u64>() + ghosts as u64;
         let spare = self.lives.capacity().saturating_sub(self.lives.len()) * size_of::<Run>();
         runs + (beside + spare + self.pins.capacity() * size_of::<(CheckpointId, u64)>()) as u64
     }
@@ -137,8 +157,12 @@ impl Manifest {
     /// It makes no sense, or the device failed.
     pub fn record(&mut self, space: &mut dyn Space, delta: Delta<'_>) -> Result<bool> {
         let is_known = |id: &RunId| self.run(*id).is_some();
-        if !delta.dead.iter().all(is_known) || delta.note.len() > usize::from(u16::MAX) {
-            return Err(damaged("a delta names a run that there is not"));
+        let cut = |(id, pages): &(RunId, Range<u32>)| {
+            self.run(*id).is_some_and(|run| run.clone().cut(pages).is_some())
+        };
+        let is_short = delta.note.len() <= usize::from(u16::MAX);
+        if !delta.dead.iter().all(is_known) || !delta.cuts.iter().all(cut) || !is_short {
+            return Err(damaged("a delta names what there is not"));
         }
         if !delta.born.is_empty() {
             space.flush(Cause::Merge)?;
@@ -148,7 +172,7 @@ impl Manifest {
         if !space.recovery_mut().delta(&bytes)? {
             return Ok(false);
         }
-        self.make(delta.born, &delta.dead, delta.covered)?;
+        self.make(delta)?;
         Ok(true)
     }
 
@@ -157,33 +181,51 @@ impl Manifest {
         for number in [self.next_delta, self.next_run, delta.covered] {
             to.extend_from_slice(&number.to_le_bytes());
         }
-        for count in [delta.born.len(), delta.dead.len(), delta.note.len()] {
+        let counts = [delta.born.len(), delta.dead.len(), delta.cuts.len(), delta.note.len()];
+        for count in counts {
             to.extend_from_slice(&(count as u16).to_le_bytes());
         }
         delta.born.iter().for_each(|run| run.encode(to));
         delta.dead.iter().for_each(|id| to.extend_from_slice(&id.0.to_le_bytes()));
+        for (id, pages) in &delta.cuts {
+            to.extend_from_slice(&id.0.to_le_bytes());
+            to.extend_from_slice(&pages.start.to_le_bytes());
+            to.extend_from_slice(&pages.end.to_le_bytes());
+        }
         to.extend_from_slice(delta.note);
     }
 
     /// Makes the change of the next delta.
-    fn make(&mut self, born: Vec<Run>, dead: &[RunId], covered: u64) -> Result<()> {
+    fn make(&mut self, delta: Delta<'_>) -> Result<()> {
         let number = self.next_delta;
-        for id in dead {
-            let place = self.lives.binary_search_by_key(id, |life| life.run.id);
-            let life = place.ok().and_then(|place| self.lives.get_mut(place));
-            let life = life.filter(|life| life.died == ALIVE);
-            life.ok_or(damaged("a delta names a run that there is not"))?.died = number;
+        for (id, pages) in &delta.cuts {
+            let life = self.living(*id)?;
+            let run = life.run.cut(pages).ok_or(damaged("a delta names pages that are gone"))?;
+            // What is cut off stays until it may be freed.
+            let ghost = Life { run, born: life.born, died: number };
+            self.ghosts.push(ghost);
         }
-        for run in born {
+        for id in &delta.dead {
+            self.living(*id)?.died = number;
+        }
+        for run in delta.born {
             let place = self.lives.partition_point(|life| life.run.id < run.id);
             if self.lives.get(place).is_some_and(|life| life.run.id == run.id) {
                 return Err(damaged("a delta names a run twice"));
             }
             self.lives.insert(place, Life { run, born: number, died: ALIVE });
         }
-        self.covered = self.covered.max(covered);
+        self.covered = self.covered.max(delta.covered);
         self.next_delta += 1;
         Ok(())
+    }
+
+    /// The run of this number, which lives.
+    fn living(&mut self, id: RunId) -> Result<&mut Life> {
+        let place = self.lives.binary_search_by_key(&id, |life| life.run.id);
+        let life = place.ok().and_then(|place| self.lives.get_mut(place));
+        let life = life.filter(|life| life.died == ALIVE);
+        life.ok_or(damaged("a delta names a run that there is not"))
     }
 
     /// Replays a delta, before anything was written since the opening. Returns its note; `None` if
@@ -208,7 +250,8 @@ impl Manifest {
             return Err(damaged("a change of its runs is missing"));
         }
         let mut count = || from.array().map(u16::from_le_bytes).ok_or(SENSELESS);
-        let (born_count, dead_count, note_bytes) = (count()?, count()?, count()?);
+        let [born_count, dead_count, cut_count, note_bytes] =
+            [count()?, count()?, count()?, count()?];
         let mut born = Vec::new();
         for _ in 0..born_count {
             let run = Run::decode(&mut from, space.page_bytes())?;
@@ -221,10 +264,22 @@ impl Manifest {
         for _ in 0..dead_count {
             dead.push(RunId(from.u64().ok_or(SENSELESS)?));
         }
+        let mut cuts = Vec::new();
+        for _ in 0..cut_count {
+            let id = RunId(from.u64().ok_or(SENSELESS)?);
+            let (start, end) = from.u32().zip(from.u32()).ok_or(SENSELESS)?;
+            cuts.push((id, start..end));
+        }
         let note = from.bytes(note_bytes.into()).filter(|_| from.left() == 0).ok_or(SENSELESS)?;
+        for run in &born {
+            let mut others = self.all().flat_map(|life| life.run.held());
+            if others.any(|other| run.held().any(|it| it.meets(other))) {
+                return Err(OVERLAP);
+            }
+        }
         self.next_run = next_run;
-        born.iter().try_for_each(|run| space.claim(&run.extents))?;
-        self.make(born, &dead, covered)?;
+        born.iter().flat_map(Run::held).try_for_each(|extent| space.claim(&[extent]))?;
+        self.make(Delta { born, dead, cuts, covered, note })?;
         // It was durable, or it could not be replayed.
         self.durable = self.next_delta;
         self.release(space)?;
@@ -263,17 +318,39 @@ impl Manifest {
     pub fn release(&mut self, space: &mut dyn Space) -> Result<u64> {
         let mut pages = 0;
         let mut freed = Ok(());
-        let (durable, pins) = (self.durable, &self.pins);
-        self.lives.retain(|life| {
-            let is_pinned = pins.iter().any(|(_, at)| life.born < *at && *at <= life.died);
+        let (durable, pins, readers) = (self.durable, &self.pins, &self.readers);
+        let mut is_kept = |life: &Life| {
+            let mut pins = pins.iter().map(|(_, at)| at).chain(readers);
+            let is_pinned = pins.any(|at| life.is_in(*at));
             let is_kept = life.died >= durable || is_pinned || freed.is_err();
             if !is_kept {
-                freed = space.free(&life.run.extents);
+                freed = life.run.held().try_for_each(|extent| space.free(&[extent]));
                 pages += life.run.pages();
             }
             is_kept
-        });
+        };
+        self.lives.retain(&mut is_kept);
+        self.ghosts.retain(&mut is_kept);
         freed.map(|()| pages)
+    }
+
+    /// Runs, living or not, and what was cut off of some.
+    fn all(&self) -> impl Iterator<Item = &Life> {
+        self.lives.iter().chain(&self.ghosts)
+    }
+
+    /// Keeps the room of the runs that there are now for a reader, until
+    /// [`unpin_reader`](Manifest::unpin_reader) with what this returns.
+    pub fn pin_reader(&mut self) -> u64 {
+        self.readers.push(self.next_delta);
+        self.next_delta
+    }
+
+    /// A reader is done, that was pinned at `at`.
+    pub fn unpin_reader(&mut self, at: u64) {
+        if let Some(place) = self.readers.iter().position(|other| *other == at) {
+            self.readers.swap_remove(place);
+        }
     }
 
     /// Lets `kept` be the checkpoints that are kept, each of which pins the runs of its time: one
@@ -299,16 +376,16 @@ impl Manifest {
             to.extend_from_slice(&at.to_le_bytes());
         }
         // With this snapshot all deltas are durable: what only waits for that is not in it.
-        let is_kept = |life: &&Life| {
-            let is_pinned = |at: &u64| life.born < *at && *at <= life.died;
-            life.died == ALIVE || self.pins.iter().any(|(_, at)| is_pinned(at))
-        };
-        let count = self.lives.iter().filter(is_kept).count();
-        to.extend_from_slice(&(count as u32).to_le_bytes());
-        for life in self.lives.iter().filter(is_kept) {
-            to.extend_from_slice(&life.born.to_le_bytes());
-            to.extend_from_slice(&life.died.to_le_bytes());
-            life.run.encode(to);
+        let is_kept =
+            |life: &&Life| life.died == ALIVE || self.pins.iter().any(|(_, at)| life.is_in(*at));
+        for lives in [&self.lives, &self.ghosts] {
+            let count = lives.iter().filter(is_kept).count();
+            to.extend_from_slice(&(count as u32).to_le_bytes());
+            for life in lives.iter().filter(is_kept) {
+                to.extend_from_slice(&life.born.to_le_bytes());
+                to.extend_from_slice(&life.died.to_le_bytes());
+                life.run.encode(to);
+            }
         }
     }
 
@@ -319,9 +396,22 @@ impl Manifest {
     pub fn restore<'b>(space: &mut dyn Space, bytes: &'b [u8]) -> Result<(Self, &'b [u8])> {
         let mut from = Reader::new(bytes);
         let manifest = Self::decode(&mut from, space.page_bytes())?;
-        manifest.lives.iter().try_for_each(|life| space.claim(&life.run.extents))?;
+        manifest.check_disjoint()?;
+        let mut held = manifest.all().flat_map(|life| life.run.held());
+        held.try_for_each(|extent| space.claim(&[extent]))?;
+        drop(held);
         let rest = from.bytes(from.left()).unwrap_or_default();
         Ok((manifest, rest))
+    }
+
+    /// Refuses runs that have a page in common.
+    fn check_disjoint(&self) -> Result<()> {
+        let mut all: Vec<_> = self.all().flat_map(|life| life.run.held()).collect();
+        all.sort_unstable();
+        match all.windows(2).any(|pair| pair[0].meets(pair[1])) {
+            true => Err(OVERLAP),
+            false => Ok(()),
+        }
     }
 
     fn decode(from: &mut Reader<'_>, page_bytes: u32) -> Result<Self> {
@@ -340,16 +430,33 @@ impl Manifest {
             manifest.pins.push((CheckpointId(id), at));
         }
         for _ in 0..from.u32().ok_or(SENSELESS)? {
-            let (born, died) = from.u64().zip(from.u64()).ok_or(SENSELESS)?;
-            let run = Run::decode(from, page_bytes)?;
-            let before = manifest.lives.last().map_or(0, |life| life.run.id.0);
-            let has_lived =
-                born < next_delta && (died == ALIVE || born < died && died < next_delta);
-            if !has_lived || run.id.0 <= before || run.id.0 >= next_run {
+            let life = Self::decode_life(from, page_bytes, (next_run, next_delta))?;
+            if manifest.lives.last().is_some_and(|before| before.run.id >= life.run.id) {
                 return Err(SENSELESS);
             }
-            manifest.lives.push(Life { run, born, died });
+            manifest.lives.push(life);
+        }
+        for _ in 0..from.u32().ok_or(SENSELESS)? {
+            let life = Self::decode_life(from, page_bytes, (next_run, next_delta))?;
+            if life.died == ALIVE {
+                return Err(SENSELESS);
+            }
+            manifest.ghosts.push(life);
         }
         Ok(manifest)
+    }
+
+    fn decode_life(
+        from: &mut Reader<'_>,
+        page_bytes: u32,
+        (next_run, next_delta): (u64, u64),
+    ) -> Result<Life> {
+        let (born, died) = from.u64().zip(from.u64()).ok_or(SENSELESS)?;
+        let run = Run::decode(from, page_bytes)?;
+        let has_lived = born < next_delta && (died == ALIVE || born < died && died < next_delta);
+        match has_lived && (1..next_run).contains(&run.id.0) {
+            true => Ok(Life { run, born, died }),
+            false => Err(SENSELESS),
+        }
     }
 }

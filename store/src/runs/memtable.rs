@@ -105,7 +105,9 @@ impl Memtable {
                 let what = "four of the longest entries have to fit";
                 return Err(Error::NodeSize { bytes, what });
             }
-            let fits = |codec: Codec| codec.entry_bytes_most() > entry_bytes;
+            let is_packed =
+                matches!(shape, EntryShape { key: Width::Fixed(_), value: Width::Fixed(_) });
+            let fits = |codec: Codec| is_packed || codec.entry_bytes_most() > entry_bytes;
             if Self::codec(shape, bytes).is_some_and(fits) {
                 return Ok(bytes);
             }

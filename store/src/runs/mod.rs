@@ -38,6 +38,6 @@ pub use merged::{Merged, Source, Way};
 pub use reader::UnitReader;
 pub use room::Room;
 pub use run::{Run, RunId};
-pub use space::{Extent, FileSpace, Front, LogSpace, PageRequest, Reserved, Space};
+pub use space::{Extent, FileSpace, LogSpace, PageRequest, Reserved, Space};
 pub use unit::{Unit, UnitShape};
 pub use writer::{Lead, NoHooks, RunWriter, UnitHooks, WriterOptions};

@@ -41,8 +41,8 @@ impl Room {
     /// Deletes free room in the end: they are taken from the reserve, down to its `part`th part.
     #[must_use]
     pub fn take_delete(&mut self, bytes: u64, part: u64) -> bool {
-        let beyond = self.reserve.checked_div(part).map_or(0, |kept| self.reserve - kept);
-        let is_taken = bytes <= self.left().saturating_add(beyond);
+        let kept = self.reserve.checked_div(part).unwrap_or(self.reserve);
+        let is_taken = bytes <= Room { reserve: kept, ..*self }.left();
         if is_taken {
             self.pending += bytes;
         }

@@ -14,7 +14,7 @@
 //! A manifest has run and extents; the footer stands in pieces behind the last unit.
 
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
+use core::ops::{Range, RangeInclusive};
 
 use super::entry::Kinds;
 use super::space::Extent;
@@ -68,7 +68,52 @@ impl Run {
     /// Pages that it takes.
     #[must_use]
     pub fn pages(&self) -> u64 {
-        self.extents.iter().map(|extent| u64::from(extent.pages)).sum()
+        self.held().map(|extent| u64::from(extent.pages)).sum()
+    }
+
+    /// The extents that it has, without those that were given back.
+    pub(super) fn held(&self) -> impl Iterator<Item = Extent> {
+        self.extents.iter().copied().filter(|extent| !extent.is_hole())
+    }
+
+    /// Takes the pages at `places`, counted from its first, out of it, and returns them as a run
+    /// that has no others; `None`, with nothing changed, if they are not all there.
+    pub(super) fn cut(&mut self, places: &Range<u32>) -> Option<Run> {
+        let (mut left, mut cut) = (Vec::with_capacity(self.extents.len() + 2), Vec::new());
+        let mut at = 0u32;
+        for extent in &self.extents {
+            let end = at.checked_add(extent.pages)?;
+            let [from, to] = [places.start, places.end].map(|place| place.clamp(at, end) - at);
+            if from < to && extent.is_hole() {
+                return None;
+            }
+            let part = |from: u32, to: u32| match extent.is_hole() {
+                true => Extent::hole(to.saturating_sub(from)),
+                false => Extent { first: extent.first + from, pages: to.saturating_sub(from) },
+            };
+            let to = to.max(from);
+            part(0, from).push(&mut left);
+            Extent::hole(to - from).push(&mut left);
+            part(to, extent.pages).push(&mut left);
+            Extent::hole(from).push(&mut cut);
+            part(from, to).push(&mut cut);
+            Extent::hole(extent.pages - to).push(&mut cut);
+            at = end;
+        }
+        if places.start >= places.end || places.end > at {
+            return None;
+        }
+        self.extents = left;
+        Some(Run { extents: cut, ..self.clone() })
+    }
+
+    /// The pages, counted from the first, that hold nothing but these units.
+    #[must_use]
+    pub fn pages_of(&self, units: Range<u32>, page_bytes: u32) -> Range<u32> {
+        let a_page = page_bytes.checked_div(self.shape.bytes()).unwrap_or(0).max(1);
+        // The last page has the footer.
+        let first = units.start.div_ceil(a_page);
+        first..(units.end.min(self.units) / a_page).max(first)
     }
 
     /// Units of its footer.
@@ -80,6 +125,7 @@ impl Run {
     pub(super) fn page_at(&self, mut page: u32) -> Option<(u32, u32)> {
         for extent in &self.extents {
             match page.checked_sub(extent.pages) {
+                None if extent.is_hole() => return None,
                 None => return Some((extent.first + page, extent.pages - page)),
                 Some(behind) => page = behind,
             }
@@ -154,7 +200,8 @@ impl Run {
             run.extents.push(Extent { first, pages });
         }
         let units_a_page = page_bytes.checked_div(run.shape.bytes()).unwrap_or(0);
-        let room = run.pages() * u64::from(units_a_page);
+        let pages: u64 = run.extents.iter().map(|extent| u64::from(extent.pages)).sum();
+        let room = pages * u64::from(units_a_page);
         let units = u64::from(run.units) + u64::from(run.footer_units());
         // One page at most is not full.
         let is_possible = units <= room && room < units + u64::from(units_a_page.max(1));

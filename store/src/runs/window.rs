@@ -163,7 +163,8 @@ pub(super) fn read_footer(space: &mut dyn Space, run: &Run, cause: Cause) -> Res
     let what = "its run's footer makes no sense";
     let damaged = |unit| Error::DamagedUnit { run: run.id.0, unit, what };
     // What its pages can't hold is no footer: so this is bounded by them.
-    let room = run.pages() * u64::from(space.page_bytes());
+    let pages: u64 = run.extents.iter().map(|extent| u64::from(extent.pages)).sum();
+    let room = pages * u64::from(space.page_bytes());
     if units.len() as u64 * unit_bytes as u64 > room {
         return Err(damaged(run.units));
     }

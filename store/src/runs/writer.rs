@@ -285,8 +285,12 @@ impl RunWriter {
         Seed { identity: self.identity, run: self.options.id.0, unit }
     }
 
-    /// Ends the present unit, if there is one.
-    fn end_unit(&mut self, space: &mut dyn Space) -> Result<()> {
+    /// Ends the present unit, if there is one: so that what comes next, as a slice of another
+    /// partition, shares none with what came before.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn end_unit(&mut self, space: &mut dyn Space) -> Result<()> {
         if self.builder.is_empty() {
             return Ok(());
         }

@@ -17,8 +17,7 @@ use alloc::vec::Vec;
 use device::{Cause, Request, Sector, Sectors};
 
 use super::extents::Extents;
-use super::{Extent, Front, PageRequest, Reserved, Space};
-use crate::canary::{Canary, Mistake};
+use super::{Extent, PageRequest, Reserved, Space};
 use crate::{Error, PageFile, PageFileOptions, Recovery, Result};
 
 /// Requests that go to the disk at once.
@@ -41,49 +40,49 @@ pub struct FileSpace<'d> {
     held: Option<u32>,
     /// Pages that are reserved and not written.
     reserved: u32,
-    mistake: Mistake,
 }
 
 impl<'d> FileSpace<'d> {
-    /// An empty space of pages of `page_bytes` bytes, behind a page file that takes the first
-    /// `front` sectors of `disk`.
+    /// An empty space of pages of `page_bytes` bytes, behind a page file that takes the front of
+    /// `disk` ([`PageFileOptions::front`]).
     ///
     /// # Errors
     /// The sizes do not fit, the memory is too small, or the disk failed.
     pub fn create(
         disk: Box<dyn Sectors + 'd>,
-        front: u64,
         page_bytes: u32,
         options: &PageFileOptions,
     ) -> Result<Self> {
-        let front = Front::new(disk, front)?;
-        let (whole, held) = front.whole();
-        let file = PageFile::create(Box::new(front), options)?;
-        Self::behind(file, (whole, held), page_bytes, options)
+        let whole = disk.geometry().sectors();
+        let grows = disk.sectors_held().is_some();
+        let file = PageFile::create(disk, options)?;
+        let held = file.front_sectors().filter(|_| grows);
+        Self::behind(file, (whole, held), page_bytes)
     }
 
     /// The space behind the page file on `disk`, with pages of `page_bytes` bytes as when it was
     /// made, and the root record. What is in use is to be claimed.
     ///
     /// # Errors
-    /// As [`PageFile::open`].
+    /// As [`PageFile::open`], or there is nothing behind the page file.
     pub fn open(
         disk: Box<dyn Sectors + 'd>,
         page_bytes: u32,
         options: &PageFileOptions,
     ) -> Result<(Self, Vec<u8>)> {
-        let front = Front::find(disk)?;
-        let (whole, held) = front.whole();
-        let (file, root) = PageFile::open(Box::new(front), options)?;
-        Ok((Self::behind(file, (whole, held), page_bytes, options)?, root))
+        let (whole, held) = (disk.geometry().sectors(), disk.sectors_held());
+        let (file, root) = PageFile::open(disk, options)?;
+        Ok((Self::behind(file, (whole, held), page_bytes)?, root))
     }
 
     fn behind(
         mut file: PageFile<'d>,
         (whole, held): (u64, Option<u64>),
         page_bytes: u32,
-        options: &PageFileOptions,
     ) -> Result<Self> {
+        let what = "its page file has nothing behind it";
+        let none = Error::NotAnIndex { is_ours: true, what };
+        let front = file.front_sectors().ok_or(none)?;
         let disk = file.disk_mut().geometry();
         let sector = disk.sector_bytes();
         if page_bytes == 0 || !page_bytes.is_multiple_of(sector) {
@@ -91,7 +90,7 @@ impl<'d> FileSpace<'d> {
             return Err(Error::NodeSize { bytes: page_bytes, what });
         }
         let sectors_per_page = u64::from(page_bytes / sector);
-        let base = disk.sectors().next_multiple_of(sectors_per_page);
+        let base = front.next_multiple_of(sectors_per_page);
         let pages = |sectors: u64| {
             let pages = sectors.saturating_sub(base) / sectors_per_page;
             u32::try_from(pages).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
@@ -105,7 +104,6 @@ impl<'d> FileSpace<'d> {
             alignment: disk.alignment(),
             held: held.map(pages),
             reserved: 0,
-            mistake: options.mistake(),
         })
     }
 
@@ -216,9 +214,6 @@ impl Space for FileSpace<'_> {
     }
 
     fn flush(&mut self, cause: Cause) -> Result<()> {
-        if self.mistake.is(Canary::RunNamedBeforeFlush) {
-            return Ok(());
-        }
         Ok(self.file.disk_mut().flush(cause)?)
     }
 

@@ -9,7 +9,6 @@
 
 mod extents;
 mod file;
-mod front;
 mod log;
 
 use alloc::vec::Vec;
@@ -19,7 +18,6 @@ use device::Cause;
 use crate::{Recovery, Result};
 
 pub use file::FileSpace;
-pub use front::Front;
 pub use log::LogSpace;
 
 /// Pages one behind the other.
@@ -32,17 +30,40 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// Where a run has no pages any more.
+    const HOLE: u32 = u32::MAX;
+
+    /// So many pages of a run that were given back.
+    pub(super) const fn hole(pages: u32) -> Self {
+        Extent { first: Extent::HOLE, pages }
+    }
+
+    /// True if the pages were given back.
+    #[must_use]
+    pub const fn is_hole(&self) -> bool {
+        self.first == Extent::HOLE
+    }
+
     /// The page behind the last.
     #[must_use]
     pub const fn end(&self) -> u32 {
         self.first.saturating_add(self.pages)
     }
 
+    /// True if both have a page in common.
+    pub(super) const fn meets(self, other: Extent) -> bool {
+        let is_hole = self.is_hole() || other.is_hole();
+        !is_hole && self.first < other.end() && other.first < self.end()
+    }
+
     /// Adds an extent to a list of them, joined to the last one if it goes on there.
     pub(super) fn push(self, to: &mut Vec<Extent>) {
         match to.last_mut() {
             _ if self.pages == 0 => {}
-            Some(last) if last.end() == self.first => last.pages += self.pages,
+            Some(last) if last.is_hole() && self.is_hole() => last.pages += self.pages,
+            Some(last) if last.end() == self.first && !last.is_hole() && !self.is_hole() => {
+                last.pages += self.pages;
+            }
             _ => to.push(self),
         }
     }

@@ -304,7 +304,8 @@ impl<'b> Unit<'b> {
             let is_possible = count <= self.shape.packed_room().0;
             return if is_possible { Ok(()) } else { Err("it counts more entries than fit") };
         }
-        let ends = self.shape.bytes as usize - count * self.shape.end_bytes();
+        let ends = (self.shape.bytes as usize).checked_sub(count * self.shape.end_bytes());
+        let ends = ends.ok_or("it counts more entries than fit")?;
         let mut start = self.shape.header();
         for place in 0..count {
             let end = self.end(place);
@@ -434,3 +435,6 @@ impl<'b> Unit<'b> {
         places.map(|place| self.entry(place)).find(|entry| entry.kind.is_fence())
     }
 }
+
+#[cfg(test)]
+mod tests;
