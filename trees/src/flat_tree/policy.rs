@@ -7,22 +7,22 @@ use super::directory::{Partition, Totals};
 use super::runs::Form;
 
 /// Of the space that may be taken beyond the data, what entries may take that newer ones hide.
-const GARBAGE_SHARE: f64 = 0.8;
+pub(super) const GARBAGE_SHARE: f64 = 0.8;
 
 /// Entries may wait in fragments up to this share of those in bottoms: more of them gain little.
-const PENDING_MOST: f64 = 0.9;
+pub(super) const PENDING_MOST: f64 = 0.9;
 
 /// By how much a merge moves the estimate of how many pending entries hide others.
-const STEP: f64 = 1.0 / 16.0;
+const STEP: f64 = 1.0 / 4.0;
 
 /// The fewest pages of a partition, and the part of the device's that it has at most.
-const PAGES_LEAST: u64 = 1;
-const PAGES_PART: u64 = 32;
+pub(super) const PAGES_LEAST: u64 = 1;
+pub(super) const PAGES_PART: u64 = 32;
 
 /// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
 /// memory of updates, where that has few.
-const PAGES_A_FLUSH: u64 = 4;
-const PARTS_A_FLUSH: u64 = 4;
+pub(super) const PAGES_A_FLUSH: u64 = 4;
+pub(super) const PARTS_A_FLUSH: u64 = 4;
 
 /// Pages of bottoms from which on it is known how many entries a page has.
 const MEASURED: u64 = 8;

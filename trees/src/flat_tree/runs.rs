@@ -317,6 +317,7 @@ impl RunCursor {
 }
 
 /// Entries that are merged: those of a run, or those that wait in memory.
+#[allow(clippy::large_enum_variant, reason = "most of them are runs")]
 pub(super) enum Source<'m> {
     Memory(MemtableCursor<'m>),
     Run(RunCursor),
