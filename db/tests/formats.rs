@@ -17,7 +17,7 @@ mod ground;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flashtree::{Batch, Database, Durability, Error, Geometry, OpenOptions, Options};
+use flashtree::{Batch, Database, Durability, Geometry, OpenOptions, Options};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use ground::{Model, compare, place};
@@ -118,7 +118,7 @@ fn databases_of_a_frozen_format_are_read_changed_and_rolled_back() {
 }
 
 fn unpack(image: &Path, path: &Path) {
-    let mut bytes = GzDecoder::new(fs::File::open(image).expect(&image.display().to_string()));
+    let mut bytes = GzDecoder::new(fs::File::open(image).unwrap());
     std::io::copy(&mut bytes, &mut fs::File::create(path).unwrap()).unwrap();
 }
 

@@ -31,11 +31,11 @@ const ENTRY: TreeDescriptor = TreeDescriptor {
     sectors: true,
     deletes: |_| DeletePolicy::Merge,
     tables_grow: false,
+    long_values: false,
     parameters: &[],
     create,
     open,
     footprint,
-    // A tree of the registry has a cost model here.
     predict: |_, _, _| Ok(Prediction { page_reads: 0.0, page_writes: 0.0, height: 1 }),
 };
 

@@ -17,6 +17,7 @@ mod btree;
 #[cfg(test)]
 mod example;
 mod fd_tree;
+mod flat_tree;
 mod ipl;
 pub mod la_tree;
 mod levels;

@@ -2,15 +2,17 @@
 
 use index::TreeDescriptor;
 
-use crate::{b_plus, fd_tree, ipl, la_tree, list, lsm, mu};
+use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
     &fd_tree::ENTRY,
+    &flat_tree::ENTRY,
     &ipl::ENTRY,
     &la_tree::ENTRY,
     &list::ENTRY,
+    &lsm::ENTRY,
     &mu::MU,
     &mu::MU_STAR,
 ];

@@ -79,7 +79,7 @@ fn put(index: &mut dyn Index, number: u32) -> index::Result<()> {
 #[test]
 fn an_update_that_could_not_read_changed_nothing_and_the_next_works() {
     // Where updates wait, most read nothing, and what one reads it reads for many others.
-    for case in wanted().filter(|case| case.entry.name != "la-tree") {
+    for case in wanted().filter(|case| !matches!(case.entry.name, "flat-tree" | "la-tree")) {
         let mut ground = case.ground(1 << 20);
         let switches = Switches::default();
         let mine = switches.clone();

@@ -18,6 +18,16 @@ const LEVELS: &[(&str, &str, &[&str])] = &[
 const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
     ("fd-tree", LEVELS),
+    (
+        "flat-tree",
+        &[
+            ("unit", "auto", &["8192"]),
+            ("filter", "auto", &["14"]),
+            ("partition", "auto", &["1MiB"]),
+            ("memtable", "", &["0.125"]),
+            ("space", "", &["1.2"]),
+        ],
+    ),
     ("ipl", &[("log-pages", "", &["4"])]),
     (
         "la-tree",

@@ -156,6 +156,8 @@ fn predictions_are_near_what_random_operations_cost() {
     };
     let wanted: Vec<_> = TREES
         .iter()
+        // What flat-tree's updates do to its cache is not in its model: its own tests compare.
+        .filter(|entry| entry.name != "flat-tree")
         .flat_map(|entry| cases(entry))
         .filter(is_wanted)
         // The models know of no journal and of no images, as the papers' don't.

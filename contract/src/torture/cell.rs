@@ -272,7 +272,7 @@ impl Cell {
     /// True if updates wait in memory, where there is much of it, longer than a script lasts: nodes
     /// are split and merged only when they leave it.
     pub(super) fn buffers_updates(&self) -> bool {
-        self.entry.name == "la-tree"
+        matches!(self.entry.name, "flat-tree" | "la-tree")
     }
 
     /// What deletes do to the nodes of the tree, as it says itself.

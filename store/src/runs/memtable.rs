@@ -61,8 +61,7 @@ impl Memtable {
     /// [`Error::LittleMemory`].
     pub fn new(memory_bytes: u64, shape: EntryShape, entry_bytes: usize) -> Result<Self> {
         let least = Self::leaf_bytes(shape, entry_bytes, 0)?;
-        let need =
-            LEAVES_LEAST * (u64::from(least) + 12) + u64::from(least) + entry_bytes as u64 + 1;
+        let need = Self::least_memory(shape, entry_bytes)?;
         if memory_bytes < need {
             return Err(Error::LittleMemory { have: memory_bytes, need });
         }
@@ -120,6 +119,21 @@ impl Memtable {
     fn leaves_in(memory_bytes: u64, leaf_bytes: u32, entry_bytes: usize) -> u64 {
         let beside = u64::from(leaf_bytes) + entry_bytes as u64 + 1;
         memory_bytes.saturating_sub(beside) / (u64::from(leaf_bytes) + 12)
+    }
+
+    /// The least memory for such entries, in bytes.
+    ///
+    /// # Errors
+    /// No leaf takes four of them.
+    pub fn least_memory(shape: EntryShape, entry_bytes: usize) -> Result<u64> {
+        let least = u64::from(Self::leaf_bytes(shape, entry_bytes, 0)?);
+        Ok(LEAVES_LEAST * (least + 12) + least + entry_bytes as u64 + 1)
+    }
+
+    /// Nothing is in it any more.
+    pub fn clear(&mut self) {
+        self.drain(Which::Active, None);
+        self.drain(Which::Frozen, None);
     }
 
     /// Bytes of memory that it takes.
@@ -372,6 +386,34 @@ impl MemtableCursor<'_> {
         self.keys
     }
 
+    /// Sees to it that the next entry on this way is at hand; false if there is none.
+    pub fn advance(&mut self, way: Way) -> bool {
+        if self.next(way).is_none() {
+            let leaf = match way {
+                Way::Up => Some(self.leaf + 1),
+                Way::Down => self.leaf.checked_sub(1),
+            };
+            let leaves = self.table.head(self.which).leaves.len();
+            let Some(leaf) = leaf.filter(|leaf| *leaf < leaves) else {
+                return false;
+            };
+            self.leaf = leaf;
+            self.place = match way {
+                Way::Up => 0,
+                Way::Down => self.node().map_or(0, node::count),
+            };
+        }
+        let Some(place) = self.next(way) else {
+            return false;
+        };
+        let mut key = core::mem::take(&mut self.keys[way as usize]);
+        if let Some(node) = self.node() {
+            self.table.codec.key(node, place).copy_to(&mut key);
+        }
+        self.keys[way as usize] = key;
+        true
+    }
+
     fn node(&self) -> Option<&[u8]> {
         let leaf = self.table.head(self.which).leaves.get(self.leaf)?;
         Some(self.table.leaf(*leaf))
@@ -388,30 +430,7 @@ impl MemtableCursor<'_> {
 
 impl Source for MemtableCursor<'_> {
     fn load(&mut self, _: &mut dyn Space, way: Way) -> Result<bool> {
-        if self.next(way).is_none() {
-            let leaf = match way {
-                Way::Up => Some(self.leaf + 1),
-                Way::Down => self.leaf.checked_sub(1),
-            };
-            let leaves = self.table.head(self.which).leaves.len();
-            let Some(leaf) = leaf.filter(|leaf| *leaf < leaves) else {
-                return Ok(false);
-            };
-            self.leaf = leaf;
-            self.place = match way {
-                Way::Up => 0,
-                Way::Down => self.node().map_or(0, node::count),
-            };
-        }
-        let Some(place) = self.next(way) else {
-            return Ok(false);
-        };
-        let mut key = core::mem::take(&mut self.keys[way as usize]);
-        if let Some(node) = self.node() {
-            self.table.codec.key(node, place).copy_to(&mut key);
-        }
-        self.keys[way as usize] = key;
-        Ok(true)
+        Ok(self.advance(way))
     }
 
     fn head(&self, way: Way) -> Option<Entry<'_>> {

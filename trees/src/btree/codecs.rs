@@ -15,6 +15,8 @@ pub(crate) struct Codecs {
     pub(crate) shape: EntryShape,
     pub(crate) leaf: Codec,
     pub(crate) inner: Codec,
+    /// True if other nodes of the file have entries of other lengths.
+    pub(crate) is_one_of_many: bool,
 }
 
 impl Codecs {
@@ -22,7 +24,7 @@ impl Codecs {
     pub(crate) fn new(bytes: u32, shape: EntryShape) -> Option<Self> {
         let leaf = Codec::new(bytes, shape.key, shape.value)?;
         let inner = Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES))?;
-        Some(Codecs { shape, leaf, inner })
+        Some(Codecs { shape, leaf, inner, is_one_of_many: false })
     }
 
     /// The codec of nodes at `level`.
@@ -70,6 +72,9 @@ impl PageCheck for Codecs {
 
     #[inline]
     fn is_kind(&self, page: &[u8]) -> bool {
-        self.at(node::level(page)).is_kind(page)
+        let codec = self.at(node::level(page));
+        // A damaged pointer may lead to a node that has more entries than one of these holds.
+        let may_be = || self.is_variable() || node::count(page) <= codec.capacity(0, 0);
+        codec.is_kind(page) && (!self.is_one_of_many || may_be())
     }
 }

@@ -10,6 +10,7 @@ use super::{At, NodeSource, Path, Toward, descend};
 /// Where reading stands. It is plain data: whoever asks for the next entry brings the source.
 pub(crate) struct Position<I> {
     root: At<I>,
+    cause: Cause,
     path: Path<I>,
     /// Entries of the leaf, and how many of them are before this position.
     count: usize,
@@ -26,8 +27,8 @@ impl<I: super::NodeId> Position<I> {
     pub(crate) fn seek<S: NodeSource<Id = I>>(
         source: &mut S,
         root: At<I>,
-        start: Bound<&[u8]>,
-        direction: Direction,
+        (start, direction): (Bound<&[u8]>, Direction),
+        cause: Cause,
     ) -> Result<Self> {
         let toward = match (start, direction) {
             (Bound::Included(key) | Bound::Excluded(key), _) => Toward::Key(key),
@@ -35,12 +36,17 @@ impl<I: super::NodeId> Position<I> {
             (Bound::Unbounded, Direction::Descending) => Toward::Last,
         };
         let mut path = Path::new(root.id);
-        let leaf = descend(source, root, toward, Cause::Lookup, &mut path)?;
+        let leaf = descend(source, root, toward, cause, &mut path)?;
         let leaves_left = source.nodes_most();
-        let node = source.node(At::leaf(leaf), Cause::Lookup)?;
+        let node = source.node(At::leaf(leaf), cause)?;
         let count = node.count();
         let place = direction.first_place(start, count, |key| node.search(key));
-        Ok(Position { root, path, count, place, leaves_left })
+        Ok(Position { root, cause, path, count, place, leaves_left })
+    }
+
+    /// Why it reads.
+    pub(crate) const fn cause(&self) -> Cause {
+        self.cause
     }
 
     /// The leaf that it stands in.
@@ -83,7 +89,7 @@ impl<I: super::NodeId> Position<I> {
     ) -> Result<bool> {
         for level in 1..=self.root.level {
             let step = self.path.at(level);
-            let node = source.node(At { id: step.id, level }, Cause::Lookup)?;
+            let node = source.node(At { id: step.id, level }, self.cause)?;
             let (place, toward) = match direction {
                 Direction::Ascending if step.place() + 1 < node.count() => {
                     (step.place() + 1, Toward::First)
@@ -99,8 +105,8 @@ impl<I: super::NodeId> Position<I> {
             };
             self.leaves_left = left;
             self.path.set(level, step.id, place);
-            let leaf = descend(source, child, toward, Cause::Lookup, &mut self.path)?;
-            self.count = source.node(At::leaf(leaf), Cause::Lookup)?.count();
+            let leaf = descend(source, child, toward, self.cause, &mut self.path)?;
+            self.count = source.node(At::leaf(leaf), self.cause)?.count();
             self.place = match direction {
                 Direction::Ascending => 0,
                 Direction::Descending => self.count,

@@ -87,7 +87,7 @@ impl<'t, S: NodeSource, O: Overlay> Scan<'t, S, O> {
             Direction::Descending => (range.to, range.from),
         };
         Ok(Scan {
-            position: Position::seek(source, root, start, direction)?,
+            position: Position::seek(source, root, (start, direction), Cause::Lookup)?,
             waiting: overlay.first(start, direction),
             source,
             overlay,

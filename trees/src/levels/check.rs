@@ -165,7 +165,7 @@ impl Levels<'_> {
             match entry.kind {
                 Kind::Put => found.entries += 1,
                 Kind::Delete => {
-                    (found.entries, found.deletes) = (found.entries + 1, found.deletes + 1)
+                    (found.entries, found.deletes) = (found.entries + 1, found.deletes + 1);
                 }
                 Kind::Fence | Kind::InnerFence => found.fences += 1,
             }

@@ -194,7 +194,7 @@ impl HeadSource {
     ) -> Result<Self> {
         let position = match head.btree.entries {
             0 => None,
-            _ => Some(Position::seek(store, head.btree.root, start, direction)?),
+            _ => Some(Position::seek(store, head.btree.root, (start, direction), Cause::Lookup)?),
         };
         let way = if direction == Direction::Ascending { Way::Up } else { Way::Down };
         let (next, passed) = (Copied::default(), Copied::default());

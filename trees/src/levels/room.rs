@@ -183,7 +183,8 @@ impl Levels<'_> {
         // finds what the first one wrote beside what that took.
         let recovery = self.store.file.recovery();
         let is_one = batch.len() < 2 || recovery.durability() == store::Durability::None;
-        let has_journal = recovery.durability().has_journal() && !recovery.is_beyond_journal(batch);
+        let has_journal =
+            recovery.durability().has_journal() && !recovery.lasts_by_checkpoint(batch, true);
         let merges = if is_one || has_journal { 1 } else { 2 };
         if self.pages_free() < merges * outcome || self.lacks_head_pages() {
             return Err(full.into());

@@ -1,0 +1,362 @@
+//! `flat-tree`: our own. Key partitions in a directory in memory, no nodes above them.
+//!
+//! Each partition has one sorted **bottom** and newer sorted **fragments**, all of them runs that
+//! are written once. Updates wait in one ordered memory; when that is full each partition gets its
+//! part as a fragment. The partition in which most is pending, for each entry of its bottom, is
+//! merged first: its runs become one bottom, or several where it is too long, and one too short is
+//! joined to its neighbour. A lookup asks the memory, then the fragments behind their filters, then
+//! the bottom: so mostly it reads one page.
+//!
+//! One update, from top to bottom: [`FlatTree::take`] puts it into the memory; [`merge`] writes
+//! what is full; [`policy`] says what is due; [`runs`] writes pages. [`lookup`] and [`range`] read,
+//! [`admission`] counts room.
+//!
+//! # Choices
+//! - A run is a packed tree of pages in a page file. So fences are inner nodes: a few, which stay
+//!   in the cache, and no run has to be read when the tree is opened.
+//! - Filters are in memory alone. After an opening each is made when its fragment is first asked.
+//! - The journal has what waits in memory. A checkpoint after which it begins anew comes behind a
+//!   flush; one inside a batch leaves it as it is, and all of it is replayed.
+//!
+//! # Invariants
+//! - No page of a run is overwritten while a root record names it: what is given back can be used
+//!   again behind the next checkpoint.
+//! - Newer runs hide older ones, and the memory hides all; a bottom has no deletes.
+//! - No partition has more fragments than a merge has buffers for.
+
+mod admission;
+mod check;
+mod cost;
+mod directory;
+mod filter;
+mod load;
+mod lookup;
+mod make;
+mod merge;
+mod policy;
+mod range;
+mod runs;
+mod updates;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::Display;
+use core::ops::Bound;
+
+use device::Meter;
+use index::parameters::{Kind, Parameter};
+use index::{Behind, Cursor, KeyRange, NODES_MERGED, NODES_SPLIT, Read, Result, UPDATES_WAITING};
+use index::{DeletePolicy, Statistics, Tree, TreeDescriptor};
+use store::runs::{Memtable, Which};
+use store::{CheckpointId, Durability, Recovery, Update};
+
+use crate::btree;
+use admission::More;
+use directory::{Directory, Totals};
+use policy::Policy;
+use range::Scan;
+use runs::{Form, Runs};
+
+/// The registry's line.
+pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
+    name: NAME,
+    about: "partitions in memory, each of sorted runs that are merged: few bytes written and read",
+    paper: "none: docs/flat-tree.md",
+    nand: false,
+    sectors: true,
+    long_values: true,
+    deletes: |_| DeletePolicy::Merge,
+    tables_grow: true,
+    parameters: PARAMETERS,
+    create: make::create,
+    open: make::open,
+    footprint: make::footprint,
+    predict: cost::predict,
+};
+
+const NAME: &str = "flat-tree";
+
+const AUTO: &[&str] = &["auto"];
+
+const UNIT: Parameter = Parameter {
+    name: "unit",
+    about: "bytes that a lookup reads: a multiple of the device's page; auto is one page",
+    kind: Kind::WordOrBytes(AUTO, 32_768),
+    default: "auto",
+};
+
+const FILTER: Parameter = Parameter {
+    name: "filter",
+    about: "bits of a filter for each entry of a fragment; auto is 10",
+    kind: Kind::WordOrBytes(AUTO, 64),
+    default: "auto",
+};
+
+const PARTITION: Parameter = Parameter {
+    name: "partition",
+    about: "bytes of a partition; auto follows from the data and the memory",
+    kind: Kind::WordOrBytes(AUTO, 1 << 30),
+    default: "auto",
+};
+
+const MEMTABLE: Parameter = Parameter {
+    name: "memtable",
+    about: "share of the memory left over in which updates wait",
+    kind: Kind::Ratio(0.0, 0.75),
+    default: "0.25",
+};
+
+const SPACE: Parameter = Parameter {
+    name: "space",
+    about: "room for each byte of data, at which partitions are merged",
+    kind: Kind::Ratio(1.05, 4.0),
+    default: "1.25",
+};
+
+const PARAMETERS: &[Parameter] = &[UNIT, FILTER, PARTITION, MEMTABLE, SPACE];
+
+/// The tree.
+pub(crate) struct FlatTree<'d> {
+    runs: Runs<'d>,
+    directory: Directory,
+    memtable: Memtable,
+    policy: Policy,
+    totals: Totals,
+    /// The partition that is to be merged.
+    due: Option<usize>,
+    /// The most fragments of a partition.
+    fragments_most: usize,
+    filter_bits: u32,
+    /// The most bytes of tables.
+    tables_most: Option<u64>,
+    /// The most bytes that the directory took so far.
+    tables_peak: u64,
+    /// Bytes of memory for merges, cursors and keys.
+    buffer_bytes: u64,
+    /// The checkpoint before which pages were given back that wait for the next.
+    freed_at: Option<CheckpointId>,
+    /// True if a merge waits for a checkpoint to make room.
+    lacks_room: bool,
+    /// True while an update is taken step by step: it is not in the memory yet.
+    is_midway: bool,
+    /// True while runs are changed.
+    is_poisoned: bool,
+    merges: u64,
+    splits: u64,
+    joins: u64,
+}
+
+impl FlatTree<'_> {
+    /// Counts everything again, after runs came or went.
+    fn recount(&mut self) {
+        self.totals = self.directory.totals();
+        self.tables_peak = self.tables_peak.max(self.totals.memory);
+        self.due = self.find_due();
+    }
+
+    /// Pages were given back, which the last checkpoint may need.
+    fn note_freed(&mut self) {
+        let file = &self.runs.store.file;
+        if file.durability() != Durability::None {
+            self.freed_at = Some(file.statistics().checkpoint);
+        }
+    }
+}
+
+impl Read for FlatTree<'_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.check_key(key)?;
+        self.look_up(key, (offset, into))
+    }
+
+    fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
+        for bound in [range.from, range.to] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                self.check_key(key)?;
+            }
+        }
+        Ok(Box::new(Scan::new(self, range)?))
+    }
+
+    fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        check::check(self, finding)
+    }
+
+    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+        key.map_or(Ok(()), |key| self.check_key(key))?;
+        let at = key.map_or(0, |key| self.directory.find(key));
+        let mut behind = match self.directory.high(at) {
+            Some(high) => Behind::From(high.to_vec()),
+            None => Behind::End,
+        };
+        let Some(partition) = self.directory.partitions.get(at) else {
+            return Ok(behind);
+        };
+        let fragments = partition.fragments.iter().map(|it| (Form::Fragment, it.run));
+        let runs: Vec<_> = fragments.chain(partition.bottom.map(|it| (Form::Bottom, it))).collect();
+        for (form, run) in runs {
+            let next = btree::resume_after(self.runs.choose(form), run.root, key)?;
+            let is_nearer = match (&next, &behind) {
+                (Behind::From(next), Behind::From(behind)) => next < behind,
+                (Behind::From(_), _) => true,
+                _ => false,
+            };
+            if is_nearer {
+                behind = next;
+            }
+        }
+        Ok(behind)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let file = &self.runs.store.file;
+        let mut memory = file.memory();
+        memory.buffers += self.buffer_bytes + self.memtable.memory();
+        memory.tables += self.tables_stated();
+        Statistics {
+            height: u32::from(self.totals.height.max(1)),
+            live_pages: file.sectors_used(),
+            memory,
+            memory_peak: memory.cache + memory.buffers + memory.tables,
+        }
+    }
+
+    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell(NODES_SPLIT, self.splits);
+        tell(NODES_MERGED, self.joins);
+        tell(UPDATES_WAITING, self.memtable.held(Which::Active).0);
+        tell("partitions", self.directory.partitions.len() as u64);
+        tell("partitions merged", self.merges);
+        tell("entries in fragments", self.totals.pending);
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.runs.store.file.meter()
+    }
+}
+
+impl Tree for FlatTree<'_> {
+    fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.admit_batch(batch)
+    }
+
+    fn apply(&mut self, update: &Update<'_>) -> Result<()> {
+        // Nobody admitted what a damaged journal holds.
+        self.check_update(update)?;
+        loop {
+            while self.work(false)? {}
+            if self.take(update)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        self.check_update(update)?;
+        self.is_midway = true;
+        let is_taken = !self.work(true)? && self.take(update)?;
+        self.is_midway = !is_taken;
+        Ok(is_taken)
+    }
+
+    fn has_waiting(&self) -> bool {
+        // An update that is still to come counts: a replay has to hand it out again.
+        self.is_midway || self.has_waiting_updates()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.is_midway = false;
+        self.flush_memtable()
+    }
+
+    fn wants_room(&self) -> bool {
+        let file = &self.runs.store.file;
+        let is_short = self.lacks_room && self.waits_for_checkpoint();
+        file.durability().has_journal() && (is_short || file.is_due_within(Some(self.step_pages())))
+    }
+
+    fn rebase(&mut self) {
+        self.freed_at = None;
+    }
+
+    fn waits_for_checkpoint(&self) -> bool {
+        self.freed_at == Some(self.runs.store.file.statistics().checkpoint)
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.is_poisoned
+    }
+
+    fn load(&mut self, sorted: &mut dyn Cursor, _: u8) -> Result<u64> {
+        self.load_sorted(sorted)
+    }
+
+    fn maintain(&mut self, _: u32) -> Result<bool> {
+        Ok(self.work(false)? && self.due.is_some())
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.has_waiting_updates() && self.totals.pending == 0 && self.directory.garbage.is_empty()
+    }
+
+    fn drain(&mut self) -> Result<bool> {
+        if self.has_waiting_updates() {
+            return self.flush_memtable().map(|()| true);
+        }
+        if self.give_back_garbage()? {
+            return Ok(true);
+        }
+        let Some(at) = self.most_pending().filter(|at| self.has_room_to_merge(*at)) else {
+            return Ok(false);
+        };
+        self.merge(at).map(|()| true)
+    }
+
+    fn settle(&mut self) -> Result<Vec<u8>> {
+        let shape = self.runs.forms.shape();
+        let waiting = self.long_values_waiting();
+        self.runs.store.file.write_back_all()?;
+        Ok(self.directory.encode(shape, &waiting))
+    }
+
+    fn restore(&mut self, root: &[u8]) -> Result<()> {
+        let (_, pages) = self.runs.store.file.pages_used();
+        let (shape, directory) = Directory::decode(root, pages)?;
+        if shape != self.runs.forms.shape() {
+            let what = "its root record has another shape of entries";
+            return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
+        }
+        self.directory = directory;
+        self.memtable.clear();
+        (self.freed_at, self.lacks_room) = (None, false);
+        (self.is_midway, self.is_poisoned) = (false, false);
+        self.recount();
+        Ok(())
+    }
+
+    fn entry_bytes_most(&self) -> usize {
+        self.runs.forms.entry_most()
+    }
+
+    fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
+        let base = u64::from(self.step_pages()) + self.pages_changed_by_values(batch);
+        // What named checkpoints need of a free page is kept when it is used.
+        let reused = match self.runs.store.file.checkpoints().is_empty() {
+            true => 0,
+            false => self.needs(&More::of(self, batch)),
+        };
+        u32::try_from(base + reused).unwrap_or(u32::MAX)
+    }
+
+    fn settles_within(&self) -> bool {
+        true
+    }
+
+    fn recovery(&self) -> &dyn Recovery {
+        &self.runs.store.file
+    }
+
+    fn recovery_mut(&mut self) -> &mut dyn Recovery {
+        &mut self.runs.store.file
+    }
+}

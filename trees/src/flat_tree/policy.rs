@@ -1,0 +1,135 @@
+//! When partitions are merged, which of them, and how large they are.
+
+use index::random_keys::average_bytes;
+
+use super::FlatTree;
+use super::directory::{Partition, Totals};
+use super::runs::Form;
+
+/// Of the space that may be taken beyond the data, what entries may take that newer ones hide.
+pub(super) const GARBAGE_SHARE: f64 = 0.8;
+
+/// Entries may wait in fragments up to this share of those in bottoms: more of them gain little.
+pub(super) const PENDING_MOST: f64 = 0.9;
+
+/// By how much a merge moves the estimate of how many pending entries hide others.
+const STEP: f64 = 1.0 / 4.0;
+
+/// The fewest pages of a partition, and the part of the device's that it has at most.
+pub(super) const PAGES_LEAST: u64 = 1;
+pub(super) const PAGES_PART: u64 = 32;
+
+/// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
+/// memory of updates, where that has few.
+pub(super) const PAGES_A_FLUSH: u64 = 4;
+pub(super) const PARTS_A_FLUSH: u64 = 4;
+
+/// Pages of bottoms from which on it is known how many entries a page has.
+const MEASURED: u64 = 8;
+
+/// What the policy knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    /// How much room there may be for each byte of data.
+    pub(super) space: f64,
+    /// Bytes of a partition, if they were chosen.
+    pub(super) partition: Option<u64>,
+    /// Of entries that were merged from fragments, the share that hid others.
+    pub(super) hiding: f64,
+    /// The most entries that were flushed at once.
+    pub(super) flushed: u64,
+}
+
+impl Policy {
+    pub(super) const fn new(space: f64, partition: Option<u64>) -> Self {
+        Policy { space, partition, hiding: 1.0, flushed: 0 }
+    }
+
+    /// Learns from a merge in which so many of the `pending` entries hid others.
+    pub(super) fn learn(&mut self, pending: u64, hid: u64) {
+        if pending > 0 {
+            let share = (hid as f64 / pending as f64).min(1.0);
+            self.hiding += (share - self.hiding) * STEP;
+        }
+    }
+
+    /// True if more entries wait in fragments than should.
+    fn is_over(&self, bottom: u64, pending: u64) -> bool {
+        let (bottom, pending) = (bottom as f64, pending as f64);
+        let garbage = pending * self.hiding;
+        let most = (self.space - 1.0) * GARBAGE_SHARE * bottom;
+        let flushed = self.flushed as f64;
+        garbage > most.max(flushed) || pending > (PENDING_MOST * bottom).max(flushed)
+    }
+}
+
+/// How much there is to gain by merging: pending entries for each that is rewritten.
+fn gain(partition: &Partition) -> f64 {
+    partition.pending() as f64 / (partition.bottom_entries() + 64) as f64
+}
+
+impl FlatTree<'_> {
+    /// Entries that a partition should have.
+    pub(super) fn entries_wanted(&self) -> u64 {
+        let Totals { bottom_pages, bottom_entries, .. } = self.totals;
+        let a_page = if bottom_pages < MEASURED {
+            let codecs = self.runs.forms.of(Form::Bottom);
+            let (key, value) = (average_bytes(codecs.shape.key), average_bytes(codecs.shape.value));
+            codecs.leaf.capacity(key.into(), value.into()) as u64
+        } else {
+            bottom_entries / bottom_pages
+        };
+        self.partition_pages() * a_page.max(1)
+    }
+
+    /// Entries that merging a partition comes to, as far as can be told.
+    pub(super) fn entries_expected(&self, partition: &Partition) -> u64 {
+        let hidden = partition.pending() as f64 * self.policy.hiding;
+        partition.bottom_entries() + partition.pending() - hidden as u64
+    }
+
+    /// Pages that a partition should have.
+    fn partition_pages(&self) -> u64 {
+        let file = &self.runs.store.file;
+        let page = u64::from(file.page_bytes());
+        if let Some(bytes) = self.policy.partition {
+            return (bytes / page).max(PAGES_LEAST);
+        }
+        let memory = self.memtable.memory().max(1);
+        let part = (PAGES_A_FLUSH * page).min(memory / PARTS_A_FLUSH);
+        let wanted = self.totals.pages.saturating_mul(part) / memory;
+        let most = (u64::from(file.pages_most()) / PAGES_PART).max(PAGES_LEAST);
+        wanted.clamp(PAGES_LEAST, most)
+    }
+
+    /// The partition to merge next, if one has something pending.
+    pub(super) fn most_pending(&self) -> Option<usize> {
+        let partitions = self.directory.partitions.iter().enumerate();
+        let some = partitions.filter(|(_, partition)| !partition.fragments.is_empty());
+        let best = some.max_by(|(_, one), (_, other)| gain(one).total_cmp(&gain(other)));
+        best.map(|(at, _)| at)
+    }
+
+    /// The partition that has to be merged, if one has.
+    pub(super) fn find_due(&self) -> Option<usize> {
+        let partitions = &self.directory.partitions;
+        // One more may come with the batch that is let in, and one with the checkpoint behind it.
+        if self.totals.fragments_most + 2 >= self.fragments_most {
+            let most = (0..partitions.len()).max_by_key(|at| partitions[*at].fragments.len());
+            return most.filter(|at| !partitions[*at].fragments.is_empty());
+        }
+        let is_over = self.policy.is_over(self.totals.bottom_entries, self.totals.pending);
+        let memory = self.totals.memory;
+        let is_tight = self.tables_most.is_some_and(|most| memory > most / 4 * 3);
+        if is_over || is_tight {
+            return self.most_pending();
+        }
+        // What is left of a partition may fit beside its neighbour.
+        (0..partitions.len()).find(|at| self.joined(*at).len() > 1)
+    }
+
+    /// True if lookups paid for the merge of a partition.
+    pub(super) fn has_paid(partition: &Partition) -> bool {
+        u64::from(partition.paid) > 2 * partition.pages()
+    }
+}

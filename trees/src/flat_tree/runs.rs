@@ -1,0 +1,425 @@
+//! Runs: sorted entries, written once, as packed trees of pages that are never changed.
+//!
+//! A run is the B+-tree that loading sorted entries makes, so its fences are its inner nodes: small
+//! enough to stay in the cache, and read only when they are needed. A **bottom** has values as
+//! users gave them. A **fragment** has one byte more behind each, which tells puts from deletes.
+//!
+//! Invariant: a page of a run is written once, and given back when the run is.
+
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use device::Cause;
+use index::{Direction, Result};
+use store::node::{Codec, Stored};
+use store::runs::{Kind, MemtableCursor, Source as _, Way};
+use store::{EntryShape, LogicalPage, OverflowValue, Width};
+
+use super::filter::Filter;
+use crate::btree::{At, BTree, Codecs, NodeSource, NodeStore, PageStore, Position};
+
+/// The byte behind the value of a put in a fragment; behind that of a delete it is 0.
+const PUT: u8 = 1;
+
+/// What memory says of a value that stands in pages of its own. No index has fences in memory.
+pub(super) const LONG: Kind = Kind::Fence;
+
+/// Runs are packed: nothing is ever put into them.
+const FILL: u8 = 100;
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// What a partition held when it was merged.
+    Bottom,
+    /// Updates that came since.
+    Fragment,
+}
+
+/// A run, and what is counted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) root: At<LogicalPage>,
+    pub(super) pages: u32,
+    pub(super) entries: u64,
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held<'v> {
+    Value(&'v [u8]),
+    Long(OverflowValue),
+    Deleted,
+}
+
+impl<'v> Held<'v> {
+    /// What the bytes in a run say.
+    pub(super) fn of(form: Form, stored: Stored<'v>) -> Self {
+        if let Some(long) = stored.as_long() {
+            return Held::Long(long);
+        }
+        match (form, stored.bytes().split_last()) {
+            (Form::Bottom, _) => Held::Value(stored.bytes()),
+            (Form::Fragment, Some((kind, value))) if *kind == PUT => Held::Value(value),
+            (Form::Fragment, _) => Held::Deleted,
+        }
+    }
+
+    /// What an entry in memory says.
+    pub(super) fn waiting((kind, value): (Kind, &'v [u8])) -> Self {
+        match kind {
+            Kind::Put => Held::Value(value),
+            LONG => value
+                .first_chunk()
+                .map_or(Held::Deleted, |bytes| Held::Long(OverflowValue::from_bytes(*bytes))),
+            _ => Held::Deleted,
+        }
+    }
+
+    pub(super) const fn long(&self) -> Option<OverflowValue> {
+        match self {
+            Held::Long(long) => Some(*long),
+            _ => None,
+        }
+    }
+}
+
+/// The codecs of both forms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forms {
+    bottom: Codecs,
+    fragment: Codecs,
+}
+
+impl Forms {
+    /// Those of pages of `bytes` bytes; `None` if they could not hold four entries.
+    pub(super) fn new(bytes: u32, shape: EntryShape) -> Option<Self> {
+        let value = match shape.value {
+            Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
+            Width::Variable => Width::Variable,
+        };
+        let one_of_two = |codecs| Codecs { is_one_of_many: true, ..codecs };
+        let fragment = Codecs::new(bytes, EntryShape { value, ..shape }).map(one_of_two)?;
+        Some(Forms { bottom: Codecs::new(bytes, shape).map(one_of_two)?, fragment })
+    }
+
+    pub(super) const fn of(&self, form: Form) -> &Codecs {
+        match form {
+            Form::Bottom => &self.bottom,
+            Form::Fragment => &self.fragment,
+        }
+    }
+
+    pub(super) const fn shape(&self) -> EntryShape {
+        self.bottom.shape
+    }
+
+    /// The most bytes of a key and its value that stand in a page.
+    pub(super) fn entry_most(&self) -> usize {
+        let fragment = self.fragment.leaf.entry_bytes_most().saturating_sub(1);
+        self.bottom.leaf.entry_bytes_most().min(fragment)
+    }
+}
+
+/// All runs.
+pub(super) struct Runs<'d> {
+    pub(super) store: PageStore<'d>,
+    pub(super) forms: Forms,
+    /// A value with its kind behind it.
+    stored: Vec<u8>,
+}
+
+/// A run that is being written.
+pub(super) struct Writing {
+    form: Form,
+    tree: BTree<LogicalPage>,
+    /// Pages in use before.
+    before: u32,
+}
+
+impl Writing {
+    pub(super) const fn entries(&self) -> u64 {
+        self.tree.entries
+    }
+
+    /// So many pages that were taken meanwhile are not the run's.
+    pub(super) const fn leave_out(&mut self, pages: u32) {
+        self.before += pages;
+    }
+}
+
+impl<'d> Runs<'d> {
+    pub(super) fn new(store: PageStore<'d>, forms: Forms) -> Self {
+        let stored = Vec::with_capacity(forms.entry_most() + 1);
+        Runs { store, forms, stored }
+    }
+
+    /// The nodes are read, and made, as those of this form.
+    pub(super) fn choose(&mut self, form: Form) -> &mut PageStore<'d> {
+        self.store.codecs = *self.forms.of(form);
+        &mut self.store
+    }
+
+    pub(super) fn begin(&mut self, form: Form, cause: Cause) -> Result<Writing> {
+        let before = self.store.file.pages_used().0;
+        let codecs = *self.forms.of(form);
+        let store = self.choose(form);
+        let root = store.create(0, cause)?;
+        let mut tree = BTree::new(root, codecs, FILL);
+        tree.begin_load(store)?;
+        Ok(Writing { form, tree, before })
+    }
+
+    /// Adds an entry behind all others of the run. A bottom has no deletes.
+    pub(super) fn push(&mut self, to: &mut Writing, key: &[u8], held: Held<'_>) -> Result<()> {
+        let mut stored = core::mem::take(&mut self.stored);
+        stored.clear();
+        let long;
+        let value = match (held, to.form) {
+            (Held::Long(value), _) => {
+                long = value.to_bytes();
+                Stored::long(&long)
+            }
+            (Held::Value(value), Form::Bottom) => Stored::inline(value),
+            (Held::Value(value), Form::Fragment) => {
+                stored.extend_from_slice(value);
+                stored.push(PUT);
+                Stored::inline(&stored)
+            }
+            (Held::Deleted, _) => {
+                if let Width::Fixed(bytes) = self.forms.shape().value {
+                    stored.resize(usize::from(bytes), 0);
+                }
+                stored.push(0);
+                Stored::inline(&stored)
+            }
+        };
+        let pushed = self.append(to, key, value);
+        self.stored = stored;
+        pushed
+    }
+
+    fn append(&mut self, to: &mut Writing, key: &[u8], value: Stored<'_>) -> Result<()> {
+        let store = self.choose(to.form);
+        if to.tree.append(store, (key, value), FILL)? {
+            return Ok(());
+        }
+        let leaf = to.tree.begin_leaf(store, key, FILL)?;
+        if to.tree.append(store, (key, value), FILL)? {
+            return Ok(());
+        }
+        let what = "it is empty and has no room";
+        Err(store::Error::DamagedPage { page: leaf, what }.into())
+    }
+
+    /// Ends a run that has entries.
+    pub(super) fn finish(&mut self, written: &Writing) -> Run {
+        let pages = self.store.file.pages_used().0.saturating_sub(written.before);
+        Run { root: written.tree.root, pages, entries: written.tree.entries }
+    }
+
+    /// Gives the pages of a run back.
+    pub(super) fn free(&mut self, form: Form, run: Run) -> Result<()> {
+        self.choose(form);
+        self.free_below(run.root)
+    }
+
+    fn free_below(&mut self, at: At<LogicalPage>) -> Result<()> {
+        if at.level > 0 {
+            let children = self.store.node(at, Cause::Merge)?.count();
+            for place in 0..children {
+                let id = self.store.node(at, Cause::Merge)?.child(place);
+                self.free_below(At { id, level: at.level - 1 })?;
+            }
+        }
+        self.store.free(at, Cause::Merge)
+    }
+
+    /// A filter over the keys of a fragment.
+    pub(super) fn filter_of(&mut self, run: Run, bits: u32) -> Result<Filter> {
+        let mut filter = Filter::for_keys(run.entries, bits);
+        let all = (Bound::Unbounded, Direction::Ascending);
+        let mut cursor = RunCursor::seek(self, (Form::Fragment, run), all, Cause::Lookup)?;
+        while cursor.load(self, Direction::Ascending)? {
+            filter.add(cursor.key());
+            cursor.pass(Direction::Ascending);
+        }
+        Ok(filter)
+    }
+}
+
+/// The entries of a run, one after the other. It has its own copy of the leaf that it stands in, so
+/// many of them go through a small cache.
+pub(super) struct RunCursor {
+    form: Form,
+    codec: Codec,
+    position: Position<LogicalPage>,
+    /// The leaf that was copied.
+    leaf: Option<LogicalPage>,
+    bytes: Vec<u8>,
+    key: Vec<u8>,
+    /// The place of the entry that was loaded.
+    place: Option<usize>,
+}
+
+impl RunCursor {
+    pub(super) fn seek(
+        runs: &mut Runs<'_>,
+        (form, run): (Form, Run),
+        (start, direction): (Bound<&[u8]>, Direction),
+        cause: Cause,
+    ) -> Result<Self> {
+        let store = runs.choose(form);
+        let position = Position::seek(store, run.root, (start, direction), cause)?;
+        let codec = runs.forms.of(form).leaf;
+        let (bytes, key) = (Vec::new(), Vec::new());
+        Ok(RunCursor { form, codec, position, leaf: None, bytes, key, place: None })
+    }
+
+    /// Loads the next entry; false if there is none.
+    pub(super) fn load(&mut self, runs: &mut Runs<'_>, direction: Direction) -> Result<bool> {
+        if self.place.is_some() {
+            return Ok(true);
+        }
+        let store = runs.choose(self.form);
+        let Some(place) = self.position.peek(store, direction)? else {
+            return Ok(false);
+        };
+        let leaf = self.position.leaf();
+        if self.leaf != Some(leaf) {
+            self.leaf = None;
+            let node = store.node(At::leaf(leaf), self.position.cause())?;
+            self.bytes.clear();
+            self.bytes.extend_from_slice(node.bytes);
+            self.leaf = Some(leaf);
+        }
+        self.codec.key(&self.bytes, place).copy_to(&mut self.key);
+        self.place = Some(place);
+        Ok(true)
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(super) fn held(&self) -> Held<'_> {
+        match self.place {
+            Some(place) => Held::of(self.form, self.codec.value(&self.bytes, place)),
+            None => Held::Deleted,
+        }
+    }
+
+    pub(super) fn pass(&mut self, direction: Direction) {
+        if self.place.take().is_some() {
+            self.position.pass(direction);
+        }
+    }
+}
+
+/// Entries that are merged: those of a run, or those that wait in memory.
+#[allow(clippy::large_enum_variant, reason = "most of them are runs")]
+pub(super) enum Source<'m> {
+    Memory(MemtableCursor<'m>),
+    Run(RunCursor),
+}
+
+const fn way(direction: Direction) -> Way {
+    match direction {
+        Direction::Ascending => Way::Up,
+        Direction::Descending => Way::Down,
+    }
+}
+
+impl Source<'_> {
+    fn load(&mut self, runs: &mut Runs<'_>, direction: Direction) -> Result<bool> {
+        match self {
+            Source::Memory(cursor) => Ok(cursor.advance(way(direction))),
+            Source::Run(cursor) => cursor.load(runs, direction),
+        }
+    }
+
+    /// The key of the entry that was loaded.
+    fn key(&self, direction: Direction) -> Option<&[u8]> {
+        match self {
+            Source::Memory(cursor) => cursor.head(way(direction)).map(|entry| entry.key),
+            Source::Run(cursor) => cursor.place.map(|_| cursor.key()),
+        }
+    }
+
+    fn held(&self, direction: Direction) -> Held<'_> {
+        match self {
+            Source::Memory(cursor) => cursor
+                .head(way(direction))
+                .map_or(Held::Deleted, |entry| Held::waiting((entry.kind, entry.value))),
+            Source::Run(cursor) => cursor.held(),
+        }
+    }
+
+    fn pass(&mut self, direction: Direction) {
+        match self {
+            Source::Memory(cursor) => cursor.step(way(direction)),
+            Source::Run(cursor) => cursor.pass(direction),
+        }
+    }
+}
+
+/// Sources as one: of each key the entry of the first that has it, which is the newest.
+pub(super) struct Merger<'m> {
+    pub(super) sources: Vec<Source<'m>>,
+    direction: Direction,
+    /// The sources that stand at the present key, a bit each.
+    present: u64,
+}
+
+impl<'m> Merger<'m> {
+    pub(super) const fn new(sources: Vec<Source<'m>>, direction: Direction) -> Self {
+        Merger { sources, direction, present: 0 }
+    }
+
+    /// Goes to the next key; false behind the last.
+    pub(super) fn advance(&mut self, runs: &mut Runs<'_>) -> Result<bool> {
+        let direction = self.direction;
+        for (place, source) in self.sources.iter_mut().enumerate() {
+            if self.present >> place & 1 == 1 {
+                source.pass(direction);
+            }
+            source.load(runs, direction)?;
+        }
+        self.present = 0;
+        let mut first: Option<&[u8]> = None;
+        for (place, source) in self.sources.iter().enumerate() {
+            let Some(key) = source.key(direction) else {
+                continue;
+            };
+            let order = first.map_or(core::cmp::Ordering::Less, |first| key.cmp(first));
+            let order = if first.is_some() { direction.order(order) } else { order };
+            if order.is_lt() {
+                (first, self.present) = (Some(key), 1 << place);
+            } else if order.is_eq() {
+                self.present |= 1 << place;
+            }
+        }
+        Ok(self.present != 0)
+    }
+
+    /// The present key.
+    pub(super) fn key(&self) -> &[u8] {
+        let source = self.sources.get(self.present.trailing_zeros() as usize);
+        source.and_then(|source| source.key(self.direction)).unwrap_or_default()
+    }
+
+    /// What the newest entry of the present key says.
+    pub(super) fn held(&self) -> Held<'_> {
+        let source = self.sources.get(self.present.trailing_zeros() as usize);
+        source.map_or(Held::Deleted, |source| source.held(self.direction))
+    }
+
+    /// What the older entries of the present key say.
+    pub(super) fn superseded(&self) -> impl Iterator<Item = Held<'_>> {
+        let first = self.present.trailing_zeros() as usize;
+        let older = self.sources.iter().enumerate().skip(first + 1);
+        older
+            .filter(|(place, _)| self.present >> place & 1 == 1)
+            .map(|(_, source)| source.held(self.direction))
+    }
+}

@@ -1,0 +1,178 @@
+//! What flat-tree promises beside what every tree does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeMap;
+
+use contract::torture::{Plan, Witness, assert_clean, cells, torture};
+use contract::tree::{cases, run};
+use contract::{on_all_cores, share};
+use device::{DiskCosts, Medium, SectorGeometry};
+use index::parameters::Settings;
+use index::{EntryShape, Index, KeyRange, MediumShape, Options, Profile, TreeDescriptor, Update};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sim::SimulatedDisk;
+
+fn entry() -> &'static TreeDescriptor {
+    flashtree_trees::find("flat-tree").unwrap()
+}
+
+fn disk(sectors: u64) -> SimulatedDisk {
+    SimulatedDisk::new(SectorGeometry::new(4096, sectors).unwrap(), DiskCosts::default())
+}
+
+fn make<'d>(
+    disk: &'d mut SimulatedDisk,
+    given: &[(&str, &str)],
+    memory: u64,
+) -> Box<dyn Index + 'd> {
+    let settings = Settings::parse("flat-tree", entry().parameters, given.iter().copied()).unwrap();
+    let options = Options::new(EntryShape::fixed(8, 8), memory, settings);
+    (entry().create)(Medium::Sectors(Box::new(disk)), &options).unwrap()
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+}
+
+fn put(index: &mut dyn Index, number: u64, value: u64) {
+    let put = Update::Put { key: &key(number), value: &value.to_be_bytes() };
+    index.update(&[put]).unwrap();
+}
+
+fn figure(index: &dyn Index, name: &str) -> u64 {
+    let mut found = 0;
+    index.figures(&mut |told, figure| found = if told == name { figure } else { found });
+    found
+}
+
+fn bytes_written(index: &dyn Index) -> u64 {
+    index.meter().unwrap().total().bytes_programmed
+}
+
+#[test]
+fn it_agrees_with_an_ordered_map_in_every_case() {
+    let cases: Vec<_> = cases(entry()).into_iter().step_by(share(5)).collect();
+    on_all_cores(&cases, run);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let cuts = 5000 * 20 / share(20) as u64;
+    let rows = torture(&Plan { cells: cells(&[entry()]), cuts, seed: 3, jobs }, &());
+    let mut all = Witness::default();
+    rows.iter().for_each(|row| all += row.witness);
+    assert_clean(&rows);
+    println!("{all}");
+    assert!(all.cuts >= cuts && all.merges > 0 && all.splits > 0, "{all}");
+}
+
+#[test]
+fn random_overwrites_write_few_bytes_and_gets_read_one_page() {
+    const KEYS: u64 = 200_000;
+    let mut disk = disk(4000);
+    let mut index = make(&mut disk, &[], 1 << 20);
+    for number in 0..KEYS {
+        put(&mut *index, number, number);
+    }
+    let before = bytes_written(&*index);
+    for number in 0..KEYS {
+        put(&mut *index, number * 7919 % KEYS, number);
+    }
+    let written = bytes_written(&*index) - before;
+    let amplification = written as f64 / (KEYS * 16) as f64;
+    let before = index.meter().unwrap().total().page_reads;
+    for number in 0..10_000 {
+        let mut into = [0; 8];
+        let number = number * 104_729 % KEYS;
+        assert_eq!(index.get(&key(number), 0, &mut into), Ok(Some(8)));
+    }
+    let reads = (index.meter().unwrap().total().page_reads - before) as f64 / 10_000.0;
+    println!("write amplification {amplification:.2}, {reads:.2} reads a get");
+    assert!(amplification < 9.0 && reads < 1.2, "{amplification} {reads}");
+    index.check(&mut |finding| panic!("{finding}")).unwrap();
+}
+
+#[test]
+fn partitions_are_split_as_data_come_and_joined_as_they_go() {
+    const KEYS: u64 = 60_000;
+    let mut disk = disk(2000);
+    let mut index = make(&mut disk, &[("partition", "64KiB")], 1 << 20);
+    for number in 0..KEYS {
+        put(&mut *index, number, number);
+    }
+    let most = figure(&*index, "partitions");
+    assert!(most > 8 && figure(&*index, "nodes split") >= most - 1, "{most} partitions");
+    for number in 100..KEYS {
+        index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+    }
+    let left = figure(&*index, "partitions");
+    assert!(left < most && figure(&*index, "nodes merged") > 0, "{left} of {most} partitions");
+    index.check(&mut |finding| panic!("{finding}")).unwrap();
+    let mut found = BTreeMap::new();
+    let mut cursor = index.range(KeyRange::ALL).unwrap();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        found.insert(key.to_vec(), value.whole().unwrap().to_vec());
+    }
+    let expected = (0..100_u64).map(|number| (key(number).to_vec(), number.to_be_bytes().to_vec()));
+    assert_eq!(found, expected.collect());
+}
+
+#[test]
+fn it_does_not_stand_on_raw_flash() {
+    let chip = MediumShape::Nand(device::Geometry::new(512, 16, 64).unwrap());
+    let settings = Settings::parse("flat-tree", entry().parameters, []).unwrap();
+    let options = Options::new(EntryShape::fixed(4, 4), 1 << 20, settings);
+    assert!((entry().footprint)(&options, chip).is_err());
+}
+
+/// In the memory of a small database. Lookups read less than predicted where updates leave pages
+/// in the cache.
+#[test]
+fn overwriting_writes_what_is_predicted_and_lookups_read_no_more() {
+    const KEYS: u64 = 100_000;
+    for memory in [512 << 10, 1 << 20] {
+        let mut disk = disk(4000);
+        let medium = MediumShape::Sectors(device::Sectors::geometry(&disk));
+        let settings = Settings::parse("flat-tree", entry().parameters, []).unwrap();
+        let options = Options::new(EntryShape::fixed(8, 8), memory, settings);
+        let profile =
+            Profile { entries: KEYS, lookups: 0.0, inserts: 0.0, overwrites: 1.0, deletes: 0.0 };
+        let update = (entry().predict)(&profile, &options, medium).unwrap();
+        let profile = Profile { lookups: 1.0, overwrites: 0.0, ..profile };
+        let lookup = (entry().predict)(&profile, &options, medium).unwrap();
+        let mut index = make(&mut disk, &[], memory);
+        for number in 0..KEYS {
+            put(&mut *index, number, 1);
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut overwrite = |index: &mut dyn Index| {
+            for _ in 0..3 * KEYS {
+                put(index, random.random_range(0..KEYS), random.random());
+            }
+        };
+        overwrite(&mut *index);
+        let before = index.meter().unwrap().total();
+        overwrite(&mut *index);
+        let after = index.meter().unwrap().total();
+        let writes = (after.page_programs - before.page_programs) as f64 / (3 * KEYS) as f64;
+        let mut random = ChaCha8Rng::seed_from_u64(2);
+        for _ in 0..KEYS {
+            index.get(&key(random.random_range(0..KEYS)), 0, &mut []).unwrap();
+        }
+        let read = index.meter().unwrap().total().page_reads - after.page_reads;
+        let reads = read as f64 / KEYS as f64;
+        println!("{memory}: writes {} against {writes}", update.page_writes);
+        println!("{memory}: reads {} against {reads}", lookup.page_reads);
+        let off = (update.page_writes - writes).abs() / writes;
+        assert!(off < 0.2, "{} pages predicted, {writes} written", update.page_writes);
+        assert!(reads < 1.1 * lookup.page_reads, "{} predicted, {reads} read", lookup.page_reads);
+    }
+}
