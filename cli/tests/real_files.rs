@@ -11,8 +11,8 @@ use assert_cmd::cargo::cargo_bin;
 use tempfile::tempdir;
 
 /// A comparison that takes a moment, and whose tree is larger than its memory.
-const SMALL: &str =
-    "compare --tree b-plus --workload uniform:preload=20000,updates=1000,ltu=100 --size 8MiB";
+const SMALL: &str = "compare --tree b-plus --workload uniform:preload=20000,updates=1000,ltu=100 \
+                     --size 8MiB --memory 128KiB";
 
 /// Runs the program with the words of `line` in `folder`.
 fn run_in(folder: &Path, line: &str) -> Output {

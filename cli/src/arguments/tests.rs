@@ -21,10 +21,11 @@ fn compare(line: &str) -> Request {
 fn compare_without_options_has_the_defaults_and_a_report() {
     let request = compare("");
     let plan = &request.plan;
-    assert_eq!((plan.device.as_str(), plan.workload.as_str()), ("winbond-w25n01gv", "weather"));
+    let named = (plan.device.as_str(), plan.workload.as_str());
+    assert_eq!(named, ("winbond-w25n01gv:blocks=256", "weather"));
     assert_eq!(plan.trees, Vec::<String>::new());
     assert_eq!(plan.ftl, None);
-    assert_eq!(plan.memory, MemoryLimit::CachesAndBuffers(131_072));
+    assert_eq!(plan.memory, MemoryLimit::Total(393_216));
     assert_eq!((plan.size_bytes, plan.operations, plan.seed), (None, None, 1));
     assert_eq!((&plan.chip, plan.overwrite), (&None, false));
     assert_eq!((plan.durability, plan.verify), (Durability::None, Verify::Full));
