@@ -7,7 +7,7 @@
 //! bottom with `A` fragments and writes a bottom. `T` follows from the space and from the share of
 //! updates that hide an entry.
 //!
-//! A lookup reads the leaf in which its key stands, unless the cache has it, which is taken to hold
+//! A lookup reads the leaf in which its key stands, and a fragment's root, unless the cache has it, which is taken to hold
 //! any leaf alike. What updates bring into the cache, or push out, is not in the model; nor is that
 //! merges in little memory read the same inner nodes more than once.
 
@@ -50,7 +50,11 @@ pub(super) fn predict(
     let waiting = (OCCUPANCY * memory / f64::from(key + value + 1)).clamp(1.0, entries);
 
     let updates = profile.inserts + profile.overwrites + profile.deletes;
-    let hiding = (profile.overwrites + profile.deletes) / updates.max(f64::MIN_POSITIVE);
+    let hiding = match updates > 0.0 {
+        true => (profile.overwrites + profile.deletes) / updates,
+        // What came before the lookups is taken to have hidden entries.
+        false => 1.0,
+    };
     let space = options.settings.ratio(SPACE.name).unwrap_or(1.25);
     let share = ((space - 1.0) * GARBAGE_SHARE / hiding.max(0.01)).min(PENDING_MOST);
     let pending = (share * entries).max(waiting);
@@ -70,6 +74,8 @@ pub(super) fn predict(
     let frames = f64::from(PageFile::frames(disk, &options.page_file(page_bytes, plan.file))?);
     let missing = (1.0 - (frames - partitions).max(0.0) / leaves).max(0.0);
     let found = 1.0 - waiting / 2.0 / entries;
+    // Of a fragment the root is read as well.
+    let found = found * (2.0 - libm::exp(-pending / entries));
     let pages = f64::from(page_bytes.div_ceil(disk.sector_bytes()));
     Ok(Prediction {
         page_reads: (profile.lookups * missing * found + each * (written + flushed) * missing)

@@ -133,10 +133,9 @@ fn it_does_not_stand_on_raw_flash() {
     assert!((entry().footprint)(&options, chip).is_err());
 }
 
-/// In the memory of a small database. Lookups read less than predicted where updates leave pages
-/// in the cache.
+/// In the memory of a small database.
 #[test]
-fn overwriting_writes_what_is_predicted_and_lookups_read_no_more() {
+fn overwriting_and_lookups_cost_what_is_predicted() {
     const KEYS: u64 = 100_000;
     for memory in [512 << 10, 1 << 20] {
         let mut disk = disk(4000);
@@ -171,8 +170,9 @@ fn overwriting_writes_what_is_predicted_and_lookups_read_no_more() {
         let reads = read as f64 / KEYS as f64;
         println!("{memory}: writes {} against {writes}", update.page_writes);
         println!("{memory}: reads {} against {reads}", lookup.page_reads);
-        let off = (update.page_writes - writes).abs() / writes;
-        assert!(off < 0.2, "{} pages predicted, {writes} written", update.page_writes);
-        assert!(reads < 1.1 * lookup.page_reads, "{} predicted, {reads} read", lookup.page_reads);
+        for (predicted, measured) in [(update.page_writes, writes), (lookup.page_reads, reads)] {
+            let off = (predicted - measured).abs() / measured;
+            assert!(off < 0.2, "{memory}: {predicted} pages predicted, {measured} measured");
+        }
     }
 }
