@@ -47,6 +47,7 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> TreeDescriptor 
         sectors,
         deletes: |_| DeletePolicy::Append,
         tables_grow: false,
+        long_values: false,
         parameters: PARAMETERS,
         create,
         open: create,

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Deltas are counted; `born` and `died` are the numbers of those that said so. A run can be read
-//! by an opening that comes to a state between the two. So its room is free again as soon as the delta
-//! that it died with is durable, and no named checkpoint and no reader is pinned in between.
+//! by an opening that comes to a state between the two. So its room is free again as soon as the
+//! delta that it died with is durable, and no named checkpoint and no reader is pinned in between.
 //!
 //! # Invariants
 //! - What a run is made of is durable before the delta that names it is recorded.
@@ -220,8 +220,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes a change that the next checkpoint records. What was born since the last one and dies is
-    /// free at once: no opening comes to a state between two checkpoints.
+    /// Makes a change that the next checkpoint records. What was born since the last one and dies
+    /// is free at once: no opening comes to a state between two checkpoints.
     ///
     /// # Errors
     /// A run that dies is not there, or what is in use was counted wrongly.

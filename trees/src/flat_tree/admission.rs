@@ -7,8 +7,8 @@
 //! - `R`: the next root record;
 //! - `D`: what puts leave to deletes.
 //!
-//! What a merge gives back is free behind the next checkpoint. So whatever is let in can be flushed,
-//! and one partition after the other merged, with a checkpoint in between.
+//! What a merge gives back is free behind the next checkpoint. So whatever is let in can be
+//! flushed, and one partition after the other merged, with a checkpoint in between.
 
 use index::Result;
 use store::runs::Which;

@@ -1,15 +1,15 @@
 //! The tree's cost model: what a workload of random keys costs.
 //!
-//! `N` entries stand in `P` partitions, `m` updates fill the memory. A flush writes each partition a
-//! fragment of `m / P` entries: its pages, half a page that stays empty, and a root. After it
+//! `N` entries stand in `P` partitions, `m` updates fill the memory. A flush writes each partition
+//! a fragment of `m / P` entries: its pages, half a page that stays empty, and a root. After it
 //! partitions are merged until no more than `T` entries are pending, those with most first: so each
 //! is merged after `A = 2 T / m + 1` flushes, `P / A` of them after each, and a merge reads the
 //! bottom with `A` fragments and writes a bottom. `T` follows from the space and from the share of
 //! updates that hide an entry.
 //!
-//! A lookup reads the leaf in which its key stands, and a fragment's root, unless the cache has it, which is taken to hold
-//! any leaf alike. What updates bring into the cache, or push out, is not in the model; nor is that
-//! merges in little memory read the same inner nodes more than once.
+//! A lookup reads the leaf in which its key stands, and a fragment's root, unless the cache has it,
+//! which is taken to hold any leaf alike. What updates bring into the cache, or push out, is not in
+//! the model; nor is that merges in little memory read the same inner nodes more than once.
 
 use store::PageFile;
 

@@ -1,4 +1,5 @@
-//! Lookups: what waits in memory, then the fragments from the newest to the oldest, then the bottom.
+//! Lookups: what waits in memory, then the fragments from the newest to the oldest, then the
+//! bottom.
 
 use index::{Result, read_piece};
 use store::runs::Which;
