@@ -5,15 +5,7 @@ use index::TreeDescriptor;
 use crate::{b_plus, fd_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
-pub const TREES: &[&TreeDescriptor] = &[
-    &b_plus::ENTRY,
-    &fd_tree::ENTRY,
-    &ipl::ENTRY,
-    &la_tree::ENTRY,
-    &list::ENTRY,
-    &mu::MU,
-    &mu::MU_STAR,
-];
+pub const TREES: &[&TreeDescriptor] = &[&fd_tree::ENTRY, &lsm::ENTRY];
 
 /// The tree called `name`.
 #[must_use]

@@ -220,7 +220,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes a change that the next checkpoint records. What was born since the last one and dies is
+    /// Makes a change that the next checkpoint records. What was born since the last one and dies
+    /// is
     /// free at once: no opening comes to a state between two checkpoints.
     ///
     /// # Errors

@@ -159,7 +159,8 @@ impl Tree {
     }
 }
 
-/// The ratio that the cost model chooses, for a forest as well, or with which the levels asked for hold the entries.
+/// The ratio that the cost model chooses, for a forest as well, or with which the levels asked for
+/// hold the entries.
 pub(super) fn ratio(options: &Options, wanted: &Wanted) -> u32 {
     let f = f64::from(wanted.entries_a_page);
     let all = wanted.pages as f64 * f / 2.0;

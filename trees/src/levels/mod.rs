@@ -10,7 +10,8 @@
 //! # Where what is
 //! - The head stands in a page file at the front of the disk, rewritten in place, with images and a
 //!   journal as the pages of all trees have them.
-//! - Runs stand behind it, out of place. Which there are, the root record tells: a merge lasts by the
+//! - Runs stand behind it, out of place. Which there are, the root record tells: a merge lasts by
+//! the
 //!   next checkpoint, and a replay makes it again. No run is named in the journal.
 //!
 //! # Invariants
@@ -70,7 +71,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "entries",
-        about: "entries that the ratio is chosen for; half of what the device holds where not given",
+        about: "entries that the ratio is chosen for; else half of what the device holds",
         kind: parameters::Kind::Count(1, u64::MAX),
         default: "",
     },

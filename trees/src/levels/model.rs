@@ -1,7 +1,8 @@
 //! How many pages merges read and write, found by playing them with numbers only.
 //!
 //! The FD-Tree paper's Algorithm 5 counts what is read and written until the two lowest levels were
-//! merged. So does this, with the merges that this engine makes: all levels down to the one that has
+//! merged. So does this, with the merges that this engine makes: all levels down to the one that
+//! has
 //! room become one in a single pass. Keys are random, and those that come again make room.
 
 use alloc::vec::Vec;

@@ -1,6 +1,7 @@
 //! Room: what has to stay free, so that a merge never fails for lack of it.
 //!
-//! A merge writes its outcome before what it came from is free. So one inequality is kept, in pages:
+//! A merge writes its outcome before what it came from is free. So one inequality is kept, in
+//! pages:
 //!
 //! ```text
 //!  runs + runs that named checkpoints pin + outcome of merging all that there is <= pages
