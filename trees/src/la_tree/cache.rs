@@ -71,6 +71,9 @@ impl Frame {
     }
 }
 
+/// The most that a chunk has, as a power of two.
+const CHUNK_SHIFT_MOST: u32 = 16;
+
 /// How many frames there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheSize {
@@ -85,12 +88,13 @@ impl CacheSize {
     /// bytes; `None` if there is no room for one.
     pub(super) fn shared(node_bytes: usize, bytes: u64, most: u64, unit: u64) -> Option<Self> {
         let each = (node_bytes + size_of::<Frame>()) as u64;
-        let shift = (unit / each).max(1).ilog2();
+        let shift = (unit / each).max(1).ilog2().min(CHUNK_SHIFT_MOST);
         let chunk = each << shift;
-        let most = u32::try_from(most / chunk).ok()?;
+        // Frames have numbers of 32 bits.
+        let most = u32::try_from(most / chunk).unwrap_or(u32::MAX).min(u32::MAX >> shift);
         let size = CacheSize::Shared { shift, chunks: 0, most };
         let rest = bytes.checked_sub(size.fixed_bytes())?;
-        let chunks = u32::try_from(rest / chunk).ok()?.min(most);
+        let chunks = u32::try_from(rest / chunk).unwrap_or(most).min(most);
         (chunks > 0).then_some(CacheSize::Shared { shift, chunks, most })
     }
 
@@ -111,12 +115,8 @@ impl CacheSize {
     }
 
     fn buckets(&self) -> usize {
-        match *self {
-            CacheSize::Fixed(frames) => (frames.max(1) as usize).next_power_of_two(),
-            CacheSize::Shared { shift, most, .. } => {
-                ((most << shift).div_ceil(4).max(1) as usize).next_power_of_two()
-            }
-        }
+        let part = if let CacheSize::Shared { .. } = *self { 4 } else { 1 };
+        (self.frames_most().div_ceil(part).max(1) as usize).next_power_of_two()
     }
 
     /// Bytes that are taken whatever frames there are.
