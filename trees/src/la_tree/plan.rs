@@ -266,7 +266,8 @@ impl Plan {
         let entry_least = key_least(shape);
         let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
         let sizes = BufferSizes { pool: PoolSize::Fixed(0), entry_most: in_stream, entry_least };
-        let part = if pages.is_in_place() { limit / 2 } else { limit / 4 };
+        // With less, a range over much would read fragments twice.
+        let part = if pages.is_in_place() { limit / 2 } else { limit };
         let range_bytes = range_bytes(choices, part, in_stream);
         let room = pages.room() - CHUNK_HEADER;
         Plan {
