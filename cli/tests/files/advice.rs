@@ -162,11 +162,11 @@ fn a_value_that_no_page_of_the_chip_takes_is_kept_and_a_key_has_somewhere_to_go(
 
 #[test]
 fn an_import_that_outgrows_the_memory_of_tables_names_what_suffices_for_all_rows() {
-    let bench = Bench::with_database("--tree la-tree --memory-total 700KiB");
+    let bench = Bench::with_database("--tree la-tree --memory-total 450KiB");
     // The first rows of an empty database are loaded, which takes less than puts.
     bench.done("put a.db key000000 first");
     bench.write("rows.csv", rows(60_000));
-    let error = bench.failed("import a.db rows.csv --memory-total 700KiB");
+    let error = bench.failed("import a.db rows.csv --memory-total 450KiB");
     let need = word_behind(&error, "--memory-total ").to_owned();
     assert!(!error.contains("none of the rows"), "{error}");
     assert!(error.contains("of the rows that were read went in"), "{error}");
