@@ -118,7 +118,11 @@ fn an_update_broken_off_midway_makes_the_index_read_only() {
                 Box::new(Failing { below, switches: mine })
             });
             let failed = (0..2000).find(|number| put(&mut *index, *number).is_err());
-            let failed = failed.expect("the disk fails on the way");
+            // Some trees write little: the disk takes all that they write.
+            let Some(failed) = failed else {
+                assert!(writes > 30, "{}: {writes} writes are enough", case.name());
+                break;
+            };
             switches.writes_left.store(0, Ordering::Relaxed);
             if put(&mut *index, failed).is_err() {
                 read_only += 1;
