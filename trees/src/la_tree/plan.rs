@@ -258,7 +258,7 @@ impl Plan {
     ) -> Self {
         let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
         let buffering = buffering(options);
-        let policy = Policy::new(buffering, limited_by(&pages, memory_bytes));
+        let policy = Policy::new(buffering, memory_bytes);
         let policy = policy.with_rule(rule(options));
         let in_stream = entry_most + 4;
         let limit = policy.most_bytes();
@@ -267,8 +267,7 @@ impl Plan {
         let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
         let sizes = BufferSizes { pool: PoolSize::Fixed(0), entry_most: in_stream, entry_least };
         // With less, a range over much would read fragments twice.
-        let part = if pages.is_in_place() { limit / 2 } else { limit };
-        let range_bytes = range_bytes(choices, part, in_stream);
+        let range_bytes = range_bytes(choices, limit / 2, in_stream);
         let room = pages.room() - CHUNK_HEADER;
         Plan {
             shape,
@@ -366,7 +365,7 @@ impl Plan {
             entry: (average_bytes(self.shape.key), average_bytes(self.shape.value)),
             levels_per_buffer: u32::from(self.levels_a_buffer),
             buffering: self.buffering,
-            memory_bytes: limited_by(&self.pages, self.memory_bytes),
+            memory_bytes: self.memory_bytes,
             pool_bytes: self.sizes.pool.bytes(),
             cache_nodes,
             counts_pool: self.counts_pool,
@@ -416,12 +415,6 @@ pub(super) fn least_that_suffices(
 pub(super) const fn sorted_most(limit: u32) -> u32 {
     let batch = if limit / 4 > 1024 { limit / 4 } else { 1024 };
     limit.saturating_add(if batch < limit { batch } else { limit })
-}
-
-/// The memory of which U is a part: on raw flash half of it, for buffers that lookups meet get
-/// nowhere near, and what sorts them lacks elsewhere.
-pub(super) const fn limited_by(pages: &PageShape, memory_bytes: u64) -> u64 {
-    if pages.is_in_place() { memory_bytes } else { memory_bytes / 2 }
 }
 
 /// Bytes of the entries that a range holds: of four a buffered level at the least.
