@@ -96,7 +96,7 @@ pub struct Estimate {
 /// What ADAPT remembers of a buffer since it was emptied last, in four bytes.
 ///
 /// It is in how many lookups the first register comes due; with [`Rule::Average`] how many lookups
-/// there were, and what their scans cost, a unit for [`PAID_UNIT`]. And whether an update came
+/// there were, and what their scans cost, a unit for `PAID_UNIT`. And whether an update came
 /// since the last lookup, and how that one found this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers(u32);
