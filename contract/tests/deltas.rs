@@ -114,7 +114,7 @@ fn entries(index: &mut impl Index) -> Model {
 
 fn merges(index: &impl Read) -> u64 {
     let mut merges = 0;
-    index.figures(&mut |name, figure| merges = if name == MERGES { figure } else { merges });
+    index.metrics(&mut |name, figure| merges = if name == MERGES { figure } else { merges });
     merges
 }
 

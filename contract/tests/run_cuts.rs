@@ -135,7 +135,7 @@ fn entries(index: &mut impl Index, range: KeyRange<'_>) -> Vec<(Vec<u8>, Vec<u8>
 
 fn figure(index: &impl Read, name: &str) -> u64 {
     let mut found = 0;
-    index.figures(&mut |other, figure| found = if name == other { figure } else { found });
+    index.metrics(&mut |other, figure| found = if name == other { figure } else { found });
     found
 }
 

@@ -87,6 +87,6 @@ pub use statistics::{FileSizes, Stats};
 
 pub use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
 pub use index::{
-    Behind, CheckpointId, Direction, Durability, EntryShape, KeyRange, Memory, RecoveryStatistics,
+    CheckpointId, Direction, Durability, EntryShape, KeyRange, Memory, RecoveryStatistics, Resume,
     Savepoint, Value, Width,
 };

@@ -16,7 +16,7 @@ use core::fmt::Display;
 use device::Meter;
 use store::{CheckpointId, Durability, RecoveryStatistics, Replayed, Savepoint, Update, Wear};
 
-use crate::{Behind, Cursor, Error, Index, KeyRange, Read, Result, Statistics, Tree};
+use crate::{Cursor, Error, Index, KeyRange, Read, Result, Resume, Statistics, Tree};
 use room::{is_about_room, make_space};
 
 /// Whether the device holds all that the index holds; what comes later is worse.
@@ -69,8 +69,8 @@ impl<T: Tree> Durable<T> {
         }
         let mut buffer = vec![0; tree.entry_bytes_most().max(tree.delta_bytes_most())];
         loop {
-            if tree.settles_within() && tree.recovery().is_due_within(None) {
-                settle_within(&mut tree, 0)?;
+            if tree.checkpoints_within() && tree.recovery().is_due_within(None) {
+                checkpoint_within_batch(&mut tree, 0)?;
             }
             match tree.recovery_mut().next_replayed(&mut buffer)? {
                 // Pages of its value are in no tree yet: no checkpoint may come between. There is
@@ -107,7 +107,7 @@ impl<T: Tree> Durable<T> {
 
     /// Takes no more changes, and is read no more if `is_half` a change was made.
     fn fail(&mut self, is_half: bool) {
-        let is_half = is_half || !self.tree.is_whole();
+        let is_half = is_half || self.tree.is_poisoned();
         self.state = self.state.max(if is_half { State::Poisoned } else { State::ReadOnly });
     }
 
@@ -179,7 +179,7 @@ impl<T: Tree> Durable<T> {
         for (place, update) in batch.iter().enumerate() {
             let is_due = |pages| place > 0 && self.tree.recovery().is_due_within(Some(pages));
             let made = match pages_each.is_some_and(is_due) {
-                true => settle_within(&mut self.tree, place as u32),
+                true => checkpoint_within_batch(&mut self.tree, place as u32),
                 false => Ok(()),
             };
             let made = made.and_then(|()| apply_in_steps(&mut self.tree, update, place as u32));
@@ -194,7 +194,7 @@ impl<T: Tree> Durable<T> {
             // Half a change, or half a batch, must not be added to, nor closed as if it were
             // whole; nor must what the journal holds be left out. Without a journal, an update
             // that changed nothing is merely refused.
-            let is_half = is_inside || !self.tree.is_whole();
+            let is_half = is_inside || self.tree.is_poisoned();
             if is_half || self.durability.has_journal() {
                 self.fail(is_half);
             }
@@ -206,7 +206,7 @@ impl<T: Tree> Durable<T> {
     fn make_checkpoint(&mut self, name: Option<&str>) -> Result<CheckpointId> {
         let made = self.change(|tree| {
             flush_all(tree)?;
-            let root = tree.settle()?;
+            let root = tree.root_record()?;
             let id = tree.recovery_mut().checkpoint(&root, name)?;
             tree.checkpointed()?;
             if name.is_some() {
@@ -239,8 +239,8 @@ impl<T: Tree> Durable<T> {
 }
 
 /// Makes a checkpoint inside a batch of which `made` updates were made, or inside a replay.
-fn settle_within(tree: &mut impl Tree, made: u32) -> Result<()> {
-    let root = tree.settle()?;
+fn checkpoint_within_batch(tree: &mut impl Tree, made: u32) -> Result<()> {
+    let root = tree.root_record()?;
     // What waits is in the journal alone: all of it is replayed then.
     let made = if tree.has_waiting() { None } else { Some(made) };
     tree.recovery_mut().checkpoint_within(&root, made)?;
@@ -305,17 +305,17 @@ impl<T: Tree> Read for Durable<T> {
         self.tree.check(finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         self.check_readable()?;
-        self.tree.behind(key)
+        self.tree.resume_after(key)
     }
 
     fn statistics(&self) -> Statistics {
         self.tree.statistics()
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        self.tree.figures(tell);
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        self.tree.metrics(tell);
     }
 
     fn meter(&self) -> Option<&Meter> {
@@ -341,7 +341,7 @@ impl<T: Tree> Index for Durable<T> {
         }
         self.admit(batch)?;
         self.widen()?;
-        if self.tree.recovery().lasts_by_checkpoint(batch, self.tree.is_settled()) {
+        if self.tree.recovery().lasts_by_checkpoint(batch, self.tree.is_drained()) {
             return self.update_by_checkpoint(batch);
         }
         self.make_space_before()?;
@@ -447,7 +447,7 @@ impl<T: Tree> Index for Durable<T> {
         self.begin()?;
         self.change(|tree| {
             flush_all(tree)?;
-            let root = tree.settle()?;
+            let root = tree.root_record()?;
             tree.recovery_mut().close(&root)?;
             tree.checkpointed()?;
             tree.rebase();

@@ -37,9 +37,9 @@ pub use index::Index;
 pub use model::{Prediction, Profile};
 pub use options::Options;
 pub use read::{
-    Behind, Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES,
-    NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Statistics, UPDATES_WAITING, Value, read_piece,
-    read_piece_of,
+    Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES,
+    NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Resume, Statistics, UPDATES_WAITING, Value,
+    read_piece, read_piece_of,
 };
 pub use tree::Tree;
 

@@ -171,7 +171,7 @@ pub struct Statistics {
 
 /// Where reading can continue after a damaged page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum Resume {
     /// At this key, the lowest that a later page may hold.
     From(Vec<u8>),
     /// Nowhere: there is no later page.
@@ -207,9 +207,9 @@ pub trait Read: Send {
     ///
     /// # Errors
     /// The key can't be in this index, or the device failed.
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         let _ = key;
-        Ok(Behind::Unknown)
+        Ok(Resume::Unknown)
     }
 
     /// The state of the index, in numbers.
@@ -218,7 +218,7 @@ pub trait Read: Send {
     /// Reports figures of this kind of index by name: what its paper measures beside times.
     /// [`NODES_SPLIT`] and [`NODES_MERGED`] are among them where pages do not show it,
     /// [`NODES_EMPTIED`] and [`GENERATIONS_RECLAIMED`] where they apply.
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let _ = tell;
     }
 

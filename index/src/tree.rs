@@ -95,8 +95,8 @@ pub trait Tree: Read {
         false
     }
 
-    /// True if the last [`apply`](Tree::apply) succeeded, or failed before it changed anything.
-    fn is_whole(&self) -> bool;
+    /// True if the last [`apply`](Tree::apply) failed in the middle of its changes.
+    fn is_poisoned(&self) -> bool;
 
     /// Fills the empty tree with `sorted` entries, each node to `fill_percent`. Returns the number
     /// of entries.
@@ -112,7 +112,7 @@ pub trait Tree: Read {
     fn maintain(&mut self, pages: u32) -> Result<bool>;
 
     /// True if no work is pending that [`drain`](Tree::drain) would do.
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         true
     }
 
@@ -130,7 +130,7 @@ pub trait Tree: Read {
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
-    fn settle(&mut self) -> Result<Vec<u8>>;
+    fn root_record(&mut self) -> Result<Vec<u8>>;
 
     /// Becomes the tree that `root` describes, a root record of this tree. Everything that is only
     /// in memory is lost.
@@ -167,7 +167,7 @@ pub trait Tree: Read {
 
     /// True if a checkpoint may be made between two updates of a batch or of a replay. Whatever was
     /// admitted keeps its room then.
-    fn settles_within(&self) -> bool {
+    fn checkpoints_within(&self) -> bool {
         false
     }
 

@@ -325,7 +325,7 @@ const fn is_full(error: &index::Error) -> bool {
 
 fn children(index: &dyn Index) -> Option<f64> {
     let (mut leaves, mut inner) = (0, 0);
-    index.figures(&mut |name, number| match name {
+    index.metrics(&mut |name, number| match name {
         LEAVES => leaves = number,
         INNER_NODES => inner = number,
         _ => {}
@@ -421,7 +421,7 @@ fn fill_buffered(index: &mut dyn Index, pages: u32) -> Outcome<(Fill, Option<Fil
         let share = 100.0 * index.statistics().live_pages as f64 / f64::from(pages);
         let fill = Fill { entries: number, share };
         let mut waiting = 0;
-        index.figures(&mut |name, number| {
+        index.metrics(&mut |name, number| {
             if name == UPDATES_WAITING {
                 waiting = number;
             }

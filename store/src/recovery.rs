@@ -229,9 +229,9 @@ pub trait Recovery: Send {
 
     /// True if `batch` lasts by a checkpoint instead of the journal: whatever it changes has its
     /// image until then. It is longer than the journal; or a checkpoint is cheaper than to write
-    /// its long values twice, if the tree `is_settled` and has nothing else to write.
-    fn lasts_by_checkpoint(&self, batch: &[Update<'_>], is_settled: bool) -> bool {
-        let _ = (batch, is_settled);
+    /// its long values twice, if the tree `is_drained` and has nothing else to write.
+    fn lasts_by_checkpoint(&self, batch: &[Update<'_>], is_drained: bool) -> bool {
+        let _ = (batch, is_drained);
         false
     }
 

@@ -217,8 +217,8 @@ impl Tree for Example<'_> {
         }
     }
 
-    fn is_whole(&self) -> bool {
-        !self.btree.is_poisoned
+    fn is_poisoned(&self) -> bool {
+        self.btree.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
@@ -252,7 +252,7 @@ impl Tree for Example<'_> {
         Ok(false)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.file.write_back_all()?;
         let mut root = root_record::encode(ENTRY.name, self.store.codecs.shape);
         root.extend(self.btree.root.id.0.to_le_bytes());
@@ -283,7 +283,7 @@ impl Tree for Example<'_> {
         batch.len() as u32 * (3 * u32::from(self.btree.height()) + 4)
     }
 
-    fn settles_within(&self) -> bool {
+    fn checkpoints_within(&self) -> bool {
         true
     }
 

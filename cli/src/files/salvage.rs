@@ -7,7 +7,7 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use db::{Behind, Database, Direction, Error, KeyRange, Value};
+use db::{Database, Direction, Error, KeyRange, Resume, Value};
 
 use super::scan::Typed;
 use crate::failure::Failure;
@@ -76,11 +76,11 @@ pub(super) fn scan(
         if interrupts::interrupted() {
             return Err(FileFailure::Interrupted.into());
         }
-        let behind = database.behind(walk.place.as_deref()).map_err(FileFailure::of(path))?;
+        let behind = database.resume_after(walk.place.as_deref()).map_err(FileFailure::of(path))?;
         let next = match behind {
-            Behind::From(key) => Some(key),
-            Behind::End => None,
-            Behind::Unknown => walk.lowest_from_above(database)?,
+            Resume::From(key) => Some(key),
+            Resume::End => None,
+            Resume::Unknown => walk.lowest_from_above(database)?,
         };
         // What is damaged and not noticed must not lead back.
         let Some(next) = next.filter(|next| Some(next) > walk.place.as_ref()) else { break };

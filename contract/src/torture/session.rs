@@ -508,7 +508,7 @@ struct Changed {
 
 fn nodes_changed(index: &dyn Index) -> Changed {
     let mut changed = Changed::default();
-    index.figures(&mut |name, number| match name {
+    index.metrics(&mut |name, number| match name {
         index::NODES_SPLIT => changed.split = Some(number),
         index::NODES_MERGED => changed.merged = Some(number),
         index::NODES_EMPTIED => changed.emptied = Some(number),

@@ -35,7 +35,7 @@ pub fn findings(index: &mut dyn Index) -> Vec<String> {
 /// It counts nothing by that name.
 pub fn figure(index: &dyn Index, name: &str) -> u64 {
     let mut found = None;
-    index.figures(&mut |other, number| {
+    index.metrics(&mut |other, number| {
         if name == other {
             found = Some(number);
         }

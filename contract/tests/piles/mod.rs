@@ -129,7 +129,7 @@ impl Read for Piles<'_> {
         Statistics::default()
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell(MERGES, self.merges);
     }
 
@@ -200,8 +200,8 @@ impl Tree for Piles<'_> {
         self.room = Reservation::of_bytes(CAPACITY, (live, pending, RESERVE));
     }
 
-    fn is_whole(&self) -> bool {
-        true
+    fn is_poisoned(&self) -> bool {
+        false
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, _: u8) -> Result<u64> {
@@ -215,7 +215,7 @@ impl Tree for Piles<'_> {
         Ok(false)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         let mut root = self.merges.to_le_bytes().to_vec();
         let upper = self.upper.iter().map(|(key, value)| (key, 1, value.as_ref()));
         let lower = self.lower.iter().map(|(key, value)| (key, 0, Some(value)));
@@ -254,7 +254,7 @@ impl Tree for Piles<'_> {
         0
     }
 
-    fn settles_within(&self) -> bool {
+    fn checkpoints_within(&self) -> bool {
         true
     }
 

@@ -287,7 +287,7 @@ impl Read for RunTree<'_> {
         Statistics::default()
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell(DELTAS, self.manifest.next_delta());
         tell(FREED, self.freed);
     }
@@ -355,8 +355,8 @@ impl Tree for RunTree<'_> {
         self.freed += self.manifest.checkpointed(&mut *self.space).unwrap();
     }
 
-    fn is_whole(&self) -> bool {
-        true
+    fn is_poisoned(&self) -> bool {
+        false
     }
 
     fn load(&mut self, _: &mut dyn Cursor, _: u8) -> Result<u64> {
@@ -367,7 +367,7 @@ impl Tree for RunTree<'_> {
         self.work().map(|()| self.job.is_some())
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         self.end_replay()?;
         let mut root = Vec::new();
         self.manifest.encode(&mut root);

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::backend::Standing;
 use crate::encoding::Type;
-use crate::{Behind, Database, FileSizes, Result, Stats, files};
+use crate::{Database, FileSizes, Result, Resume, Stats, files};
 
 /// Looking at it.
 impl Database<'_> {
@@ -125,19 +125,19 @@ impl Database<'_> {
     /// The key is of a wrong length, or the device failed. Damage is no error.
     ///
     /// ```
-    /// # use flashtree::{Behind, Database, Options};
+    /// # use flashtree::{Database, Options, Resume};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// if fruit.range("apple"..)?.next().is_err_and(|error| error.is_damage()) {
-    ///     if let Behind::From(key) = fruit.behind(Some(b"apple"))? {
+    ///     if let Resume::From(key) = fruit.resume_after(Some(b"apple"))? {
     ///         println!("going on at {}", key.escape_ascii());
     ///     }
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
-        Ok(self.standing.index.behind(key)?)
+    pub fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
+        Ok(self.standing.index.resume_after(key)?)
     }
 }

@@ -21,8 +21,8 @@ use std::fmt::Display;
 
 use device::Meter;
 use index::{
-    Behind, CheckpointId, Cursor, EntryShape, Error, Index, KeyRange, Read, RecoveryStatistics,
-    Result, Savepoint, Statistics, Update, Wear, read_piece,
+    CheckpointId, Cursor, EntryShape, Error, Index, KeyRange, Read, RecoveryStatistics, Result,
+    Resume, Savepoint, Statistics, Update, Wear, read_piece,
 };
 
 pub(crate) use keys::shape_below;
@@ -267,13 +267,13 @@ impl Read for LongValues<'_> {
         self.check_pieces(finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         let lowest = self.keys.before(Kind::Entry as u8);
         let below = key.map_or(lowest, |key| [&[Kind::Entry as u8], key].concat());
-        Ok(match self.index.behind(Some(&below))? {
-            Behind::From(next) => match next.split_first() {
-                Some((&first, key)) if first == Kind::Entry as u8 => Behind::From(key.to_vec()),
-                _ => Behind::End,
+        Ok(match self.index.resume_after(Some(&below))? {
+            Resume::From(next) => match next.split_first() {
+                Some((&first, key)) if first == Kind::Entry as u8 => Resume::From(key.to_vec()),
+                _ => Resume::End,
             },
             other => other,
         })
@@ -287,8 +287,8 @@ impl Read for LongValues<'_> {
         statistics
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        self.index.figures(tell);
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        self.index.metrics(tell);
     }
 
     fn meter(&self) -> Option<&Meter> {

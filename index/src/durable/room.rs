@@ -4,7 +4,7 @@ use core::slice;
 
 use store::{Durability, Update};
 
-use super::{Durable, ONE_PUT, State, settle_within};
+use super::{Durable, ONE_PUT, State, checkpoint_within_batch};
 use crate::{Error, Result, Tree};
 
 impl<T: Tree> Durable<T> {
@@ -51,7 +51,7 @@ impl<T: Tree> Durable<T> {
                 None => return Ok(()),
             }
         }
-        while !self.tree.is_settled() {
+        while !self.tree.is_drained() {
             self.make_room(&[], self.tree.pages_changed(&[]))?;
             let before = self.state;
             self.begin()?;
@@ -75,7 +75,7 @@ impl<T: Tree> Durable<T> {
 
     /// Pages that any one update of `batch` may change, if a checkpoint can fall inside the batch.
     pub(super) fn pages_each(&self, batch: &[Update<'_>]) -> Option<u32> {
-        if batch.len() < 2 || !self.tree.settles_within() {
+        if batch.len() < 2 || !self.tree.checkpoints_within() {
             return None;
         }
         let each = batch.iter().map(|update| self.tree.pages_changed(slice::from_ref(update)));
@@ -151,7 +151,7 @@ pub(super) fn make_space(tree: &mut impl Tree, made: u32) -> Result<()> {
         if !waits {
             tree.reclaim()?;
         }
-        settle_within(tree, made)?;
+        checkpoint_within_batch(tree, made)?;
         waits = false;
     }
     Ok(())

@@ -226,7 +226,7 @@ pub(crate) fn on_loaded<T>(
 /// The figures of the tree's own.
 pub(crate) fn figures(index: &dyn Index) -> BTreeMap<&'static str, u64> {
     let mut figures = BTreeMap::new();
-    index.figures(&mut |name, number| {
+    index.metrics(&mut |name, number| {
         figures.insert(name, number);
     });
     figures

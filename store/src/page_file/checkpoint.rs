@@ -418,7 +418,7 @@ impl Recovery for PageFile<'_> {
         PageFile::extend(self)
     }
 
-    fn lasts_by_checkpoint(&self, batch: &[Update<'_>], is_settled: bool) -> bool {
+    fn lasts_by_checkpoint(&self, batch: &[Update<'_>], is_drained: bool) -> bool {
         let Some(journal) = &self.journal else {
             return false;
         };
@@ -427,7 +427,7 @@ impl Recovery for PageFile<'_> {
         }
         let is_every = self.superblock.durability == Durability::Every;
         // What names keep grows with every checkpoint.
-        if !is_settled || !is_every || self.checkpoints.are_kept() {
+        if !is_drained || !is_every || self.checkpoints.are_kept() {
             return false;
         }
         let least = LONG_UNITS * self.layout.unit_bytes() as u64;

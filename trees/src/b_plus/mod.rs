@@ -48,7 +48,7 @@ use crate::btree::{self, At, BTree, Codecs, NodeStore, PageStore, Scan};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
 use index::parameters::{Kind, Parameter};
-use index::{Behind, Cursor, Durable, Index, KeyRange, Read, Result, Statistics, Tree, read_piece};
+use index::{Cursor, Durable, Index, KeyRange, Read, Result, Resume, Statistics, Tree, read_piece};
 use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
 use layout::{Root, codecs};
 use room::Puts;
@@ -268,7 +268,7 @@ impl Read for BPlus<'_> {
         check::check(self, finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         if let Some(key) = key {
             self.store.codecs.check_key(key)?;
         }
@@ -362,7 +362,7 @@ impl Tree for BPlus<'_> {
         self.puts = Puts::default();
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         !self.has_waiting()
     }
 
@@ -370,8 +370,8 @@ impl Tree for BPlus<'_> {
         self.flush().map(|()| true)
     }
 
-    fn is_whole(&self) -> bool {
-        !self.btree.is_poisoned
+    fn is_poisoned(&self) -> bool {
+        self.btree.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
@@ -382,7 +382,7 @@ impl Tree for BPlus<'_> {
         Ok(false)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.file.write_back_all()?;
         let root = Root {
             shape: self.store.codecs.shape,
@@ -422,7 +422,7 @@ impl Tree for BPlus<'_> {
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
-    fn settles_within(&self) -> bool {
+    fn checkpoints_within(&self) -> bool {
         true
     }
 

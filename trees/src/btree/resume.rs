@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use device::Cause;
-use index::{Behind, Error, Result};
+use index::{Error, Result, Resume};
 
 use super::{At, NodeSource};
 
@@ -16,8 +16,8 @@ pub(crate) fn resume_after<S: NodeSource>(
     source: &mut S,
     root: At<S::Id>,
     key: Option<&[u8]>,
-) -> Result<Behind> {
-    let (mut at, mut behind) = (root, Behind::End);
+) -> Result<Resume> {
+    let (mut at, mut behind) = (root, Resume::End);
     while at.level > 0 {
         let node = match source.node(at, Cause::Lookup) {
             Ok(node) => node,
@@ -28,7 +28,7 @@ pub(crate) fn resume_after<S: NodeSource>(
         if place + 1 < node.count() {
             let mut separator = Vec::new();
             node.key(place + 1).copy_to(&mut separator);
-            behind = Behind::From(separator);
+            behind = Resume::From(separator);
         }
         if place >= node.count() {
             break;

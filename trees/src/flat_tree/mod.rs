@@ -45,7 +45,7 @@ use core::ops::Bound;
 
 use device::Meter;
 use index::parameters::{Kind, Parameter};
-use index::{Behind, Cursor, KeyRange, NODES_MERGED, NODES_SPLIT, Read, Result, UPDATES_WAITING};
+use index::{Cursor, KeyRange, NODES_MERGED, NODES_SPLIT, Read, Result, Resume, UPDATES_WAITING};
 use index::{DeletePolicy, Statistics, Tree, TreeDescriptor};
 use store::runs::{Memtable, Which};
 use store::{CheckpointId, Durability, Recovery, Update};
@@ -182,12 +182,12 @@ impl Read for FlatTree<'_> {
         check::check(self, finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         key.map_or(Ok(()), |key| self.check_key(key))?;
         let at = key.map_or(0, |key| self.directory.find(key));
         let mut behind = match self.directory.high(at) {
-            Some(high) => Behind::From(high.to_vec()),
-            None => Behind::End,
+            Some(high) => Resume::From(high.to_vec()),
+            None => Resume::End,
         };
         let Some(partition) = self.directory.partitions.get(at) else {
             return Ok(behind);
@@ -197,8 +197,8 @@ impl Read for FlatTree<'_> {
         for (form, run) in runs {
             let next = btree::resume_after(self.runs.choose(form), run.root, key)?;
             let is_nearer = match (&next, &behind) {
-                (Behind::From(next), Behind::From(behind)) => next < behind,
-                (Behind::From(_), _) => true,
+                (Resume::From(next), Resume::From(behind)) => next < behind,
+                (Resume::From(_), _) => true,
                 _ => false,
             };
             if is_nearer {
@@ -221,7 +221,7 @@ impl Read for FlatTree<'_> {
         }
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell(NODES_SPLIT, self.splits);
         tell(NODES_MERGED, self.joins);
         tell(UPDATES_WAITING, self.memtable.held(Which::Active).0);
@@ -283,8 +283,8 @@ impl Tree for FlatTree<'_> {
         self.freed_at == Some(self.runs.store.file.statistics().checkpoint)
     }
 
-    fn is_whole(&self) -> bool {
-        !self.is_poisoned
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, _: u8) -> Result<u64> {
@@ -295,7 +295,7 @@ impl Tree for FlatTree<'_> {
         Ok(self.work(false)? && self.due.is_some())
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         !self.has_waiting_updates() && self.totals.pending == 0 && self.directory.garbage.is_empty()
     }
 
@@ -312,7 +312,7 @@ impl Tree for FlatTree<'_> {
         self.merge(at).map(|()| true)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         let shape = self.runs.forms.shape();
         let waiting = self.long_values_waiting();
         self.runs.store.file.write_back_all()?;
@@ -348,7 +348,7 @@ impl Tree for FlatTree<'_> {
         u32::try_from(base + reused).unwrap_or(u32::MAX)
     }
 
-    fn settles_within(&self) -> bool {
+    fn checkpoints_within(&self) -> bool {
         true
     }
 

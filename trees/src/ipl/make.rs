@@ -144,7 +144,7 @@ impl<'d> Ipl<'d> {
             btree: BTree::new(NodeId(0), forms, MIDDLE),
             room: Reservation::default(),
             log_pages: shape.log_pages(),
-            whole: true,
+            is_poisoned: false,
             is_loading: false,
             may_compact: true,
         })

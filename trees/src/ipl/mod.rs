@@ -53,7 +53,7 @@ use store::{Recovery, Reservation, Update};
 use crate::btree::{self, BTree, NodeSource, Scan};
 use index::bounds::{EntryLimits, can_be};
 use index::parameters::{Kind, Parameter};
-use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, root_record};
+use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree, root_record};
 use index::{DeletePolicy, TreeDescriptor};
 use log_store::LogStore;
 use table::NodeId;
@@ -90,7 +90,7 @@ pub(crate) struct Ipl<'d> {
     btree: BTree<NodeId>,
     room: Reservation,
     log_pages: u16,
-    whole: bool,
+    is_poisoned: bool,
     /// True while sorted entries are loaded, which no journal has.
     is_loading: bool,
     /// False if making room came to nodes that can't be read.
@@ -155,7 +155,7 @@ impl Read for Ipl<'_> {
         check::check(self, finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         key.map_or(Ok(()), |key| self.limits().check_key(key))?;
         btree::resume_after(&mut self.store, self.btree.root, key)
     }
@@ -176,7 +176,7 @@ impl Read for Ipl<'_> {
         }
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let (leaves, inner) = self.store.levels.split_at(1);
         let nodes = |levels: &[u32]| levels.iter().map(|nodes| u64::from(*nodes)).sum();
         tell(index::LEAVES, nodes(leaves));
@@ -195,14 +195,14 @@ impl Tree for Ipl<'_> {
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
-        self.whole = false;
+        self.is_poisoned = true;
         self.may_compact = true;
         self.apply_whole(update)?;
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(())
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         !self.has_room_to_make()
     }
 
@@ -210,8 +210,8 @@ impl Tree for Ipl<'_> {
         self.compact(true)
     }
 
-    fn is_whole(&self) -> bool {
-        self.whole
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
@@ -225,9 +225,9 @@ impl Tree for Ipl<'_> {
         Ok(false)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.write_back_all(Cause::Flush)?;
-        self.make_room_to_settle()?;
+        self.make_room_for_checkpoint()?;
         let table = &mut self.store.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.store.forms.shape);

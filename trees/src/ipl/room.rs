@@ -270,7 +270,7 @@ impl Ipl<'_> {
     }
 
     /// Fills up blocks before a checkpoint, behind which those that were left are free.
-    pub(super) fn make_room_to_settle(&mut self) -> Result<()> {
+    pub(super) fn make_room_for_checkpoint(&mut self) -> Result<()> {
         while self.can_compact() {
             let (is_lacking, log) = (self.is_lacking(), &self.store.log);
             // As many blocks as are in use may come to be merged before a checkpoint. That begins

@@ -123,7 +123,7 @@ impl Ipl<'_> {
         if is_torn {
             self.store.table.seal_all(&shape);
         }
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(())
     }
 

@@ -24,14 +24,14 @@ impl LaTree<'_> {
         if self.log.is_disk() {
             return self.load_on_disk(sorted, fill);
         }
-        self.whole = false;
+        self.is_poisoned = true;
         self.empty_all(Cause::Load)?;
         if self.buffers.pending != [0; 2] {
-            self.whole = true;
+            self.is_poisoned = false;
             return Err(self.refusal());
         }
         if self.entries > 0 {
-            self.whole = true;
+            self.is_poisoned = false;
             return Err(Error::NotEmpty);
         }
         // What is left of a tree that was emptied has separators that are in the way.
@@ -50,7 +50,7 @@ impl LaTree<'_> {
     pub(super) fn end_load(&mut self, loaded: Result<()>) -> Result<u64> {
         if !matches!(&loaded, Err(Error::Store(store::Error::Device(_)))) {
             self.fill_up_last()?;
-            self.whole = true;
+            self.is_poisoned = false;
         }
         // The rates are those of updates.
         self.nodes.observed = self.nodes.programmed;

@@ -37,12 +37,12 @@ impl LaTree<'_> {
 
     /// Empties buffer `number` because of a lookup.
     pub(super) fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
-        self.whole = false;
+        self.is_poisoned = true;
         let leaf = usize::from(self.buffers.record(number).is_leaf());
         self.counters.emptied_for_lookups[leaf] += 1;
         self.buffers.list(number);
         self.empty_listed(Cause::Flush)?;
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use super::sharing::Sharing;
 use super::shrinking::PutOff;
 use super::stream::Form;
 use super::table::BufferRecord;
-use super::{LaTree, in_place, settle};
+use super::{LaTree, checkpoint_state, in_place};
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
@@ -52,7 +52,7 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
     };
     let geometry = chip.geometry();
     let (log, record) = PageLog::open_with(chip, &options.page_log())?;
-    let (shape, choices) = settle::describe(&record)?;
+    let (shape, choices) = checkpoint_state::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
     let plan = Plan::new(&options, shape, choices, geometry)?;
@@ -101,7 +101,7 @@ impl<'d> LaTree<'d> {
             counters: Counters::default(),
             sharing: Sharing::default(),
             is_open: false,
-            whole: true,
+            is_poisoned: false,
             plan,
         };
         tree.expect_root();

@@ -33,12 +33,12 @@
 
 pub mod policy;
 
-mod behind;
 mod buffer_pool;
 mod buffers;
 mod cache;
 mod change;
 mod check;
+mod checkpoint_state;
 mod chunks;
 mod cost;
 mod counters;
@@ -56,9 +56,9 @@ mod make;
 mod nodes;
 mod plan;
 mod reclaim;
+mod resume;
 mod room;
 mod scan;
-mod settle;
 mod sharing;
 mod shrinking;
 mod stream;
@@ -81,7 +81,7 @@ use emptying::Sorter;
 use flight::Flight;
 use ground::Ground;
 use index::bounds::can_be;
-use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree};
+use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
 use index::{DeletePolicy, TreeDescriptor};
 use layout::NodeId;
 use nodes::Nodes;
@@ -143,13 +143,13 @@ pub(crate) struct LaTree<'d> {
     sharing: Sharing,
     /// True from the first change after a checkpoint on: only then do lookups change anything.
     is_open: bool,
-    whole: bool,
+    is_poisoned: bool,
 }
 
 impl LaTree<'_> {
     /// Refuses to go on after a change that was broken off.
     fn check_whole(&self) -> Result<()> {
-        if self.whole {
+        if !self.is_poisoned {
             return Ok(());
         }
         Err(Error::Unsupported {
@@ -178,9 +178,9 @@ impl Read for LaTree<'_> {
         check::check(self, finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         self.check_whole()?;
-        behind::behind(self, key)
+        resume::resume_after(self, key)
     }
 
     fn statistics(&self) -> Statistics {
@@ -204,7 +204,7 @@ impl Read for LaTree<'_> {
         }
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         counters::tell(self, tell);
     }
 
@@ -226,7 +226,7 @@ impl Tree for LaTree<'_> {
         self.check_whole()?;
         self.check_update(update)?;
         self.is_open = true;
-        self.whole = false;
+        self.is_poisoned = true;
         self.generation.is_vain = false;
         self.reclaim_if_due()?;
         match update {
@@ -240,12 +240,12 @@ impl Tree for LaTree<'_> {
         }
         self.empty_owed()?;
         self.share_memory()?;
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(())
     }
 
-    fn is_whole(&self) -> bool {
-        self.whole
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
@@ -256,13 +256,13 @@ impl Tree for LaTree<'_> {
 
     fn maintain(&mut self, pages: u32) -> Result<bool> {
         self.check_whole()?;
-        self.whole = false;
+        self.is_poisoned = true;
         let more = self.maintain_pages(pages)?;
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(more)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         self.check_whole()?;
         self.write_state()
     }
@@ -288,16 +288,16 @@ impl Tree for LaTree<'_> {
         self.plan.entry_most
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         self.is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {
         self.check_whole()?;
         self.is_open |= self.may_step();
-        self.whole = false;
+        self.is_poisoned = true;
         let drained = self.drain_some()?;
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(drained)
     }
 

@@ -20,7 +20,7 @@ use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
 use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
-use super::{LaTree, in_place, room, settle};
+use super::{LaTree, checkpoint_state, in_place, room};
 use index::parameters::{Kind, Parameter, Value};
 use index::random_keys::average_bytes;
 use index::{Error, Result};
@@ -167,7 +167,7 @@ pub(super) struct Choices {
 /// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     if let Some(record) = &options.made {
-        return Ok(settle::describe(record)?.1);
+        return Ok(checkpoint_state::describe(record)?.1);
     }
     if let Some(bytes) = options.settings.number("node") {
         let expected = "on raw flash nodes are parts of the chip's pages, and as large as fanout \

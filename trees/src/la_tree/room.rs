@@ -34,11 +34,11 @@ use store::{Demand, Growth, LEVELS_MOST, PageLog, PageLogOptions, Reservation, U
 use super::LaTree;
 use super::buffer_pool::BufferId;
 use super::buffers::Buffers;
+use super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
 use super::descent::HEIGHT_MOST;
 use super::layout::FRAGMENT_HEADER_BYTES;
 use super::nodes::{CHILD_BYTES, Table};
 use super::plan::{CHUNK_HEADER, Plan};
-use super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::stream::Pending;
 use index::{Error, Result, Width};
 

@@ -444,7 +444,7 @@ impl Read for Levels<'_> {
         }
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("merges", self.counts.merges);
         tell("units read by merges", self.counts.units_read);
         tell("units written by merges", self.counts.units_written);
@@ -488,7 +488,7 @@ impl Tree for Levels<'_> {
         Ok(())
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         self.head.btree.entries == 0 && self.components.len() < 2
     }
 
@@ -499,8 +499,8 @@ impl Tree for Levels<'_> {
         self.cascade(true).map(|()| true)
     }
 
-    fn is_whole(&self) -> bool {
-        !self.is_poisoned && !self.head.btree.is_poisoned
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned || self.head.btree.is_poisoned
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, _: u8) -> Result<u64> {
@@ -511,7 +511,7 @@ impl Tree for Levels<'_> {
         Ok(false)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.file.file_mut().write_back_all()?;
         let root = Root {
             shape: self.plan.shape,
@@ -574,7 +574,7 @@ impl Tree for Levels<'_> {
         u32::try_from(each + u64::from(merges)).unwrap_or(u32::MAX)
     }
 
-    fn settles_within(&self) -> bool {
+    fn checkpoints_within(&self) -> bool {
         true
     }
 

@@ -39,7 +39,7 @@ use archive::Archive;
 use index::bounds::can_be;
 use index::random_keys::average_bytes;
 use index::{
-    Behind, Cursor, Durable, Error, Index, KeyRange, Read, Result, Statistics, Tree, read_piece,
+    Cursor, Durable, Error, Index, KeyRange, Read, Result, Resume, Statistics, Tree, read_piece,
 };
 use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
 use index::{entries_of_a_block, raw_flash};
@@ -247,10 +247,10 @@ impl Read for List<'_> {
         check::check(self, finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         // Every range reads every page, and the only way to a page leads over all newer ones.
         key.map_or(Ok(()), |key| self.archive.form.limits().check_key(key))?;
-        Ok(Behind::End)
+        Ok(Resume::End)
     }
 
     fn statistics(&self) -> Statistics {
@@ -289,9 +289,9 @@ impl Tree for List<'_> {
         self.archive.append(Item { key, value }, Cause::Update)
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_poisoned(&self) -> bool {
         // An entry is appended after all that can fail.
-        true
+        false
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, _fill_percent: u8) -> Result<u64> {
@@ -302,7 +302,7 @@ impl Tree for List<'_> {
         Ok(false)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
+    fn root_record(&mut self) -> Result<Vec<u8>> {
         Ok(self.archive.root_record())
     }
 

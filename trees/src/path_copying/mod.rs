@@ -56,7 +56,7 @@ use admission::Admission;
 use descent::CopiedPath;
 use flush::Flush;
 use index::bounds::{EntryLimits, can_be};
-use index::{Behind, Cursor, Error, KeyRange, Read, Result, Statistics, Tree, read_piece};
+use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree, read_piece};
 use live::LivePages;
 use page::Header;
 use path_nodes::PathNodes;
@@ -207,7 +207,7 @@ impl Read for PathTree<'_> {
         check::check(self, finding)
     }
 
-    fn behind(&mut self, key: Option<&[u8]>) -> Result<Behind> {
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
         key.map_or(Ok(()), |key| self.limits.check_key(key))?;
         let root = self.root_node();
         btree::resume_after(&mut self.store, root, key)
@@ -228,7 +228,7 @@ impl Read for PathTree<'_> {
         }
     }
 
-    fn figures(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+    fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell(index::NODES_EMPTIED, self.emptied);
         tell(index::LEAVES, self.nodes[0].into());
         tell(index::INNER_NODES, self.inner_nodes());
@@ -286,7 +286,7 @@ impl Tree for PathTree<'_> {
         self.write_next()
     }
 
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         let is_written = self.durably != Durably::Not || self.buffer.len() == 0;
         is_written && self.admission.wanted == 0
     }
@@ -302,9 +302,9 @@ impl Tree for PathTree<'_> {
         Ok(is_gained)
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_poisoned(&self) -> bool {
         // Nothing of a change counts before its last page stands.
-        true
+        false
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
@@ -315,8 +315,8 @@ impl Tree for PathTree<'_> {
         self.collect_some(pages)
     }
 
-    fn settle(&mut self) -> Result<Vec<u8>> {
-        Ok(self.root_record())
+    fn root_record(&mut self) -> Result<Vec<u8>> {
+        Ok(self.root_bytes())
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {

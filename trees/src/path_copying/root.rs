@@ -55,7 +55,7 @@ impl Root {
 
 impl PathTree<'_> {
     /// The root record of the tree as it stands on flash.
-    pub(super) fn root_record(&self) -> Vec<u8> {
+    pub(super) fn root_bytes(&self) -> Vec<u8> {
         let mut record = root_record::encode(self.name, self.store.pages.shape);
         record.extend_from_slice(&self.root.0.to_le_bytes());
         let Bounds { alpha, beta, delta } = self.policy.bounds();

@@ -48,7 +48,7 @@ fn put(index: &mut dyn Index, number: u64, value: u64) {
 
 fn figure(index: &dyn Index, name: &str) -> u64 {
     let mut found = 0;
-    index.figures(&mut |told, figure| found = if told == name { figure } else { found });
+    index.metrics(&mut |told, figure| found = if told == name { figure } else { found });
     found
 }
 

@@ -23,7 +23,7 @@ impl LaTree<'_> {
         if Scan::new(self, KeyRange::ALL)?.next()?.is_some() {
             return Err(Error::NotEmpty);
         }
-        self.whole = false;
+        self.is_poisoned = true;
         self.drop_all()?;
         self.plant()?;
         self.bounds.reset();

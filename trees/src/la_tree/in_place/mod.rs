@@ -31,7 +31,7 @@ use device::Sectors;
 use store::PageFile;
 
 use super::ground::Ground;
-use super::{LaTree, settle};
+use super::{LaTree, checkpoint_state};
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
@@ -63,7 +63,7 @@ pub(super) fn open<'d>(
 ) -> Result<Box<dyn Index + 'd>> {
     let geometry = disk.geometry();
     let found = PageFile::describe(&mut *disk)?;
-    let (shape, choices) = settle::describe(&found.root_head)?;
+    let (shape, choices) = checkpoint_state::describe(&found.root_head)?;
     if choices.node_bytes != found.page_bytes {
         return Err(
             store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()

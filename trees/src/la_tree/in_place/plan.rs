@@ -7,11 +7,11 @@ use store::{Durability, EntryShape, PageFile, Width};
 
 use super::super::buffer_pool::PoolSize;
 use super::super::buffers::Buffers;
+use super::super::checkpoint_state;
 use super::super::cost::{UnitCosts, predict};
 use super::super::layout::PageShape;
 use super::super::nodes::CHILD_BYTES;
 use super::super::plan::{self, Choices, Plan};
-use super::super::settle;
 use super::super::stream::Form;
 use super::{Disk, PAGE_HEADER};
 use index::{Error, Result};
@@ -32,7 +32,7 @@ const POOL_LISTS: usize = 1100;
 /// They are not possible.
 pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Result<Choices> {
     if let Some(record) = &options.made {
-        return Ok(settle::describe(record)?.1);
+        return Ok(checkpoint_state::describe(record)?.1);
     }
     for (name, word, expected) in [
         ("place", "log", "on a disk nodes are rewritten in place: there is no node table"),

@@ -24,9 +24,9 @@ use device::Cause;
 use store::{Durability, Recovery, Update};
 
 use super::super::LaTree;
+use super::super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
 use super::super::flight::PutBack;
 use super::super::plan::Plan;
-use super::super::settle::{PIECE_BYTES, ROOT_BYTES};
 use super::{Disk, ROOT_PAGES};
 use index::Result;
 

@@ -58,7 +58,7 @@ impl LaTree<'_> {
         };
         let written = disk.file.write_long(value, Cause::Update);
         // What was written of it was given back.
-        self.whole = matches!(written, Err(store::Error::Full { .. }));
+        self.is_poisoned = !matches!(written, Err(store::Error::Full { .. }));
         let long = written?;
         self.adopt_value(key, long)?;
         Ok(true)

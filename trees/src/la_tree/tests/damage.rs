@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use contract::nand::{Hook, Hooked, Read};
 use device::{Cause, Geometry, Medium, Nand, NandCosts, Page, Result};
 use index::parameters::Settings;
-use index::{Behind, Durability, EntryShape, Index, KeyRange, Update, Value};
+use index::{Durability, EntryShape, Index, KeyRange, Resume, Update, Value};
 use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
@@ -61,13 +61,13 @@ fn saved(index: &mut dyn Index) -> (BTreeMap<u32, u32>, u32) {
         drop(cursor);
         assert!(matches!(&damage, index::Error::Store(error) if error.is_damage()), "{damage}");
         gaps += 1;
-        match index.behind(place.as_deref()).unwrap() {
-            Behind::From(next) => {
+        match index.resume_after(place.as_deref()).unwrap() {
+            Resume::From(next) => {
                 assert!(Some(&next) > place.as_ref(), "it leads back");
                 (place, from) = (Some(next.clone()), Some(next));
             }
-            Behind::End => return (saved, gaps),
-            Behind::Unknown => panic!("it can be told"),
+            Resume::End => return (saved, gaps),
+            Resume::Unknown => panic!("it can be told"),
         }
     }
 }

@@ -176,7 +176,7 @@ fn stay_within_budget(page: u32, times: u64, durability: Durability, share: &str
                     alternate(&mut *index);
                     tables = tables.max(index.statistics().memory.tables);
                 }
-                index.figures(&mut |name, number| match name {
+                index.metrics(&mut |name, number| match name {
                     "memory moved to nodes" => moved[0] = number,
                     "memory moved to the pool" => moved[1] = number,
                     _ => {}

@@ -110,7 +110,7 @@ fn go(ground: &mut Ground, changes: &[Change], reached: &mut Reached) -> Result<
         .collect();
     let mut index = ground.index(false)?;
     let updated = index.update(&batch);
-    index.figures(&mut |name, count| {
+    index.metrics(&mut |name, count| {
         reached.reclaimed |= name == GENERATIONS_RECLAIMED && count > 0;
     });
     updated?;

@@ -304,7 +304,7 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
                 assert_eq!(findings(&mut *index), Vec::<String>::new(), "{times} times");
             }
             assert_eq!(play(&mut *index, &mut model, &mut random, (2500, 2500, 30)), 0);
-            index.figures(&mut |name, number| {
+            index.metrics(&mut |name, number| {
                 in_parts += number * u64::from(name == "buffers emptied in parts by keys");
             });
             if round % 2 == 0 {
@@ -340,7 +340,7 @@ fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
                 let mut index = ground.index(false);
                 model.compare_all(&mut *index);
                 replayed += index.recovery().replayed;
-                index.figures(&mut |name, number| {
+                index.metrics(&mut |name, number| {
                     reclaimed += number * u64::from(name == index::GENERATIONS_RECLAIMED);
                 });
             }

@@ -11,7 +11,7 @@ use contract::{sample, share};
 use device::{Cause, Geometry, Medium, Nand, NandCosts, Page};
 use flashtree_trees::find;
 use index::parameters::Settings;
-use index::{Behind, Durability, EntryShape, Index, KeyRange, Update};
+use index::{Durability, EntryShape, Index, KeyRange, Resume, Update};
 use index::{MediumShape, Options};
 use sim::SimulatedNand;
 
@@ -226,11 +226,14 @@ fn reading_goes_on_behind_a_damaged_leaf_and_loses_nothing_else() {
             is_gone && index.get(&last, 0, &mut into).is_ok()
         });
         assert!(leaf.is_some(), "{tree}: a leaf that stands alone");
-        let first = index.behind(None).unwrap();
-        let Behind::From(first) = first else { panic!("{tree}: {first:?}") };
+        let first = index.resume_after(None).unwrap();
+        let Resume::From(first) = first else { panic!("{tree}: {first:?}") };
         let number = u32::from_be_bytes(*first.first_chunk().unwrap());
         assert!((100..600).contains(&number), "{tree}: {number}");
-        assert_eq!(index.behind(Some(&5u32.to_be_bytes())).unwrap(), Behind::From(first.clone()));
+        assert_eq!(
+            index.resume_after(Some(&5u32.to_be_bytes())).unwrap(),
+            Resume::From(first.clone())
+        );
         let range = KeyRange { from: Bound::Included(&first), ..KeyRange::ALL };
         let mut cursor = index.range(range).unwrap();
         let mut next = number;
@@ -240,7 +243,7 @@ fn reading_goes_on_behind_a_damaged_leaf_and_loses_nothing_else() {
         }
         assert_eq!(next, ENTRIES, "{tree}");
         drop(cursor);
-        assert_eq!(index.behind(Some(&(ENTRIES - 1).to_be_bytes())).unwrap(), Behind::End);
+        assert_eq!(index.resume_after(Some(&(ENTRIES - 1).to_be_bytes())).unwrap(), Resume::End);
     }
 }
 

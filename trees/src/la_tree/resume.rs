@@ -4,10 +4,10 @@ use device::Cause;
 
 use super::LaTree;
 use super::descent::Toward;
-use index::{Behind, Error, Result};
+use index::{Error, Result, Resume};
 
 /// Nothing below a node can be read if its buffer can't be: its entries are newer than all there.
-pub(super) fn behind(tree: &mut LaTree<'_>, key: Option<&[u8]>) -> Result<Behind> {
+pub(super) fn resume_after(tree: &mut LaTree<'_>, key: Option<&[u8]>) -> Result<Resume> {
     if let Some(key) = key {
         tree.check_key(key)?;
     }
@@ -32,7 +32,7 @@ pub(super) fn behind(tree: &mut LaTree<'_>, key: Option<&[u8]>) -> Result<Behind
         level -= 1;
     }
     let bounds = &tree.bounds;
-    Ok(if bounds.has_upper { Behind::From(bounds.upper.clone()) } else { Behind::End })
+    Ok(if bounds.has_upper { Resume::From(bounds.upper.clone()) } else { Resume::End })
 }
 
 /// False if what was read is damaged.

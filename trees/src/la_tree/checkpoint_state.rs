@@ -67,7 +67,7 @@ impl LaTree<'_> {
 
     /// Writes all that is only in memory; returns the root record.
     pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
-        self.whole = false;
+        self.is_poisoned = true;
         let stands = self.log.is_disk() && !self.is_open;
         if !stands {
             self.reclaim_if_it_fits()?;
@@ -98,7 +98,7 @@ impl LaTree<'_> {
         self.generation.is_waiting = false;
         self.is_open = false;
         self.begin_room();
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(record)
     }
 
@@ -186,7 +186,7 @@ impl LaTree<'_> {
         if root.choices != self.choices() || root.shape != self.plan.shape {
             return Err(damaged_root());
         }
-        self.whole = false;
+        self.is_poisoned = true;
         self.put_off.forget();
         self.nodes.forget();
         self.buffers.forget();
@@ -221,7 +221,7 @@ impl LaTree<'_> {
             self.log.release_old();
         }
         self.is_open = false;
-        self.whole = true;
+        self.is_poisoned = false;
         Ok(())
     }
 
