@@ -94,7 +94,20 @@ pub(super) fn about_comparison(error: &lab::Error) -> String {
         Error::DoesNotFit { reason: Misfit::LittleTotal { need, .. }, .. } => {
             return format!("; give --memory-total {need} or more");
         }
+        Error::NothingFits(trees) => return least_memory(trees),
         _ => "",
     };
     if words.is_empty() { String::new() } else { format!("; {words}") }
+}
+
+/// The option with the least memory that one of `trees` can do with.
+fn least_memory(trees: &[(String, lab::Misfit)]) -> String {
+    let needs = trees.iter().filter_map(|(tree, misfit)| match *misfit {
+        lab::Misfit::LittleMemory { need, .. } => Some((need, "--memory", tree)),
+        lab::Misfit::LittleTotal { need, .. } => Some((need, "--memory-total", tree)),
+        _ => None,
+    });
+    needs.min().map_or_else(String::new, |(need, option, tree)| {
+        format!("; the least is {option} {need}, for {tree}")
+    })
 }

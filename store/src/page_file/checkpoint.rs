@@ -32,8 +32,11 @@ use crate::{
 const PIECE_BYTES: usize = 64;
 
 /// Units that long values take for which a checkpoint, with its images, is cheaper than to write
-/// them to the journal as well.
+/// them to the journal as well, where each update has to be durable.
 const LONG_UNITS: u64 = 64;
+
+/// The same where the journal would need no flush for them.
+const LONG_UNITS_UNFLUSHED: u64 = 192;
 
 /// The part of the journal of which as many long values leave no room for more anyway.
 const LONG_PART: u64 = 2;
@@ -425,12 +428,15 @@ impl Recovery for PageFile<'_> {
         if !journal.takes(journal_record::bytes(batch)) {
             return true;
         }
-        let is_every = self.superblock.durability == Durability::Every;
         // What names keep grows with every checkpoint.
-        if !is_drained || !is_every || self.checkpoints.are_kept() {
+        if !is_drained || self.checkpoints.are_kept() {
             return false;
         }
-        let least = LONG_UNITS * self.layout.unit_bytes() as u64;
+        let units = match self.superblock.durability {
+            Durability::Every => LONG_UNITS,
+            _ => LONG_UNITS_UNFLUSHED,
+        };
+        let least = units * self.layout.unit_bytes() as u64;
         let bytes = journal_record::long_bytes(batch, self.layout.page_bytes as usize);
         bytes >= least.min(journal.record_bytes_most() / LONG_PART)
     }
