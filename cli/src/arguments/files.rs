@@ -136,7 +136,7 @@ pub(crate) struct Making {
     #[arg(long, value_enum)]
     pub(crate) durability: Option<DurabilityWord>,
     /// How far the file can grow; of a chip, use at most so much [default of create: 4096 times
-    /// the memory, 256 times for la-tree; all of the chip]
+    /// the memory, 256 times for la-tree and flat-tree, at most 4GiB; all of the chip]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) size: Option<u64>,
