@@ -287,6 +287,9 @@ fn open<'d, const IS_CASCADING: bool>(
     let found = PageFile::describe(&mut *disk)?;
     let front = 1u64 << found.front.ok_or(WRONG)?.min(63);
     let (shape, choices) = Root::choices(&found.root_head, kindred.name)?;
+    if u64::from(choices.head_pages) > front {
+        return Err(WRONG);
+    }
     let options = Options { shape, durability: Some(found.durability), ..options.clone() };
     let made = Some((found.page_bytes, found.durability, front));
     let mut plan = Plan::new(&options, geometry, |_, _| Ok(choices), made)?;
