@@ -8,6 +8,7 @@ use index::parameters::Settings;
 type Named = (&'static str, &'static [(&'static str, &'static str, &'static [&'static str])]);
 
 /// Those of trees of levels.
+#[cfg(feature = "unproven")]
 const LEVELS: &[(&str, &str, &[&str])] = &[
     ("ratio", "auto", &["16"]),
     ("levels", "auto", &["4"]),
@@ -17,6 +18,7 @@ const LEVELS: &[(&str, &str, &[&str])] = &[
 
 const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
+    #[cfg(feature = "unproven")]
     ("fd-tree", LEVELS),
     (
         "flat-tree",
@@ -41,6 +43,7 @@ const NAMED: &[Named] = &[
         ],
     ),
     ("list", &[]),
+    #[cfg(feature = "unproven")]
     ("lsm", LEVELS),
     (
         "mu",
