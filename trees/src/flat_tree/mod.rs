@@ -34,6 +34,7 @@ mod load;
 mod lookup;
 mod make;
 mod merge;
+mod merger;
 mod policy;
 mod range;
 mod runs;

@@ -18,6 +18,7 @@ use store::EntryShape;
 use super::super::NAME;
 use super::run::{self, Extent, Run, Scale, View, views};
 use super::write::Written;
+use crate::flat_tree::merger;
 
 /// The keys from `low` on.
 #[derive(Default)]
@@ -249,6 +250,9 @@ impl Directory {
                 None => low.is_empty() && place == 0,
             };
             let runs = u16::from_le_bytes(array(&mut rest)?);
+            if !merger::takes(runs.into()) {
+                return None;
+            }
             let mut part = Part { low: low.into(), ..Part::default() };
             for left in (0..runs).rev() {
                 let run: Run = run::decode(&mut rest, content, pages, &mut part.runs)?;

@@ -13,10 +13,11 @@ use store::runs::{Entry, Kind, Source as _, Way, Which};
 
 use super::ChipTree;
 use super::directory::{Directory, Part};
-use super::range::{Merger, Source};
+use super::range::Source;
 use super::read::{Reading, RunCursor};
 use super::run::{Scale, views};
 use super::write::{Plan, RunWriter};
+use crate::flat_tree::merger::Merger;
 
 impl ChipTree<'_> {
     /// Writes the fullest partitions' updates, until an update finds room, and at least a page.
@@ -198,7 +199,7 @@ impl ChipTree<'_> {
     /// Writes what is merged as bottoms of partitions from `low` on, below `high`.
     fn write_bottoms(
         &mut self,
-        mut merger: Merger<'_>,
+        mut merger: Merger<Source<'_>>,
         mut bottoms: Bottoms,
         low: Box<[u8]>,
         high: Option<&[u8]>,
@@ -206,7 +207,7 @@ impl ChipTree<'_> {
         let mut low = Some(low);
         let mut present: Option<(Box<[u8]>, RunWriter)> = None;
         while merger.advance(&mut self.ground)? {
-            bottoms.hid += u64::from(merger.hides());
+            bottoms.hid += merger.hides();
             let Some(entry) = merger.entry().filter(|entry| entry.kind == Kind::Put) else {
                 continue;
             };

@@ -5,13 +5,14 @@ use core::ops::Bound;
 
 use device::Cause;
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
-use store::runs::{Entry, Kind, Memtable, MemtableCursor, Source as _, Way, Which};
+use store::runs::{Entry, Kind, Memtable, MemtableCursor, Source as _, Which};
 
 use super::ChipTree;
 use super::directory::Directory;
 use super::ground::Ground;
 use super::read::{Reading, RunCursor};
 use super::run::views;
+use crate::flat_tree::merger::{Load, Merger, Sorted, way};
 
 /// Entries that are merged: those of a run, or those that wait in memory.
 #[allow(clippy::large_enum_variant, reason = "most of them are runs")]
@@ -20,27 +21,19 @@ pub(super) enum Source<'m> {
     Run(RunCursor),
 }
 
-const fn way(direction: Direction) -> Way {
-    match direction {
-        Direction::Ascending => Way::Up,
-        Direction::Descending => Way::Down,
-    }
-}
-
 impl Source<'_> {
-    fn load(&mut self, ground: &mut Ground<'_>, direction: Direction) -> Result<bool> {
-        match self {
-            Source::Memory(cursor) => Ok(cursor.advance(way(direction))),
-            Source::Run(cursor) => cursor.load(ground, direction),
-        }
-    }
-
     /// The entry that was loaded.
     fn entry(&self, direction: Direction) -> Option<Entry<'_>> {
         match self {
             Source::Memory(cursor) => cursor.head(way(direction)),
             Source::Run(cursor) => cursor.entry(direction),
         }
+    }
+}
+
+impl Sorted for Source<'_> {
+    fn key(&self, direction: Direction) -> Option<&[u8]> {
+        self.entry(direction).map(|entry| entry.key)
     }
 
     fn pass(&mut self, direction: Direction) {
@@ -51,56 +44,24 @@ impl Source<'_> {
     }
 }
 
-/// Sources as one: of each key the entry of the first that has it, which is the newest.
-pub(super) struct Merger<'m> {
-    sources: Vec<Source<'m>>,
-    direction: Direction,
-    /// The sources that stand at the present key, a bit each.
-    present: u64,
+impl<'d> Load<Ground<'d>> for Source<'_> {
+    fn load(&mut self, ground: &mut Ground<'d>, direction: Direction) -> Result<bool> {
+        match self {
+            Source::Memory(cursor) => Ok(cursor.advance(way(direction))),
+            Source::Run(cursor) => cursor.load(ground, direction),
+        }
+    }
 }
 
-impl<'m> Merger<'m> {
-    pub(super) const fn new(sources: Vec<Source<'m>>, direction: Direction) -> Self {
-        Merger { sources, direction, present: 0 }
-    }
-
-    /// Goes to the next key; false behind the last.
-    pub(super) fn advance(&mut self, ground: &mut Ground<'_>) -> Result<bool> {
-        let direction = self.direction;
-        for (place, source) in self.sources.iter_mut().enumerate() {
-            if self.present >> place & 1 == 1 {
-                source.pass(direction);
-            }
-            source.load(ground, direction)?;
-        }
-        self.present = 0;
-        let mut first: Option<&[u8]> = None;
-        for (place, source) in self.sources.iter().enumerate() {
-            let Some(entry) = source.entry(direction) else {
-                continue;
-            };
-            let order = match first {
-                Some(first) => direction.order(entry.key.cmp(first)),
-                None => core::cmp::Ordering::Less,
-            };
-            if order.is_lt() {
-                (first, self.present) = (Some(entry.key), 1 << place);
-            } else if order.is_eq() {
-                self.present |= 1 << place;
-            }
-        }
-        Ok(self.present != 0)
-    }
-
+impl Merger<Source<'_>> {
     /// The newest entry of the present key.
     pub(super) fn entry(&self) -> Option<Entry<'_>> {
-        let source = self.sources.get(self.present.trailing_zeros() as usize)?;
-        source.entry(self.direction)
+        self.newest()?.entry(self.direction)
     }
 
     /// How many older entries there are of the present key.
-    pub(super) const fn hides(&self) -> u32 {
-        self.present.count_ones().saturating_sub(1)
+    pub(super) fn hides(&self) -> u64 {
+        self.older().count() as u64
     }
 }
 
@@ -116,7 +77,7 @@ pub(super) struct Scan<'t, 'd> {
     limit: Bound<Vec<u8>>,
     /// The partition that is read.
     at: usize,
-    merger: Merger<'t>,
+    merger: Merger<Source<'t>>,
     ended: bool,
     has_entry: bool,
 }
