@@ -1,5 +1,7 @@
 //! The rows of a comparison as tables for people, as JSON and as CSV.
 
+use std::cmp::Ordering;
+
 use lab::{Clock, Measured, MemoryLimit, Row, Verified};
 use serde_json::{Map, Value};
 
@@ -95,8 +97,15 @@ pub(crate) fn memory(limit: MemoryLimit) -> String {
     }
 }
 
-/// The tables for people, of a comparison whose memory had that limit.
+/// The tables for people, of a comparison whose memory had that limit: the cheapest tree first,
+/// those that failed last.
 pub(crate) fn tables(measured: &[Measured], limit: MemoryLimit) -> String {
+    let mut ranked = measured.to_vec();
+    ranked.sort_by(|one, other| {
+        let cost = |of: &Measured| (of.row.error.is_some(), of.row.device_us_per_op);
+        cost(one).partial_cmp(&cost(other)).unwrap_or(Ordering::Equal)
+    });
+    let measured = &ranked[..];
     let Some(first) = measured.first().map(|measured| &measured.row) else {
         return String::new();
     };
