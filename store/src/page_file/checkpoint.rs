@@ -314,8 +314,13 @@ impl PageFile<'_> {
             return Ok(());
         };
         let bytes = journal_record::bytes(batch);
+        let limit = journal.record_bytes_most();
+        if bytes > limit {
+            return Err(Error::LongBatch { bytes, limit });
+        }
         if !journal.takes(bytes) {
-            return Err(Error::LongBatch { bytes, limit: journal.record_bytes_most() });
+            // It got shorter, for pages, in a file that can't grow.
+            return Err(Error::Full { pages: u64::from(self.layout.pages) });
         }
         if batch.iter().any(|update| matches!(update, Update::PutStored { .. })) {
             return Err(Error::AdoptedTwice);
@@ -333,7 +338,8 @@ impl Recovery for PageFile<'_> {
         let Some(undo) = &self.undo else {
             return Ok(false);
         };
-        let journal = self.journal.as_ref();
+        // Changes that belong to no batch have no record. A closed file has no journal for one.
+        let journal = self.journal.as_ref().filter(|_| !batch.is_empty());
         self.check_batch(journal, batch)?;
         let bytes = journal_record::bytes(batch);
         if undo.is_full_for(pages) || journal.is_some_and(|journal| !journal.has_room(bytes)) {
