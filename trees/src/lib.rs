@@ -16,15 +16,12 @@ mod b_plus;
 mod btree;
 #[cfg(test)]
 mod example;
-#[cfg(feature = "unproven")]
 mod fd_tree;
 mod flat_tree;
 mod ipl;
 pub mod la_tree;
-#[cfg(feature = "unproven")]
 mod levels;
 mod list;
-#[cfg(feature = "unproven")]
 mod lsm;
 pub mod mu;
 mod path_copying;

@@ -2,20 +2,16 @@
 
 use index::TreeDescriptor;
 
-use crate::{b_plus, flat_tree, ipl, la_tree, list, mu};
-#[cfg(feature = "unproven")]
-use crate::{fd_tree, lsm};
+use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
-    #[cfg(feature = "unproven")]
     &fd_tree::ENTRY,
     &flat_tree::ENTRY,
     &ipl::ENTRY,
     &la_tree::ENTRY,
     &list::ENTRY,
-    #[cfg(feature = "unproven")]
     &lsm::ENTRY,
     &mu::MU,
     &mu::MU_STAR,

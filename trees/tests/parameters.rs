@@ -8,7 +8,6 @@ use index::parameters::Settings;
 type Named = (&'static str, &'static [(&'static str, &'static str, &'static [&'static str])]);
 
 /// Those of trees of levels.
-#[cfg(feature = "unproven")]
 const LEVELS: &[(&str, &str, &[&str])] = &[
     ("ratio", "auto", &["16"]),
     ("levels", "auto", &["4"]),
@@ -18,7 +17,6 @@ const LEVELS: &[(&str, &str, &[&str])] = &[
 
 const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
-    #[cfg(feature = "unproven")]
     ("fd-tree", LEVELS),
     (
         "flat-tree",
@@ -43,7 +41,6 @@ const NAMED: &[Named] = &[
         ],
     ),
     ("list", &[]),
-    #[cfg(feature = "unproven")]
     ("lsm", LEVELS),
     (
         "mu",

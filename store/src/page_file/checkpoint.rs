@@ -85,7 +85,18 @@ impl PageFile<'_> {
             }
         }
         self.read_directory()?;
+        self.recall_images();
         self.read_root()
+    }
+
+    /// Finds out which images there are for the newest checkpoint that is kept.
+    fn recall_images(&mut self) {
+        let last = &self.superblock.checkpoint;
+        if let Some(newest) = self.checkpoints.kept.last().filter(|_| last.name.is_none())
+            && let Some(undo) = self.undo.as_mut().filter(|undo| undo.notes_repeats())
+        {
+            undo.recall(&mut self.disk, newest.undo_start, last.undo_start);
+        }
     }
 
     /// Begins a new epoch at the same checkpoint, with the same journal unless that is empty.
@@ -142,6 +153,12 @@ impl PageFile<'_> {
         self.checkpoints.list_names(&self.superblock.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
         self.begin_epoch();
+        let last = &self.superblock.checkpoint;
+        if let Some(undo) = &mut self.undo
+            && (last.name.is_some() || self.checkpoints.kept.is_empty())
+        {
+            undo.forget_repeats();
+        }
         Ok(self.superblock.checkpoint.id)
     }
 
@@ -236,7 +253,7 @@ impl PageFile<'_> {
         {
             // What is kept ends with a whole group.
             undo.flush(&mut self.disk)?;
-            next.checkpoint.undo_start = undo.next();
+            next.checkpoint.undo_start = undo.next_kept();
         }
         let start = next.checkpoint.undo_start;
         let layout = match occasion {
