@@ -46,7 +46,7 @@ pub(crate) fn capital(name: &str) -> String {
 
 type Figure = (&'static str, fn(&Row) -> String);
 
-/// What people look for first: what an operation takes. How long a single one took stands behind the
+/// What people look for first: what an operation takes. Behind the mean stands how long a single one
 /// mean.
 const COST: &[Figure] = &[
     ("mean\nµs/op", |row| three_digits(row.device_us_per_op)),
