@@ -46,8 +46,8 @@ pub(crate) fn capital(name: &str) -> String {
 
 type Figure = (&'static str, fn(&Row) -> String);
 
-/// What people look for first: what an operation takes. Behind the mean stands how long a single one
-/// mean.
+/// What people look for first: what an operation takes. Behind the mean stands how long single ones
+/// took.
 const COST: &[Figure] = &[
     ("mean\nµs/op", |row| three_digits(row.device_us_per_op)),
     ("energy\nµJ/op", |row| optional(row.energy_uj_per_op)),
