@@ -4,11 +4,13 @@ use index::TreeDescriptor;
 
 use crate::{b_plus, flat_tree, ipl, la_tree, list, mu};
 #[cfg(feature = "unproven")]
-use crate::{fd_tree, lsm};
+use crate::{bftl, fd_tree, lsm};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
+    #[cfg(feature = "unproven")]
+    &bftl::ENTRY,
     #[cfg(feature = "unproven")]
     &fd_tree::ENTRY,
     &flat_tree::ENTRY,
