@@ -2,10 +2,11 @@
 //!
 //! How many nodes there are and which of them the cache misses, `random_keys` says.
 //!
-//! - A node that is read costs the sectors of its list: one after it was compacted, and one more for
-//!   each commit that wrote units of it since.
+//! - A node that is read costs the sectors of its list: one after it was compacted, and one more
+//!   for each commit that wrote units of it since.
 //! - A commit writes what the units fill, in groups of as many nodes as they fall into. A list that
 //!   is full is compacted then: the node is read, if it is not cached any more, and written.
+//! - As many sectors are given back as are written, and the first bytes of each are read for that.
 
 use super::make::Plan;
 use crate::btree::CHILD_BYTES;
@@ -50,9 +51,9 @@ pub(super) fn predict(
     let gone = leaf_missing * (1.0 - frames / touched.max(1.0)).clamp(0.0, 1.0);
     let each = f64::from(shape.sector.div_ceil(disk.sector_bytes()));
     let written = commits * (bytes / f64::from(shape.sector)).max(1.0) + compactions + splits;
+    let read = operations * (leaf_missing + above) * sectors + compactions * gone * list;
     Ok(Prediction {
-        page_reads: (operations * (leaf_missing + above) * sectors + compactions * gone * list)
-            * each,
+        page_reads: read * each + written - splits,
         page_writes: written * each,
         height: levels.height as u32,
     })

@@ -19,6 +19,16 @@ const ENTRIES_COPIED: u64 = 5;
 /// The part of the memory beyond the least that the page file gets, for names of checkpoints.
 const FILE_PART: u64 = 16;
 
+/// Bytes of a frame of the page file beside its page. One in eight bytes beyond the least is for
+/// names of checkpoints.
+const FRAME_BESIDE: u64 = 64;
+
+/// Frames of the page file beyond the least, so that a page of the free list stays in one while the
+/// sectors of a node are read: else it would be written for each sector of a commit.
+fn frames_for_lists(list: usize) -> u64 {
+    list.min(16) as u64
+}
+
 /// The part of a disk's sectors that the buffer's units may fill, and how many units it has then.
 const UNITS_PART: u64 = 32;
 const UNITS_LEAST: u64 = 4;
@@ -86,6 +96,7 @@ impl Plan {
         let units = u64::from(reservation).min((sectors / UNITS_PART).max(UNITS_LEAST));
         let shape = Shape { codecs, sector, units: units as usize, list };
         let file = PageFile::least_memory(disk, sector, durability)?;
+        let file = file + frames_for_lists(list) * (u64::from(sector) + FRAME_BESIDE) / 7 * 8;
         let beside = work_bytes(&shape) + shape.cache_least();
         let least = file + beside;
         let file = file + memory.saturating_sub(least) / FILE_PART;

@@ -33,8 +33,8 @@ const RECORD_BESIDE: u32 = 64;
 /// Nodes of a tree that has its first entries.
 pub(super) const NODES_AT_FIRST: u64 = 16;
 
-/// Sectors that one update of a tree so high may write beside what waited: on each level a node, its
-/// neighbour and their parent, and a new root.
+/// Sectors that one update of a tree so high may write beside what waited: on each level a node,
+/// its neighbour and their parent, and a new root.
 const fn sectors_of_one(height: u8) -> u64 {
     3 * height as u64 + 6
 }

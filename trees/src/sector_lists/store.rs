@@ -71,8 +71,8 @@ impl Shape {
         self.units + UNITS_BESIDE
     }
 
-    /// Nodes that a commit writes at most, and sectors: it makes as many lists shorter, if they have
-    /// to be, as there are nodes that wait.
+    /// Nodes that a commit writes at most, and sectors: it makes as many lists shorter, if they
+    /// have to be, as there are nodes that wait.
     pub(crate) const fn sectors_most(&self) -> usize {
         2 * self.waiting_most() + 1
     }

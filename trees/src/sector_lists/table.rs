@@ -1,7 +1,7 @@
 //! The node translation table: for each node its sectors, and for each sector the nodes in it.
 //!
 //! ```text
-//!  in a root record, for each number   | sectors u8, 255 if no node has it | each u32, oldest first |
+//!  in a root record, each number   | sectors u8, 255 if no node has it | each u32, oldest first |
 //! ```
 
 use alloc::boxed::Box;
