@@ -13,6 +13,8 @@ extern crate alloc;
 extern crate std;
 
 mod b_plus;
+#[cfg(feature = "unproven")]
+mod bftl;
 mod btree;
 #[cfg(test)]
 mod example;
@@ -26,5 +28,7 @@ mod lsm;
 pub mod mu;
 mod path_copying;
 mod registry;
+#[cfg(feature = "unproven")]
+mod sector_lists;
 
 pub use registry::{TREES, find};

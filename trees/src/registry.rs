@@ -3,10 +3,14 @@
 use index::TreeDescriptor;
 
 use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
+#[cfg(feature = "unproven")]
+use crate::bftl;
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
+    #[cfg(feature = "unproven")]
+    &bftl::ENTRY,
     &fd_tree::ENTRY,
     &flat_tree::ENTRY,
     &ipl::ENTRY,
