@@ -40,6 +40,9 @@ const OWN_PAGES: u64 = 16;
 /// many, three names leave room for updates and for a few in their place.
 const STATES: u64 = 16;
 
+/// The part of its pages for whose images a page file in front of something always has room.
+const ALWAYS_PART: u64 = 4;
+
 /// The share of the memory left over that merges and ranges take: a quarter.
 const WORK_PART: u64 = 4;
 
@@ -130,9 +133,12 @@ fn front_sectors(
     let pages = 2 * head + OWN_PAGES;
     let mut front = 2;
     loop {
+        // Those that there is always room for count where there are the fewest.
+        let sectors_per_page = u64::from(page_bytes / disk.sector_bytes()).max(1);
+        let always = if states > 1 { 0 } else { front / sectors_per_page / ALWAYS_PART };
         let images = match file.durability {
             Durability::None => 0,
-            _ => states * (head + OWN_PAGES),
+            _ => (states * (head + OWN_PAGES)).saturating_sub(always),
         };
         if PageFile::sectors_least(disk, &file, pages, images)? <= front {
             return Ok(front);
@@ -161,7 +167,7 @@ fn fit_head(
             }
         }
         if is_least {
-            return of(0);
+            return of(1);
         }
         choices.head_pages = (choices.head_pages - choices.head_pages.div_ceil(8)).max(least);
     }

@@ -265,9 +265,9 @@ impl Levels<'_> {
     pub(super) fn admit_name(&self) -> Result<()> {
         let Room { live, pinned, .. } = self.room;
         let need = 2 * self.whole(&More::default()) + self.plan.kept_pages() + pinned + live;
-        // Each page that the head comes to may get an image that is kept.
+        // Each page in use may get an image that is kept.
         let (file, head) = (self.store.file.file(), self.another_head());
-        let images = u64::from(file.pages_used().0.max(2 * head));
+        let images = file.pages_used().0.into();
         match need <= self.plan.choices.pages.into() && file.has_room(head.into(), images, 1) {
             true => Ok(()),
             false => Err(self.lack()),
