@@ -2,9 +2,9 @@
 
 use index::TreeDescriptor;
 
-use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 #[cfg(feature = "unproven")]
 use crate::bftl;
+use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[

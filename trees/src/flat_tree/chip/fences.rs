@@ -1,7 +1,7 @@
 //! Fences: of each unit of a run where in its partition its first key is, in steps.
 //!
-//! There are 4,096 steps in a partition, of 12 bits a fence, where these are some to each unit; of a
-//! run of more units 65,536.
+//! There are 4,096 steps in a partition, of 12 bits a fence, where these are some to each unit; of
+//! a run of more units 65,536.
 
 /// The most units that have short fences.
 const SHORT_MOST: u32 = 256;

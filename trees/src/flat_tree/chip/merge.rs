@@ -229,8 +229,8 @@ impl ChipTree<'_> {
         let whole = keys::width(self.shape).unwrap_or(0) as u32;
         let bytes = |kept: u32| if kept > 0 { kept } else { whole };
         let all = bytes(self.bytes_kept(low, high, (1, 1)));
-        // One more, if that shortens keys: by a page at least, for each may end in another page. None
-        // so small that it is joined to another.
+        // One more, if that shortens keys: by a page at least, for each may end in another page.
+        // None so small that it is joined to another.
         let pays = |parts: &u64| {
             let shorter = bytes(self.bytes_kept(low, high, (1, *parts)));
             let saved = expected * u64::from(all.saturating_sub(shorter));

@@ -8,11 +8,12 @@
 //!  run     varints: number | entries, and one bit: a bottom | units | bytes of a unit
 //!          | bytes of the longest entry | bytes of a key, 0 if whole | first byte
 //!          | extents, each: page, pages
-//!          | tables u8: 0 if there are none, else 1 and bits of the filter an entry | fences, if there are units to choose from | filter
+//!          | tables u8: 0 if there are none, else 1 and bits of the filter an entry
+//!          | fences, if there are units to choose from | filter
 //! ```
 //!
-//! A fence is the place of a unit's first key in its partition ([`fences`]). Where many keys share a
-//! step, units are read by halves. Tables are in memory alone. Keys of one length stand as
+//! A fence is the place of a unit's first key in its partition ([`fences`]). Where many keys share
+//! a step, units are read by halves. Tables are in memory alone. Keys of one length stand as
 //! their distance from the partition's first key, where that is shorter ([`keys`]).
 
 use alloc::vec::Vec;
