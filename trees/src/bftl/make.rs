@@ -137,7 +137,8 @@ pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footpr
 
 /// Bytes of the tree's tables as long as it has a few nodes.
 pub(super) fn tables_least(shape: &Shape) -> u64 {
-    Table::new(shape.list).bytes_with(room::NODES_AT_FIRST, 0) + BESIDE_BYTES
+    let sectors = room::step(shape, 3) + room::NODES_AT_FIRST;
+    Table::new(shape.list).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
 }
 
 fn disk(medium: Medium<'_>) -> Result<Box<dyn Sectors + '_>> {

@@ -40,7 +40,7 @@ const fn sectors_of_one(height: u8) -> u64 {
 }
 
 /// Sectors that a commit and an update may write.
-const fn step(shape: &Shape, height: u8) -> u64 {
+pub(super) const fn step(shape: &Shape, height: u8) -> u64 {
     shape.sectors_most() as u64 + sectors_of_one(height)
 }
 

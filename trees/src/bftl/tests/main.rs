@@ -87,7 +87,8 @@ fn a_node_whose_list_is_full_is_compacted_to_one_sector() {
 
 #[test]
 fn where_room_gets_rare_lists_get_shorter_until_nodes_fill_it() {
-    for durability in Durability::ALL {
+    // Under `checkpoint` deletes on a full disk are refused, too: see docs/fidelity/bftl.md.
+    for durability in [Durability::None, Durability::Batch, Durability::Every] {
         let (mut disk, options) = (disk(1000), options(&[], durability));
         let mut index = make(&mut disk, &options);
         let mut taken = 0;
@@ -105,7 +106,8 @@ fn where_room_gets_rare_lists_get_shorter_until_nodes_fill_it() {
         }
         assert_eq!(findings(&mut *index), Vec::<String>::new());
         for number in 0..taken {
-            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+            let deleted = index.update(&[Update::Delete { key: &key(number) }]);
+            assert_eq!(deleted, Ok(()), "{durability}: {number} of {taken}");
         }
         index.close().unwrap();
     }
