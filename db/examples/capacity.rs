@@ -5,8 +5,8 @@
 //! In FOLDER it makes databases of each tree that stands in a file, of three sizes and two shapes
 //! of entries, fills each until a put is refused, empties it again, ROUNDS (10) times in changing
 //! orders, and prints JSON: the share of the file that nodes take when it is full, of each round.
-//! It fails if a delete is refused. With MEBIBYTES it leaves out the files that are larger, with TREE
-//! it plays that tree alone.
+//! It fails if a delete is refused. With MEBIBYTES it leaves out the files that are larger, with
+//! TREE it plays that tree alone.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -18,8 +18,8 @@
 //! - `fanout`: children of an inner node on average, in the first round.
 //!
 //! After each round's puts, half of its deletes and all of them, the contents are compared with an
-//! ordered map, and the index checks itself. It fails if a delete is refused,
-//! and if the first share is smaller than the one wanted where nodes have 30 children or more. `--blocks` leaves out
+//! ordered map, and the index checks itself. It fails if a delete is refused, and if the first
+//! share is smaller than the one wanted where nodes have 30 children or more. `--blocks` leaves out
 //! chips that have more, `--tree` all other trees.
 //!
 //! Before that, of `b-plus` and `mu-star` on a chip of 16 MB: at which fill the operation buffer
