@@ -20,21 +20,8 @@ pub(super) fn check(tree: &mut Bftl<'_>, finding: &mut dyn FnMut(&dyn Display)) 
     };
     let root = (&mut tree.store, tree.btree.root);
     let counted = btree::check(root, &lowest, rules, &mut (), &mut *finding)?;
-    let (nodes, live) = (counted.nodes, u64::from(tree.store.table.nodes()));
-    if nodes != live {
-        finding(&format_args!("the table has {live} nodes, but the tree {nodes}"));
-    }
-    for (level, (known, found)) in tree.store.levels.iter().zip(&counted.levels).enumerate() {
-        if known != found {
-            finding(&format_args!(
-                "the root counts {known} nodes at level {level}, but the tree has {found}"
-            ));
-        }
-    }
-    let (known, found) = (tree.btree.entries, counted.entries);
-    if known != found {
-        finding(&format_args!("the root counts {known} entries, but the leaves hold {found}"));
-    }
+    let live = u64::from(tree.store.table.nodes());
+    counted.compare((live, &tree.store.levels, tree.btree.entries), finding);
     check_sectors(tree, finding)
 }
 
