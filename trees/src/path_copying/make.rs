@@ -99,8 +99,8 @@ pub(crate) fn policy(
     Ok(policy.up_to(height))
 }
 
-/// The height that a tree needs at the most on `chip`, with one to spare: nodes can be less than
-/// half full.
+/// The height that a tree of average entries needs at the most on `chip`, with one to spare: nodes
+/// can be less than half full. Longer keys make it higher ([`PathTree::allow_height`]).
 fn height_for(policy: &Policy, chip: Geometry) -> u8 {
     let pages = policy.pages();
     let (mut leaves, mut height) = (1u64, 1);
@@ -330,6 +330,50 @@ impl PathTree<'_> {
         self.nodes[0] = 1;
         self.stand_on(page, header);
         Ok(())
+    }
+
+    /// Lets the tree have `height` levels: the node cache gives way to longer paths. False where it
+    /// is too small for that. The path is forgotten.
+    pub(super) fn allow_height(&mut self, height: u8) -> bool {
+        if height <= self.policy.height_most() {
+            return true;
+        }
+        let cache = self.store.cache_bytes();
+        let Some(left) = cache.checked_sub(self.more_for(height)).filter(|_| height <= HEIGHT_MOST)
+        else {
+            return false;
+        };
+        self.store.shrink_cache(left as usize);
+        self.policy = self.policy.clone().up_to(height);
+        // Before the new one is made, for there is no memory for both.
+        self.path = CopiedPath::new(&self.store.pages, 0);
+        self.path = CopiedPath::new(&self.store.pages, path_bytes(&self.policy));
+        true
+    }
+
+    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most, and
+    /// is admitted as if it could.
+    pub(super) fn allow_growth(&mut self) {
+        self.allow_height(self.height() + 2);
+    }
+
+    /// Bytes of memory that the tree works in beside what it does now, if it has `height` levels.
+    fn more_for(&self, height: u8) -> u64 {
+        let higher = self.policy.clone().up_to(height);
+        let page_bytes = self.store.log.geometry().page_bytes();
+        working_bytes(&higher, page_bytes) - working_bytes(&self.policy, page_bytes)
+    }
+
+    /// Refuses a tree of `height` levels where the memory is too small for its paths: more memory
+    /// made it.
+    pub(super) fn check_height(&mut self, height: u8) -> Result<()> {
+        if self.allow_height(height) {
+            return Ok(());
+        }
+        let buffer = self.buffer.memory_bytes() as u64;
+        let have = self.working_bytes() + buffer + self.store.cache_bytes();
+        let need = self.working_bytes() + buffer + self.more_for(height);
+        Err(store::Error::LittleMemory { have, need }.into())
     }
 
     /// Bytes of memory that the tree works in.
