@@ -112,13 +112,25 @@ impl Bftl<'_> {
         let durability = file.durability();
         let lasts_at_once = durability != store::Durability::None && !durability.has_journal();
         let at_once = match lasts_at_once {
-            true => self.step() + 2 * batch.len() as u64 + 3 * growth,
+            true => self.at_once(puts as u64, (batch.len() - puts) as u64, growth),
             false => 0,
         };
         if !has_room || at_once > u64::from(file.pages_free()) {
             return Err(full.into());
         }
         self.check_tables(growth, puts > 0)
+    }
+
+    /// Sectors that puts and deletes may write, nodes that come included, before anything is given
+    /// back. What waits for a commit is written once: a put's unit, two nodes and a unit for each
+    /// that comes, and what a delete has borrowed. As many lists are made shorter at most, and no
+    /// more than are longer than one sector, or get so.
+    fn at_once(&self, puts: u64, deletes: u64, growth: u64) -> u64 {
+        let table = &self.store.table;
+        let path = sectors_of_one(self.btree.height() + 1);
+        let items = self.store.waiting() as u64 + puts + 3 * growth + 4 * deletes + path;
+        let listed = table.listed().max(self.store.listed_most());
+        items + items.min(listed.saturating_sub(table.nodes().into())) + 1
     }
 
     fn check_tables(&self, nodes: u64, has_puts: bool) -> Result<()> {

@@ -247,7 +247,7 @@ impl<'d> Store<'d> {
 
     /// Sectors that all lists may have together: as many as are kept stay free then, whatever
     /// shares sectors with what.
-    pub(super) fn listed_most(&self) -> u64 {
+    pub(crate) fn listed_most(&self) -> u64 {
         self.room().saturating_sub(self.kept)
     }
 
