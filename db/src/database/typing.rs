@@ -7,6 +7,7 @@ use std::str;
 use index::{KeyRange, Value};
 
 use crate::encoding::{self, Type};
+use crate::inside::Core;
 use crate::{Database, Range, Result};
 
 /// Bytes of a long text that are looked at at a time.
@@ -17,12 +18,16 @@ const SHOWN: usize = 60;
 
 impl Database<'_> {
     /// Tells of every entry that is not of the types. It ends at damage, which the index tells of.
-    pub(super) fn check_types(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+    pub(super) fn check_types(
+        &self,
+        core: &mut Core<'_>,
+        finding: &mut dyn FnMut(&dyn Display),
+    ) -> Result<()> {
         let (keys, values) = (self.key_type().clone(), self.value_type().clone());
         if takes_any(&keys) && takes_any(&values) {
             return Ok(());
         }
-        let mut entries = Range::new(self.standing.index.range(KeyRange::ALL)?);
+        let mut entries = Range::new(core.index.range(KeyRange::ALL)?);
         loop {
             match check_next(&mut entries, &keys, &values, finding) {
                 Ok(true) => {}
