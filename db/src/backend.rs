@@ -412,6 +412,7 @@ fn label(options: &Options, tree: &TreeChoice, in_pieces: bool) -> Label {
         value: options.value.clone().unwrap_or_default(),
         settings: tree.packed(),
         in_pieces,
+        keyspaces: options.keyspaces,
     }
 }
 

@@ -116,6 +116,13 @@ pub enum Error {
     /// changed: nothing is read or written until it is opened again.
     #[error("a thread panicked while it had the database, which has to be opened again")]
     Panicked,
+    /// There is no keyspace of this name, or the handle is of one that was dropped, that a rollback
+    /// may have taken away, or that belongs to another database.
+    #[error("there is no keyspace \"{name}\"")]
+    NoKeyspace {
+        /// Its name.
+        name: String,
+    },
     /// The entry was deleted since the range came to it.
     #[error("the entry was deleted since it was read")]
     Deleted,

@@ -2,9 +2,9 @@
 
 use std::ops::Bound;
 
-use index::{Cursor, Direction, Index, KeyRange, KeyValue, Value, read_piece};
+use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update, Value, read_piece};
 
-use crate::keyspace::Prefix;
+use crate::keyspace::{Catalog, Scope, free_some, under};
 use crate::range::{Source, read_whole};
 use crate::turns::Lock;
 use crate::{Error, Result};
@@ -27,35 +27,77 @@ pub(crate) struct Core<'d> {
     pub(crate) index: Box<dyn Index + 'd>,
     /// The tree's key of a user's.
     key: Vec<u8>,
+    /// The keyspaces, once they were asked for.
+    catalog: Option<Catalog>,
 }
 
 impl<'d> Core<'d> {
     pub(crate) const fn new(index: Box<dyn Index + 'd>) -> Self {
-        Core { index, key: Vec::new() }
+        Core { index, key: Vec::new(), catalog: None }
     }
 
-    /// Reads a piece of the value of `key` in the keyspace of `prefix`, as [`index::Read::get`].
+    /// The keyspaces.
+    pub(crate) fn catalog(&mut self) -> Result<&mut Catalog> {
+        let catalog = match self.catalog.take() {
+            Some(catalog) => catalog,
+            None => Catalog::read(&mut *self.index)?,
+        };
+        Ok(self.catalog.insert(catalog))
+    }
+
+    /// Forgets what keyspaces there are: everything may be another.
+    pub(crate) fn forget_catalog(&mut self) {
+        if let Some(catalog) = self.catalog.take() {
+            catalog.forget();
+        }
+    }
+
+    /// Deletes some entries of a keyspace that was dropped.
+    pub(crate) fn free_some(&mut self) -> Result<()> {
+        let mut catalog = self.catalog.take();
+        let freed = match &mut catalog {
+            Some(catalog) => free_some(&mut *self.index, catalog),
+            None => Ok(()),
+        };
+        self.catalog = catalog;
+        freed
+    }
+
+    /// Makes one change in a keyspace.
+    pub(crate) fn update_one(
+        &mut self,
+        scope: &Scope,
+        update: &Update<'_>,
+    ) -> Result<index::Result<()>> {
+        let key = scope.join(update.key(), &mut self.key);
+        let update = under(scope, key, update)?;
+        Ok(self.index.update(&[update]))
+    }
+
+    /// Reads a piece of the value of `key` in a keyspace, as [`index::Read::get`].
     pub(crate) fn get(
         &mut self,
-        prefix: Prefix,
+        scope: &Scope,
         key: &[u8],
         offset: u32,
         into: &mut [u8],
     ) -> Result<Option<u32>> {
-        let key = prefix.join(key, &mut self.key);
-        self.index.get(key, offset, into).map_err(|error| prefix.without(error))
+        scope.check()?;
+        scope.check_key(key)?;
+        let key = scope.join(key, &mut self.key);
+        self.index.get(key, offset, into).map_err(|error| scope.without(error))
     }
 
     /// The whole value of `key`.
-    pub(crate) fn value(&mut self, prefix: Prefix, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn value(&mut self, scope: &Scope, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut short = [0; SHORT_BYTES];
-        let Some(length) = self.get(prefix, key, 0, &mut short)? else {
+        let Some(length) = self.get(scope, key, 0, &mut short)? else {
             return Ok(None);
         };
         if let Some(value) = short.get(..length as usize) {
             return Ok(Some(value.to_vec()));
         }
-        let key = prefix.join(key, &mut self.key);
+        let key = scope.join(key, &mut self.key);
         let index = &mut *self.index;
         let value = read_whole(|offset, into| Ok(index.get(key, offset, into)?.unwrap_or(0)))?;
         Ok(Some(value))
@@ -66,7 +108,7 @@ impl<'d> Core<'d> {
 /// looks at them.
 pub(crate) struct Ahead<'c, 'd> {
     core: &'c Lock<Core<'d>>,
-    prefix: Prefix,
+    scope: Scope,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
     direction: Direction,
@@ -87,17 +129,17 @@ enum Behind {
 }
 
 impl<'c, 'd> Ahead<'c, 'd> {
-    /// The entries of `range` in the keyspace of `prefix`, up to `most` bytes of them at a time.
+    /// The entries of `range` in a keyspace, up to `most` bytes of them at a time.
     pub(crate) fn new(
         core: &'c Lock<Core<'d>>,
-        prefix: Prefix,
+        scope: &Scope,
         range: KeyRange<'_>,
         most: usize,
     ) -> Result<Self> {
-        let (from, to) = prefix.bounds(range);
+        let (from, to) = scope.bounds(range)?;
         let mut ahead = Ahead {
             core,
-            prefix,
+            scope: scope.clone(),
             from,
             to,
             direction: range.direction,
@@ -119,10 +161,11 @@ impl<'c, 'd> Ahead<'c, 'd> {
         let mut last = None;
         {
             let mut core = self.core.lock()?;
+            self.scope.check()?;
             let (from, to) = (self.from.as_ref(), self.to.as_ref());
             let (from, to) = (from.map(Vec::as_slice), to.map(Vec::as_slice));
             let range = KeyRange { from, to, direction: self.direction };
-            let cursor = core.index.range(range).map_err(|error| self.prefix.without(error));
+            let cursor = core.index.range(range).map_err(|error| self.scope.without(error));
             let mut cursor = cursor?;
             loop {
                 match cursor.next() {
@@ -185,7 +228,7 @@ impl<'c, 'd> Ahead<'c, 'd> {
             Some(value) if !is_long(&self.buffer, start) => Value::Inline(value),
             _ => Value::Long(number(&self.buffer, start + 4)),
         };
-        Ok((key.get(self.prefix.as_bytes().len()..).unwrap_or_default(), value))
+        Ok((key.get(self.scope.prefix().len()..).unwrap_or_default(), value))
     }
 }
 
@@ -201,7 +244,7 @@ impl Source for Ahead<'_, '_> {
         match self.entry()? {
             (_, Value::Inline(value)) => Ok(read_piece(value, offset, into)),
             (key, Value::Long(_)) => {
-                let read = self.core.lock()?.get(self.prefix, key, offset, into)?;
+                let read = self.core.lock()?.get(&self.scope, key, offset, into)?;
                 read.ok_or(Error::Deleted)
             }
         }
@@ -211,7 +254,7 @@ impl Source for Ahead<'_, '_> {
         match self.entry()? {
             (_, Value::Inline(value)) => Ok(value.to_vec()),
             (key, Value::Long(_)) => {
-                self.core.lock()?.value(self.prefix, key)?.ok_or(Error::Deleted)
+                self.core.lock()?.value(&self.scope, key)?.ok_or(Error::Deleted)
             }
         }
     }

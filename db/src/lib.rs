@@ -87,6 +87,7 @@ pub use batch::Batch;
 pub use database::{Compaction, Database};
 pub use error::{Error, Result};
 pub use health::Health;
+pub use keyspace::{Keyspace, TransactionKeyspace};
 pub use options::{MEMORY_TOTAL, OpenOptions, Options};
 pub use range::{Entries, Entry, KeyBounds, Range};
 pub use readable::Readable;

@@ -122,6 +122,7 @@ pub struct Options {
     pub(crate) key: Option<Type>,
     pub(crate) value: Option<Type>,
     pub(crate) shape: Option<EntryShape>,
+    pub(crate) keyspaces: bool,
     pub(crate) chip: Option<Geometry>,
     pub(crate) ftl: Option<String>,
     /// How full nodes are loaded, if the tree's spec does not say; 0 for the tree's own choice.
@@ -153,6 +154,7 @@ impl Options {
             key: None,
             value: None,
             shape: None,
+            keyspaces: false,
             chip: None,
             ftl: None,
             fill_percent: 0,
@@ -317,6 +319,18 @@ impl Options {
         self
     }
 
+    /// Whether there may be keyspaces: parts with names, keys and types of their own. Each key is a
+    /// byte longer then, or five where there are more than 239 of them. The types and methods of
+    /// the database are those of a keyspace without a name.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().keyspaces(true);
+    /// ```
+    pub const fn keyspaces(mut self, keyspaces: bool) -> Self {
+        self.keyspaces = keyspaces;
+        self
+    }
+
     /// A chip of this geometry, imitated in the file, in place of a plain file: for trees that are
     /// made for raw flash.
     ///
@@ -374,6 +388,9 @@ impl Options {
 
     /// The shape of the entries, which may follow from the types.
     pub(crate) fn entry_shape(&self) -> EntryShape {
+        if self.keyspaces {
+            return EntryShape::VARIABLE;
+        }
         let width = |of: &Option<Type>| of.as_ref().map_or(index::Width::Variable, Type::width);
         self.shape
             .unwrap_or_else(|| EntryShape { key: width(&self.key), value: width(&self.value) })

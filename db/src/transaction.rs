@@ -10,10 +10,10 @@ use std::collections::btree_map::Range as Changes;
 use std::iter::Peekable;
 use std::ops::Bound;
 
-use index::{Direction, Durability, KeyRange, KeyValue, Update, Value, read_piece};
+use index::{Direction, KeyRange, KeyValue, Update, Value, read_piece};
 
 use crate::inside::Ahead;
-use crate::keyspace::Prefix;
+use crate::keyspace::Scope;
 use crate::range::Source;
 use crate::turns::Turn;
 use crate::{Database, Error, Range, Readable, Result};
@@ -140,7 +140,7 @@ impl<'d> Database<'d> {
     }
 }
 
-impl Transaction<'_, '_> {
+impl<'t, 'd> Transaction<'t, 'd> {
     /// Inserts or replaces `key`.
     ///
     /// # Errors
@@ -159,8 +159,7 @@ impl Transaction<'_, '_> {
     /// # Ok(()) }
     /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let value = Some(value.as_ref().to_vec());
-        self.set(self.database.unnamed(), key.as_ref(), value)
+        self.set(&self.database.unnamed(), key.as_ref(), Some(value.as_ref()))
     }
 
     /// Deletes `key`, if it is present.
@@ -182,7 +181,7 @@ impl Transaction<'_, '_> {
     /// # Ok(()) }
     /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.set(self.database.unnamed(), key.as_ref(), None)
+        self.set(&self.database.unnamed(), key.as_ref(), None)
     }
 
     /// Puts `new` in the place of the value of `key` if that is `expected`, and tells whether it
@@ -209,12 +208,7 @@ impl Transaction<'_, '_> {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
-        let key = key.as_ref();
-        if self.value(self.database.unnamed(), key)?.as_deref() != expected {
-            return Ok(false);
-        }
-        self.set(self.database.unnamed(), key, new.map(<[u8]>::to_vec))?;
-        Ok(true)
+        self.compare(&self.database.unnamed(), key.as_ref(), expected, new)
     }
 
     /// Leaves it to the durability of the database when this transaction is durable, as that of a
@@ -279,53 +273,74 @@ impl Transaction<'_, '_> {
         let updates: Vec<Update<'_>> = self.overlay.iter().map(update).collect();
         self.turn.change()?;
         let mut core = self.database.core.lock()?;
-        self.database.update_core(&mut core, &updates)?;
-        match core.index.recovery().durability {
-            // It can't be had, or it is there already.
-            Durability::None | Durability::Every => Ok(()),
-            Durability::Checkpoint | Durability::Batch if !self.is_synced => Ok(()),
-            Durability::Checkpoint | Durability::Batch => Ok(core.index.sync()?),
+        self.database.update_core(&mut core, &Scope::WHOLE, &updates)?;
+        match self.is_synced {
+            true => self.database.sync_core(&mut core),
+            false => Ok(()),
         }
     }
 
-    pub(crate) fn set(&mut self, prefix: Prefix, key: &[u8], value: Option<Vec<u8>>) -> Result<()> {
-        self.overlay.insert([prefix.as_bytes(), key].concat(), value);
+    pub(crate) const fn database(&self) -> &'t Database<'d> {
+        self.database
+    }
+
+    /// Sets the value of a key, or deletes it.
+    pub(crate) fn set(&mut self, scope: &Scope, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        scope.check_key(key)?;
+        if let Some(value) = value {
+            scope.check_value(value)?;
+        }
+        self.overlay.insert([scope.prefix(), key].concat(), value.map(<[u8]>::to_vec));
         Ok(())
     }
 
+    /// Sets the value of a key if it is the one expected.
+    pub(crate) fn compare(
+        &mut self,
+        scope: &Scope,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        if self.value(scope, key)?.as_deref() != expected {
+            return Ok(false);
+        }
+        self.set(scope, key, new).map(|()| true)
+    }
+
     /// What it has changed of a key.
-    fn changed(&self, prefix: Prefix, key: &[u8]) -> Option<&Option<Vec<u8>>> {
-        match prefix == Prefix::NONE {
-            true => self.overlay.get(key),
-            false => self.overlay.get(&[prefix.as_bytes(), key].concat()),
+    fn changed(&self, scope: &Scope, key: &[u8]) -> Option<&Option<Vec<u8>>> {
+        match scope.prefix() {
+            [] => self.overlay.get(key),
+            prefix => self.overlay.get(&[prefix, key].concat()),
         }
     }
 
-    pub(crate) fn value(&self, prefix: Prefix, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self.changed(prefix, key) {
+    pub(crate) fn value(&self, scope: &Scope, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.changed(scope, key) {
             Some(value) => Ok(value.clone()),
-            None => self.database.core.lock()?.value(prefix, key),
+            None => self.database.core.lock()?.value(scope, key),
         }
     }
 
     pub(crate) fn piece(
         &self,
-        prefix: Prefix,
+        scope: &Scope,
         key: &[u8],
         offset: u32,
         into: &mut [u8],
     ) -> Result<Option<u32>> {
-        match self.changed(prefix, key) {
+        match self.changed(scope, key) {
             Some(value) => Ok(value.as_ref().map(|value| read_piece(value, offset, into))),
-            None => self.database.core.lock()?.get(prefix, key, offset, into),
+            None => self.database.core.lock()?.get(scope, key, offset, into),
         }
     }
 
-    pub(crate) fn entries(&self, prefix: Prefix, range: KeyRange<'_>) -> Result<Range<'_>> {
+    pub(crate) fn entries(&self, scope: &Scope, range: KeyRange<'_>) -> Result<Range<'_>> {
         let most = self.database.about.memory.bytes_ahead();
         let direction = range.direction;
-        let (from, to) = prefix.bounds(range);
-        let tree = Ahead::new(&self.database.core, prefix, range, most)?;
+        let (from, to) = scope.bounds(range)?;
+        let tree = Ahead::new(&self.database.core, scope, range, most)?;
         let changes = match is_empty(&from, &to) {
             true => Changes::default(),
             false => self.overlay.range((from, to)),
@@ -334,22 +349,22 @@ impl Transaction<'_, '_> {
             Direction::Ascending => Box::new(changes),
             Direction::Descending => Box::new(changes.rev()),
         };
-        let at = At::Nowhere;
-        Ok(Range::new(Merged { tree, changes: changes.peekable(), direction, prefix, at }))
+        let (at, before) = (At::Nowhere, scope.prefix().len());
+        Ok(Range::new(Merged { tree, changes: changes.peekable(), direction, before, at }))
     }
 }
 
 impl Readable for Transaction<'_, '_> {
     fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.value(self.database.unnamed(), key.as_ref())
+        self.value(&self.database.unnamed(), key.as_ref())
     }
 
     fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.piece(self.database.unnamed(), key.as_ref(), offset, into)
+        self.piece(&self.database.unnamed(), key.as_ref(), offset, into)
     }
 
     fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        self.entries(self.database.unnamed(), range)
+        self.entries(&self.database.unnamed(), range)
     }
 }
 
@@ -386,7 +401,8 @@ struct Merged<'c, 'd> {
     tree: Ahead<'c, 'd>,
     changes: Peekable<Box<dyn Iterator<Item = Change<'c>> + 'c>>,
     direction: Direction,
-    prefix: Prefix,
+    /// Bytes before the keys of the keyspace.
+    before: usize,
     at: At<'c>,
 }
 
@@ -459,7 +475,7 @@ impl Source for Merged<'_, '_> {
         }
         match self.at {
             At::Change(key, value) | At::ChangeBehind(key, value) => {
-                let key = key.get(self.prefix.as_bytes().len()..).unwrap_or_default();
+                let key = key.get(self.before..).unwrap_or_default();
                 Ok(Some((key, Value::Inline(value))))
             }
             _ => self.tree.entry().map(Some),

@@ -8,7 +8,7 @@ use store::PageFile;
 use crate::choice::{self, TreeChoice};
 use crate::files::{self, Temporary};
 use crate::inside::Ahead;
-use crate::keyspace::Prefix;
+use crate::keyspace::Scope;
 use crate::options::MemoryLimit;
 use crate::options::SECTOR_BYTES;
 use crate::range::Source;
@@ -64,7 +64,11 @@ impl Database<'_> {
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64> {
-        self.load_from(&mut Given { entries: entries.into_iter(), last: None })
+        let mut given = Given { entries: entries.into_iter(), last: None };
+        match self.unnamed() {
+            scope if scope.prefix().is_empty() => self.load_from(&mut given),
+            scope => self.load_from(&mut Under { scope, cursor: &mut given, key: Vec::new() }),
+        }
     }
 
     fn load_from(&self, entries: &mut dyn Cursor) -> Result<u64> {
@@ -73,7 +77,11 @@ impl Database<'_> {
             percent => percent,
         };
         let _turn = self.turn()?;
-        Ok(self.core.lock()?.index.load(entries, fill)?)
+        let mut core = self.core.lock()?;
+        let loaded = core.index.load(entries, fill)?;
+        // The copy of another database has the keyspaces of that; an empty one had none.
+        core.forget_catalog();
+        Ok(loaded)
     }
 
     /// Copies all entries into `other`, which must be empty. Returns the number of entries.
@@ -97,11 +105,15 @@ impl Database<'_> {
     }
 
     fn copy_while(&self, other: &Database<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+        if self.about.label.keyspaces != other.about.label.keyspaces {
+            let what = "only one of the two databases has them".to_owned();
+            return Err(Error::BadOption { option: "keyspaces", what });
+        }
         let _stay = self.turns.read()?;
         // The lock of the one is free while the other has its own: so two that are copied into
         // each other at the same time are refused, and do not wait for ever.
         let most = self.about.memory.bytes_ahead();
-        let entries = Ahead::new(&self.core, Prefix::NONE, KeyRange::ALL, most)?;
+        let entries = Ahead::new(&self.core, &Scope::WHOLE, KeyRange::ALL, most)?;
         let mut watched = Watched { source: entries, go_on, entries: 0, end: None };
         let loaded = other.load_from(&mut watched);
         watched.end.map_or(loaded, Err)
@@ -109,11 +121,11 @@ impl Database<'_> {
 
     /// Copies all entries into a new file with `options`, which may name another tree: so a
     /// database is converted. Options that are not given are those of this database: the types and
-    /// shape of the entries, the durability, the tree with its parameters and fill; between plain
-    /// files also the page size, the capacity and the journal. The memory, and a chip with its
-    /// translation layer, are always chosen anew. From raw flash onto sectors only the parameters
-    /// that a tree has there are kept. Named checkpoints are not copied. If it fails, there is no
-    /// new file.
+    /// shape of the entries, the keyspaces, the durability, the tree with its parameters and fill;
+    /// between plain files also the page size, the capacity and the journal. The memory, and a chip
+    /// with its translation layer, are always chosen anew. From raw flash onto sectors only the
+    /// parameters that a tree has there are kept. Named checkpoints are not copied. If it fails,
+    /// there is no new file.
     ///
     /// # Errors
     /// As [`create`](Database::create) and [`copy_into`](Database::copy_into); or
@@ -171,6 +183,7 @@ impl Database<'_> {
         if options.key.is_none() && options.value.is_none() {
             options.shape.get_or_insert(about.shape);
         }
+        options.keyspaces = about.label.keyspaces;
         options.key.get_or_insert_with(|| about.label.key.clone());
         options.value.get_or_insert_with(|| about.label.value.clone());
         if options.tree.is_empty() {
@@ -355,6 +368,24 @@ impl Cursor for Watched<'_, '_, '_> {
             self.end = Some(error);
             KEPT
         })
+    }
+}
+
+/// Entries of the unnamed keyspace as the tree has them.
+struct Under<'c> {
+    scope: Scope,
+    cursor: &'c mut dyn Cursor,
+    key: Vec<u8>,
+}
+
+impl Cursor for Under<'_> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        let next = self.cursor.next()?;
+        Ok(next.map(|(key, value)| (self.scope.join(key, &mut self.key), value)))
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        self.cursor.read_value(offset, into)
     }
 }
 

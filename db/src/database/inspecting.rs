@@ -141,6 +141,19 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn resume_after(&self, key: Option<&[u8]>) -> Result<Resume> {
-        Ok(self.core.lock()?.index.resume_after(key)?)
+        let (scope, mut buffer) = (self.unnamed(), Vec::new());
+        let key = match (key, scope.prefix()) {
+            (Some(key), _) => Some(scope.join(key, &mut buffer)),
+            (None, []) => None,
+            (None, prefix) => Some(prefix),
+        };
+        let resume = self.core.lock()?.index.resume_after(key)?;
+        Ok(match resume {
+            Resume::From(key) => match key.strip_prefix(scope.prefix()) {
+                Some(key) => Resume::From(key.to_vec()),
+                None => Resume::End,
+            },
+            other => other,
+        })
     }
 }

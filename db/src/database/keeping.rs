@@ -52,8 +52,9 @@ impl Database<'_> {
     }
 
     /// Goes back to the state that was kept under `name`. Everything that came after it is lost,
-    /// later checkpoints included. `name` stays. Checkpoints that were forgotten since come back,
-    /// except where a tree stands on raw flash.
+    /// later checkpoints included, and handles of keyspaces have to be asked for again. `name`
+    /// stays. Checkpoints that were forgotten since come back, except where a tree stands on raw
+    /// flash.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
@@ -71,7 +72,10 @@ impl Database<'_> {
     /// ```
     pub fn rollback(&self, name: &str) -> Result<()> {
         let _turn = self.turn()?;
-        Ok(self.core.lock()?.index.roll_back(name)?)
+        let mut core = self.core.lock()?;
+        // Even if it fails in the middle, what is known of keyspaces may not be so any more.
+        core.forget_catalog();
+        Ok(core.index.roll_back(name)?)
     }
 
     /// Forgets the checkpoint called `name`.

@@ -16,7 +16,7 @@ use index::Durability;
 
 use crate::backend::{About, Standing};
 use crate::inside::Core;
-use crate::keyspace::Prefix;
+use crate::keyspace::Scope;
 use crate::turns::{Guard, Lock, Turn, Turns};
 use crate::{Error, Result, files};
 
@@ -81,9 +81,13 @@ impl<'d> Database<'d> {
         }
     }
 
-    /// What keys of the unnamed keyspace begin with.
-    pub(crate) const fn unnamed(&self) -> Prefix {
-        Prefix::NONE
+    /// Where the keys of the unnamed keyspace stand.
+    pub(crate) fn unnamed(&self) -> Scope {
+        let label = &self.about.label;
+        match label.keyspaces {
+            true => Scope::unnamed(&label.key, &label.value),
+            false => Scope::WHOLE,
+        }
     }
 
     /// Writes back everything that is only in memory, and closes the database.

@@ -23,7 +23,7 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.core.lock()?.value(self.unnamed(), key.as_ref())
+        self.core.lock()?.value(&self.unnamed(), key.as_ref())
     }
 
     /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach. Returns
@@ -50,7 +50,7 @@ impl Database<'_> {
         offset: u32,
         into: &mut [u8],
     ) -> Result<Option<u32>> {
-        self.core.lock()?.get(self.unnamed(), key.as_ref(), offset, into)
+        self.core.lock()?.get(&self.unnamed(), key.as_ref(), offset, into)
     }
 
     /// The length of the value of `key`, in bytes.
@@ -104,7 +104,7 @@ impl Database<'_> {
     /// ```
     pub fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
         let most = self.about.memory.bytes_ahead();
-        Ok(Range::new(Ahead::new(&self.core, self.unnamed(), range, most)?))
+        Ok(Range::new(Ahead::new(&self.core, &self.unnamed(), range, most)?))
     }
 
     /// The entries whose keys are in `bounds`, ascending.

@@ -1,8 +1,9 @@
 //! Changing a database.
 
-use index::Update;
+use index::{Durability, Update};
 
 use crate::inside::Core;
+use crate::keyspace::{Scope, under};
 use crate::options::MemoryLimit;
 use crate::{Batch, Database, Error, Result};
 
@@ -92,18 +93,55 @@ impl Database<'_> {
     }
 
     fn update(&self, updates: &[Update<'_>]) -> Result<()> {
-        let _turn = self.turn()?;
-        self.update_core(&mut *self.core.lock()?, updates)
+        self.update_in(&self.unnamed(), updates)
     }
 
-    /// Makes changes in the writer's turn.
-    pub(crate) fn update_core(&self, core: &mut Core<'_>, updates: &[Update<'_>]) -> Result<()> {
-        let updated = core.index.update(updates);
-        updated.map_err(|error| self.refused(core, error))
+    /// Makes changes in a keyspace.
+    pub(crate) fn update_in(&self, scope: &Scope, updates: &[Update<'_>]) -> Result<()> {
+        let _turn = self.turn()?;
+        self.update_core(&mut *self.core.lock()?, scope, updates)
+    }
+
+    /// Makes changes in a keyspace, in the writer's turn.
+    pub(crate) fn update_core(
+        &self,
+        core: &mut Core<'_>,
+        scope: &Scope,
+        updates: &[Update<'_>],
+    ) -> Result<()> {
+        scope.check()?;
+        let updated = match (scope.prefix(), updates) {
+            ([], _) => core.index.update(updates),
+            (_, [update]) => core.update_one(scope, update)?,
+            _ => {
+                let keys: Vec<Vec<u8>> =
+                    updates.iter().map(|update| [scope.prefix(), update.key()].concat()).collect();
+                let updates =
+                    keys.iter().zip(updates).map(|(key, update)| under(scope, key, update));
+                core.index.update(&updates.collect::<Result<Vec<_>>>()?)
+            }
+        };
+        updated.map_err(|error| match scope.without(error) {
+            Error::Index(error) => self.refused(core, error),
+            other => other,
+        })?;
+        if self.about.label.keyspaces {
+            // What is refused is done later; what fails is told by the next update.
+            let _ = core.catalog().map(drop).and_then(|()| self.free_step(core));
+        }
+        Ok(())
+    }
+
+    /// Makes what returned durable, if that can be had and is not so already.
+    pub(crate) fn sync_core(&self, core: &mut Core<'_>) -> Result<()> {
+        match core.index.recovery().durability {
+            Durability::None | Durability::Every => Ok(()),
+            Durability::Checkpoint | Durability::Batch => Ok(core.index.sync()?),
+        }
     }
 
     /// What the refusal of updates means for who owns the database.
-    fn refused(&self, core: &Core<'_>, error: index::Error) -> Error {
+    pub(crate) fn refused(&self, core: &Core<'_>, error: index::Error) -> Error {
         match (error, self.about.memory) {
             (
                 index::Error::Store(store::Error::LittleTables { have, need }),
