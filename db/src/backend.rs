@@ -88,6 +88,7 @@ impl<'d> Backend<'d> {
         let below = below.unwrap_or(shape);
         let mut choices = IndexOptions::new(below, 0, tree.settings.clone());
         choices.durability = Some(options.durability);
+        choices.journal_through = matches!(self.driver, Driver::File { .. });
         choices.label = label.encode()?;
         choices.identity = identity(options.identity, getrandom::u64)?;
         let lacking = |choices: &IndexOptions, error| {
@@ -147,6 +148,7 @@ impl<'d> Backend<'d> {
         let tree = TreeChoice::of(&found.tree, page_bytes, &label)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
+        choices.journal_through = matches!(backend.driver, Driver::File { .. });
         choices.journal_bytes = found.journal_bytes;
         choices.made = Some(found.root);
         if let Err(error) = backend.split(options.memory, tree.entry, &mut choices) {
