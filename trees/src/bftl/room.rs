@@ -124,13 +124,16 @@ impl Bftl<'_> {
     /// Sectors that puts and deletes may write, nodes that come included, before anything is given
     /// back. What waits for a commit is written once: a put's unit, two nodes and a unit for each
     /// that comes, and what a delete has borrowed. As many lists are made shorter at most, and no
-    /// more than are longer than one sector, or get so.
+    /// more than are longer than one sector, or get so. And a commit writes no node twice.
     fn at_once(&self, puts: u64, deletes: u64, growth: u64) -> u64 {
-        let table = &self.store.table;
+        let Store { table, shape, .. } = &self.store;
         let path = sectors_of_one(self.btree.height() + 1);
         let items = self.store.waiting() as u64 + puts + 3 * growth + 4 * deletes + path;
         let listed = table.listed().max(self.store.listed_most());
-        items + items.min(listed.saturating_sub(table.nodes().into())) + 1
+        let shortened = items.min(listed.saturating_sub(table.nodes().into()));
+        let commits = items / shape.units_least() as u64 + 1;
+        let nodes = u64::from(table.nodes()).saturating_add(growth);
+        (items + shortened).min(commits.saturating_mul(nodes)) + 1
     }
 
     fn check_tables(&self, nodes: u64, has_puts: bool) -> Result<()> {
