@@ -118,8 +118,8 @@ fn la_tree_holds_as_much_in_every_round() {
     rounds("la-tree", [43, 38, 31]);
 }
 
-/// Where keys are so long that a page holds four or five of them, a tree is full because the chip is,
-/// and opens with the memory that it was made with.
+/// Where keys are so long that a page holds four or five of them, a tree is full because the chip
+/// is, and opens with the memory that it was made with.
 #[test]
 fn long_keys_fill_the_chip_and_not_the_height() {
     let (tree, durability) = ("b-plus", Durability::Batch);

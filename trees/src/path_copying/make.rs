@@ -351,8 +351,8 @@ impl PathTree<'_> {
         true
     }
 
-    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most, and
-    /// is admitted as if it could.
+    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most,
+    /// and is admitted as if it could.
     pub(super) fn allow_growth(&mut self) {
         self.allow_height(self.height() + 2);
     }
