@@ -171,6 +171,11 @@ impl<'c, 'd> Ahead<'c, 'd> {
                 match cursor.next() {
                     Ok(Some((key, value))) => {
                         let start = self.buffer.len();
+                        let before = last.map(|last| key_of(&self.buffer, last));
+                        if !follows(key, before, range) {
+                            self.behind = Behind::Failed(out_of_order());
+                            break;
+                        }
                         if !hold(&mut self.buffer, key, value) {
                             self.behind = Behind::More;
                             break;
@@ -260,6 +265,30 @@ impl Source for Ahead<'_, '_> {
     }
 }
 
+/// True if `key` is in `range`, and comes behind the one `before` it: what is damaged might bring
+/// the next piece of a range back to where the last one began, without end.
+fn follows(key: &[u8], before: Option<&[u8]>, range: KeyRange<'_>) -> bool {
+    let start = match (before, range.direction) {
+        (Some(before), _) => Bound::Excluded(before),
+        (None, Direction::Ascending) => range.from,
+        (None, Direction::Descending) => range.to,
+    };
+    let order = |bound: &[u8]| match range.direction {
+        Direction::Ascending => key.cmp(bound),
+        Direction::Descending => bound.cmp(key),
+    };
+    match start {
+        Bound::Excluded(bound) => order(bound).is_gt(),
+        Bound::Included(bound) => order(bound).is_ge(),
+        Bound::Unbounded => true,
+    }
+}
+
+fn out_of_order() -> Error {
+    let what = "its keys are out of order";
+    Error::NotADatabase { path: None, is_ours: true, what: what.to_owned() }
+}
+
 /// Adds an entry to what is held; false if it has no room there, unless it is the first.
 fn hold(buffer: &mut Vec<u8>, key: &[u8], value: Value<'_>) -> bool {
     let bytes = value.whole().unwrap_or_default();
@@ -311,5 +340,21 @@ impl Source for Box<dyn Cursor + '_> {
 
     fn value(&mut self) -> Result<Vec<u8>> {
         read_whole(|offset, into| Source::read_value(self, offset, into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_does_not_follow_the_one_before_ends_a_range() {
+        let (ascending, descending) = (KeyRange::ALL, KeyRange::ALL.reversed());
+        assert!(follows(b"b", Some(b"a"), ascending) && follows(b"a", Some(b"b"), descending));
+        assert!(!follows(b"a", Some(b"a"), ascending) && !follows(b"b", Some(b"a"), descending));
+        // The next piece begins behind the last key of the one before.
+        let behind = KeyRange { from: Bound::Excluded(b"m"), ..KeyRange::ALL };
+        assert!(follows(b"n", None, behind) && !follows(b"m", None, behind));
+        assert!(!follows(b"c", None, behind));
     }
 }

@@ -222,8 +222,8 @@ impl Plan {
 
     /// Pages of runs on `disk`.
     fn pages_behind(&self, disk: SectorGeometry) -> u32 {
-        let sectors_per_page = u64::from(self.page_bytes / disk.sector_bytes());
-        let base = self.front.next_multiple_of(sectors_per_page);
+        let sectors_per_page = u64::from((self.page_bytes / disk.sector_bytes()).max(1));
+        let base = self.front.checked_next_multiple_of(sectors_per_page).unwrap_or(u64::MAX);
         let pages = disk.sectors().saturating_sub(base) / sectors_per_page;
         u32::try_from(pages).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
     }
@@ -301,7 +301,9 @@ impl Plan {
             return (entries + fences).div_ceil(each);
         }
         let fence = longest.0 + 4 + BESIDE;
-        let total = bytes + BESIDE * entries + fence * fences;
+        // What is counted may be damaged: then there is no room for it.
+        let entries = entries.saturating_mul(BESIDE).saturating_add(bytes);
+        let total = fences.saturating_mul(fence).saturating_add(entries);
         let ends = longest.1 + BESIDE + if leads { fence } else { 0 };
         total.div_ceil(room.saturating_sub(ends).max(1))
     }

@@ -84,7 +84,9 @@ impl Levels<'_> {
         let (live, dead) = self.manifest.pages();
         let (held, pinned) = self.manifest.pages_pinned();
         let runs = self.components.iter().filter_map(|one| self.manifest.run(one.run));
-        let entries = runs.fold((0, 0), |sum, run| (sum.0 + run.entries, sum.1 + run.bytes));
+        let entries = runs.fold((0_u64, 0_u64), |sum, run| {
+            (sum.0.saturating_add(run.entries), sum.1.saturating_add(run.bytes))
+        });
         let waiting = dead.saturating_sub(pinned);
         self.room = Room { live, held, pinned, waiting, entries, ..self.room };
     }

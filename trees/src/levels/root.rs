@@ -29,6 +29,9 @@ const DAMAGED: store::Error =
 const STACK_MOST: u8 = 33;
 const LEVEL_MOST: u8 = 63;
 
+/// The most bytes, and entries, of a head: those of 2^32 pages of 32 KiB.
+const BYTES_MOST: u64 = 1 << 47;
+
 impl Root {
     pub(super) fn encode(&self, tree: &str) -> Vec<u8> {
         let mut record = root_record::encode(tree, self.shape);
@@ -72,6 +75,9 @@ impl Root {
         from.take::<12>()?;
         let (id, level) = (LogicalPage(from.u32()?), from.u8()?);
         let (head_entries, head_bytes) = (from.u64()?, from.u64()?);
+        if head_entries > BYTES_MOST || head_bytes > BYTES_MOST {
+            return Err(DAMAGED.into());
+        }
         let longest = (from.u32()?, from.u32()?);
         let mut components: Vec<Component> = Vec::new();
         for _ in 0..from.u8()? {

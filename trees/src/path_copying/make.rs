@@ -9,7 +9,7 @@ use super::admission::Admission;
 use super::collection::PASSED_OVER_MOST;
 use super::descent::CopiedPath;
 use super::flush::{self, Flush};
-use super::layout::{Division, HEIGHT_MOST, Layout, Pages};
+use super::layout::{Division, HEIGHT_MOST, Layout, Pages, SHARED_MOST};
 use super::live::LivePages;
 use super::page::Header;
 use super::path_nodes::PathNodes;
@@ -100,17 +100,18 @@ pub(crate) fn policy(
 }
 
 /// The height that a tree of average entries needs at the most on `chip`, with one to spare: nodes
-/// can be less than half full. Longer keys make it higher ([`PathTree::allow_height`]).
+/// can be less than half full; but no more than can share a page. Longer keys make it higher
+/// ([`PathTree::allow_height`]).
 fn height_for(policy: &Policy, chip: Geometry) -> u8 {
     let pages = policy.pages();
     let (mut leaves, mut height) = (1u64, 1);
-    while leaves < u64::from(chip.pages()) && height < HEIGHT_MOST {
+    while leaves < u64::from(chip.pages()) && height < SHARED_MOST {
         let layout = pages.layout(policy.bounds().beta, height.max(pages.together) + 1);
         let half = pages.capacity(&layout, height) as u64 / 2;
         leaves = leaves.saturating_mul(half.max(2));
         height += 1;
     }
-    height + 1
+    (height + 1).min(SHARED_MOST)
 }
 
 /// Bytes of memory that a tree works in, without the page log's: the nodes of a path, the page that
@@ -282,7 +283,7 @@ fn over<'d>(
         durably,
         root: device::Page(0),
         standing,
-        path: CopiedPath::new(&pages, path_bytes(&policy)),
+        path: CopiedPath::new(&pages, policy.height_most(), path_bytes(&policy)),
         plan: Plan::new(&policy),
         scratch: Scratch::new(&policy),
         addresses: Vec::with_capacity(CUTS),
@@ -346,8 +347,9 @@ impl PathTree<'_> {
         self.store.shrink_cache(left as usize);
         self.policy = self.policy.clone().up_to(height);
         // Before the new one is made, for there is no memory for both.
-        self.path = CopiedPath::new(&self.store.pages, 0);
-        self.path = CopiedPath::new(&self.store.pages, path_bytes(&self.policy));
+        self.path = CopiedPath::new(&self.store.pages, 0, 0);
+        let height = self.policy.height_most();
+        self.path = CopiedPath::new(&self.store.pages, height, path_bytes(&self.policy));
         true
     }
 
