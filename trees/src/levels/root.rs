@@ -122,3 +122,28 @@ impl From<'_> {
         self.take().map(u64::from_le_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::{BYTES_MOST, Root};
+    use crate::btree::At;
+    use crate::levels::Choices;
+    use store::{EntryShape, LogicalPage};
+
+    #[test]
+    fn a_head_of_more_than_a_disk_has_is_damage() {
+        let record = |head_entries, head_bytes| {
+            let shape = EntryShape::VARIABLE;
+            let choices = Choices { pages: 100, head_pages: 4, ratio: 8 };
+            let (head, components) = (At::leaf(LogicalPage(0)), Vec::new());
+            let longest = (8, 16);
+            Root { shape, choices, head, head_entries, head_bytes, longest, components }
+                .encode("fd-tree")
+        };
+        assert!(Root::decode(&record(BYTES_MOST, BYTES_MOST), "fd-tree").is_ok());
+        assert!(Root::decode(&record(BYTES_MOST + 1, 8), "fd-tree").is_err());
+        assert!(Root::decode(&record(8, u64::MAX), "fd-tree").is_err());
+    }
+}

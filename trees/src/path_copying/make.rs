@@ -7,7 +7,7 @@ use store::{EntryShape, PageLog, Recovery};
 
 use super::admission::Admission;
 use super::collection::PASSED_OVER_MOST;
-use super::descent::CopiedPath;
+use super::descent::{CopiedPath, Spot};
 use super::flush::{self, Flush};
 use super::layout::{Division, HEIGHT_MOST, Layout, Pages, SHARED_MOST};
 use super::live::LivePages;
@@ -359,11 +359,12 @@ impl PathTree<'_> {
         self.allow_height(self.height() + 2);
     }
 
-    /// Bytes of memory that the tree works in beside what it does now, if it has `height` levels.
+    /// Bytes of memory that the tree works in beside what it does now, at most, if it has `height`
+    /// levels: each more has a page to itself.
     fn more_for(&self, height: u8) -> u64 {
-        let higher = self.policy.clone().up_to(height);
-        let page_bytes = self.store.log.geometry().page_bytes();
-        working_bytes(&higher, page_bytes) - working_bytes(&self.policy, page_bytes)
+        let levels = u64::from(height.saturating_sub(self.policy.height_most()));
+        let place = (size_of::<Level>() + size_of::<Spot>()) as u64;
+        levels * (u64::from(self.store.pages.area()) + place)
     }
 
     /// Refuses a tree of `height` levels where the memory is too small for its paths: more memory
