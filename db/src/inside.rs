@@ -116,7 +116,7 @@ pub(crate) struct Ahead<'c, 'd> {
     /// Where the present entry begins, if there is one, and where it ends.
     start: Option<usize>,
     end: usize,
-    /// Bytes of the buffer from the second time on.
+    /// Bytes of the buffer, at most.
     most: usize,
     /// What comes behind the buffer.
     behind: Behind,
@@ -203,9 +203,11 @@ impl<'c, 'd> Ahead<'c, 'd> {
     /// Goes to the next entry; false behind the last.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         if self.end == self.buffer.len() && matches!(self.behind, Behind::More) {
-            if self.buffer.capacity() < self.most {
+            let wanted = (2 * self.buffer.capacity()).min(self.most);
+            if self.buffer.capacity() < wanted {
+                // Twice as much each time: a short range reads little that nobody asks for.
                 self.buffer = Vec::new();
-                self.buffer.reserve_exact(self.most);
+                self.buffer.reserve_exact(wanted);
             }
             self.fill()?;
         }
@@ -344,8 +346,10 @@ impl Source for Box<dyn Cursor + '_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+    use crate::{Database, Options};
 
     #[test]
     fn a_key_that_does_not_follow_the_one_before_ends_a_range() {
@@ -356,5 +360,23 @@ mod tests {
         let behind = KeyRange { from: Bound::Excluded(b"m"), ..KeyRange::ALL };
         assert!(follows(b"n", None, behind) && !follows(b"m", None, behind));
         assert!(!follows(b"c", None, behind));
+    }
+    #[test]
+    fn a_short_range_reads_little_ahead_and_a_long_one_in_large_pieces() -> Result<()> {
+        let folder = tempfile::tempdir().expect("there is a folder");
+        let database = Database::create(folder.path().join("a.db"), &Options::new())?;
+        let entries = (0..10_000_u32).map(|number| (number.to_be_bytes(), [7; 8]));
+        database.load(entries)?;
+        let (scope, most) = (database.unnamed(), 64 << 10);
+        let mut ahead = Ahead::new(&database.core, &scope, KeyRange::ALL, most)?;
+        let mut count = 0;
+        while ahead.advance()? {
+            count += 1;
+            if count == 100 {
+                assert!(ahead.buffer.capacity() <= 4 << 10, "{}", ahead.buffer.capacity());
+            }
+        }
+        assert_eq!((count, ahead.buffer.capacity()), (10_000, most));
+        Ok(())
     }
 }
