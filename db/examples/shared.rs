@@ -1,6 +1,6 @@
 //! Eight threads read a database while one writes: `cargo run --release -p flashtree --example
 //! shared -- [SECONDS]`. The writer moves money between accounts, each time in a transaction; so
-//! whatever moment a reader sees, the sum is the same. It prints how many reads were checked.
+//! whatever moment a snapshot is of, the sum is the same. It prints how many reads were checked.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -40,11 +40,11 @@ fn main() -> Result<()> {
         };
         let read = || -> Result<()> {
             while Instant::now() < end {
-                let sum = bank.read(|bank| {
-                    bank.all()?
-                        .into_iter()
-                        .try_fold(0, |sum, entry| entry.map(|(_, value)| sum + number(Some(value))))
-                })?;
+                let snapshot = bank.snapshot()?;
+                let sum = snapshot
+                    .all()?
+                    .into_iter()
+                    .try_fold(0, |sum, entry| entry.map(|(_, value)| sum + number(Some(value))))?;
                 assert_eq!(sum, ACCOUNTS * EACH, "a state that never was");
                 reads.fetch_add(1, Ordering::Relaxed);
             }

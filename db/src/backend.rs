@@ -1,8 +1,6 @@
 //! What a database stands on: a device, perhaps a translation layer, and the memory left for the
 //! tree.
 
-use std::time::Duration;
-
 use device::{Medium, Nand, Sectors};
 use index::{Description, Footprint, MediumShape, Options as IndexOptions, TreeDescriptor};
 use index::{EntryShape, Index};
@@ -13,7 +11,7 @@ use crate::error::WRITE_REFUSED;
 use crate::health::{SharedHealth, Watched};
 use crate::label::Label;
 use crate::long_values::{LongValues, shape_below};
-use crate::options::{MemoryLimit, SECTOR_BYTES};
+use crate::options::{MemoryLimit, SECTOR_BYTES, Sharing};
 use crate::read_only::ReadOnly;
 use crate::sufficing::{little_room, room_that_suffices, sufficing};
 use crate::{Error, OpenOptions, Options, Result};
@@ -51,8 +49,7 @@ pub(crate) struct About {
     pub(crate) is_raw: bool,
     /// How many bytes a file can grow to that grows.
     pub(crate) grows_to: Option<u64>,
-    /// How long a thread waits for its turn.
-    pub(crate) turn_wait: Duration,
+    pub(crate) sharing: Sharing,
 }
 
 impl<'d> Backend<'d> {
@@ -132,7 +129,7 @@ impl<'d> Backend<'d> {
             health,
             is_raw,
             grows_to,
-            turn_wait: options.turn_wait,
+            sharing: options.sharing,
         };
         Ok(Standing { index, about })
     }
@@ -180,7 +177,7 @@ impl<'d> Backend<'d> {
             health,
             is_raw,
             grows_to,
-            turn_wait: options.turn_wait,
+            sharing: options.sharing,
         };
         Ok(Standing { index, about })
     }

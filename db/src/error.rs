@@ -126,6 +126,13 @@ pub enum Error {
     /// The entry was deleted since the range came to it.
     #[error("the entry was deleted since it was read")]
     Deleted,
+    /// More was changed since a snapshot was taken than snapshots may keep, or everything was: see
+    /// [`Snapshot`](crate::Snapshot).
+    #[error("the snapshot is over: too much was changed since, more than {limit} bytes or all")]
+    SnapshotOver {
+        /// Bytes that all snapshots may keep.
+        limit: u64,
+    },
     /// A handle that only reads was asked to change something.
     #[error("the database is open for reading only")]
     ReadOnly,

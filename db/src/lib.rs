@@ -31,8 +31,8 @@
 //! [`Durability`] says what survives a power cut; the default, batch, is all that came before the
 //! last [`sync`](Database::sync), and beyond that a beginning of the rest. A [`Batch`] is never
 //! half there. A [transaction](Database::write) reads what it writes, is never half there either,
-//! and is durable when it returns. A [named checkpoint](Database::checkpoint) can be gone back to.
-//! Dropping a database closes it.
+//! and is durable when it returns. A [snapshot](Database::snapshot) stays while others write. A
+//! [named checkpoint](Database::checkpoint) can be gone back to. Dropping a database closes it.
 //!
 //! What is damaged is never taken for data: every page has a checksum, and what can't be read is an
 //! [`Error`] that says where. [`check`](Database::check) verifies every page. After a device failed
@@ -42,7 +42,8 @@
 //! # Limits
 //! - One handle at a time has a database open for writing; the file is locked. Several may read it
 //!   while nobody writes, see [`open_read_only`](Database::open_read_only).
-//! - Calls of several threads take turns. One [`Transaction`] is open at a time.
+//! - Calls of several threads take turns. One [`Transaction`] is open at a time. A [`Snapshot`] is over
+//!   when too much was changed since.
 //! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
 //!   usual 4 KiB, 1006 bytes.
 //! - A value has less than 4 GiB. A batch that is longer than the journal
@@ -60,9 +61,11 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod backend;
 mod batch;
 mod choice;
+mod cursor;
 mod database;
 mod driver;
 pub mod encoding;
@@ -77,13 +80,15 @@ mod options;
 mod range;
 mod read_only;
 mod readable;
-
+mod snapshot;
 mod statistics;
 mod sufficing;
 mod transaction;
 mod turns;
+mod view;
 
 pub use batch::Batch;
+pub use cursor::Cursor;
 pub use database::{Compaction, Database};
 pub use error::{Error, Result};
 pub use health::Health;
@@ -91,6 +96,7 @@ pub use keyspace::{Keyspace, TransactionKeyspace};
 pub use options::{MEMORY_TOTAL, OpenOptions, Options};
 pub use range::{Entries, Entry, KeyBounds, Range};
 pub use readable::Readable;
+pub use snapshot::{Snapshot, SnapshotKeyspace};
 pub use statistics::{FileSizes, Stats};
 pub use transaction::Transaction;
 

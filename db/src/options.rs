@@ -45,6 +45,19 @@ impl MemoryLimit {
     }
 }
 
+/// What the threads of a process have of each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sharing {
+    /// How long a thread waits for its turn.
+    pub(crate) turn_wait: Duration,
+    /// The most bytes that all snapshots keep.
+    pub(crate) snapshot_bytes: u64,
+}
+
+impl Sharing {
+    const USUAL: Sharing = Sharing { turn_wait: TURN_WAIT, snapshot_bytes: MEMORY_TOTAL };
+}
+
 /// A range reads this share of the memory ahead, in these bounds in bytes.
 const AHEAD_SHARE: u64 = 64;
 const AHEAD_LEAST: u64 = 1 << 10;
@@ -117,7 +130,7 @@ pub struct Options {
     pub(crate) capacity: Option<u64>,
     pub(crate) overwrite: bool,
     pub(crate) wait: Duration,
-    pub(crate) turn_wait: Duration,
+    pub(crate) sharing: Sharing,
     pub(crate) identity: Option<u64>,
     pub(crate) key: Option<Type>,
     pub(crate) value: Option<Type>,
@@ -149,7 +162,7 @@ impl Options {
             capacity: None,
             overwrite: false,
             wait: Duration::ZERO,
-            turn_wait: TURN_WAIT,
+            sharing: Sharing::USUAL,
             identity: None,
             key: None,
             value: None,
@@ -281,7 +294,18 @@ impl Options {
     /// let options = flashtree::Options::new().turn_wait(Duration::from_secs(5));
     /// ```
     pub const fn turn_wait(mut self, wait: Duration) -> Self {
-        self.turn_wait = wait;
+        self.sharing.turn_wait = wait;
+        self
+    }
+
+    /// The most bytes of memory that all [snapshots](crate::Snapshot) together take for what was
+    /// changed since, beside the budget: 16 MiB, if nothing else is chosen.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().snapshot_bytes(64 << 20);
+    /// ```
+    pub const fn snapshot_bytes(mut self, bytes: u64) -> Self {
+        self.sharing.snapshot_bytes = bytes;
         self
     }
 
@@ -422,7 +446,7 @@ pub struct OpenOptions {
     pub(crate) durability: Option<Durability>,
     pub(crate) ftl: Option<String>,
     pub(crate) wait: Duration,
-    pub(crate) turn_wait: Duration,
+    pub(crate) sharing: Sharing,
 }
 
 impl OpenOptions {
@@ -437,7 +461,7 @@ impl OpenOptions {
             durability: None,
             ftl: None,
             wait: Duration::ZERO,
-            turn_wait: TURN_WAIT,
+            sharing: Sharing::USUAL,
         }
     }
 
@@ -504,7 +528,18 @@ impl OpenOptions {
     /// let options = flashtree::OpenOptions::new().turn_wait(Duration::from_secs(5));
     /// ```
     pub const fn turn_wait(mut self, wait: Duration) -> Self {
-        self.turn_wait = wait;
+        self.sharing.turn_wait = wait;
+        self
+    }
+
+    /// The most bytes of memory that all [snapshots](crate::Snapshot) together take for what was
+    /// changed since, beside the budget: 16 MiB, if nothing else is chosen.
+    ///
+    /// ```
+    /// let options = flashtree::OpenOptions::new().snapshot_bytes(64 << 20);
+    /// ```
+    pub const fn snapshot_bytes(mut self, bytes: u64) -> Self {
+        self.sharing.snapshot_bytes = bytes;
         self
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{
     RangeToInclusive,
 };
 
-use index::{KeyValue, Value};
+use index::{Cursor, KeyValue, Value};
 
 use crate::{Error, Result};
 
@@ -43,6 +43,21 @@ pub(crate) trait Source {
 
     /// The whole value of the entry that came last.
     fn value(&mut self) -> Result<Vec<u8>>;
+}
+
+/// A cursor of the index is a source while the lock is held.
+impl Source for Box<dyn Cursor + '_> {
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
+        Ok((**self).next()?)
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
+        Ok((**self).read_value(offset, into)?)
+    }
+
+    fn value(&mut self) -> Result<Vec<u8>> {
+        read_whole(|offset, into| Source::read_value(self, offset, into))
+    }
 }
 
 /// Where keys begin and end: any range of Rust, of anything that is bytes.

@@ -1,13 +1,14 @@
-//! Reading: what a database, a keyspace and a transaction have in common.
+//! Reading: what databases, keyspaces, snapshots and transactions have in common.
 
 use std::ops::Bound;
 
 use index::{Direction, KeyRange};
 
 use crate::range::behind_prefix;
-use crate::{KeyBounds, Range, Result};
+use crate::{Cursor, Database, KeyBounds, Keyspace, Range, Result};
+use crate::{Snapshot, SnapshotKeyspace, Transaction, TransactionKeyspace};
 
-/// What can be read: a database, a keyspace, a transaction.
+/// What can be read: a database, a snapshot, a transaction, and a keyspace of each.
 ///
 /// ```
 /// use flashtree::{Database, Options, Readable};
@@ -117,6 +118,11 @@ pub trait Readable {
         self.scan(KeyRange::ALL.reversed())
     }
 
+    /// A cursor that goes both ways, before the first entry.
+    fn cursor(&self) -> Cursor<'_, Self> {
+        Cursor::new(self)
+    }
+
     /// The entry with the lowest key.
     ///
     /// # Errors
@@ -146,6 +152,39 @@ pub trait Readable {
         Ok(entries)
     }
 }
+
+/// All of them read through their views.
+macro_rules! read_by_view {
+    ($($reader:ty),*) => {$(
+        impl Readable for $reader {
+            fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+                self.view().get(key.as_ref())
+            }
+
+            fn get_into(
+                &self,
+                key: impl AsRef<[u8]>,
+                offset: u32,
+                into: &mut [u8],
+            ) -> Result<Option<u32>> {
+                self.view().get_into(key.as_ref(), offset, into)
+            }
+
+            fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
+                self.view().scan(range)
+            }
+        }
+    )*};
+}
+
+read_by_view!(
+    Database<'_>,
+    Keyspace<'_, '_>,
+    Snapshot<'_, '_>,
+    SnapshotKeyspace<'_, '_, '_>,
+    Transaction<'_, '_>,
+    TransactionKeyspace<'_, '_, '_>
+);
 
 /// Where the keys begin and end that begin with `prefix`.
 fn prefix_bounds(prefix: &[u8]) -> (Bound<&[u8]>, Bound<Vec<u8>>) {

@@ -4,22 +4,15 @@
 //! batch when it is committed. The writer's turn is its own from the beginning to the end: so what
 //! it read can't have changed, while others go on reading what was there before it.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Range as Changes;
-use std::iter::Peekable;
-use std::ops::Bound;
+use std::sync::Arc;
 
-use index::{Direction, KeyRange, KeyValue, Update, Value, read_piece};
+use index::Update;
 
-use crate::inside::Ahead;
 use crate::keyspace::Scope;
-use crate::range::Source;
+use crate::snapshot::Overlay;
 use crate::turns::Turn;
-use crate::{Database, Error, Range, Readable, Result};
-
-/// What a transaction has changed: of a key of the tree its value, or none where it was deleted.
-type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+use crate::view::{Change, Over, View};
+use crate::{Database, Result};
 
 /// Several changes that are made together, or not at all. It reads what it has changed; others read
 /// what was there before, until it is committed. Dropping it changes nothing.
@@ -244,7 +237,7 @@ impl<'t, 'd> Transaction<'t, 'd> {
     /// ```
     #[must_use]
     pub fn byte_len(&self) -> usize {
-        let value = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
+        let value = |value: &Option<Arc<[u8]>>| value.as_ref().map_or(0, |value| value.len());
         self.overlay.iter().map(|(key, changed)| key.len() + value(changed)).sum()
     }
 
@@ -290,7 +283,7 @@ impl<'t, 'd> Transaction<'t, 'd> {
         if let Some(value) = value {
             scope.check_value(value)?;
         }
-        self.overlay.insert([scope.prefix(), key].concat(), value.map(<[u8]>::to_vec));
+        self.overlay.insert([scope.prefix(), key].concat(), value.map(Arc::from));
         Ok(())
     }
 
@@ -302,69 +295,19 @@ impl<'t, 'd> Transaction<'t, 'd> {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
-        if self.value(scope, key)?.as_deref() != expected {
+        if self.view_of(scope.clone()).get(key)?.as_deref() != expected {
             return Ok(false);
         }
         self.set(scope, key, new).map(|()| true)
     }
 
-    /// What it has changed of a key.
-    fn changed(&self, scope: &Scope, key: &[u8]) -> Option<&Option<Vec<u8>>> {
-        match scope.prefix() {
-            [] => self.overlay.get(key),
-            prefix => self.overlay.get(&[prefix, key].concat()),
-        }
+    /// What it sees of a keyspace.
+    pub(crate) fn view_of(&self, scope: Scope) -> View<'_, 'd> {
+        View::new(self.database, scope, Over::Changes(&self.overlay))
     }
 
-    pub(crate) fn value(&self, scope: &Scope, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self.changed(scope, key) {
-            Some(value) => Ok(value.clone()),
-            None => self.database.core.lock()?.value(scope, key),
-        }
-    }
-
-    pub(crate) fn piece(
-        &self,
-        scope: &Scope,
-        key: &[u8],
-        offset: u32,
-        into: &mut [u8],
-    ) -> Result<Option<u32>> {
-        match self.changed(scope, key) {
-            Some(value) => Ok(value.as_ref().map(|value| read_piece(value, offset, into))),
-            None => self.database.core.lock()?.get(scope, key, offset, into),
-        }
-    }
-
-    pub(crate) fn entries(&self, scope: &Scope, range: KeyRange<'_>) -> Result<Range<'_>> {
-        let most = self.database.about.memory.bytes_ahead();
-        let direction = range.direction;
-        let (from, to) = scope.bounds(range)?;
-        let tree = Ahead::new(&self.database.core, scope, range, most)?;
-        let changes = match is_empty(&from, &to) {
-            true => Changes::default(),
-            false => self.overlay.range((from, to)),
-        };
-        let changes: Box<dyn Iterator<Item = Change<'_>>> = match direction {
-            Direction::Ascending => Box::new(changes),
-            Direction::Descending => Box::new(changes.rev()),
-        };
-        let (at, before) = (At::Nowhere, scope.prefix().len());
-        Ok(Range::new(Merged { tree, changes: changes.peekable(), direction, before, at }))
-    }
-}
-
-impl Readable for Transaction<'_, '_> {
-    fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.value(&self.database.unnamed(), key.as_ref())
-    }
-
-    fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.piece(&self.database.unnamed(), key.as_ref(), offset, into)
-    }
-
-    fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        self.entries(&self.database.unnamed(), range)
+    pub(crate) fn view(&self) -> View<'_, 'd> {
+        self.view_of(self.database.unnamed())
     }
 }
 
@@ -374,129 +317,9 @@ impl std::fmt::Debug for Transaction<'_, '_> {
     }
 }
 
-/// True if no key is in these bounds; a map would panic.
-fn is_empty(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
-    match (from, to) {
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (
-            Bound::Included(from) | Bound::Excluded(from),
-            Bound::Included(to) | Bound::Excluded(to),
-        ) => from >= to,
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-    }
-}
-
-/// A key of the tree that was changed, and its value.
-type Change<'c> = (&'c Vec<u8>, &'c Option<Vec<u8>>);
-
 fn update<'c>((key, value): Change<'c>) -> Update<'c> {
     match value {
         Some(value) => Update::Put { key, value },
         None => Update::Delete { key },
-    }
-}
-
-/// The entries of the tree, with those in their place that a transaction changed.
-struct Merged<'c, 'd> {
-    tree: Ahead<'c, 'd>,
-    changes: Peekable<Box<dyn Iterator<Item = Change<'c>> + 'c>>,
-    direction: Direction,
-    /// Bytes before the keys of the keyspace.
-    before: usize,
-    at: At<'c>,
-}
-
-/// Where the present entry is.
-#[derive(Clone, Copy)]
-enum At<'c> {
-    /// Before the first entry of the tree.
-    Nowhere,
-    /// At the tree's.
-    Tree,
-    /// At one that was changed, before the tree's: its key, and its value.
-    Change(&'c [u8], &'c [u8]),
-    /// Behind the last entry of the tree, and at none.
-    Behind,
-    /// Behind the last entry of the tree.
-    ChangeBehind(&'c [u8], &'c [u8]),
-}
-
-impl Merged<'_, '_> {
-    /// Goes to the next entry; false behind the last.
-    fn advance(&mut self) -> Result<bool> {
-        let mut has_tree = match self.at {
-            At::Nowhere | At::Tree => self.tree.advance()?,
-            At::Change(..) => true,
-            At::Behind | At::ChangeBehind(..) => false,
-        };
-        loop {
-            let order = match (self.changes.peek(), self.tree.tree_key().filter(|_| has_tree)) {
-                (None, None) => {
-                    self.at = At::Behind;
-                    return Ok(false);
-                }
-                (None, Some(_)) => Ordering::Greater,
-                (Some(_), None) => Ordering::Less,
-                (Some((changed, _)), Some(key)) => {
-                    self.direction.order(changed.as_slice().cmp(key))
-                }
-            };
-            if order == Ordering::Greater {
-                self.at = At::Tree;
-                return Ok(true);
-            }
-            if order == Ordering::Equal {
-                // What the tree has of this key is changed.
-                has_tree = self.tree.advance()?;
-            }
-            if let Some((key, Some(value))) = self.changes.next() {
-                self.at = match has_tree {
-                    true => At::Change(key, value),
-                    false => At::ChangeBehind(key, value),
-                };
-                return Ok(true);
-            }
-        }
-    }
-}
-
-impl Source for Merged<'_, '_> {
-    fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
-        match self.advance() {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => {
-                // What came behind would follow a gap that nobody sees.
-                self.at = At::Behind;
-                let none: Box<dyn Iterator<Item = Change<'_>>> = Box::new(std::iter::empty());
-                self.changes = none.peekable();
-                return Err(error);
-            }
-        }
-        match self.at {
-            At::Change(key, value) | At::ChangeBehind(key, value) => {
-                let key = key.get(self.before..).unwrap_or_default();
-                Ok(Some((key, Value::Inline(value))))
-            }
-            _ => self.tree.entry().map(Some),
-        }
-    }
-
-    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
-        match self.at {
-            At::Change(_, value) | At::ChangeBehind(_, value) => {
-                Ok(read_piece(value, offset, into))
-            }
-            At::Tree => self.tree.read_value(offset, into),
-            At::Nowhere | At::Behind => Err(Error::Index(index::Error::NoEntry)),
-        }
-    }
-
-    fn value(&mut self) -> Result<Vec<u8>> {
-        match self.at {
-            At::Change(_, value) | At::ChangeBehind(_, value) => Ok(value.to_vec()),
-            At::Tree => self.tree.value(),
-            At::Nowhere | At::Behind => Err(Error::Index(index::Error::NoEntry)),
-        }
     }
 }

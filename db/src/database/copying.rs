@@ -5,13 +5,14 @@ use std::path::Path;
 use index::{Cursor, KeyRange, KeyValue, Value};
 use store::PageFile;
 
+use crate::ahead::Ahead;
 use crate::choice::{self, TreeChoice};
 use crate::files::{self, Temporary};
-use crate::inside::Ahead;
 use crate::keyspace::Scope;
 use crate::options::MemoryLimit;
 use crate::options::SECTOR_BYTES;
 use crate::range::Source;
+use crate::view::{Over, View};
 use crate::{Database, Error, OpenOptions, Options, Result};
 
 /// How full nodes are loaded where the tree leaves that open.
@@ -81,6 +82,7 @@ impl Database<'_> {
         let loaded = core.index.load(entries, fill)?;
         // The copy of another database has the keyspaces of that; an empty one had none.
         core.forget_catalog();
+        core.snapshots.end_all();
         Ok(loaded)
     }
 
@@ -112,8 +114,8 @@ impl Database<'_> {
         let _stay = self.turns.read()?;
         // The lock of the one is free while the other has its own: so two that are copied into
         // each other at the same time are refused, and do not wait for ever.
-        let most = self.about.memory.bytes_ahead();
-        let entries = Ahead::new(&self.core, &Scope::WHOLE, KeyRange::ALL, most)?;
+        let whole = View::new(self, Scope::WHOLE, Over::Nothing);
+        let entries = Ahead::new(whole, KeyRange::ALL)?;
         let mut watched = Watched { source: entries, go_on, entries: 0, end: None };
         let loaded = other.load_from(&mut watched);
         watched.end.map_or(loaded, Err)

@@ -58,8 +58,9 @@ enum Access {
 impl<'d> Database<'d> {
     fn new(standing: Standing<'d>, path: Option<PathBuf>, access: Access) -> Self {
         let Standing { index, about } = standing;
-        let turns = Turns::new(about.turn_wait);
-        Database { core: Lock::new(Core::new(index)), turns, about, path, access }
+        let core = Core::new(index, about.sharing.snapshot_bytes);
+        let turns = Turns::new(about.sharing.turn_wait);
+        Database { core: Lock::new(core), turns, about, path, access }
     }
 
     /// The index, to be changed in a way that nobody reads.

@@ -2,7 +2,7 @@
 
 use index::KeyRange;
 
-use crate::inside::Ahead;
+use crate::view::{Over, View};
 use crate::{Database, KeyBounds, Range, Readable, Result};
 
 /// Reading.
@@ -23,7 +23,7 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.core.lock()?.value(&self.unnamed(), key.as_ref())
+        self.view().get(key.as_ref())
     }
 
     /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach. Returns
@@ -50,7 +50,7 @@ impl Database<'_> {
         offset: u32,
         into: &mut [u8],
     ) -> Result<Option<u32>> {
-        self.core.lock()?.get(&self.unnamed(), key.as_ref(), offset, into)
+        self.view().get_into(key.as_ref(), offset, into)
     }
 
     /// The length of the value of `key`, in bytes.
@@ -103,8 +103,7 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        let most = self.about.memory.bytes_ahead();
-        Ok(Range::new(Ahead::new(&self.core, &self.unnamed(), range, most)?))
+        self.view().scan(range)
     }
 
     /// The entries whose keys are in `bounds`, ascending.
@@ -296,16 +295,8 @@ impl Database<'_> {
     }
 }
 
-impl Readable for Database<'_> {
-    fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        Database::get(self, key)
-    }
-
-    fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        Database::get_into(self, key, offset, into)
-    }
-
-    fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        Database::scan(self, range)
+impl<'d> Database<'d> {
+    pub(crate) fn view(&self) -> View<'_, 'd> {
+        View::new(self, self.unnamed(), Over::Nothing)
     }
 }

@@ -111,14 +111,14 @@ impl Database<'_> {
     ) -> Result<()> {
         scope.check()?;
         let updated = match (scope.prefix(), updates) {
-            ([], _) => core.index.update(updates),
+            ([], _) => core.update(updates),
             (_, [update]) => core.update_one(scope, update)?,
             _ => {
                 let keys: Vec<Vec<u8>> =
                     updates.iter().map(|update| [scope.prefix(), update.key()].concat()).collect();
                 let updates =
                     keys.iter().zip(updates).map(|(key, update)| under(scope, key, update));
-                core.index.update(&updates.collect::<Result<Vec<_>>>()?)
+                core.update(&updates.collect::<Result<Vec<_>>>()?)
             }
         };
         updated.map_err(|error| match scope.without(error) {

@@ -8,6 +8,7 @@ use index::{Direction, Index, KeyRange, Update};
 
 use super::scope::{Scope, Space, UNNAMED};
 use crate::encoding::Type;
+use crate::snapshot::Snapshots;
 use crate::{Error, Result};
 
 /// What a key of the catalog begins with.
@@ -110,7 +111,11 @@ pub(crate) fn dropped_key(number: u32) -> Vec<u8> {
 
 /// Deletes some entries of the first keyspace that was dropped, or forgets it when there are none
 /// left. A cut in between leaves fewer of them.
-pub(crate) fn free_some(index: &mut dyn Index, catalog: &mut Catalog) -> Result<()> {
+pub(crate) fn free_some(
+    index: &mut dyn Index,
+    snapshots: &mut Snapshots,
+    catalog: &mut Catalog,
+) -> Result<()> {
     let Some(&number) = catalog.dropped.first() else {
         return Ok(());
     };
@@ -129,7 +134,7 @@ pub(crate) fn free_some(index: &mut dyn Index, catalog: &mut Catalog) -> Result<
         keys.push(dropped_key(number));
     }
     let deletes: Vec<_> = keys.iter().map(|key| Update::Delete { key }).collect();
-    index.update(&deletes)?;
+    snapshots.update(index, &deletes)?;
     if is_empty {
         catalog.dropped.remove(0);
     }

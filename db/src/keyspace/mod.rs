@@ -7,11 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use index::{KeyRange, Update};
+use index::Update;
 
 use crate::encoding::{Error as TypeError, PACKED_BYTES_MOST, Type};
-use crate::inside::{Ahead, Core};
-use crate::{Batch, Database, Error, Range, Readable, Result, Transaction};
+use crate::inside::Core;
+use crate::view::{Over, View};
+use crate::{Batch, Database, Error, Result, Transaction};
 
 pub(crate) use catalog::{Catalog, free_some};
 pub(crate) use scope::{Scope, Space, under};
@@ -355,18 +356,19 @@ impl Keyspace<'_, '_> {
     }
 }
 
-impl Readable for Keyspace<'_, '_> {
-    fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.database.core.lock()?.value(&self.scope, key.as_ref())
+impl<'d> Keyspace<'_, 'd> {
+    pub(crate) fn view(&self) -> View<'_, 'd> {
+        View::new(self.database, self.scope.clone(), Over::Nothing)
     }
 
-    fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.database.core.lock()?.get(&self.scope, key.as_ref(), offset, into)
-    }
-
-    fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        let most = self.database.about.memory.bytes_ahead();
-        Ok(Range::new(Ahead::new(&self.database.core, &self.scope, range, most)?))
+    /// Where its entries are in `database`, which has to be its own.
+    pub(crate) fn scope_in(&self, database: &Database<'_>) -> Result<Scope> {
+        // A database of another lifetime is another type, and may be the same.
+        let own = std::ptr::from_ref(self.database).cast::<()>();
+        match own == std::ptr::from_ref(database).cast() {
+            true => Ok(self.scope.clone()),
+            false => Err(Error::NoKeyspace { name: self.space.name.clone() }),
+        }
     }
 }
 
@@ -409,13 +411,9 @@ impl<'t, 'd> Transaction<'t, 'd> {
         &mut self,
         keyspace: &Keyspace<'_, '_>,
     ) -> Result<TransactionKeyspace<'_, 't, 'd>> {
-        // A database of another lifetime is another type, and may be the same.
-        let theirs = std::ptr::from_ref(keyspace.database).cast::<()>();
-        if theirs != std::ptr::from_ref(self.database()).cast() {
-            return Err(Error::NoKeyspace { name: keyspace.space.name.clone() });
-        }
-        keyspace.scope.check()?;
-        Ok(TransactionKeyspace { transaction: self, scope: keyspace.scope.clone() })
+        let scope = keyspace.scope_in(self.database())?;
+        scope.check()?;
+        Ok(TransactionKeyspace { transaction: self, scope })
     }
 }
 
@@ -487,16 +485,8 @@ impl TransactionKeyspace<'_, '_, '_> {
     }
 }
 
-impl Readable for TransactionKeyspace<'_, '_, '_> {
-    fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.transaction.value(&self.scope, key.as_ref())
-    }
-
-    fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.transaction.piece(&self.scope, key.as_ref(), offset, into)
-    }
-
-    fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        self.transaction.entries(&self.scope, range)
+impl<'d> TransactionKeyspace<'_, '_, 'd> {
+    pub(crate) fn view(&self) -> View<'_, 'd> {
+        self.transaction.view_of(self.scope.clone())
     }
 }
