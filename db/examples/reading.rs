@@ -5,14 +5,14 @@
 //! In FOLDER it makes a database of `tree` (`b-plus`) with `entries` (1,000,000) entries of 8 + 8
 //! bytes and `memory` (16) MiB for caches and buffers, in at most `capacity` (1,024) MiB, and
 //! overwrites `updates` of them (an eighth) in batches of 1,000. Then it gets `gets` (20,000)
-//! entries and reads 100 entries from each of `scans` (5,000) on, chosen at random, and prints
+//! entries, as many 1000 at once, and reads 100 entries from each of `scans` (5,000) on, chosen at random, and prints
 //! JSON.
 
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use flashtree::{Batch, Database, Options};
+use flashtree::{Batch, Database, Options, Readable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -56,6 +56,15 @@ fn main() -> Outcome<()> {
         let found = database.get(key)?;
         found.map(|_| 1).ok_or_else(|| "an entry is lost".into())
     })?;
+    let got_together = rate(gets, |_| {
+        let keys: Vec<_> =
+            (0..BATCH).map(|_| random.random_range(0..entries).to_be_bytes()).collect();
+        let found = database.get_many(keys)?;
+        match found.iter().all(Option::is_some) {
+            true => Ok(BATCH),
+            false => Err("an entry is lost".into()),
+        }
+    })?;
     let scanned = rate(scans, |_| {
         let from = random.random_range(0..entries);
         let mut range = database.range((Bound::Included(from.to_be_bytes()), Bound::Unbounded))?;
@@ -76,6 +85,7 @@ fn main() -> Outcome<()> {
             "memory_mib": memory,
             "updates_per_second": updated,
             "gets_per_second": got,
+            "gets_together_per_second": got_together,
             "scans_per_second": scanned,
         })
     );

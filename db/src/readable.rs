@@ -42,6 +42,26 @@ pub trait Readable {
     /// As [`get`](Readable::get).
     fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>>;
 
+    /// The values of `keys`, in their order. Their pages are read together, 32 at a time: on a disk
+    /// that is much faster than one by one.
+    ///
+    /// # Errors
+    /// As [`get`](Readable::get).
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options, Readable};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.put("apple", "red")?;
+    /// assert_eq!(fruit.get_many(["pear", "apple"])?, [None, Some(b"red".to_vec())]);
+    /// # Ok(()) }
+    /// ```
+    fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Vec<u8>>>>;
+
     /// The entries of `range`, in its direction. The other ranges are shorthands for this one.
     ///
     /// # Errors
@@ -168,6 +188,15 @@ macro_rules! read_by_view {
                 into: &mut [u8],
             ) -> Result<Option<u32>> {
                 self.view().get_into(key.as_ref(), offset, into)
+            }
+
+            fn get_many<K: AsRef<[u8]>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+            ) -> Result<Vec<Option<Vec<u8>>>> {
+                let keys: Vec<K> = keys.into_iter().collect();
+                let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+                self.view().get_many(&keys)
             }
 
             fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {

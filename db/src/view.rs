@@ -19,6 +19,9 @@ use crate::{Database, Range, Result};
 /// Values up to so many bytes are read at once.
 const SHORT_BYTES: usize = 1024;
 
+/// Values of which so many are read at once.
+const AT_ONCE: usize = 32;
+
 /// What stands over the index.
 #[derive(Clone, Copy)]
 pub(crate) enum Over<'v> {
@@ -71,7 +74,29 @@ impl<'v, 'd> View<'v, 'd> {
 
     /// The whole value of `key`.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let core = &mut *self.core.lock()?;
+        self.read_whole(&mut *self.core.lock()?, key)
+    }
+
+    /// The whole values of `keys`.
+    pub(crate) fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut values = vec![None; keys.len()];
+        // In their order those come together that stand on one page.
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|place| keys[*place]);
+        for places in order.chunks(AT_ONCE) {
+            let core = &mut *self.core.lock()?;
+            let whole = |place: &usize| [self.scope.prefix(), keys[*place]].concat();
+            let whole: Vec<Vec<u8>> = places.iter().map(whole).collect();
+            let whole: Vec<&[u8]> = whole.iter().map(Vec::as_slice).collect();
+            core.index.prefetch(&whole)?;
+            for &place in places {
+                values[place] = self.read_whole(core, keys[place])?;
+            }
+        }
+        Ok(values)
+    }
+
+    fn read_whole(&self, core: &mut Core<'_>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut short = [0; SHORT_BYTES];
         let Some(length) = self.read(core, key, 0, &mut short)? else {
             return Ok(None);

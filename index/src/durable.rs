@@ -300,6 +300,11 @@ impl<T: Tree> Read for Durable<T> {
         self.tree.get(key, offset, into)
     }
 
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        self.check_readable()?;
+        self.tree.prefetch(keys)
+    }
+
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         self.check_readable()?;
         self.tree.range(range)

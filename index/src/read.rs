@@ -192,6 +192,16 @@ pub trait Read: Send {
     /// The key can't be in this index, the device failed, or a page is damaged.
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>>;
 
+    /// Reads what the next lookups of `keys` will read, as much of it at once as has room in the
+    /// cache. It is a hint: what can't be read is left to the lookups.
+    ///
+    /// # Errors
+    /// A changed page had to leave the cache, and its write failed.
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let _ = keys;
+        Ok(())
+    }
+
     /// The entries of `range`, in its direction.
     ///
     /// # Errors

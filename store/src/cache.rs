@@ -126,6 +126,14 @@ impl Cache {
         self.frames.two_mut(one, other)
     }
 
+    /// The bytes of several frames, in ascending order, to be changed.
+    pub(crate) fn several_mut(
+        &mut self,
+        frames: impl Iterator<Item = u32>,
+    ) -> impl Iterator<Item = &mut [u8]> {
+        self.frames.several_mut(frames)
+    }
+
     /// Says whether the page in `frame` has to be written back.
     #[inline]
     pub(crate) fn set_dirty(&mut self, frame: u32, is_dirty: bool) {

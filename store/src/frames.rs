@@ -267,6 +267,22 @@ impl<S: Copy + Default> Frames<S> {
         Some((one, other))
     }
 
+    /// The bytes of several frames, in ascending order, to be changed. It ends at the first that
+    /// is not behind the one before it.
+    pub fn several_mut(
+        &mut self,
+        frames: impl Iterator<Item = u32>,
+    ) -> impl Iterator<Item = &mut [u8]> {
+        let (bytes, mut rest, mut next) = (self.frame_bytes, self.all_bytes(), 0);
+        frames.map_while(move |frame| {
+            let skipped = frame.checked_sub(next)? as usize * bytes;
+            let (_, behind) = core::mem::take(&mut rest).split_at_mut_checked(skipped)?;
+            let (this, behind) = behind.split_at_mut_checked(bytes)?;
+            (rest, next) = (behind, frame + 1);
+            Some(this)
+        })
+    }
+
     /// The bytes of all frames, one behind the other.
     pub fn all_bytes(&mut self) -> &mut [u8] {
         &mut self.slab[self.start..self.start + self.slots.len() * self.frame_bytes]

@@ -13,6 +13,7 @@
 //! one. A page that leaves the cache dirty is written first. Only [`PageFile::allocate`] gives out
 //! pages. What the last checkpoint needs is on the disk, or in a flushed part of the undo log.
 
+mod bring;
 mod checkpoint;
 mod digest;
 mod free_list;

@@ -15,13 +15,15 @@ pub(super) struct Ram {
     reads: u32,
     writes: u32,
     trims: u32,
+    /// The most requests that came at once.
+    together: usize,
 }
 
 impl Ram {
     pub(super) fn new(sector_bytes: u32, sectors: u64) -> Self {
         let geometry = SectorGeometry::new(sector_bytes, sectors).unwrap();
         let bytes = vec![0; geometry.bytes() as usize];
-        Ram { geometry, bytes, reads: 0, writes: 0, trims: 0 }
+        Ram { geometry, bytes, reads: 0, writes: 0, trims: 0, together: 0 }
     }
 }
 
@@ -31,6 +33,7 @@ impl Sectors for Ram {
     }
 
     fn read(&mut self, requests: &mut [Request<'_>], _cause: Cause) -> DeviceResult<()> {
+        self.together = self.together.max(requests.len());
         for request in requests {
             self.geometry.check_bytes(request.first, request.offset, request.into.len())?;
             let start = request.first.0 * u64::from(self.geometry.sector_bytes());
@@ -264,4 +267,37 @@ fn sizes_that_do_not_fit_are_refused() {
     );
     let enough = PageFileOptions::new(2048, least);
     assert_eq!(PageFile::frames(disk, &enough), Ok(3));
+}
+
+#[test]
+fn pages_are_brought_together_and_what_is_damaged_or_changed_stays_what_it_is() {
+    let mut disk = Ram::new(512, 300);
+    let pages: Vec<_> = (0..100).map(LogicalPage).collect();
+    let mut file = PageFile::create(Box::new(&mut disk), &options(512, 40)).unwrap();
+    for page in &pages {
+        assert_eq!(file.allocate(CAUSE), Ok(*page));
+        file.fresh(*page).unwrap();
+        write(&mut file, *page, page.0);
+    }
+    file.close(&[]).unwrap();
+    drop(file);
+    disk.bytes[(2 + 5) * 512 + 20] ^= 1;
+    let (mut file, _) = PageFile::open(Box::new(&mut disk), &options(512, 40)).unwrap();
+    file.reopen().unwrap();
+    write(&mut file, pages[4], 1000);
+    assert_eq!(file.brought_most(), 10);
+    let beyond = [LogicalPage(100), LogicalPage(u32::MAX)];
+    let wanted: Vec<_> =
+        pages[..8].iter().rev().chain(&beyond).chain(&pages[..60]).copied().collect();
+    for _ in 0..3 {
+        file.bring(&wanted, CAUSE, &Any).unwrap();
+    }
+    assert!(pages[..8].iter().all(|page| file.is_cached(*page) == (page.0 != 5)));
+    assert!(file.page(pages[5], CAUSE, &Any).is_err());
+    for page in pages.iter().filter(|page| page.0 != 5) {
+        let mark = if page.0 == 4 { 1000 } else { page.0 };
+        assert_eq!(read(&mut file, *page), mark);
+    }
+    drop(file);
+    assert_eq!(disk.together, 10);
 }

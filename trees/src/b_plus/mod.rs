@@ -255,6 +255,13 @@ impl Read for BPlus<'_> {
         btree::read(&mut self.store, self.btree.root, key, (offset, into))
     }
 
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let root = self.btree.root;
+        let unchanged = keys.iter().filter(|key| self.waiting.get(key).is_none());
+        let descents = unchanged.map(|key| (root, *key)).collect();
+        self.store.prefetch(descents)
+    }
+
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         for bound in [range.from, range.to] {
             if let Bound::Included(key) | Bound::Excluded(key) = bound {

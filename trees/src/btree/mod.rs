@@ -19,6 +19,7 @@ mod load;
 mod nodes;
 mod page_store;
 mod position;
+mod prefetch;
 mod rebalance;
 mod resume;
 mod scan;

@@ -1,6 +1,8 @@
 //! Lookups: what waits in memory, then the fragments from the newest to the oldest, then the
 //! bottom.
 
+use alloc::vec::Vec;
+
 use index::{Result, read_piece};
 use store::runs::Which;
 
@@ -52,6 +54,27 @@ impl FlatTree<'_> {
             Some(Found::Present(bytes)) => Ok(Some(bytes)),
             Some(Found::Deleted) | None => Ok(None),
         }
+    }
+
+    /// Brings the pages of the runs that lookups will read first.
+    pub(super) fn prefetch_runs(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let (mut fragments, mut bottoms) = (Vec::new(), Vec::new());
+        for &key in keys {
+            if self.memtable.get(Which::Active, key).is_some() {
+                continue;
+            }
+            let at = self.directory.find(key);
+            let Some(partition) = self.directory.partitions.get(at) else { continue };
+            // A filter that is still to be made costs a reading of its whole fragment.
+            let may_have = |it: &&Fragment| it.filter.as_ref().is_none_or(|it| it.may_have(key));
+            match (partition.fragments.iter().rev().find(may_have), partition.bottom) {
+                (Some(fragment), _) => fragments.push((fragment.run.root, key)),
+                (None, Some(bottom)) => bottoms.push((bottom.root, key)),
+                (None, None) => {}
+            }
+        }
+        self.runs.choose(Form::Fragment).prefetch(fragments)?;
+        self.runs.choose(Form::Bottom).prefetch(bottoms)
     }
 
     fn fragments_of(&self, at: usize) -> usize {

@@ -171,6 +171,10 @@ impl Read for FlatTree<'_> {
         self.look_up(key, (offset, into))
     }
 
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        self.prefetch_runs(keys)
+    }
+
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         for bound in [range.from, range.to] {
             if let Bound::Included(key) | Bound::Excluded(key) = bound {
