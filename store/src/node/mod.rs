@@ -202,6 +202,17 @@ impl Codec {
         Some(Codec { form })
     }
 
+    /// The same, but what keys share stands with each of them when a node is rebuilt. So an entry
+    /// that comes takes its own bytes, and no more: it never lengthens the others.
+    #[must_use]
+    #[inline]
+    pub const fn without_prefixes(self) -> Self {
+        match self.form {
+            Form::Slotted(form) => Codec { form: Form::Slotted(form.without_prefixes()) },
+            Form::Packed(_) => self,
+        }
+    }
+
     /// The most bytes that a key and its value may have together in the node.
     #[must_use]
     pub fn entry_bytes_most(&self) -> usize {

@@ -33,7 +33,9 @@ pub(super) fn log_pages(options: &Options) -> Result<Option<u32>> {
 pub(super) fn codecs_on(chip: Geometry, shape: EntryShape) -> Result<Codecs> {
     let bytes = PageLog::content_bytes_on(chip);
     let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
-    Ok(Codecs::new(bytes, shape).ok_or(small)?)
+    let codecs = Codecs::new(bytes, shape).ok_or(small)?;
+    // Room is counted by the longest key: so one that comes must not lengthen the others.
+    Ok(Codecs { inner: codecs.inner.without_prefixes(), ..codecs })
 }
 
 impl BlockShape {
@@ -143,6 +145,7 @@ impl<'d> Ipl<'d> {
             store: LogStore::new(log, shape, forms, frames),
             btree: BTree::new(NodeId(0), forms, MIDDLE),
             room: Reservation::default(),
+            longest_key: 0,
             log_pages: shape.log_pages(),
             is_poisoned: false,
             is_loading: false,

@@ -89,6 +89,8 @@ pub(crate) struct Ipl<'d> {
     store: LogStore<'d>,
     btree: BTree<NodeId>,
     room: Reservation,
+    /// The longest key that was put since the tree was made.
+    longest_key: usize,
     log_pages: u16,
     is_poisoned: bool,
     /// True while sorted entries are loaded, which no journal has.
@@ -231,9 +233,11 @@ impl Tree for Ipl<'_> {
         let table = &mut self.store.table;
         table.close_logs();
         let mut record = root_record::encode(NAME, self.store.forms.shape);
-        record.reserve_exact(27 + 4 * usize::from(self.btree.height()) + table.bytes());
+        record.reserve_exact(29 + 4 * usize::from(self.btree.height()) + table.bytes());
         let made = self.store.log.statistics().checkpoint.0 + 1;
         record.extend_from_slice(&root::encode_made(made));
+        let longest = u16::try_from(self.longest_key).unwrap_or(u16::MAX);
+        record.extend_from_slice(&longest.to_le_bytes());
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.btree.height());
         record.extend_from_slice(&self.btree.root.id.0.to_le_bytes());

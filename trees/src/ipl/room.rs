@@ -120,7 +120,7 @@ fn begun(born: u32, changes: u32, nodes: u32, shape: &BlockShape) -> u32 {
 
 /// Blocks that one update may need in a tree of such a height, whatever it is, behind a checkpoint.
 fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Codecs), at_once: bool) -> u32 {
-    let mut demand = forms.demand();
+    let mut demand = forms.demand(usize::MAX);
     demand.levels.iter_mut().take(height.into()).for_each(|nodes| *nodes = u32::MAX);
     let nodes = if at_once { 0 } else { u32::MAX };
     let blocks = |more: More| begun(more.births, more.changes, nodes, shape);
@@ -128,21 +128,24 @@ fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Codecs), at_once: bool
 }
 
 impl Codecs {
-    /// A tree of such nodes, as far as room matters, without any.
-    fn demand(&self) -> Demand {
+    /// A tree of such nodes whose keys have `longest` bytes at the most, as far as room matters,
+    /// without any nodes.
+    fn demand(&self, longest: usize) -> Demand {
         let EntryShape { key, value } = self.shape;
+        let longest = longest.min(self.inner.entry_bytes_most());
+        let children = self.inner.capacity(longest, CHILD_BYTES.into()) / 2;
         let (puts, children, leaves) = match (key, value) {
             (Width::Fixed(key), Width::Fixed(value)) => {
-                let leaf = self.leaf.capacity(key.into(), value.into());
-                (leaf / 2, self.inner.capacity(key.into(), CHILD_BYTES.into()) / 2, 1)
+                (self.leaf.capacity(key.into(), value.into()) / 2, children.max(2), 1)
             }
-            // The longest entries take a quarter of a node.
-            _ => (1, 2, 2),
+            // An inner node is cut in the middle but for one child. A leaf, whose keys share what
+            // they have in common, may be split by every put.
+            _ => (1, children.saturating_sub(1).max(1), 2),
         };
         Demand {
             levels: [0; LEVELS_MOST],
             puts_a_leaf: puts.max(1) as u32,
-            children_a_node: children.max(2) as u32,
+            children_a_node: children as u32,
             leaves_a_put: leaves,
         }
     }
@@ -175,8 +178,18 @@ impl Ipl<'_> {
         self.room.take(puts)
     }
 
+    /// Notes how long keys are.
+    fn note_keys(&mut self, batch: &[Update<'_>]) {
+        let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. }));
+        let longest = puts.map(|put| put.key().len()).max().unwrap_or(0);
+        if longest > self.longest_key {
+            (self.longest_key, self.room) = (longest, Reservation::default());
+        }
+    }
+
     /// Refuses `batch` if there is no room for it, and one leaf more while the tree is loaded.
     pub(super) fn check_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.note_keys(batch);
         let puts = puts_of(batch);
         let is_low = usize::from(self.btree.height()) + 2 < LEVELS_MOST;
         if puts > 0 && !(is_low && self.take(puts as u64)) && !self.adds_none(batch)? {
@@ -240,7 +253,7 @@ impl Ipl<'_> {
     }
 
     fn demand(&self) -> Demand {
-        Demand { levels: self.store.levels, ..self.store.forms.demand() }
+        Demand { levels: self.store.levels, ..self.store.forms.demand(self.longest_key) }
     }
 
     /// Where blocks are free at once, fills up blocks until `need` are free, if that can be.

@@ -17,13 +17,15 @@ const MADE_BITS: u32 = 56;
 /// What a root record says.
 ///
 /// ```text
-///  | name and shape | made 56 bits | version u8 | log pages u16 | height u8 | root u32 |
-///  | entries u64 | nodes of each level u32, leaves first | numbers of nodes u32 | table |
+///  | name and shape | made 56 bits | version u8 | longest key u16 | log pages u16 | height u8 |
+///  | root u32 | entries u64 | nodes of each level u32, leaves first | numbers of nodes u32 | table |
 /// ```
 pub(super) struct Root<'r> {
     /// The number of the checkpoint that it was made for.
     pub(super) made: u64,
     pub(super) shape: EntryShape,
+    /// No key is longer.
+    longest_key: u16,
     pub(super) log_pages: u16,
     height: u8,
     root: NodeId,
@@ -53,6 +55,7 @@ impl<'r> Root<'r> {
         if let Some(what) = what {
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
+        let (longest_key, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;
         let (root, rest) = rest.split_first_chunk().ok_or(damaged)?;
@@ -67,6 +70,7 @@ impl<'r> Root<'r> {
         Ok(Root {
             made: made % (1 << MADE_BITS),
             shape,
+            longest_key: u16::from_le_bytes(*longest_key),
             log_pages: u16::from_le_bytes(*log_pages),
             height: *height,
             root: NodeId(u32::from_le_bytes(*root)),
@@ -112,6 +116,7 @@ impl Ipl<'_> {
         }
         self.btree.root = At { id: root.root, level: root.height - 1 };
         self.btree.entries = root.entries;
+        self.longest_key = root.longest_key.into();
         (self.store.levels, self.room) = (root.levels, Reservation::default());
         self.store.table.begin_since();
         // What is replayed was admitted with nothing merged.

@@ -16,12 +16,15 @@
 //!   update that was not recorded, and never a checkpoint.
 
 use device::Cause;
-use store::{Growth, Recovery, Reservation, Update};
+use store::{Growth, Recovery, Reservation, Update, Width};
 
 use super::plan::Added;
-use super::room::adds_none;
+use super::room::{adds_none, growth_of};
 use super::{Durably, PathTree};
 use index::Result;
+
+/// The longest key is counted in steps of so many bytes: a longer one costs a checkpoint.
+const KEY_STEP: usize = 16;
 
 /// What was let in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +35,8 @@ pub(super) struct Admission {
     replay: Reservation,
     /// Puts that were let in and not made.
     puts: u64,
+    /// True if longer keys came than the promises since the last checkpoint are for.
+    pub(super) lacks_base: bool,
     /// Pages that were to be free when a batch was refused; 0 if it was not for that.
     pub(super) wanted: u64,
 }
@@ -51,6 +56,7 @@ impl Admission {
 impl PathTree<'_> {
     /// Refuses a batch that has no room.
     pub(super) fn admit_updates(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        self.admit_keys(batch);
         // With a journal room is made between the steps of a batch. But named checkpoints may keep
         // so much that nothing can be made free there.
         let log = &self.store.log;
@@ -82,6 +88,28 @@ impl PathTree<'_> {
         Ok(())
     }
 
+    /// Counts with keys as long as those of `batch`, where they vary. What was promised since the
+    /// last checkpoint was for shorter ones: so the next has to come first.
+    fn admit_keys(&mut self, batch: &[Update<'_>]) {
+        let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. }));
+        let longest = puts.map(|put| put.key().len()).max().unwrap_or(0);
+        if self.note_key(longest) {
+            self.admission.now = Reservation::default();
+            self.admission.replay = Reservation::default();
+            self.admission.lacks_base = self.store.log.durability().has_journal();
+        }
+    }
+
+    /// Notes that keys have so many bytes; true if all were shorter.
+    pub(super) fn note_key(&mut self, bytes: usize) -> bool {
+        let is_longer = bytes > self.longest_key && self.store.pages.shape.key == Width::Variable;
+        if is_longer {
+            self.longest_key = bytes.next_multiple_of(KEY_STEP).min(self.limits.key);
+            self.growth = growth_of(&self.policy, self.longest_key);
+        }
+        is_longer
+    }
+
     /// Pages that have to be free before so many updates are taken, beside those that wait.
     pub(super) fn pages_for(&self, updates: u64) -> u64 {
         // What one update writes is in the reserve.
@@ -105,6 +133,7 @@ impl PathTree<'_> {
     /// From the tree as it is now, a replay begins, and nothing waits.
     pub(super) fn begin_replay(&mut self) {
         self.admission.now = Reservation::default();
+        self.admission.lacks_base = false;
         if self.store.log.durability().has_journal() {
             self.admission.replay = Reservation::new(&self.demand(), 0, self.has_room());
         }

@@ -234,8 +234,12 @@ impl Pages {
 
     #[inline]
     fn codec_of(&self, part: Part, level: u8) -> Option<Codec> {
-        let value = if level == 0 { self.shape.value } else { Width::Fixed(CHILD_BYTES) };
-        Codec::new_part(part.bytes, self.shape.key, value)
+        if level == 0 {
+            return Codec::new_part(part.bytes, self.shape.key, self.shape.value);
+        }
+        // Room is counted by the longest key: so one that comes must not lengthen the others.
+        let codec = Codec::new_part(part.bytes, self.shape.key, Width::Fixed(CHILD_BYTES))?;
+        Some(codec.without_prefixes())
     }
 
     #[inline]

@@ -47,6 +47,7 @@ impl PathTree<'_> {
     }
 
     fn load_entry(&mut self, key: &[u8], value: &[u8], leaf: &mut Leaf, fill: u8) -> Result<()> {
+        self.note_key(key.len());
         let is_filled = {
             let node = self.leaf_node(leaf);
             leaf.codec.is_filled(node, fill) && node::count(node) > 1

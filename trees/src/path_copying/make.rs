@@ -214,7 +214,7 @@ fn fewest_blocks(policy: &Policy, chip: Geometry, options: &Options) -> u32 {
         inner += nodes;
         height += 1;
     }
-    let (mut demand, height) = (growth_of(policy), height.max(2));
+    let (mut demand, height) = (growth_of(policy, policy.limits().key), height.max(2));
     demand.levels[..usize::from(height)].fill(1);
     demand.levels[0] = u32::try_from(leaves * 9 / 8 + NODES_MORE).unwrap_or(u32::MAX);
     demand.levels[1] += u32::try_from(2 * inner).unwrap_or(u32::MAX);
@@ -300,7 +300,8 @@ fn over<'d>(
         live: LivePages::new(live),
         limits,
         nodes: [0; HEIGHT_MOST as usize],
-        growth: growth_of(&policy),
+        longest_key: 0,
+        growth: growth_of(&policy, 0),
         leaf_bytes: leaf_bytes(&policy) as usize,
         admission: Admission::default(),
         store: PathNodes::new(log, pages, bounded(cache)),

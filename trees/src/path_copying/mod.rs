@@ -120,7 +120,9 @@ pub(crate) struct PathTree<'d> {
     limits: EntryLimits,
     /// Nodes of each level.
     nodes: room::Nodes,
-    /// How nodes of a tree of no level grow.
+    /// The longest key that was put since the tree was made, or a little more, where they vary.
+    longest_key: usize,
+    /// How nodes of a tree of no level grow, with such keys.
     growth: Demand,
     /// The most bytes of a leaf below a root.
     leaf_bytes: usize,
@@ -276,7 +278,8 @@ impl Tree for PathTree<'_> {
     }
 
     fn waits_for_checkpoint(&self) -> bool {
-        self.store.log.blocks_to_erase() > 0
+        // A checkpoint is the base again of what is promised.
+        self.store.log.blocks_to_erase() > 0 || self.admission.lacks_base
     }
 
     fn has_waiting(&self) -> bool {

@@ -37,7 +37,7 @@ use device::Geometry;
 use store::{Demand, Growth};
 
 use super::PathTree;
-use super::layout::{Division, HEIGHT_MOST, Layout};
+use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST};
 use super::plan::Added;
 use super::plan::worst::{change_pages, inner_nodes_added, path_pages};
 use super::policy::Policy;
@@ -156,20 +156,28 @@ impl<'p> Room<'p> {
     }
 }
 
-/// How nodes of trees that `policy` shapes grow. What falls apart is larger than it can be
-/// anywhere: so it takes half of that before it does again.
-pub(super) fn growth_of(policy: &Policy) -> Demand {
+/// How nodes of trees that `policy` shapes grow, whose keys have `longest` bytes at the most. What
+/// falls apart is larger than it can be anywhere: so it takes half of that before it does again.
+/// Where keys or values vary, it is cut in the middle but for one entry; and a leaf, whose keys
+/// share what they have in common, may fall apart at every put.
+pub(super) fn growth_of(policy: &Policy, longest: usize) -> Demand {
     let pages = policy.pages();
-    if pages.is_variable() {
-        return Demand { puts_a_leaf: 1, children_a_node: 1, leaves_a_put: 2, ..Demand::default() };
-    }
-    let half = |layout: Layout, level: u8| (pages.capacity(&layout, level) as u32 / 2).max(1);
+    let is_variable = pages.is_variable();
+    let children = |level: u8| {
+        let layout = policy.roomiest(level);
+        let codec = pages.codec(&layout, level);
+        let most = codec.map_or(0, |codec| codec.capacity(longest, CHILD_BYTES.into()) as u32);
+        (most / 2).saturating_sub(is_variable.into()).max(1)
+    };
     let smallest = pages.layout(policy.bounds().beta, 2);
-    let inner = (1..HEIGHT_MOST - 1).map(|level| half(policy.roomiest(level), level)).min();
+    let puts_a_leaf = match is_variable {
+        true => 1,
+        false => (pages.capacity(&smallest, 0) as u32 / 2).max(1),
+    };
     Demand {
-        puts_a_leaf: half(smallest, 0),
-        children_a_node: inner.unwrap_or(1),
-        leaves_a_put: 1,
+        puts_a_leaf,
+        children_a_node: (1..HEIGHT_MOST - 1).map(children).min().unwrap_or(1),
+        leaves_a_put: if is_variable { 2 } else { 1 },
         ..Demand::default()
     }
 }

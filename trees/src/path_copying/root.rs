@@ -1,10 +1,11 @@
 //! The root record, and the path back from it.
 //!
 //! ```text
-//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | longest key u16 |
+//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | nodes u32.. | longest u16 |
 //! ```
 //!
-//! No key is longer than the last field says; where it is missing, any may be as long as can be.
+//! The nodes are counted level by level, leaves first. No key is longer than the last field says;
+//! where it is missing, any may be as long as can be.
 //!
 //! All else stands in the header of the root's page.
 
@@ -14,10 +15,10 @@ use device::{Cause, Page};
 
 use super::layout::{HEIGHT_MOST, Share};
 use super::policy::Bounds;
-use super::room::Nodes;
+use super::room::{Nodes, growth_of};
 use super::{PathTree, damage};
 use index::{Result, root_record};
-use store::Recovery;
+use store::{Recovery, Width};
 
 /// What the root record of a tree says.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,7 @@ pub(super) struct Root {
     pub(super) bounds: Bounds,
     nodes: Nodes,
     height: usize,
+    longest_key: Option<usize>,
 }
 
 impl Root {
@@ -43,13 +45,19 @@ impl Root {
         let (levels, rest) = behind.as_chunks();
         let mut nodes = [0; HEIGHT_MOST as usize];
         let height = levels.len();
-        if !rest.is_empty() || height > nodes.len() {
+        let longest_key = match *rest {
+            [] => None,
+            [low, high] => Some(u16::from_le_bytes([low, high]).into()),
+            _ => return Err(damaged.into()),
+        };
+        if height > nodes.len() {
             return Err(damaged.into());
         }
         for (nodes, bytes) in nodes.iter_mut().zip(levels) {
             *nodes = u32::from_le_bytes(*bytes);
         }
-        Ok(Root { shape, page: Page(u32::from_le_bytes(*page)), bounds, nodes, height })
+        let page = Page(u32::from_le_bytes(*page));
+        Ok(Root { shape, page, bounds, nodes, height, longest_key })
     }
 }
 
@@ -64,6 +72,9 @@ impl PathTree<'_> {
         }
         for nodes in &self.nodes[..usize::from(self.height())] {
             record.extend_from_slice(&nodes.to_le_bytes());
+        }
+        if self.store.pages.shape.key == Width::Variable {
+            record.extend_from_slice(&(self.longest_key as u16).to_le_bytes());
         }
         record
     }
@@ -91,6 +102,8 @@ impl PathTree<'_> {
         let block = self.store.log.geometry().block_of(page);
         self.store.log.claim_block(block)?;
         self.nodes = root.nodes;
+        self.longest_key = root.longest_key.unwrap_or(usize::MAX).min(self.limits.key);
+        self.growth = growth_of(&self.policy, self.longest_key);
         self.stand_on(page, header);
         self.begin_replay();
         Ok(())

@@ -43,6 +43,8 @@ pub(super) struct Slotted {
     bytes: u16,
     key: Width,
     value: Width,
+    /// True if the bytes that all keys share stand once.
+    shares: bool,
 }
 
 /// Where the parts of a cell lie.
@@ -57,13 +59,17 @@ impl Slotted {
     /// `None` if keys of a fixed length leave no room for a value, or a long value's place.
     pub(super) fn new(bytes: usize, key: Width, value: Width) -> Option<Self> {
         debug_assert!(bytes > SLOTS, "no room for slots");
-        let form = Slotted { bytes: u16::try_from(bytes).ok()?, key, value };
+        let form = Slotted { bytes: u16::try_from(bytes).ok()?, key, value, shares: true };
         let least = |width, varying| match width {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => varying,
         };
         let entry = least(key, 0) + least(value, OverflowValue::ENCODED_BYTES);
         (entry <= form.entry_bytes_most()).then_some(form)
+    }
+
+    pub(super) const fn without_prefixes(self) -> Self {
+        Slotted { shares: false, ..self }
     }
 
     #[inline]
@@ -234,14 +240,22 @@ impl Slotted {
         prefix + whole - count(node) * prefix
     }
 
+    /// How many bytes all keys from one to the other share.
+    fn shared(&self, first: &NodeKey<'_>, last: &NodeKey<'_>) -> usize {
+        if self.shares { shared_prefix(first.bytes(), last.bytes()) } else { 0 }
+    }
+
     /// How many bytes all keys of the node share, and `key` too if one is given.
     fn longest_prefix(&self, node: &[u8], key: Option<&[u8]>) -> usize {
         let entries = count(node);
+        if !self.shares {
+            return 0;
+        }
         if entries == 0 {
             return key.map_or(0, <[u8]>::len);
         }
         let (first, last) = (self.key(node, 0), self.key(node, entries - 1));
-        let among = shared_prefix(first.bytes(), last.bytes());
+        let among = self.shared(&first, &last);
         key.map_or(among, |key| among.min(shared_prefix(first.bytes(), key.iter().copied())))
     }
 

@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use super::super::{NodeKey, Shift, count, set_count, shared_prefix, write_u16};
+use super::super::{NodeKey, Shift, count, set_count, write_u16};
 use super::{HEAP, PREFIX, SLOT_BYTES, SLOTS, Slotted};
 
 /// Some entries of a node.
@@ -49,7 +49,7 @@ impl Slotted {
         let Some((first, last)) = self.ends(one, other) else {
             return;
         };
-        let prefix = shared_prefix(first.bytes(), last.bytes());
+        let prefix = self.shared(&first, &last);
         let start = self.node_bytes() - prefix;
         for (to, byte) in node[start..].iter_mut().zip(first.bytes()) {
             *to = byte;
@@ -73,7 +73,7 @@ impl Slotted {
         let Some((first, last)) = self.ends(one, other) else {
             return SLOTS;
         };
-        let prefix = shared_prefix(first.bytes(), last.bytes());
+        let prefix = self.shared(&first, &last);
         let cells: usize = [one, other]
             .iter()
             .flat_map(|run| run.1.clone().map(|place| (run.0, place)))
@@ -169,7 +169,7 @@ impl Slotted {
             (0, _) => Some(self.longest_prefix(right, None)),
             (_, more) => {
                 let (first, last) = (self.key(left, 0), self.key(right, more - 1));
-                Some(shared_prefix(first.bytes(), last.bytes()))
+                Some(self.shared(&first, &last))
             }
         }
     }

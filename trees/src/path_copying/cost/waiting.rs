@@ -80,7 +80,7 @@ pub(super) struct Buffer {
 
 /// True if admission lets so many updates wait for the tree, which does not last.
 fn is_room_for(updates: u64, policy: &Policy, levels: &Levels, chip: Geometry) -> bool {
-    let mut demand = growth_of(policy);
+    let mut demand = growth_of(policy, average_bytes(policy.pages().shape.key).into());
     for (held, (nodes, _)) in demand.levels.iter_mut().zip(levels.iter()) {
         *held = nodes as u32;
     }
