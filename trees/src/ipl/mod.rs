@@ -48,7 +48,7 @@ use core::fmt::Display;
 
 use device::{Cause, Meter};
 use store::node::Stored;
-use store::{Recovery, Reservation, Update};
+use store::{Recovery, Reservation, Update, Width};
 
 use crate::btree::{self, BTree, NodeSource, Scan};
 use index::bounds::{EntryLimits, can_be};
@@ -236,8 +236,6 @@ impl Tree for Ipl<'_> {
         record.reserve_exact(29 + 4 * usize::from(self.btree.height()) + table.bytes());
         let made = self.store.log.statistics().checkpoint.0 + 1;
         record.extend_from_slice(&root::encode_made(made));
-        let longest = u16::try_from(self.longest_key).unwrap_or(u16::MAX);
-        record.extend_from_slice(&longest.to_le_bytes());
         record.extend_from_slice(&self.log_pages.to_le_bytes());
         record.push(self.btree.height());
         record.extend_from_slice(&self.btree.root.id.0.to_le_bytes());
@@ -251,6 +249,10 @@ impl Tree for Ipl<'_> {
             Ok(())
         })?;
         table.begin_since();
+        if self.store.forms.shape.key == Width::Variable {
+            let longest = u16::try_from(self.longest_key).unwrap_or(u16::MAX);
+            record.extend_from_slice(&longest.to_le_bytes());
+        }
         Ok(record)
     }
 

@@ -17,15 +17,16 @@ const MADE_BITS: u32 = 56;
 /// What a root record says.
 ///
 /// ```text
-///  | name and shape | made 56 bits | version u8 | longest key u16 | log pages u16 | height u8 |
-///  | root u32 | entries u64 | nodes of each level u32, leaves first | numbers of nodes u32 | table |
+///  | name and shape | made 56 bits | version u8 | log pages u16 | height u8 | root u32 |
+///  | entries u64 | nodes of each level u32, leaves first | numbers of nodes u32 | table |
+///  | longest key u16 |
 /// ```
+///
+/// The last only where keys vary; where it is missing there, any may be as long as can be.
 pub(super) struct Root<'r> {
     /// The number of the checkpoint that it was made for.
     pub(super) made: u64,
     pub(super) shape: EntryShape,
-    /// No key is longer.
-    longest_key: u16,
     pub(super) log_pages: u16,
     height: u8,
     root: NodeId,
@@ -55,7 +56,6 @@ impl<'r> Root<'r> {
         if let Some(what) = what {
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
-        let (longest_key, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (log_pages, rest) = rest.split_first_chunk().ok_or(damaged)?;
         let (height, rest) = rest.split_first().ok_or(damaged)?;
         let (root, rest) = rest.split_first_chunk().ok_or(damaged)?;
@@ -70,7 +70,6 @@ impl<'r> Root<'r> {
         Ok(Root {
             made: made % (1 << MADE_BITS),
             shape,
-            longest_key: u16::from_le_bytes(*longest_key),
             log_pages: u16::from_le_bytes(*log_pages),
             height: *height,
             root: NodeId(u32::from_le_bytes(*root)),
@@ -81,23 +80,26 @@ impl<'r> Root<'r> {
         })
     }
 
-    /// Reads the table into `table`; false if it makes no sense.
-    fn read_table(&self, table: &mut Table, shape: &BlockShape) -> bool {
+    /// Reads the table into `table`, and gives the longest key; `None` if it makes no sense.
+    fn read_table(&self, table: &mut Table, shape: &BlockShape) -> Option<usize> {
         table.clear();
         let bytes = (self.nodes as usize).checked_mul(NODE_BYTES);
-        let Some((nodes, blocks)) = bytes.and_then(|at| self.table.split_at_checked(at)) else {
-            return false;
-        };
+        let (nodes, blocks) = bytes.and_then(|at| self.table.split_at_checked(at))?;
         let (nodes, _) = nodes.as_chunks::<NODE_BYTES>();
         let (blocks, rest) = blocks.as_chunks::<BLOCK_BYTES>();
-        rest.is_empty()
-            && nodes.iter().all(|node| table.read_node(node, shape))
+        let longest_key = match *rest {
+            [] => usize::MAX,
+            [low, high] => u16::from_le_bytes([low, high]).into(),
+            _ => return None,
+        };
+        let is_sound = nodes.iter().all(|node| table.read_node(node, shape))
             && blocks.iter().all(|block| table.read_block(block))
             && table.is_sound()
             && table.exists(self.root)
             && (1..LEVELS_MOST).contains(&usize::from(self.height))
             && self.levels.iter().map(|nodes| u64::from(*nodes)).sum::<u64>()
-                == u64::from(table.live())
+                == u64::from(table.live());
+        is_sound.then_some(longest_key)
     }
 }
 
@@ -107,16 +109,13 @@ impl Ipl<'_> {
         self.store.cache.clear();
         self.may_compact = true;
         let shape = self.store.shape;
-        if !root.read_table(&mut self.store.table, &shape) {
-            return Err(store::Error::NotAnIndex {
-                is_ours: true,
-                what: "its table makes no sense",
-            }
-            .into());
-        }
+        let Some(longest_key) = root.read_table(&mut self.store.table, &shape) else {
+            let what = "its table makes no sense";
+            return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
+        };
+        self.longest_key = longest_key;
         self.btree.root = At { id: root.root, level: root.height - 1 };
         self.btree.entries = root.entries;
-        self.longest_key = root.longest_key.into();
         (self.store.levels, self.room) = (root.levels, Reservation::default());
         self.store.table.begin_since();
         // What is replayed was admitted with nothing merged.
