@@ -5,8 +5,8 @@
 //! In FOLDER it makes a database of `tree` (`b-plus`) with `entries` (1,000,000) entries of 8 + 8
 //! bytes and `memory` (16) MiB for caches and buffers, in at most `capacity` (1,024) MiB, and
 //! overwrites `updates` of them (an eighth) in batches of 1,000. Then it gets `gets` (20,000)
-//! entries, as many 1000 at once, and reads 100 entries from each of `scans` (5,000) on, chosen at random, and prints
-//! JSON.
+//! entries, as many 1000 at once, and reads 100 entries from each of `scans` (5,000) on, chosen at
+//! random, and prints JSON.
 
 use std::ops::Bound;
 use std::path::PathBuf;

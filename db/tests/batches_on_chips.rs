@@ -19,7 +19,7 @@ fn fill(tree: &str, puts: usize, batches: usize) {
         let mut batch = Batch::new();
         for _ in 0..puts {
             let key = random.random_range(0..9000_u32).to_be_bytes();
-            batch.put(key, &vec![round as u8; random.random_range(0..40)]);
+            batch.put(key, vec![round as u8; random.random_range(0..40)]);
         }
         let made = database.write_batch(&batch);
         assert!(made.is_ok(), "{tree}, batch {round}: {made:?}");

@@ -73,7 +73,8 @@ impl Database<'_> {
     pub fn rollback(&self, name: &str) -> Result<()> {
         let _turn = self.turn()?;
         let mut core = self.core.lock()?;
-        // Even if it fails in the middle, what is known of keyspaces and was kept for snapshots may not be so.
+        // Even if it fails in the middle, what is known of keyspaces, and what snapshots have, may
+        // not be so any more.
         core.forget_catalog();
         core.snapshots.end_all();
         Ok(core.index.roll_back(name)?)

@@ -1,7 +1,8 @@
 //! The root record, and the path back from it.
 //!
 //! ```text
-//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | nodes u32.. | longest u16 |
+//!  | name and shape | page of the root u32 | alpha u16 | beta u16 | delta u16 | nodes u32 each |
+//!  | longest key u16 |
 //! ```
 //!
 //! The nodes are counted level by level, leaves first. No key is longer than the last field says;
