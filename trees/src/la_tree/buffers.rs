@@ -28,6 +28,7 @@ mod packing;
 mod reading;
 
 use packing::Made;
+pub(super) use reading::Chain;
 
 /// The pool is short of room if more than one in so many of the bytes that come leaves it.
 pub(super) const SHORT_ABOVE: u64 = 64;
@@ -67,8 +68,6 @@ pub(super) struct Buffers {
     pub(super) read: Box<[u8]>,
     next: Vec<Page>,
     pub(super) next_owner: u32,
-    /// True while the chain that is loaded is let go.
-    lets_go: bool,
     /// Entries in the buffers of inner subtrees, and of leaf subtrees.
     pub(super) pending: [u64; 2],
     /// Bytes of them.
@@ -122,7 +121,6 @@ impl Buffers {
             read: vec![0; room].into_boxed_slice(),
             next: Vec::with_capacity(4),
             next_owner: 0,
-            lets_go: false,
             pending: [0; 2],
             pending_bytes: 0,
             stored: Ratio::default(),
