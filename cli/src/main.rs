@@ -10,6 +10,7 @@ mod failure;
 mod files;
 mod interrupts;
 mod layers;
+mod manual;
 mod numbers;
 mod output;
 mod progress;
@@ -33,8 +34,10 @@ fn main() -> ExitCode {
 fn run(invocation: Invocation) -> Result<(), Failure> {
     match invocation {
         Invocation::Compare(request) => compare::run(&request),
+        Invocation::Completions(shell) => manual::print_completions(shell),
         Invocation::Devices(arguments) => devices::run(&arguments),
         Invocation::File(request) => files::run(&request),
+        Invocation::Man => manual::print_page(),
         #[cfg(feature = "torture")]
         Invocation::Torture(request) => torture::run(&request),
         Invocation::Trees(arguments) => trees::run(&arguments),

@@ -1,6 +1,7 @@
 //! Numbers of the command line, and how figures are written for people.
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// Reads a size in bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
@@ -14,6 +15,12 @@ pub(crate) fn parse_size_not_0(text: &str) -> Result<u64, String> {
         0 => Err("0 bytes can't be used".to_owned()),
         bytes => Ok(bytes),
     }
+}
+
+/// Reads a time in seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "expected seconds, such as 5 or 0.5".to_owned())
 }
 
 /// Reads a whole number from 0.

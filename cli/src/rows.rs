@@ -273,6 +273,7 @@ mod tests {
         "workload",
         "seed",
         "memory_bytes",
+        "memory_total_bytes",
         "durability",
         "operations",
         "device_us_per_op",

@@ -48,7 +48,10 @@ fn json(output: &Output) -> serde_json::Value {
 
 #[test]
 fn help_and_version_are_no_failure() {
-    for line in ["--help", "--version", "compare --help", "devices --help", "trees --version"] {
+    for line in ["--help", "--version", "compare --help", "devices --help", "trees --version"]
+        .into_iter()
+        .chain(["help", "help compare", "man", "completions bash", "completions fish"])
+    {
         let output = run(line);
         assert_eq!(output.status.code(), Some(0), "{line}");
         assert!(output.stdout.ends_with(b"\n") && output.stderr.is_empty(), "{line}");

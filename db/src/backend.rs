@@ -374,6 +374,7 @@ impl<'d> Backend<'d> {
         let is_total = matches!(limit, MemoryLimit::Total(_));
         let growth = if tree.tables_grow && is_total { rest / 2 } else { 0 };
         choices.memory_bytes = footprint.memory_least + rest - growth;
+        store::check_memory(choices.memory_bytes).map_err(index::Error::from)?;
         choices.tables_bytes = is_total.then_some(footprint.tables + growth);
         Ok(())
     }

@@ -43,10 +43,12 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another process, or another handle of this one, has the database open.
-    #[error("{}: the database is in use by another process or handle", path.display())]
+    #[error("{}: the database is in use by {}", path.display(), holder_name(*holder))]
     InUse {
         /// The file or block device.
         path: PathBuf,
+        /// The process that has it, where the system tells.
+        holder: Option<u32>,
     },
     /// The file to be made has the name of a link to a file that does not exist.
     #[error("{}: this is a link to a file that does not exist", path.display())]
@@ -289,6 +291,14 @@ impl Error {
     }
 }
 
+fn holder_name(holder: Option<u32>) -> String {
+    match holder {
+        Some(process) if process == std::process::id() => "another handle of this process".into(),
+        Some(process) => format!("process {process}"),
+        None => "another process or handle".to_owned(),
+    }
+}
+
 fn no_database(path: Option<&Path>, is_ours: bool, what: &str) -> String {
     let path = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match is_ours {
@@ -380,7 +390,7 @@ impl From<file::Error> for Error {
         use file::Error as File;
         match error {
             File::Missing { path } => Error::Missing { path },
-            File::InUse { path } => Error::InUse { path },
+            File::InUse { path, holder } => Error::InUse { path, holder },
             File::Exists { path } | File::NotOurs { path } => Error::Exists { path },
             File::Header { fault: file::HeaderFault::Version { expected, found }, .. } => {
                 Error::OtherVersion { expected, found }

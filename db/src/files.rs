@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use device::Medium;
 use file::{DiskOptions, Existing, FileDisk, NandFile, NandOptions, Rights};
@@ -130,6 +132,24 @@ pub(crate) fn is_block_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|about| about.file_type().is_block_device())
 }
 
+/// The longest pause between two attempts to lock what somebody else has.
+const PAUSE_MOST: Duration = Duration::from_millis(50);
+
+/// Attempts until it is not in use any more, or `wait` is over.
+pub(crate) fn patiently<T>(wait: Duration, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    let begin = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match attempt() {
+            Err(Error::InUse { .. }) if begin.elapsed() < wait => {
+                thread::sleep(pause.min(wait.saturating_sub(begin.elapsed())));
+                pause = (pause * 2).min(PAUSE_MOST);
+            }
+            other => return other,
+        }
+    }
+}
+
 /// What exists where a database is to be made.
 pub(crate) enum Site {
     /// Nothing.
@@ -165,7 +185,7 @@ impl Site {
             return Err(Error::File(file::Error::NotAFile { path: path.to_owned() }));
         }
         let taken = File::open(path).map_err(Error::io("open", path))?;
-        lock(path, taken.try_lock())?;
+        lock(path, &taken, taken.try_lock())?;
         Ok(Site::Taken(taken))
     }
 }
@@ -176,9 +196,11 @@ fn block_device_bytes(path: &Path) -> Result<u64> {
     open().map_err(Error::io("measure", path))
 }
 
-fn lock(path: &Path, locked: std::result::Result<(), TryLockError>) -> Result<()> {
+fn lock(path: &Path, file: &File, locked: std::result::Result<(), TryLockError>) -> Result<()> {
     locked.map_err(|error| match error {
-        TryLockError::WouldBlock => Error::InUse { path: path.to_owned() },
+        TryLockError::WouldBlock => {
+            Error::InUse { path: path.to_owned(), holder: file::holder(file) }
+        }
         TryLockError::Error(source) => Error::io("lock", path)(source),
     })
 }
@@ -254,7 +276,7 @@ pub(crate) fn make_on_block_device(
 
 /// Opens and locks the device in the file at `path`.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Backend<'static>> {
-    settled(path, |head| match file::is_nand_file(head) {
+    let open = |head: &[u8]| match file::is_nand_file(head) {
         true => {
             // As safe as a real chip: what it is made for is not known yet.
             let choices = nand_options(Durability::Every, Existing::Keep, options.memory);
@@ -264,18 +286,19 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Backend<'static
             let disk = FileDisk::open(path, &disk_options(options.memory, capacity(head)))?;
             Ok(on_disk(disk, false))
         }
-    })
+    };
+    patiently(options.wait, || settled(path, open))
 }
 
 /// Opens the device in the file at `path` for reading, beside others who read.
-pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Backend<'static>> {
-    settled(path, |head| {
+pub(crate) fn open_read_only(path: &Path, options: &OpenOptions) -> Result<Backend<'static>> {
+    let open = |head: &[u8]| {
         if file::is_nand_file(head) {
-            let choices = nand_options(Durability::None, Existing::Keep, memory);
+            let choices = nand_options(Durability::None, Existing::Keep, options.memory);
             return Ok(on_chip(NandFile::open(path, &choices)?).read_only());
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
-        lock(path, file.try_lock_shared())?;
+        lock(path, &file, file.try_lock_shared())?;
         let about = file.metadata().map_err(Error::io("look at", path))?;
         let unit = u64::from(SECTOR_BYTES);
         let (bytes, most) = match about.file_type().is_block_device() {
@@ -287,7 +310,8 @@ pub(crate) fn open_read_only(path: &Path, memory: MemoryLimit) -> Result<Backend
         };
         let disk = FileReader::new(file, bytes, SECTOR_BYTES, most)?;
         Ok(Backend::new(Medium::Sectors(Box::new(disk)), Driver::Fixed(0)))
-    })
+    };
+    patiently(options.wait, || settled(path, open))
 }
 
 /// Opens what is at `path`, of which `open` is given the first bytes. A file can be
@@ -315,7 +339,7 @@ fn settled<T>(path: &Path, open: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
             return Ok(opened);
         }
     }
-    Err(Error::InUse { path: path.to_owned() })
+    Err(Error::InUse { path: path.to_owned(), holder: None })
 }
 
 fn look_at(path: &Path) -> Result<Metadata> {

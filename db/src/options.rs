@@ -1,5 +1,7 @@
 //! What a user chooses when a database is made or opened.
 
+use std::time::Duration;
+
 use device::Geometry;
 use index::{Durability, EntryShape};
 
@@ -91,6 +93,7 @@ pub struct Options {
     pub(crate) journal_bytes: Option<u64>,
     pub(crate) capacity: Option<u64>,
     pub(crate) overwrite: bool,
+    pub(crate) wait: Duration,
     pub(crate) identity: Option<u64>,
     pub(crate) key: Option<Type>,
     pub(crate) value: Option<Type>,
@@ -120,6 +123,7 @@ impl Options {
             journal_bytes: None,
             capacity: None,
             overwrite: false,
+            wait: Duration::ZERO,
             identity: None,
             key: None,
             value: None,
@@ -227,6 +231,18 @@ impl Options {
     /// ```
     pub const fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
+        self
+    }
+
+    /// How long to wait while another process or handle has what is to be replaced: as
+    /// [`OpenOptions::wait`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let options = flashtree::Options::new().overwrite(true).wait(Duration::from_secs(5));
+    /// ```
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 
@@ -351,6 +367,7 @@ pub struct OpenOptions {
     pub(crate) memory: MemoryLimit,
     pub(crate) durability: Option<Durability>,
     pub(crate) ftl: Option<String>,
+    pub(crate) wait: Duration,
 }
 
 impl OpenOptions {
@@ -360,7 +377,12 @@ impl OpenOptions {
     /// let options = flashtree::OpenOptions::new();
     /// ```
     pub const fn new() -> Self {
-        OpenOptions { memory: MemoryLimit::Total(MEMORY_TOTAL), durability: None, ftl: None }
+        OpenOptions {
+            memory: MemoryLimit::Total(MEMORY_TOTAL),
+            durability: None,
+            ftl: None,
+            wait: Duration::ZERO,
+        }
     }
 
     /// The most bytes of memory for everything together, as [`Options::memory_total`].
@@ -403,6 +425,18 @@ impl OpenOptions {
     /// ```
     pub fn ftl(mut self, spec: impl Into<String>) -> Self {
         self.ftl = Some(spec.into());
+        self
+    }
+
+    /// How long to wait while another process or handle has the database, before that is an error
+    /// ([`Error::InUse`]). Not at all, if nothing else is chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let options = flashtree::OpenOptions::new().wait(Duration::from_secs(5));
+    /// ```
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 }

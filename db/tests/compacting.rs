@@ -126,3 +126,26 @@ fn compacting_keeps_the_trees_parameters() {
     }
     assert!(needed[1] > needed[0] + 200_000, "{needed:?}");
 }
+
+#[test]
+fn every_tree_in_a_file_is_compacted_and_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    for tree in ["b-plus", "b-plus:fill=70", "la-tree", "flat-tree"] {
+        let (path, copy) = (folder.path().join("a.db"), folder.path().join("b.db"));
+        let options = Options::new().tree(tree).overwrite(true);
+        let mut database = Database::create(&path, &options).unwrap();
+        for number in 0..3000_u32 {
+            database.put(number.to_be_bytes(), [number as u8; 40]).unwrap();
+        }
+        database.close().unwrap();
+        Database::compact(&path, &OpenOptions::new()).unwrap();
+        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        database.copy_to(&copy, &Options::new().overwrite(true)).unwrap().close().unwrap();
+        database.close().unwrap();
+        for path in [&path, &copy] {
+            let mut copied = Database::open(path, &OpenOptions::new()).unwrap();
+            assert_eq!(copied.range::<&[u8]>(..).unwrap().into_iter().count(), 3000, "{tree}");
+            copied.close().unwrap();
+        }
+    }
+}

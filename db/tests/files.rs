@@ -12,6 +12,7 @@ mod ground;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use flashtree::encoding::Type;
 use flashtree::{
@@ -99,6 +100,55 @@ fn a_second_process_is_refused_while_a_database_is_open() {
 }
 
 #[test]
+fn who_waits_gets_a_database_as_soon_as_it_is_closed() {
+    let (_folder, path) = place();
+    let held = Database::create(&path, &small()).unwrap();
+    let patient = OpenOptions::new().wait(Duration::from_secs(600));
+    let opened = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| Database::open(&path, &patient).map(drop));
+        held.close().unwrap();
+        waiting.join().unwrap()
+    });
+    opened.unwrap();
+    let held = Database::open(&path, &OpenOptions::new()).unwrap();
+    let impatient = Database::open(&path, &OpenOptions::new().wait(Duration::from_millis(20)));
+    let Err(Error::InUse { holder, .. }) = impatient else { panic!("it was opened twice") };
+    assert!(holder.is_none_or(|process| process == std::process::id()));
+    drop(held);
+}
+
+#[test]
+fn a_backup_is_the_state_of_that_moment_and_takes_no_name_that_is_taken() {
+    let (folder, path) = place();
+    let mut database = Database::create(&path, &small()).unwrap();
+    for number in 0..1_000_u32 {
+        database.put(number.to_be_bytes(), [7; 40]).unwrap();
+    }
+    database.checkpoint("early").unwrap();
+    let copied = folder.path().join("copy.db");
+    database.put([1], [2]).unwrap();
+    let bytes = database.backup(&copied).unwrap();
+    assert_eq!(bytes, std::fs::metadata(&copied).unwrap().len());
+    database.put([1], [3]).unwrap();
+    assert!(matches!(database.backup(&copied), Err(Error::Exists { .. })));
+    let mut copy = Database::open(&copied, &OpenOptions::new()).unwrap();
+    assert_eq!((copy.get([1]).unwrap(), copy.count().unwrap()), (Some(vec![2]), 1_001));
+    assert_eq!(copy.checkpoints().len(), 1);
+    assert_eq!(copy.check().unwrap(), Vec::<String>::new());
+    copy.rollback("early").unwrap();
+    assert_eq!(copy.count().unwrap(), 1_000);
+    assert_eq!(database.get([1]).unwrap(), Some(vec![3]));
+    let disk = sim::SimulatedDisk::new(
+        flashtree::SectorGeometry::new(4096, 1000).unwrap(),
+        Default::default(),
+    );
+    let medium = flashtree::Medium::Sectors(Box::new(disk));
+    let mut elsewhere = Database::create_on(medium, &small()).unwrap();
+    let refused = elsewhere.backup(folder.path().join("other.db"));
+    assert!(matches!(refused, Err(Error::NotAPlainFile)));
+}
+
+#[test]
 fn a_second_handle_is_refused_while_a_database_is_open() {
     for chip in [false, true] {
         let (_folder, path) = place();
@@ -108,7 +158,9 @@ fn a_second_handle_is_refused_while_a_database_is_open() {
         }
         let database = Database::create(&path, &options).unwrap();
         let again = Database::open(&path, &OpenOptions::new());
-        assert!(matches!(again, Err(Error::InUse { path: named }) if named.ends_with("fruit.db")));
+        assert!(
+            matches!(again, Err(Error::InUse { path: named, .. }) if named.ends_with("fruit.db"))
+        );
         let again = Database::open_read_only(&path, &OpenOptions::new());
         assert!(matches!(again, Err(Error::InUse { .. })));
         let over = Database::create(&path, &options.overwrite(true));

@@ -17,10 +17,12 @@ pub enum Error {
         path: PathBuf,
     },
     /// Somebody else, or another handle of this program, has it open.
-    #[error("{}: it is in use", path.display())]
+    #[error("{}: it is in use{}", path.display(), by(*holder))]
     InUse {
         /// The file or block device.
         path: PathBuf,
+        /// The process that has locked it, where the system tells.
+        holder: Option<u32>,
     },
     /// It exists, and existing files were not to be replaced.
     #[error("{}: it exists already", path.display())]
@@ -104,6 +106,10 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn by(holder: Option<u32>) -> String {
+    holder.map_or_else(String::new, |process| format!(" by process {process}"))
 }
 
 impl Error {

@@ -32,3 +32,4 @@ pub use options::{
     NandOptions, Transfer,
 };
 pub use rights::Rights;
+pub use system::holder;

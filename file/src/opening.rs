@@ -40,7 +40,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
         options.custom_flags(rustix::fs::OFlags::EXCL.bits().cast_signed());
     }
     let mut file = options.open(path).map_err(|error| match error.kind() {
-        ErrorKind::ResourceBusy => Error::InUse { path: path.to_owned() },
+        ErrorKind::ResourceBusy => Error::InUse { path: path.to_owned(), holder: None },
         _ => refused(path, error),
     })?;
     if kind(path, file.metadata())? != expected {
@@ -141,7 +141,9 @@ fn kind(path: &Path, about: io::Result<fs::Metadata>) -> Result<Kind> {
 
 fn lock(path: &Path, file: &File) -> Result<()> {
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => Error::InUse { path: path.to_owned() },
+        TryLockError::WouldBlock => {
+            Error::InUse { path: path.to_owned(), holder: system::holder(file) }
+        }
         TryLockError::Error(source) => Error::io("lock", path)(source),
     })
 }

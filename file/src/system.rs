@@ -45,6 +45,35 @@ pub(crate) fn flush_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// The process that has locked `file`, where the system tells: Linux lists all locks.
+#[must_use]
+pub fn holder(file: &File) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::linux::fs::MetadataExt;
+        let about = file.metadata().ok()?;
+        let (major, minor) = (rustix::fs::major(about.st_dev()), rustix::fs::minor(about.st_dev()));
+        let place = format!("{major:02x}:{minor:02x}:{}", about.st_ino());
+        locker(&std::fs::read_to_string("/proc/locks").ok()?, &place)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        None
+    }
+}
+
+/// The first process in `locks`, the text of `/proc/locks`, that holds a lock at `place`. Those
+/// who wait for one have an arrow in their line.
+#[cfg(target_os = "linux")]
+fn locker(locks: &str, place: &str) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, _, process, file, ..] = words[..] else { return None };
+        if file == place { process.parse().ok() } else { None }
+    })
+}
+
 /// Makes a regular file at least so long, with room on the disk for all of it where the file system
 /// can reserve room.
 pub(crate) fn preallocate(file: &File, bytes: u64) -> io::Result<()> {

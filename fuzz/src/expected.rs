@@ -200,6 +200,7 @@ pub const LONG_RUNS: &[&str] = &[
     "it has no entries",
     "it counts more entries than fit",
     "it has an entry of a kind that its run has not",
+    "it has a piece of an entry, where runs have none",
     "a fence has another length",
     "its run's footer makes no sense",
     "its page file has nothing behind it",

@@ -38,8 +38,8 @@ pub use model::{Prediction, Profile};
 pub use options::Options;
 pub use read::{
     Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES,
-    NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Resume, Statistics, UPDATES_WAITING, Value,
-    read_piece, read_piece_of,
+    MERGES_BROKEN_OFF, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Resume, Statistics,
+    UPDATES_WAITING, Value, read_piece, read_piece_of,
 };
 pub use tree::Tree;
 

@@ -27,6 +27,9 @@ pub const NODES_EMPTIED: &str = "nodes emptied";
 /// index was opened.
 pub const GENERATIONS_RECLAIMED: &str = "generations reclaimed";
 
+/// The figure that tells how many merges of runs were broken off since the index was opened.
+pub const MERGES_BROKEN_OFF: &str = "merges broken off";
+
 /// The name of the figure that counts leaves.
 pub const LEAVES: &str = "leaves";
 

@@ -74,7 +74,7 @@ pub(crate) struct Candidate {
 
 /// How a tree stands on a ground that it fits.
 pub(crate) struct Footing {
-    options: Options,
+    pub(crate) options: Options,
     on_sectors: bool,
     /// The translation layer's spec, if there is one below.
     pub(crate) ftl: Option<String>,

@@ -64,8 +64,10 @@ pub struct Row {
     pub workload: String,
     /// The seed.
     pub seed: u64,
-    /// The memory budget, in bytes.
+    /// Memory of caches and buffers, in bytes.
     pub memory_bytes: u64,
+    /// The bound on all memory, in bytes, where one was given.
+    pub memory_total_bytes: Option<u64>,
     /// The durability's name.
     pub durability: String,
     /// Gets, puts, deletes and ranges of the measured phase, one each.

@@ -78,14 +78,16 @@ pub(crate) fn run(task: &Task<'_>) -> Measured {
 /// What there is of a tree that did nothing yet.
 pub(crate) fn blank(task: &Task<'_>) -> Measured {
     let ftl = task.footing.ftl.clone();
-    let row = Row { ftl, ..blank_row(task.plan, &task.candidate.spec) };
+    let memory_bytes = task.footing.options.memory_bytes;
+    let row = Row { ftl, memory_bytes, ..blank_row(task.plan, &task.candidate.spec) };
     Measured { row, clock: task.ground.model.clock(), ..Measured::default() }
 }
 
 /// The row of a tree called `spec` that did nothing.
 pub(crate) fn blank_row(plan: &Plan, spec: &str) -> Row {
-    let memory_bytes = match plan.memory {
-        MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
+    let (memory_bytes, memory_total_bytes) = match plan.memory {
+        MemoryLimit::CachesAndBuffers(bytes) => (bytes, None),
+        MemoryLimit::Total(bytes) => (0, Some(bytes)),
     };
     Row {
         tree: spec.to_string(),
@@ -93,6 +95,7 @@ pub(crate) fn blank_row(plan: &Plan, spec: &str) -> Row {
         workload: plan.workload.clone(),
         seed: plan.seed,
         memory_bytes,
+        memory_total_bytes,
         durability: plan.durability.to_string(),
         ..Row::default()
     }

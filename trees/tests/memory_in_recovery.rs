@@ -129,7 +129,7 @@ impl Life {
     }
 
     fn has_long_values(&self) -> bool {
-        self.case.shape.shape.value == Width::Variable
+        self.case.entry.long_values && self.case.shape.shape.value == Width::Variable
     }
 
     /// Makes or opens the index, works with it, and lets go of it without closing it; no more

@@ -49,8 +49,14 @@ fn trees() -> impl Iterator<Item = &'static TreeDescriptor> {
     TREES.iter().copied().filter(|entry| entry.sectors)
 }
 
-/// Puts and names checkpoints until neither is taken any more; returns how many are kept.
+/// Rounds without a name that is taken, after which none is tried any more: where runs stand beside
+/// the pages that names keep images of, these may be full alone, and puts go on.
+const ROUNDS_WITHOUT_NAME: u32 = 100;
+
+/// Puts and names checkpoints until neither is taken any more, or no name is; returns how many are
+/// kept.
 fn fill_with_names(index: &mut dyn Index) -> usize {
+    let mut named = 0;
     for round in 0u32.. {
         let mut refused = 0;
         for number in 0..40 {
@@ -66,7 +72,7 @@ fn fill_with_names(index: &mut dyn Index) -> usize {
             }
         }
         match index.checkpoint(Some(&format!("round {round}"))) {
-            Ok(_) => {}
+            Ok(_) => named = round,
             Err(Error::Store(
                 store::Error::Full { .. }
                 | store::Error::Kept { .. }
@@ -74,7 +80,7 @@ fn fill_with_names(index: &mut dyn Index) -> usize {
             )) => refused += 1,
             Err(error) => panic!("{error}"),
         }
-        if refused == 41 {
+        if refused == 41 || round - named == ROUNDS_WITHOUT_NAME {
             break;
         }
         assert!(round < 500, "named checkpoints never fill the device");

@@ -49,7 +49,11 @@ fn nothing_acknowledged_is_lost_in_any_cell() {
     assert_complete(&rows);
     for (words, count) in all.counts() {
         // What nothing can be promised for: whether chips wear out in so short a time.
-        assert!(count > 0 || words == "devices worn out", "there were no {words}\n{all}");
+        let is_rare = words == "devices worn out";
+        // Only trees with levels of runs tell of these.
+        let is_absent =
+            words == "cuts inside a merge of runs" && flashtree_trees::find("fd-tree").is_none();
+        assert!(count > 0 || is_rare || is_absent, "there were no {words}\n{all}");
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the file commands understand.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use db::encoding::Type;
+use db::encoding::{Time, Type};
 
 pub(crate) use super::place::Place;
 use super::{DurabilityWord, ListFormat};
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Verify every page and invariant, and say what is wrong and where
     Check(Report),
+    /// Copy a database as it is, with its checkpoints, into a new file
+    Backup(Backup),
     /// Rewrite a database without gaps
     Compact(Bare),
     /// Copy a database into a new one, of another tree or on another device
@@ -93,6 +96,10 @@ pub(crate) struct Home {
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) memory_total: Option<u64>,
+    /// How long to wait while another process has the database
+    #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true)]
+    #[arg(value_parser = numbers::parse_seconds)]
+    pub(crate) wait: Duration,
 }
 
 /// What `create` understands.
@@ -122,6 +129,16 @@ pub(crate) struct Convert {
     pub(crate) making: Making,
 }
 
+/// What `backup` understands.
+#[derive(Args, Debug)]
+pub(crate) struct Backup {
+    #[command(flatten)]
+    pub(crate) home: Home,
+    /// The new file
+    #[arg(value_name = "NEW", value_parser = Place::parser())]
+    pub(crate) new: Place,
+}
+
 /// How a database is made.
 #[derive(Args, Debug)]
 pub(crate) struct Making {
@@ -136,7 +153,7 @@ pub(crate) struct Making {
     #[arg(long, value_enum)]
     pub(crate) durability: Option<DurabilityWord>,
     /// How far the file can grow; of a chip, use at most so much [default of create: 4096 times
-    /// the memory, 256 times for la-tree; all of the chip]
+    /// the memory, 256 times for la-tree and flat-tree, at most 4GiB; all of the chip]
     #[arg(long, value_name = "SIZE")]
     #[arg(value_parser = numbers::parse_size_not_0, allow_negative_numbers = true)]
     pub(crate) size: Option<u64>,
@@ -236,6 +253,9 @@ pub(crate) struct Import {
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) rows: RowOptions,
+    /// Leave out rows in which a key or value is TEXT, such as NA; in JSON, also null
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) null: Option<String>,
     /// The file has no heading: COL are numbers from 1
     #[arg(long)]
     pub(crate) no_header: bool,
@@ -280,6 +300,10 @@ pub(crate) struct RowOptions {
     /// name ends in .tsv; a comma]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     pub(crate) delimiter: Option<u8>,
+    /// How times are written: "sqlite", or a format as strftime's, such as "%d.%m.%Y %H:%M"; UTC,
+    /// if it has no offset [default: as 2013-01-01T10:00:00Z]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_time_format)]
+    pub(crate) time_format: Option<String>,
 }
 
 /// What `stat` understands.
@@ -337,6 +361,18 @@ fn parse_name(text: &str) -> Result<String, String> {
 fn parse_page(text: &str) -> Result<u32, String> {
     let bytes = numbers::parse_size(text)?;
     u32::try_from(bytes).map_err(|_| "expected a size in bytes, such as 4096 or 4KiB".to_owned())
+}
+
+/// What SQLite's functions write.
+const SQLITE_TIME: &str = "%Y-%m-%d %H:%M:%S%.f";
+
+fn parse_time_format(text: &str) -> Result<String, String> {
+    let format = if text.eq_ignore_ascii_case("sqlite") { SQLITE_TIME } else { text };
+    match Time(0).strftime(format) {
+        Ok(written) if written == format => Err("it has no conversion, such as %Y".to_owned()),
+        Ok(_) => Ok(format.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_delimiter(text: &str) -> Result<u8, String> {

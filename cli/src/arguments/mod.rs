@@ -22,10 +22,10 @@ const DEVICE: &str = "winbond-w25n01gv:blocks=256";
 const WORKLOAD: &str = "weather";
 const MEMORY_TOTAL: u64 = 384 << 10;
 
-/// Compare ordered indexes on exact models of flash devices.
+/// Ordered indexes for flash: databases in files, and comparisons on exact models of devices.
 #[derive(Debug, Parser)]
 #[command(name = "flashtree", version, propagate_version = true, arg_required_else_help = true)]
-#[command(disable_help_subcommand = true, after_help = "A new user starts with: flashtree compare")]
+#[command(after_help = "A new user starts with: flashtree compare")]
 struct Arguments {
     #[command(flatten)]
     common: Common,
@@ -59,10 +59,18 @@ enum Command {
     /// Run a workload through trees on a model of a flash device, and show what it cost
     #[command(after_help = layers::help())]
     Compare(Box<CompareArguments>),
+    /// Print a script that completes commands and options in a shell
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// List the devices, or show all figures of one with their sources
     Devices(ListArguments),
     #[command(flatten)]
     File(files::Command),
+    /// Print the manual page: flashtree man | man -l -
+    Man,
     /// Cut the power at every moment, on every tree and device, and see whether anything is lost
     #[cfg(feature = "torture")]
     Torture(torture::Arguments),
@@ -70,6 +78,18 @@ enum Command {
     Trees(ListArguments),
     /// List the workloads, or show one with its parameters
     Workloads(ListArguments),
+}
+
+const COMPLETIONS: &str = "bash: source <(flashtree completions bash)\n\
+    zsh:  flashtree completions zsh > \"${fpath[1]}/_flashtree\"\n\
+    fish: flashtree completions fish > ~/.config/fish/completions/flashtree.fish";
+
+/// A shell that completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// What `compare` understands.
@@ -284,12 +304,19 @@ fn single(text: &str) -> Result<String, Failure> {
 #[derive(Debug)]
 pub(crate) enum Invocation {
     Compare(Box<CompareRequest>),
+    Completions(Shell),
     Devices(ListArguments),
     File(Box<files::Request>),
+    Man,
     #[cfg(feature = "torture")]
     Torture(Box<torture::Request>),
     Trees(ListArguments),
     Workloads(ListArguments),
+}
+
+/// The grammar, to be written down.
+pub(crate) fn grammar() -> clap::Command {
+    Arguments::command()
 }
 
 /// Reads the command line of this process.
@@ -305,11 +332,13 @@ fn parse_from(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> P
         Command::Compare(compare) => {
             Invocation::Compare(Box::new(compare.plan(arguments.common, bare)?))
         }
+        Command::Completions { shell } => Invocation::Completions(shell),
         Command::Devices(list) => Invocation::Devices(list),
         Command::File(command) => {
             let quiet = arguments.common.quiet;
             Invocation::File(Box::new(files::Request { command, quiet }))
         }
+        Command::Man => Invocation::Man,
         #[cfg(feature = "torture")]
         Command::Torture(torture) => Invocation::Torture(Box::new(torture::Request {
             arguments: torture,

@@ -1,6 +1,6 @@
 //! What can end a file command.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -112,6 +112,9 @@ pub(crate) enum FileFailure {
         path.display()
     )]
     OtherDatabase { path: PathBuf },
+    /// Nothing is replaced, not even if asked for.
+    #[error("{}: it exists already; name another file, or remove that one first", path.display())]
+    Exists { path: PathBuf },
     /// A heading with two columns of one name.
     #[error(
         "{}: two columns are called \"{column}\"; give one of them another name",
@@ -220,9 +223,10 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         Error::Exists { .. } => {
             format!("{path}: it exists already; name another file, or give --overwrite")
         }
-        Error::InUse { .. } => {
-            format!("{path}: it is in use by another process; end that first, and try again")
-        }
+        Error::InUse { holder, .. } => format!(
+            "{path}: it is in use by {}; end that first, or wait longer with --wait SECONDS",
+            holder.map_or_else(|| "another process".to_owned(), process)
+        ),
         Error::LittleMemory { have, need } => format!(
             "{path}: {have} bytes of memory are too few; give --memory-total {need} or more"
         ),
@@ -272,6 +276,14 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         // These name the path themselves.
         Error::File(_) | Error::DanglingLink { .. } => format!("{error}{}", advice::about(error)),
         _ => format!("{path}: {error}{}", advice::about(error)),
+    }
+}
+
+/// A process, by its number and, where the system tells, its name.
+fn process(number: u32) -> String {
+    match fs::read_to_string(format!("/proc/{number}/comm")) {
+        Ok(name) => format!("process {number} ({})", name.trim_end()),
+        Err(_) => format!("process {number}"),
     }
 }
 

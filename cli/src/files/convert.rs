@@ -21,7 +21,9 @@ use crate::progress::Counter;
 pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
     let (path, new) = (arguments.home.file.path(), arguments.new.path());
     import::check_foreign(path, new)?;
-    let options = create::options(&arguments.new, &arguments.making)?;
+    let options = create::options(&arguments.new, &arguments.making)?.wait(arguments.home.wait);
+    // From here on: opening may have to recover the database, which takes a moment.
+    interrupts::catch_interrupts();
     let mut old = match opening::to_read(&arguments.home, quiet) {
         Err(Failure::File(FileFailure::Database {
             source: Error::LittleMemory { have, need },
@@ -30,7 +32,6 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
         other => other?,
     };
     let kept = old.checkpoints().len() as u64;
-    interrupts::catch_interrupts();
     let bar = Counter::new(quiet, "copying", None);
     let memory = arguments.home.memory_total;
     let (made, taken) =
@@ -72,7 +73,7 @@ fn little_memory(
     (have, need): (u64, u64),
 ) -> Result<FileFailure, Failure> {
     let (path, new) = (arguments.home.file.path(), arguments.new.path());
-    let of_old = OpenOptions::new().memory_total(need);
+    let of_old = OpenOptions::new().memory_total(need).wait(arguments.home.wait);
     let mut old = Database::open_read_only(path, &of_old).map_err(FileFailure::of(path))?;
     // Nothing is copied: it ends before the first entry.
     let options = options.clone().memory_total(have);

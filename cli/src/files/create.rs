@@ -15,7 +15,8 @@ use crate::failure::FileFailure;
 pub(super) fn run(arguments: &Create) -> Result<(), Failure> {
     let place = &arguments.home.file;
     let memory = arguments.home.memory_total.unwrap_or(MEMORY_TOTAL);
-    let mut options = options(place, &arguments.making)?.memory_total(memory);
+    let mut options =
+        options(place, &arguments.making)?.memory_total(memory).wait(arguments.home.wait);
     if let Some(key) = &arguments.key {
         options = options.key(key.clone());
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Instant;
 
-use db::encoding::{Datum, Type};
+use db::encoding::{Datum, Decode, Time, Type};
 use db::{Database, Error, KeyRange, OpenOptions};
 use serde_json::{Map, Value as Json};
 
@@ -34,13 +34,14 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
     import::check_foreign(path, &arguments.output)?;
     check_no_database(&arguments.output)?;
+    // From here on: opening may have to recover the database, which takes a moment.
+    interrupts::catch_interrupts();
     let mut database = opening::to_read(&arguments.home, quiet)?;
     let format = import::format_of(arguments.rows.format, &arguments.output);
     if format == RowFormat::Jsonl && arguments.rows.delimiter.is_some() {
         return Err(FileFailure::Option("--delimiter is for CSV: JSON lines have none").into());
     }
     let heads = Heads::of(&arguments.rows, &database)?;
-    interrupts::catch_interrupts();
     let output =
         PackedOutput::open(&arguments.output).map_err(unwritten(&arguments.output, false))?;
     let is_standard = output.is_standard();
@@ -130,10 +131,11 @@ fn unwritten(output: &Path, is_standard: bool) -> impl FnOnce(io::Error) -> Fail
     }
 }
 
-/// The headings of the columns of keys and of values.
+/// The headings of the columns of keys and of values, and how times are written there.
 struct Heads {
     key: Vec<String>,
     value: Vec<String>,
+    time_format: Option<String>,
 }
 
 impl Heads {
@@ -150,6 +152,7 @@ impl Heads {
         let heads = Heads {
             key: of("key", &options.key, database.key_type())?,
             value: of("value", &options.value, database.value_type())?,
+            time_format: options.time_format.clone(),
         };
         let mut names: Vec<&String> = heads.key.iter().chain(&heads.value).collect();
         names.sort();
@@ -213,9 +216,10 @@ fn write_csv(
     write(&record)?;
     read.every(|entry| {
         record.clear();
-        let fields = fields(entry.key, heads.key.len(), &mut record);
+        let format = heads.time_format.as_deref();
+        let fields = fields(entry.key, (heads.key.len(), format), &mut record);
         entry.checked("key", fields)?;
-        let fields = self::fields(entry.value, heads.value.len(), &mut record);
+        let fields = self::fields(entry.value, (heads.value.len(), format), &mut record);
         entry.checked("value", fields)?;
         write(&record)
     })?;
@@ -250,16 +254,16 @@ fn write_row(record: &csv::ByteRecord, delimiter: u8, line: &mut Vec<u8>) {
 /// one a component where there is a column for each.
 fn fields(
     (bytes, kind): (&[u8], &Type),
-    columns: usize,
+    (columns, time_format): (usize, Option<&str>),
     record: &mut csv::ByteRecord,
 ) -> Result<(), db::encoding::Error> {
-    let Type::Tuple(types) = kind else { return field((bytes, kind), record) };
+    let Type::Tuple(types) = kind else { return field((bytes, kind), time_format, record) };
     if columns != types.len() {
-        return field((bytes, kind), record);
+        return field((bytes, kind), time_format, record);
     }
     if let Datum::Tuple(components) = kind.decode(bytes)? {
         for (kind, component) in types.iter().zip(&components) {
-            field((&kind.encode(component)?, kind), record)?;
+            field((&kind.encode(component)?, kind), time_format, record)?;
         }
     }
     Ok(())
@@ -268,10 +272,15 @@ fn fields(
 /// Appends one field; a tuple in it is an array.
 fn field(
     (bytes, kind): (&[u8], &Type),
+    time_format: Option<&str>,
     record: &mut csv::ByteRecord,
 ) -> Result<(), db::encoding::Error> {
-    match kind {
-        Type::Bytes => record.push_field(bytes),
+    match (kind, time_format) {
+        (Type::Bytes, _) => record.push_field(bytes),
+        (Type::Time, Some(format)) => {
+            let time = Time::decode_all(bytes)?;
+            record.push_field(time.strftime(format)?.as_bytes());
+        }
         _ => record.push_field(kind.to_text(bytes)?.as_bytes()),
     }
     Ok(())
@@ -284,11 +293,29 @@ fn write_jsonl(
 ) -> Result<(), Failure> {
     read.every(|entry| {
         let mut object = Map::new();
-        members(entry.key()?, &heads.key, &mut object);
-        members(entry.value()?, &heads.value, &mut object);
+        let key = formatted(entry.key()?, entry.key.1, heads);
+        members(key, &heads.key, &mut object);
+        let value = formatted(entry.value()?, entry.value.1, heads);
+        members(value, &heads.value, &mut object);
         writeln!(output, "{}", Json::Object(object)).map_err(Failure::Print)
     })?;
     output.finish().map_err(Failure::Print)
+}
+
+/// A time in the format that the user wants, also as a component of a tuple.
+fn formatted(json: Json, kind: &Type, heads: &Heads) -> Json {
+    let Some(format) = &heads.time_format else { return json };
+    match (kind, json) {
+        (Type::Time, Json::String(text)) => {
+            let written = text.parse().and_then(|time: Time| time.strftime(format));
+            Json::String(written.unwrap_or(text))
+        }
+        (Type::Tuple(types), Json::Array(parts)) => {
+            let parts = parts.into_iter().zip(types);
+            Json::Array(parts.map(|(json, kind)| formatted(json, kind, heads)).collect())
+        }
+        (_, json) => json,
+    }
 }
 
 fn members(json: Json, heads: &[String], object: &mut Map<String, Json>) {

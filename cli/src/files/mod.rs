@@ -1,5 +1,6 @@
 //! The commands on databases in files: `create`, `put`, `scan`, `import`, `check` and the others.
 
+mod backup;
 mod check;
 mod checkpoints;
 mod chip;
@@ -42,6 +43,7 @@ pub(crate) fn run(request: &Request) -> Result<(), Failure> {
         Command::Export(arguments) => export::run(arguments, quiet),
         Command::Stat(arguments) => stat::run(arguments, quiet),
         Command::Check(arguments) => check::run(arguments, quiet),
+        Command::Backup(arguments) => backup::run(arguments, quiet),
         Command::Compact(arguments) => compact::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(arguments, quiet),
         Command::Checkpoint(arguments) => checkpoints::keep(arguments, quiet),

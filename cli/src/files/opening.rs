@@ -60,7 +60,7 @@ pub(super) fn with_memory<T>(
     home: &Home,
     open: impl Fn(&OpenOptions) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let options = |bytes| OpenOptions::new().memory_total(bytes);
+    let options = |bytes| OpenOptions::new().memory_total(bytes).wait(home.wait);
     if let Some(bytes) = home.memory_total {
         return open(&options(bytes));
     }

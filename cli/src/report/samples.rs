@@ -74,6 +74,7 @@ fn one(place: usize, tree: &str) -> Measured {
         workload: "weather:ltu=10".to_owned(),
         seed: 1,
         memory_bytes: 128 << 10,
+        memory_total_bytes: None,
         durability: "none".to_owned(),
         operations: 232_167,
         device_us_per_op,

@@ -484,3 +484,46 @@ fn a_bad_row_is_named_by_its_line_whatever_ends_the_lines() {
         assert!(error.contains(&format!("rows.csv, line {line}: ")), "{text:?}: {error}");
     }
 }
+
+#[test]
+fn rows_without_a_key_or_a_value_are_left_out_where_a_text_stands_for_none() {
+    for (name, rows) in [
+        ("a.csv", "key,value\n1,10\n2,NA\nNA,30\n4,40\n"),
+        (
+            "a.jsonl",
+            "{\"key\":1,\"value\":10}\n{\"key\":2,\"value\":null}\n\
+             {\"key\":\"NA\",\"value\":3}\n{\"key\":4,\"value\":40}\n",
+        ),
+    ] {
+        let bench = Bench::with_database("--key u64 --value u64");
+        bench.write(name, rows);
+        assert!(bench.failed(&format!("import a.db {name}")).contains("value"));
+        bench.done(&format!("import a.db {name} --null NA"));
+        assert_eq!(bench.done("scan a.db"), "1\t10\n4\t40\n");
+    }
+}
+
+#[test]
+fn times_are_read_and_written_in_the_format_that_is_asked_for() {
+    let bench = Bench::with_database("--key tuple(text,time) --value time");
+    bench.write("a.csv", "who,at,until\nA,2013-01-01 10:00:00,2013-01-02 00:00:00.5\n");
+    let columns = "--key who,at --value until";
+    assert!(bench.failed(&format!("import a.db a.csv {columns}")).contains("RFC 3339"));
+    bench.done(&format!("import a.db a.csv {columns} --time-format sqlite"));
+    assert_eq!(
+        bench.done("scan a.db"),
+        "[\"A\",\"2013-01-01T10:00:00Z\"]\t2013-01-02T00:00:00.5Z\n"
+    );
+    bench.done(&format!("export a.db b.csv {columns} --time-format sqlite"));
+    assert_eq!(bench.read("b.csv"), bench.read("a.csv"));
+    bench.output(&["export", "a.db", "b.jsonl", "--time-format", "%d.%m.%Y %H:%M:%S"]);
+    assert!(bench.read("b.jsonl").contains("\"01.01.2013 10:00:00\""), "{}", bench.read("b.jsonl"));
+    bench.done("create b.db --key tuple(text,time) --value time");
+    bench.output(&["export", "a.db", "c.jsonl", "--key", "who,at", "--time-format", "%F %T"]);
+    bench.output(&["import", "b.db", "c.jsonl", "--key", "who,at", "--time-format", "%F %T"]);
+    assert!(bench.done("scan b.db").starts_with("[\"A\",\"2013-01-01T10:00:00Z\"]"));
+    for format in ["%", "%!", "plain"] {
+        let error = bench.wrong(&format!("import a.db a.csv --time-format {format}"));
+        assert!(error.contains("--time-format"), "{error}");
+    }
+}

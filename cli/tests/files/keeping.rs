@@ -48,6 +48,27 @@ fn names_of_checkpoints_are_1_to_64_bytes() {
 }
 
 #[test]
+fn a_backup_opens_and_has_the_checkpoints_too() {
+    for place in ["a.db", "nand-file:a.db"] {
+        let bench = Bench::new();
+        bench.done(&format!("create {place} {TEXTS}"));
+        bench.done("put a.db apple red");
+        bench.done("checkpoint a.db one");
+        bench.done("put a.db apple green");
+        bench.done("backup a.db b.db");
+        bench.done("put a.db apple brown");
+        assert_eq!(bench.done("get b.db apple"), "green\n");
+        assert!(bench.done("check b.db").contains("all is well"));
+        bench.done("rollback b.db one");
+        assert_eq!(bench.done("get b.db apple"), "red\n");
+        assert_eq!(bench.done("get a.db apple"), "brown\n");
+        assert!(bench.failed("backup a.db b.db").contains("it exists already; name another"));
+        assert!(bench.failed("backup missing.db c.db").contains("no such file"));
+        assert_eq!(bench.names(), ["a.db", "b.db"]);
+    }
+}
+
+#[test]
 fn compacting_gives_room_back_and_keeps_the_entries() {
     let bench = Bench::with_database(TEXTS);
     // In another order than that of the keys, which leaves pages half full.

@@ -77,10 +77,14 @@ fn a_database_in_use_is_left_alone() {
     bench.write("rows.csv", rows(3));
     let held = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
     for command in COMMANDS {
-        let error = bench.failed(&command.replace("FILE", "a.db"));
-        assert!(error.contains("in use by another process"), "{command}: {error}");
+        let error = bench.failed(&format!("{} --wait 0", command.replace("FILE", "a.db")));
+        let holder = match cfg!(target_os = "linux") {
+            true => format!("in use by process {} (", std::process::id()),
+            false => "in use by another process".to_owned(),
+        };
+        assert!(error.contains(&holder), "{command}: {error}");
     }
-    assert!(bench.failed("create a.db --overwrite").contains("in use"));
+    assert!(bench.failed("create a.db --overwrite --wait 0").contains("in use"));
     held.close().unwrap();
     assert_eq!(bench.done("get a.db k"), "v\n");
     assert_eq!(bench.names(), ["a.db", "rows.csv"]);
@@ -94,8 +98,21 @@ fn readers_do_not_disturb_each_other() {
     for line in ["get a.db k", "scan a.db", "stat a.db", "check a.db", "checkpoints a.db"] {
         bench.done(line);
     }
-    assert!(bench.failed("put a.db k w").contains("in use"));
+    assert!(bench.failed("put a.db k w --wait 0").contains("in use"));
     drop(held);
+}
+
+#[test]
+fn a_command_waits_for_who_has_the_database() {
+    let bench = Bench::with_database("");
+    bench.done("put a.db k v");
+    let held = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    let waiting = bench.command(&["put", "a.db", "k", "w", "--wait", "600"]).spawn().unwrap();
+    // However long it takes to get there: it is not done while the database is held.
+    held.close().unwrap();
+    assert!(waiting.wait_with_output().unwrap().status.success());
+    assert_eq!(bench.done("get a.db k"), "w\n");
+    assert!(bench.wrong("get a.db k --wait -1").contains("seconds"));
 }
 
 #[test]

@@ -417,6 +417,8 @@ impl Usage<'_> {
     /// Counts a cut in a batch, before which things stood as they did `before`.
     fn count_cut(&mut self, changes: &[Change], before: &(Statistics, RecoveryStatistics)) {
         self.witness.cuts_in_batches += u64::from(changes.len() > 1);
+        self.witness.cuts_in_merges +=
+            u64::from(nodes_changed(self.index).broken_off.is_some_and(|merges| merges > 0));
         if changes.iter().any(|change| self.is_long(change)) {
             self.witness.cuts_in_long_values += 1;
             let is_recorded = self.index.recovery().journal_bytes > before.1.journal_bytes;
@@ -504,6 +506,8 @@ struct Changed {
     emptied: Option<u64>,
     /// Generations of pages that were reclaimed.
     generations: Option<u64>,
+    /// Merges of runs that were broken off.
+    broken_off: Option<u64>,
 }
 
 fn nodes_changed(index: &dyn Index) -> Changed {
@@ -513,6 +517,7 @@ fn nodes_changed(index: &dyn Index) -> Changed {
         index::NODES_MERGED => changed.merged = Some(number),
         index::NODES_EMPTIED => changed.emptied = Some(number),
         index::GENERATIONS_RECLAIMED => changed.generations = Some(number),
+        index::MERGES_BROKEN_OFF => changed.broken_off = Some(number),
         _ => {}
     });
     changed

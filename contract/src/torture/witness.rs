@@ -58,6 +58,8 @@ witness! {
     cuts_shrinking: "cuts while a file shrank",
     /// Cuts in the midst of a batch of more than one update.
     cuts_in_batches: "cuts inside a batch",
+    /// Cuts while runs were merged, with those that were written above them.
+    cuts_in_merges: "cuts inside a merge of runs",
     /// Cuts while a batch with a value too long for a node was written.
     cuts_in_long_values: "cuts while a long value was written",
     /// Those of them that came when pages of the value stood there, and nothing told of them.

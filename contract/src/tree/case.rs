@@ -175,6 +175,10 @@ pub(crate) fn parameter_sets(
 ) -> Vec<Vec<(&'static str, String)>> {
     let has_node = !is_nand && entry.parameters.iter().any(|parameter| parameter.name == "node");
     let mut sets = vec![Vec::new()];
+    if entry.parameters.iter().any(|parameter| parameter.name == "ratio") {
+        // A small head above many levels.
+        sets.push(vec![("ratio", "2".to_string()), ("head", (page_bytes * 8).to_string())]);
+    }
     if has_node {
         sets.extend(
             [page_bytes / 4, page_bytes * 2].map(|bytes| vec![("node", bytes.to_string())]),

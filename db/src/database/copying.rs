@@ -176,8 +176,9 @@ impl Database<'_> {
         if options.tree.is_empty() {
             // Values of any length fit what stands on sectors only.
             let is_raw = standing.is_raw;
-            options.tree = format!("{}{}", standing.tree, if is_raw { "" } else { ":over=ftl" });
             let tree = TreeChoice::of(standing.tree, None, &standing.label)?;
+            let over = if !is_raw && tree.entry.has_choice() { ":over=ftl" } else { "" };
+            options.tree = format!("{}{over}", standing.tree);
             let stays_raw = is_raw && options.chip.is_some() && options.ftl.is_none();
             let is_alike = is_raw == stays_raw;
             options.settings = if is_alike { tree.packed() } else { tree.packed_form() };

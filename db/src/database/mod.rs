@@ -1,5 +1,6 @@
 //! The database.
 
+mod backup;
 mod copying;
 mod inspecting;
 mod keeping;

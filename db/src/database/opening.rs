@@ -8,7 +8,6 @@ use super::Access;
 use crate::backend::{Backend, Standing};
 use crate::driver::Driver;
 use crate::files::{self, Site, Temporary};
-use crate::options::MemoryLimit;
 use crate::{Database, OpenOptions, Options, Result};
 
 /// Making and opening.
@@ -43,7 +42,7 @@ impl Database<'static> {
         fill: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<Self> {
         let path = files::absolute(path)?;
-        let site = Site::look(&path, options.overwrite)?;
+        let site = files::patiently(options.wait, || Site::look(&path, options.overwrite))?;
         if let Site::BlockDevice(bytes) = site {
             let backend = files::make_on_block_device(&path, bytes, options)?;
             let mut made = Database::over(backend.create(options)?, &path);
@@ -116,7 +115,7 @@ impl Database<'static> {
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = files::absolute(path.as_ref())?;
-        let backend = files::open_read_only(&path, options.memory);
+        let backend = files::open_read_only(&path, options);
         let standing = backend.and_then(|backend| backend.open(options));
         let standing = standing.map_err(|error| error.at(&path))?;
         Ok(Database { standing, path: Some(path), access: Access::Reading })
@@ -127,8 +126,8 @@ impl Database<'static> {
     #[must_use]
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = files::absolute(path.as_ref());
-        let any = MemoryLimit::CachesAndBuffers(0);
-        let backend = path.and_then(|path| files::open_read_only(&path, any));
+        let any = OpenOptions::new().memory(0);
+        let backend = path.and_then(|path| files::open_read_only(&path, &any));
         backend.and_then(Backend::has_label).unwrap_or(false)
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::Timestamp;
+use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil};
 
 use super::Error;
 
@@ -41,6 +43,56 @@ impl Time {
             }
         };
         Time(nanoseconds)
+    }
+}
+
+/// Forms of the user's own.
+impl Time {
+    /// Reads a time that is written in `format`, with the conversions of C's `strptime`, such as
+    /// `%Y-%m-%d %H:%M:%S%.f`. Without an offset in it, it is in UTC; without a time of day,
+    /// midnight.
+    ///
+    /// # Errors
+    /// The text is not in this format, or the time is not from the year 1677 to 2262.
+    ///
+    /// ```
+    /// use flashtree::encoding::Time;
+    /// let time = Time::strptime("%d.%m.%Y %H:%M", "01.01.2013 05:00")?;
+    /// assert_eq!(time.to_string(), "2013-01-01T05:00:00Z");
+    /// # Ok::<(), flashtree::encoding::Error>(())
+    /// ```
+    pub fn strptime(format: &str, text: &str) -> Result<Self, Error> {
+        let parsed = strtime::parse(format, text);
+        let stamp = parsed.and_then(|parts| match parts.to_timestamp() {
+            Ok(stamp) => Ok(stamp),
+            Err(_) => {
+                let is_day = parts.hour().is_none();
+                let time = if is_day { civil::Time::midnight() } else { parts.to_time()? };
+                Ok(TimeZone::UTC.to_timestamp(parts.to_date()?.to_datetime(time))?)
+            }
+        });
+        let expected = "time, in the format that was given";
+        let stamp = stamp.map_err(|_| Error::bad_text(text, expected))?;
+        i64::try_from(stamp.as_nanosecond())
+            .map(Time)
+            .map_err(|_| Error::bad_text(text, "time: it is not from the year 1677 to 2262"))
+    }
+
+    /// Writes the time in UTC, in `format`, with the conversions of C's `strftime`.
+    ///
+    /// # Errors
+    /// There is no such conversion.
+    ///
+    /// ```
+    /// use flashtree::encoding::Time;
+    /// let time: Time = "2013-01-01T05:00:00Z".parse()?;
+    /// assert_eq!(time.strftime("%d.%m.%Y")?, "01.01.2013");
+    /// # Ok::<(), flashtree::encoding::Error>(())
+    /// ```
+    pub fn strftime(self, format: &str) -> Result<String, Error> {
+        let stamp = Timestamp::from_nanosecond(i128::from(self.0));
+        let written = stamp.and_then(|stamp| strtime::format(format, stamp));
+        written.map_err(|_| Error::bad_text(format, "format: conversions as those of strftime"))
     }
 }
 

@@ -140,6 +140,20 @@ impl Manifest {
         (live, dead)
     }
 
+    /// Pages of those, living and not, that a checkpoint which is kept or a reader is in.
+    #[must_use]
+    pub fn pages_pinned(&self) -> (u64, u64) {
+        let (mut live, mut dead) = (0, 0);
+        for life in self.all().filter(|life| self.is_pinned(life)) {
+            *if life.died == ALIVE { &mut live } else { &mut dead } += life.run.pages();
+        }
+        (live, dead)
+    }
+
+    fn is_pinned(&self, life: &Life) -> bool {
+        self.pins.iter().map(|(_, at)| at).chain(&self.readers).any(|at| life.is_in(*at))
+    }
+
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn memory(&self) -> u64 {

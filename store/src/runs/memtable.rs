@@ -302,7 +302,7 @@ impl Memtable {
                 Some(Ok(place)) => place + 1,
                 Some(Err(place)) => place,
             };
-            self.remove(which, leaf, gone);
+            self.remove(which, leaf, 0..gone);
             if gone < count {
                 return;
             }
@@ -312,22 +312,76 @@ impl Memtable {
         }
     }
 
-    /// Removes the first `gone` entries of a leaf.
-    fn remove(&mut self, which: Which, leaf: u32, gone: usize) {
+    /// Takes out of the active head what stands in a run from now on: all entries from `from` on
+    /// that are below `to`.
+    pub fn drain_range(&mut self, from: &[u8], to: Option<&[u8]>) {
+        let first = self.find(Which::Active, from);
+        let mut at = first;
+        while let Some(leaf) = self.active.leaves.get(at).copied() {
+            let bytes = self.leaf(leaf);
+            let count = node::count(bytes);
+            let place = |key: &[u8]| self.codec.search(bytes, key).unwrap_or_else(|place| place);
+            let start = if at == first { place(from) } else { 0 };
+            let end = to.map_or(count, place);
+            let is_last = end < count;
+            if start < end {
+                self.remove(Which::Active, leaf, start..end);
+            }
+            if start == 0 && end == count {
+                self.active.leaves.remove(at);
+                self.free.push(leaf);
+            } else if is_last {
+                break;
+            } else {
+                at += 1;
+            }
+        }
+        // What is left of both ends may share a leaf.
+        for at in [at, first] {
+            self.join(at);
+            if let Some(before) = at.checked_sub(1) {
+                self.join(before);
+            }
+        }
+    }
+
+    /// Joins the leaf at `at` of the active head and the next one, if both fit one.
+    fn join(&mut self, at: usize) {
+        let (Some(left), Some(right)) =
+            (self.active.leaves.get(at).copied(), self.active.leaves.get(at + 1).copied())
+        else {
+            return;
+        };
+        let joint = self.codec.joint_bytes(self.leaf(left), self.leaf(right));
+        if joint > self.leaf_bytes * 7 / 8 {
+            return;
+        }
+        let [low, high] =
+            [left.min(right), left.max(right)].map(|it| it as usize * self.leaf_bytes);
+        let (front, back) = self.slab.split_at_mut(high);
+        let (low, high) = (&mut front[low..low + self.leaf_bytes], &mut back[..self.leaf_bytes]);
+        let (left, from) = if left < right { (low, high) } else { (high, low) };
+        self.codec.join(left, from, &mut self.scratch);
+        self.active.leaves.remove(at + 1);
+        self.free.push(right);
+    }
+
+    /// Removes the entries at `gone` of a leaf.
+    fn remove(&mut self, which: Which, leaf: u32, gone: core::ops::Range<usize>) {
         let mut bytes = 0;
-        for place in 0..gone {
+        for place in gone.clone() {
             let key = self.codec.key(self.leaf(leaf), place).len();
             bytes += (key + self.entry_of(self.leaf(leaf), place).1.len()) as u64;
         }
         let start = leaf as usize * self.leaf_bytes;
         let node = &mut self.slab[start..start + self.leaf_bytes];
-        if gone < node::count(node) {
-            for place in (0..gone).rev() {
+        if gone.len() < node::count(node) {
+            for place in gone.clone().rev() {
                 self.codec.remove(node, place);
             }
         }
         let head = if which == Which::Active { &mut self.active } else { &mut self.frozen };
-        head.entries -= gone as u64;
+        head.entries -= gone.len() as u64;
         head.bytes -= bytes;
     }
 

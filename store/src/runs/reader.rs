@@ -31,6 +31,9 @@ pub struct UnitReader {
     batch: Buffer,
 }
 
+/// The owner of a frame that holds nothing.
+const NOBODY: (RunId, u32) = (RunId(0), u32::MAX);
+
 /// Bytes of memory of a frame beside its unit and the cache's own.
 const OWNER_BYTES: u64 = size_of::<(RunId, u32)>() as u64;
 
@@ -56,7 +59,7 @@ impl UnitReader {
         let frames = frames.max(1);
         UnitReader {
             cache: Cache::new(frames, unit_bytes, alignment),
-            owners: vec![(RunId(0), u32::MAX); frames as usize],
+            owners: vec![NOBODY; frames as usize],
             unit_bytes,
             record: Vec::new(),
             record_bytes_most,
@@ -69,6 +72,11 @@ impl UnitReader {
     pub fn memory(&self) -> u64 {
         let owners = self.owners.len() as u64 * OWNER_BYTES;
         self.cache.memory() + owners + self.record.capacity() as u64 + self.batch.memory()
+    }
+
+    /// Holds nothing any more: going back to a named checkpoint gives numbers of runs anew.
+    pub fn clear(&mut self) {
+        self.owners.fill(NOBODY);
     }
 
     /// Where the cache has a unit: any number that differs mostly.

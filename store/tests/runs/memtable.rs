@@ -141,3 +141,35 @@ fn too_little_memory_is_refused_with_what_is_needed() {
     let table = Memtable::new(need, shape, 16).unwrap();
     assert!(table.memory() <= need);
 }
+
+#[test]
+fn a_range_of_keys_is_taken_out_and_its_leaves_are_free() {
+    let mut space = MEDIA[0].space();
+    for (number, shape) in SHAPES.into_iter().enumerate() {
+        let mut random = ChaCha8Rng::seed_from_u64(number as u64);
+        let mut table = Memtable::new(60_000, shape, entry_bytes(shape)).unwrap();
+        let mut model = Model::new();
+        for _ in 0..400 {
+            for _ in 0..20 {
+                let (key, mut value) =
+                    (media::key(&mut random, shape), media::value(&mut random, shape));
+                value.truncate(if shape.value == flashtree_store::Width::Variable {
+                    30
+                } else {
+                    200
+                });
+                if table.put(&key, Kind::Put, &value) {
+                    model.insert(key, (Kind::Put, value));
+                }
+            }
+            let (one, other) = (media::key(&mut random, shape), media::key(&mut random, shape));
+            let (from, to) = if one < other { (one, other) } else { (other, one) };
+            let to = random.random_bool(0.8).then_some(to);
+            table.drain_range(&from, to.as_deref());
+            model.retain(|key, _| *key < from || to.as_ref().is_some_and(|to| key >= to));
+            same(&table, Which::Active, &model, &mut *space);
+        }
+        table.drain_range(&[], None);
+        assert_eq!((table.held(Which::Active), table.percent_used()), ((0, 0), 0));
+    }
+}

@@ -13,14 +13,14 @@
 
 use store::PageFile;
 
+use super::SPACE;
 use super::make::{Plan, page_bytes};
 use super::policy::{
     GARBAGE_SHARE, PAGES_A_FLUSH, PAGES_LEAST, PAGES_PART, PARTS_A_FLUSH, PENDING_MOST,
 };
 use super::runs::Form;
-use super::{NAME, SPACE};
 use index::random_keys::{OCCUPANCY, average_bytes};
-use index::{Error, MediumShape, Options, Prediction, Profile, Result};
+use index::{MediumShape, Options, Prediction, Profile, Result};
 
 /// What a run takes beside the pages that its entries fill: half a page, and a root.
 const RUN_PAGES: f64 = 1.5;
@@ -33,8 +33,9 @@ pub(super) fn predict(
     options: &Options,
     medium: MediumShape,
 ) -> Result<Prediction> {
-    let MediumShape::Sectors(disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    let disk = match medium {
+        MediumShape::Sectors(disk) => disk,
+        MediumShape::Nand(chip) => return super::chip::predict(profile, options, chip),
     };
     let durability = options.durability.unwrap_or_default();
     let page_bytes = page_bytes(options, disk);

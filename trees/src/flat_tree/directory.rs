@@ -20,6 +20,7 @@ use store::{EntryShape, LogicalPage, OverflowValue};
 
 use super::NAME;
 use super::filter::Filter;
+use super::merger;
 use super::runs::Run;
 use crate::btree::{At, HEIGHT_MOST};
 
@@ -200,7 +201,8 @@ impl Directory {
                 None => low.is_empty(),
             };
             let (count, [has_bottom]) = (u16::from_le_bytes(from.array()?), from.array()?);
-            if !is_behind || (place == 0) != partitions.is_empty() || has_bottom > 1 {
+            let is_possible = has_bottom <= 1 && merger::takes(usize::from(count) + 1);
+            if !is_possible || !is_behind || (place == 0) != partitions.is_empty() {
                 return None;
             }
             let bottom = if has_bottom == 1 { Some(from.run(pages)?) } else { None };
@@ -239,5 +241,32 @@ impl<'r> Reader<'r> {
         let is_possible = id < most && usize::from(level) < HEIGHT_MOST && pages <= most;
         let root = At { id: LogicalPage(id), level };
         is_possible.then_some(Run { root, pages, entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::{Directory, FORM, Reader};
+
+    /// One partition, which says that it has so many fragments.
+    fn partition(fragments: u16) -> Vec<u8> {
+        let mut record = 1_u32.to_le_bytes().to_vec();
+        record.push(FORM);
+        record.extend([0; 8 + 2]);
+        record.extend(fragments.to_le_bytes());
+        record.push(0);
+        // A run takes 17 bytes, and page 0 is one of the device.
+        record.extend(vec![0; 17 * usize::from(fragments)]);
+        record
+    }
+
+    #[test]
+    fn a_directory_with_more_fragments_than_are_ever_merged_is_refused() {
+        let decode = |fragments| Directory::decode_rest(&mut Reader(&partition(fragments)), 8);
+        assert!(decode(40).is_some());
+        assert!(decode(62).is_some() && decode(63).is_none() && decode(u16::MAX).is_none());
     }
 }

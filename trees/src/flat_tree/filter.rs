@@ -8,6 +8,9 @@ use alloc::vec;
 /// Bytes of a block: a line of a processor's cache.
 const BLOCK_BYTES: usize = 64;
 
+/// A filter of so many bytes, or fewer, has no bytes more than its keys ask for.
+const EXACT_MOST: u64 = 256;
+
 /// Bits that are set for a key.
 const PROBES: u32 = 6;
 
@@ -19,14 +22,12 @@ pub(super) struct Filter {
 impl Filter {
     /// Bytes of a filter for so many keys, with `bits` bits a key.
     pub(super) fn bytes_for(keys: u64, bits: u32) -> u64 {
-        let bytes = (keys * u64::from(bits)).div_ceil(8).max(1);
-        let block = BLOCK_BYTES as u64;
-        if bytes <= block { bytes } else { bytes.next_multiple_of(block) }
+        bytes_for(keys, bits)
     }
 
     /// An empty filter for so many keys.
     pub(super) fn for_keys(keys: u64, bits: u32) -> Self {
-        let bytes = usize::try_from(Self::bytes_for(keys, bits)).unwrap_or(BLOCK_BYTES);
+        let bytes = usize::try_from(bytes_for(keys, bits)).unwrap_or(BLOCK_BYTES);
         Filter { bits: vec![0; bytes].into_boxed_slice() }
     }
 
@@ -37,32 +38,51 @@ impl Filter {
 
     /// Notes that there is `key`.
     pub(super) fn add(&mut self, key: &[u8]) {
-        let (start, places) = self.places(key);
-        for place in places {
-            if let Some(byte) = self.bits.get_mut(start + place / 8) {
-                *byte |= 1 << (place % 8);
-            }
-        }
+        add(&mut self.bits, key);
     }
 
     /// False if there is no such key.
     pub(super) fn may_have(&self, key: &[u8]) -> bool {
-        let (start, mut places) = self.places(key);
-        places.all(|place| {
-            self.bits.get(start + place / 8).is_some_and(|byte| byte >> (place % 8) & 1 == 1)
-        })
+        may_have(&self.bits, key)
     }
+}
 
-    /// Where the block of `key` begins, and its bits there.
-    fn places(&self, key: &[u8]) -> (usize, impl Iterator<Item = usize> + use<>) {
-        let hash = hash(key);
-        let blocks = (self.bits.len() / BLOCK_BYTES).max(1) as u64;
-        let block = ((hash >> 32) * blocks) >> 32;
-        let bits = (self.bits.len().min(BLOCK_BYTES) * 8) as u32;
-        let (first, step) = (hash as u32 & 0xFFFF, (hash as u32 >> 16) | 1);
-        let places = (0..PROBES).map(move |probe| ((first + probe * step) % bits) as usize);
-        (block as usize * BLOCK_BYTES, places)
+/// Bytes of a filter for so many keys, with `bits` bits a key.
+pub(super) fn bytes_for(keys: u64, bits: u32) -> u64 {
+    let bytes = (keys * u64::from(bits)).div_ceil(8).max(1);
+    if bytes <= EXACT_MOST { bytes } else { bytes.next_multiple_of(BLOCK_BYTES as u64) }
+}
+
+/// Notes in the bits of a filter that there is `key`.
+pub(super) fn add(bits: &mut [u8], key: &[u8]) {
+    let (start, places) = places(bits.len(), key);
+    for place in places {
+        if let Some(byte) = bits.get_mut(start + place / 8) {
+            *byte |= 1 << (place % 8);
+        }
     }
+}
+
+/// False if the bits of a filter say that there is no such key.
+pub(super) fn may_have(bits: &[u8], key: &[u8]) -> bool {
+    let (start, mut places) = places(bits.len(), key);
+    places.all(|place| bits.get(start + place / 8).is_some_and(|byte| byte >> (place % 8) & 1 == 1))
+}
+
+/// Where the block of `key` begins in a filter of so many bytes, and its bits there.
+fn places(bytes: usize, key: &[u8]) -> (usize, impl Iterator<Item = usize> + use<>) {
+    let hash = hash(key);
+    // Where they fill no whole number of blocks, a block begins at any byte.
+    let step = if bytes.is_multiple_of(BLOCK_BYTES) { BLOCK_BYTES } else { 1 };
+    let blocks = (bytes.saturating_sub(BLOCK_BYTES) / step + 1) as u64;
+    let block = ((hash >> 32) * blocks) >> 32;
+    let start = block as usize * step;
+    let bits = bytes.min(BLOCK_BYTES) as u64 * 8;
+    // Ten bits of another hash each.
+    let other = mixed(hash);
+    let places = (0..PROBES).map(move |probe| ((other >> (10 * probe) & 0x3FF) * bits) >> 10);
+    let places = places.map(|place| place as usize);
+    (start, places)
 }
 
 fn hash(key: &[u8]) -> u64 {
@@ -73,7 +93,13 @@ fn hash(key: &[u8]) -> u64 {
         hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
         hash ^= hash >> 32;
     }
-    hash.wrapping_mul(0xC4CE_B9FE_1A85_EC53) ^ (hash >> 29)
+    mixed(hash)
+}
+
+fn mixed(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    hash ^ (hash >> 33)
 }
 
 #[cfg(test)]

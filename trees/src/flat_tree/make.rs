@@ -11,7 +11,9 @@ use store::{Durability, EntryShape, PageFile};
 use super::directory::{Directory, Totals};
 use super::policy::Policy;
 use super::runs::{Forms, Runs, Source};
-use super::{FILTER, FlatTree, MEMTABLE, NAME, PARTITION, SPACE, UNIT, admission};
+use super::{
+    FILTER, FlatTree, MEMTABLE, NAME, ON_RAW_FLASH, PARTITION, SPACE, UNIT, admission, chip,
+};
 use crate::btree::PageStore;
 
 /// The fewest fragments that a partition can have: two, and two that may come in between.
@@ -102,9 +104,15 @@ impl Plan {
     }
 }
 
+const fn no_raw_flash() -> Error {
+    Error::WrongMedium { tree: NAME, medium: "raw flash" }
+}
+
 pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
-    let MediumShape::Sectors(disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    let disk = match medium {
+        MediumShape::Sectors(disk) => disk,
+        MediumShape::Nand(chip) if ON_RAW_FLASH => return chip::footprint(options, chip),
+        MediumShape::Nand(_) => return Err(no_raw_flash()),
     };
     let durability = options.durability.unwrap_or_default();
     let page_bytes = page_bytes(options, disk);
@@ -125,8 +133,10 @@ pub(super) fn tables_least(forms: &Forms) -> u64 {
 }
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let Medium::Sectors(disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    let disk = match medium {
+        Medium::Sectors(disk) => disk,
+        Medium::Nand(nand) if ON_RAW_FLASH => return chip::create(nand, options),
+        Medium::Nand(_) => return Err(no_raw_flash()),
     };
     let geometry = disk.geometry();
     let durability = options.durability.unwrap_or_default();
@@ -142,8 +152,10 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let Medium::Sectors(mut disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    let mut disk = match medium {
+        Medium::Sectors(disk) => disk,
+        Medium::Nand(nand) if ON_RAW_FLASH => return chip::open(nand, options),
+        Medium::Nand(_) => return Err(no_raw_flash()),
     };
     let found = PageFile::describe(&mut *disk)?;
     let (shape, _) = root_record::decode(&found.root_head, NAME)?;

@@ -14,7 +14,8 @@ use store::runs::{Source as _, Way, Which};
 use super::FlatTree;
 use super::directory::{Fragment, Partition};
 use super::filter::Filter;
-use super::runs::{Form, Held, Merger, RunCursor, Source, Writing};
+use super::merger::Merger;
+use super::runs::{Form, Held, RunCursor, Source, Writing};
 
 const ALL: (Bound<&[u8]>, Direction) = (Bound::Unbounded, Direction::Ascending);
 
@@ -130,7 +131,7 @@ impl FlatTree<'_> {
     /// entries that came hid others.
     fn write_bottoms(
         &mut self,
-        merger: &mut Merger<'_>,
+        merger: &mut Merger<Source<'_>>,
         low: Box<[u8]>,
         each: u64,
     ) -> Result<(Vec<Partition>, u64)> {

@@ -9,7 +9,8 @@ use store::runs::{Memtable, Which};
 
 use super::FlatTree;
 use super::directory::Directory;
-use super::runs::{Form, Held, Merger, RunCursor, Runs, Source};
+use super::merger::Merger;
+use super::runs::{Form, Held, RunCursor, Runs, Source};
 use crate::btree::NodeSource;
 
 /// A range that is being read.
@@ -21,7 +22,7 @@ pub(super) struct Scan<'t, 'd> {
     limit: Bound<Vec<u8>>,
     /// The partition that is read.
     at: usize,
-    merger: Merger<'t>,
+    merger: Merger<Source<'t>>,
     ended: bool,
     has_entry: bool,
 }

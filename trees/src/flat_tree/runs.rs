@@ -12,10 +12,11 @@ use core::ops::Bound;
 use device::Cause;
 use index::{Direction, Result};
 use store::node::{Codec, Stored};
-use store::runs::{Kind, MemtableCursor, Source as _, Way};
+use store::runs::{Kind, MemtableCursor, Source as _};
 use store::{EntryShape, LogicalPage, OverflowValue, Width};
 
 use super::filter::Filter;
+use super::merger::{Load, Merger, Sorted, way};
 use crate::btree::{At, BTree, Codecs, NodeSource, NodeStore, PageStore, Position};
 
 /// The byte behind the value of a put in a fragment; behind that of a delete it is 0.
@@ -323,35 +324,22 @@ pub(super) enum Source<'m> {
     Run(RunCursor),
 }
 
-const fn way(direction: Direction) -> Way {
-    match direction {
-        Direction::Ascending => Way::Up,
-        Direction::Descending => Way::Down,
-    }
-}
-
 impl Source<'_> {
-    fn load(&mut self, runs: &mut Runs<'_>, direction: Direction) -> Result<bool> {
-        match self {
-            Source::Memory(cursor) => Ok(cursor.advance(way(direction))),
-            Source::Run(cursor) => cursor.load(runs, direction),
-        }
-    }
-
-    /// The key of the entry that was loaded.
-    fn key(&self, direction: Direction) -> Option<&[u8]> {
-        match self {
-            Source::Memory(cursor) => cursor.head(way(direction)).map(|entry| entry.key),
-            Source::Run(cursor) => cursor.place.map(|_| cursor.key()),
-        }
-    }
-
     fn held(&self, direction: Direction) -> Held<'_> {
         match self {
             Source::Memory(cursor) => cursor
                 .head(way(direction))
                 .map_or(Held::Deleted, |entry| Held::waiting((entry.kind, entry.value))),
             Source::Run(cursor) => cursor.held(),
+        }
+    }
+}
+
+impl Sorted for Source<'_> {
+    fn key(&self, direction: Direction) -> Option<&[u8]> {
+        match self {
+            Source::Memory(cursor) => cursor.head(way(direction)).map(|entry| entry.key),
+            Source::Run(cursor) => cursor.place.map(|_| cursor.key()),
         }
     }
 
@@ -363,63 +351,28 @@ impl Source<'_> {
     }
 }
 
-/// Sources as one: of each key the entry of the first that has it, which is the newest.
-pub(super) struct Merger<'m> {
-    pub(super) sources: Vec<Source<'m>>,
-    direction: Direction,
-    /// The sources that stand at the present key, a bit each.
-    present: u64,
+impl<'d> Load<Runs<'d>> for Source<'_> {
+    fn load(&mut self, runs: &mut Runs<'d>, direction: Direction) -> Result<bool> {
+        match self {
+            Source::Memory(cursor) => Ok(cursor.advance(way(direction))),
+            Source::Run(cursor) => cursor.load(runs, direction),
+        }
+    }
 }
 
-impl<'m> Merger<'m> {
-    pub(super) const fn new(sources: Vec<Source<'m>>, direction: Direction) -> Self {
-        Merger { sources, direction, present: 0 }
-    }
-
-    /// Goes to the next key; false behind the last.
-    pub(super) fn advance(&mut self, runs: &mut Runs<'_>) -> Result<bool> {
-        let direction = self.direction;
-        for (place, source) in self.sources.iter_mut().enumerate() {
-            if self.present >> place & 1 == 1 {
-                source.pass(direction);
-            }
-            source.load(runs, direction)?;
-        }
-        self.present = 0;
-        let mut first: Option<&[u8]> = None;
-        for (place, source) in self.sources.iter().enumerate() {
-            let Some(key) = source.key(direction) else {
-                continue;
-            };
-            let order = first.map_or(core::cmp::Ordering::Less, |first| key.cmp(first));
-            let order = if first.is_some() { direction.order(order) } else { order };
-            if order.is_lt() {
-                (first, self.present) = (Some(key), 1 << place);
-            } else if order.is_eq() {
-                self.present |= 1 << place;
-            }
-        }
-        Ok(self.present != 0)
-    }
-
+impl Merger<Source<'_>> {
     /// The present key.
     pub(super) fn key(&self) -> &[u8] {
-        let source = self.sources.get(self.present.trailing_zeros() as usize);
-        source.and_then(|source| source.key(self.direction)).unwrap_or_default()
+        self.newest().and_then(|source| source.key(self.direction)).unwrap_or_default()
     }
 
     /// What the newest entry of the present key says.
     pub(super) fn held(&self) -> Held<'_> {
-        let source = self.sources.get(self.present.trailing_zeros() as usize);
-        source.map_or(Held::Deleted, |source| source.held(self.direction))
+        self.newest().map_or(Held::Deleted, |source| source.held(self.direction))
     }
 
     /// What the older entries of the present key say.
     pub(super) fn superseded(&self) -> impl Iterator<Item = Held<'_>> {
-        let first = self.present.trailing_zeros() as usize;
-        let older = self.sources.iter().enumerate().skip(first + 1);
-        older
-            .filter(|(place, _)| self.present >> place & 1 == 1)
-            .map(|(_, source)| source.held(self.direction))
+        self.older().map(|source| source.held(self.direction))
     }
 }

@@ -98,17 +98,19 @@ impl Hooks for Cascade<'_> {
 
 /// Where a merge goes.
 #[derive(Clone, Copy, Debug)]
-struct Target {
+pub(super) struct Target {
     level: u8,
     /// The components that are merged: all before this one.
     below: usize,
-    /// Units of the outcome, at most.
+    /// Units of the outcome, at most, and pages with its runs of fences.
     units: u64,
+    pub(super) pages: u64,
 }
 
 impl Levels<'_> {
-    /// The first level that has room for the head and all levels above it; or the last.
-    fn target(&self, is_last: bool) -> Result<Target> {
+    /// The first level that has room for the head and all levels above it, and leaves room for what
+    /// may come; or the last.
+    pub(super) fn target(&self, is_last: bool) -> Result<Target> {
         let mut entries = (self.head.btree.entries, self.head.bytes);
         let mut below = 0;
         let last = self.components.last().map_or(0, |last| last.level);
@@ -118,12 +120,17 @@ impl Levels<'_> {
                 entries = (entries.0 + run.entries, entries.1 + run.bytes);
                 below += 1;
             }
+            let is_whole = below == self.components.len();
             if is_last && level < last {
                 continue;
             }
             let units = self.units_of(entries, below);
-            if units <= self.plan.capacity(level) || level == LEVEL_MOST {
-                return Ok(Target { level, below, units });
+            if units > self.plan.capacity(level) && level < LEVEL_MOST {
+                continue;
+            }
+            let pages = self.plan.pages_with_fences(units, self.longest);
+            if is_whole || self.leaves_room(below, pages) {
+                return Ok(Target { level, below, units, pages });
             }
         }
         Err(WRONG)
@@ -132,6 +139,7 @@ impl Levels<'_> {
     /// Merges the head and the levels down to one that has room; with `to_last`, to the last.
     pub(super) fn cascade(&mut self, to_last: bool) -> Result<()> {
         let target = self.target(to_last)?;
+        self.counts.begun += 1;
         let is_cascading = self.kindred.form == Form::Cascading;
         let is_last = target.below == self.components.len();
         let kinds = match (is_last, is_cascading) {
@@ -146,7 +154,7 @@ impl Levels<'_> {
         let direction = Direction::Ascending;
         inputs.push(Input::Head(HeadSource::new(&mut self.store, &self.head, whole, direction)?));
         for component in &self.components[..target.below] {
-            inputs.push(Input::Run(self.whole(component.run, bytes)?));
+            inputs.push(Input::Run(self.all_of(component.run, bytes)?));
         }
         let mut fences_of = None;
         if is_cascading && !is_last {
@@ -155,7 +163,7 @@ impl Levels<'_> {
                 Some(below) => {
                     if let Some(fences) = below.stack.last() {
                         fences_of = Some(inputs.len());
-                        inputs.push(Input::Run(self.whole(*fences, bytes)?));
+                        inputs.push(Input::Run(self.all_of(*fences, bytes)?));
                     }
                 }
             }
@@ -180,7 +188,7 @@ impl Levels<'_> {
         self.commit(target, run, stack)
     }
 
-    fn whole(&self, id: RunId, bytes: u32) -> Result<RunCursor> {
+    fn all_of(&self, id: RunId, bytes: u32) -> Result<RunCursor> {
         let options = self.plan.cursor(bytes, true, Cause::Merge);
         Ok(RunCursor::new(self.run(id)?, options, self.store.file.alignment()))
     }
@@ -230,7 +238,6 @@ impl Levels<'_> {
         }
         let units = dead.iter().filter_map(|id| self.manifest.run(*id)).map(|run| run.units);
         self.counts.units_read += units.map(u64::from).sum::<u64>();
-        self.counts.merges += 1;
         let is_cascading = self.kindred.form == Form::Cascading;
         if let Some(lower) = self.components.get(below).filter(|_| below == 0 && is_cascading) {
             dead.extend(&lower.stack);
@@ -261,6 +268,7 @@ impl Levels<'_> {
             self.head.clear(&mut self.store)?;
         }
         self.is_poisoned = false;
+        self.counts.merges += 1;
         self.count_merge();
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use index::{Cursor, Error, Result, Value, read_piece_of};
+use index::{Cursor, Error, Result, Tree, Value, read_piece_of};
 use store::runs::{Entry, Kinds, RunWriter};
 
 use super::cascade::{Above, abandon, finish_fences, give_up};
@@ -14,15 +14,14 @@ impl Levels<'_> {
         if self.head.btree.entries > 0 || !self.components.is_empty() {
             self.settle_for_load()?;
         }
-        // Half of the pages for what is loaded, so that the next merge has room.
+        // What is loaded takes half of the pages at most, so that the next merge has room.
         let most = u64::from(self.plan.choices.pages).saturating_sub(self.room_pinned());
-        let units = most.saturating_sub(most / 64 + 8) / 2;
         let longest = (self.plan.longest.0 as u64, self.plan.longest.1 as u64);
         let known = core::mem::replace(&mut self.longest, longest);
-        let begun = self.begin_load(units);
+        let begun = self.begin_load(most);
         self.longest = known;
         let (mut writer, mut above) = begun?;
-        let mut state = Loading { last: Vec::new(), value: Vec::new(), count: 0, bytes: 0 };
+        let mut state = Loading::default();
         let mut loaded = Ok(());
         while loaded.is_ok() {
             loaded = match self.load_next(sorted, &mut state, (&mut writer, &mut above)) {
@@ -49,14 +48,19 @@ impl Levels<'_> {
         if !is_empty {
             return Err(Error::NotEmpty);
         }
-        self.cascade(true)
+        if !Tree::drain(self)? {
+            return Err(store::Error::Full { pages: self.plan.choices.pages.into() }.into());
+        }
+        Ok(())
     }
 
-    fn begin_load(&mut self, units: u64) -> Result<(RunWriter, Vec<RunWriter>)> {
+    /// Begins what may take `pages` pages at most.
+    fn begin_load(&mut self, pages: u64) -> Result<(RunWriter, Vec<RunWriter>)> {
         let bytes = self.plan.buffer_bytes(1, self.plan.stack + 1);
-        // The fences above take what the run itself leaves.
-        let fences = self.plan.pages_with_fences(units, self.longest).saturating_sub(units);
-        let units = units.saturating_sub(fences / 2).max(1);
+        let mut units = pages / 2;
+        while units > 1 && self.plan.pages_with_fences(units, self.longest) > pages {
+            units -= units / 8 + 1;
+        }
         let writer = self.writer(Kinds::Puts, units, bytes)?;
         match self.fence_writers(units) {
             Ok(above) => Ok((writer, above)),
@@ -91,15 +95,11 @@ impl Levels<'_> {
             state.value.resize(bytes as usize, 0);
             read_piece_of(sorted, bytes, 0, &mut state.value)?;
         }
-        let entry = (state.last.len() + state.value.len()) as u64;
-        self.note_longest(state.last.len() as u64, entry);
-        let (entries, bytes) = (state.count + 1, state.bytes + entry);
-        let pages = u64::from(self.plan.choices.pages);
-        let units = self.plan.units_most((entries, bytes), (0, false), self.longest);
-        let each = self.plan.pages_with_fences(units, self.longest);
-        let kept = self.room_pinned() + pages / 64 + 8;
-        if 2 * each + kept > pages {
-            return Err(store::Error::Full { pages }.into());
+        let entry = state.last.len() + state.value.len();
+        self.note_longest(state.last.len(), entry);
+        let (entries, bytes) = (state.count + 1, state.bytes + entry as u64);
+        if !self.has_room_for((entries, bytes)) {
+            return Err(store::Error::Full { pages: self.plan.choices.pages.into() }.into());
         }
         let put = Entry::put(&state.last, &state.value);
         writer.push(&mut self.store.file, &put, &mut Above(above))?;
@@ -144,6 +144,7 @@ impl Levels<'_> {
 }
 
 /// What a load has so far.
+#[derive(Default)]
 struct Loading {
     last: Vec<u8>,
     value: Vec<u8>,

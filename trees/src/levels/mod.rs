@@ -41,8 +41,8 @@ use device::{Cause, DiskCosts, Medium, Meter, Sectors};
 use index::bounds::{entry_size, key_size};
 use index::parameters::{self, Parameter};
 use index::{
-    Cursor, Durable, Error, Footprint, Index, KeyRange, MediumShape, Options, Read, Result,
-    Statistics, Tree, read_piece,
+    Cursor, DeletePolicy, Durable, Error, Footprint, Index, KeyRange, MediumShape, Options, Read,
+    Result, Statistics, Tree, TreeDescriptor, read_piece,
 };
 use store::runs::{FileSpace, Kind, Manifest, Run, RunId, Space, UnitReader};
 use store::{Durability, EntryShape, PageFile, Recovery, Update, Width};
@@ -50,12 +50,12 @@ use store::{Durability, EntryShape, PageFile, Recovery, Update, Width};
 use crate::btree::At;
 use head::{Head, HeadStore};
 use plan::Plan;
-pub(crate) use predict::predict;
-use room::Room;
+use predict::predict;
+use room::{More, Room};
 use root::Root;
 
 /// The parameters of trees of this kind.
-pub(crate) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "ratio",
         about: "how many times as large a level is as the one above it",
@@ -102,7 +102,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 
 /// What leads from one run to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+enum Form {
     /// Fences in each level, into the next one.
     Cascading,
     /// Nothing: each run is a tree of its own.
@@ -111,9 +111,40 @@ pub(crate) enum Form {
 
 /// A tree that stands on this engine.
 #[derive(Clone, Copy)]
-pub(crate) struct Kindred {
-    pub(crate) name: &'static str,
-    pub(crate) form: Form,
+struct Kindred {
+    name: &'static str,
+    form: Form,
+}
+
+const CASCADING: Kindred = Kindred { name: "fd-tree", form: Form::Cascading };
+const FOREST: Kindred = Kindred { name: "lsm", form: Form::Forest };
+
+const fn kindred(is_cascading: bool) -> Kindred {
+    if is_cascading { CASCADING } else { FOREST }
+}
+
+/// The registry's line of a tree with fences from level to level, or of a forest.
+pub(crate) const fn descriptor<const IS_CASCADING: bool>(
+    about: &'static str,
+    paper: &'static str,
+) -> TreeDescriptor {
+    TreeDescriptor {
+        name: kindred(IS_CASCADING).name,
+        about,
+        paper,
+        nand: false,
+        sectors: true,
+        deletes: |_| DeletePolicy::Append,
+        tables_grow: false,
+        long_values: false,
+        parameters: PARAMETERS,
+        create: create::<IS_CASCADING>,
+        open: open::<IS_CASCADING>,
+        footprint: |options, medium| footprint(&kindred(IS_CASCADING), options, medium),
+        predict: |profile, options, medium| {
+            predict(&kindred(IS_CASCADING), profile, options, medium)
+        },
+    }
 }
 
 /// What a ratio is chosen for.
@@ -155,6 +186,8 @@ pub(crate) struct Component {
 /// What it did since it was opened.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
+    /// Merges begun, and made.
+    begun: u64,
     merges: u64,
     units_read: u64,
     units_written: u64,
@@ -215,11 +248,7 @@ fn ratio(options: &Options, plan: &Plan, costs: Option<DiskCosts>) -> u32 {
     cost::ratio(options, &wanted).max(RATIO_LEAST)
 }
 
-pub(crate) fn footprint(
-    kindred: &Kindred,
-    options: &Options,
-    medium: MediumShape,
-) -> Result<Footprint> {
+fn footprint(kindred: &Kindred, options: &Options, medium: MediumShape) -> Result<Footprint> {
     let MediumShape::Sectors(disk) = medium else {
         return Err(Error::WrongMedium { tree: kindred.name, medium: "raw flash" });
     };
@@ -227,11 +256,11 @@ pub(crate) fn footprint(
     Plan::new(options, disk, chosen, None)?.footprint(options, disk)
 }
 
-pub(crate) fn create<'d>(
-    kindred: Kindred,
+fn create<'d, const IS_CASCADING: bool>(
     medium: Medium<'d>,
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
+    let kindred = kindred(IS_CASCADING);
     let disk = disk_of(medium, kindred.name)?;
     let geometry = disk.geometry();
     let chosen = |page, pages| Ok(choices(options, page, pages));
@@ -248,16 +277,19 @@ pub(crate) fn create<'d>(
     Ok(Box::new(Durable::create(tree)?))
 }
 
-pub(crate) fn open<'d>(
-    kindred: Kindred,
+fn open<'d, const IS_CASCADING: bool>(
     medium: Medium<'d>,
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
+    let kindred = kindred(IS_CASCADING);
     let mut disk = disk_of(medium, kindred.name)?;
     let geometry = disk.geometry();
     let found = PageFile::describe(&mut *disk)?;
     let front = 1u64 << found.front.ok_or(WRONG)?.min(63);
     let (shape, choices) = Root::choices(&found.root_head, kindred.name)?;
+    if u64::from(choices.head_pages) > front {
+        return Err(WRONG);
+    }
     let options = Options { shape, durability: Some(found.durability), ..options.clone() };
     let made = Some((found.page_bytes, found.durability, front));
     let mut plan = Plan::new(&options, geometry, |_, _| Ok(choices), made)?;
@@ -344,11 +376,8 @@ impl<'d> Levels<'d> {
     }
 
     /// Notes how long keys and entries get: units have to have room for them.
-    fn note_longest(&mut self, key: u64, entry: u64) {
-        if key > self.longest.0 || entry > self.longest.1 {
-            self.longest = (self.longest.0.max(key), self.longest.1.max(entry));
-            self.recount_outcome();
-        }
+    fn note_longest(&mut self, key: usize, entry: usize) {
+        self.longest = (self.longest.0.max(key as u64), self.longest.1.max(entry as u64));
     }
 
     /// Looks for `key` in the runs.
@@ -391,8 +420,12 @@ impl<'d> Levels<'d> {
         if self.is_head_full() {
             self.cascade(false)?;
         }
-        let entry = key.len() + value.map_or(0, <[u8]>::len);
-        self.note_longest(key.len() as u64, entry as u64);
+        match value {
+            Some(value) => self.note_longest(key.len(), key.len() + value.len()),
+            // No key is as long: it is not there, and must not make units count as longer.
+            None if key.len() as u64 > self.longest.0 => return Ok(()),
+            None => {}
+        }
         self.head.put(&mut self.store, key, value)
     }
 
@@ -446,6 +479,7 @@ impl Read for Levels<'_> {
 
     fn metrics(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("merges", self.counts.merges);
+        tell(index::MERGES_BROKEN_OFF, self.counts.begun - self.counts.merges);
         tell("units read by merges", self.counts.units_read);
         tell("units written by merges", self.counts.units_written);
         tell("levels", self.components.len() as u64);
@@ -493,7 +527,7 @@ impl Tree for Levels<'_> {
     }
 
     fn drain(&mut self) -> Result<bool> {
-        if self.pages_free() < self.outcome_pages(0, 0) {
+        if self.pages_free() < self.whole(&More::default()) {
             return Ok(false);
         }
         self.cascade(true).map(|()| true)
@@ -541,6 +575,7 @@ impl Tree for Levels<'_> {
             return Err(WRONG);
         }
         self.manifest = manifest;
+        self.reader.clear();
         self.components = root.components;
         for component in &self.components {
             for id in component.stack.iter().chain([&component.run]) {
@@ -554,6 +589,10 @@ impl Tree for Levels<'_> {
         self.is_poisoned = false;
         self.longest = (root.longest.0.into(), root.longest.1.into());
         self.pin_savepoints()
+    }
+
+    fn admit_savepoint(&mut self) -> Result<()> {
+        self.admit_name()
     }
 
     fn pin_savepoints(&mut self) -> Result<()> {

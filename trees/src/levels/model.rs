@@ -29,8 +29,9 @@ pub(crate) struct Merged {
     /// Units read and written, runs of fences among them.
     pub(crate) read: f64,
     pub(crate) written: f64,
-    /// Units of the runs that a lookup comes to, on average.
-    pub(crate) units: Vec<f64>,
+    /// Units of the runs that a lookup comes to, on average, and how many of the lookups come
+    /// there: a key that stands above is looked for no further.
+    pub(crate) units: Vec<(f64, f64)>,
     /// Units of the runs of fences above the first level, on average.
     pub(crate) above: f64,
 }
@@ -62,7 +63,7 @@ pub(crate) fn play(numbers: &Numbers, entries: f64, grows: bool) -> Merged {
     let mut levels = alloc::vec![0.0; last + 1];
     levels[last] = entries;
     let (mut merged, mut updates, mut rounds) = (Merged::default(), 0.0, 0);
-    let mut sums = alloc::vec![0.0; last + 1 + STACK];
+    let mut sums = alloc::vec![(0.0, 0.0); last + 1 + STACK];
     for _ in 0..MERGES_MOST {
         updates += head;
         let mut moving = touched(entries, head);
@@ -91,7 +92,9 @@ pub(crate) fn play(numbers: &Numbers, entries: f64, grows: bool) -> Merged {
             }
             break;
         }
-        merged.above += count_runs(&levels, numbers, &mut sums);
+        // The head grows from nothing to all of it.
+        let beyond_head = 1.0 - touched(entries, head / 2.0) / entries;
+        merged.above += count_runs((&levels, entries), numbers, beyond_head, &mut sums);
         if rounds == 2 {
             break;
         }
@@ -100,27 +103,36 @@ pub(crate) fn play(numbers: &Numbers, entries: f64, grows: bool) -> Merged {
     merged.read /= updates;
     merged.written /= updates;
     merged.above /= merges;
-    merged.units = sums.iter().map(|units| units / merges).collect();
+    let mean = |(units, share): &(f64, f64)| (units / merges, share / merges);
+    merged.units = sums.iter().map(mean).collect();
     merged
 }
 
 /// Runs of fences above one another, at most.
 const STACK: usize = 8;
 
-/// Adds the units of the runs that a lookup comes to; returns those of fences above the first.
-fn count_runs(levels: &[f64], numbers: &Numbers, sums: &mut [f64]) -> f64 {
+/// Adds the units of the runs that a lookup comes to, and the share of lookups that come there, of
+/// which `beyond` go beyond the head; returns the units of fences above the first.
+fn count_runs(
+    (levels, entries): (&[f64], f64),
+    numbers: &Numbers,
+    mut beyond: f64,
+    sums: &mut [(f64, f64)],
+) -> f64 {
     let mut above = 0.0;
     let mut is_first = true;
-    for (level, entries) in levels.iter().enumerate().filter(|(_, entries)| **entries > 0.0) {
-        let mut units = libm::ceil(entries / numbers.unit);
-        sums[STACK + level] += units;
-        let mut place = STACK;
+    for (level, held) in levels.iter().enumerate().filter(|(_, held)| **held > 0.0) {
+        let mut units = libm::ceil(held / numbers.unit);
+        let mut place = STACK + level;
+        sums[place] = (sums[place].0 + units, sums[place].1 + beyond);
+        place = STACK;
         while units > 1.0 && place > 0 && (is_first || !numbers.has_fences) {
             units = libm::ceil(units / numbers.unit);
             place -= 1;
-            sums[place] += units;
+            sums[place] = (sums[place].0 + units, sums[place].1 + beyond);
             above += units;
         }
+        beyond *= 1.0 - (held / entries).min(1.0);
         is_first = false;
     }
     above

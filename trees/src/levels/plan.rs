@@ -22,13 +22,19 @@ const UNIT_BYTES: u64 = 512 << 10;
 
 /// The head takes at most this part of the disk, and at least so many pages.
 const HEAD_PART: u64 = 16;
-const HEAD_PAGES_LEAST: u64 = 12;
+const HEAD_PAGES_LEAST: u64 = 8;
 
-/// The fewest pages of runs.
-const PAGES_LEAST: u64 = 12;
+/// Where a smaller head does, the page file that it stands in takes at most this part of the disk.
+const FRONT_PART: u64 = 4;
 
 /// Images and pages of a checkpoint's own, in the page file.
-const OWN_PAGES: u64 = 24;
+const OWN_PAGES: u64 = 16;
+
+/// States of the head that have images where there is much room.
+const STATES_MOST: u64 = 8;
+
+/// The part of its pages for whose images a page file in front of something always has room.
+const IMAGES_PART: u64 = 4;
 
 /// The share of the memory left over that merges and ranges take: a quarter.
 const WORK_PART: u64 = 4;
@@ -106,21 +112,55 @@ pub(super) fn file_options(
     file
 }
 
-/// Sectors of the page file on `disk` that a head of so many pages stands in.
+/// Sectors of the page file on `disk` that a head of so many pages stands in, with images of so
+/// many states of it: all but one of these are of named checkpoints.
 fn front_sectors(
     disk: SectorGeometry,
     options: &Options,
     (page_bytes, head_pages): (u32, u32),
+    states: u64,
 ) -> Result<u64> {
     let head = u64::from(head_pages);
     let file = file_options(options, disk, page_bytes, (1, 0));
-    let images = match file.durability {
-        Durability::None => 0,
-        _ => head + OWN_PAGES,
-    };
     let pages = 2 * head + OWN_PAGES;
-    let sectors = PageFile::sectors_least(disk, &file, pages, images)?;
-    Ok(sectors.max(2).next_power_of_two())
+    let mut front = 2;
+    loop {
+        // A part of what is in front is kept for images anyway.
+        let sectors_per_page = u64::from(page_bytes / disk.sector_bytes()).max(1);
+        let kept = front / sectors_per_page / IMAGES_PART;
+        let images = match file.durability {
+            Durability::None => 0,
+            _ => (states * (head + OWN_PAGES)).saturating_sub(kept),
+        };
+        if PageFile::sectors_least(disk, &file, pages, images)? <= front {
+            return Ok(front);
+        }
+        front *= 2;
+    }
+}
+
+/// Makes the head so small that it leaves most of `disk` to the runs, with room for some names;
+/// sectors of its page file.
+fn fit_head(
+    disk: SectorGeometry,
+    options: &Options,
+    page_bytes: u32,
+    choices: &mut Choices,
+) -> Result<u64> {
+    let least = HEAD_PAGES_LEAST as u32;
+    loop {
+        let of = |states| front_sectors(disk, options, (page_bytes, choices.head_pages), states);
+        for states in [STATES_MOST, STATES_MOST / 2, STATES_MOST / 4] {
+            let front = of(states)?;
+            if front <= disk.sectors() / FRONT_PART {
+                return Ok(front);
+            }
+        }
+        if choices.head_pages <= least {
+            return of(1);
+        }
+        choices.head_pages = (choices.head_pages - choices.head_pages.div_ceil(8)).max(least);
+    }
 }
 
 impl Plan {
@@ -137,10 +177,10 @@ impl Plan {
         let codecs = codecs(page, options.shape);
         let codecs = codecs.ok_or(store::Error::NodeSize { bytes: page, what })?;
         let sectors_per_page = u64::from((page / disk.sector_bytes()).max(1));
-        let choices = choose(page, disk.sectors() / sectors_per_page)?;
+        let mut choices = choose(page, disk.sectors() / sectors_per_page)?;
         let front = match made {
             Some((_, _, front)) => front,
-            None => front_sectors(disk, options, (page, choices.head_pages))?,
+            None => fit_head(disk, options, page, &mut choices)?,
         };
         let entry = codecs.leaf.entry_bytes_most() - 1;
         let longest = match (options.shape.key, options.shape.value) {
@@ -152,7 +192,7 @@ impl Plan {
             _ => (entry, entry),
         };
         let unit_bytes = options.settings.number("unit").unwrap_or(UNIT_BYTES);
-        let mut plan = Plan {
+        let plan = Plan {
             choices,
             shape: options.shape,
             page_bytes: page,
@@ -166,10 +206,8 @@ impl Plan {
             memory: Share::default(),
             alignment: disk.alignment(),
         };
-        plan.choices.pages = plan.pages_behind(disk);
-        plan.levels = plan.levels_for(plan.choices.pages.into());
-        plan.stack = plan.stack_for(plan.choices.pages.into())?;
-        Ok(plan)
+        let pages = plan.pages_behind(disk);
+        plan.with_pages(pages)
     }
 
     /// Pages of runs on `disk`.
@@ -180,11 +218,30 @@ impl Plan {
         u32::try_from(pages).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
     }
 
-    /// Refuses a disk that is too small.
-    pub(super) fn sectors_least(&self, disk: SectorGeometry) -> u64 {
-        let sectors_per_page = u64::from(self.page_bytes / disk.sector_bytes());
-        let pages = PAGES_LEAST + u64::from(self.levels + self.stack);
-        self.front.next_multiple_of(sectors_per_page) + pages * sectors_per_page
+    /// The sectors of the smallest disk like this one that has room for one entry.
+    fn sectors_least(&self) -> Result<u64> {
+        let sectors_per_page = u64::from(self.sectors_per_page);
+        let longest = (self.longest.0 as u64, self.longest.1 as u64);
+        let units = self.units_most((1, longest.1), (0, false), longest);
+        let one = self.pages_with_fences(units, longest);
+        let mut plan = self.with_pages(1)?;
+        loop {
+            let need = 2 * one + plan.kept_pages();
+            let pages = u64::from(plan.choices.pages);
+            if need <= pages {
+                let base = self.front.next_multiple_of(sectors_per_page);
+                return Ok(base + pages * sectors_per_page);
+            }
+            plan = self.with_pages(u32::try_from(need).unwrap_or(u32::MAX))?;
+        }
+    }
+
+    /// The plan with so many pages of runs.
+    fn with_pages(mut self, pages: u32) -> Result<Self> {
+        self.choices.pages = pages;
+        self.levels = self.levels_for(pages.into());
+        self.stack = self.stack_for(pages.into())?;
+        Ok(self)
     }
 
     /// Units that a level may have.
@@ -251,6 +308,17 @@ impl Plan {
             units = self.units_most((0, 0), (units, false), longest).min(units - 1);
         }
         pages
+    }
+
+    /// Units of the runs of fences above a run of `units` units, with keys of up to `longest`
+    /// bytes.
+    pub(super) fn units_above(&self, mut units: u64, longest: u64) -> u64 {
+        let mut above = 0;
+        while units > 1 {
+            units = self.units_most((0, 0), (units, false), (longest, longest)).min(units - 1);
+            above += units;
+        }
+        above
     }
 
     /// Units of a run's footer.
@@ -344,7 +412,7 @@ impl Plan {
         Ok(Footprint {
             memory_least: least.file + self.unit_memory(1) + least.work + least.fixed,
             tables,
-            units_least: self.sectors_least(disk),
+            units_least: self.sectors_least()?,
         })
     }
 

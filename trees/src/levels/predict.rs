@@ -81,7 +81,7 @@ impl Model<'_> {
             + operations * head.0
             + updates * (merged.read + per_merge);
         let writes = updates * merged.written + operations * head.1;
-        let height = merged.units.iter().filter(|units| **units > 0.0).count() as u32 + 2;
+        let height = merged.units.iter().filter(|(units, _)| *units > 0.0).count() as u32 + 2;
         Ok(Prediction { page_reads: reads, page_writes: writes, height })
     }
 
@@ -101,22 +101,21 @@ impl Model<'_> {
         (reads, writes)
     }
 
-    /// Units that a lookup misses, of runs of so many units.
-    fn lookup(&self, units: &[f64]) -> f64 {
+    /// Units that a lookup misses, of runs of so many units to each of which some lookups come.
+    fn lookup(&self, runs: &[(f64, f64)]) -> f64 {
         let frames = f64::from(self.plan.memory.units);
-        let there: Vec<f64> = units.iter().copied().filter(|units| *units > 0.0).collect();
-        let all: f64 = there.iter().sum();
+        let there: Vec<_> = runs.iter().copied().filter(|(units, _)| *units > 0.0).collect();
+        let all: f64 = there.iter().map(|(units, _)| units).sum();
         if frames >= all {
             return 0.0;
         }
-        let held = |stay: f64| -> f64 {
-            there.iter().map(|units| units * (1.0 - missing(stay, *units))).sum()
-        };
+        let missed = |stay: f64, (units, share): (f64, f64)| missing(stay * share.min(1.0), units);
+        let held =
+            |stay: f64| -> f64 { there.iter().map(|run| run.0 * (1.0 - missed(stay, *run))).sum() };
         let stay = last_that_holds(0.0, 64.0 * all, |stay| held(stay) < frames);
         let stay = if frames < there.len() as f64 { 0.0 } else { stay };
-        there
-            .iter()
-            .map(|units| if *units <= 1.0 && frames > 1.0 { 0.0 } else { missing(stay, *units) })
-            .sum()
+        let is_held = |units: f64| units <= 1.0 && frames > 1.0;
+        let read = there.iter().filter(|(units, _)| !is_held(*units));
+        read.map(|run| run.1 * missed(stay, *run)).sum()
     }
 }

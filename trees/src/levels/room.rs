@@ -1,40 +1,49 @@
 //! Room: what has to stay free, so that a merge never fails for lack of it.
 //!
-//! A merge writes its outcome before what it came from is free. So one inequality is kept, in
-//! pages:
+//! A merge writes its outcome before what it came from is free. With `W` for the pages that all
+//! there is takes as one run, the head's entries and those of a batch included, and its runs of
+//! fences, a batch is let in if, in pages,
 //!
 //! ```text
-//!  runs + runs that named checkpoints pin + outcome of merging all that there is <= pages
+//!  (1)  runs + runs that names pin + W             <= pages
+//!  (2)  2 W + runs that names pin + D + S          <= pages    where it has puts
 //! ```
 //!
-//! What comes out of a merge is bounded by counts and bytes of what goes in; nothing is tried and
-//! nothing taken back. Runs that only the last checkpoint needs are in the way until the next one:
-//! where they leave no room for a merge, that is made first. Deletes free room in the end, and have
-//! a part of the pages for themselves.
+//! By (1) everything can be merged into one run. Where (1) fails this is done, and there are at
+//! most `W` pages of runs then: so by (2) it holds again, and `D` more pages of deletes have room,
+//! which free room in the end. `S` is by how much several runs take more than one. Merges that
+//! leave more than `W + S` pages, or break (1), are made with all that there is.
+//!
+//! `W` follows from counts, bytes and the longest entry; nothing is tried and nothing taken back.
+//! Runs that only the last checkpoint needs are in the way until the next one: where they leave no
+//! room for a merge, that is made first.
 
 use store::Update;
-use store::runs::Space;
+use store::runs::{Run, Space};
 
 use super::{Form, Levels};
-use index::Result;
+use index::{Error, Result};
 
-/// The part of the pages that is kept for deletes, and pages beside it.
+/// The part of the pages that is kept for deletes, beside what one of them may need.
 const DELETES_PART: u64 = 64;
-const DELETES_PAGES: u64 = 1;
+
+/// Bytes of a root record for a run, beside the run itself.
+const COMPONENT_BYTES: usize = 32;
 
 /// What is known between two merges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
-    /// Pages of runs that there are.
+    /// Pages of runs that there are, and of those among them that names pin when they go.
     live: u64,
+    held: u64,
     /// Pages of others that are in use after every checkpoint.
     pinned: u64,
     /// Pages of others that a checkpoint frees.
     waiting: u64,
     /// True if the page file has pages that a checkpoint frees.
     is_head_waiting: bool,
-    /// Pages that a merge of all runs may write.
-    outcome: u64,
+    /// Entries of all runs, and their bytes.
+    entries: (u64, u64),
 }
 
 impl Room {
@@ -44,6 +53,16 @@ impl Room {
     }
 }
 
+/// What comes to what there is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct More {
+    entries: u64,
+    bytes: u64,
+    /// The longest key, and the longest entry.
+    longest: (u64, u64),
+    has_puts: bool,
+}
+
 impl Levels<'_> {
     pub(super) fn pages_free(&self) -> u64 {
         self.store.file.pages_free()
@@ -51,41 +70,34 @@ impl Levels<'_> {
 
     /// Nothing waits for a checkpoint now: one was made, or names changed.
     pub(super) fn recount(&mut self) {
-        let (live, dead) = self.manifest.pages();
-        let outcome = self.outcome_of_runs();
-        self.room = Room { live, pinned: dead, waiting: 0, is_head_waiting: false, outcome };
+        self.count_runs();
+        self.room.is_head_waiting = false;
     }
 
     /// A merge was made.
     pub(super) fn count_merge(&mut self) {
-        let (live, dead) = self.manifest.pages();
-        let waiting = dead.saturating_sub(self.room.pinned);
-        self.room.live = live;
-        self.room.waiting = waiting;
+        self.count_runs();
         self.room.is_head_waiting = self.durability() != store::Durability::None;
-        self.room.outcome = self.outcome_of_runs();
     }
 
-    /// Entries got longer.
-    pub(super) fn recount_outcome(&mut self) {
-        self.room.outcome = self.outcome_of_runs();
+    fn count_runs(&mut self) {
+        let (live, dead) = self.manifest.pages();
+        let (held, pinned) = self.manifest.pages_pinned();
+        let runs = self.components.iter().filter_map(|one| self.manifest.run(one.run));
+        let entries = runs.fold((0, 0), |sum, run| (sum.0 + run.entries, sum.1 + run.bytes));
+        let waiting = dead.saturating_sub(pinned);
+        self.room = Room { live, held, pinned, waiting, entries, ..self.room };
     }
 
-    /// Pages that merging the runs may write, whichever level it goes to.
-    fn outcome_of_runs(&self) -> u64 {
-        let (mut entries, mut bytes, mut most) = (0, 0, 0);
-        for (place, component) in self.components.iter().enumerate() {
-            let Some(run) = self.manifest.run(component.run) else { continue };
-            (entries, bytes) = (entries + run.entries, bytes + run.bytes);
-            most = most.max(self.outcome_of((entries, bytes), place + 1));
-        }
-        most
-    }
-
-    /// Pages that entries of so many bytes take, merged into a run above the component at `below`.
-    fn outcome_of(&self, entries: (u64, u64), below: usize) -> u64 {
-        let units = self.units_of(entries, below);
-        self.plan.pages_with_fences(units, self.longest)
+    /// `W`: pages that all there is takes as one run, with `more`.
+    pub(super) fn whole(&self, more: &More) -> u64 {
+        let Room { entries, .. } = self.room;
+        let head = &self.head;
+        let all =
+            (entries.0 + head.btree.entries + more.entries, entries.1 + head.bytes + more.bytes);
+        let longest = (self.longest.0.max(more.longest.0), self.longest.1.max(more.longest.1));
+        let units = self.plan.units_most(all, (0, false), longest);
+        self.plan.pages_with_fences(units, longest)
     }
 
     /// Units that entries of so many bytes take, in a run above the component at `below`.
@@ -96,15 +108,16 @@ impl Levels<'_> {
         self.plan.units_most(entries, fences, self.longest)
     }
 
-    /// Pages that a merge may write if so many entries come.
-    pub(super) fn outcome_pages(&self, entries: u64, bytes: u64) -> u64 {
-        let held = (self.head.btree.entries + entries, self.head.bytes + bytes);
-        if held.0 == 0 {
-            return self.room.outcome;
-        }
-        let units = self.plan.units_most(held, (1, true), self.longest);
-        let runs = u64::from(self.plan.stack) + 2;
-        self.room.outcome + self.plan.pages_with_fences(units, self.longest) + runs
+    /// True if a merge of all components before `below` into a run that takes `pages` pages leaves
+    /// so much room that everything can be merged then.
+    pub(super) fn leaves_room(&self, below: usize, pages: u64) -> bool {
+        let Room { live, held, pinned, .. } = self.room;
+        let gone = self.components[..below].iter();
+        let gone = gone.flat_map(|one| one.stack.iter().chain([&one.run]));
+        let gone: u64 = gone.filter_map(|id| self.manifest.run(*id)).map(|run| run.pages()).sum();
+        let (live, whole) = (live - gone.min(live) + pages, self.whole(&More::default()));
+        let is_compact = pages <= whole && live <= whole + self.plan.spread_pages();
+        is_compact && live + pinned + held.min(gone) + whole <= self.plan.choices.pages.into()
     }
 
     /// Pages of the head.
@@ -115,11 +128,23 @@ impl Levels<'_> {
 
     /// Pages that the head may have: the runs of fences above the first level belong to it, too.
     fn head_most(&self) -> u32 {
-        let most = self.plan.choices.head_pages;
         let fences = self.components.first().map_or(&[][..], |first| &first.stack);
         let units = fences.iter().filter_map(|id| self.manifest.run(*id)).map(|run| run.units);
-        let units: u32 = if self.kindred.form == Form::Cascading { units.sum() } else { 0 };
-        most.saturating_sub(units).max(most / 4).max(self.head.pages_of_one() + 2)
+        self.head_beside(units.sum())
+    }
+
+    /// Pages that the head may have beside so many pages of fences.
+    fn head_beside(&self, fences: u32) -> u32 {
+        let most = self.plan.choices.head_pages;
+        let fences = if self.kindred.form == Form::Cascading { fences } else { 0 };
+        most.saturating_sub(fences).max(most / 4).max(self.head.pages_of_one() + 2)
+    }
+
+    /// True if `batch` may fill the head twice, where all there is takes `whole` pages.
+    fn may_merge_twice(&self, batch: &[Update<'_>], whole: u64) -> bool {
+        let units = self.plan.units_above(whole, self.plan.longest.0 as u64);
+        let most = self.head_beside(u32::try_from(units).unwrap_or(u32::MAX));
+        batch.len() > 1 && self.growth(batch) + 2 > most.into()
     }
 
     /// True if the head may have no room for one more update.
@@ -128,10 +153,14 @@ impl Levels<'_> {
             && self.head_pages() + self.head.pages_of_one() > self.head_most()
     }
 
+    /// Pages by which a batch may make the head grow.
+    fn growth(&self, batch: &[Update<'_>]) -> u64 {
+        (batch.len() as u64).saturating_mul(self.head.pages_of_one().into())
+    }
+
     /// True if some update of `batch` may find the head full.
     pub(super) fn may_merge(&self, batch: &[Update<'_>]) -> bool {
-        let growth = (batch.len() as u64).saturating_mul(self.head.pages_of_one().into());
-        u64::from(self.head_pages()) + growth > self.head_most().into()
+        u64::from(self.head_pages()) + self.growth(batch) > self.head_most().into()
     }
 
     /// Pages in use that giving the head's pages back changes: those that name them.
@@ -141,55 +170,125 @@ impl Levels<'_> {
 
     /// True if a merge now may lack room that a checkpoint gives.
     pub(super) fn lacks_checkpoint(&self) -> bool {
-        let lacks_runs = self.room.waiting > 0 && self.pages_free() < self.outcome_pages(1, 0);
-        lacks_runs || (self.room.is_head_waiting && self.lacks_head_pages())
+        let lacks = || self.target(false).is_ok_and(|target| target.pages > self.pages_free());
+        (self.room.waiting > 0 && lacks()) || (self.room.is_head_waiting && self.lacks_head_pages())
     }
 
     /// True if the page file lacks pages for another head.
     fn lacks_head_pages(&self) -> bool {
-        let free = self.store.file.file().pages_free();
-        free < self.plan.choices.head_pages + self.head.pages_of_one()
+        self.store.file.file().pages_free() < self.another_head()
     }
 
-    /// Refuses a batch that may find too little room, with nothing changed.
-    pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let (mut bytes, mut puts) = (0, 0);
+    /// Pages of another head, and by which a root record gets longer by what a merge makes.
+    fn another_head(&self) -> u32 {
+        let file = self.store.file.file();
+        let head = self.plan.choices.head_pages + self.head.pages_of_one();
+        let runs = 1 + self.plan.stack as usize;
+        let extents = self.store.file.extents_free() + runs;
+        let each = Run::encoded_bytes_most(self.longest.0 as usize, 0) + COMPONENT_BYTES;
+        let record = (runs * each + 8 * extents) as u32;
+        head + file.pages_for_long(record)
+    }
+
+    fn more(&self, batch: &[Update<'_>]) -> More {
+        let mut more = More { entries: batch.len() as u64, ..More::default() };
         for update in batch {
             let key = update.key().len() as u64;
             let mut entry = key;
             if let Update::Put { value, .. } = update {
-                (entry, puts) = (entry + value.len() as u64, puts + 1);
+                entry += value.len() as u64;
+                more.longest = (more.longest.0.max(key), more.longest.1.max(entry));
+                more.has_puts = true;
             }
-            bytes += entry;
-            self.note_longest(key, entry);
+            more.bytes += entry;
         }
+        more
+    }
+
+    /// True if entries of so many bytes that are loaded have room.
+    pub(super) fn has_room_for(&self, (entries, bytes): (u64, u64)) -> bool {
+        let more = More { entries, bytes, longest: self.longest, has_puts: true };
+        let need = 2 * self.whole(&more) + self.room.pinned + self.plan.kept_pages();
+        need <= self.plan.choices.pages.into()
+    }
+
+    /// Refuses a batch that may find too little room, with nothing changed.
+    pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        let more = self.more(batch);
         let pages = u64::from(self.plan.choices.pages);
-        let full = store::Error::Full { pages };
-        let outcome = self.outcome_pages(batch.len() as u64, bytes);
-        let kept = if puts > 0 { pages / DELETES_PART + DELETES_PAGES } else { 0 };
-        let Room { live, pinned, .. } = self.room;
-        if live + outcome + kept > pages {
-            return Err(full.into());
+        let whole = self.whole(&more);
+        let Room { live, held, pinned, .. } = self.room;
+        let mut need = live + whole;
+        if more.has_puts {
+            need = need.max(2 * whole + self.plan.kept_pages());
         }
-        if live + pinned + outcome + kept > pages {
-            let kept = pinned * u64::from(self.plan.page_bytes);
-            return Err(store::Error::Kept { kept }.into());
+        // The second merge of a batch finds what the first one wrote, and what that left pinned.
+        let merges = 1 + u64::from(self.may_merge_twice(batch, whole));
+        let mut kept = pinned;
+        if merges > 1 {
+            need = need.max(2 * whole + self.plan.spread_pages());
+            kept += held;
+        }
+        if need > pages {
+            return Err(store::Error::Full { pages }.into());
+        }
+        if need + kept > pages {
+            return Err(self.lack());
         }
         if !self.may_merge(batch) {
             let free = u64::from(self.store.file.file().pages_free());
-            let growth = (batch.len() as u64) * u64::from(self.head.pages_of_one());
-            return if growth <= free { Ok(()) } else { Err(full.into()) };
+            return if self.growth(batch) <= free { Ok(()) } else { Err(self.lack()) };
         }
         // A checkpoint can't fall inside a batch that no journal holds: the second merge of such
-        // finds what the first one wrote beside what that took.
+        // finds what the first one took, too. Where nothing lasts, that is free at once.
         let recovery = self.store.file.recovery();
-        let is_one = batch.len() < 2 || recovery.durability() == store::Durability::None;
         let has_journal =
             recovery.durability().has_journal() && !recovery.lasts_by_checkpoint(batch, true);
-        let merges = if is_one || has_journal { 1 } else { 2 };
-        if self.pages_free() < merges * outcome || self.lacks_head_pages() {
-            return Err(full.into());
+        let is_lasting = recovery.durability() != store::Durability::None;
+        let merges = if is_lasting && !has_journal { merges } else { 1 };
+        if self.pages_free() < merges * whole || self.lacks_head_pages() {
+            return Err(self.lack());
         }
         Ok(())
+    }
+
+    /// Too little room; where names keep some, they are in the way.
+    fn lack(&self) -> Error {
+        let runs = self.room.pinned * u64::from(self.plan.page_bytes);
+        match self.store.file.recovery().statistics().kept_bytes + runs {
+            0 => store::Error::Full { pages: self.plan.choices.pages.into() }.into(),
+            kept => store::Error::Kept { kept }.into(),
+        }
+    }
+
+    /// Refuses one more name if then no update may be taken before it is forgotten.
+    pub(super) fn admit_name(&self) -> Result<()> {
+        let Room { live, pinned, .. } = self.room;
+        let need = 2 * self.whole(&More::default()) + self.plan.kept_pages() + pinned + live;
+        // Each page in use may get an image that is kept.
+        let (file, head) = (self.store.file.file(), self.another_head());
+        let images = file.pages_used().0.into();
+        match need <= self.plan.choices.pages.into() && file.has_room(head.into(), images, 1) {
+            true => Ok(()),
+            false => Err(self.lack()),
+        }
+    }
+}
+
+impl super::plan::Plan {
+    /// `S`: pages by which several runs may take more than one with their entries.
+    pub(super) fn spread_pages(&self) -> u64 {
+        u64::from(self.levels - 1) * self.pages_of_one()
+    }
+
+    /// By how many pages one entry more makes a run longer, with those of fences above it.
+    fn pages_of_one(&self) -> u64 {
+        u64::from(self.stack) + self.footer_units() + 2
+    }
+
+    /// `D + S`: pages that puts leave.
+    pub(super) fn kept_pages(&self) -> u64 {
+        let pages = u64::from(self.choices.pages);
+        2 * self.pages_of_one() + pages / DELETES_PART + self.spread_pages()
     }
 }

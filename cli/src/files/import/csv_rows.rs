@@ -6,7 +6,7 @@ use csv::ByteRecord;
 use db::encoding::{Error, Type};
 use lab::input::{self, Meter, RowFault, Source, Table};
 
-use super::{Entry, delimiter_of, fields};
+use super::{Entry, Row, delimiter_of, fields};
 use crate::arguments::files::Import;
 use crate::failure::FileFailure;
 use crate::files::columns::{Column, Columns, Heading};
@@ -16,6 +16,8 @@ pub(super) struct CsvRows {
     table: Table,
     columns: Columns,
     types: (Type, Type),
+    null: Option<Vec<u8>>,
+    time_format: Option<String>,
     record: ByteRecord,
     /// The line in which it begins.
     line: u64,
@@ -53,15 +55,24 @@ impl CsvRows {
         }
         let options = (arguments.rows.key.as_deref(), arguments.rows.value.as_deref());
         let columns = Heading { path, names: &names }.find(options, (&types.0, &types.1))?;
-        Ok(CsvRows { table, columns, types, record, line, first: arguments.no_header })
+        Ok(CsvRows {
+            table,
+            columns,
+            types,
+            null: arguments.null.clone().map(String::into_bytes),
+            time_format: arguments.rows.time_format.clone(),
+            record,
+            line,
+            first: arguments.no_header,
+        })
     }
 
-    /// Reads row `number`; false at the end.
-    pub(super) fn next(&mut self, number: u64, into: &mut Entry) -> Result<bool, RowFault> {
+    /// Reads row `number`.
+    pub(super) fn next(&mut self, number: u64, into: &mut Entry) -> Result<Row, RowFault> {
         if !std::mem::take(&mut self.first) {
             match self.table.read(&mut self.record)? {
                 Some(line) => self.line = line,
-                None => return Ok(false),
+                None => return Ok(Row::End),
             }
         }
         into.line = self.line;
@@ -74,12 +85,18 @@ impl CsvRows {
             line: into.line,
             what: format!("the {what}: {error}"),
         };
+        let mut all = self.columns.key.iter().chain(&self.columns.value).map(column);
+        if self.null.as_deref().is_some_and(|null| all.any(|field| field == null)) {
+            return Ok(Row::Null);
+        }
+        let format = self.time_format.as_deref();
         let key = self.columns.key.iter().map(column);
-        fields::encode(&self.types.0, key, &mut into.key).map_err(|error| bad("key", error))?;
+        fields::encode(&self.types.0, format, key, &mut into.key)
+            .map_err(|error| bad("key", error))?;
         let value = self.columns.value.iter().map(column);
-        fields::encode(&self.types.1, value, &mut into.value)
+        fields::encode(&self.types.1, format, value, &mut into.value)
             .map_err(|error| bad("value", error))?;
-        Ok(true)
+        Ok(Row::Entry)
     }
 
     /// How much was read.

@@ -1,18 +1,21 @@
 //! Keys and values out of fields.
 
-use db::encoding::{Datum, Error, Type};
+use db::encoding::{Datum, Error, Time, Type};
 
 /// Writes the key or value of type `kind` that stands in `fields`: one, or one for each component
-/// of a tuple. Bytes and texts are taken as they are, of others the text form is read.
+/// of a tuple. Bytes and texts are taken as they are, of others the text form is read, of times
+/// that of `time_format`.
 ///
 /// # Errors
 /// A field is not of its type.
 pub(super) fn encode<'f>(
     kind: &Type,
+    time_format: Option<&str>,
     fields: impl ExactSizeIterator<Item = &'f [u8]>,
     into: &mut Vec<u8>,
 ) -> Result<(), Error> {
     into.clear();
+    let datum = |kind: &Type, field| datum(kind, time_format, field);
     match kind {
         Type::Tuple(types) if fields.len() == types.len() => {
             let components = types.iter().zip(fields).map(|(kind, field)| datum(kind, field));
@@ -31,11 +34,14 @@ pub(super) fn encode<'f>(
     Ok(())
 }
 
-fn datum(kind: &Type, field: &[u8]) -> Result<Datum, Error> {
-    match kind {
-        Type::Bytes => Ok(Datum::Bytes(field.to_vec())),
-        Type::Text => Type::Text.decode(field),
-        kind => kind.parse_datum(Type::Text.to_text(field)?.trim()),
+fn datum(kind: &Type, time_format: Option<&str>, field: &[u8]) -> Result<Datum, Error> {
+    match (kind, time_format) {
+        (Type::Bytes, _) => Ok(Datum::Bytes(field.to_vec())),
+        (Type::Text, _) => Type::Text.decode(field),
+        (Type::Time, Some(format)) => {
+            Ok(Datum::Time(Time::strptime(format, Type::Text.to_text(field)?.trim())?))
+        }
+        (kind, _) => kind.parse_datum(Type::Text.to_text(field)?.trim()),
     }
 }
 
@@ -48,7 +54,16 @@ mod tests {
     fn encoded(kind: &str, fields: &[&[u8]]) -> Option<Vec<u8>> {
         let kind: Type = kind.parse().unwrap();
         let mut bytes = Vec::new();
-        encode(&kind, fields.iter().copied(), &mut bytes).ok().map(|()| bytes)
+        encode(&kind, None, fields.iter().copied(), &mut bytes).ok().map(|()| bytes)
+    }
+
+    #[test]
+    fn times_are_read_in_the_format_that_was_given() {
+        let mut bytes = Vec::new();
+        let fields = [&b"01.02.2013 10:30"[..]];
+        encode(&Type::Time, Some("%d.%m.%Y %H:%M"), fields.into_iter(), &mut bytes).unwrap();
+        assert_eq!(Type::Time.to_text(&bytes).unwrap(), "2013-02-01T10:30:00Z");
+        assert!(encode(&Type::Time, Some("%d.%m.%Y"), fields.into_iter(), &mut bytes).is_err());
     }
 
     #[test]

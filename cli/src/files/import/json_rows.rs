@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufRead, BufReader};
 
-use db::encoding::Type;
+use db::encoding::{Time, Type};
 use lab::input::{Meter, NUL, RowFault, Source};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::Entry;
+use super::{Entry, Row};
 use crate::arguments::files::Import;
 use crate::failure::FileFailure;
 use crate::files::columns::{ROW, check_count, names};
@@ -22,6 +22,8 @@ pub(super) struct JsonRows {
     types: (Type, Type),
     key: Vec<String>,
     value: Vec<String>,
+    null: Option<String>,
+    time_format: Option<String>,
     line: u64,
     bytes: Vec<u8>,
 }
@@ -65,19 +67,21 @@ impl JsonRows {
             key,
             value,
             types,
+            null: arguments.null.clone(),
+            time_format: arguments.rows.time_format.clone(),
             line: 0,
             bytes: Vec::new(),
         })
     }
 
-    /// Reads row `number`; false at the end. Empty lines are passed over.
-    pub(super) fn next(&mut self, number: u64, into: &mut Entry) -> Result<bool, RowFault> {
+    /// Reads row `number`. Empty lines are passed over.
+    pub(super) fn next(&mut self, number: u64, into: &mut Entry) -> Result<Row, RowFault> {
         loop {
             self.bytes.clear();
             self.line += 1;
             let read = self.reader.read_until(b'\n', &mut self.bytes);
             if read.map_err(RowFault::Unreadable)? == 0 {
-                return Ok(false);
+                return Ok(Row::End);
             }
             self.meter.end_row();
             if !self.bytes.trim_ascii().is_empty() {
@@ -97,14 +101,32 @@ impl JsonRows {
         if let Some(name) = object.name_twice() {
             return Err(bad(format!("it has two members \"{name}\"; take one of them out")));
         }
-        into.key = object.bytes(&self.key, &self.types.0, number).map_err(bad)?;
-        into.value = object.bytes(&self.value, &self.types.1, number).map_err(bad)?;
-        Ok(true)
+        if let Some(null) = &self.null
+            && self.key.iter().chain(&self.value).any(|name| object.is_null(name, null))
+        {
+            return Ok(Row::Null);
+        }
+        let bytes = |names: &[String], kind: &Type| {
+            object.bytes(names, (kind, self.time_format.as_deref()), number)
+        };
+        into.key = bytes(&self.key, &self.types.0).map_err(bad)?;
+        into.value = bytes(&self.value, &self.types.1).map_err(bad)?;
+        Ok(Row::Entry)
     }
 
     /// How much was read.
     pub(super) const fn meter(&self) -> &Meter {
         &self.meter
+    }
+}
+
+/// A time, written as JSON in `format`, in the form that all times have.
+fn in_usual_form(format: &str, json: &str) -> Result<String, String> {
+    let text: String =
+        serde_json::from_str(json).map_err(|_| format!("expected a time in a text, not {json}"))?;
+    match Time::strptime(format, &text) {
+        Ok(time) => Ok(format!("\"{time}\"")),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -131,10 +153,33 @@ impl<'r> Object<'r> {
         Some(self.0[place].1.get())
     }
 
+    /// True if the member is null, or a text that stands for it.
+    fn is_null(&self, name: &str, null: &str) -> bool {
+        self.member(name).is_some_and(|json| {
+            json == "null" || serde_json::from_str::<String>(json).is_ok_and(|text| text == null)
+        })
+    }
+
     /// The key or value that stands in the members `names`.
-    fn bytes(&self, names: &[String], kind: &Type, number: u64) -> Result<Vec<u8>, String> {
+    fn bytes(
+        &self,
+        names: &[String],
+        (kind, time_format): (&Type, Option<&str>),
+        number: u64,
+    ) -> Result<Vec<u8>, String> {
+        let kinds = match kind {
+            Type::Tuple(types) if types.len() == names.len() => types.as_slice(),
+            kind => std::slice::from_ref(kind),
+        };
+        let is_time = |name: &String| {
+            let place = names.iter().position(|known| known == name);
+            place.and_then(|place| kinds.get(place)) == Some(&Type::Time)
+        };
         let member = |name: &String| match self.member(name) {
-            Some(json) => Ok(Cow::Borrowed(json)),
+            Some(json) => match time_format.filter(|_| is_time(name)) {
+                Some(format) => in_usual_form(format, json).map(Cow::Owned),
+                None => Ok(Cow::Borrowed(json)),
+            },
             None if name == ROW => Ok(Cow::Owned(number.to_string())),
             None => Err(format!("it has no member \"{name}\"")),
         };

@@ -56,12 +56,13 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
     if arguments.buffer > BUFFER_BYTES_MOST {
         return Err(FileFailure::Option("--buffer takes at most 1GiB").into());
     }
+    // From here on: opening may have to recover the database, which takes a moment.
+    interrupts::catch_interrupts();
     let database = opening::to_write(&arguments.home, quiet)?;
     let durability = database.stats().map_err(FileFailure::of(path))?.recovery.durability;
     if Bookmark::is_taken(path) {
         return Err(FileFailure::BookmarkTaken { path: Bookmark::path(path) }.into());
     }
-    interrupts::catch_interrupts();
     let rows = Rows::open(arguments, &database)?;
     let begun = Bookmark::read(path);
     if !quiet {
@@ -78,6 +79,7 @@ pub(super) fn run(arguments: &Import, quiet: bool) -> Result<(), Failure> {
         durability,
         done: Bookmark::default(),
         read: Bookmark::default(),
+        left_out: 0,
         put: 0,
         skipped: 0,
         expected: 0,
@@ -176,8 +178,8 @@ impl Rows {
         }
     }
 
-    /// Reads key and value of row `number`; false at the end.
-    fn next(&mut self, number: u64, into: &mut Entry) -> Result<bool, RowFault> {
+    /// Reads key and value of row `number`.
+    fn next(&mut self, number: u64, into: &mut Entry) -> Result<Row, RowFault> {
         match self {
             Rows::Csv(rows) => rows.next(number, into),
             Rows::Json(rows) => rows.next(number, into),
@@ -190,6 +192,16 @@ impl Rows {
             Rows::Json(rows) => rows.meter(),
         }
     }
+}
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    Entry,
+    /// It has no key or no value, and is left out.
+    Null,
+    /// There is none any more.
+    End,
 }
 
 /// A key and a value as they are stored, and the line that they come from.
@@ -210,6 +222,8 @@ struct Job<'j> {
     done: Bookmark,
     /// Rows that are read.
     read: Bookmark,
+    /// Rows without a key or value.
+    left_out: u64,
     /// Entries that were put, safe or not.
     put: u64,
     /// Rows that were in the database before.
@@ -242,11 +256,15 @@ impl Job<'_> {
         self.skipped = skipped;
         self.put_all(&mut rows, buffer)?;
         self.bar.finish();
-        let (path, rows) = (self.path, self.read.rows - skipped);
+        let (path, rows) = (self.path, self.read.rows - skipped - self.left_out);
+        let left_out = self.left_out;
         opening::close(self.database, path)?;
         Bookmark::remove(path);
         if !quiet {
             tell_rows("imported", rows, start.elapsed());
+            if left_out > 0 {
+                output::remark(&format!("{} left out: no key or no value", count(left_out, "row")));
+            }
         }
         Ok(())
     }
@@ -258,8 +276,9 @@ impl Job<'_> {
         self.done = *begun;
         while self.read.rows < begun.rows {
             match rows.next(self.read.rows, &mut entry) {
-                Ok(true) => self.read.add(&entry.key, &entry.value),
-                Ok(false) | Err(RowFault::Bad { .. }) => return Err(other.into()),
+                Ok(Row::Entry) => self.read.add(&entry.key, &entry.value),
+                Ok(Row::Null) => self.read.rows += 1,
+                Ok(Row::End) | Err(RowFault::Bad { .. }) => return Err(other.into()),
                 Err(fault) => return Err(self.broken_off(fault)),
             }
             self.step(rows)?;
@@ -269,7 +288,8 @@ impl Job<'_> {
             return Err(other.into());
         }
         let reached = bookmark::checkpoint(&self.database).map_err(self.failed())?;
-        let held = begun.rows == 0 || self.database.contains(&entry.key).map_err(self.failed())?;
+        let is_empty = begun.checksum == Bookmark::default().checksum;
+        let held = is_empty || self.database.contains(&entry.key).map_err(self.failed())?;
         if !held || reached < begun.checkpoint {
             return Err(FileFailure::OtherState { path: self.path.to_owned() }.into());
         }
@@ -282,12 +302,17 @@ impl Job<'_> {
         loop {
             let fault = loop {
                 match rows.next(self.read.rows, &mut entry) {
-                    Ok(true) => {}
-                    Ok(false) => break Some(None),
+                    Ok(Row::Entry) => {
+                        self.read.add(&entry.key, &entry.value);
+                        chunk.add(&entry);
+                    }
+                    Ok(Row::Null) => {
+                        self.read.rows += 1;
+                        self.left_out += 1;
+                    }
+                    Ok(Row::End) => break Some(None),
                     Err(fault) => break Some(Some(fault)),
                 }
-                self.read.add(&entry.key, &entry.value);
-                chunk.add(&entry);
                 self.step(rows)?;
                 if chunk.is_full() {
                     break None;

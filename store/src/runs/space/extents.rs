@@ -36,6 +36,11 @@ impl Extents {
         self.most
     }
 
+    /// How many ranges are free.
+    pub(super) fn count(&self) -> usize {
+        self.free.len()
+    }
+
     /// The page behind the last one in use.
     pub(super) fn end(&self) -> u32 {
         match self.free.last() {

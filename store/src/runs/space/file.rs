@@ -124,6 +124,12 @@ impl<'d> FileSpace<'d> {
         self.reserved = 0;
     }
 
+    /// How many extents the free pages are.
+    #[must_use]
+    pub fn extents_free(&self) -> usize {
+        self.extents.count()
+    }
+
     /// Sectors that pages and page file take, up to the last page in use.
     #[must_use]
     pub fn sectors_used(&self) -> u64 {
@@ -141,14 +147,17 @@ impl<'d> FileSpace<'d> {
         };
         let step = (STEP_BYTES / self.page_bytes).max(held / STEP_PART);
         let wanted = end.max(held.saturating_add(step)).min(self.extents.most());
+        let mut made = Ok(());
+        // There may be room for less.
         for pages in [wanted, end] {
             let sectors = self.sector_of(pages).0;
-            if self.file.disk_mut().resize(sectors, cause).is_ok() {
+            made = self.file.disk_mut().resize(sectors, cause);
+            if made.is_ok() {
                 self.held = Some(pages);
-                return Ok(());
+                break;
             }
         }
-        Err(self.full())
+        Ok(made?)
     }
 
     fn full(&self) -> Error {

@@ -5,7 +5,7 @@ use crate::Width;
 
 /// A unit that is being made.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Builder {
+pub struct Builder {
     shape: UnitShape,
     count: usize,
     /// Where the next entry goes.
@@ -14,17 +14,21 @@ pub(in super::super) struct Builder {
 
 impl Builder {
     /// An empty unit; its bytes have to be zeros.
-    pub(in super::super) fn new(shape: UnitShape) -> Self {
+    #[must_use]
+    pub fn new(shape: UnitShape) -> Self {
         let kinds = shape.packed().map_or(0, |_| shape.packed_room().1);
         Builder { shape, count: 0, end: shape.header() + kinds }
     }
 
-    pub(in super::super) const fn is_empty(&self) -> bool {
+    /// True if it has no entries.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Adds `entry` to the unit in `bytes`; false, and nothing changed, if there is no room.
-    pub(in super::super) fn push(&mut self, bytes: &mut [u8], entry: &Entry<'_>) -> bool {
+    #[must_use]
+    pub fn push(&mut self, bytes: &mut [u8], entry: &Entry<'_>) -> bool {
         if self.count == self.shape.count_most() {
             return false;
         }
@@ -74,7 +78,7 @@ impl Builder {
     }
 
     /// Ends the unit in `bytes`; returns its checksum.
-    pub(in super::super) fn seal(&self, seed: Seed, bytes: &mut [u8]) -> u32 {
+    pub fn seal(&self, seed: Seed, bytes: &mut [u8]) -> u32 {
         put_header(&self.shape, bytes, (self.count, 0));
         seed.seal(&self.shape, bytes)
     }

@@ -4,13 +4,13 @@ use super::UnitShape;
 
 /// Whose unit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seed {
+pub struct Seed {
     /// The identity of the index.
-    pub(crate) identity: u64,
+    pub identity: u64,
     /// The number of the run.
-    pub(crate) run: u64,
+    pub run: u64,
     /// The number of the unit.
-    pub(crate) unit: u32,
+    pub unit: u32,
 }
 
 impl Seed {

@@ -24,8 +24,9 @@ mod checksum;
 
 use crate::{EntryShape, Error, Result, Width};
 
-pub(super) use build::{Builder, Pieces, record as record_of};
-pub(super) use checksum::Seed;
+pub use build::Builder;
+pub(super) use build::{Pieces, record as record_of};
+pub use checksum::Seed;
 
 use super::entry::{Entry, Kind, Kinds};
 
@@ -221,9 +222,24 @@ impl UnitShape {
         }
     }
 
+    /// The unit of entries that `bytes` hold, verified: no piece of an entry, and no footer.
+    ///
+    /// # Errors
+    /// It is damaged, or another unit.
+    pub fn verify<'b>(&self, seed: Seed, bytes: &'b [u8]) -> Result<Unit<'b>> {
+        match self.open(seed, bytes)? {
+            (Form::Entries, unit) => Ok(unit),
+            _ => {
+                let what = "it has a piece of an entry, where runs have none";
+                Err(Error::DamagedUnit { run: seed.run, unit: seed.unit, what })
+            }
+        }
+    }
+
     /// A unit that was verified before.
     #[inline]
-    pub(super) const fn view<'b>(&self, bytes: &'b [u8]) -> Unit<'b> {
+    #[must_use]
+    pub const fn view<'b>(&self, bytes: &'b [u8]) -> Unit<'b> {
         Unit { shape: *self, bytes, is_record: false }
     }
 

@@ -1,4 +1,4 @@
-//! What fd-tree does by itself.
+//! What fd-tree and lsm do by themselves.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,8 @@ use sim::SimulatedDisk;
 
 #[test]
 fn it_agrees_with_an_ordered_map_in_every_case() {
-    let cases: Vec<_> = cases(find("fd-tree").unwrap()).into_iter().collect();
+    let trees = ["fd-tree", "lsm"].map(|name| find(name).unwrap());
+    let cases: Vec<_> = trees.into_iter().flat_map(cases).collect();
     on_all_cores(&cases, run);
 }
 

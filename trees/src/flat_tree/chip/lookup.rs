@@ -1,0 +1,140 @@
+//! Lookups: what waits in memory, then the fragments from the newest to the oldest, then the
+//! bottom. And where reading can go on behind damage.
+
+use alloc::vec::Vec;
+
+use device::Cause;
+use index::{Error, Result, Resume, read_piece};
+use store::runs::{Kind, Which};
+
+use super::super::filter;
+use super::ChipTree;
+use super::read::{read_unit, search};
+use super::run::view_at;
+
+impl ChipTree<'_> {
+    /// Reads the value of `key` from byte `offset` on; returns its whole length.
+    pub(super) fn look_up(
+        &mut self,
+        key: &[u8],
+        (offset, into): (u32, &mut [u8]),
+    ) -> Result<Option<u32>> {
+        if let Some((kind, value)) = self.memtable.get(Which::Active, key) {
+            return Ok((kind == Kind::Put).then(|| read_piece(value, offset, into)));
+        }
+        let at = self.directory.find(key);
+        let scale = self.directory.scale(at);
+        let mut start = 0;
+        loop {
+            self.warm(at, start)?;
+            let Some(part) = self.directory.parts.get_mut(at) else {
+                return Ok(None);
+            };
+            let Some(view) = view_at(&part.runs, start, self.filter_bits) else {
+                return Ok(None);
+            };
+            start = view.end;
+            if !view.may_have(key) {
+                continue;
+            }
+            let run = (&view, self.shape);
+            let found =
+                search(&mut self.ground, run, (key, scale), &mut self.unit, |kind, value| {
+                    (kind == Kind::Put).then(|| read_piece(value, offset, into))
+                })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            if !view.run.is_bottom {
+                part.paid = part.paid.saturating_add(1);
+                self.pay(at);
+            }
+        }
+    }
+
+    /// A fragment of a partition was read in vain.
+    fn pay(&mut self, at: usize) {
+        if self.due.is_none() && self.directory.parts.get(at).is_some_and(|it| self.has_paid(it)) {
+            self.due = Some(at);
+        }
+    }
+
+    /// Makes the tables of the run that begins at `start` of the list of a partition, if it has
+    /// none and there is memory for them. What can't be read for that is no error: it is not what
+    /// is asked for.
+    fn warm(&mut self, at: usize, start: usize) -> Result<()> {
+        let parts = &self.directory.parts;
+        let view = parts.get(at).and_then(|it| view_at(&it.runs, start, self.filter_bits));
+        let Some(view) = view.filter(|view| !view.has_tables()) else {
+            return Ok(());
+        };
+        let bytes = view.run.table_bytes(self.filter_bits);
+        if !self.has_memory(bytes as u64) {
+            return Ok(());
+        }
+        let scale = self.directory.scale(at);
+        let shape = view.run.shape(self.shape)?;
+        let mut tables = Vec::with_capacity(bytes);
+        let fences = if view.run.units > 1 { 2 * view.run.units as usize } else { 0 };
+        let mut bits = alloc::vec![0; bytes - fences];
+        for unit in 0..view.run.units {
+            let (ground, run, into) = (&mut self.ground, (&view, &shape), &mut self.unit);
+            let held = match read_unit(ground, run, unit, into, Cause::Lookup) {
+                Ok(held) => held,
+                Err(Error::Store(damage)) if damage.is_damage() => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            if fences > 0 {
+                tables.extend_from_slice(&scale.fence(held.entry(0).key).to_le_bytes());
+            }
+            for place in 0..held.len() {
+                if !bits.is_empty() {
+                    filter::add(&mut bits, held.entry(place).key);
+                }
+            }
+        }
+        tables.extend_from_slice(&bits);
+        if let Some(part) = self.directory.parts.get_mut(at) {
+            let before = part.runs.capacity();
+            part.replace(start, None, Some(&tables), self.filter_bits);
+            self.totals.memory += (part.runs.capacity() - before) as u64;
+        }
+        self.tables_peak = self.tables_peak.max(self.totals.memory);
+        Ok(())
+    }
+
+    /// Where reading can go on behind the unit of each run that holds `key`, or would.
+    pub(super) fn resume(&mut self, key: Option<&[u8]>) -> Result<Resume> {
+        let at = key.map_or(0, |key| self.directory.find(key));
+        let mut behind: Option<Vec<u8>> = self.directory.high(at).map(<[u8]>::to_vec);
+        let scale = self.directory.scale(at);
+        let mut start = 0;
+        let parts = &self.directory.parts;
+        while let Some(view) =
+            parts.get(at).and_then(|part| view_at(&part.runs, start, self.filter_bits))
+        {
+            start = view.end;
+            let shape = view.run.shape(self.shape)?;
+            let first = key.map_or(0, |key| view.plan(scale.fence(key)).start);
+            for unit in first..view.run.units {
+                let (ground, run, into) = (&mut self.ground, (&view, &shape), &mut self.unit);
+                let next = match read_unit(ground, run, unit, into, Cause::Lookup) {
+                    Ok(held) => held.entry(0).key,
+                    Err(Error::Store(damage)) if damage.is_damage() => continue,
+                    Err(error) => return Err(error),
+                };
+                let is_behind = match key {
+                    Some(key) => next > key,
+                    None => unit > 0,
+                };
+                if is_behind && behind.as_deref().is_none_or(|behind| next < behind) {
+                    behind = Some(next.to_vec());
+                }
+                if is_behind {
+                    break;
+                }
+            }
+        }
+        Ok(behind.map_or(Resume::End, Resume::From))
+    }
+}

@@ -1,0 +1,318 @@
+//! Flushes and merges: what waits in memory becomes fragments, the fullest partition first, and the
+//! runs of a partition become its bottom.
+//!
+//! Both write runs, and give others back: so whatever breaks them off, the last checkpoint stands.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::{Bound, Range};
+
+use device::Cause;
+use index::{Direction, Result};
+use store::runs::{Entry, Kind, Source as _, Way, Which};
+
+use super::ChipTree;
+use super::directory::{Directory, Part};
+use super::range::Source;
+use super::read::{Reading, RunCursor};
+use super::run::{Scale, views};
+use super::write::{Plan, RunWriter};
+use crate::flat_tree::merger::Merger;
+
+impl ChipTree<'_> {
+    /// Writes the fullest partitions' updates, until an update finds room, and at least a page.
+    pub(super) fn flush_some(&mut self) -> Result<()> {
+        let content = u64::from(self.ground.content());
+        let before = self.memtable.held(Which::Active).1;
+        let most = self.limits.entry as u64;
+        while self.has_waiting_updates() {
+            let held = self.memtable.held(Which::Active).1;
+            if before - held >= content && self.memtable.takes(1, most) {
+                break;
+            }
+            let parts = self.directory.parts.iter().enumerate();
+            let Some((at, _)) = parts.max_by_key(|(_, part)| part.waiting) else {
+                break;
+            };
+            self.flush_part(at)?;
+        }
+        self.recount();
+        Ok(())
+    }
+
+    /// Writes all that waits.
+    pub(super) fn flush_all(&mut self) -> Result<()> {
+        for at in 0..self.directory.parts.len() {
+            if self.directory.parts.get(at).is_some_and(|part| part.waiting > 0) {
+                self.flush_part(at)?;
+            }
+        }
+        self.memtable.clear();
+        self.recount();
+        Ok(())
+    }
+
+    /// Writes what waits for one partition.
+    fn flush_part(&mut self, at: usize) -> Result<()> {
+        self.is_poisoned = true;
+        let most = 2 * self.entries_wanted() as u32;
+        let Some(part) = self.directory.parts.get(at) else {
+            return Ok(());
+        };
+        let (mut left, scale) = (part.waiting, self.directory.scale(at));
+        let low = part.low.clone();
+        let mut from: Vec<u8> = low.to_vec();
+        while left > 0 {
+            let count = left.min(most);
+            let longest = self.longest_waiting(&from, count);
+            let unit = self.fragment_unit(count, longest);
+            let fragment = Some((self.filter_bits, count));
+            let plan = Plan { number: self.directory.number(), fragment, unit };
+            let mut writer = RunWriter::new(self.shape, plan, Cause::Flush)?;
+            let mut cursor = self.memtable.cursor(Which::Active, [Vec::new(), Vec::new()]);
+            cursor.seek(&from, false);
+            for _ in 0..count {
+                cursor.advance(Way::Up);
+                if let Some(entry) = cursor.head(Way::Up) {
+                    writer.push(&mut self.ground, &entry)?;
+                }
+                cursor.step(Way::Up);
+            }
+            if cursor.advance(Way::Up)
+                && let Some(entry) = cursor.head(Way::Up)
+            {
+                from.clear();
+                from.extend_from_slice(entry.key);
+            }
+            drop(cursor);
+            left -= count;
+            let written = writer.finish(&mut self.ground, scale);
+            if let Some(part) = self.directory.parts.get_mut(at) {
+                part.add(&written);
+            }
+        }
+        self.memtable.drain_range(&low, self.directory.high(at));
+        if let Some(part) = self.directory.parts.get_mut(at) {
+            part.waiting = 0;
+            part.count(self.filter_bits, self.ground.content());
+        }
+        self.follow_moved();
+        self.is_poisoned = false;
+        Ok(())
+    }
+
+    /// Bytes of the longest of so many entries that wait, from a key on.
+    fn longest_waiting(&self, from: &[u8], count: u32) -> u32 {
+        if let (store::Width::Fixed(key), store::Width::Fixed(value)) =
+            (self.shape.key, self.shape.value)
+        {
+            return u32::from(key) + u32::from(value);
+        }
+        let mut cursor = self.memtable.cursor(Which::Active, [Vec::new(), Vec::new()]);
+        cursor.seek(from, false);
+        let mut longest = 0;
+        for _ in 0..count {
+            cursor.advance(Way::Up);
+            longest = longest.max(cursor.head(Way::Up).map_or(0, |entry| entry.bytes() as u32));
+            cursor.step(Way::Up);
+        }
+        longest
+    }
+
+    /// The partitions that are merged with that at `at`: a small one is joined to its neighbour.
+    pub(super) fn joined(&self, at: usize) -> Range<usize> {
+        let parts = &self.directory.parts;
+        let alone = at..at + 1;
+        let Some(part) = parts.get(at) else {
+            return alone;
+        };
+        let wanted = self.entries_wanted();
+        let expected = self.entries_expected(part);
+        if expected >= wanted / 4 {
+            return alone;
+        }
+        let fits = |other: usize| {
+            let beside = parts.get(other)?;
+            let runs = part.runs_count() + beside.runs_count();
+            let entries = expected + self.entries_expected(beside);
+            (runs <= self.policy.fragments_most + 1 && entries <= wanted).then_some(())
+        };
+        let before = at.checked_sub(1).filter(|before| fits(*before).is_some());
+        match before {
+            Some(before) => before..at + 1,
+            None if fits(at + 1).is_some() => at..at + 2,
+            None => alone,
+        }
+    }
+
+    /// Merges the partition at `at`.
+    pub(super) fn merge(&mut self, at: usize) -> Result<()> {
+        self.is_poisoned = true;
+        let range = self.joined(at);
+        let (mut expected, mut pending, mut entries, mut longest) = (0, 0, 0, 0);
+        let mut reading = self.reading(Cause::Merge);
+        let old = self.directory.parts.get(range.clone()).unwrap_or_default();
+        let mut sources = Vec::with_capacity(self.policy.fragments_most as usize + 1);
+        for part in old {
+            expected += self.entries_expected(part);
+            pending += u64::from(part.counts.pending);
+            entries += u64::from(part.counts.bottom) + u64::from(part.counts.pending);
+            for view in views(&part.runs, self.filter_bits) {
+                let reading = &mut reading;
+                longest = longest.max(view.run.longest);
+                let all = (Bound::Unbounded, Direction::Ascending);
+                let run = (&view, self.shape);
+                sources.push(Source::Run(RunCursor::seek(&mut self.ground, run, all, reading)?));
+            }
+        }
+        let low = old.first().map(|part| part.low.clone()).unwrap_or_default();
+        let high: Option<Box<[u8]>> = self.directory.high(range.end - 1).map(Into::into);
+        let merger = Merger::new(sources, Direction::Ascending);
+        let bottoms = Bottoms {
+            unit: self.bottom_unit(longest),
+            each: self.entries_each(expected, entries) as u32,
+            fresh: Vec::new(),
+            hid: 0,
+        };
+        let bottoms = self.write_bottoms(merger, bottoms, low, high.as_deref())?;
+        self.policy.learn(pending, bottoms.hid);
+        self.replace(range, bottoms.fresh)?;
+        self.follow_moved();
+        self.is_poisoned = false;
+        self.counters.merges += 1;
+        self.recount();
+        Ok(())
+    }
+
+    /// How the cursors of a merge, or of a range, read.
+    pub(super) fn reading(&self, cause: Cause) -> Reading {
+        Reading { window: self.window, left: self.ground.content() as usize * 2, cause }
+    }
+
+    /// Entries of each bottom, where so many are expected and more are never found.
+    fn entries_each(&self, expected: u64, most: u64) -> u64 {
+        let wanted = self.entries_wanted();
+        let parts = if 2 * expected > 3 * wanted { expected.div_ceil(wanted) } else { 1 };
+        if parts == 1 { most.min(2 * wanted) } else { expected.div_ceil(parts) }.max(1)
+    }
+
+    /// Writes what is merged as bottoms of partitions from `low` on, below `high`.
+    fn write_bottoms(
+        &mut self,
+        mut merger: Merger<Source<'_>>,
+        mut bottoms: Bottoms,
+        low: Box<[u8]>,
+        high: Option<&[u8]>,
+    ) -> Result<Bottoms> {
+        let mut low = Some(low);
+        let mut present: Option<(Box<[u8]>, RunWriter)> = None;
+        while merger.advance(&mut self.ground)? {
+            bottoms.hid += merger.hides();
+            let Some(entry) = merger.entry().filter(|entry| entry.kind == Kind::Put) else {
+                continue;
+            };
+            if let Some((low, full)) = present.take_if(|(_, it)| it.entries() >= bottoms.each) {
+                self.end_bottom(&mut bottoms, low, full, Some(entry.key));
+            }
+            let (_, writer) = match &mut present {
+                Some(present) => present,
+                None => {
+                    let low = low.take().unwrap_or_else(|| entry.key.into());
+                    let unit = bottoms.unit;
+                    let plan = Plan { number: self.directory.number(), fragment: None, unit };
+                    present.insert((low, RunWriter::new(self.shape, plan, Cause::Merge)?))
+                }
+            };
+            writer.push(&mut self.ground, &entry)?;
+        }
+        if let Some((low, last)) = present {
+            self.end_bottom(&mut bottoms, low, last, high);
+        }
+        if let Some(low) = low {
+            bottoms.fresh.push(Part { low, ..Part::default() });
+        }
+        Ok(bottoms)
+    }
+
+    fn end_bottom(
+        &mut self,
+        bottoms: &mut Bottoms,
+        low: Box<[u8]>,
+        written: RunWriter,
+        high: Option<&[u8]>,
+    ) {
+        let scale = Scale::of(&low, high);
+        let part = self.bottom(low, written, scale);
+        bottoms.fresh.push(part);
+    }
+
+    /// A partition of what was written.
+    pub(super) fn bottom(&mut self, low: Box<[u8]>, writer: RunWriter, scale: Scale) -> Part {
+        let written = writer.finish(&mut self.ground, scale);
+        let mut part = Part { low, ..Part::default() };
+        part.add(&written);
+        part.count(self.filter_bits, self.ground.content());
+        part
+    }
+
+    /// Gives the runs of the partitions in `range` back, in whose place `fresh` ones come.
+    fn replace(&mut self, range: Range<usize>, mut fresh: Vec<Part>) -> Result<()> {
+        self.counters.joins += (range.len() as u64).saturating_sub(fresh.len() as u64);
+        self.counters.splits += (fresh.len() as u64).saturating_sub(range.len() as u64);
+        let count = fresh.len();
+        let Directory { parts, .. } = &mut self.directory;
+        let waiting: u32 =
+            parts.get(range.clone()).unwrap_or_default().iter().map(|it| it.waiting).sum();
+        if let [only] = &mut fresh[..] {
+            only.waiting = waiting;
+        }
+        // Few more at a time: the list may stand twice while it grows.
+        parts.reserve_exact(fresh.len().saturating_sub(range.len()));
+        let start = range.start;
+        let old: Vec<Part> = parts.splice(range, fresh).collect();
+        for part in old {
+            for view in views(&part.runs, self.filter_bits) {
+                self.ground.free(view.extents())?;
+            }
+        }
+        if count > 1 && waiting > 0 {
+            self.count_waiting(start..start + count);
+        }
+        Ok(())
+    }
+
+    /// Counts what waits for each of some partitions.
+    pub(super) fn count_waiting(&mut self, range: Range<usize>) {
+        for at in range {
+            let Some(low) = self.directory.parts.get(at).map(|part| part.low.clone()) else {
+                return;
+            };
+            let mut cursor = self.memtable.cursor(Which::Active, [Vec::new(), Vec::new()]);
+            cursor.seek(&low, false);
+            let mut count = 0;
+            while cursor.advance(Way::Up) {
+                let high = self.directory.high(at);
+                let is_beyond = |entry: Entry<'_>| high.is_some_and(|high| entry.key >= high);
+                if cursor.head(Way::Up).is_none_or(is_beyond) {
+                    break;
+                }
+                cursor.step(Way::Up);
+                count += 1;
+            }
+            drop(cursor);
+            if let Some(part) = self.directory.parts.get_mut(at) {
+                part.waiting = count;
+            }
+        }
+    }
+}
+
+/// Bottoms that a merge writes.
+struct Bottoms {
+    unit: u32,
+    /// Entries of each.
+    each: u32,
+    fresh: Vec<Part>,
+    /// Entries that hid others.
+    hid: u64,
+}

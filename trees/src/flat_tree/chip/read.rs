@@ -1,0 +1,260 @@
+//! Reading runs: single units for lookups, and one entry after the other.
+
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use device::Cause;
+use index::{Direction, Result};
+use store::runs::{Entry, Kind, UnitShape};
+use store::{EntryShape, Error};
+
+use super::ground::Ground;
+use super::run::{Extent, Run, Scale, View, locate};
+
+/// Reads `unit` of a run into `into`, and verifies it.
+pub(super) fn read_unit<'b>(
+    ground: &mut Ground<'_>,
+    (view, shape): (&View<'_>, &UnitShape),
+    unit: u32,
+    into: &'b mut Vec<u8>,
+    cause: Cause,
+) -> Result<store::runs::Unit<'b>> {
+    let run = view.run;
+    let (page, offset, _) =
+        view.locate(unit, ground.content()).ok_or_else(|| missing(&run, unit))?;
+    into.resize(run.unit as usize, 0);
+    ground.read(page, offset, into, cause)?;
+    Ok(shape.verify(run.seed(unit), into)?)
+}
+
+pub(super) fn missing(run: &Run, unit: u32) -> Error {
+    let what = "it is named, but its run is shorter";
+    Error::DamagedUnit { run: run.number.into(), unit, what }
+}
+
+/// Looks for `key` in a run; hands the kind and the value of its entry to `visit`.
+pub(super) fn search<R>(
+    ground: &mut Ground<'_>,
+    (view, entries): (&View<'_>, EntryShape),
+    (key, scale): (&[u8], Scale),
+    buffer: &mut Vec<u8>,
+    visit: impl FnOnce(Kind, &[u8]) -> R,
+) -> Result<Option<R>> {
+    let shape = view.run.shape(entries)?;
+    let units = view.plan(scale.fence(key));
+    let (mut low, mut high) = (units.start, units.end);
+    if low >= high {
+        return Ok(None);
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let unit = read_unit(ground, (view, &shape), middle, buffer, Cause::Lookup)?;
+        if unit.entry(0).key <= key {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let unit = read_unit(ground, (view, &shape), low, buffer, Cause::Lookup)?;
+    Ok(unit.get(key).map(|entry| visit(entry.kind, entry.value)))
+}
+
+/// The entries of a run, one after the other: some units at a time are in memory.
+pub(super) struct RunCursor {
+    run: Run,
+    shape: UnitShape,
+    extents: Vec<Extent>,
+    /// Units that are in memory.
+    bytes: Vec<u8>,
+    first: u32,
+    count: u32,
+    window: usize,
+    /// Where the next entry is: its unit, and its place there. Going down it is the one before.
+    unit: u32,
+    place: usize,
+    is_loaded: bool,
+    cause: Cause,
+}
+
+/// How cursors read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Bytes of units that each has in memory at least.
+    pub(super) window: usize,
+    /// Bytes beyond those that are left for all of them.
+    pub(super) left: usize,
+    pub(super) cause: Cause,
+}
+
+impl Reading {
+    /// Bytes of units that the next cursor has in memory, of a run of `all` bytes.
+    fn take(&mut self, all: usize, content: usize) -> usize {
+        let more = all.min(content).saturating_sub(self.window).min(self.left);
+        self.left -= more;
+        self.window + more
+    }
+}
+
+impl RunCursor {
+    /// A cursor at the first, or the last, entry of a run that is within `start`.
+    pub(super) fn seek(
+        ground: &mut Ground<'_>,
+        (view, entries): (&View<'_>, EntryShape),
+        (start, direction): (Bound<(&[u8], Scale)>, Direction),
+        reading: &mut Reading,
+    ) -> Result<Self> {
+        let run = view.run;
+        let unit = run.unit as usize;
+        let all = run.units as usize * unit;
+        let window = reading.take(all, ground.content() as usize);
+        let window = (window / unit.max(1)).max(1) * unit;
+        let mut cursor = RunCursor {
+            run,
+            shape: run.shape(entries)?,
+            extents: view.extents().collect(),
+            bytes: Vec::with_capacity(window.min(all)),
+            first: 0,
+            count: 0,
+            window,
+            unit: if direction == Direction::Ascending { 0 } else { run.units },
+            place: 0,
+            is_loaded: false,
+            cause: reading.cause,
+        };
+        let (Bound::Included((key, scale)) | Bound::Excluded((key, scale)), is_included) =
+            (start, matches!(start, Bound::Included(_)))
+        else {
+            return Ok(cursor);
+        };
+        let units = view.plan(scale.fence(key));
+        let (mut low, mut high) = (units.start, units.end);
+        while high > low + 1 {
+            let middle = low + (high - low) / 2;
+            cursor.hold(ground, middle, Direction::Ascending, 1)?;
+            if cursor.view_unit(middle)?.entry(0).key <= key {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        cursor.hold(ground, low, direction, u32::MAX)?;
+        let held = cursor.view_unit(low)?;
+        // Going up what is at `place` comes next, going down what is before it.
+        let is_behind = (direction == Direction::Ascending) != is_included;
+        let place = if is_behind { held.upper(key) } else { held.lower(key) };
+        (cursor.unit, cursor.place) = (low, place);
+        if direction == Direction::Descending {
+            cursor.unit = low + 1;
+            if place == 0 {
+                (cursor.unit, cursor.place) = (low, 0);
+            }
+        }
+        Ok(cursor)
+    }
+
+    /// Sees to it that `unit` is in memory, with others behind it, or before it.
+    fn hold(
+        &mut self,
+        ground: &mut Ground<'_>,
+        unit: u32,
+        direction: Direction,
+        most: u32,
+    ) -> Result<()> {
+        if unit.wrapping_sub(self.first) < self.count {
+            return Ok(());
+        }
+        self.count = 0;
+        let bytes = self.run.unit as usize;
+        let most = most.min((self.window / bytes.max(1)) as u32).max(1);
+        let content = ground.content();
+        let missing = || missing(&self.run, unit);
+        let (page, offset, behind) =
+            locate(&self.run, self.extents.iter().copied(), unit, content).ok_or_else(missing)?;
+        let (first, count, offset) = match direction {
+            Direction::Ascending => (unit, most.min(behind), offset),
+            Direction::Descending => {
+                // Those before it in its page.
+                let start = if self.is_in_first_page(unit, content) { self.run.offset } else { 0 };
+                let before = ((offset - start) / self.run.unit).min(most - 1);
+                (unit - before, before + 1, offset - before * self.run.unit)
+            }
+        };
+        self.bytes.resize(count as usize * bytes, 0);
+        ground.read(page, offset, &mut self.bytes, self.cause)?;
+        for place in 0..count {
+            let at = place as usize * bytes;
+            let held = self.bytes.get(at..at + bytes).unwrap_or_default();
+            self.shape.verify(self.run.seed(first + place), held)?;
+        }
+        (self.first, self.count) = (first, count);
+        Ok(())
+    }
+
+    fn is_in_first_page(&self, unit: u32, content: u32) -> bool {
+        unit < content.saturating_sub(self.run.offset) / self.run.unit.max(1)
+    }
+
+    fn view_unit(&self, unit: u32) -> Result<store::runs::Unit<'_>> {
+        let bytes = self.run.unit as usize;
+        let at = unit.wrapping_sub(self.first) as usize * bytes;
+        let held = self.bytes.get(at..at + bytes).ok_or_else(|| missing(&self.run, unit))?;
+        Ok(self.shape.view(held))
+    }
+
+    /// Loads the next entry; false if there is none.
+    pub(super) fn load(&mut self, ground: &mut Ground<'_>, direction: Direction) -> Result<bool> {
+        if self.is_loaded {
+            return Ok(true);
+        }
+        match direction {
+            Direction::Ascending => {
+                while self.unit < self.run.units {
+                    self.hold(ground, self.unit, direction, u32::MAX)?;
+                    if self.place < self.view_unit(self.unit)?.len() {
+                        self.is_loaded = true;
+                        return Ok(true);
+                    }
+                    (self.unit, self.place) = (self.unit + 1, 0);
+                }
+            }
+            Direction::Descending => {
+                if let Some(unit) = self.unit.checked_sub(1) {
+                    self.hold(ground, unit, direction, u32::MAX)?;
+                    if self.place == 0 {
+                        self.place = self.view_unit(unit)?.len();
+                    }
+                    self.is_loaded = self.place > 0;
+                    return Ok(self.is_loaded);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The entry that was loaded.
+    pub(super) fn entry(&self, direction: Direction) -> Option<Entry<'_>> {
+        if !self.is_loaded {
+            return None;
+        }
+        let (unit, place) = match direction {
+            Direction::Ascending => (self.unit, self.place),
+            Direction::Descending => (self.unit.checked_sub(1)?, self.place.checked_sub(1)?),
+        };
+        Some(self.view_unit(unit).ok()?.entry(place))
+    }
+
+    pub(super) fn pass(&mut self, direction: Direction) {
+        if !core::mem::take(&mut self.is_loaded) {
+            return;
+        }
+        match direction {
+            Direction::Ascending => self.place += 1,
+            Direction::Descending => {
+                self.place -= 1;
+                if self.place == 0 {
+                    self.unit -= 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Reclamation: pages are moved out of blocks in which little lives.
+//!
+//! Most blocks die whole, for runs are freed whole. Where the chip gets full, what is left of a
+//! block is moved, page by page, as it stands there: a run has its units at the same bytes of
+//! another page then, so only its extents change.
+
+use alloc::vec::Vec;
+
+use device::{Block, Cause, Page};
+use index::Result;
+use store::Recovery;
+
+use super::ChipTree;
+use super::admission::Room;
+use super::directory::Directory;
+use super::run::{Extent, views};
+
+/// Blocks out of which pages are moved between two checkpoints, at the most.
+const BLOCKS_A_STEP: u32 = 8;
+
+impl ChipTree<'_> {
+    /// The block that is to be emptied next, if that gains enough.
+    pub(super) fn victim(&self) -> Option<Block> {
+        let (block, parts) = self.ground.emptiest()?;
+        let pages = self.ground.pages_per_block();
+        let gain = pages.saturating_sub(parts.into());
+        (gain >= Room::gain_least(pages)).then_some(block)
+    }
+
+    /// True if a block can be emptied now.
+    pub(super) fn can_move(&self) -> bool {
+        self.ground.free_pages() > self.ground.pages_per_block() && self.victim().is_some()
+    }
+
+    /// Does what gives room: erases what was given up, moves pages, or merges; false if there is
+    /// nothing to gain.
+    pub(super) fn gain_room(&mut self) -> Result<bool> {
+        if self.can_move() {
+            return self.empty_victim().map(|()| true);
+        }
+        match self.most_pending().filter(|at| self.has_room_to_merge(*at)) {
+            Some(at) => self.merge(at).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Makes room to merge a partition, where no checkpoint is needed for that; false if there is
+    /// none.
+    pub(super) fn make_room_to_merge(&mut self, at: usize) -> Result<bool> {
+        while !self.has_room_to_merge(at) {
+            if !self.can_move() {
+                return Ok(false);
+            }
+            self.empty_victim()?;
+        }
+        Ok(true)
+    }
+
+    /// Moves pages, so that the next checkpoint makes room.
+    pub(super) fn move_some(&mut self) -> Result<()> {
+        for _ in 0..BLOCKS_A_STEP {
+            if !self.can_move() {
+                break;
+            }
+            self.empty_victim()?;
+        }
+        Ok(())
+    }
+
+    /// A step of what gives room where the tree refused an update.
+    pub(super) fn drain_some(&mut self) -> Result<bool> {
+        if self.has_waiting_updates() {
+            return self.flush_all().map(|()| true);
+        }
+        let is_short = self.ground.free_pages() < self.needs(&super::admission::More::default());
+        if is_short && self.can_move() {
+            return self.empty_victim().map(|()| true);
+        }
+        if let Some(at) = self.most_pending().filter(|at| self.has_room_to_merge(*at)) {
+            return self.merge(at).map(|()| true);
+        }
+        if self.can_move() {
+            return self.empty_victim().map(|()| true);
+        }
+        Ok(false)
+    }
+
+    /// Moves all that lives in the victim.
+    fn empty_victim(&mut self) -> Result<()> {
+        let Some(block) = self.victim() else {
+            return Ok(());
+        };
+        self.is_poisoned = true;
+        let mut moved: Vec<(u32, u32)> = Vec::with_capacity(self.ground.pages_per_block() as usize);
+        for page in self.ground.log.pages_of(block) {
+            let parts = self.parts_in(page);
+            if parts > 0 {
+                let to = self.ground.copy_page(Page(page), parts)?;
+                self.counters.moved += 1;
+                moved.push((page, to.0));
+            }
+        }
+        self.redirect(&|page| {
+            let found = moved.iter().find(|(from, _)| *from == page);
+            found.map(|(_, to)| *to)
+        });
+        self.follow_moved();
+        if self.may_erase() {
+            self.ground.log.erase_released(Cause::Reclamation)?;
+        }
+        self.is_poisoned = false;
+        Ok(())
+    }
+
+    /// Runs that have a part in `page`.
+    fn parts_in(&self, page: u32) -> u32 {
+        let parts = self.directory.parts.iter();
+        let views = parts.flat_map(|part| views(&part.runs, self.filter_bits));
+        let extents = views.flat_map(|view| view.extents().collect::<Vec<_>>());
+        let has = |extent: &Extent| page.wrapping_sub(extent.page) < extent.pages;
+        extents.filter(has).count() as u32
+    }
+
+    /// What stands in a page that `find` knows stands in the page that it tells from now on.
+    pub(super) fn redirect(&mut self, find: &dyn Fn(u32) -> Option<u32>) {
+        let content = self.ground.content();
+        for part in &mut self.directory.parts {
+            let mut start = 0;
+            let mut is_changed = false;
+            while let Some(view) = super::run::view_at(&part.runs, start, self.filter_bits) {
+                let mut extents: Vec<Extent> = Vec::new();
+                let mut is_moved = false;
+                for extent in view.extents() {
+                    for page in extent.page..extent.page + extent.pages {
+                        let now = find(page);
+                        is_moved |= now.is_some();
+                        let page = now.unwrap_or(page);
+                        match extents.last_mut() {
+                            Some(last) if last.page + last.pages == page => last.pages += 1,
+                            _ => extents.push(Extent { page, pages: 1 }),
+                        }
+                    }
+                }
+                if is_moved {
+                    part.replace(start, Some(&extents), None, self.filter_bits);
+                    is_changed = true;
+                }
+                match super::run::view_at(&part.runs, start, self.filter_bits) {
+                    Some(view) => start = view.end,
+                    None => break,
+                }
+            }
+            if is_changed {
+                part.count(self.filter_bits, content);
+            }
+        }
+        self.recount();
+    }
+
+    /// Keeps what named checkpoints reach.
+    pub(super) fn pin_named(&mut self) -> Result<()> {
+        let log = &mut self.ground.log;
+        log.unpin_all()?;
+        let names: Vec<_> = log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
+        for name in names {
+            let root = self.ground.log.kept_root(&name)?;
+            let pages = (self.ground.content(), self.ground.geometry().pages());
+            let (_, directory) = Directory::decode(&root, pages, self.filter_bits)?;
+            let views = directory.parts.iter().flat_map(|it| views(&it.runs, self.filter_bits));
+            for extent in views.flat_map(|view| view.extents().collect::<Vec<_>>()) {
+                for page in extent.page..extent.page + extent.pages {
+                    self.ground.log.pin(Page(page));
+                }
+            }
+            let taken = directory.totals().memory + root.len() as u64;
+            self.tables_peak = self.tables_peak.max(self.totals.memory + taken);
+        }
+        Ok(())
+    }
+
+    /// Refuses another name, if what it would keep left no room to go on.
+    pub(super) fn admit_name(&mut self) -> Result<()> {
+        let room = self.room();
+        let live = self.ground.parts_live();
+        // What lives is kept, in blocks that may hold little else, and has to find room again.
+        let kept =
+            Room { blocks: room.blocks.saturating_sub(live.div_ceil(room.block) + 1), ..room };
+        let needs = self.needs(&super::admission::More::default());
+        let is_free = needs + room.block <= self.ground.free_pages();
+        match is_free && kept.fits(live, needs) {
+            true => Ok(()),
+            false => Err(self.no_room()),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! What is known of a run on raw flash: where it stands, and the tables that spare reading it.
+//!
+//! A run is units of one size. It begins at any byte of a page, behind what others have there, and
+//! goes on at the first byte of the pages that follow; no unit crosses pages. The runs of a
+//! partition stand packed in one list, the newest first, as they do in the root record:
+//!
+//! ```text
+//!  run     varints: number | entries, and one bit: a bottom | units | bytes of a unit
+//!          | bytes of the longest entry | first byte | extents, each: page, pages
+//!          | has tables u8 | fences, u16 each, if there are units to choose from | filter
+//! ```
+//!
+//! A fence is the place of a unit's first key in its partition, in 65,536 steps. Where many keys
+//! share a step, units are read by halves. Tables are in memory alone.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use index::Result;
+use store::EntryShape;
+use store::runs::{Kinds, UnitSeed, UnitShape};
+
+use super::super::filter;
+
+/// Pages one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) page: u32,
+    pub(super) pages: u32,
+}
+
+/// What is known of a run beside where it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// No other run of the index ever had it.
+    pub(super) number: u32,
+    pub(super) is_bottom: bool,
+    pub(super) entries: u32,
+    pub(super) units: u32,
+    /// Bytes of a unit.
+    pub(super) unit: u32,
+    /// Bytes of key and value of the longest entry.
+    pub(super) longest: u32,
+    /// Where in its first page it begins.
+    pub(super) offset: u32,
+}
+
+impl Run {
+    pub(super) fn shape(&self, entries: EntryShape) -> Result<UnitShape> {
+        let kinds = if self.is_bottom { Kinds::Puts } else { Kinds::Deletes };
+        Ok(UnitShape::new(self.unit, entries, kinds)?)
+    }
+
+    pub(super) const fn seed(&self, unit: u32) -> UnitSeed {
+        UnitSeed { identity: 0, run: self.number as u64, unit }
+    }
+
+    /// Units in the first page, and in each of the others, of pages of `content` bytes.
+    fn units_a_page(&self, content: u32) -> (u32, u32) {
+        let first = content.saturating_sub(self.offset) / self.unit.max(1);
+        (first, (content / self.unit.max(1)).max(1))
+    }
+
+    /// Pages that it has a part of.
+    pub(super) fn pages(&self, content: u32) -> u32 {
+        let (first, each) = self.units_a_page(content);
+        1 + self.units.saturating_sub(first).div_ceil(each)
+    }
+
+    /// The page of `unit`, counted from the first, where it begins there, and the units that stand
+    /// there from it on.
+    fn place(&self, unit: u32, content: u32) -> (u32, u32, u32) {
+        let (first, each) = self.units_a_page(content);
+        match unit.checked_sub(first) {
+            None => (0, self.offset + unit * self.unit, first - unit),
+            Some(behind) => (1 + behind / each, behind % each * self.unit, each - behind % each),
+        }
+    }
+
+    /// How many fences there are: a single unit needs none.
+    const fn fences(&self) -> usize {
+        if self.units > 1 { self.units as usize } else { 0 }
+    }
+
+    /// Bytes of its tables.
+    pub(super) fn table_bytes(&self, filter_bits: u32) -> usize {
+        let filter = match self.is_bottom {
+            true => 0,
+            false => filter::bytes_for(self.entries.into(), filter_bits),
+        };
+        2 * self.fences() + filter as usize
+    }
+
+    /// True if it can stand in pages of `content` bytes.
+    fn is_possible(&self, content: u32) -> bool {
+        let has_room = self.offset.checked_add(self.unit).is_some_and(|end| end <= content);
+        let is_counted = self.entries > 0 && self.units > 0 && self.units <= self.entries;
+        is_counted && has_room && self.longest <= self.unit && self.unit >= UNIT_LEAST
+    }
+}
+
+/// The smallest unit.
+pub(super) const UNIT_LEAST: u32 = 24;
+
+/// A run in a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'r> {
+    pub(super) run: Run,
+    extents: &'r [u8],
+    /// Empty if there are none.
+    pub(super) tables: &'r [u8],
+    /// Where in the list it begins, its tables do, and it ends.
+    pub(super) start: usize,
+    pub(super) head: usize,
+    pub(super) end: usize,
+}
+
+impl View<'_> {
+    pub(super) fn extents(&self) -> impl Iterator<Item = Extent> {
+        let mut rest = self.extents;
+        core::iter::from_fn(move || {
+            let (page, pages) = (take(&mut rest)?, take(&mut rest)?);
+            Some(Extent { page, pages })
+        })
+    }
+
+    /// Where `unit` stands, page and byte, and how many do from it on in the same page.
+    pub(super) fn locate(&self, unit: u32, content: u32) -> Option<(u32, u32, u32)> {
+        locate(&self.run, self.extents(), unit, content)
+    }
+
+    /// True if there are tables, or none are needed.
+    pub(super) fn has_tables(&self) -> bool {
+        !self.tables.is_empty() || self.run.is_bottom && self.run.units == 1
+    }
+
+    /// The units in one of which the key stands whose fence is `fence`, if it stands in the run.
+    pub(super) fn plan(&self, fence: u16) -> Range<u32> {
+        let count = self.run.fences();
+        let fences = self.tables.get(..2 * count).unwrap_or_default();
+        if count == 0 || fences.is_empty() {
+            return 0..self.run.units;
+        }
+        let at = |place: usize| {
+            let bytes = fences.get(2 * place..).and_then(<[u8]>::first_chunk);
+            bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes))
+        };
+        let partition = |is_before: &dyn Fn(u16) -> bool| {
+            let (mut low, mut high) = (0, count);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if is_before(at(middle)) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            low
+        };
+        let low = partition(&|other| other < fence).saturating_sub(1);
+        let high = partition(&|other| other <= fence);
+        low as u32..high as u32
+    }
+
+    /// False if there is no such key.
+    pub(super) fn may_have(&self, key: &[u8]) -> bool {
+        let filter = self.tables.get(2 * self.run.fences()..).unwrap_or_default();
+        filter.is_empty() || filter::may_have(filter, key)
+    }
+}
+
+/// Where `unit` of a run stands, page and byte, and how many do from it on in the same page.
+pub(super) fn locate(
+    run: &Run,
+    extents: impl Iterator<Item = Extent>,
+    unit: u32,
+    content: u32,
+) -> Option<(u32, u32, u32)> {
+    if unit >= run.units {
+        return None;
+    }
+    let (mut place, offset, units) = run.place(unit, content);
+    for extent in extents {
+        match place.checked_sub(extent.pages) {
+            None => return Some((extent.page + place, offset, units.min(run.units - unit))),
+            Some(behind) => place = behind,
+        }
+    }
+    None
+}
+
+/// The runs in a list, the newest first.
+pub(super) fn views(list: &[u8], filter_bits: u32) -> impl Iterator<Item = View<'_>> {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        let view = view_at(list, at, filter_bits)?;
+        at = view.end;
+        Some(view)
+    })
+}
+
+/// The run that begins at byte `start` of a list.
+pub(super) fn view_at(list: &[u8], start: usize, filter_bits: u32) -> Option<View<'_>> {
+    let mut rest = list.get(start..).filter(|rest| !rest.is_empty())?;
+    let run = take_run(&mut rest)?;
+    let count = take(&mut rest)?;
+    let extents = rest;
+    for _ in 0..2 * count {
+        take(&mut rest)?;
+    }
+    let extents = extents.get(..extents.len() - rest.len())?;
+    let (has_tables, rest) = rest.split_first()?;
+    let bytes = if *has_tables == 0 { 0 } else { run.table_bytes(filter_bits) };
+    let (tables, rest) = rest.split_at_checked(bytes)?;
+    let end = list.len() - rest.len();
+    Some(View { run, extents, tables, start, head: end - bytes, end })
+}
+
+fn take_run(rest: &mut &[u8]) -> Option<Run> {
+    let (number, entries) = (take(rest)?, take(rest)?);
+    Some(Run {
+        number,
+        is_bottom: entries & 1 == 1,
+        entries: entries >> 1,
+        units: take(rest)?,
+        unit: take(rest)?,
+        longest: take(rest)?,
+        offset: take(rest)?,
+    })
+}
+
+/// Writes a run to the end of `to`, without tables if these are `None`.
+pub(super) fn encode(
+    run: &Run,
+    extents: impl Iterator<Item = Extent> + Clone,
+    tables: Option<&[u8]>,
+    to: &mut Vec<u8>,
+) {
+    let entries = run.entries << 1 | u32::from(run.is_bottom);
+    let count = extents.clone().count() as u32;
+    for number in [run.number, entries, run.units, run.unit, run.longest, run.offset, count] {
+        put(to, number);
+    }
+    for extent in extents {
+        put(to, extent.page);
+        put(to, extent.pages);
+    }
+    to.push(u8::from(tables.is_some()));
+    to.extend_from_slice(tables.unwrap_or_default());
+}
+
+/// Reads a run without tables that `encode` wrote to a root record; `None` if there can be none.
+pub(super) fn decode(
+    rest: &mut &[u8],
+    content: u32,
+    pages_most: u32,
+    to: &mut Vec<u8>,
+) -> Option<Run> {
+    let start = *rest;
+    let run = take_run(rest)?;
+    let count = take(rest)?;
+    let mut pages = 0u32;
+    for _ in 0..count {
+        let (page, more) = (take(rest)?, take(rest)?);
+        let is_there = page.checked_add(more).is_some_and(|end| end <= pages_most);
+        pages = pages.checked_add(more).filter(|_| is_there && more > 0)?;
+    }
+    let (has_tables, behind) = rest.split_first()?;
+    *rest = behind;
+    let is_possible = run.is_possible(content) && run.pages(content) == pages && *has_tables == 0;
+    to.extend_from_slice(start.get(..start.len() - rest.len())?);
+    is_possible.then_some(run)
+}
+
+/// Writes a number, seven bits a byte.
+pub(super) fn put(to: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+/// Reads a number that `put` wrote.
+pub(super) fn take(rest: &mut &[u8]) -> Option<u32> {
+    let mut number = 0u32;
+    for place in 0..5 {
+        let (byte, behind) = rest.split_first()?;
+        *rest = behind;
+        number |= u32::from(byte & 0x7F).checked_shl(7 * place)?;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// How keys of a partition become fences: by the eight bytes behind what all of them share.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scale {
+    skipped: usize,
+    base: u64,
+    shift: u32,
+}
+
+impl Scale {
+    /// For keys from `low` on, below `high`.
+    pub(super) fn of(low: &[u8], high: Option<&[u8]>) -> Self {
+        let skipped = high
+            .map_or(0, |high| low.iter().zip(high).take_while(|(one, other)| one == other).count());
+        let base = Self::bytes(low, skipped);
+        let top = high.map_or(u64::MAX, |high| Self::bytes(high, skipped));
+        let bits = 64 - top.saturating_sub(base).leading_zeros();
+        Scale { skipped, base, shift: bits.saturating_sub(16) }
+    }
+
+    fn bytes(key: &[u8], skipped: usize) -> u64 {
+        let mut bytes = [0; 8];
+        for (byte, from) in bytes.iter_mut().zip(key.get(skipped..).unwrap_or_default()) {
+            *byte = *from;
+        }
+        u64::from_be_bytes(bytes)
+    }
+
+    pub(super) fn fence(&self, key: &[u8]) -> u16 {
+        let place = Self::bytes(key, self.skipped).saturating_sub(self.base) >> self.shift;
+        u16::try_from(place).unwrap_or(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_read_back_and_its_units_are_found() {
+        let run = Run {
+            number: 70_000,
+            is_bottom: false,
+            entries: 100,
+            units: 13,
+            unit: 100,
+            longest: 8,
+            offset: 220,
+        };
+        // Two units in the first page, five in each of the others.
+        assert_eq!(run.pages(512), 4);
+        let extents = [Extent { page: 31, pages: 1 }, Extent { page: 900, pages: 3 }];
+        let mut list = Vec::new();
+        encode(&run, extents.iter().copied(), None, &mut list);
+        let (mut rest, mut copy) = (&list[..], Vec::new());
+        assert_eq!(decode(&mut rest, 512, 1000, &mut copy), Some(run));
+        assert_eq!((rest.len(), &copy), (0, &list));
+        assert_eq!(decode(&mut &list[..], 512, 902, &mut copy), None);
+        let view = views(&list, 8).next().filter(|view| view.run == run);
+        let view = view
+            .as_ref()
+            .map(|view| [0, 1, 2, 6, 7, 12].map(|unit| view.locate(unit, 512).unwrap_or_default()));
+        let places =
+            [(31, 220, 2), (31, 320, 1), (900, 0, 5), (900, 400, 1), (901, 0, 5), (902, 0, 1)];
+        assert_eq!(view, Some(places));
+    }
+
+    #[test]
+    fn fences_are_in_the_order_of_keys() {
+        for (low, high) in [(&b""[..], None), (b"key-a", Some(&b"key-b9"[..])), (b"a", Some(b"b"))]
+        {
+            let scale = Scale::of(low, high);
+            let mut before = 0;
+            for number in 0..=u16::MAX {
+                let key = [low, &number.to_be_bytes()].concat();
+                let fence = scale.fence(&key);
+                assert!(fence >= before, "{low:?}");
+                before = fence;
+            }
+        }
+    }
+}
