@@ -152,9 +152,16 @@ impl Sheet {
         }
     }
 
-    /// The sheet as text. On a terminal, text too wide for it wraps.
+    /// The sheet as text. Text too wide for the terminal wraps; what goes elsewhere has the width
+    /// that is usual for text.
     pub(crate) fn to_text(&self) -> String {
+        const PIPE_WIDTH: u16 = 80;
         let mut table = self.table();
+        // Numbers can't wrap.
+        let is_text = self.text_columns.len() * 2 > self.heading.len();
+        if table.width().is_none() && is_text {
+            table.set_width(PIPE_WIDTH);
+        }
         table.set_content_arrangement(ContentArrangement::Dynamic);
         finish(&table)
     }

@@ -1,8 +1,8 @@
 //! The rows of a comparison as tables for people, as JSON and as CSV.
 
-use std::iter;
+use std::cmp::Ordering;
 
-use lab::{Clock, Latency, Measured, MemoryLimit, Row, Verified};
+use lab::{Clock, Measured, MemoryLimit, Row, Verified};
 use serde_json::{Map, Value};
 
 use device::Cause;
@@ -46,40 +46,45 @@ pub(crate) fn capital(name: &str) -> String {
 
 type Figure = (&'static str, fn(&Row) -> String);
 
-/// The figures that people look for first, behind the time of an operation.
-const FIGURES: &[Figure] = &[
+/// What people look for first: what an operation takes. Behind the mean stands how long single ones
+/// took.
+const COST: &[Figure] = &[
+    ("mean\nµs/op", |row| three_digits(row.device_us_per_op)),
     ("energy\nµJ/op", |row| optional(row.energy_uj_per_op)),
+    ("median", |row| three_digits(row.latency_us.p50)),
+    ("99 %", |row| three_digits(row.latency_us.p99)),
+    ("99.9 %", |row| three_digits(row.latency_us.p99_9)),
+    ("99.99 %", |row| optional(row.latency_us.p99_99)),
+    ("slowest\nµs", |row| three_digits(row.latency_us.max)),
+];
+
+/// What was done to the device.
+const DEVICE: &[Figure] = &[
     ("page\nreads", |row| thousands(row.page_reads)),
     ("page\nprograms", |row| thousands(row.page_programs)),
     ("block\nerases", |row| optional_count(row.block_erases)),
-    ("write\nampl.", |row| optional(row.write_amplification)),
-    ("most/mean\nerases", |row| {
-        format!("{}/{}", optional_count(row.erases_most), optional(row.erases_mean))
+    ("most/mean\nerases", |row| match row.erases_most {
+        Some(most) => format!("{}/{}", thousands(most), optional(row.erases_mean)),
+        None => "-".to_owned(),
     }),
+    ("write\nampl.", |row| optional(row.write_amplification)),
+    ("flash wr.\nampl.", |row| optional(row.flash_write_amplification)),
+];
+
+/// What the tree is in the end, the memory that it took, and the time of the run itself.
+const TREE: &[Figure] = &[
     ("height", |row| row.height.to_string()),
     ("live\npages", |row| thousands(row.live_pages)),
     ("memory", |row| rounded_size(row.memory.cache + row.memory.buffers + row.memory.tables)),
     ("peak\nmemory", |row| rounded_size(row.peak_memory_bytes)),
-    ("FTL\nmemory", |row| row.memory.ftl.map_or_else(|| "-".to_owned(), rounded_size)),
-    ("wall\ntime", |row| seconds(row.wall_seconds)),
-];
-
-/// The figures that only some devices have, each shown if one of the trees has it.
-const RARE: &[Figure] = &[
-    ("flash wr.\nampl.", |row| optional(row.flash_write_amplification)),
+    ("FTL\nmemory", |row| size_or_dash(row.memory.ftl)),
     ("system\nread", |row| size_or_dash(row.system_bytes_read)),
     ("system\nwritten", |row| size_or_dash(row.system_bytes_written)),
+    ("wall\ntime", |row| seconds(row.wall_seconds)),
 ];
 
 fn size_or_dash(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "-".to_owned(), rounded_size)
-}
-
-/// The columns of these trees behind the time of an operation.
-fn columns(measured: &[Measured]) -> Vec<Figure> {
-    let rows = || measured.iter().map(|measured| &measured.row).filter(|row| row.error.is_none());
-    let rare = RARE.iter().filter(|(_, figure)| rows().any(|row| figure(row) != "-"));
-    FIGURES.iter().chain(rare).copied().collect()
 }
 
 /// What a limit on memory is on: tables and mappings come beside a budget.
@@ -92,88 +97,80 @@ pub(crate) fn memory(limit: MemoryLimit) -> String {
     }
 }
 
-/// The tables for people, of a comparison whose memory had that limit.
+/// The tables for people, of a comparison whose memory had that limit: the cheapest tree first,
+/// those that failed last.
 pub(crate) fn tables(measured: &[Measured], limit: MemoryLimit) -> String {
+    let mut ranked = measured.to_vec();
+    ranked.sort_by(|one, other| {
+        let cost = |of: &Measured| (of.row.error.is_some(), of.row.device_us_per_op);
+        cost(one).partial_cmp(&cost(other)).unwrap_or(Ordering::Equal)
+    });
+    let measured = &ranked[..];
     let Some(first) = measured.first().map(|measured| &measured.row) else {
         return String::new();
     };
     let ftl = first.ftl.as_ref().map(|ftl| format!(" under {ftl}")).unwrap_or_default();
+    let name = capital(time_name(measured));
     let mut text = format!(
-        "{} on {}{ftl}: {} operations, memory {}, seed {}, durability {}\n\n{}",
+        "{} on {}{ftl}: {} operations, memory {}, seed {}, durability {}\n\n\
+         {name} of an operation\n\n{}",
         first.workload,
         first.device,
         thousands(measured.iter().map(|measured| measured.row.operations).max().unwrap_or(0)),
         memory(limit),
         first.seed,
         first.durability,
-        figures(measured).to_text_or_turned(),
+        figures(measured, COST, true).to_text_or_turned(),
     );
     let causes = causes(measured);
     if !causes.rows.is_empty() {
-        let name = capital(time_name(measured));
         text += &format!("\n{name} by cause, in µs an operation\n\n");
         text += &causes.to_text_or_turned();
-    }
-    if clock(measured) == Clock::Wall {
-        text += "\nWall-clock time of single operations, in µs\n\n";
-        text += &latencies(measured).to_text_or_turned();
+        text += "\nThe device\n\n";
+        text += &figures(measured, DEVICE, false).to_text_or_turned();
+        text += "\nThe tree\n\n";
+        text += &figures(measured, TREE, false).to_text_or_turned();
     }
     text
 }
 
-fn figures(measured: &[Measured]) -> Sheet {
-    let time = match clock(measured) {
-        Clock::Model => "device\nµs/op",
-        Clock::Wall => "wall clock\nµs/op",
-    };
-    let mut heading = vec!["tree".to_owned(), time.to_owned()];
-    let columns = columns(measured);
-    heading.extend(columns.iter().map(|(name, _)| (*name).to_owned()));
-    heading.push("verified".to_owned());
+/// A table of those `figures` that one of the trees has, of the trees that did not fail or, with
+/// what was verified in its last column, of all.
+fn figures(measured: &[Measured], figures: &[Figure], is_first: bool) -> Sheet {
+    let whole = |row: &&Row| row.error.is_none();
+    let rows = || measured.iter().map(|measured| &measured.row);
+    let has = |(_, figure): &&Figure| rows().filter(whole).any(|row| figure(row) != "-");
+    let shown: Vec<Figure> = figures.iter().filter(has).copied().collect();
+    let mut heading = vec!["tree".to_owned()];
+    heading.extend(shown.iter().map(|(name, _)| (*name).to_owned()));
+    let mut text_columns = vec![0];
+    if is_first {
+        text_columns.push(heading.len());
+        heading.push("verified".to_owned());
+    }
     let row = |row: &Row| {
         let mut cells = vec![row.tree.clone()];
-        let time: fn(&Row) -> String = |row| three_digits(row.device_us_per_op);
-        let figures = iter::once(time).chain(columns.iter().map(|(_, figure)| *figure));
-        cells.extend(figures.map(|figure| match row.error {
+        cells.extend(shown.iter().map(|(_, figure)| match row.error {
             None => figure(row),
             Some(_) => "-".to_owned(),
         }));
-        cells.push(verified(row).to_owned());
+        cells.extend(is_first.then(|| verified(row).to_owned()));
         cells
     };
-    let rows = measured.iter().map(|measured| row(&measured.row)).collect();
-    let last = heading.len() - 1;
-    Sheet { heading, rows, text_columns: vec![0, last] }
-}
-
-fn latencies(measured: &[Measured]) -> Sheet {
-    let heading = ["tree", "median", "99 %", "99.9 %", "99.99 %", "slowest"];
-    let row = |row: &Row| {
-        let Latency { p50, p99, p99_9, p99_99, max } = row.latency_us;
-        let mut cells = vec![row.tree.clone()];
-        cells.extend([p50, p99, p99_9].map(three_digits));
-        cells.extend([optional(p99_99), three_digits(max)]);
-        cells
-    };
-    let whole = measured.iter().filter(|measured| measured.row.error.is_none());
-    Sheet {
-        heading: heading.map(str::to_owned).to_vec(),
-        rows: whole.map(|measured| row(&measured.row)).collect(),
-        text_columns: vec![0],
-    }
+    let rows = rows().filter(|row| is_first || whole(row)).map(row).collect();
+    Sheet { heading, rows, text_columns }
 }
 
 fn causes(measured: &[Measured]) -> Sheet {
     let causes = causes_that_cost(measured);
     let mut heading = vec!["tree".to_owned()];
     heading.extend(causes.iter().cloned());
-    heading.extend(["all".to_owned(), "settling".to_owned()]);
+    heading.push("settling".to_owned());
     let row = |row: &Row| {
         let mut cells = vec![row.tree.clone()];
         cells.extend(causes.iter().map(|cause| {
             row.by_cause.get(cause).map_or_else(|| "-".to_owned(), |us| three_digits(*us))
         }));
-        cells.push(three_digits(row.device_us_per_op));
         cells.push(crate::numbers::microseconds(row.settle_us));
         cells
     };

@@ -1,11 +1,12 @@
 //! How much of a file of a given size a database fills, and whether that stays so.
 //!
-//! `cargo run --release -p flashtree --example capacity -- FOLDER [ROUNDS [MEBIBYTES]]`
+//! `cargo run --release -p flashtree --example capacity -- FOLDER [ROUNDS [MEBIBYTES [TREE]]]`
 //!
 //! In FOLDER it makes databases of each tree that stands in a file, of three sizes and two shapes
 //! of entries, fills each until a put is refused, empties it again, ROUNDS (10) times in changing
 //! orders, and prints JSON: the share of the file that nodes take when it is full, of each round.
-//! It fails if a delete is refused. With MEBIBYTES it leaves out the files that are larger.
+//! It fails if a delete is refused. With MEBIBYTES it leaves out the files that are larger, with
+//! TREE it plays that tree alone.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -25,17 +26,19 @@ const VALUES: [usize; 2] = [8, 100];
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args_os().skip(1);
-    let usage = "usage: capacity FOLDER [ROUNDS [MEBIBYTES]]";
+    let usage = "usage: capacity FOLDER [ROUNDS [MEBIBYTES [TREE]]]";
     let folder = PathBuf::from(arguments.next().ok_or(usage)?);
     let mut number = |usual: u64| -> Outcome<u64> {
         let text = arguments.next();
         text.map_or(Ok(usual), |text| Ok(text.to_str().ok_or(usage)?.parse()?))
     };
     let (rounds, most) = (number(10)?, number(16)? << 20);
+    let only = arguments.next().map(|tree| tree.into_string().map_err(|_| usage)).transpose()?;
+    let trees = only.as_deref().map_or(TREES.to_vec(), |tree| vec![tree]);
     let folder = tempfile::tempdir_in(folder)?;
     let path = folder.path().join("filled.db");
     let (mut rows, mut least) = (Vec::new(), f64::INFINITY);
-    for tree in TREES {
+    for tree in trees {
         for (size, bound) in SIZES.into_iter().filter(|(size, _)| *size <= most) {
             for value in VALUES {
                 let options = Options::new().tree(tree).capacity(size).overwrite(true);

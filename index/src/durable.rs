@@ -335,7 +335,7 @@ impl<T: Tree> Index for Durable<T> {
             let position = self.tree.recovery().position();
             if let Err(refused) = self.admit(batch) {
                 if self.state == State::Closed && self.tree.recovery().position() != position {
-                    // It was tried, which wrote pages that no opening may find behind the last.
+                    // Draining wrote pages, which no opening may find behind the last checkpoint.
                     self.begin()?;
                     self.close()?;
                 }

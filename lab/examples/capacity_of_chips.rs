@@ -18,7 +18,8 @@
 //! - `fanout`: children of an inner node on average, in the first round.
 //!
 //! After each round's puts, half of its deletes and all of them, the contents are compared with an
-//! ordered map, and the index checks itself. It fails if a delete is refused. `--blocks` leaves out
+//! ordered map, and the index checks itself. It fails if a delete is refused, and if the first
+//! share is smaller than the one wanted where nodes have 30 children or more. `--blocks` leaves out
 //! chips that have more, `--tree` all other trees.
 //!
 //! Before that, of `b-plus` and `mu-star` on a chip of 16 MB: at which fill the operation buffer
@@ -58,6 +59,10 @@ const CHIPS: [(&str, u32, u32); 3] = [
     ("samsung-k9gag08u0m", 64, 60),
     ("samsung-k9wag08u1a", 32, 60),
 ];
+
+/// Children of an inner node on average, from which on the share is what is wanted: below it inner
+/// nodes take too much.
+const WIDE: f64 = 30.0;
 
 const MEMORY_BYTES: u64 = 256 << 10;
 
@@ -339,6 +344,8 @@ struct Row {
     /// Entries of the last round in parts of the first; none if it was broken off.
     last: Option<f64>,
     deletes_refused: u64,
+    /// True if less of the chip was filled than is wanted.
+    is_short: bool,
 }
 
 fn row(case: &Case) -> Row {
@@ -347,7 +354,7 @@ fn row(case: &Case) -> Row {
         Ok(played) => played,
         Err(error) => {
             let text = format!("{} seed {}: {error}", case.name(), case.seed);
-            return Row { text, last: None, deletes_refused: 0 };
+            return Row { text, last: None, deletes_refused: 0, is_short: false };
         }
     };
     let (first, last) = (rounds[0], rounds[rounds.len() - 1]);
@@ -375,7 +382,9 @@ fn row(case: &Case) -> Row {
         begun.elapsed().as_secs_f64(),
         held.join(" "),
     );
-    Row { text, last: Some(kept), deletes_refused }
+    let is_wide = first.children.is_none_or(|children| children >= WIDE);
+    let is_short = is_wide && share(&first) < f64::from(case.chip.2);
+    Row { text, last: Some(kept), deletes_refused, is_short }
 }
 
 /// How far a tree was filled.
@@ -515,7 +524,7 @@ fn play_all(cases: &[Case]) -> Outcome<()> {
     );
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
-    let (mut least, mut refused, mut broken) = (f64::INFINITY, 0, 0);
+    let (mut least, mut refused, mut broken, mut short) = (f64::INFINITY, 0, 0, 0);
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             let (next, sender) = (&next, sender.clone());
@@ -531,11 +540,15 @@ fn play_all(cases: &[Case]) -> Outcome<()> {
             least = row.last.map_or(least, |last| least.min(last));
             broken += u32::from(row.last.is_none());
             refused += row.deletes_refused;
+            short += u32::from(row.is_short);
         }
     });
     println!("deletes refused: {refused}");
     if refused > 0 || broken > 0 {
         return Err(format!("{refused} deletes were refused, {broken} rows broken off").into());
+    }
+    if short > 0 {
+        return Err(format!("{short} rows have a smaller share than is wanted").into());
     }
     println!("least part of the first round's entries that the last held: {least:.3}");
     Ok(())

@@ -12,7 +12,7 @@ use crate::outcome::{Clock, Measured, MemoryUse, Row, Verified};
 use crate::plan::{MemoryLimit, Phase, Plan, Verify, Watcher};
 use crate::recorder::{Books, Recorder, Spent, micros};
 use crate::stopwatch::{Stopwatch, Timed};
-use crate::workload::{Operation, Preload, Workload, scatter64};
+use crate::workload::{Operation, Operations, Preload, Workload, scatter64};
 
 mod failure;
 
@@ -181,11 +181,13 @@ impl Session<'_> {
         let planned = self.task.workload.total();
         let stopped =
             |done, failure| Broken { doing: MEASURING, done, planned, unit: "operations", failure };
+        let mut operations = self.task.workload.operations();
+        self.begin(&mut operations).map_err(|failure| stopped(0, failure))?;
         let mut recorder = Recorder::new(planned).map_err(|error| stopped(0, error.into()))?;
         let before = Books::of(self.index.meter());
         let system = self.system_bytes();
         let started = Instant::now();
-        let outcome = self.operate(&mut recorder);
+        let outcome = self.operate(&mut operations, &mut recorder);
         let wall = started.elapsed();
         let done = recorder.operations();
         recorder.fill(measured, self.index.meter(), before, wall);
@@ -204,8 +206,26 @@ impl Session<'_> {
         is_real.then(SystemBytes::now).flatten()
     }
 
-    fn operate(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
-        let mut operations = self.task.workload.operations();
+    /// Makes the operations that come before the measured ones.
+    fn begin(&mut self, operations: &mut Operations<'_>) -> Result<(), Failure> {
+        let before = self.task.workload.before();
+        if before == 0 {
+            return Ok(());
+        }
+        let mut steps = Steps::begin(self.task, Phase::Preload, before);
+        while steps.done < before {
+            let Some(operation) = operations.next() else { break };
+            self.perform(operation, steps.done)?;
+            steps.step()?;
+        }
+        Ok(())
+    }
+
+    fn operate(
+        &mut self,
+        operations: &mut Operations<'_>,
+        recorder: &mut Recorder,
+    ) -> Result<(), Failure> {
         let mut steps = Steps::begin(self.task, Phase::Run, self.task.workload.total());
         while let Some(operation) = operations.next() {
             let from = self.spent();

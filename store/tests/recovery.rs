@@ -52,6 +52,8 @@ struct Case {
     page_bytes: u32,
     durability: Durability,
     frames: u64,
+    /// In front of something, this many sectors as a power of two.
+    front: Option<u8>,
     seed: u64,
 }
 
@@ -62,6 +64,7 @@ impl Case {
         PageFileOptions {
             durability: self.durability,
             journal_bytes: Some(u64::from(self.sector_bytes) * 16),
+            front: self.front,
             ..PageFileOptions::new(self.page_bytes, memory)
         }
     }
@@ -325,9 +328,9 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (sector_bytes, page_bytes) in [(512, 512), (512, 1024), (1024, 256), (4096, 4096)] {
         for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
-            for frames in [3, 24] {
+            for (frames, front) in [(3, None), (24, None), (3, Some(9)), (24, Some(9))] {
                 let seed = 1000 * cases.len() as u64;
-                cases.push(Case { sector_bytes, page_bytes, durability, frames, seed });
+                cases.push(Case { sector_bytes, page_bytes, durability, frames, front, seed });
             }
         }
     }
@@ -339,5 +342,48 @@ fn checkpoints_journal_and_names_come_back_after_every_cut() {
     for case in cases() {
         println!("{case:?}");
         storm(&case, 60);
+    }
+}
+
+#[test]
+fn checkpoints_of_the_same_pages_in_front_keep_no_more_for_a_name() {
+    let case = Case {
+        sector_bytes: 512,
+        page_bytes: 512,
+        durability: Durability::Batch,
+        frames: 24,
+        front: Some(9),
+        seed: 0,
+    };
+    let mut disk = case.disk();
+    let mut file = PageFile::create(Box::new(&mut disk), &case.options()).unwrap();
+    for page in 0..5 {
+        assert_eq!(file.allocate(CAUSE).unwrap(), LogicalPage(page));
+        file.fresh(LogicalPage(page)).unwrap();
+        write(&mut file, page, 7).unwrap();
+    }
+    file.checkpoint(b"", Some("first")).unwrap();
+    let change = |file: &mut PageFile<'_>, marks: std::ops::Range<u64>| {
+        for mark in marks {
+            (0..5).for_each(|page| write(file, page, mark).unwrap());
+            file.checkpoint(b"", None).unwrap();
+        }
+        file.statistics().kept_bytes
+    };
+    let once = change(&mut file, 100..110);
+    assert!(once > 0 && once <= 512 * 3 * 20, "{once}");
+    assert_eq!(change(&mut file, 110..300), once);
+    drop(file);
+    let mut file = PageFile::open(Box::new(&mut disk), &case.options()).unwrap().0;
+    assert_eq!(change(&mut file, 300..400), once, "an opening knows what there is");
+    file.checkpoint(b"", Some("second")).unwrap();
+    let twice = change(&mut file, 400..500);
+    assert!(twice > once && twice <= 2 * once + 512 * 4, "{twice}");
+    for (name, mark) in [("second", 399), ("first", 7)] {
+        file.roll_back(name).unwrap();
+        for page in 0..5 {
+            assert_eq!(read(&mut file, page).unwrap(), mark, "{name}");
+        }
+        change(&mut file, 500..510);
     }
 }

@@ -13,21 +13,22 @@ extern crate alloc;
 extern crate std;
 
 mod b_plus;
+#[cfg(feature = "unproven")]
+mod bftl;
 mod btree;
 #[cfg(test)]
 mod example;
-#[cfg(feature = "unproven")]
 mod fd_tree;
 mod flat_tree;
 mod ipl;
 pub mod la_tree;
-#[cfg(feature = "unproven")]
 mod levels;
 mod list;
-#[cfg(feature = "unproven")]
 mod lsm;
 pub mod mu;
 mod path_copying;
 mod registry;
+#[cfg(feature = "unproven")]
+mod sector_lists;
 
 pub use registry::{TREES, find};

@@ -2,20 +2,20 @@
 
 use index::TreeDescriptor;
 
-use crate::{b_plus, flat_tree, ipl, la_tree, list, mu};
 #[cfg(feature = "unproven")]
-use crate::{fd_tree, lsm};
+use crate::bftl;
+use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
     #[cfg(feature = "unproven")]
+    &bftl::ENTRY,
     &fd_tree::ENTRY,
     &flat_tree::ENTRY,
     &ipl::ENTRY,
     &la_tree::ENTRY,
     &list::ENTRY,
-    #[cfg(feature = "unproven")]
     &lsm::ENTRY,
     &mu::MU,
     &mu::MU_STAR,

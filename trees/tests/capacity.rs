@@ -92,6 +92,12 @@ fn rounds(tree: &'static str, least: [u64; 3]) {
 }
 
 #[test]
+fn flat_tree_holds_as_much_in_every_round() {
+    // What is not its runs are gaps in blocks, and room for a flush and the largest merge.
+    rounds("flat-tree", [68, 50, 48]);
+}
+
+#[test]
 fn ipl_holds_as_much_in_every_round() {
     // Half of the pages are log pages.
     rounds("ipl", [43, 38, 32]);

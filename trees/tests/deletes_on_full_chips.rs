@@ -127,6 +127,11 @@ fn a_full_b_plus_is_emptied_by_deletes() {
 }
 
 #[test]
+fn a_full_flat_tree_is_emptied_by_deletes() {
+    empties("flat-tree");
+}
+
+#[test]
 fn a_full_mu_is_emptied_by_deletes() {
     empties("mu");
 }
@@ -359,4 +364,9 @@ fn small_chips_that_are_full_of_mu_star_take_every_delete_whatever_happened() {
 #[test]
 fn small_chips_that_are_full_of_ipl_take_every_delete_whatever_happened() {
     empties_small("ipl", 0..120);
+}
+
+#[test]
+fn small_chips_that_are_full_of_flat_tree_take_every_delete_whatever_happened() {
+    empties_small("flat-tree", 0..120);
 }

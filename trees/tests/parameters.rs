@@ -8,7 +8,6 @@ use index::parameters::Settings;
 type Named = (&'static str, &'static [(&'static str, &'static str, &'static [&'static str])]);
 
 /// Those of trees of levels.
-#[cfg(feature = "unproven")]
 const LEVELS: &[(&str, &str, &[&str])] = &[
     ("ratio", "auto", &["16"]),
     ("levels", "auto", &["4"]),
@@ -19,6 +18,7 @@ const LEVELS: &[(&str, &str, &[&str])] = &[
 const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
     #[cfg(feature = "unproven")]
+    ("bftl", &[("reservation", "60", &["10"]), ("list", "3", &["16"]), ("sector", "", &["4096"])]),
     ("fd-tree", LEVELS),
     (
         "flat-tree",
@@ -43,7 +43,6 @@ const NAMED: &[Named] = &[
         ],
     ),
     ("list", &[]),
-    #[cfg(feature = "unproven")]
     ("lsm", LEVELS),
     (
         "mu",

@@ -58,3 +58,13 @@ fn ipl_keeps_what_it_acknowledged_when_the_power_is_cut() {
     // And with pages that are programmed in parts, or not.
     survives("ipl", 4);
 }
+
+#[test]
+fn flat_tree_agrees_with_an_ordered_map() {
+    agrees("flat-tree");
+}
+
+#[test]
+fn flat_tree_keeps_what_it_acknowledged_when_the_power_is_cut() {
+    survives("flat-tree", 2);
+}

@@ -209,6 +209,11 @@ fn the_smallest_chip_for_b_plus_takes_a_block_of_entries() {
 }
 
 #[test]
+fn the_smallest_chip_for_flat_tree_takes_a_block_of_entries() {
+    takes_a_block_of_entries("flat-tree");
+}
+
+#[test]
 fn the_smallest_chip_for_ipl_takes_a_block_of_entries() {
     takes_a_block_of_entries("ipl");
 }
@@ -237,5 +242,5 @@ fn the_smallest_chip_for_mu_star_takes_a_block_of_entries() {
 fn every_tree_on_raw_flash_is_tried() {
     let trees: Vec<_> =
         flashtree_trees::TREES.iter().filter(|entry| entry.nand).map(|entry| entry.name).collect();
-    assert_eq!(trees, ["b-plus", "ipl", "la-tree", "list", "mu", "mu-star"]);
+    assert_eq!(trees, ["b-plus", "flat-tree", "ipl", "la-tree", "list", "mu", "mu-star"]);
 }

@@ -300,8 +300,8 @@ pub(crate) struct RowOptions {
     /// name ends in .tsv; a comma]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     pub(crate) delimiter: Option<u8>,
-    /// How times are written: "sqlite", or a format as strftime's, such as "%d.%m.%Y %H:%M"; UTC,
-    /// if it has no offset [default: as 2013-01-01T10:00:00Z]
+    /// How times in columns of their own are written: "sqlite", or a format as strftime's, such as
+    /// "%d.%m.%Y %H:%M"; UTC, if it has no offset [default: as 2013-01-01T10:00:00Z]
     #[arg(long, value_name = "FORMAT", value_parser = parse_time_format)]
     pub(crate) time_format: Option<String>,
 }

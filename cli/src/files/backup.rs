@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::part_file::tell_leftovers;
 use super::{import, opening};
 use crate::arguments::files::Backup;
 use crate::failure::{Failure, FileFailure};
@@ -33,6 +34,7 @@ pub(super) fn run(arguments: &Backup, quiet: bool) -> Result<(), Failure> {
     })?;
     opening::close(database, path)?;
     if !quiet {
+        tell_leftovers(new, ".new");
         output::remark(&format!("{}: {}", new.display(), rounded_size(bytes)));
     }
     Ok(())

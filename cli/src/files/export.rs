@@ -293,26 +293,27 @@ fn write_jsonl(
 ) -> Result<(), Failure> {
     read.every(|entry| {
         let mut object = Map::new();
-        let key = formatted(entry.key()?, entry.key.1, heads);
+        let key = formatted(entry.key()?, (entry.key.1, heads.key.len()), heads);
         members(key, &heads.key, &mut object);
-        let value = formatted(entry.value()?, entry.value.1, heads);
+        let value = formatted(entry.value()?, (entry.value.1, heads.value.len()), heads);
         members(value, &heads.value, &mut object);
         writeln!(output, "{}", Json::Object(object)).map_err(Failure::Print)
     })?;
     output.finish().map_err(Failure::Print)
 }
 
-/// A time in the format that the user wants, also as a component of a tuple.
-fn formatted(json: Json, kind: &Type, heads: &Heads) -> Json {
+/// A time in the format that the user wants, also as a component of a tuple with `columns` of its
+/// own: an array in one column stays as all arrays are.
+fn formatted(json: Json, (kind, columns): (&Type, usize), heads: &Heads) -> Json {
     let Some(format) = &heads.time_format else { return json };
     match (kind, json) {
         (Type::Time, Json::String(text)) => {
             let written = text.parse().and_then(|time: Time| time.strftime(format));
             Json::String(written.unwrap_or(text))
         }
-        (Type::Tuple(types), Json::Array(parts)) => {
+        (Type::Tuple(types), Json::Array(parts)) if columns == types.len() => {
             let parts = parts.into_iter().zip(types);
-            Json::Array(parts.map(|(json, kind)| formatted(json, kind, heads)).collect())
+            Json::Array(parts.map(|(json, kind)| formatted(json, (kind, 1), heads)).collect())
         }
         (_, json) => json,
     }

@@ -516,8 +516,12 @@ fn times_are_read_and_written_in_the_format_that_is_asked_for() {
     );
     bench.done(&format!("export a.db b.csv {columns} --time-format sqlite"));
     assert_eq!(bench.read("b.csv"), bench.read("a.csv"));
-    bench.output(&["export", "a.db", "b.jsonl", "--time-format", "%d.%m.%Y %H:%M:%S"]);
+    let format = "%d.%m.%Y %H:%M:%S";
+    bench.output(&["export", "a.db", "b.jsonl", "--key", "a,b", "--time-format", format]);
     assert!(bench.read("b.jsonl").contains("\"01.01.2013 10:00:00\""), "{}", bench.read("b.jsonl"));
+    // An array in one column can be read again as any other.
+    bench.output(&["export", "a.db", "d.jsonl", "--time-format", "%F %T%.f"]);
+    bench.output(&["import", "a.db", "d.jsonl", "--time-format", "%F %T%.f"]);
     bench.done("create b.db --key tuple(text,time) --value time");
     bench.output(&["export", "a.db", "c.jsonl", "--key", "who,at", "--time-format", "%F %T"]);
     bench.output(&["import", "b.db", "c.jsonl", "--key", "who,at", "--time-format", "%F %T"]);

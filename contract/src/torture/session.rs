@@ -77,7 +77,7 @@ impl Refusal {
         use store::Error::{Full, Kept, LongBatch};
         match error {
             TreeFull { .. } | Store(Full { .. } | Kept { .. }) => Some(Refusal::Room),
-            Store(LongBatch { .. }) => Some(Refusal::Journal),
+            Store(LongBatch { bytes, limit }) if bytes > limit => Some(Refusal::Journal),
             EntryTooLong { .. }
             | KeyTooLong { .. }
             | ValueTooLong { .. }

@@ -68,6 +68,8 @@ impl Database<'_> {
         let temporary = Temporary::beside(&path)?;
         let copy = File::options().write(true).open(temporary.path());
         let mut copy = copy.map_err(Error::io("open", &path))?;
+        // The lock tells that somebody is still writing it; not every file system has locks.
+        let _ = copy.try_lock();
         let bytes = copy_bytes(&mut original, &mut copy, go_on);
         let bytes = bytes.map_err(Error::io("copy to", &path))?;
         let bytes = bytes.ok_or(Error::Ended)?;

@@ -324,3 +324,24 @@ fn the_digits_of_a_json_number_count_as_they_are_written() {
         assert!(of.parse::<Type>().unwrap().from_json(json).is_err(), "{of} {json}");
     }
 }
+
+#[test]
+fn a_time_in_a_format_is_taken_whole_or_refused() {
+    for (format, text, time) in [
+        ("%Y-%m-%d %H:%M:%S%.f", "2013-01-02 03:04:05.500", Some("2013-01-02T03:04:05.5Z")),
+        ("%Y-%m-%d %H:%M:%S%.f", "2013-01-02 03:04:05", Some("2013-01-02T03:04:05Z")),
+        ("%d.%m.%Y", "1.2.2013", Some("2013-02-01T00:00:00Z")),
+        ("%Y-%m-%d %H:%M %z", "2013-07-01 10:00 +0200", Some("2013-07-01T08:00:00Z")),
+        ("%d %b %Y", "02 jan 2013", Some("2013-01-02T00:00:00Z")),
+        ("%s", "1357034400", Some("2013-01-01T10:00:00Z")),
+        ("%Y-%m-%d %H:%M:%S", "2016-12-31 23:59:60", None),
+        ("%Y-%m-%d %M:%S", "2013-01-01 45:10", None),
+        ("%Y-%m-%d %H:%M %Q", "2013-07-01 10:00 Europe/Berlin", None),
+        ("%Y-%m-%d %Y", "2013-01-01 2014", None),
+        ("%Y-%m-%d", "9999-12-31", None),
+        ("%H:%M", "10:00", None),
+    ] {
+        let read = Time::strptime(format, text).ok().map(|read| read.to_string());
+        assert_eq!(read.as_deref(), time, "{format}: {text}");
+    }
+}

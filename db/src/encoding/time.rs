@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::fmt::strtime;
-use jiff::tz::TimeZone;
+use jiff::fmt::strtime::{self, BrokenDownTime};
+use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, civil};
 
 use super::Error;
@@ -62,17 +62,17 @@ impl Time {
     /// # Ok::<(), flashtree::encoding::Error>(())
     /// ```
     pub fn strptime(format: &str, text: &str) -> Result<Self, Error> {
-        let parsed = strtime::parse(format, text);
-        let stamp = parsed.and_then(|parts| match parts.to_timestamp() {
-            Ok(stamp) => Ok(stamp),
-            Err(_) => {
-                let is_day = parts.hour().is_none();
-                let time = if is_day { civil::Time::midnight() } else { parts.to_time()? };
-                Ok(TimeZone::UTC.to_timestamp(parts.to_date()?.to_datetime(time))?)
-            }
-        });
-        let expected = "time, in the format that was given";
-        let stamp = stamp.map_err(|_| Error::bad_text(text, expected))?;
+        let expected = "time, in the format that was given, which has to tell all of it";
+        let bad = |_| Error::bad_text(text, expected);
+        let parts = strtime::parse(format, text).map_err(bad)?;
+        let stamp = moment(&parts).map_err(bad)?;
+        // What the format leaves open, or would take twice, is not guessed: the time has to be
+        // written as it was read.
+        let zone = TimeZone::fixed(parts.offset().unwrap_or(Offset::UTC));
+        let written = strtime::format(format, &stamp.to_zoned(zone)).map_err(bad)?;
+        if !is_written_alike(&written, text) {
+            return Err(Error::bad_text(text, expected));
+        }
         i64::try_from(stamp.as_nanosecond())
             .map(Time)
             .map_err(|_| Error::bad_text(text, "time: it is not from the year 1677 to 2262"))
@@ -126,6 +126,36 @@ impl FromStr for Time {
             .map(Time)
             .ok_or_else(|| Error::bad_text(text, expected))
     }
+}
+
+/// The time that was read: without an offset in UTC, without a time of day at midnight.
+fn moment(parts: &BrokenDownTime) -> Result<Timestamp, jiff::Error> {
+    if let Ok(stamp) = parts.to_timestamp() {
+        return Ok(stamp);
+    }
+    let is_day = parts.hour().is_none();
+    let time = if is_day { civil::Time::midnight() } else { parts.to_time()? };
+    TimeZone::UTC.to_timestamp(parts.to_date()?.to_datetime(time))
+}
+
+/// True if two texts differ in nothing but zeros in front of numbers, zeros behind fractions, and
+/// capital letters.
+fn is_written_alike(one: &str, other: &str) -> bool {
+    let simple = |text: &str| {
+        let text = text.trim().to_ascii_lowercase();
+        let mut simple = String::with_capacity(text.len());
+        for run in text.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+            let run = String::from_utf8_lossy(run);
+            let number = run.trim_start_matches('0');
+            simple.push_str(match run.as_bytes().first() {
+                Some(letter) if !letter.is_ascii_digit() => &run,
+                _ if simple.ends_with('.') => number.trim_end_matches('0'),
+                _ => number,
+            });
+        }
+        simple
+    };
+    simple(one) == simple(other)
 }
 
 /// True if `text` has the form of RFC 3339, with `d` for each digit of a date and a time of day, at

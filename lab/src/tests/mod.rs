@@ -397,6 +397,13 @@ impl Watcher for Counting {
 }
 
 #[test]
+fn what_comes_before_measuring_is_checked_and_costs_nothing() {
+    let row = row("uniform:preload=500,before=2000,mix=100/0/0/0", "toy");
+    assert_eq!((row.error, row.write_amplification), (None, None));
+    assert_eq!(row.operations, 100_000);
+}
+
+#[test]
 fn a_watcher_sees_every_phase_of_every_tree() {
     let watcher = Counting { specs: vec!["toy", "both-toy"], ..Counting::default() };
     compare_among(&plan(ALL, &["toy", "both-toy"]), &watcher, TOYS).unwrap();

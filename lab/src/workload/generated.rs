@@ -12,6 +12,7 @@ pub(super) const UNIFORM: WorkloadEntry = WorkloadEntry {
     parameters: &[
         p::ENTRY_NUMBERS,
         p::PRELOAD_MANY,
+        p::BEFORE,
         p::UPDATES,
         p::LTU,
         p::DELETES,

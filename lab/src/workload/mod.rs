@@ -187,6 +187,8 @@ pub struct Workload {
     /// The rows that the preload took.
     rows_loaded: u64,
     preload: Vec<Loaded>,
+    /// New rows that are put after the preload and before measuring.
+    before: u64,
     longest_value: usize,
     scan: u32,
     zipf: Option<Zipf<f64>>,
@@ -222,6 +224,7 @@ impl Workload {
             counts,
             rows_loaded: chosen.preload,
             preload: Vec::new(),
+            before: chosen.before,
             scan: chosen.scan,
             zipf: None,
             ranks: 0,
@@ -250,13 +253,15 @@ impl Workload {
         let updates = self.counts.of(Deed::Update);
         if self.source.rows_run_on() {
             // Updates put new entries too, where none is there yet.
-            let entries = self.first_row().saturating_add(inserts).saturating_add(updates);
+            let before = self.first_row().saturating_add(self.before);
+            let entries = before.saturating_add(inserts).saturating_add(updates);
             if entries > MOST_ENTRIES {
                 let most = format!("so few that there are at most {MOST_ENTRIES} entries");
                 return Err(entry.wrong("updates", inserts + updates, most));
             }
         }
-        let (deletes, entries) = (self.counts.of(Deed::Delete), self.rows_loaded + inserts);
+        let deletes = self.counts.of(Deed::Delete);
+        let entries = self.rows_loaded + self.before + inserts;
         if deletes > entries && updates == 0 {
             return Err(Error::TooManyDeletes { deletes, entries });
         }
@@ -297,11 +302,18 @@ impl Workload {
         self.preload.len() as u64
     }
 
+    /// How many operations come before the measured ones.
+    #[must_use]
+    pub fn before(&self) -> u64 {
+        self.before
+    }
+
     /// The most entries that there are at once, if deletes come as steadily as puts do.
     pub(crate) fn entries_most(&self) -> u64 {
         let (puts, deletes) = (self.counts.of(Deed::Insert), self.counts.of(Deed::Delete));
         let ranked = if self.zipf.is_some() { self.ranks } else { 0 };
-        self.loaded().saturating_add(puts.saturating_sub(deletes)).max(self.loaded()).max(ranked)
+        let begun = self.loaded().saturating_add(self.before);
+        begun.saturating_add(puts.saturating_sub(deletes)).max(ranked)
     }
 
     /// The entries that are loaded, sorted by key.
@@ -310,7 +322,7 @@ impl Workload {
         Preload::new(self)
     }
 
-    /// The measured operations, from the first.
+    /// Its operations, from the first: those before measuring, and the measured ones.
     #[must_use]
     pub fn operations(&self) -> Operations<'_> {
         Operations::new(self)

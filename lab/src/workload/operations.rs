@@ -52,6 +52,8 @@ pub struct Operations<'w> {
     workload: &'w Workload,
     random: ChaCha8Rng,
     left: Counts,
+    /// Inserts that come before all others.
+    before: u64,
     present: Present,
     /// The next row that is put, or, where rows say what to do, done.
     row: u64,
@@ -73,6 +75,7 @@ impl<'w> Operations<'w> {
             workload,
             random: ChaCha8Rng::seed_from_u64(workload.seed),
             left: workload.counts,
+            before: workload.before,
             present,
             row: workload.first_row(),
             changes: 0,
@@ -103,6 +106,10 @@ impl<'w> Operations<'w> {
 
     /// Draws what to do next from what is left to do.
     fn draw(&mut self) -> Option<Deed> {
+        if self.before > 0 {
+            self.before -= 1;
+            return Some(Deed::Insert);
+        }
         let total = self.left.total();
         if total == 0 {
             return None;

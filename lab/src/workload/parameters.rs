@@ -29,6 +29,8 @@ pub(super) const PRELOAD: WorkloadParameter =
     parameter("preload", "entries loaded before measuring", "0");
 pub(super) const PRELOAD_MANY: WorkloadParameter =
     parameter("preload", "entries loaded before measuring", "100000");
+pub(super) const BEFORE: WorkloadParameter =
+    parameter("before", "new entries put one by one after the preload and before measuring", "0");
 pub(super) const UPDATES: WorkloadParameter =
     parameter("updates", "puts and deletes that are measured", "100000");
 pub(super) const UPDATES_ROWS: WorkloadParameter = parameter(
@@ -73,6 +75,7 @@ pub(super) const MOST: u64 = 1 << 40;
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     pub(super) preload: u64,
+    pub(super) before: u64,
     pub(super) updates: Option<u64>,
     pub(super) ltu: f64,
     pub(super) deletes: f64,
@@ -116,6 +119,7 @@ impl Chosen {
         let read = Read { owner, name, text };
         match name {
             "preload" => self.preload = read.count()?,
+            "before" => self.before = read.count()?,
             "updates" => self.updates = Some(read.count()?),
             "ltu" => self.ltu = read.decimal(1e6, "a number from 0 to 1000000")?,
             "deletes" => self.deletes = read.percent()?,
@@ -155,6 +159,7 @@ impl Default for Chosen {
     fn default() -> Self {
         Chosen {
             preload: 0,
+            before: 0,
             updates: None,
             ltu: 0.0,
             deletes: 0.0,

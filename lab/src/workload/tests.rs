@@ -58,7 +58,7 @@ impl Account {
         while let Some(operation) = operations.next() {
             account.take(operation, workload.longest_value());
         }
-        assert_eq!(account.operations(), workload.total());
+        assert_eq!(account.operations(), workload.before() + workload.total());
         account
     }
 
@@ -391,4 +391,19 @@ fn a_wrong_csv_file_is_refused_with_the_place_of_the_fault() {
     assert!(missing.starts_with("no/such/file.csv: "), "{missing}");
     assert!(read(Path::new("/"), key, None).is_err());
     assert!(from_file(b"id\n1\n", "csv", None).is_err_and(|error| error.is_usage()));
+}
+
+#[test]
+fn new_entries_come_before_what_is_measured_and_add_to_it() {
+    let plain = ready("uniform:preload=100,mix=50/30/20/0");
+    let workload = ready("uniform:preload=100,before=40,mix=50/30/20/0");
+    assert_eq!((workload.before(), workload.total()), (40, plain.total()));
+    let mut operations = workload.operations();
+    for _ in 0..40 {
+        assert!(matches!(operations.next(), Some(Operation::Put { .. })));
+    }
+    let (account, without) = (Account::of(&workload), Account::of(&plain));
+    assert_eq!(account.puts, without.puts + 40);
+    assert_eq!((account.hits, account.deletes), (without.hits, without.deletes));
+    assert_eq!(account.there.len(), without.there.len() + 40);
 }

@@ -85,7 +85,18 @@ impl PageFile<'_> {
             }
         }
         self.read_directory()?;
+        self.recall_images();
         self.read_root()
+    }
+
+    /// Finds out which images there are for the newest checkpoint that is kept.
+    fn recall_images(&mut self) {
+        let last = &self.superblock.checkpoint;
+        if let Some(newest) = self.checkpoints.kept.last().filter(|_| last.name.is_none())
+            && let Some(undo) = self.undo.as_mut().filter(|undo| undo.notes_repeats())
+        {
+            undo.recall(&mut self.disk, newest.undo_start, last.undo_start);
+        }
     }
 
     /// Begins a new epoch at the same checkpoint, with the same journal unless that is empty.
@@ -142,6 +153,12 @@ impl PageFile<'_> {
         self.checkpoints.list_names(&self.superblock.checkpoint);
         self.checkpoints.is_keeping = self.checkpoints.count() > 0;
         self.begin_epoch();
+        let last = &self.superblock.checkpoint;
+        if let Some(undo) = &mut self.undo
+            && (last.name.is_some() || self.checkpoints.kept.is_empty())
+        {
+            undo.forget_repeats();
+        }
         Ok(self.superblock.checkpoint.id)
     }
 
@@ -236,7 +253,7 @@ impl PageFile<'_> {
         {
             // What is kept ends with a whole group.
             undo.flush(&mut self.disk)?;
-            next.checkpoint.undo_start = undo.next();
+            next.checkpoint.undo_start = undo.next_kept();
         }
         let start = next.checkpoint.undo_start;
         let layout = match occasion {
@@ -314,8 +331,13 @@ impl PageFile<'_> {
             return Ok(());
         };
         let bytes = journal_record::bytes(batch);
+        let limit = journal.record_bytes_most();
+        if bytes > limit {
+            return Err(Error::LongBatch { bytes, limit });
+        }
         if !journal.takes(bytes) {
-            return Err(Error::LongBatch { bytes, limit: journal.record_bytes_most() });
+            // It got shorter, for pages, in a file that can't grow.
+            return Err(Error::Full { pages: u64::from(self.layout.pages) });
         }
         if batch.iter().any(|update| matches!(update, Update::PutStored { .. })) {
             return Err(Error::AdoptedTwice);
@@ -333,7 +355,8 @@ impl Recovery for PageFile<'_> {
         let Some(undo) = &self.undo else {
             return Ok(false);
         };
-        let journal = self.journal.as_ref();
+        // Changes that belong to no batch have no record. A closed file has no journal for one.
+        let journal = self.journal.as_ref().filter(|_| !batch.is_empty());
         self.check_batch(journal, batch)?;
         let bytes = journal_record::bytes(batch);
         if undo.is_full_for(pages) || journal.is_some_and(|journal| !journal.has_room(bytes)) {

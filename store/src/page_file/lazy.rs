@@ -46,6 +46,19 @@ impl PageFile<'_> {
         self.free.pages.saturating_add(self.freed.pages)
     }
 
+    /// Pages that trees could allocate behind a checkpoint made now.
+    #[must_use]
+    pub fn pages_free_then(&self) -> u32 {
+        let freed = if self.undo.is_some() { self.freed.pages } else { 0 };
+        self.pages_free().saturating_add(freed)
+    }
+
+    /// True if the file may get more pages than it has room for now.
+    #[must_use]
+    pub fn may_grow(&self) -> bool {
+        self.layout.pages < self.layout.pages_most && self.disk.sectors_held().is_some()
+    }
+
     /// Pages that can still be changed before a checkpoint, beside those of the checkpoint itself,
     /// where so many pages are promised, and `images` beside what names keep.
     #[must_use]

@@ -278,9 +278,15 @@ impl<'d> PageFile<'d> {
     /// A page of the free list can't be read or the disk failed.
     pub fn free(&mut self, page: LogicalPage, cause: Cause) -> Result<()> {
         self.check_exists(page)?;
+        let digest = self.digest;
         self.strike(page, cause)?;
         self.cache.forget(page);
-        self.add_free(page, cause)
+        let added = self.add_free(page, cause);
+        if added.is_err() {
+            // It is in use still, and may be given back again.
+            self.digest = digest;
+        }
+        added
     }
 
     fn trim(&mut self, page: LogicalPage, cause: Cause) -> Result<()> {

@@ -30,8 +30,10 @@ use crate::bytes::Writer;
 use crate::{Error, LogicalPage, Result, checksum};
 
 mod put_back;
+mod repeats;
 
 pub(super) use put_back::End;
+use repeats::Repeats;
 
 const MAGIC: [u8; 4] = *b"UNDO";
 
@@ -74,6 +76,7 @@ pub(super) struct Undo {
     identity: u64,
     /// A bit a unit: it may be overwritten, since its image is in the run or it was free.
     free_to_change: Box<[u8]>,
+    repeats: Repeats,
     /// Units in use at the checkpoint; those beyond may be overwritten.
     units_at_checkpoint: u32,
     /// Units in a chunk.
@@ -115,6 +118,7 @@ impl Undo {
             self.part = FRONT_PART;
             self.limit = Self::limit_for(self.layout.units_most(), self.part);
             self.kept = self.limit;
+            self.repeats = Repeats::new(self.free_to_change.len());
         }
         self
     }
@@ -155,6 +159,7 @@ impl Undo {
             grows,
             identity: 0,
             free_to_change: Box::default(),
+            repeats: Repeats::default(),
             units_at_checkpoint: 0,
             chunk: (units / 64).clamp(1, CHUNK_MOST),
             part: PART,
@@ -177,6 +182,7 @@ impl Undo {
     /// Begins the epoch after the checkpoint with this sequence, when `pages` pages were in use.
     pub(super) fn begin(&mut self, epoch: u64, pages: u32, start: u32) {
         self.free_to_change.fill(0);
+        self.repeats.begin();
         self.limit = self.limit_beside(pages);
         // In a file that grows the others take room that no page has yet.
         self.kept = if self.grows { self.limit.min(IMAGES_LEAST) } else { self.limit };
@@ -246,8 +252,9 @@ impl Undo {
     /// Copies the run to where it stands in the layout `to`, which leaves what stands now alone;
     /// `buffer` is a sector.
     pub(super) fn copy(&self, disk: &mut dyn Sectors, to: Layout, buffer: &mut [u8]) -> Result<()> {
-        let moved =
-            Undo { header: Vec::new(), free_to_change: Box::default(), layout: to, ..*self };
+        let (header, free_to_change) = (Vec::new(), Box::default());
+        let repeats = Repeats::default();
+        let moved = Undo { header, free_to_change, repeats, layout: to, ..*self };
         for position in 0..self.next {
             let full = Error::Full { pages: u64::from(self.layout.pages) };
             let (old, new) = self.unit_at(position).zip(moved.unit_at(position)).ok_or(full)?;
@@ -379,6 +386,7 @@ impl Undo {
         to.u32(unit);
         to.u32(checksum);
         self.let_change(unit);
+        self.repeats.saved(unit);
         self.group_images += 1;
         self.next = position + 1;
         self.images += 1;
@@ -441,6 +449,22 @@ impl Undo {
         self.next
     }
 
+    /// The position behind the last image that a named checkpoint needs.
+    pub(super) fn next_kept(&self) -> u32 {
+        if self.repeats.are_all() { self.start } else { self.next }
+    }
+
+    /// True if it is noted which images names need.
+    pub(super) fn notes_repeats(&self) -> bool {
+        self.repeats.are_noted()
+    }
+
+    /// The images that there are say nothing of those that named checkpoints need: there is one
+    /// more, or none, or it is not known which images there are.
+    pub(super) fn forget_repeats(&mut self) {
+        self.repeats.forget();
+    }
+
     /// Bytes of the images since the checkpoint, at which a checkpoint is due, and kept from
     /// earlier epochs.
     pub(super) fn bytes(&self) -> (u64, u64, u64) {
@@ -451,6 +475,6 @@ impl Undo {
 
     /// Bytes that the table of units takes.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.free_to_change.len() as u64
+        self.free_to_change.len() as u64 + self.repeats.memory()
     }
 }

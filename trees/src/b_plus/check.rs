@@ -71,10 +71,7 @@ pub(super) fn check(tree: &mut BPlus<'_>, finding: &mut dyn FnMut(&dyn Display))
     if pages != u64::from(own) {
         finding(&format_args!("{own} pages are in use, but the tree has {pages}"));
     }
-    let (known, found) = (btree.entries, counted.entries);
-    if known != found {
-        finding(&format_args!("the root counts {known} entries, but the leaves hold {found}"));
-    }
+    counted.compare_entries(btree.entries, finding);
     match store.file.check_pages(finding) {
         Ok(()) => Ok(()),
         Err(error) => Error::Store(error).report_damage(finding),

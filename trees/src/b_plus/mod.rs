@@ -300,7 +300,7 @@ impl Tree for BPlus<'_> {
         if puts.count > 0 {
             (puts.count, puts.bytes) = (puts.count + self.puts.count, puts.bytes + self.puts.bytes);
         }
-        // DeletePolicy take nothing.
+        // Deletes take nothing.
         let pages = self.pages_needed(&puts);
         self.check_free(pages + self.pages_for_values(batch))
     }

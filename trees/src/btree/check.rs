@@ -64,6 +64,36 @@ pub(crate) struct Counted {
     pub(crate) entries: u64,
 }
 
+impl Counted {
+    /// Compares it with what is known: the nodes of the table, those of each level, the entries.
+    pub(crate) fn compare(
+        &self,
+        (live, levels, known): (u64, &[u32], u64),
+        finding: &mut dyn FnMut(&dyn Display),
+    ) {
+        let nodes = self.nodes;
+        if nodes != live {
+            finding(&format_args!("the table has {live} nodes, but the tree {nodes}"));
+        }
+        for (level, (known, found)) in levels.iter().zip(&self.levels).enumerate() {
+            if known != found {
+                finding(&format_args!(
+                    "the root counts {known} nodes at level {level}, but the tree has {found}"
+                ));
+            }
+        }
+        self.compare_entries(known, finding);
+    }
+
+    /// Compares the entries with those that the root counts.
+    pub(crate) fn compare_entries(&self, known: u64, finding: &mut dyn FnMut(&dyn Display)) {
+        let found = self.entries;
+        if known != found {
+            finding(&format_args!("the root counts {known} entries, but the leaves hold {found}"));
+        }
+    }
+}
+
 struct Walk<'w, S, N> {
     source: &'w mut S,
     inspector: &'w mut N,

@@ -11,9 +11,7 @@ use store::{Durability, EntryShape, PageFile};
 use super::directory::{Directory, Totals};
 use super::policy::Policy;
 use super::runs::{Forms, Runs, Source};
-use super::{
-    FILTER, FlatTree, MEMTABLE, NAME, ON_RAW_FLASH, PARTITION, SPACE, UNIT, admission, chip,
-};
+use super::{FILTER, FlatTree, MEMTABLE, NAME, PARTITION, SPACE, UNIT, admission, chip};
 use crate::btree::PageStore;
 
 /// The fewest fragments that a partition can have: two, and two that may come in between.
@@ -104,15 +102,10 @@ impl Plan {
     }
 }
 
-const fn no_raw_flash() -> Error {
-    Error::WrongMedium { tree: NAME, medium: "raw flash" }
-}
-
 pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
     let disk = match medium {
         MediumShape::Sectors(disk) => disk,
-        MediumShape::Nand(chip) if ON_RAW_FLASH => return chip::footprint(options, chip),
-        MediumShape::Nand(_) => return Err(no_raw_flash()),
+        MediumShape::Nand(chip) => return chip::footprint(options, chip),
     };
     let durability = options.durability.unwrap_or_default();
     let page_bytes = page_bytes(options, disk);
@@ -135,8 +128,7 @@ pub(super) fn tables_least(forms: &Forms) -> u64 {
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let disk = match medium {
         Medium::Sectors(disk) => disk,
-        Medium::Nand(nand) if ON_RAW_FLASH => return chip::create(nand, options),
-        Medium::Nand(_) => return Err(no_raw_flash()),
+        Medium::Nand(nand) => return chip::create(nand, options),
     };
     let geometry = disk.geometry();
     let durability = options.durability.unwrap_or_default();
@@ -154,8 +146,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let mut disk = match medium {
         Medium::Sectors(disk) => disk,
-        Medium::Nand(nand) if ON_RAW_FLASH => return chip::open(nand, options),
-        Medium::Nand(_) => return Err(no_raw_flash()),
+        Medium::Nand(nand) => return chip::open(nand, options),
     };
     let found = PageFile::describe(&mut *disk)?;
     let (shape, _) = root_record::decode(&found.root_head, NAME)?;

@@ -64,7 +64,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     name: NAME,
     about: "partitions in memory, each of sorted runs that are merged: few bytes written and read",
     paper: "none: docs/flat-tree.md",
-    nand: ON_RAW_FLASH,
+    nand: true,
     sectors: true,
     long_values: true,
     deletes: |_| DeletePolicy::Merge,
@@ -78,9 +78,6 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
 
 const NAME: &str = "flat-tree";
 
-/// True if it stands on raw flash, too: not before every suite passes there.
-const ON_RAW_FLASH: bool = cfg!(feature = "unproven");
-
 const AUTO: &[&str] = &["auto"];
 
 const UNIT: Parameter = Parameter {
@@ -92,7 +89,7 @@ const UNIT: Parameter = Parameter {
 
 const FILTER: Parameter = Parameter {
     name: "filter",
-    about: "bits of a filter for each entry of a fragment; auto is 10",
+    about: "bits of a filter for each entry of a fragment; auto: 10, on raw flash 8 or 12",
     kind: Kind::WordOrBytes(AUTO, 64),
     default: "auto",
 };

@@ -11,20 +11,7 @@ pub(super) fn check(tree: &mut Ipl<'_>, finding: &mut dyn FnMut(&dyn Display)) -
         Rules { has_exact_separators: false, is_half_full: false, has_branching_root: true };
     let counted =
         btree::check((&mut tree.store, tree.btree.root), &[], rules, &mut (), &mut *finding)?;
-    let (nodes, live) = (counted.nodes, u64::from(tree.store.table.live()));
-    if nodes != live {
-        finding(&format_args!("the table has {live} nodes, but the tree {nodes}"));
-    }
-    for (level, (known, found)) in tree.store.levels.iter().zip(&counted.levels).enumerate() {
-        if known != found {
-            finding(&format_args!(
-                "the root counts {known} nodes at level {level}, but the tree has {found}"
-            ));
-        }
-    }
-    let (known, found) = (tree.btree.entries, counted.entries);
-    if known != found {
-        finding(&format_args!("the root counts {known} entries, but the leaves hold {found}"));
-    }
+    let live = u64::from(tree.store.table.live());
+    counted.compare((live, &tree.store.levels, tree.btree.entries), finding);
     Ok(())
 }

@@ -168,8 +168,8 @@ impl Levels<'_> {
                 }
             }
         }
-        let writer = self.writer(kinds, target.units, bytes)?;
-        let above = match self.fence_writers(target.units) {
+        let writer = self.writer((kinds, Cause::Merge), target.units, bytes)?;
+        let above = match self.fence_writers(target.units, Cause::Merge) {
             Ok(above) => above,
             Err(error) => {
                 writer.abandon(&mut self.store.file)?;
@@ -194,7 +194,12 @@ impl Levels<'_> {
     }
 
     /// Begins a run of up to `units` units.
-    pub(super) fn writer(&mut self, kinds: Kinds, units: u64, bytes: u32) -> Result<RunWriter> {
+    pub(super) fn writer(
+        &mut self,
+        (kinds, cause): (Kinds, Cause),
+        units: u64,
+        bytes: u32,
+    ) -> Result<RunWriter> {
         let shape = self.plan.unit_shape(kinds)?;
         let longest = self.longest.0 as usize;
         let pages = RunWriter::pages_for(&self.store.file, &shape, units.max(1), (longest, 0));
@@ -206,19 +211,19 @@ impl Levels<'_> {
             request_bytes: bytes,
             pages: u32::try_from(pages).unwrap_or(u32::MAX),
             fence_step: 0,
-            cause: Cause::Merge,
+            cause,
         };
         Ok(RunWriter::new(&mut self.store.file, options)?)
     }
 
     /// Begins the runs of fences above one of up to `units` units, the lowest first.
-    pub(super) fn fence_writers(&mut self, mut units: u64) -> Result<Vec<RunWriter>> {
+    pub(super) fn fence_writers(&mut self, mut units: u64, cause: Cause) -> Result<Vec<RunWriter>> {
         let mut above = Vec::new();
         let bytes = self.plan.page_bytes;
         while units > 1 {
             let fewer = self.plan.units_most((0, 0), (units, false), self.longest);
             units = fewer.min(units - 1);
-            match self.writer(Kinds::Fences, units, bytes) {
+            match self.writer((Kinds::Fences, cause), units, bytes) {
                 Ok(writer) => above.push(writer),
                 Err(error) => {
                     abandon(&mut self.store.file, above)?;

@@ -222,7 +222,12 @@ mod tests {
             assert!(tree.insert(k) < tree.merge_bound(k), "{k}");
         }
         assert!(tree.insert(25.0) < tree.insert(124.0));
-        assert!(tree.insert(200.0) > 2.0 * tree.insert(124.0), "it degrades near f");
+        // With three levels, as figure 5(b) has it.
+        assert!(tree.insert(250.0) > 2.0 * tree.insert(124.0), "it degrades near f");
+        // Equation 9 is that of full levels: with 200 the last one is less than half full.
+        let full = |k: f64| Tree { n: tree.head * k * k, ..tree }.insert(k);
+        assert!(full(200.0) > 2.0 * full(124.0), "and sooner where they are full");
+        assert!(full(200.0) < tree.merge_bound(200.0));
     }
 
     #[test]

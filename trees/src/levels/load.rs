@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use device::Cause;
 use index::{Cursor, Error, Result, Tree, Value, read_piece_of};
 use store::runs::{Entry, Kinds, RunWriter};
 
@@ -61,11 +62,12 @@ impl Levels<'_> {
         while units > 1 && self.plan.pages_with_fences(units, self.longest) > pages {
             units -= units / 8 + 1;
         }
-        let writer = self.writer(Kinds::Puts, units, bytes)?;
-        match self.fence_writers(units) {
-            Ok(above) => Ok((writer, above)),
+        // Fences stand in front: so a file ends where the entries do.
+        let above = self.fence_writers(units, Cause::Load)?;
+        match self.writer((Kinds::Puts, Cause::Load), units, bytes) {
+            Ok(writer) => Ok((writer, above)),
             Err(error) => {
-                writer.abandon(&mut self.store.file)?;
+                abandon(&mut self.store.file, above)?;
                 Err(error)
             }
         }

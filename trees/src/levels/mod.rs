@@ -395,14 +395,14 @@ impl<'d> Levels<'d> {
                     unit = fences.fence(key).and_then(|fence| fence.unit());
                 }
             }
-            // It lies below all that this run has, and so below all that its fences lead to.
-            let Some(at) = unit else {
-                if kindred.form == Form::Forest {
-                    continue;
-                }
-                return Ok(None);
-            };
             let run = manifest.run(component.run).ok_or(WRONG)?;
+            let at = match unit {
+                Some(at) => at,
+                // No fence leads to a run of one unit where the run above has larger keys only.
+                None if run.units == 1 => 0,
+                // It lies below all that this run has, and so below all that its fences lead to.
+                None => continue,
+            };
             let (_, entries) = reader.unit(space, run, at, Cause::Lookup)?;
             if let Some(entry) = entries.get(key) {
                 let is_put = entry.kind == Kind::Put;

@@ -25,16 +25,23 @@ const HEAD_PART: u64 = 16;
 const HEAD_PAGES_LEAST: u64 = 8;
 
 /// Where a smaller head does, the page file that it stands in takes at most this part of the disk.
-const FRONT_PART: u64 = 4;
+const FRONT_PART: u64 = 2;
+
+/// The journal takes at most this part of the disk, but so many bytes if asked for: it stands among
+/// what names need, and a batch that is longer lasts by a checkpoint.
+const JOURNAL_PART: u64 = 32;
+const JOURNAL_BYTES_LEAST: u64 = 64 << 10;
 
 /// Images and pages of a checkpoint's own, in the page file.
 const OWN_PAGES: u64 = 16;
 
-/// States of the head that have images where there is much room.
-const STATES_MOST: u64 = 8;
+/// States of the head that have images. A name needs one of each page that comes to be in use, and
+/// so two states; what a name needed that was forgotten stays while an older one is kept. With so
+/// many, three names leave room for updates and for a few in their place.
+const STATES: u64 = 16;
 
 /// The part of its pages for whose images a page file in front of something always has room.
-const IMAGES_PART: u64 = 4;
+const ALWAYS_PART: u64 = 4;
 
 /// The share of the memory left over that merges and ranges take: a quarter.
 const WORK_PART: u64 = 4;
@@ -108,7 +115,8 @@ pub(super) fn file_options(
 ) -> PageFileOptions {
     let mut file = options.page_file(page_bytes, memory);
     file.front = Some(front.ilog2() as u8);
-    file.journal_bytes.get_or_insert((disk.bytes() / 64).min(4 << 20));
+    let journal = file.journal_bytes.get_or_insert((disk.bytes() / 64).min(4 << 20));
+    *journal = (*journal).min((disk.bytes() / JOURNAL_PART).max(JOURNAL_BYTES_LEAST));
     file
 }
 
@@ -125,12 +133,12 @@ fn front_sectors(
     let pages = 2 * head + OWN_PAGES;
     let mut front = 2;
     loop {
-        // A part of what is in front is kept for images anyway.
+        // Those that there is always room for count where there are the fewest.
         let sectors_per_page = u64::from(page_bytes / disk.sector_bytes()).max(1);
-        let kept = front / sectors_per_page / IMAGES_PART;
+        let always = if states > 1 { 0 } else { front / sectors_per_page / ALWAYS_PART };
         let images = match file.durability {
             Durability::None => 0,
-            _ => (states * (head + OWN_PAGES)).saturating_sub(kept),
+            _ => (states * (head + OWN_PAGES)).saturating_sub(always),
         };
         if PageFile::sectors_least(disk, &file, pages, images)? <= front {
             return Ok(front);
@@ -150,13 +158,15 @@ fn fit_head(
     let least = HEAD_PAGES_LEAST as u32;
     loop {
         let of = |states| front_sectors(disk, options, (page_bytes, choices.head_pages), states);
-        for states in [STATES_MOST, STATES_MOST / 2, STATES_MOST / 4] {
-            let front = of(states)?;
+        // A smallest head does with less: so a disk is used of which little is left otherwise.
+        let is_least = choices.head_pages <= least;
+        for part in [1, 2, 4, 8].into_iter().take(if is_least { 4 } else { 1 }) {
+            let front = of(STATES / part)?;
             if front <= disk.sectors() / FRONT_PART {
                 return Ok(front);
             }
         }
-        if choices.head_pages <= least {
+        if is_least {
             return of(1);
         }
         choices.head_pages = (choices.head_pages - choices.head_pages.div_ceil(8)).max(least);
@@ -411,7 +421,8 @@ impl Plan {
         let (_, tables) = PageFile::pages_and_tables(front, self.page_bytes, durability)?;
         Ok(Footprint {
             memory_least: least.file + self.unit_memory(1) + least.work + least.fixed,
-            tables,
+            // In front of something a page file also notes which pages have images for names.
+            tables: 2 * tables,
             units_least: self.sectors_least()?,
         })
     }

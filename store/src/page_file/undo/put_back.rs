@@ -71,6 +71,24 @@ impl Undo {
         outcome.map(drop)
     }
 
+    /// Notes which units have an image from position `from` on, where the newest name's begin, up
+    /// to `to`; nothing, if that can't be read.
+    pub(in super::super) fn recall(&mut self, disk: &mut dyn Sectors, from: u32, to: u32) {
+        let mut position = from;
+        while position < to {
+            let Ok(Some(images)) = self.read_header(disk, position, End::At(to)) else {
+                return self.repeats.forget();
+            };
+            for entry in self.header[HEADER..].chunks_exact(ENTRY).take(images as usize) {
+                if let Some(unit) = Reader::new(entry).u32() {
+                    self.repeats.saved(unit);
+                }
+            }
+            position = position.saturating_add(HEADER_UNITS + images);
+        }
+        self.repeats.begin();
+    }
+
     /// Reads the header at `at`, the last version that is whole; the images of its group, if there
     /// is any. What an earlier epoch left there has a lower number.
     fn read_header(&mut self, disk: &mut dyn Sectors, at: u32, end: End) -> Result<Option<u32>> {

@@ -180,7 +180,9 @@ impl Space for FileSpace<'_> {
 
     fn reserve(&mut self, pages: u32, cause: Cause) -> Result<Reserved> {
         let reserved = self.extents.take(pages).ok_or(self.full())?;
-        let end = reserved.extents.iter().map(Extent::end).max().unwrap_or(0);
+        // A load does not know how much comes: the disk grows as that is written.
+        let known = reserved.extents.iter().filter(|_| cause != Cause::Load);
+        let end = known.map(Extent::end).max().unwrap_or(0);
         if let Err(error) = self.hold(end, cause) {
             self.free(&reserved.extents)?;
             return Err(error);
@@ -206,6 +208,7 @@ impl Space for FileSpace<'_> {
             }
             let length = part.pages as usize * self.page_bytes as usize;
             let (now, later) = core::mem::take(&mut bytes).split_at_mut(length);
+            self.hold(part.end(), cause)?;
             let first = self.sector_of(part.first);
             self.file.disk_mut().write(first, now, cause)?;
             next.first += part.pages;

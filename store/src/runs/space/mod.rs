@@ -108,7 +108,8 @@ pub trait Space: Send {
     /// A number that goes into every checksum.
     fn identity(&self) -> u64;
 
-    /// Room for `pages` pages, one behind the other where that can be.
+    /// Room for `pages` pages, one behind the other where that can be. A device that can grow has
+    /// it from now on, but for a load: what a load writes makes it grow.
     ///
     /// # Errors
     /// There is none, or the device failed.

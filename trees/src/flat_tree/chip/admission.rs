@@ -43,6 +43,9 @@ const SPARE_BLOCKS: u64 = 2;
 /// Bytes of a run in a root record, where it is in two blocks at the most.
 const HEAD_BYTES: u64 = 40;
 
+/// Partitions that one merge may add.
+const PARTS_MORE: u64 = 4;
+
 /// What is to find room.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct More {
@@ -161,8 +164,8 @@ impl ChipTree<'_> {
         };
         let bytes = bytes + RUN_BYTES * self.flush_runs(more);
         // Of a page less than an entry's unit is left.
-        let used =
-            content - u64::from(self.fragment_unit(64, self.limits.entry as u32)).min(content / 2);
+        let used = content
+            - u64::from(self.fragment_unit(64, self.limits.entry as u32, 0)).min(content / 2);
         if entries == 0 { 1 } else { bytes.div_ceil(used.max(1)) + 2 }
     }
 
@@ -269,7 +272,7 @@ impl ChipTree<'_> {
         while !self.has_memory(bytes) && at < self.directory.parts.len() {
             if let Some(part) = self.directory.parts.get_mut(at) {
                 let before = part.runs.capacity();
-                part.cool(self.filter_bits);
+                part.cool();
                 self.totals.memory -= before.saturating_sub(part.runs.capacity()) as u64;
             }
             at += 1;
@@ -282,6 +285,13 @@ impl ChipTree<'_> {
         let heads = 2 * (self.totals.record + HEAD_BYTES * self.flush_runs(more));
         let parts = (self.directory.parts.len() + 2) as u64 * (size_of::<Part>() as u64);
         self.tables_beside() + heads + parts
+    }
+
+    /// True if tables have room for a few partitions more, beside what may come.
+    pub(super) fn has_memory_for_parts(&self) -> bool {
+        let more = PARTS_MORE * (size_of::<Part>() as u64 + 2 * HEAD_BYTES);
+        let need = self.tables_needed(&More::default()) + more;
+        self.tables_most.is_none_or(|most| need <= most)
     }
 
     /// Refuses what the tables have no room for, if that is bounded.

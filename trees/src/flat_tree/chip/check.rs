@@ -9,7 +9,8 @@ use index::{Error, Result};
 use store::runs::{Kind, Source as _, Way, Which};
 
 use super::ChipTree;
-use super::read::read_unit;
+use super::keys;
+use super::read::{Buffers, read_unit};
 use super::run::{View, views};
 
 pub(super) fn check(tree: &mut ChipTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -19,7 +20,7 @@ pub(super) fn check(tree: &mut ChipTree<'_>, finding: &mut dyn FnMut(&dyn Displa
             break;
         };
         let list = part.runs.clone();
-        for view in views(&list, tree.filter_bits) {
+        for view in views(&list) {
             for extent in view.extents() {
                 for page in extent.page..extent.page + extent.pages {
                     let block = page / tree.ground.geometry().pages_per_block();
@@ -52,11 +53,12 @@ fn check_run(
 ) -> Result<()> {
     let run = view.run;
     let shape = run.shape(tree.shape)?;
+    let low = tree.directory.parts.get(at).map(|part| &*part.low).unwrap_or_default();
     let (mut entries, mut strangers, mut missed, mut damaged) = (0, 0_u32, 0_u32, 0_u32);
     let mut before: Option<Vec<u8>> = None;
     let mut disordered = 0_u32;
     for unit in 0..run.units {
-        let (ground, into) = (&mut tree.ground, &mut tree.unit);
+        let (ground, Buffers { unit: into, short }) = (&mut tree.ground, &mut tree.buffers);
         let held = match read_unit(ground, (view, &shape), unit, into, Cause::Lookup) {
             Ok(held) => held,
             Err(error @ Error::Store(_)) => {
@@ -68,17 +70,16 @@ fn check_run(
         };
         let scale = tree.directory.scale(at);
         for place in 0..held.len() {
-            let entry = held.entry(place);
+            let key = keys::whole(held.entry(place).key, run.kept, (low, tree.shape), short);
             entries += 1;
-            let is_below = tree.directory.parts.get(at).is_none_or(|it| entry.key < &*it.low);
-            let is_beyond = tree.directory.high(at).is_some_and(|high| entry.key >= high);
-            strangers += u32::from(is_below || is_beyond);
-            let is_found = view.plan(scale.fence(entry.key)).contains(&unit);
-            missed += u32::from(!is_found || !view.may_have(entry.key));
-            disordered += u32::from(before.as_deref().is_some_and(|before| before >= entry.key));
+            let is_beyond = tree.directory.high(at).is_some_and(|high| key >= high);
+            strangers += u32::from(key < low || is_beyond);
+            let is_found = view.plan(scale.fence(key)).contains(&unit);
+            missed += u32::from(!is_found || !view.may_have(key));
+            disordered += u32::from(before.as_deref().is_some_and(|before| before >= key));
             let before = before.get_or_insert_default();
             before.clear();
-            before.extend_from_slice(entry.key);
+            before.extend_from_slice(key);
         }
     }
     let number = run.number;

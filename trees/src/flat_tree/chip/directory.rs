@@ -16,7 +16,7 @@ use index::{Result, root_record};
 use store::EntryShape;
 
 use super::super::NAME;
-use super::run::{self, Extent, Run, Scale, View, views};
+use super::run::{self, Extent, Run, Scale, Tables, View, views};
 use super::write::Written;
 use crate::flat_tree::merger;
 
@@ -53,9 +53,9 @@ pub(super) struct Counts {
 
 impl Part {
     /// Counts the runs again, after some came or went.
-    pub(super) fn count(&mut self, filter_bits: u32, content: u32) {
+    pub(super) fn count(&mut self, content: u32) {
         let mut counts = Counts::default();
-        for View { run, start, head, .. } in views(&self.runs, filter_bits) {
+        for View { run, start, head, .. } in views(&self.runs) {
             counts.record += (head - start) as u32;
             counts.parts += run.pages(content);
             counts.all_bytes += run.units * run.unit;
@@ -84,7 +84,12 @@ impl Part {
         let extents = written.extents.iter().copied();
         // The longest head and an extent.
         let mut bytes = Vec::with_capacity(48 + 10 * written.extents.len() + written.tables.len());
-        run::encode(&written.run, extents, Some(&written.tables), &mut bytes);
+        run::encode(
+            &written.run,
+            extents,
+            Some((written.filter_bits, &written.tables)),
+            &mut bytes,
+        );
         self.runs.reserve_exact(bytes.len());
         self.runs.splice(0..0, bytes);
     }
@@ -94,14 +99,13 @@ impl Part {
         &mut self,
         start: usize,
         extents: Option<&[Extent]>,
-        tables: Option<&[u8]>,
-        filter_bits: u32,
+        tables: Option<Tables<'_>>,
     ) {
-        let Some(view) = run::view_at(&self.runs, start, filter_bits) else {
+        let Some(view) = run::view_at(&self.runs, start) else {
             return;
         };
         let mut bytes = Vec::new();
-        let tables = tables.or(Some(view.tables).filter(|_| view.has_tables()));
+        let tables = tables.or(view.tables());
         match extents {
             Some(extents) => {
                 run::encode(&view.run, extents.iter().copied(), tables, &mut bytes);
@@ -117,15 +121,18 @@ impl Part {
     }
 
     /// Lets the tables of all runs go.
-    pub(super) fn cool(&mut self, filter_bits: u32) {
+    pub(super) fn cool(&mut self) {
+        if self.runs.len() == self.counts.record as usize {
+            return;
+        }
         let mut bytes = Vec::new();
-        self.encode_runs(filter_bits, &mut bytes);
+        self.encode_runs(&mut bytes);
         bytes.shrink_to_fit();
         self.runs = bytes;
     }
 
-    fn encode_runs(&self, filter_bits: u32, to: &mut Vec<u8>) {
-        for view in views(&self.runs, filter_bits) {
+    fn encode_runs(&self, to: &mut Vec<u8>) {
+        for view in views(&self.runs) {
             to.extend_from_slice(self.runs.get(view.start..view.head - 1).unwrap_or_default());
             to.push(0);
         }
@@ -157,7 +164,7 @@ pub(super) struct Directory {
 }
 
 /// How the directory is written.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
 
 impl Directory {
     pub(super) fn new() -> Self {
@@ -202,7 +209,7 @@ impl Directory {
         totals
     }
 
-    pub(super) fn encode(&self, shape: EntryShape, filter_bits: u32, bytes: u64) -> Vec<u8> {
+    pub(super) fn encode(&self, shape: EntryShape, bytes: u64) -> Vec<u8> {
         let head = root_record::encode(NAME, shape);
         let mut record = Vec::with_capacity(bytes as usize + 64);
         record.extend_from_slice(&head);
@@ -213,7 +220,7 @@ impl Directory {
             record.extend_from_slice(&(part.low.len() as u16).to_le_bytes());
             record.extend_from_slice(&part.low);
             record.extend_from_slice(&(part.runs_count() as u16).to_le_bytes());
-            part.encode_runs(filter_bits, &mut record);
+            part.encode_runs(&mut record);
         }
         record
     }
@@ -222,20 +229,15 @@ impl Directory {
     pub(super) fn decode(
         record: &[u8],
         (content, pages): (u32, u32),
-        filter_bits: u32,
     ) -> Result<(EntryShape, Self)> {
         let what = "its directory makes no sense";
         let damaged = store::Error::NotAnIndex { is_ours: true, what };
         let (shape, rest) = root_record::decode(record, NAME)?;
-        let directory = Self::decode_rest(rest, (content, pages), filter_bits).ok_or(damaged)?;
+        let directory = Self::decode_rest(rest, (content, pages)).ok_or(damaged)?;
         Ok((shape, directory))
     }
 
-    fn decode_rest(
-        mut rest: &[u8],
-        (content, pages): (u32, u32),
-        filter_bits: u32,
-    ) -> Option<Self> {
+    fn decode_rest(mut rest: &[u8], (content, pages): (u32, u32)) -> Option<Self> {
         let count = u32::from_le_bytes(array(&mut rest)?);
         let [form] = array(&mut rest)?;
         let next = u32::from_le_bytes(array(&mut rest)?);
@@ -261,7 +263,7 @@ impl Directory {
                 }
             }
             part.runs.shrink_to_fit();
-            part.count(filter_bits, content);
+            part.count(content);
             if !is_behind {
                 return None;
             }

@@ -11,13 +11,19 @@ use super::ChipTree;
 use super::admission::More;
 use super::directory::Part;
 use super::range::Scan;
-use super::run::Scale;
-use super::write::{Plan, RunWriter};
+use super::write::{Plan, RunWriter, unit_for};
 
-/// A bottom that is being loaded, and where it begins.
+/// Bottoms that are loaded.
+#[derive(Default)]
 struct Loading {
+    /// The one that is being written.
+    present: Option<RunWriter>,
+    fresh: Vec<Part>,
+    /// Where the next one begins.
     low: Box<[u8]>,
-    writer: RunWriter,
+    /// Bytes of the longest entry of the one before, and of its keys.
+    longest: u32,
+    kept: u32,
 }
 
 impl ChipTree<'_> {
@@ -33,13 +39,15 @@ impl ChipTree<'_> {
             self.merge(at)?;
         }
         let limits = self.limits;
-        let (mut loading, mut fresh) = (None, Vec::new());
-        let loaded = limits.take_sorted(sorted, |key, value| {
-            self.load_one((&mut loading, &mut fresh), &Entry::put(key, value))
-        });
-        if let Some(Loading { low, writer }) = loading {
-            let scale = Scale::of(&low, None);
-            fresh.push(self.bottom(low, writer, scale));
+        let mut loading = Loading::default();
+        let loaded = limits
+            .take_sorted(sorted, |key, value| self.load_one(&mut loading, &Entry::put(key, value)));
+        let Loading { present, mut fresh, low, .. } = loading;
+        if let Some(writer) = present {
+            self.end_last(writer, None, &mut fresh);
+        } else if !low.is_empty() {
+            // The last one ends before the entry that was refused.
+            fresh.push(Part { low, ..Part::default() });
         }
         if !fresh.is_empty() {
             self.directory.parts = fresh;
@@ -49,49 +57,46 @@ impl ChipTree<'_> {
         loaded
     }
 
-    fn load_one(
-        &mut self,
-        (loading, fresh): (&mut Option<Loading>, &mut Vec<Part>),
-        entry: &Entry<'_>,
-    ) -> Result<()> {
+    fn load_one(&mut self, loading: &mut Loading, entry: &Entry<'_>) -> Result<()> {
         let each = self.entries_wanted() as u32;
-        if let Some(full) = loading.take_if(|it| it.writer.entries() >= each) {
-            let scale = Scale::of(&full.low, Some(entry.key));
-            let part = self.bottom(full.low, full.writer, scale);
-            let record = 4 + part.low.len() as u64 + u64::from(part.counts.record);
-            self.totals.record += record;
-            self.totals.largest = self.totals.largest.max(part.counts.parts.into());
-            self.totals.bottom += u64::from(part.counts.bottom);
-            self.totals.bottom_bytes += u64::from(part.counts.bytes);
-            self.totals.memory +=
-                (part.low.len() + part.runs.capacity()) as u64 + 2 * size_of::<Part>() as u64;
-            self.tables_peak = self.tables_peak.max(self.totals.memory);
-            fresh.push(part);
-            self.admit_load(entry)?;
+        let unit = unit_for(self.shape, entry.bytes() as usize);
+        let is_full =
+            |it: &mut RunWriter| it.entries() >= each || unit > it.unit() || !it.reaches(entry.key);
+        if let Some(writer) = loading.present.take_if(is_full) {
+            loading.longest = writer.longest();
+            // The next one has as many entries, and goes half as far at the least.
+            let share = (u64::from(each), 2 * u64::from(writer.entries()));
+            loading.kept = self.bytes_kept(writer.low(), Some(entry.key), share);
+            let low = self.end_bottom(writer, entry.key, &mut loading.fresh);
+            if let Some(part) = loading.fresh.last() {
+                self.note_loaded(part);
+            }
+            loading.low = low;
         }
-        let writer = match loading {
-            Some(loading) => &mut loading.writer,
+        let writer = match &mut loading.present {
+            Some(present) => present,
             None => {
-                if fresh.is_empty() {
-                    self.admit_load(entry)?;
-                }
-                let low = if fresh.is_empty() { Box::default() } else { entry.key.into() };
-                let unit = self.bottom_unit(self.limits.entry.min(entry.bytes() as usize) as u32);
-                let plan = Plan { number: self.directory.number(), fragment: None, unit };
-                let writer = RunWriter::new(self.shape, plan, Cause::Load)?;
-                &mut loading.insert(Loading { low, writer }).writer
+                self.admit_load(entry)?;
+                let low = core::mem::take(&mut loading.low);
+                let unit = self.bottom_unit(loading.longest.max(entry.bytes() as u32));
+                let (number, kept) = (self.directory.number(), loading.kept);
+                let plan = Plan { number, fragment: None, unit, kept };
+                loading.present.insert(RunWriter::new(self.shape, plan, low, Cause::Load)?)
             }
         };
-        if super::write::unit_for(self.shape, entry.bytes() as usize) > writer.unit() {
-            // It begins a bottom of longer units.
-            if let Some(full) = loading.take() {
-                let scale = Scale::of(&full.low, Some(entry.key));
-                let part = self.bottom(full.low, full.writer, scale);
-                fresh.push(part);
-            }
-            return self.load_one((loading, fresh), entry);
-        }
         writer.push(&mut self.ground, entry)
+    }
+
+    /// Counts a partition that is in no directory yet.
+    fn note_loaded(&mut self, part: &Part) {
+        let low = part.low.len() as u64;
+        let totals = &mut self.totals;
+        totals.record += 4 + low + u64::from(part.counts.record);
+        totals.largest = totals.largest.max(part.counts.parts.into());
+        totals.bottom += u64::from(part.counts.bottom);
+        totals.bottom_bytes += u64::from(part.counts.bytes);
+        totals.memory += low + (part.runs.capacity() + 2 * size_of::<Part>()) as u64;
+        self.tables_peak = self.tables_peak.max(totals.memory);
     }
 
     /// Refuses what finds less room than it may take.

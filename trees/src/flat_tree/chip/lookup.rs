@@ -9,8 +9,9 @@ use store::runs::{Kind, Which};
 
 use super::super::filter;
 use super::ChipTree;
-use super::read::{read_unit, search};
+use super::read::{Buffers, read_unit, search};
 use super::run::view_at;
+use super::{fences, keys};
 
 impl ChipTree<'_> {
     /// Reads the value of `key` from byte `offset` on; returns its whole length.
@@ -22,6 +23,7 @@ impl ChipTree<'_> {
         if let Some((kind, value)) = self.memtable.get(Which::Active, key) {
             return Ok((kind == Kind::Put).then(|| read_piece(value, offset, into)));
         }
+        self.policy.mix.note_lookup();
         let at = self.directory.find(key);
         let scale = self.directory.scale(at);
         let mut start = 0;
@@ -30,7 +32,7 @@ impl ChipTree<'_> {
             let Some(part) = self.directory.parts.get_mut(at) else {
                 return Ok(None);
             };
-            let Some(view) = view_at(&part.runs, start, self.filter_bits) else {
+            let Some(view) = view_at(&part.runs, start) else {
                 return Ok(None);
             };
             start = view.end;
@@ -38,10 +40,13 @@ impl ChipTree<'_> {
                 continue;
             }
             let run = (&view, self.shape);
-            let found =
-                search(&mut self.ground, run, (key, scale), &mut self.unit, |kind, value| {
-                    (kind == Kind::Put).then(|| read_piece(value, offset, into))
-                })?;
+            let found = search(
+                &mut self.ground,
+                run,
+                (key, &part.low, scale),
+                &mut self.buffers,
+                |kind, value| (kind == Kind::Put).then(|| read_piece(value, offset, into)),
+            )?;
             if let Some(found) = found {
                 return Ok(found);
             }
@@ -64,39 +69,43 @@ impl ChipTree<'_> {
     /// is asked for.
     fn warm(&mut self, at: usize, start: usize) -> Result<()> {
         let parts = &self.directory.parts;
-        let view = parts.get(at).and_then(|it| view_at(&it.runs, start, self.filter_bits));
+        let view = parts.get(at).and_then(|it| view_at(&it.runs, start));
         let Some(view) = view.filter(|view| !view.has_tables()) else {
             return Ok(());
         };
-        let bytes = view.run.table_bytes(self.filter_bits);
+        let filter_bits = self.policy.filter_bits();
+        let bytes = view.run.table_bytes(filter_bits);
         if !self.has_memory(bytes as u64) {
             return Ok(());
         }
         let scale = self.directory.scale(at);
+        let kept = view.run.kept;
+        let low = parts.get(at).map(|part| &*part.low).unwrap_or_default();
         let shape = view.run.shape(self.shape)?;
-        let mut tables = Vec::with_capacity(bytes);
-        let fences = if view.run.units > 1 { 2 * view.run.units as usize } else { 0 };
-        let mut bits = alloc::vec![0; bytes - fences];
-        for unit in 0..view.run.units {
-            let (ground, run, into) = (&mut self.ground, (&view, &shape), &mut self.unit);
+        let Buffers { unit: into, short } = &mut self.buffers;
+        let units = view.run.units;
+        let mut tables = alloc::vec![0; bytes];
+        let (fences, bits) = tables.split_at_mut(fences::bytes_of(units).min(bytes));
+        for unit in 0..units {
+            let (ground, run) = (&mut self.ground, (&view, &shape));
             let held = match read_unit(ground, run, unit, into, Cause::Lookup) {
                 Ok(held) => held,
                 Err(Error::Store(damage)) if damage.is_damage() => return Ok(()),
                 Err(error) => return Err(error),
             };
-            if fences > 0 {
-                tables.extend_from_slice(&scale.fence(held.entry(0).key).to_le_bytes());
+            let mut note = |place: usize, visit: &mut dyn FnMut(&[u8])| {
+                visit(keys::whole(held.entry(place).key, kept, (low, self.shape), short));
+            };
+            if !fences.is_empty() {
+                note(0, &mut |key| fences::set(fences, units, unit, scale.fence(key)));
             }
-            for place in 0..held.len() {
-                if !bits.is_empty() {
-                    filter::add(&mut bits, held.entry(place).key);
-                }
+            if !bits.is_empty() {
+                (0..held.len()).for_each(|at| note(at, &mut |key| filter::add(bits, key)));
             }
         }
-        tables.extend_from_slice(&bits);
         if let Some(part) = self.directory.parts.get_mut(at) {
             let before = part.runs.capacity();
-            part.replace(start, None, Some(&tables), self.filter_bits);
+            part.replace(start, None, Some((filter_bits, &tables)));
             self.totals.memory += (part.runs.capacity() - before) as u64;
         }
         self.tables_peak = self.tables_peak.max(self.totals.memory);
@@ -110,16 +119,18 @@ impl ChipTree<'_> {
         let scale = self.directory.scale(at);
         let mut start = 0;
         let parts = &self.directory.parts;
-        while let Some(view) =
-            parts.get(at).and_then(|part| view_at(&part.runs, start, self.filter_bits))
-        {
+        let low = parts.get(at).map(|part| &*part.low).unwrap_or_default();
+        while let Some(view) = parts.get(at).and_then(|part| view_at(&part.runs, start)) {
             start = view.end;
             let shape = view.run.shape(self.shape)?;
             let first = key.map_or(0, |key| view.plan(scale.fence(key)).start);
             for unit in first..view.run.units {
-                let (ground, run, into) = (&mut self.ground, (&view, &shape), &mut self.unit);
+                let (ground, run) = (&mut self.ground, (&view, &shape));
+                let Buffers { unit: into, short } = &mut self.buffers;
                 let next = match read_unit(ground, run, unit, into, Cause::Lookup) {
-                    Ok(held) => held.entry(0).key,
+                    Ok(held) => {
+                        keys::whole(held.entry(0).key, view.run.kept, (low, self.shape), short)
+                    }
                     Err(Error::Store(damage)) if damage.is_damage() => continue,
                     Err(error) => return Err(error),
                 };

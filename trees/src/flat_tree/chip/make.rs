@@ -1,6 +1,7 @@
 //! Making and opening: how the memory is divided.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use device::{Geometry, Nand};
 use index::bounds::EntryLimits;
@@ -15,8 +16,9 @@ use super::super::{FILTER, MEMTABLE, NAME, PARTITION, UNIT};
 use super::admission::{TABLES_LEAST, blocks_for};
 use super::directory::{Directory, Part, Totals};
 use super::ground::Ground;
-use super::policy::Policy;
-use super::read::RunCursor;
+use super::keys;
+use super::policy::{Mix, Policy};
+use super::read::{Buffers, RunCursor};
 use super::write::unit_for;
 use super::{ChipTree, Counters};
 
@@ -37,9 +39,6 @@ pub(super) const MEMTABLE_PART: u64 = 32;
 
 /// Keys and entries that are copied at a time.
 const ENTRIES_COPIED: u64 = 8;
-
-/// Bytes of a filter for each entry of a fragment.
-const FILTER_BITS: u64 = 10;
 
 /// The part of the chip's bytes that a root record has at most.
 const ROOT_PART: u64 = 64;
@@ -68,7 +67,8 @@ impl Plan {
         let limits = limits(shape, content)?;
         let entry = limits.entry as u64;
         let window = WINDOW.max(unit_for(shape, limits.entry)).min(content);
-        let source = size_of::<RunCursor>() as u64 + u64::from(window) + entry + 64;
+        let keys = 2 * keys::width(shape).unwrap_or(0) as u64;
+        let source = size_of::<RunCursor>() as u64 + u64::from(window) + entry + keys + 64;
         let memtable = Memtable::least_memory(shape, limits.entry)?;
         let firsts = u64::from(content);
         let buffers = |sources: u64| {
@@ -212,6 +212,8 @@ fn over<'d>(
     let policy = Policy {
         partition: settings.number(PARTITION.name),
         unit,
+        filter: settings.number(FILTER.name).map(|bits| bits as u32),
+        mix: Mix::default(),
         hiding: 1.0,
         reads_a_page: reads_a_page(&log, plan.content),
         fragments_most: plan.fragments_most as u32,
@@ -226,11 +228,13 @@ fn over<'d>(
         policy,
         totals: Totals::default(),
         due: None,
-        filter_bits: settings.number(FILTER.name).unwrap_or(FILTER_BITS) as u32,
         tables_most: options.tables_bytes,
         tables_peak: 0,
         buffer_bytes: plan.buffers,
-        unit: alloc::vec::Vec::with_capacity(plan.content as usize),
+        buffers: Buffers {
+            unit: Vec::with_capacity(plan.content as usize),
+            short: Vec::with_capacity(plan.limits.key),
+        },
         window: plan.window as usize,
         is_midway: false,
         is_poisoned: false,

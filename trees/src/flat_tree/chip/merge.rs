@@ -13,9 +13,10 @@ use store::runs::{Entry, Kind, Source as _, Way, Which};
 
 use super::ChipTree;
 use super::directory::{Directory, Part};
+use super::keys;
 use super::range::Source;
 use super::read::{Reading, RunCursor};
-use super::run::{Scale, views};
+use super::run::views;
 use super::write::{Plan, RunWriter};
 use crate::flat_tree::merger::Merger;
 
@@ -59,16 +60,17 @@ impl ChipTree<'_> {
         let Some(part) = self.directory.parts.get(at) else {
             return Ok(());
         };
-        let (mut left, scale) = (part.waiting, self.directory.scale(at));
+        let (mut left, before) = (part.waiting, part.runs.capacity());
         let low = part.low.clone();
+        let kept = self.bytes_kept(&low, self.directory.high(at), (1, 1));
         let mut from: Vec<u8> = low.to_vec();
         while left > 0 {
             let count = left.min(most);
             let longest = self.longest_waiting(&from, count);
-            let unit = self.fragment_unit(count, longest);
-            let fragment = Some((self.filter_bits, count));
-            let plan = Plan { number: self.directory.number(), fragment, unit };
-            let mut writer = RunWriter::new(self.shape, plan, Cause::Flush)?;
+            let unit = self.fragment_unit(count, longest, kept);
+            let fragment = Some((self.policy.filter_bits(), count));
+            let plan = Plan { number: self.directory.number(), fragment, unit, kept };
+            let mut writer = RunWriter::new(self.shape, plan, low.clone(), Cause::Flush)?;
             let mut cursor = self.memtable.cursor(Which::Active, [Vec::new(), Vec::new()]);
             cursor.seek(&from, false);
             for _ in 0..count {
@@ -86,7 +88,7 @@ impl ChipTree<'_> {
             }
             drop(cursor);
             left -= count;
-            let written = writer.finish(&mut self.ground, scale);
+            let written = writer.finish(&mut self.ground, self.directory.high(at));
             if let Some(part) = self.directory.parts.get_mut(at) {
                 part.add(&written);
             }
@@ -94,8 +96,10 @@ impl ChipTree<'_> {
         self.memtable.drain_range(&low, self.directory.high(at));
         if let Some(part) = self.directory.parts.get_mut(at) {
             part.waiting = 0;
-            part.count(self.filter_bits, self.ground.content());
+            part.count(self.ground.content());
+            self.totals.memory += part.runs.capacity().saturating_sub(before) as u64;
         }
+        self.make_memory(0);
         self.follow_moved();
         self.is_poisoned = false;
         Ok(())
@@ -135,7 +139,8 @@ impl ChipTree<'_> {
             let beside = parts.get(other)?;
             let runs = part.runs_count() + beside.runs_count();
             let entries = expected + self.entries_expected(beside);
-            (runs <= self.policy.fragments_most + 1 && entries <= wanted).then_some(())
+            let takes = runs <= self.policy.fragments_most + 1;
+            (takes && entries <= self.joined_most(at.min(other))).then_some(())
         };
         let before = at.checked_sub(1).filter(|before| fits(*before).is_some());
         match before {
@@ -143,6 +148,27 @@ impl ChipTree<'_> {
             None if fits(at + 1).is_some() => at..at + 2,
             None => alone,
         }
+    }
+
+    /// Entries up to which the partition at `at` is joined to the next one: fewer where keys get
+    /// longer by that, and none if that may take more room.
+    fn joined_most(&self, at: usize) -> u64 {
+        let wanted = self.entries_wanted();
+        let Some([one, other]) = self.directory.parts.get(at..at + 2) else {
+            return 0;
+        };
+        // Whole keys, of which nothing is kept apart, are the longest.
+        let kept = |low: &[u8], high| self.bytes_kept(low, high, (1, 1)).wrapping_sub(1);
+        let end = self.directory.high(at + 1);
+        let alone = kept(&one.low, Some(&other.low)).max(kept(&other.low, end));
+        if kept(&one.low, end) <= alone {
+            return wanted;
+        }
+        let sum = |count: fn(&Part) -> u32| u64::from(count(one)) + u64::from(count(other));
+        let entries = sum(|it| it.counts.bottom) + sum(|it| it.counts.pending);
+        let longer = entries * keys::width(self.shape).unwrap_or(0) as u64;
+        let room = sum(|it| it.counts.parts) * u64::from(self.ground.content());
+        if sum(|it| it.counts.all_bytes) + longer <= room { wanted / 4 } else { 0 }
     }
 
     /// Merges the partition at `at`.
@@ -157,24 +183,22 @@ impl ChipTree<'_> {
             expected += self.entries_expected(part);
             pending += u64::from(part.counts.pending);
             entries += u64::from(part.counts.bottom) + u64::from(part.counts.pending);
-            for view in views(&part.runs, self.filter_bits) {
+            for view in views(&part.runs) {
                 let reading = &mut reading;
                 longest = longest.max(view.run.longest);
                 let all = (Bound::Unbounded, Direction::Ascending);
-                let run = (&view, self.shape);
+                let run = (&view, &*part.low, self.shape);
                 sources.push(Source::Run(RunCursor::seek(&mut self.ground, run, all, reading)?));
             }
         }
         let low = old.first().map(|part| part.low.clone()).unwrap_or_default();
         let high: Option<Box<[u8]>> = self.directory.high(range.end - 1).map(Into::into);
         let merger = Merger::new(sources, Direction::Ascending);
-        let bottoms = Bottoms {
-            unit: self.bottom_unit(longest),
-            each: self.entries_each(expected, entries) as u32,
-            fresh: Vec::new(),
-            hid: 0,
-        };
-        let bottoms = self.write_bottoms(merger, bottoms, low, high.as_deref())?;
+        let end = high.as_deref();
+        let (each, kept) = self.entries_each((expected, entries), &low, end);
+        let unit = self.bottom_unit(longest);
+        let bottoms = Bottoms { unit, each: each as u32, kept, fresh: Vec::new(), hid: 0 };
+        let bottoms = self.write_bottoms(merger, bottoms, low, end)?;
         self.policy.learn(pending, bottoms.hid);
         self.replace(range, bottoms.fresh)?;
         self.follow_moved();
@@ -189,11 +213,35 @@ impl ChipTree<'_> {
         Reading { window: self.window, left: self.ground.content() as usize * 2, cause }
     }
 
-    /// Entries of each bottom, where so many are expected and more are never found.
-    fn entries_each(&self, expected: u64, most: u64) -> u64 {
+    /// Entries of each bottom between two keys, and bytes of their keys, where so many are expected
+    /// and more are never found.
+    fn entries_each(
+        &self,
+        (expected, most): (u64, u64),
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> (u64, u32) {
         let wanted = self.entries_wanted();
+        if !self.has_memory_for_parts() {
+            return (most.min(2 * wanted).max(1), self.bytes_kept(low, high, (1, 1)));
+        }
         let parts = if 2 * expected > 3 * wanted { expected.div_ceil(wanted) } else { 1 };
-        if parts == 1 { most.min(2 * wanted) } else { expected.div_ceil(parts) }.max(1)
+        let whole = keys::width(self.shape).unwrap_or(0) as u32;
+        let bytes = |kept: u32| if kept > 0 { kept } else { whole };
+        let all = bytes(self.bytes_kept(low, high, (1, 1)));
+        // One more, if that shortens keys: by a page at least, for each may end in another page.
+        // None so small that it is joined to another.
+        let pays = |parts: &u64| {
+            let shorter = bytes(self.bytes_kept(low, high, (1, *parts)));
+            let saved = expected * u64::from(all.saturating_sub(shorter));
+            saved >= u64::from(self.ground.content()) && expected > parts * wanted / 3
+        };
+        let shortest = [parts, parts + 1].into_iter().filter(pays);
+        let best = shortest.min_by_key(|it| bytes(self.bytes_kept(low, high, (1, *it))));
+        let kept = self.bytes_kept(low, high, (1, best.unwrap_or(1)));
+        let parts = best.unwrap_or(parts);
+        let each = if parts == 1 { most.min(2 * wanted) } else { expected.div_ceil(parts) };
+        (each.max(1), kept)
     }
 
     /// Writes what is merged as bottoms of partitions from `low` on, below `high`.
@@ -205,28 +253,32 @@ impl ChipTree<'_> {
         high: Option<&[u8]>,
     ) -> Result<Bottoms> {
         let mut low = Some(low);
-        let mut present: Option<(Box<[u8]>, RunWriter)> = None;
+        let mut present: Option<RunWriter> = None;
         while merger.advance(&mut self.ground)? {
             bottoms.hid += merger.hides();
             let Some(entry) = merger.entry().filter(|entry| entry.kind == Kind::Put) else {
                 continue;
             };
-            if let Some((low, full)) = present.take_if(|(_, it)| it.entries() >= bottoms.each) {
-                self.end_bottom(&mut bottoms, low, full, Some(entry.key));
+            let is_full =
+                |it: &mut RunWriter| it.entries() >= bottoms.each || !it.reaches(entry.key);
+            if let Some(full) = present.take_if(is_full) {
+                low = Some(self.end_bottom(full, entry.key, &mut bottoms.fresh));
             }
-            let (_, writer) = match &mut present {
+            let writer = match &mut present {
                 Some(present) => present,
                 None => {
+                    let Bottoms { unit, kept, .. } = bottoms;
                     let low = low.take().unwrap_or_else(|| entry.key.into());
-                    let unit = bottoms.unit;
-                    let plan = Plan { number: self.directory.number(), fragment: None, unit };
-                    present.insert((low, RunWriter::new(self.shape, plan, Cause::Merge)?))
+                    let low = bottoms.begin(low, entry.key);
+                    let number = self.directory.number();
+                    let plan = Plan { number, fragment: None, unit, kept };
+                    present.insert(RunWriter::new(self.shape, plan, low, Cause::Merge)?)
                 }
             };
             writer.push(&mut self.ground, &entry)?;
         }
-        if let Some((low, last)) = present {
-            self.end_bottom(&mut bottoms, low, last, high);
+        if let Some(last) = present {
+            self.end_last(last, high, &mut bottoms.fresh);
         }
         if let Some(low) = low {
             bottoms.fresh.push(Part { low, ..Part::default() });
@@ -234,24 +286,51 @@ impl ChipTree<'_> {
         Ok(bottoms)
     }
 
-    fn end_bottom(
+    /// Ends a bottom before `key`; returns where the next one begins. A partition goes no further
+    /// than its keys reach: so merged anew, and not joined to others, it takes no more room.
+    pub(super) fn end_bottom(
         &mut self,
-        bottoms: &mut Bottoms,
-        low: Box<[u8]>,
-        written: RunWriter,
-        high: Option<&[u8]>,
-    ) {
-        let scale = Scale::of(&low, high);
-        let part = self.bottom(low, written, scale);
-        bottoms.fresh.push(part);
+        mut writer: RunWriter,
+        key: &[u8],
+        fresh: &mut Vec<Part>,
+    ) -> Box<[u8]> {
+        if writer.reaches(key) {
+            fresh.push(self.bottom(writer, Some(key)));
+            return key.into();
+        }
+        let (edge, kept) = (writer.edge(self.shape), writer.kept());
+        fresh.push(self.bottom(writer, Some(&edge)));
+        if keys::shorten(key, &edge, kept as usize, &mut Vec::new()) {
+            return edge;
+        }
+        // Nothing stands in between.
+        fresh.push(Part { low: edge, ..Part::default() });
+        key.into()
     }
 
-    /// A partition of what was written.
-    pub(super) fn bottom(&mut self, low: Box<[u8]>, writer: RunWriter, scale: Scale) -> Part {
-        let written = writer.finish(&mut self.ground, scale);
+    /// Ends the last bottom, behind which nothing stands before `high`.
+    pub(super) fn end_last(
+        &mut self,
+        writer: RunWriter,
+        high: Option<&[u8]>,
+        fresh: &mut Vec<Part>,
+    ) {
+        let kept = self.bytes_kept(writer.low(), high, (1, 1));
+        let is_short = writer.kept() > 0 && (kept == 0 || kept > writer.kept());
+        let edge = is_short.then(|| writer.edge(self.shape));
+        fresh.push(self.bottom(writer, edge.as_deref().or(high)));
+        if let Some(low) = edge {
+            fresh.push(Part { low, ..Part::default() });
+        }
+    }
+
+    /// A partition of what was written, which ends where `high` says.
+    fn bottom(&mut self, writer: RunWriter, high: Option<&[u8]>) -> Part {
+        let mut written = writer.finish(&mut self.ground, high);
+        let low = core::mem::take(&mut written.low);
         let mut part = Part { low, ..Part::default() };
         part.add(&written);
-        part.count(self.filter_bits, self.ground.content());
+        part.count(self.ground.content());
         part
     }
 
@@ -271,7 +350,7 @@ impl ChipTree<'_> {
         let start = range.start;
         let old: Vec<Part> = parts.splice(range, fresh).collect();
         for part in old {
-            for view in views(&part.runs, self.filter_bits) {
+            for view in views(&part.runs) {
                 self.ground.free(view.extents())?;
             }
         }
@@ -310,9 +389,23 @@ impl ChipTree<'_> {
 /// Bottoms that a merge writes.
 struct Bottoms {
     unit: u32,
-    /// Entries of each.
+    /// Entries of each, and bytes of their keys.
     each: u32,
+    kept: u32,
     fresh: Vec<Part>,
     /// Entries that hid others.
     hid: u64,
+}
+
+impl Bottoms {
+    /// Where the bottom begins whose first key is `key`: at `low`, or at that key, if it is out of
+    /// reach from there. Nothing stands in between.
+    fn begin(&mut self, low: Box<[u8]>, key: &[u8]) -> Box<[u8]> {
+        let kept = self.kept as usize;
+        if kept == 0 || keys::shorten(key, &low, kept, &mut Vec::new()) {
+            return low;
+        }
+        self.fresh.push(Part { low, ..Part::default() });
+        key.into()
+    }
 }

@@ -26,7 +26,9 @@ mod admission;
 mod check;
 mod cost;
 mod directory;
+mod fences;
 mod ground;
+mod keys;
 mod load;
 mod lookup;
 mod make;
@@ -68,15 +70,14 @@ pub(super) struct ChipTree<'d> {
     totals: Totals,
     /// The partition that is to be merged.
     due: Option<usize>,
-    filter_bits: u32,
     /// The most bytes of tables.
     tables_most: Option<u64>,
     /// The most bytes that the directory and the root record took so far.
     tables_peak: u64,
     /// Bytes of memory for merges, cursors and keys.
     buffer_bytes: u64,
-    /// A unit that is read.
-    unit: Vec<u8>,
+    /// What a lookup reads.
+    buffers: read::Buffers,
     /// Bytes of a run that a cursor has in memory.
     window: usize,
     /// True while an update is taken step by step: it is not in the memory yet.
@@ -98,6 +99,7 @@ impl ChipTree<'_> {
     /// Counts everything again, after runs came or went.
     fn recount(&mut self) {
         self.totals = self.directory.totals();
+        self.make_memory(0);
         self.tables_peak = self.tables_peak.max(self.totals.memory);
         self.due = self.find_due();
     }
@@ -237,12 +239,12 @@ impl Tree for ChipTree<'_> {
         self.is_poisoned = false;
         self.make_memory(self.totals.record);
         self.tables_peak = self.tables_peak.max(self.totals.memory + self.totals.record + 64);
-        Ok(self.directory.encode(self.shape, self.filter_bits, self.totals.record))
+        Ok(self.directory.encode(self.shape, self.totals.record))
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
         let pages = (self.ground.content(), self.ground.geometry().pages());
-        let (shape, directory) = Directory::decode(root, pages, self.filter_bits)?;
+        let (shape, directory) = Directory::decode(root, pages)?;
         if shape != self.shape {
             let what = "its root record has another shape of entries";
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
@@ -250,7 +252,8 @@ impl Tree for ChipTree<'_> {
         self.directory = directory;
         self.ground.forget_all();
         for part in &self.directory.parts {
-            for view in run::views(&part.runs, self.filter_bits) {
+            for view in run::views(&part.runs) {
+                view.run.shape(shape)?;
                 self.ground.claim(view.extents())?;
             }
         }

@@ -4,6 +4,8 @@ use index::random_keys::average_bytes;
 
 use super::ChipTree;
 use super::directory::Part;
+use super::keys;
+use super::run::FILTER_BITS_MOST;
 use super::write::unit_for;
 
 /// Entries may wait in fragments up to this share of those in bottoms: more of them gain little.
@@ -16,7 +18,7 @@ const STEP: f64 = 1.0 / 4.0;
 const FENCES_PART: f64 = 0.25;
 
 /// Entries of a partition, where bytes and pages allow it.
-const ENTRIES: u64 = 1024;
+const ENTRIES: u64 = 704;
 
 /// The most bytes of a partition that is not chosen.
 const BYTES_MOST: u64 = 32_768;
@@ -34,6 +36,37 @@ const UNIT_USUAL: u32 = 64;
 /// that it should have.
 const PARTS_MOST: u64 = 4;
 
+/// Bits of a filter for each entry, where updates outnumber lookups, and where they don't.
+const FILTER_BITS: [u32; 2] = [8, 12];
+
+/// Operations after which earlier ones count half.
+const OPERATIONS: u32 = 1 << 14;
+
+/// What was asked for lately.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mix {
+    lookups: u32,
+    updates: u32,
+}
+
+impl Mix {
+    pub(super) const fn note_lookup(&mut self) {
+        self.lookups += 1;
+        self.age();
+    }
+
+    pub(super) const fn note_update(&mut self) {
+        self.updates += 1;
+        self.age();
+    }
+
+    const fn age(&mut self) {
+        if self.lookups + self.updates >= OPERATIONS {
+            (self.lookups, self.updates) = (self.lookups / 2, self.updates / 2);
+        }
+    }
+}
+
 /// What the policy knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
@@ -41,6 +74,9 @@ pub(super) struct Policy {
     pub(super) partition: Option<u64>,
     /// Bytes of a unit, if they were chosen.
     pub(super) unit: Option<u32>,
+    /// Bits of a filter for each entry, if they were chosen.
+    pub(super) filter: Option<u32>,
+    pub(super) mix: Mix,
     /// Of entries that were merged from fragments, the share that hid others.
     pub(super) hiding: f64,
     /// What a merge costs for each page of a partition, as so many reads of a unit.
@@ -52,6 +88,14 @@ pub(super) struct Policy {
 }
 
 impl Policy {
+    /// Bits of a filter for each entry: where lookups are few, more entries in fragments pay more.
+    pub(super) fn filter_bits(&self) -> u32 {
+        let Mix { lookups, updates } = self.mix;
+        let [few, many] = FILTER_BITS;
+        let chosen = if lookups > updates / 2 { many } else { few };
+        self.filter.unwrap_or(chosen).min(FILTER_BITS_MOST)
+    }
+
     /// Learns from a merge in which so many of the `pending` entries hid others.
     pub(super) fn learn(&mut self, pending: u64, hid: u64) {
         if pending > 0 {
@@ -95,6 +139,16 @@ impl ChipTree<'_> {
         (u64::from(part.counts.bottom) + u64::from(pending)).saturating_sub(hidden as u64)
     }
 
+    /// Bytes of a key in a run of a partition from `low` to `high`, or in such a part of it; 0 if
+    /// keys stand whole.
+    pub(super) fn bytes_kept(&self, low: &[u8], high: Option<&[u8]>, share: (u64, u64)) -> u32 {
+        let Some(width) = keys::width(self.shape) else {
+            return 0;
+        };
+        let kept = keys::bytes_kept(low, high, width, share);
+        if kept < width { kept as u32 } else { 0 }
+    }
+
     /// The least bytes of a unit that holds an entry of so many bytes, and those that a page has
     /// whole, of up to `wanted` bytes.
     fn fit_unit(&self, longest: u32, wanted: u32) -> u32 {
@@ -115,25 +169,25 @@ impl ChipTree<'_> {
                 let left = self.tables_left(most);
                 let entries = self.totals.bottom + self.totals.pending;
                 let bytes = entries * (self.entry_bytes() + 1);
-                (bytes as f64 * 2.0 / (left as f64 * FENCES_PART).max(1.0)) as u32
+                (bytes as f64 * 1.5 / (left as f64 * FENCES_PART).max(1.0)) as u32
             }
         };
         self.fit_unit(longest, wanted.clamp(24, self.ground.content() / 2))
     }
 
     /// Bytes of a unit of a fragment of so many entries, whose longest has `longest` bytes.
-    pub(super) fn fragment_unit(&self, entries: u32, longest: u32) -> u32 {
+    pub(super) fn fragment_unit(&self, entries: u32, longest: u32, kept: u32) -> u32 {
         use store::Width::Fixed;
         let (Fixed(key), Fixed(value)) = (self.shape.key, self.shape.value) else {
             return self.fit_unit(longest, FRAGMENT_UNIT);
         };
         // Units of one fragment are alike full.
-        let bytes = u32::from(key) + u32::from(value);
+        let bytes = if kept > 0 { kept } else { u32::from(key) } + u32::from(value);
         let units = (entries * (bytes + 1)).div_ceil(FRAGMENT_UNIT).max(1);
         let each = entries.div_ceil(units);
         let unit = 3 + each.div_ceil(8) + each * bytes;
         let unit = if unit > 128 { unit + 3 } else { unit };
-        unit.max(unit_for(self.shape, bytes as usize)).min(self.ground.content())
+        unit.max(unit_for(self.shape, longest as usize)).min(self.ground.content())
     }
 
     /// The partition to merge next, if one has something pending.

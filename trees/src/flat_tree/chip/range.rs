@@ -71,7 +71,6 @@ pub(super) struct Scan<'t, 'd> {
     directory: &'t Directory,
     memtable: &'t Memtable,
     shape: store::EntryShape,
-    filter_bits: u32,
     reading: Reading,
     direction: Direction,
     limit: Bound<Vec<u8>>,
@@ -110,7 +109,6 @@ impl<'t, 'd> Scan<'t, 'd> {
             directory,
             memtable,
             shape: tree.shape,
-            filter_bits: tree.filter_bits,
             reading,
             direction,
             limit: limit.map(<[u8]>::to_vec),
@@ -142,9 +140,10 @@ impl<'t, 'd> Scan<'t, 'd> {
         sources.push(Source::Memory(waiting));
         let scale = self.directory.scale(self.at);
         let mut reading = self.reading;
-        for view in views(&part.runs, self.filter_bits) {
+        for view in views(&part.runs) {
             let start = (start.map(|key| (key, scale)), self.direction);
-            let cursor = RunCursor::seek(self.ground, (&view, self.shape), start, &mut reading)?;
+            let run = (&view, &*part.low, self.shape);
+            let cursor = RunCursor::seek(self.ground, run, start, &mut reading)?;
             sources.push(Source::Run(cursor));
         }
         self.merger = Merger::new(sources, self.direction);

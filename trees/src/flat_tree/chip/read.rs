@@ -9,6 +9,7 @@ use store::runs::{Entry, Kind, UnitShape};
 use store::{EntryShape, Error};
 
 use super::ground::Ground;
+use super::keys;
 use super::run::{Extent, Run, Scale, View, locate};
 
 /// Reads `unit` of a run into `into`, and verifies it.
@@ -32,16 +33,29 @@ pub(super) fn missing(run: &Run, unit: u32) -> Error {
     Error::DamagedUnit { run: run.number.into(), unit, what }
 }
 
-/// Looks for `key` in a run; hands the kind and the value of its entry to `visit`.
+/// What a lookup has in memory.
+pub(super) struct Buffers {
+    pub(super) unit: Vec<u8>,
+    /// The key as it stands in a run.
+    pub(super) short: Vec<u8>,
+}
+
+/// Looks for `key` in a run of the partition from `low` on; hands the kind and the value of its
+/// entry to `visit`.
 pub(super) fn search<R>(
     ground: &mut Ground<'_>,
     (view, entries): (&View<'_>, EntryShape),
-    (key, scale): (&[u8], Scale),
-    buffer: &mut Vec<u8>,
+    (key, low, scale): (&[u8], &[u8], Scale),
+    Buffers { unit: buffer, short }: &mut Buffers,
     visit: impl FnOnce(Kind, &[u8]) -> R,
 ) -> Result<Option<R>> {
     let shape = view.run.shape(entries)?;
     let units = view.plan(scale.fence(key));
+    let key = match view.run.kept as usize {
+        0 => key,
+        kept if keys::shorten(key, low, kept, short) => short,
+        _ => return Ok(None),
+    };
     let (mut low, mut high) = (units.start, units.end);
     if low >= high {
         return Ok(None);
@@ -63,6 +77,11 @@ pub(super) fn search<R>(
 pub(super) struct RunCursor {
     run: Run,
     shape: UnitShape,
+    /// Where its partition begins, if keys stand shortened.
+    low: Vec<u8>,
+    /// The key of the entry that was loaded, if keys stand shortened, and bytes of keys.
+    key: Vec<u8>,
+    width: usize,
     extents: Vec<Extent>,
     /// Units that are in memory.
     bytes: Vec<u8>,
@@ -99,7 +118,7 @@ impl RunCursor {
     /// A cursor at the first, or the last, entry of a run that is within `start`.
     pub(super) fn seek(
         ground: &mut Ground<'_>,
-        (view, entries): (&View<'_>, EntryShape),
+        (view, low, entries): (&View<'_>, &[u8], EntryShape),
         (start, direction): (Bound<(&[u8], Scale)>, Direction),
         reading: &mut Reading,
     ) -> Result<Self> {
@@ -111,6 +130,9 @@ impl RunCursor {
         let mut cursor = RunCursor {
             run,
             shape: run.shape(entries)?,
+            low: if run.kept > 0 { low.to_vec() } else { Vec::new() },
+            key: Vec::with_capacity(if run.kept > 0 { low.len() } else { 0 }),
+            width: keys::width(entries).unwrap_or(0),
             extents: view.extents().collect(),
             bytes: Vec::with_capacity(window.min(all)),
             first: 0,
@@ -127,11 +149,19 @@ impl RunCursor {
             return Ok(cursor);
         };
         let units = view.plan(scale.fence(key));
+        let mut short = core::mem::take(&mut cursor.key);
+        let (key, is_beyond) = match run.kept as usize {
+            0 => (key, false),
+            kept => {
+                let is_in = keys::shorten(key, low, kept, &mut short);
+                (&short[..], !is_in)
+            }
+        };
         let (mut low, mut high) = (units.start, units.end);
         while high > low + 1 {
             let middle = low + (high - low) / 2;
             cursor.hold(ground, middle, Direction::Ascending, 1)?;
-            if cursor.view_unit(middle)?.entry(0).key <= key {
+            if is_beyond || cursor.view_unit(middle)?.entry(0).key <= key {
                 low = middle;
             } else {
                 high = middle;
@@ -141,7 +171,11 @@ impl RunCursor {
         let held = cursor.view_unit(low)?;
         // Going up what is at `place` comes next, going down what is before it.
         let is_behind = (direction == Direction::Ascending) != is_included;
-        let place = if is_behind { held.upper(key) } else { held.lower(key) };
+        let place = match is_behind {
+            _ if is_beyond => held.len(),
+            true => held.upper(key),
+            false => held.lower(key),
+        };
         (cursor.unit, cursor.place) = (low, place);
         if direction == Direction::Descending {
             cursor.unit = low + 1;
@@ -149,6 +183,7 @@ impl RunCursor {
                 (cursor.unit, cursor.place) = (low, 0);
             }
         }
+        cursor.key = short;
         Ok(cursor)
     }
 
@@ -206,6 +241,18 @@ impl RunCursor {
         if self.is_loaded {
             return Ok(true);
         }
+        let is_loaded = self.find_next(ground, direction)?;
+        if is_loaded && self.run.kept > 0 {
+            let mut key = core::mem::take(&mut self.key);
+            if let Some(entry) = self.held(direction) {
+                keys::restore(entry.key, &self.low, self.width, &mut key);
+            }
+            self.key = key;
+        }
+        Ok(is_loaded)
+    }
+
+    fn find_next(&mut self, ground: &mut Ground<'_>, direction: Direction) -> Result<bool> {
         match direction {
             Direction::Ascending => {
                 while self.unit < self.run.units {
@@ -233,6 +280,12 @@ impl RunCursor {
 
     /// The entry that was loaded.
     pub(super) fn entry(&self, direction: Direction) -> Option<Entry<'_>> {
+        let held = self.held(direction)?;
+        Some(if self.run.kept > 0 { Entry { key: &self.key, ..held } } else { held })
+    }
+
+    /// The entry that was loaded, as it stands in its unit.
+    fn held(&self, direction: Direction) -> Option<Entry<'_>> {
         if !self.is_loaded {
             return None;
         }

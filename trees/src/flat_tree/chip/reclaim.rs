@@ -115,7 +115,7 @@ impl ChipTree<'_> {
     /// Runs that have a part in `page`.
     fn parts_in(&self, page: u32) -> u32 {
         let parts = self.directory.parts.iter();
-        let views = parts.flat_map(|part| views(&part.runs, self.filter_bits));
+        let views = parts.flat_map(|part| views(&part.runs));
         let extents = views.flat_map(|view| view.extents().collect::<Vec<_>>());
         let has = |extent: &Extent| page.wrapping_sub(extent.page) < extent.pages;
         extents.filter(has).count() as u32
@@ -127,7 +127,7 @@ impl ChipTree<'_> {
         for part in &mut self.directory.parts {
             let mut start = 0;
             let mut is_changed = false;
-            while let Some(view) = super::run::view_at(&part.runs, start, self.filter_bits) {
+            while let Some(view) = super::run::view_at(&part.runs, start) {
                 let mut extents: Vec<Extent> = Vec::new();
                 let mut is_moved = false;
                 for extent in view.extents() {
@@ -142,16 +142,16 @@ impl ChipTree<'_> {
                     }
                 }
                 if is_moved {
-                    part.replace(start, Some(&extents), None, self.filter_bits);
+                    part.replace(start, Some(&extents), None);
                     is_changed = true;
                 }
-                match super::run::view_at(&part.runs, start, self.filter_bits) {
+                match super::run::view_at(&part.runs, start) {
                     Some(view) => start = view.end,
                     None => break,
                 }
             }
             if is_changed {
-                part.count(self.filter_bits, content);
+                part.count(content);
             }
         }
         self.recount();
@@ -165,8 +165,8 @@ impl ChipTree<'_> {
         for name in names {
             let root = self.ground.log.kept_root(&name)?;
             let pages = (self.ground.content(), self.ground.geometry().pages());
-            let (_, directory) = Directory::decode(&root, pages, self.filter_bits)?;
-            let views = directory.parts.iter().flat_map(|it| views(&it.runs, self.filter_bits));
+            let (_, directory) = Directory::decode(&root, pages)?;
+            let views = directory.parts.iter().flat_map(|it| views(&it.runs));
             for extent in views.flat_map(|view| view.extents().collect::<Vec<_>>()) {
                 for page in extent.page..extent.page + extent.pages {
                     self.ground.log.pin(Page(page));

@@ -6,21 +6,25 @@
 //!
 //! ```text
 //!  run     varints: number | entries, and one bit: a bottom | units | bytes of a unit
-//!          | bytes of the longest entry | first byte | extents, each: page, pages
-//!          | has tables u8 | fences, u16 each, if there are units to choose from | filter
+//!          | bytes of the longest entry | bytes of a key, 0 if whole | first byte
+//!          | extents, each: page, pages
+//!          | tables u8: 0 if there are none, else 1 and bits of the filter an entry
+//!          | fences, if there are units to choose from | filter
 //! ```
 //!
-//! A fence is the place of a unit's first key in its partition, in 65,536 steps. Where many keys
-//! share a step, units are read by halves. Tables are in memory alone.
+//! A fence is the place of a unit's first key in its partition ([`fences`]). Where many keys share
+//! a step, units are read by halves. Tables are in memory alone. Keys of one length stand as
+//! their distance from the partition's first key, where that is shorter ([`keys`]).
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use index::Result;
-use store::EntryShape;
 use store::runs::{Kinds, UnitSeed, UnitShape};
+use store::{EntryShape, Width};
 
 use super::super::filter;
+use super::{fences, keys};
 
 /// Pages one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub(super) struct Run {
     pub(super) unit: u32,
     /// Bytes of key and value of the longest entry.
     pub(super) longest: u32,
+    /// Bytes of a key as it stands there; 0 if keys stand whole.
+    pub(super) kept: u32,
     /// Where in its first page it begins.
     pub(super) offset: u32,
 }
@@ -48,7 +54,12 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn shape(&self, entries: EntryShape) -> Result<UnitShape> {
         let kinds = if self.is_bottom { Kinds::Puts } else { Kinds::Deletes };
-        Ok(UnitShape::new(self.unit, entries, kinds)?)
+        if self.kept > 0 && keys::width(entries).is_none_or(|all| all <= self.kept as usize) {
+            let what = "its keys are longer than all keys";
+            return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
+        }
+        let key = if self.kept > 0 { Width::Fixed(self.kept as u16) } else { entries.key };
+        Ok(UnitShape::new(self.unit, EntryShape { key, ..entries }, kinds)?)
     }
 
     pub(super) const fn seed(&self, unit: u32) -> UnitSeed {
@@ -77,18 +88,13 @@ impl Run {
         }
     }
 
-    /// How many fences there are: a single unit needs none.
-    const fn fences(&self) -> usize {
-        if self.units > 1 { self.units as usize } else { 0 }
-    }
-
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self, filter_bits: u32) -> usize {
         let filter = match self.is_bottom {
             true => 0,
             false => filter::bytes_for(self.entries.into(), filter_bits),
         };
-        2 * self.fences() + filter as usize
+        fences::bytes_of(self.units) + filter as usize
     }
 
     /// True if it can stand in pages of `content` bytes.
@@ -107,15 +113,27 @@ pub(super) const UNIT_LEAST: u32 = 24;
 pub(super) struct View<'r> {
     pub(super) run: Run,
     extents: &'r [u8],
-    /// Empty if there are none.
-    pub(super) tables: &'r [u8],
+    /// Bits of its filter for each entry; `None` if there are no tables.
+    filter_bits: Option<u32>,
+    tables: &'r [u8],
     /// Where in the list it begins, its tables do, and it ends.
     pub(super) start: usize,
     pub(super) head: usize,
     pub(super) end: usize,
 }
 
+/// Bits of a filter for each entry, and fences and filter.
+pub(super) type Tables<'t> = (u32, &'t [u8]);
+
+/// The most bits of a filter for each entry.
+pub(super) const FILTER_BITS_MOST: u32 = 254;
+
 impl View<'_> {
+    /// The tables that there are.
+    pub(super) fn tables(&self) -> Option<Tables<'_>> {
+        self.filter_bits.map(|bits| (bits, self.tables))
+    }
+
     pub(super) fn extents(&self) -> impl Iterator<Item = Extent> {
         let mut rest = self.extents;
         core::iter::from_fn(move || {
@@ -131,25 +149,22 @@ impl View<'_> {
 
     /// True if there are tables, or none are needed.
     pub(super) fn has_tables(&self) -> bool {
-        !self.tables.is_empty() || self.run.is_bottom && self.run.units == 1
+        self.filter_bits.is_some() || self.run.is_bottom && self.run.units == 1
     }
 
     /// The units in one of which the key stands whose fence is `fence`, if it stands in the run.
     pub(super) fn plan(&self, fence: u16) -> Range<u32> {
-        let count = self.run.fences();
-        let fences = self.tables.get(..2 * count).unwrap_or_default();
-        if count == 0 || fences.is_empty() {
-            return 0..self.run.units;
+        let units = self.run.units;
+        let fences = self.tables.get(..fences::bytes_of(units)).unwrap_or_default();
+        if fences.is_empty() {
+            return 0..units;
         }
-        let at = |place: usize| {
-            let bytes = fences.get(2 * place..).and_then(<[u8]>::first_chunk);
-            bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes))
-        };
+        let fence = fences::kept(fence, units);
         let partition = |is_before: &dyn Fn(u16) -> bool| {
-            let (mut low, mut high) = (0, count);
+            let (mut low, mut high) = (0, units);
             while low < high {
                 let middle = low + (high - low) / 2;
-                if is_before(at(middle)) {
+                if is_before(fences::at(fences, units, middle)) {
                     low = middle + 1;
                 } else {
                     high = middle;
@@ -159,12 +174,12 @@ impl View<'_> {
         };
         let low = partition(&|other| other < fence).saturating_sub(1);
         let high = partition(&|other| other <= fence);
-        low as u32..high as u32
+        low..high
     }
 
     /// False if there is no such key.
     pub(super) fn may_have(&self, key: &[u8]) -> bool {
-        let filter = self.tables.get(2 * self.run.fences()..).unwrap_or_default();
+        let filter = self.tables.get(fences::bytes_of(self.run.units)..).unwrap_or_default();
         filter.is_empty() || filter::may_have(filter, key)
     }
 }
@@ -190,17 +205,17 @@ pub(super) fn locate(
 }
 
 /// The runs in a list, the newest first.
-pub(super) fn views(list: &[u8], filter_bits: u32) -> impl Iterator<Item = View<'_>> {
+pub(super) fn views(list: &[u8]) -> impl Iterator<Item = View<'_>> {
     let mut at = 0;
     core::iter::from_fn(move || {
-        let view = view_at(list, at, filter_bits)?;
+        let view = view_at(list, at)?;
         at = view.end;
         Some(view)
     })
 }
 
 /// The run that begins at byte `start` of a list.
-pub(super) fn view_at(list: &[u8], start: usize, filter_bits: u32) -> Option<View<'_>> {
+pub(super) fn view_at(list: &[u8], start: usize) -> Option<View<'_>> {
     let mut rest = list.get(start..).filter(|rest| !rest.is_empty())?;
     let run = take_run(&mut rest)?;
     let count = take(&mut rest)?;
@@ -209,11 +224,12 @@ pub(super) fn view_at(list: &[u8], start: usize, filter_bits: u32) -> Option<Vie
         take(&mut rest)?;
     }
     let extents = extents.get(..extents.len() - rest.len())?;
-    let (has_tables, rest) = rest.split_first()?;
-    let bytes = if *has_tables == 0 { 0 } else { run.table_bytes(filter_bits) };
+    let (tables, rest) = rest.split_first()?;
+    let filter_bits = u32::from(*tables).checked_sub(1);
+    let bytes = filter_bits.map_or(0, |bits| run.table_bytes(bits));
     let (tables, rest) = rest.split_at_checked(bytes)?;
     let end = list.len() - rest.len();
-    Some(View { run, extents, tables, start, head: end - bytes, end })
+    Some(View { run, extents, filter_bits, tables, start, head: end - bytes, end })
 }
 
 fn take_run(rest: &mut &[u8]) -> Option<Run> {
@@ -225,6 +241,7 @@ fn take_run(rest: &mut &[u8]) -> Option<Run> {
         units: take(rest)?,
         unit: take(rest)?,
         longest: take(rest)?,
+        kept: take(rest)?,
         offset: take(rest)?,
     })
 }
@@ -233,20 +250,21 @@ fn take_run(rest: &mut &[u8]) -> Option<Run> {
 pub(super) fn encode(
     run: &Run,
     extents: impl Iterator<Item = Extent> + Clone,
-    tables: Option<&[u8]>,
+    tables: Option<Tables<'_>>,
     to: &mut Vec<u8>,
 ) {
     let entries = run.entries << 1 | u32::from(run.is_bottom);
     let count = extents.clone().count() as u32;
-    for number in [run.number, entries, run.units, run.unit, run.longest, run.offset, count] {
+    let Run { number, units, unit, longest, kept, offset, .. } = *run;
+    for number in [number, entries, units, unit, longest, kept, offset, count] {
         put(to, number);
     }
     for extent in extents {
         put(to, extent.page);
         put(to, extent.pages);
     }
-    to.push(u8::from(tables.is_some()));
-    to.extend_from_slice(tables.unwrap_or_default());
+    to.push(tables.map_or(0, |(bits, _)| bits as u8 + 1));
+    to.extend_from_slice(tables.unwrap_or_default().1);
 }
 
 /// Reads a run without tables that `encode` wrote to a root record; `None` if there can be none.
@@ -341,6 +359,7 @@ mod tests {
             units: 13,
             unit: 100,
             longest: 8,
+            kept: 3,
             offset: 220,
         };
         // Two units in the first page, five in each of the others.
@@ -352,7 +371,7 @@ mod tests {
         assert_eq!(decode(&mut rest, 512, 1000, &mut copy), Some(run));
         assert_eq!((rest.len(), &copy), (0, &list));
         assert_eq!(decode(&mut &list[..], 512, 902, &mut copy), None);
-        let view = views(&list, 8).next().filter(|view| view.run == run);
+        let view = views(&list).next().filter(|view| view.run == run);
         let view = view
             .as_ref()
             .map(|view| [0, 1, 2, 6, 7, 12].map(|unit| view.locate(unit, 512).unwrap_or_default()));

@@ -36,6 +36,7 @@ impl ChipTree<'_> {
             let what = "its memory of updates has no room for one";
             return Err(index::Error::Unsupported { what });
         }
+        self.policy.mix.note_update();
         let at = self.directory.find(key);
         if let Some(part) = self.directory.parts.get_mut(at) {
             part.waiting += (self.memtable.held(Which::Active).0 - before) as u32;

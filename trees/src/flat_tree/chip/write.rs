@@ -1,19 +1,25 @@
 //! Writing a run: entries in their order become units in the page that is being filled.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use device::Cause;
 use index::Result;
-use store::runs::{Entry, Kinds, UnitBuilder, UnitShape};
+use store::runs::{Entry, UnitBuilder, UnitShape};
 use store::{EntryShape, Width};
 
 use super::super::filter;
 use super::ground::Ground;
 use super::run::{Extent, Run, Scale, UNIT_LEAST};
+use super::{fences, keys};
 
 /// A run that is being written.
 pub(super) struct RunWriter {
     run: Run,
+    /// Where its partition begins.
+    low: Box<[u8]>,
+    /// A key as it stands in a unit.
+    short: Vec<u8>,
     shape: UnitShape,
     extents: Vec<Extent>,
     builder: UnitBuilder,
@@ -22,13 +28,18 @@ pub(super) struct RunWriter {
     /// The first key of each unit, behind its length.
     firsts: Vec<u8>,
     filter: Vec<u8>,
+    filter_bits: u32,
     cause: Cause,
 }
 
 /// A run that was written.
 pub(super) struct Written {
+    /// Where its partition begins.
+    pub(super) low: Box<[u8]>,
     pub(super) run: Run,
     pub(super) extents: Vec<Extent>,
+    /// Bits of its filter for each entry.
+    pub(super) filter_bits: u32,
     pub(super) tables: Vec<u8>,
 }
 
@@ -40,6 +51,8 @@ pub(super) struct Plan {
     pub(super) fragment: Option<(u32, u32)>,
     /// Bytes of a unit.
     pub(super) unit: u32,
+    /// Bytes of a key as it stands there; 0 if keys stand whole.
+    pub(super) kept: u32,
 }
 
 /// Bytes of a unit of runs with entries of `bytes` bytes of key and value.
@@ -56,10 +69,14 @@ pub(super) fn unit_for(entries: EntryShape, bytes: usize) -> u32 {
 }
 
 impl RunWriter {
-    pub(super) fn new(entries: EntryShape, plan: Plan, cause: Cause) -> Result<Self> {
+    /// Begins a run of the partition from `low` on.
+    pub(super) fn new(
+        entries: EntryShape,
+        plan: Plan,
+        low: Box<[u8]>,
+        cause: Cause,
+    ) -> Result<Self> {
         let is_bottom = plan.fragment.is_none();
-        let kinds = if is_bottom { Kinds::Puts } else { Kinds::Deletes };
-        let shape = UnitShape::new(plan.unit, entries, kinds)?;
         let filter = plan.fragment.map_or(
             Vec::new(),
             |(bits, entries)| alloc::vec![0; filter::bytes_for(entries.into(), bits) as usize],
@@ -71,16 +88,20 @@ impl RunWriter {
             units: 0,
             unit: plan.unit,
             longest: 0,
+            kept: plan.kept,
             offset: 0,
         };
         Ok(RunWriter {
+            shape: run.shape(entries)?,
             run,
-            shape,
+            low,
+            short: Vec::new(),
             extents: Vec::with_capacity(2),
-            builder: UnitBuilder::new(shape),
+            builder: UnitBuilder::new(run.shape(entries)?),
             is_open: false,
             firsts: Vec::new(),
             filter,
+            filter_bits: plan.fragment.map_or(0, |(bits, _)| bits),
             cause,
         })
     }
@@ -92,14 +113,26 @@ impl RunWriter {
     /// Adds an entry behind all others.
     pub(super) fn push(&mut self, ground: &mut Ground<'_>, entry: &Entry<'_>) -> Result<()> {
         let unit = self.run.unit as usize;
-        if !(self.is_open && self.builder.push(ground.slot(unit), entry)) {
+        let mut short = core::mem::take(&mut self.short);
+        let held = match self.run.kept {
+            0 => *entry,
+            kept => {
+                if !keys::shorten(entry.key, &self.low, kept as usize, &mut short) {
+                    let what = "a key is beyond those that its run keeps";
+                    return Err(index::Error::Unsupported { what });
+                }
+                Entry { key: &short, ..*entry }
+            }
+        };
+        if !(self.is_open && self.builder.push(ground.slot(unit), &held)) {
             self.end_unit(ground);
             self.begin_unit(ground, entry.key)?;
-            if !self.builder.push(ground.slot(unit), entry) {
+            if !self.builder.push(ground.slot(unit), &held) {
                 let found = entry.bytes();
                 return Err(index::Error::EntryTooLong { found, limit: self.run.unit.into() });
             }
         }
+        self.short = short;
         if !self.filter.is_empty() {
             filter::add(&mut self.filter, entry.key);
         }
@@ -163,20 +196,49 @@ impl RunWriter {
         self.run.unit
     }
 
-    /// Ends a run that has entries, of a partition whose keys have this scale.
-    pub(super) fn finish(mut self, ground: &mut Ground<'_>, scale: Scale) -> Written {
+    /// True if `key` has room there, as short as keys are kept.
+    pub(super) fn reaches(&mut self, key: &[u8]) -> bool {
+        self.run.kept == 0 || keys::shorten(key, &self.low, self.run.kept as usize, &mut self.short)
+    }
+
+    /// The first key that it does not reach.
+    pub(super) fn edge(&self, entries: EntryShape) -> Box<[u8]> {
+        let width = keys::width(entries).unwrap_or(0);
+        keys::edge(&self.low, self.run.kept as usize, width)
+    }
+
+    /// Bytes of a key as it stands there; 0 if keys stand whole.
+    pub(super) const fn kept(&self) -> u32 {
+        self.run.kept
+    }
+
+    /// Where its partition begins.
+    pub(super) fn low(&self) -> &[u8] {
+        &self.low
+    }
+
+    /// Bytes of key and value of its longest entry.
+    pub(super) const fn longest(&self) -> u32 {
+        self.run.longest
+    }
+
+    /// Ends a run that has entries, of a partition that ends where `high` says.
+    pub(super) fn finish(mut self, ground: &mut Ground<'_>, high: Option<&[u8]>) -> Written {
+        let scale = Scale::of(&self.low, high);
         self.end_unit(ground);
         self.follow_last(ground);
-        let fences = if self.run.units > 1 { 2 * self.run.units as usize } else { 0 };
+        let (units, fences) = (self.run.units, fences::bytes_of(self.run.units));
         let mut tables = Vec::with_capacity(fences + self.filter.len());
-        let mut rest = &self.firsts[..];
+        tables.resize(fences, 0);
+        let (mut rest, mut unit) = (&self.firsts[..], 0);
         while let Some((length, behind)) = rest.split_first_chunk().filter(|_| fences > 0) {
             let length = usize::from(u16::from_le_bytes(*length));
             let (key, behind) = behind.split_at_checked(length).unwrap_or_default();
-            tables.extend_from_slice(&scale.fence(key).to_le_bytes());
-            rest = behind;
+            fences::set(&mut tables, units, unit, scale.fence(key));
+            (rest, unit) = (behind, unit + 1);
         }
         tables.extend_from_slice(&self.filter);
-        Written { run: self.run, extents: self.extents, tables }
+        let RunWriter { low, run, extents, filter_bits, .. } = self;
+        Written { low, run, extents, filter_bits, tables }
     }
 }

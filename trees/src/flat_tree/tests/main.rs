@@ -125,14 +125,6 @@ fn partitions_are_split_as_data_come_and_joined_as_they_go() {
     assert_eq!(found, expected.collect());
 }
 
-#[test]
-fn it_does_not_stand_on_raw_flash() {
-    let chip = MediumShape::Nand(device::Geometry::new(512, 16, 64).unwrap());
-    let settings = Settings::parse("flat-tree", entry().parameters, []).unwrap();
-    let options = Options::new(EntryShape::fixed(4, 4), 1 << 20, settings);
-    assert!((entry().footprint)(&options, chip).is_err());
-}
-
 /// In the memory of a small database.
 #[test]
 fn overwriting_and_lookups_cost_what_is_predicted() {

@@ -24,7 +24,11 @@ fn it_agrees_with_an_ordered_map_in_every_case() {
 
 /// An index on a disk of `sectors` sectors of 512 bytes, with so much memory.
 fn index(disk: &mut RamDisk, memory: u64) -> Box<dyn Index + '_> {
-    let entry = find("fd-tree").unwrap();
+    index_of("fd-tree", disk, memory)
+}
+
+fn index_of<'d>(name: &str, disk: &'d mut RamDisk, memory: u64) -> Box<dyn Index + 'd> {
+    let entry = find(name).unwrap();
     let given = [("ratio", "4"), ("head", "8192")];
     let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
     let options = Options::new(EntryShape::fixed(4, 4), memory, settings);
@@ -55,6 +59,33 @@ fn fences_of_every_level_hold_both_invariants() {
         }
     }
     assert!(merges > 60 && levels >= 3, "{merges} merges, {levels} levels");
+}
+
+#[test]
+fn what_a_last_level_of_one_page_holds_is_found_below_larger_keys() {
+    for name in ["fd-tree", "lsm"] {
+        let mut disk = RamDisk::new(SectorGeometry::new(512, 20_000).unwrap());
+        let mut index = index_of(name, &mut disk, 1 << 20);
+        let low = |number: u32| number.to_be_bytes();
+        let high = |number: u32| (number.wrapping_mul(0x9E37_79B1) | 1 << 31).to_be_bytes();
+        for number in 0..10 {
+            index.update(&[Update::Put { key: &low(number), value: b"low " }]).unwrap();
+        }
+        for number in 0..30_000 {
+            index.update(&[Update::Put { key: &high(number), value: b"high" }]).unwrap();
+        }
+        // All but these few go again, and so the last level gets short; above it come others that
+        // have larger keys only.
+        for number in 0..90_000 {
+            index.update(&[Update::Delete { key: &high(number) }]).unwrap();
+            if number % 16 == 0 {
+                let found = index.get(&low(number % 10), 0, &mut [0; 4]);
+                assert_eq!(found, Ok(Some(4)), "{name}, after {number} deletes");
+                assert_eq!(index.get(&low(100), 0, &mut [0; 4]), Ok(None));
+            }
+        }
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! Making and opening: how the memory is divided.
+
+use alloc::boxed::Box;
+
+use device::{Cause, Medium, SectorGeometry, Sectors};
+use index::{Durable, Error, Footprint, Index, MediumShape, Options, Result, Tree};
+use store::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
+use store::{Durability, EntryShape, PageFile};
+
+use super::root::{BESIDE_BYTES, Root};
+use super::{Bftl, LIST, NAME, RESERVATION, SECTOR, room};
+use crate::btree::{BTree, Codecs, NodeStore};
+use crate::sector_lists::{FRONT_BYTES, NodeId, Shape, Store, Table};
+
+/// Entries that are copied at a time: separators, the key before, a cursor's key and its bound, or
+/// what a replay reads.
+const ENTRIES_COPIED: u64 = 5;
+
+/// The part of the memory beyond the least that the page file gets, for names of checkpoints.
+const FILE_PART: u64 = 16;
+
+/// Bytes of a frame of the page file beside its page. One in eight bytes beyond the least is for
+/// names of checkpoints.
+const FRAME_BESIDE: u64 = 64;
+
+/// Frames of the page file beyond the least, so that a page of the free list stays in one while the
+/// sectors of a node are read: else it would be written for each sector of a commit.
+fn frames_for_lists(list: usize) -> u64 {
+    list.min(16) as u64
+}
+
+/// The part of a disk's sectors that the buffer's units may fill, and how many units it has then.
+const UNITS_PART: u64 = 32;
+const UNITS_LEAST: u64 = 4;
+
+/// How full ascending keys leave nodes.
+const FILL_PERCENT: u8 = 70;
+
+pub(super) fn fill_percent(percent: u8) -> u8 {
+    percent.clamp(50, 100)
+}
+
+/// How the memory is divided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) shape: Shape,
+    pub(super) least: u64,
+    /// What the page file gets, and what the cache of nodes.
+    file: u64,
+    pub(super) cache: u64,
+    reservation: u16,
+}
+
+/// Bytes of the memory budget beside the page file and the cache.
+pub(super) fn work_bytes(shape: &Shape) -> u64 {
+    shape.work_bytes() + ENTRIES_COPIED * shape.codecs.leaf.entry_bytes_most() as u64
+}
+
+/// What is chosen when an index is made: the shape of entries, the most sectors of a list, the
+/// reservation.
+type Choices = (EntryShape, usize, u16);
+
+fn choices(options: &Options) -> Result<Choices> {
+    if let Some(made) = &options.made {
+        return Root::choices(made);
+    }
+    let number = |name, default| options.settings.number(name).unwrap_or(default);
+    let list = number(LIST.name, 3).clamp(1, super::LIST_MOST) as usize;
+    let units = number(RESERVATION.name, 60).clamp(1, super::UNITS_MOST) as u16;
+    Ok((options.shape, list, units))
+}
+
+fn sector_bytes(options: &Options, disk: SectorGeometry) -> u32 {
+    let least = disk.sector_bytes().clamp(NODE_BYTES_LEAST, NODE_BYTES_MOST);
+    match options.settings.number(SECTOR.name) {
+        Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
+        None => least,
+    }
+}
+
+impl Plan {
+    pub(super) fn new(
+        memory: u64,
+        disk: SectorGeometry,
+        durability: Durability,
+        (sector, (shape, list, reservation)): (u32, Choices),
+    ) -> Result<Self> {
+        let wrong = |what| Error::from(store::Error::NodeSize { bytes: sector, what });
+        if !sector.is_multiple_of(disk.sector_bytes()) || sector > NODE_BYTES_MOST {
+            let what = "a sector is a multiple of the device's page, of up to 32768 bytes";
+            return Err(wrong(what));
+        }
+        let node = sector.saturating_sub(FRONT_BYTES);
+        let codecs = Codecs::new(node, shape).ok_or(wrong("they can't hold four entries"))?;
+        let sectors = disk.bytes() / u64::from(sector);
+        let units = u64::from(reservation).min((sectors / UNITS_PART).max(UNITS_LEAST));
+        let shape = Shape { codecs, sector, units: units as usize, list };
+        let file = PageFile::least_memory(disk, sector, durability)?;
+        let file = file + frames_for_lists(list) * (u64::from(sector) + FRAME_BESIDE) / 7 * 8;
+        let beside = work_bytes(&shape) + shape.cache_least();
+        let least = file + beside;
+        let file = file + memory.saturating_sub(least) / FILE_PART;
+        let cache = memory.saturating_sub(file + work_bytes(&shape)).max(shape.cache_least());
+        Ok(Plan { shape, least, file, cache, reservation })
+    }
+
+    /// The plan for an index that is to be made.
+    pub(super) fn of(options: &Options, disk: SectorGeometry) -> Result<Self> {
+        let durability = options.durability.unwrap_or_default();
+        let chosen = (sector_bytes(options, disk), choices(options)?);
+        Plan::new(options.memory_bytes, disk, durability, chosen)
+    }
+
+    fn check_memory(&self, have: u64) -> Result<()> {
+        match have >= self.least {
+            true => Ok(()),
+            false => Err(store::Error::LittleMemory { have, need: self.least }.into()),
+        }
+    }
+}
+
+pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
+    let MediumShape::Sectors(disk) = medium else {
+        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+    };
+    let durability = options.durability.unwrap_or_default();
+    let plan = Plan::of(options, disk)?;
+    let file = options.page_file(plan.shape.sector, 0);
+    let pages = room::needs_at_first(&plan.shape);
+    let tables = PageFile::pages_and_tables(disk, plan.shape.sector, durability)?.1;
+    Ok(Footprint {
+        memory_least: plan.least,
+        tables: tables + tables_least(&plan.shape),
+        units_least: PageFile::sectors_least(disk, &file, pages, 0)?,
+    })
+}
+
+/// Bytes of the tree's tables as long as it has a few nodes.
+pub(super) fn tables_least(shape: &Shape) -> u64 {
+    let sectors = room::step(shape, 3) + room::NODES_AT_FIRST;
+    Table::new(shape.list).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
+}
+
+fn disk(medium: Medium<'_>) -> Result<Box<dyn Sectors + '_>> {
+    match medium {
+        Medium::Sectors(disk) => Ok(disk),
+        Medium::Nand(_) => Err(Error::WrongMedium { tree: NAME, medium: "raw flash" }),
+    }
+}
+
+pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let disk = disk(medium)?;
+    let geometry = disk.geometry();
+    let plan = Plan::of(options, geometry)?;
+    plan.check_memory(options.memory_bytes)?;
+    let shape = MediumShape::Sectors(geometry);
+    shape.check_units(geometry.sectors(), |like| footprint(options, like))?;
+    let file = PageFile::create(disk, &options.page_file(plan.shape.sector, plan.file))?;
+    let mut tree = over(file, &plan, options);
+    let root = tree.store.create(0, Cause::Load)?;
+    tree.btree = BTree::new(root, plan.shape.codecs, FILL_PERCENT);
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let mut disk = disk(medium)?;
+    let found = PageFile::describe(&mut *disk)?;
+    let chosen = (found.page_bytes, Root::choices(&found.root_head)?);
+    let plan = Plan::new(options.memory_bytes, disk.geometry(), found.durability, chosen)?;
+    plan.check_memory(options.memory_bytes)?;
+    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, plan.file))?;
+    if !record.starts_with(&found.root_head) {
+        let what = "its superblock has another root record";
+        return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
+    }
+    let mut tree = over(file, &plan, options);
+    tree.restore(&record)?;
+    drop(record);
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+fn over<'d>(file: PageFile<'d>, plan: &Plan, options: &Options) -> Bftl<'d> {
+    let mut tree = Bftl {
+        store: Store::new(file, plan.shape, plan.cache),
+        btree: BTree::new(NodeId(0), plan.shape.codecs, FILL_PERCENT),
+        reservation: plan.reservation,
+        tables_most: options.tables_bytes,
+        tables_peak: tables_least(&plan.shape),
+    };
+    tree.store.kept = tree.pages_kept();
+    tree
+}

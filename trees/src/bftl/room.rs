@@ -1,0 +1,160 @@
+//! Room: sectors are counted before an update is let in.
+//!
+//! All lists together name no more sectors than there are, less those that are kept:
+//!
+//! ```text
+//!  sectors in use <= lengths of all lists <= room - kept
+//! ```
+//!
+//! Where that gets tight, commits write nodes as a whole and so make lists shorter, down to one
+//! sector each. So nodes are all that has to be counted: as many as there are, and as puts may
+//! add, find room. `kept` is what a commit and one update may write before a checkpoint gives back
+//! what they replace, and the next root record.
+
+use store::node::Codec;
+use store::{Demand, Recovery, Update, Width};
+
+use super::Bftl;
+use super::root::BESIDE_BYTES;
+use crate::btree::CHILD_BYTES;
+use crate::sector_lists::Shape;
+use index::Result;
+
+/// Pages of free lists, and of the page file's own, whose images a step takes.
+const STEP_IMAGES: u32 = 8;
+
+/// Sectors that puts leave to deletes.
+const LEFT_TO_DELETES: u64 = 8;
+
+/// Pages of a root record beside those that its bytes fill, and bytes of a page that are not its.
+const RECORD_PAGES: u64 = 3;
+const RECORD_BESIDE: u32 = 64;
+
+/// Nodes of a tree that has its first entries.
+pub(super) const NODES_AT_FIRST: u64 = 16;
+
+/// Sectors that one update of a tree so high may write beside what waited: on each level a node,
+/// its neighbour and their parent, and a new root.
+const fn sectors_of_one(height: u8) -> u64 {
+    3 * height as u64 + 6
+}
+
+/// Sectors that a commit and an update may write.
+pub(super) const fn step(shape: &Shape, height: u8) -> u64 {
+    shape.sectors_most() as u64 + sectors_of_one(height)
+}
+
+fn record_pages(bytes: u64, sector: u32) -> u64 {
+    (bytes + BESIDE_BYTES) / u64::from(sector.saturating_sub(RECORD_BESIDE).max(1)) + RECORD_PAGES
+}
+
+/// Sectors that an empty tree needs to take its first entries.
+pub(super) fn needs_at_first(shape: &Shape) -> u64 {
+    let list = 1 + 4 * shape.list as u64;
+    let record = record_pages(NODES_AT_FIRST * list, shape.sector);
+    NODES_AT_FIRST + 2 * step(shape, 3) + record + 2 * LEFT_TO_DELETES
+}
+
+impl Bftl<'_> {
+    /// Sectors that the next step may write.
+    pub(super) fn step(&self) -> u64 {
+        step(&self.store.shape, self.btree.height() + 1)
+    }
+
+    /// Sectors that stay free beside all lists.
+    pub(super) fn pages_kept(&self) -> u64 {
+        let record = self.store.table.record_bytes_with(NODES_AT_FIRST);
+        self.step() + LEFT_TO_DELETES + record_pages(record, self.store.shape.sector)
+    }
+
+    fn demand(&self) -> Demand {
+        let codecs = &self.store.shape.codecs;
+        let half = |codec: &Codec, value: u16| match (codecs.shape.key, codecs.shape.value) {
+            (Width::Fixed(key), Width::Fixed(_)) => {
+                (codec.capacity(key.into(), value.into()) as u32 / 2).max(2)
+            }
+            _ => 1,
+        };
+        let value = if let Width::Fixed(bytes) = codecs.shape.value { bytes } else { 0 };
+        Demand {
+            levels: self.store.levels,
+            puts_a_leaf: half(&codecs.leaf, value),
+            children_a_node: half(&codecs.inner, CHILD_BYTES).max(2),
+            leaves_a_put: if codecs.is_variable() { 2 } else { 1 },
+        }
+    }
+
+    /// Refuses a batch for which there are too few sectors, or too little memory for tables.
+    pub(super) fn check_room(&self, batch: &[Update<'_>]) -> Result<()> {
+        let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count();
+        let growth = match puts {
+            0 => 0,
+            _ => {
+                let growth = self.demand().growth(puts as u64);
+                growth.leaves.saturating_add(growth.inner)
+            }
+        };
+        let left = if puts > 0 { LEFT_TO_DELETES } else { 0 };
+        let kept = self.pages_kept() + left;
+        let file = &self.store.file;
+        let full = store::Error::Full { pages: u64::from(file.pages_most()) };
+        let nodes = u64::from(self.store.table.nodes()).saturating_add(growth);
+        // A file that can grow has room for lists of two sectors, before they have to be shorter.
+        let each = if file.may_grow() && puts > 0 { 2 } else { 1 };
+        let has_room = nodes.saturating_mul(each).saturating_add(kept) <= self.store.room();
+        // No checkpoint falls inside a batch where there is no journal.
+        let durability = file.durability();
+        let lasts_at_once = durability != store::Durability::None && !durability.has_journal();
+        let at_once = match lasts_at_once {
+            true => self.step() + 2 * batch.len() as u64 + 3 * growth,
+            false => 0,
+        };
+        if !has_room || at_once > u64::from(file.pages_free()) {
+            return Err(full.into());
+        }
+        self.check_tables(growth, puts > 0)
+    }
+
+    fn check_tables(&self, nodes: u64, has_puts: bool) -> Result<()> {
+        let Some(most) = self.tables_most.filter(|_| has_puts) else {
+            return Ok(());
+        };
+        let more = self.store.table.bytes_with(nodes, self.step() + nodes);
+        let need = self.store.file.memory().tables
+            + more.max(super::make::tables_least(&self.store.shape));
+        match need <= most {
+            true => Ok(()),
+            false => Err(store::Error::LittleTables { have: most, need }.into()),
+        }
+    }
+
+    /// There is room for one more entry that is loaded.
+    pub(super) fn make_room_to_load(&mut self) -> Result<()> {
+        loop {
+            let put = Update::Put { key: &[], value: &[] };
+            let needs = self.step() + LEFT_TO_DELETES;
+            let refused = match self.check_room(core::slice::from_ref(&put)) {
+                Ok(()) if needs <= u64::from(self.store.file.pages_free()) => return Ok(()),
+                Ok(()) => store::Error::Full { pages: self.store.file.pages_most().into() }.into(),
+                Err(refused) => refused,
+            };
+            let more = u64::from(self.store.file.pages_free()) + 1;
+            if !self.store.file.has_pages(more)? {
+                return Err(refused);
+            }
+        }
+    }
+
+    /// Pages whose images `batch` may take. What named checkpoints need of a free page is kept when
+    /// that is used.
+    pub(super) fn images(&self, batch: &[Update<'_>]) -> u32 {
+        let reused = match self.store.file.checkpoints().is_empty() {
+            true => 0,
+            false => {
+                let height = self.btree.height() + 1;
+                self.step() + batch.len() as u64 * (2 + sectors_of_one(height))
+            }
+        };
+        u32::try_from(u64::from(STEP_IMAGES) + reused).unwrap_or(u32::MAX)
+    }
+}

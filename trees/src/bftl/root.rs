@@ -1,0 +1,116 @@
+//! The root record: the table, and what it takes to read it.
+//!
+//! ```text
+//!  | tree, shape | root's number u32 | height u8 | list u8 | reservation u16 | entries u64 |
+//!  | levels u8 | nodes of each u32 | numbers u32 | the table |
+//! ```
+
+use alloc::vec::Vec;
+
+use store::{EntryShape, LEVELS_MOST};
+
+use super::{Bftl, NAME};
+use crate::sector_lists::{NodeId, Table};
+use index::{Result, root_record};
+
+/// Bytes of a root record beside the table, at most.
+pub(super) const BESIDE_BYTES: u64 = 160;
+
+/// Bytes of the root's number, the height and what was chosen.
+const CHOICES: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Root {
+    pub(super) shape: EntryShape,
+    /// The most sectors in a list.
+    pub(super) list: usize,
+    pub(super) reservation: u16,
+    pub(super) node: NodeId,
+    pub(super) level: u8,
+    pub(super) entries: u64,
+    pub(super) levels: [u32; LEVELS_MOST],
+    pub(super) numbers: u32,
+}
+
+pub(super) const fn damaged() -> store::Error {
+    store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }
+}
+
+impl Root {
+    pub(super) fn of(tree: &Bftl<'_>) -> Self {
+        let Bftl { store, btree, reservation, .. } = tree;
+        Root {
+            shape: store.shape.codecs.shape,
+            list: store.shape.list,
+            reservation: *reservation,
+            node: btree.root.id,
+            level: btree.root.level,
+            entries: btree.entries,
+            levels: store.levels,
+            numbers: store.table.numbers().len() as u32,
+        }
+    }
+
+    pub(super) fn encode(&self, table: &Table) -> Vec<u8> {
+        let head = root_record::encode(NAME, self.shape);
+        let mut record = Vec::with_capacity(BESIDE_BYTES as usize + table.written_bytes());
+        record.extend_from_slice(&head);
+        record.extend_from_slice(&self.node.0.to_le_bytes());
+        record.push(self.level + 1);
+        record.push(self.list as u8);
+        record.extend_from_slice(&self.reservation.to_le_bytes());
+        record.extend_from_slice(&self.entries.to_le_bytes());
+        record.push(LEVELS_MOST as u8);
+        for nodes in self.levels {
+            record.extend_from_slice(&nodes.to_le_bytes());
+        }
+        record.extend_from_slice(&self.numbers.to_le_bytes());
+        table.write(&mut record);
+        record
+    }
+
+    /// The choices in the first bytes of a root record: the shape, the most sectors of a list, and
+    /// the reservation.
+    pub(super) fn choices(head: &[u8]) -> Result<(EntryShape, usize, u16)> {
+        let (shape, rest) = root_record::decode(head, NAME)?;
+        let ([.., list, r0, r1], _) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
+        let is_sound = (1..=super::LIST_MOST).contains(&u64::from(*list));
+        let reservation = u16::from_le_bytes([*r0, *r1]);
+        let is_sound = is_sound && (1..=super::UNITS_MOST).contains(&u64::from(reservation));
+        match is_sound {
+            true => Ok((shape, usize::from(*list), reservation)),
+            false => Err(damaged().into()),
+        }
+    }
+
+    /// A root record, and the bytes of its table.
+    pub(super) fn decode(record: &[u8]) -> Result<(Self, &[u8])> {
+        let (shape, list, reservation) = Root::choices(record)?;
+        let (_, rest) = root_record::decode(record, NAME)?;
+        let (first, rest) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
+        let [n0, n1, n2, n3, height, ..] = *first;
+        let level = height.checked_sub(1).ok_or(damaged())?;
+        let (entries, rest) = rest.split_first_chunk().ok_or(damaged())?;
+        let (count, mut rest) = rest.split_first().ok_or(damaged())?;
+        if usize::from(*count) != LEVELS_MOST || usize::from(level) >= LEVELS_MOST {
+            return Err(damaged().into());
+        }
+        let mut levels = [0; LEVELS_MOST];
+        for nodes in &mut levels {
+            let (found, more) = rest.split_first_chunk().ok_or(damaged())?;
+            (*nodes, rest) = (u32::from_le_bytes(*found), more);
+        }
+        let (numbers, table) = rest.split_first_chunk().ok_or(damaged())?;
+        let root = Root {
+            shape,
+            list,
+            reservation,
+            node: NodeId(u32::from_le_bytes([n0, n1, n2, n3])),
+            level,
+            entries: u64::from_le_bytes(*entries),
+            levels,
+            numbers: u32::from_le_bytes(*numbers),
+        };
+        Ok((root, table))
+    }
+}
