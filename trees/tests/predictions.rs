@@ -20,7 +20,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// What the model may be off by.
-const TOLERANCE: f64 = 0.155;
+const TOLERANCE: f64 = 0.15;
 
 const PAGE_BYTES: u64 = 2048;
 
