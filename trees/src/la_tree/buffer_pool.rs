@@ -160,9 +160,9 @@ impl BufferPool {
         Taken { bytes: (slot.bytes + kinds) as usize, entries: slot.entries }
     }
 
-    /// Steps that a search among so many entries takes.
-    pub(super) const fn steps(&self, entries: u32) -> u32 {
-        entries / self.cells.at_once()
+    /// True if entries are found by the tags of their keys.
+    pub(super) const fn has_tags(&self) -> bool {
+        self.cells.has_tags()
     }
 
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
@@ -190,6 +190,24 @@ impl BufferPool {
         }
         let first = self.classes[self.highest];
         (first != NO_BUFFER).then_some(BufferId(first))
+    }
+
+    /// True if entries stand in pieces, of which hardly any is free.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.cells.is_nearly_full()
+    }
+
+    /// The buffer with the most entries in the pool, if one has enough for the last list.
+    pub(super) fn largest(&self) -> Option<BufferId> {
+        let mut next = self.classes.last().copied().unwrap_or(NO_BUFFER);
+        let mut largest = None;
+        while let Some(slot) = self.slots.get(next) {
+            if largest.is_none_or(|(entries, _)| slot.entries > entries) {
+                largest = Some((slot.entries, BufferId(next)));
+            }
+            next = slot.after;
+        }
+        largest.map(|(_, buffer)| buffer)
     }
 
     /// A buffer with the most entries of those that have at most `most`, if one has `least`.

@@ -61,6 +61,7 @@ mod scan;
 mod sharing;
 mod shrinking;
 mod sort_merge;
+mod spill;
 mod stream;
 mod table;
 
@@ -235,6 +236,7 @@ impl Tree for LaTree<'_> {
             Update::PutStored { key, value } => self.adopt_value(key, *value)?,
         }
         self.empty_owed()?;
+        self.spill()?;
         self.share_memory()?;
         self.is_poisoned = false;
         Ok(())

@@ -10,7 +10,7 @@ use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
 use super::buffer_pool::PoolSize;
-use super::buffers::{BufferSizes, Buffers};
+use super::buffers::{BufferSizes, Buffers, Fences};
 use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
@@ -268,7 +268,12 @@ impl Plan {
         let entry_least = key_least(shape);
         let in_page = pages.room() as usize / entry_least.max(1);
         let sorter_entries = (sorter_bytes as usize / (entry_least + 1) + 1).max(in_page);
-        let sizes = BufferSizes { pool: PoolSize::Fixed(0), entry_most: in_stream, entry_least };
+        let fences = match pages.is_in_place() {
+            true => Fences::most(memory_bytes, pages.node_bytes()),
+            false => 0,
+        };
+        let pool = PoolSize::Fixed(0);
+        let sizes = BufferSizes { pool, entry_most: in_stream, entry_least, fences };
         // With less, a range over much would read fragments twice.
         let range_bytes = range_bytes(choices, limit / 2, in_stream);
         let room = pages.room() - CHUNK_HEADER;

@@ -20,6 +20,7 @@ use store::{OverflowValue, node};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
+use super::buffers::prefix;
 use super::descent::{Bounds, Toward};
 use super::in_place::values::handed_out;
 use super::nodes::damaged;
@@ -27,7 +28,7 @@ use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, read_piece};
 
 mod hold;
 
-use hold::{Hold, Rest, prefix};
+use hold::{Hold, Rest};
 
 /// Of a buffer's share, one part in so many is for its entries in the pool.
 const POOL_PART: usize = 16;
@@ -157,10 +158,21 @@ impl<'t, 'd> Scan<'t, 'd> {
     /// Reads the entries that buffer `number`, whose node's bounds are the tree's, has on flash.
     fn fill(&mut self, at: usize, number: u32) -> Result<()> {
         let (hold, bounds) = (&mut self.holds[at], &self.tree.bounds);
+        let passed = hold.end.as_deref().map_or(0, prefix);
         hold.begin(number);
         let (direction, form, rest) = (self.direction, self.tree.buffers.form, &self.rest);
+        let mut keys = rest.prefixes(None);
+        // Where the next fragment ends, those behind it are read when the range comes to them. An
+        // end that was passed is not taken again: nothing may have come before it.
+        if direction == Direction::Ascending
+            && let Some(end) = self.tree.buffers.end_after(number, passed.max(*keys.start()))
+            && end < *keys.end()
+        {
+            hold.end = Some(end.to_be_bytes().to_vec());
+            keys = *keys.start()..=end;
+        }
         let scanned =
-            self.tree.buffers.scan_chain(&mut self.tree.log, number, &mut |entry, age| {
+            self.tree.buffers.scan_chain(&mut self.tree.log, number, &keys, &mut |entry, age| {
                 if bounds.contains(entry.key) && rest.contains(entry.key) {
                     hold.push(form, direction, entry, age);
                 }

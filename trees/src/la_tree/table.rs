@@ -297,6 +297,14 @@ impl BufferRecord {
         self.set_dirty(true);
     }
 
+    /// Removes `entries` entries of `bytes` bytes.
+    pub(super) fn remove_entries(&mut self, entries: u32, bytes: u32) {
+        let left = self.entries().saturating_sub(entries);
+        self.counted = self.counted & !ENTRIES | left;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.set_dirty(true);
+    }
+
     /// S.
     pub(super) fn nodes(&self) -> u32 {
         self.nodes.into()

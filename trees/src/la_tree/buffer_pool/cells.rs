@@ -36,6 +36,9 @@ const PIECE_CELLS: usize = 32;
 /// The largest entry of fixed size that a cell is made for.
 const ENTRY_IN_CELL: usize = 32;
 
+/// One piece in so many is kept free.
+const SPARE_PART: usize = 64;
+
 /// In a tag, marks a delete; the rest is of the key. A cell where no entry begins has [`NO_TAG`].
 const DELETE: u8 = 0x80;
 const NO_TAG: u8 = 0;
@@ -154,9 +157,9 @@ impl Cells {
         self.form
     }
 
-    /// How many cells are looked through at once.
-    pub(super) const fn at_once(&self) -> u32 {
-        1 << self.shift
+    /// True if pieces have several cells, and tags.
+    pub(super) const fn has_tags(&self) -> bool {
+        self.shift > 0
     }
 
     /// Bytes of the memory budget in use.
@@ -177,6 +180,11 @@ impl Cells {
     /// True if a chunk's worth of pieces is free, and chunks can be given back.
     pub(super) const fn can_shrink(&self) -> bool {
         self.shift == 0 && self.free >= self.chunk_pieces
+    }
+
+    /// True if pieces have several cells, and less than one in [`SPARE_PART`] is free.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.shift > 0 && self.free < self.pieces.len() / SPARE_PART
     }
 
     /// Adds a chunk of free pieces.

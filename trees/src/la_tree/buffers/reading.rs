@@ -1,6 +1,6 @@
 //! Reading buffers: chains of fragments, and what is in the pool.
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 use device::{Cause, Page};
 
@@ -11,7 +11,8 @@ use super::super::nodes::damaged;
 use super::super::sort_merge::{self, Sorter};
 use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;
-use super::{Buffers, is_leaf};
+use super::packing::keys_of;
+use super::{Buffers, is_leaf, prefix};
 use index::Result;
 
 /// Fragments on flash, from the newest on. They are written one after the other, so a chain can't
@@ -37,6 +38,55 @@ impl Chain {
 }
 
 impl Buffers {
+    /// Reads the newest fragment of a chain that may have one of the keys with such prefixes, for a
+    /// lookup, as [`Buffers::next_fragment`] does.
+    ///
+    /// # Errors
+    /// It is damaged, or the device failed.
+    fn next_with(
+        &mut self,
+        log: &mut Ground<'_>,
+        chain: &mut Chain,
+        keys: &RangeInclusive<u64>,
+    ) -> Result<Option<(Link, Range<usize>)>> {
+        if !self.fences.is_used() {
+            return self.next_fragment(log, chain, Cause::Lookup);
+        }
+        while let Some(link) = chain.newest() {
+            let Some(before) = self.fences.passed(link, keys) else {
+                self.read_of.add(1, 1);
+                let read = self.next_fragment(log, chain, Cause::Lookup)?;
+                if let Some((link, stream)) = &read
+                    && !self.fences.is_known(*link)
+                {
+                    let keys = keys_of(self.form, &self.read[stream.clone()]);
+                    let keys = keys.map_err(|what| damaged(link.page, what))?;
+                    self.fences.note(*link, chain.newest, keys);
+                }
+                return Ok(read);
+            };
+            self.read_of.add(0, 1);
+            chain.newest = before;
+            chain.fragments -= 1;
+        }
+        Ok(None)
+    }
+
+    /// The least prefix above `after` of a key that is the greatest of its fragment, of those of
+    /// buffer `number` that are known.
+    pub(in super::super) fn end_after(&self, number: u32, after: u64) -> Option<u64> {
+        let mut chain = Chain::of(&self.record(number));
+        let mut least = None;
+        while let Some((end, before)) = chain.newest().and_then(|link| self.fences.end(link)) {
+            if end > after {
+                least = Some(least.map_or(end, |least: u64| least.min(end)));
+            }
+            chain.newest = before;
+            chain.fragments -= 1;
+        }
+        least
+    }
+
     /// Reads the newest fragment of a chain, whose stream is in [`Buffers::read`] then, and goes on
     /// to the one before it; `None` at the end.
     ///
@@ -81,8 +131,8 @@ impl Buffers {
             return Ok(Some(held));
         }
         self.counters.searched[is_leaf(&record)] += u64::from(record.entries() > 0);
-        let mut chain = Chain::of(&record);
-        while let Some((link, stream)) = self.next_fragment(log, &mut chain, Cause::Lookup)? {
+        let (mut chain, prefix) = (Chain::of(&record), prefix(key));
+        while let Some((link, stream)) = self.next_with(log, &mut chain, &(prefix..=prefix))? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
             let entry = stream::find(self.form, &self.read[stream], key);
             if let Some(entry) = entry.map_err(|what| damaged(link.page, what))? {
@@ -109,10 +159,11 @@ impl Buffers {
             Ok(())
         });
         visited.map_err(|what| damaged(Page(0), what))?;
-        self.scan_chain(log, number, take)
+        self.scan_chain(log, number, &(0..=u64::MAX), take)
     }
 
-    /// As [`Buffers::scan`], of the entries that are on flash.
+    /// As [`Buffers::scan`], of the entries that are on flash, in all fragments that may have keys
+    /// with such prefixes.
     ///
     /// # Errors
     /// As [`Buffers::find`].
@@ -120,11 +171,12 @@ impl Buffers {
         &mut self,
         log: &mut Ground<'_>,
         number: u32,
+        keys: &RangeInclusive<u64>,
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
         let record = self.record(number);
         let mut chain = Chain::of(&record);
-        while let Some((link, stream)) = self.next_fragment(log, &mut chain, Cause::Lookup)? {
+        while let Some((link, stream)) = self.next_with(log, &mut chain, keys)? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
             let mut reader = self.form.reader(&self.read[stream]);
             let mut age = u64::from(chain.fragments + 1) << 32;

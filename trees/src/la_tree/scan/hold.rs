@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::{Bound, RangeInclusive};
 
+use super::super::buffers::prefix;
 use super::super::stream::{Form, Pending};
 use index::Direction;
 
@@ -169,14 +170,4 @@ impl Rest {
             Direction::Descending => far.unwrap_or(0)..=near.unwrap_or(u64::MAX),
         }
     }
-}
-
-/// The first bytes of a key, in the same order.
-pub(super) fn prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut bytes = [0; 8];
-    bytes[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(bytes)
 }
