@@ -30,7 +30,7 @@ const PRESENT: &str = "tests/formats/5";
 const VERSIONS: [(&str, u32); 2] = [("ipl", 1), ("la-tree", 1)];
 
 /// Trees that are new since.
-const NOT_FROZEN: [&str; 3] = ["fd-tree", "flat-tree", "lsm"];
+const NOT_FROZEN: [&str; 4] = ["bftl", "fd-tree", "flat-tree", "lsm"];
 
 /// A database of which there is an image.
 struct Kind {
@@ -77,13 +77,13 @@ impl Kind {
         for (key, value) in model(false) {
             batch.put(key, value);
         }
-        database.write(&batch).unwrap();
+        database.write_batch(&batch).unwrap();
         database.checkpoint("harvest").unwrap();
         let mut batch = Batch::new();
         for number in 0..40_u32 {
             batch.delete(key(number));
         }
-        database.write(&batch).unwrap();
+        database.write_batch(&batch).unwrap();
         database.put(key(7), "again").unwrap();
         database.sync().unwrap();
     }

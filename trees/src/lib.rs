@@ -13,7 +13,6 @@ extern crate alloc;
 extern crate std;
 
 mod b_plus;
-#[cfg(feature = "unproven")]
 mod bftl;
 mod btree;
 #[cfg(test)]
@@ -28,7 +27,6 @@ mod lsm;
 pub mod mu;
 mod path_copying;
 mod registry;
-#[cfg(feature = "unproven")]
 mod sector_lists;
 
 pub use registry::{TREES, find};

@@ -2,14 +2,11 @@
 
 use index::TreeDescriptor;
 
-#[cfg(feature = "unproven")]
-use crate::bftl;
-use crate::{b_plus, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
+use crate::{b_plus, bftl, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
-    #[cfg(feature = "unproven")]
     &bftl::ENTRY,
     &fd_tree::ENTRY,
     &flat_tree::ENTRY,

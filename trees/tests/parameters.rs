@@ -17,7 +17,6 @@ const LEVELS: &[(&str, &str, &[&str])] = &[
 
 const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
-    #[cfg(feature = "unproven")]
     ("bftl", &[("reservation", "60", &["10"]), ("list", "3", &["16"]), ("sector", "", &["4096"])]),
     ("fd-tree", LEVELS),
     (

@@ -198,6 +198,16 @@ impl PageFile<'_> {
         records.map(|record| self.pages_for_long(record.bytes)).sum()
     }
 
+    /// Pages that the last root record takes, and that are kept for the next: those that come back
+    /// if a shorter one follows.
+    #[must_use]
+    pub fn root_record_pages(&self) -> u32 {
+        let last = &self.superblock.checkpoint;
+        let Some(root) = last.root else { return 0 };
+        let stands = if last.name.is_some() { 0 } else { self.pages_for_long(root.bytes) };
+        stands + root.bytes / (self.layout.page_bytes - 64)
+    }
+
     /// Lets go of the last checkpoint, which is kept if it has a name.
     fn supersede(&mut self) -> Result<()> {
         let last = self.superblock.checkpoint.clone();

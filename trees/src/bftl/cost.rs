@@ -4,18 +4,40 @@
 //!
 //! - A node that is read costs the sectors of its list: one after it was compacted, and one more
 //!   for each commit that wrote units of it since.
+//! - The whole of a node is read by itself. Its units stand in sectors that hold those of many
+//!   nodes, so the page file's cache has some of them: see [`units_missing`].
 //! - A commit writes what the units fill, in groups of as many nodes as they fall into. A list that
 //!   is full is compacted then: the node is read, if it is not cached any more, and written.
 //! - As many sectors are given back as are written, and the first bytes of each are read for that.
 
 use super::make::Plan;
 use crate::btree::CHILD_BYTES;
-use index::random_keys::{Levels, average_bytes, missing};
+use index::random_keys::{Levels, average_bytes, last_that_holds, missing};
 use index::{Error, MediumShape, Options, Prediction, Profile, Result};
+use store::PageFile;
 
 /// Bytes of a group and of a unit beside key and value.
 const GROUP_BYTES: f64 = 8.0;
 const UNIT_BYTES: f64 = 1.0;
+
+/// Sectors of units, as leaves that are read use them.
+struct Shared {
+    /// Those in the list of a leaf.
+    of_node: f64,
+    /// All of them. Units stay in a list for as many commits as write units of their node, up to
+    /// the most of a list; so this is how many are about equally likely to be read.
+    all: f64,
+    /// Other sectors that come to the page file's cache for each leaf that is read.
+    cold: f64,
+}
+
+/// The chance that a sector of units is not in the page file's cache of so many frames: as
+/// `random_keys` has it for nodes, beside sectors that are used once.
+fn units_missing(frames: f64, shared: &Shared) -> f64 {
+    let missing_after = |leaves: f64| missing(leaves * shared.of_node, shared.all.max(1.0));
+    let held = |leaves: f64| shared.cold * leaves + shared.all * (1.0 - missing_after(leaves));
+    missing_after(last_that_holds(0.0, frames, |leaves| held(leaves) < frames))
+}
 
 pub(super) fn predict(
     profile: &Profile,
@@ -51,7 +73,12 @@ pub(super) fn predict(
     let gone = leaf_missing * (1.0 - frames / touched.max(1.0)).clamp(0.0, 1.0);
     let each = f64::from(shape.sector.div_ceil(disk.sector_bytes()));
     let written = commits * (bytes / f64::from(shape.sector)).max(1.0) + compactions + splits;
-    let read = operations * (leaf_missing + above) * sectors + compactions * gone * list;
+    let misses = operations * leaf_missing;
+    let cold = 1.0 + written / misses.max(f64::MIN_POSITIVE);
+    let shared = Shared { of_node: sectors - 1.0, all: list * leaves / touched.max(1.0), cold };
+    let file = PageFile::frames(disk, &options.page_file(shape.sector, plan.file))?;
+    let found = misses * shared.of_node * (1.0 - units_missing(f64::from(file), &shared));
+    let read = operations * (leaf_missing + above) * sectors + compactions * gone * list - found;
     Ok(Prediction {
         page_reads: read * each + written - splits,
         page_writes: written * each,

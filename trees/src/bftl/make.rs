@@ -46,7 +46,7 @@ pub(super) struct Plan {
     pub(super) shape: Shape,
     pub(super) least: u64,
     /// What the page file gets, and what the cache of nodes.
-    file: u64,
+    pub(super) file: u64,
     pub(super) cache: u64,
     reservation: u16,
 }

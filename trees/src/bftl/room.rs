@@ -9,7 +9,7 @@
 //! Where that gets tight, commits write nodes as a whole and so make lists shorter, down to one
 //! sector each. So nodes are all that has to be counted: as many as there are, and as puts may
 //! add, find room. `kept` is what a commit and one update may write before a checkpoint gives back
-//! what they replace, and the next root record.
+//! what they replace, and the root records that come.
 
 use store::node::Codec;
 use store::{Demand, Recovery, Update, Width};
@@ -17,7 +17,7 @@ use store::{Demand, Recovery, Update, Width};
 use super::Bftl;
 use super::root::BESIDE_BYTES;
 use crate::btree::CHILD_BYTES;
-use crate::sector_lists::Shape;
+use crate::sector_lists::{Shape, Store};
 use index::Result;
 
 /// Pages of free lists, and of the page file's own, whose images a step takes.
@@ -51,8 +51,8 @@ fn record_pages(bytes: u64, sector: u32) -> u64 {
 /// Sectors that an empty tree needs to take its first entries.
 pub(super) fn needs_at_first(shape: &Shape) -> u64 {
     let list = 1 + 4 * shape.list as u64;
-    let record = record_pages(NODES_AT_FIRST * list, shape.sector);
-    NODES_AT_FIRST + 2 * step(shape, 3) + record + 2 * LEFT_TO_DELETES
+    let records = 2 * record_pages(NODES_AT_FIRST * list, shape.sector);
+    NODES_AT_FIRST + 2 * step(shape, 3) + records + 2 * LEFT_TO_DELETES
 }
 
 impl Bftl<'_> {
@@ -61,10 +61,16 @@ impl Bftl<'_> {
         step(&self.store.shape, self.btree.height() + 1)
     }
 
-    /// Sectors that stay free beside all lists.
+    /// Sectors that stay free beside all lists. The next root record is written while the last one
+    /// stands, and from then on the page file keeps as much for the one behind it. So room is
+    /// counted for two of the longest, less what the last one has already: a longer record takes
+    /// nothing then that updates were let in for.
     pub(super) fn pages_kept(&self) -> u64 {
-        let record = self.store.table.record_bytes_with(NODES_AT_FIRST);
-        self.step() + LEFT_TO_DELETES + record_pages(record, self.store.shape.sector)
+        let Store { table, file, shape, .. } = &self.store;
+        let longest = table.record_bytes_with(NODES_AT_FIRST, file.pages_most().into());
+        let records = 2 * record_pages(longest, shape.sector);
+        let had = u64::from(file.root_record_pages());
+        self.step() + LEFT_TO_DELETES + records.saturating_sub(had)
     }
 
     fn demand(&self) -> Demand {
@@ -106,13 +112,28 @@ impl Bftl<'_> {
         let durability = file.durability();
         let lasts_at_once = durability != store::Durability::None && !durability.has_journal();
         let at_once = match lasts_at_once {
-            true => self.step() + 2 * batch.len() as u64 + 3 * growth,
+            true => self.at_once(puts as u64, (batch.len() - puts) as u64, growth),
             false => 0,
         };
         if !has_room || at_once > u64::from(file.pages_free()) {
             return Err(full.into());
         }
         self.check_tables(growth, puts > 0)
+    }
+
+    /// Sectors that puts and deletes may write, nodes that come included, before anything is given
+    /// back. What waits for a commit is written once: a put's unit, two nodes and a unit for each
+    /// that comes, and what a delete has borrowed. As many lists are made shorter at most, and no
+    /// more than are longer than one sector, or get so. And a commit writes no node twice.
+    fn at_once(&self, puts: u64, deletes: u64, growth: u64) -> u64 {
+        let Store { table, shape, .. } = &self.store;
+        let path = sectors_of_one(self.btree.height() + 1);
+        let items = self.store.waiting() as u64 + puts + 3 * growth + 4 * deletes + path;
+        let listed = table.listed().max(self.store.listed_most());
+        let shortened = items.min(listed.saturating_sub(table.nodes().into()));
+        let commits = items / shape.units_least() as u64 + 1;
+        let nodes = u64::from(table.nodes()).saturating_add(growth);
+        (items + shortened).min(commits.saturating_mul(nodes)) + 1
     }
 
     fn check_tables(&self, nodes: u64, has_puts: bool) -> Result<()> {

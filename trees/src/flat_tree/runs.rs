@@ -238,6 +238,11 @@ impl<'d> Runs<'d> {
 
     /// A filter over the keys of a fragment.
     pub(super) fn filter_of(&mut self, run: Run, bits: u32) -> Result<Filter> {
+        // The root record has the number, and a damaged one any: memory is taken for what fits.
+        let fit = self.forms.of(Form::Fragment).leaf.capacity(0, 0) as u64;
+        if run.entries > fit.saturating_mul(run.pages.into()) {
+            return Err(self.store.damaged(run.root.id, "it has more entries than its pages fit"));
+        }
         let mut filter = Filter::for_keys(run.entries, bits);
         let all = (Bound::Unbounded, Direction::Ascending);
         let mut cursor = RunCursor::seek(self, (Form::Fragment, run), all, Cause::Lookup)?;

@@ -66,6 +66,12 @@ impl Shape {
         (self.waiting_most() * each).min(most).max(4 * each)
     }
 
+    /// What waits at least when the buffer is full, however long it is.
+    pub(crate) fn units_least(&self) -> usize {
+        let each = Buffer::bytes_of(self.unit_bytes());
+        self.units.min(self.buffer_bytes() / each).max(1)
+    }
+
     /// Nodes that wait for a commit at most.
     const fn waiting_most(&self) -> usize {
         self.units + UNITS_BESIDE
@@ -139,6 +145,9 @@ pub(crate) struct Store<'d> {
 /// What was done since the tree was made or opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
+    /// Nodes that came, by splits, and went, by merges.
+    pub(crate) made: u64,
+    pub(crate) freed: u64,
     pub(crate) commits: u64,
     /// Nodes that were written anew for the length of their list.
     pub(crate) compactions: u64,
@@ -247,7 +256,7 @@ impl<'d> Store<'d> {
 
     /// Sectors that all lists may have together: as many as are kept stay free then, whatever
     /// shares sectors with what.
-    pub(super) fn listed_most(&self) -> u64 {
+    pub(crate) fn listed_most(&self) -> u64 {
         self.room().saturating_sub(self.kept)
     }
 

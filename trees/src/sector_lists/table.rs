@@ -115,7 +115,7 @@ impl Table {
 
     /// Bytes of memory, a root record included that is made of it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.lists.bytes() + self.uses.bytes() + self.record_bytes_with(0)
+        self.lists.bytes() + self.uses.bytes() + self.record_bytes(u64::from(self.numbers))
     }
 
     /// The same with so many nodes and sectors more.
@@ -125,9 +125,12 @@ impl Table {
         self.bytes() + nodes * (list + self.record_bytes(1)) + sectors * 3 + piece
     }
 
-    /// Bytes of the lists of so many more numbers in a root record, at most.
-    pub(crate) fn record_bytes_with(&self, nodes: u64) -> u64 {
-        self.record_bytes(u64::from(self.numbers) + nodes)
+    /// Bytes of the lists of so many more numbers in a root record, at most, where all lists
+    /// together name no more than `listed` sectors.
+    pub(crate) fn record_bytes_with(&self, nodes: u64, listed: u64) -> u64 {
+        let numbers = u64::from(self.numbers) + nodes;
+        let together = numbers * LENGTH_BYTES as u64 + listed * SECTOR_BYTES as u64;
+        self.record_bytes(numbers).min(together)
     }
 
     const fn record_bytes(&self, numbers: u64) -> u64 {
