@@ -17,7 +17,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use core::ops::Range;
 
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
 
@@ -60,6 +59,14 @@ const EMPTY: Slot =
 pub(super) struct Taken {
     pub(super) bytes: usize,
     pub(super) entries: u32,
+}
+
+/// How much of a buffer was copied; nothing changed it since.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copied {
+    pub(super) entries: u32,
+    /// Where the next entry begins, behind the first.
+    cell: u32,
 }
 
 /// The pool.
@@ -197,12 +204,14 @@ impl BufferPool {
         self.cells.is_nearly_full()
     }
 
-    /// The buffer with the most entries in the pool, if one has enough for the last list.
-    pub(super) fn largest(&self) -> Option<BufferId> {
+    /// The buffer with the most entries in the pool beside `without`, if one has enough for the
+    /// last list.
+    pub(super) fn largest(&self, without: Option<BufferId>) -> Option<BufferId> {
         let mut next = self.classes.last().copied().unwrap_or(NO_BUFFER);
         let mut largest = None;
         while let Some(slot) = self.slots.get(next) {
-            if largest.is_none_or(|(entries, _)| slot.entries > entries) {
+            let is_larger = largest.is_none_or(|(entries, _)| slot.entries > entries);
+            if is_larger && without != Some(BufferId(next)) {
                 largest = Some((slot.entries, BufferId(next)));
             }
             next = slot.after;
@@ -254,25 +263,29 @@ impl BufferPool {
         Ok(Some(found(&entry)))
     }
 
-    /// Copies the entries of `buffer` in `range`, counted from the oldest one, as a stream to the
-    /// start of `into`, as many as fit.
+    /// Copies the entries of `buffer` behind those that were `copied`, as a stream to the start of
+    /// `into`, as many as fit.
     ///
     /// # Errors
     /// The pool's memory is damaged.
     pub(super) fn copy(
         &mut self,
         buffer: BufferId,
-        range: Range<u32>,
+        copied: &mut Copied,
         into: &mut [u8],
     ) -> Result<Taken, Damage> {
+        let slot = self.slot(buffer);
         let mut writer = Writer::new(self.cells.form(), into);
-        let (mut place, mut has_room) = (0, true);
-        self.visit(buffer, &mut |entry| {
-            let is_wanted = has_room && range.contains(&place);
-            has_room = has_room && (!is_wanted || writer.push(entry));
-            place += 1;
-            Ok(())
-        })?;
+        let mut cell = if copied.entries == 0 { slot.list.first } else { copied.cell };
+        while copied.entries < slot.entries {
+            let (entry, last) = self.cells.entry(cell)?;
+            if !writer.push(&entry) {
+                break;
+            }
+            cell = self.cells.next(last);
+            copied.entries += 1;
+        }
+        copied.cell = cell;
         Ok(Taken { bytes: writer.bytes(), entries: writer.entries() })
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use store::EntryShape;
 
-use super::{BufferId, BufferPool, PoolSize};
+use super::{BufferId, BufferPool, Copied, PoolSize};
 use crate::la_tree::stream::{Form, Pending};
 
 const FORM: Form = Form::new(EntryShape::fixed(4, 4));
@@ -32,7 +32,7 @@ const IN_PIECES: u64 = 400_000;
 
 fn held(pool: &mut BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
-    let copied = pool.copy(BufferId(buffer), 0..u32::MAX, &mut bytes).unwrap();
+    let copied = pool.copy(BufferId(buffer), &mut Copied::default(), &mut bytes).unwrap();
     assert_eq!(copied, pool.held(BufferId(buffer)), "what is held is known exactly");
     stream(FORM, &bytes)
 }

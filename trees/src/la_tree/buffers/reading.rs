@@ -4,7 +4,7 @@ use core::ops::{Range, RangeInclusive};
 
 use device::{Cause, Page};
 
-use super::super::buffer_pool::BufferId;
+use super::super::buffer_pool::{BufferId, Copied};
 use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
 use super::super::nodes::damaged;
@@ -196,7 +196,7 @@ impl Buffers {
     pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<()> {
         let bytes = self.pool.held(BufferId(number)).bytes;
         let room = sorter.room(bytes).ok_or(damaged(Page(0), sort_merge::FULL))?;
-        let copied = self.pool.copy(BufferId(number), 0..u32::MAX, room);
+        let copied = self.pool.copy(BufferId(number), &mut Copied::default(), room);
         let loaded = copied.and_then(|_| sorter.load(bytes));
         loaded.map(drop).map_err(|what| damaged(Page(0), what))
     }
