@@ -28,7 +28,7 @@ mod fences;
 mod packing;
 mod reading;
 
-pub(super) use fences::{Fences, prefix};
+pub(super) use fences::{Fences, Wanted, prefix};
 use packing::Made;
 pub(super) use reading::Chain;
 
@@ -109,7 +109,7 @@ impl Buffers {
     pub(super) fn fixed_bytes(pages: &PageShape, sizes: &BufferSizes) -> u64 {
         let page = u64::from(pages.first() + pages.room());
         let made = Self::made_most(pages, sizes.entry_least) * size_of::<Made>();
-        let made = made + Fences::bytes_of(sizes.fences);
+        let made = made + Fences::bytes_of(sizes.fences, pages.node_bytes());
         page + u64::from(pages.room()) + (made + sizes.entry_most + 48 + 4 * LISTED_MOST) as u64
     }
 
@@ -127,7 +127,7 @@ impl Buffers {
             page: vec![0xFF; pages.first() as usize + room].into_boxed_slice(),
             made: Vec::with_capacity(Self::made_most(&pages, sizes.entry_least)),
             read: vec![0; room].into_boxed_slice(),
-            fences: Fences::new(sizes.fences),
+            fences: Fences::new(sizes.fences, pages.node_bytes()),
             next: Vec::with_capacity(4),
             next_owner: 0,
             pending: [0; 2],

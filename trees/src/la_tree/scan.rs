@@ -20,7 +20,7 @@ use store::{OverflowValue, node};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
-use super::buffers::prefix;
+use super::buffers::{Wanted, prefix};
 use super::descent::{Bounds, Toward};
 use super::in_place::values::handed_out;
 use super::nodes::damaged;
@@ -171,6 +171,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             hold.end = Some(end.to_be_bytes().to_vec());
             keys = *keys.start()..=end;
         }
+        let keys = Wanted::all(keys);
         let scanned =
             self.tree.buffers.scan_chain(&mut self.tree.log, number, &keys, &mut |entry, age| {
                 if bounds.contains(entry.key) && rest.contains(entry.key) {

@@ -1,7 +1,5 @@
 //! Making pages of fragments: the fullest buffers of the pool, packed.
 
-use core::ops::RangeInclusive;
-
 use device::{Cause, Page};
 
 use super::super::buffer_pool::BufferId;
@@ -9,9 +7,8 @@ use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, seal_fragment};
 use super::super::nodes::damaged;
 use super::super::sort_merge::Sorter;
-use super::super::stream::{Damage, Form, GROUP};
-use super::{Buffers, FRAGMENTS, is_leaf, prefix};
-use core::result::Result as Outcome;
+use super::super::stream::GROUP;
+use super::{Buffers, FRAGMENTS, is_leaf};
 use index::Result;
 
 /// A buffer that does not fit what is left of a page is cut if that is at least such a part of it.
@@ -69,8 +66,8 @@ impl Buffers {
             if self.fences.is_used() {
                 let (from, bytes) = (usize::from(made.offset), usize::from(made.bytes));
                 let stream = &self.page[from + FRAGMENT_HEADER_BYTES..from + bytes];
-                let keys = keys_of(self.form, stream).map_err(|what| damaged(page, what))?;
-                self.fences.note(link, made.before, keys);
+                let noted = self.fences.note((link, made.before), self.form, stream);
+                noted.map_err(|what| damaged(page, what))?;
             }
             if let Some(record) = self.records.get_mut(made.buffer as usize) {
                 record.add_fragments(link, 1);
@@ -188,17 +185,4 @@ impl Buffers {
             debug_assert!(sealed.is_some() && made.entries > 0, "it fits a page");
         }
     }
-}
-
-/// The prefixes of the least and the greatest key of a stream.
-///
-/// # Errors
-/// It is damaged.
-pub(super) fn keys_of(form: Form, stream: &[u8]) -> Outcome<RangeInclusive<u64>, Damage> {
-    let (mut reader, mut low, mut high) = (form.reader(stream), u64::MAX, 0);
-    while let Some((entry, _)) = reader.next()? {
-        let key = prefix(entry.key);
-        (low, high) = (low.min(key), high.max(key));
-    }
-    Ok(low..=high)
 }

@@ -1,6 +1,6 @@
 //! Reading buffers: chains of fragments, and what is in the pool.
 
-use core::ops::{Range, RangeInclusive};
+use core::ops::Range;
 
 use device::{Cause, Page};
 
@@ -11,8 +11,7 @@ use super::super::nodes::damaged;
 use super::super::sort_merge::{self, Sorter};
 use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;
-use super::packing::keys_of;
-use super::{Buffers, is_leaf, prefix};
+use super::{Buffers, Wanted, is_leaf};
 use index::Result;
 
 /// Fragments on flash, from the newest on. They are written one after the other, so a chain can't
@@ -38,8 +37,8 @@ impl Chain {
 }
 
 impl Buffers {
-    /// Reads the newest fragment of a chain that may have one of the keys with such prefixes, for a
-    /// lookup, as [`Buffers::next_fragment`] does.
+    /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup, as
+    /// [`Buffers::next_fragment`] does.
     ///
     /// # Errors
     /// It is damaged, or the device failed.
@@ -47,21 +46,21 @@ impl Buffers {
         &mut self,
         log: &mut Ground<'_>,
         chain: &mut Chain,
-        keys: &RangeInclusive<u64>,
+        wanted: &Wanted,
     ) -> Result<Option<(Link, Range<usize>)>> {
         if !self.fences.is_used() {
             return self.next_fragment(log, chain, Cause::Lookup);
         }
         while let Some(link) = chain.newest() {
-            let Some(before) = self.fences.passed(link, keys) else {
+            let Some(before) = self.fences.passed(link, wanted) else {
                 self.read_of.add(1, 1);
                 let read = self.next_fragment(log, chain, Cause::Lookup)?;
                 if let Some((link, stream)) = &read
                     && !self.fences.is_known(*link)
                 {
-                    let keys = keys_of(self.form, &self.read[stream.clone()]);
-                    let keys = keys.map_err(|what| damaged(link.page, what))?;
-                    self.fences.note(*link, chain.newest, keys);
+                    let stream = &self.read[stream.clone()];
+                    let noted = self.fences.note((*link, chain.newest), self.form, stream);
+                    noted.map_err(|what| damaged(link.page, what))?;
                 }
                 return Ok(read);
             };
@@ -131,8 +130,8 @@ impl Buffers {
             return Ok(Some(held));
         }
         self.counters.searched[is_leaf(&record)] += u64::from(record.entries() > 0);
-        let (mut chain, prefix) = (Chain::of(&record), prefix(key));
-        while let Some((link, stream)) = self.next_with(log, &mut chain, &(prefix..=prefix))? {
+        let (mut chain, wanted) = (Chain::of(&record), Wanted::one(key));
+        while let Some((link, stream)) = self.next_with(log, &mut chain, &wanted)? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
             let entry = stream::find(self.form, &self.read[stream], key);
             if let Some(entry) = entry.map_err(|what| damaged(link.page, what))? {
@@ -159,11 +158,11 @@ impl Buffers {
             Ok(())
         });
         visited.map_err(|what| damaged(Page(0), what))?;
-        self.scan_chain(log, number, &(0..=u64::MAX), take)
+        self.scan_chain(log, number, &Wanted::all(0..=u64::MAX), take)
     }
 
     /// As [`Buffers::scan`], of the entries that are on flash, in all fragments that may have keys
-    /// with such prefixes.
+    /// that are `wanted`.
     ///
     /// # Errors
     /// As [`Buffers::find`].
@@ -171,12 +170,12 @@ impl Buffers {
         &mut self,
         log: &mut Ground<'_>,
         number: u32,
-        keys: &RangeInclusive<u64>,
+        wanted: &Wanted,
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
         let record = self.record(number);
         let mut chain = Chain::of(&record);
-        while let Some((link, stream)) = self.next_with(log, &mut chain, keys)? {
+        while let Some((link, stream)) = self.next_with(log, &mut chain, wanted)? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
             let mut reader = self.form.reader(&self.read[stream]);
             let mut age = u64::from(chain.fragments + 1) << 32;
@@ -227,6 +226,7 @@ impl Buffers {
                 return Err(damaged(link.page, sort_merge::FULL));
             }
             if fits {
+                self.fences.forget(link);
                 log.let_go(link.page, cause)?;
             }
             read += 1;
@@ -239,6 +239,7 @@ impl Buffers {
                 break;
             };
             if passed >= left {
+                self.fences.forget(link);
                 log.let_go(link.page, cause)?;
             }
             passed += 1;
