@@ -17,6 +17,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::RangeInclusive;
 
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
 
@@ -226,23 +227,19 @@ impl BufferPool {
         first.into_iter().find(|first| *first != NO_BUFFER).map(BufferId)
     }
 
-    /// Calls `each` with every entry that `buffer` has here, the oldest first.
+    /// Calls `each` with every entry that `buffer` has here, the oldest first, but for some whose
+    /// keys have no prefix in `wanted`.
     ///
     /// # Errors
-    /// The pool's memory is damaged, or `each` refused an entry.
+    /// The pool's memory is damaged.
     pub(super) fn visit(
         &mut self,
         buffer: BufferId,
-        each: &mut dyn FnMut(&Pending<'_>) -> Result<(), Damage>,
+        wanted: &RangeInclusive<u64>,
+        each: &mut dyn FnMut(&Pending<'_>),
     ) -> Result<(), Damage> {
         let slot = self.slot(buffer);
-        let mut cell = slot.list.first;
-        for _ in 0..slot.entries {
-            let (entry, last) = self.cells.entry(cell)?;
-            each(&entry)?;
-            cell = self.cells.next(last);
-        }
-        Ok(())
+        self.cells.visit(&slot.list, wanted, each)
     }
 
     /// Hands the newest entry of `key` that `buffer` has here to `found`.

@@ -28,7 +28,7 @@ mod fences;
 mod packing;
 mod reading;
 
-pub(super) use fences::{Fences, Wanted, prefix};
+pub(super) use fences::{Fences, Wanted};
 use packing::Made;
 pub(super) use reading::Chain;
 

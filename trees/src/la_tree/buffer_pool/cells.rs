@@ -8,10 +8,18 @@
 //! entry its list is walked.
 //!
 //! In a large pool on a disk, where the nodes of a buffer have thousands of entries, cells that
-//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stands a
-//! tag for each: a hash of the key of the entry that begins there, and whether it is a delete. To
-//! find an entry the tags of each piece are compared at once, and a cell is read only where the tag
-//! is the key's. A tag and the share of a link take less than a link for each cell does.
+//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stand the
+//! span of the keys that begin there, and a tag for each cell: a hash of the key of the entry that
+//! begins there, and whether it is a delete. What comes in a batch is sorted, so to most keys most
+//! pieces have no entry; of others the tags are compared at once, and a cell is read only where the
+//! tag is the key's. A tag and the share of span and link take less than a link for each cell does.
+//!
+//! ```text
+//!  0     8      16     16 + cells
+//!  +-----+------+------+-------
+//!  | low | high | tags | cells     low, high: prefixes of the least and the greatest key
+//!  +-----+------+------+-------
+//! ```
 //!
 //! Cells come and go in chunks, those in pieces never.
 //!
@@ -19,9 +27,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::RangeInclusive;
 
 use super::super::chunks::Chunks;
-use super::super::stream::{Damage, Form, Pending};
+use super::super::stream::{Damage, Form, Pending, hash, prefix};
 use super::links::{Links, NO_CELL};
 use super::size::{Layout, PoolSize};
 
@@ -30,14 +39,17 @@ const CELL_BYTES: usize = 16;
 const CELL_IN_PIECE: usize = 8;
 
 /// The most bytes of a piece of several cells, and the most cells.
-const PIECE_BYTES: usize = 256;
-const PIECE_CELLS: usize = 32;
+const PIECE_BYTES: usize = 512;
+const PIECE_CELLS: usize = 64;
 
 /// The largest entry of fixed size that a cell is made for.
 const ENTRY_IN_CELL: usize = 32;
 
 /// One piece in so many is kept free.
 const SPARE_PART: usize = 64;
+
+/// Bytes of the span of a piece of several cells.
+const SPAN_BYTES: usize = 16;
 
 /// In a tag, marks a delete; the rest is of the key. A cell where no entry begins has [`NO_TAG`].
 const DELETE: u8 = 0x80;
@@ -62,7 +74,7 @@ impl List {
 #[derive(Debug)]
 pub(super) struct Cells {
     form: Form,
-    /// The pieces: their tags, where they have several cells, and the cells.
+    /// The pieces: their spans and tags, where they have several cells, and the cells.
     pieces: Chunks<u8>,
     cell_bytes: usize,
     chunk_pieces: usize,
@@ -103,7 +115,7 @@ impl Shape {
             _ => (single, 0),
         };
         let (layout, piece_bytes) = loop {
-            let piece_bytes = (cell_bytes + usize::from(shift > 0)) << shift;
+            let piece_bytes = head_of(shift) + (cell_bytes << shift);
             match size.lay_out(piece_bytes) {
                 Some(layout) => break (layout, piece_bytes),
                 None => cell_bytes *= 2,
@@ -265,7 +277,7 @@ impl Cells {
     pub(super) fn append(&mut self, list: &mut List, entry: &Pending<'_>) {
         let is_delete = entry.value.is_none();
         self.add_cell(list, is_delete);
-        self.set_tag(list.last, tag_of(entry.key) | if is_delete { DELETE } else { 0 });
+        self.note_key(list.last, entry.key, if is_delete { DELETE } else { 0 });
         let (form, mut used) = (self.form, 0);
         form.write(entry, &mut |mut piece| {
             while !piece.is_empty() {
@@ -318,15 +330,15 @@ impl Cells {
 
     /// As [`Cells::newest`], by the tags.
     fn newest_in_pieces(&mut self, list: &List, key: &[u8]) -> Result<Option<u32>, Damage> {
-        let (wanted, all) = (tag_of(key), (1 << self.shift) - 1);
+        let (wanted, all, prefix) = (tag_of(key), (1 << self.shift) - 1, prefix(key));
         let (mut at, mut newest) = (list.first, None);
         loop {
             let is_last = at >> self.shift == list.last >> self.shift;
             let end = if is_last { list.last } else { at | all };
             let is_wanted = |tag: &u8| *tag & !DELETE == wanted;
             // All of a piece, whatever is in use of it, so that the tags are compared at once.
-            let tags = self.tags(at).ok_or(CUT)?;
-            if tags.iter().fold(false, |any, tag| any | is_wanted(tag)) {
+            let is_there = |tags: &[u8]| tags.iter().fold(false, |any, tag| any | is_wanted(tag));
+            if self.span(at)?.contains(&prefix) && is_there(self.tags(at).ok_or(CUT)?) {
                 for cell in (at..=end).rev() {
                     let tag = self.tags(cell).and_then(|tags| tags.get((cell & all) as usize));
                     if tag.is_some_and(is_wanted) && self.entry(cell)?.0.key == key {
@@ -340,6 +352,39 @@ impl Cells {
             }
             at = self.next(end);
         }
+    }
+
+    /// Calls `each` with the entries of `list`, the oldest first, that begin in pieces which may
+    /// have keys with prefixes in `wanted`; of pieces of one cell with all.
+    ///
+    /// # Errors
+    /// The pool's memory is damaged.
+    pub(super) fn visit(
+        &mut self,
+        list: &List,
+        wanted: &RangeInclusive<u64>,
+        each: &mut dyn FnMut(&Pending<'_>),
+    ) -> Result<(), Damage> {
+        let (all, mut at) = ((1 << self.shift) - 1, list.first);
+        while at != NO_CELL {
+            let is_last = at >> self.shift == list.last >> self.shift;
+            let mut end = if is_last { list.last } else { at | all };
+            let span = self.span(at)?;
+            let may_have = span.start() <= wanted.end() && wanted.start() <= span.end();
+            for cell in (at..=end).filter(|_| may_have) {
+                if self.shift > 0 && self.tag(cell).is_none_or(|tag| tag == NO_TAG) {
+                    continue;
+                }
+                let (entry, last) = self.entry(cell)?;
+                each(&entry);
+                if self.shift == 0 {
+                    // An entry may have several pieces.
+                    end = last;
+                }
+            }
+            at = if end == list.last { NO_CELL } else { self.next(end) };
+        }
+        Ok(())
     }
 
     /// The entry that begins in `cell`, and the last of its cells.
@@ -386,14 +431,54 @@ impl Cells {
 
     /// The tags of the piece of `cell`, none where it has one cell.
     fn tags(&self, cell: u32) -> Option<&[u8]> {
-        self.pieces.get((cell >> self.shift) as usize)?.get(..tags_of(self.shift))
+        let head = head_of(self.shift);
+        self.pieces.get((cell >> self.shift) as usize)?.get(head.min(SPAN_BYTES)..head)
     }
 
-    fn set_tag(&mut self, cell: u32, tag: u8) {
+    fn tag(&self, cell: u32) -> Option<u8> {
+        let place = cell & ((1 << self.shift) - 1);
+        self.tags(cell)?.get(place as usize).copied()
+    }
+
+    /// The prefixes between which the keys lie that begin in the piece of `cell`; all where it has
+    /// one cell.
+    fn span(&self, cell: u32) -> Result<RangeInclusive<u64>, Damage> {
+        if self.shift == 0 {
+            return Ok(0..=u64::MAX);
+        }
+        let piece = self.pieces.get((cell >> self.shift) as usize).ok_or(CUT)?;
+        let (low, rest) = piece.split_first_chunk().ok_or(CUT)?;
+        let high = rest.first_chunk().ok_or(CUT)?;
+        Ok(u64::from_le_bytes(*low)..=u64::from_le_bytes(*high))
+    }
+
+    /// Notes that no entry begins in `cell`; nor in all of its piece, if it is the first there.
+    fn note_none(&mut self, cell: u32) {
+        let place = cell as usize & ((1 << self.shift) - 1);
         if self.shift > 0
             && let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize)
         {
-            piece[cell as usize & (tags_of(self.shift) - 1)] = tag;
+            piece[SPAN_BYTES + place] = NO_TAG;
+            if place == 0 {
+                piece[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+                piece[8..SPAN_BYTES].copy_from_slice(&0_u64.to_le_bytes());
+            }
+        }
+    }
+
+    /// Notes that an entry of `key` begins in `cell`.
+    fn note_key(&mut self, cell: u32, key: &[u8], kind: u8) {
+        if self.shift == 0 {
+            return;
+        }
+        let (prefix, Ok(span)) = (prefix(key), self.span(cell)) else {
+            return;
+        };
+        let place = cell as usize & ((1 << self.shift) - 1);
+        if let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize) {
+            piece[SPAN_BYTES + place] = tag_of(key) | kind;
+            piece[..8].copy_from_slice(&prefix.min(*span.start()).to_le_bytes());
+            piece[8..SPAN_BYTES].copy_from_slice(&prefix.max(*span.end()).to_le_bytes());
         }
     }
 
@@ -443,7 +528,7 @@ impl Cells {
             }
             list.last = cell;
         }
-        self.set_tag(list.last, NO_TAG);
+        self.note_none(list.last);
     }
 }
 
@@ -457,24 +542,19 @@ struct Place {
 impl Place {
     fn of(cell: u32, shift: u32, cell_bytes: usize) -> Self {
         let in_piece = cell as usize & ((1 << shift) - 1);
-        let byte = tags_of(shift) + in_piece * cell_bytes;
+        let byte = head_of(shift) + in_piece * cell_bytes;
         Place { piece: (cell >> shift) as usize, byte }
     }
 }
 
-/// Tags of a piece that has two to the power of `shift` cells.
-const fn tags_of(shift: u32) -> usize {
-    if shift > 0 { 1 << shift } else { 0 }
+/// Bytes before the cells of a piece that has two to the power of `shift` of them.
+const fn head_of(shift: u32) -> usize {
+    if shift > 0 { SPAN_BYTES + (1 << shift) } else { 0 }
 }
 
 /// The tag of a put of `key`, by all of its bytes.
 fn tag_of(key: &[u8]) -> u8 {
-    let hash = key.chunks(8).fold(0, |hash: u64, chunk| {
-        let mut bytes = [0; 8];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        (hash.rotate_left(29) ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    });
-    ((hash >> 57) as u8).max(1)
+    ((hash(key) >> 57) as u8).max(1)
 }
 
 /// True if `found` is `key`. Nearly none is, and what tells numbers apart stands at their end.

@@ -12,7 +12,7 @@ use alloc::vec;
 use core::ops::RangeInclusive;
 
 use super::super::layout::Link;
-use super::super::stream::{Damage, Form};
+use super::super::stream::{Damage, Form, hash, prefix};
 
 /// Memory of which no part is for this: with less, fragments are few.
 const MEMORY_WITHOUT: u64 = 256 << 10;
@@ -198,26 +198,6 @@ fn bits(words: usize, hash: u64) -> impl Iterator<Item = (usize, u64)> {
         let bit = (part * (64 * words as u64)) >> 16;
         ((bit / 64) as usize, 1 << (bit % 64))
     })
-}
-
-/// A hash of a key, whose bits all depend on all bytes.
-fn hash(key: &[u8]) -> u64 {
-    let mixed = key.chunks(8).fold(key.len() as u64, |mixed, chunk| {
-        let mixed = (mixed.rotate_left(29) ^ prefix(chunk)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        mixed ^ mixed >> 32
-    });
-    let mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    mixed ^ mixed >> 32
-}
-
-/// The first bytes of a key, in the same order.
-pub(in super::super) fn prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut bytes = [0; 8];
-    bytes[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(bytes)
 }
 
 #[cfg(test)]

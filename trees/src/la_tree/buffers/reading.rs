@@ -152,10 +152,9 @@ impl Buffers {
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
         let mut age = u64::from(u32::MAX) << 32;
-        let visited = self.pool.visit(BufferId(number), &mut |entry| {
+        let visited = self.pool.visit(BufferId(number), &(0..=u64::MAX), &mut |entry| {
             take(entry, age);
             age += 1;
-            Ok(())
         });
         visited.map_err(|what| damaged(Page(0), what))?;
         self.scan_chain(log, number, &Wanted::all(0..=u64::MAX), take)
