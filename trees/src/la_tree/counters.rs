@@ -59,6 +59,9 @@ pub(super) struct BufferCounters {
     pub(super) registers: Both,
     /// Fragments that were read for whatever reason.
     pub(super) fetched: u64,
+    /// Buffers that left the pool sorted, and how many of them did as a whole.
+    pub(super) spills: u64,
+    pub(super) spilled: u64,
     /// Fragments that were written, and the entries in them.
     pub(super) fragments: Both,
     pub(super) fragment_entries: Both,
@@ -134,6 +137,8 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));
     tell("fragments fetched", buffers.fetched);
+    tell("buffers written sorted", buffers.spilled);
+    tell("buffers written sorted in part", buffers.spills - buffers.spilled);
     tell("frames of nodes", tree.nodes.cache.frames() as u64);
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());
     tell("memory moved to nodes", tree.sharing.moved[0]);

@@ -14,13 +14,6 @@
 //! pieces have no entry; of others the tags are compared at once, and a cell is read only where the
 //! tag is the key's. A tag and the share of span and link take less than a link for each cell does.
 //!
-//! ```text
-//!  0     8      16     16 + cells
-//!  +-----+------+------+-------
-//!  | low | high | tags | cells     low, high: prefixes of the least and the greatest key
-//!  +-----+------+------+-------
-//! ```
-//!
 //! Cells come and go in chunks, those in pieces never.
 //!
 //! Invariant: every piece is in exactly one list, and the cells of an entry follow each other.
@@ -30,9 +23,13 @@ use alloc::vec;
 use core::ops::RangeInclusive;
 
 use super::super::chunks::Chunks;
-use super::super::stream::{Damage, Form, Pending, hash, prefix};
+use super::super::stream::{Damage, Form, Pending};
 use super::links::{Links, NO_CELL};
 use super::size::{Layout, PoolSize};
+
+mod heads;
+
+use heads::{DELETE, NO_TAG, head_of};
 
 /// Bytes of a cell where entries vary in size, or are large, and of one in a piece.
 const CELL_BYTES: usize = 16;
@@ -47,13 +44,6 @@ const ENTRY_IN_CELL: usize = 32;
 
 /// One piece in so many is kept free.
 const SPARE_PART: usize = 64;
-
-/// Bytes of the span of a piece of several cells.
-const SPAN_BYTES: usize = 16;
-
-/// In a tag, marks a delete; the rest is of the key. A cell where no entry begins has [`NO_TAG`].
-const DELETE: u8 = 0x80;
-const NO_TAG: u8 = 0;
 
 /// That an entry goes beyond the cells of its list.
 const CUT: Damage = "an entry in the pool has no end";
@@ -328,32 +318,6 @@ impl Cells {
         Ok(newest)
     }
 
-    /// As [`Cells::newest`], by the tags.
-    fn newest_in_pieces(&mut self, list: &List, key: &[u8]) -> Result<Option<u32>, Damage> {
-        let (wanted, all, prefix) = (tag_of(key), (1 << self.shift) - 1, prefix(key));
-        let (mut at, mut newest) = (list.first, None);
-        loop {
-            let is_last = at >> self.shift == list.last >> self.shift;
-            let end = if is_last { list.last } else { at | all };
-            let is_wanted = |tag: &u8| *tag & !DELETE == wanted;
-            // All of a piece, whatever is in use of it, so that the tags are compared at once.
-            let is_there = |tags: &[u8]| tags.iter().fold(false, |any, tag| any | is_wanted(tag));
-            if self.span(at)?.contains(&prefix) && is_there(self.tags(at).ok_or(CUT)?) {
-                for cell in (at..=end).rev() {
-                    let tag = self.tags(cell).and_then(|tags| tags.get((cell & all) as usize));
-                    if tag.is_some_and(is_wanted) && self.entry(cell)?.0.key == key {
-                        newest = Some(cell);
-                        break;
-                    }
-                }
-            }
-            if is_last {
-                return Ok(newest);
-            }
-            at = self.next(end);
-        }
-    }
-
     /// Calls `each` with the entries of `list`, the oldest first, that begin in pieces which may
     /// have keys with prefixes in `wanted`; of pieces of one cell with all.
     ///
@@ -429,59 +393,6 @@ impl Cells {
         }
     }
 
-    /// The tags of the piece of `cell`, none where it has one cell.
-    fn tags(&self, cell: u32) -> Option<&[u8]> {
-        let head = head_of(self.shift);
-        self.pieces.get((cell >> self.shift) as usize)?.get(head.min(SPAN_BYTES)..head)
-    }
-
-    fn tag(&self, cell: u32) -> Option<u8> {
-        let place = cell & ((1 << self.shift) - 1);
-        self.tags(cell)?.get(place as usize).copied()
-    }
-
-    /// The prefixes between which the keys lie that begin in the piece of `cell`; all where it has
-    /// one cell.
-    fn span(&self, cell: u32) -> Result<RangeInclusive<u64>, Damage> {
-        if self.shift == 0 {
-            return Ok(0..=u64::MAX);
-        }
-        let piece = self.pieces.get((cell >> self.shift) as usize).ok_or(CUT)?;
-        let (low, rest) = piece.split_first_chunk().ok_or(CUT)?;
-        let high = rest.first_chunk().ok_or(CUT)?;
-        Ok(u64::from_le_bytes(*low)..=u64::from_le_bytes(*high))
-    }
-
-    /// Notes that no entry begins in `cell`; nor in all of its piece, if it is the first there.
-    fn note_none(&mut self, cell: u32) {
-        let place = cell as usize & ((1 << self.shift) - 1);
-        if self.shift > 0
-            && let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize)
-        {
-            piece[SPAN_BYTES + place] = NO_TAG;
-            if place == 0 {
-                piece[..8].copy_from_slice(&u64::MAX.to_le_bytes());
-                piece[8..SPAN_BYTES].copy_from_slice(&0_u64.to_le_bytes());
-            }
-        }
-    }
-
-    /// Notes that an entry of `key` begins in `cell`.
-    fn note_key(&mut self, cell: u32, key: &[u8], kind: u8) {
-        if self.shift == 0 {
-            return;
-        }
-        let (prefix, Ok(span)) = (prefix(key), self.span(cell)) else {
-            return;
-        };
-        let place = cell as usize & ((1 << self.shift) - 1);
-        if let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize) {
-            piece[SPAN_BYTES + place] = tag_of(key) | kind;
-            piece[..8].copy_from_slice(&prefix.min(*span.start()).to_le_bytes());
-            piece[8..SPAN_BYTES].copy_from_slice(&prefix.max(*span.end()).to_le_bytes());
-        }
-    }
-
     /// The cell of an entry that follows the one that ends in `cell`.
     pub(super) fn next(&self, cell: u32) -> u32 {
         self.links.next_cell(cell, self.shift)
@@ -545,16 +456,6 @@ impl Place {
         let byte = head_of(shift) + in_piece * cell_bytes;
         Place { piece: (cell >> shift) as usize, byte }
     }
-}
-
-/// Bytes before the cells of a piece that has two to the power of `shift` of them.
-const fn head_of(shift: u32) -> usize {
-    if shift > 0 { SPAN_BYTES + (1 << shift) } else { 0 }
-}
-
-/// The tag of a put of `key`, by all of its bytes.
-fn tag_of(key: &[u8]) -> u8 {
-    ((hash(key) >> 57) as u8).max(1)
 }
 
 /// True if `found` is `key`. Nearly none is, and what tells numbers apart stands at their end.

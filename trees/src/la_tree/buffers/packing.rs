@@ -96,6 +96,7 @@ impl Buffers {
         if held.bytes > sorter.bytes() {
             return self.evict(log, number, cause);
         }
+        self.counters.spills += 1;
         self.load_held(number, sorter)?;
         sorter.sort();
         self.pool.clear(buffer);
@@ -118,6 +119,7 @@ impl Buffers {
         while self.pool.held(buffer).bytes + FRAGMENT_HEADER_BYTES > self.pages.room() as usize {
             self.write_page(log, Some(number), cause)?;
         }
+        self.counters.spilled += 1;
         Ok(())
     }
 
