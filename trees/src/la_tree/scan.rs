@@ -135,8 +135,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         Ok(())
     }
 
-    /// Notes that the entries of buffer `number`, which the way has come to, are to be held; true if
-    /// it was emptied instead.
+    /// Notes that the entries of buffer `number`, which the way has come to, are to be held; true
+    /// if it was emptied instead.
     fn hold(&mut self, number: u32, level: u8) -> Result<bool> {
         let known = self.holds.iter().position(|hold| hold.level == level);
         let at = known.unwrap_or_else(|| {

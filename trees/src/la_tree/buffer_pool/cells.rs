@@ -8,11 +8,11 @@
 //! entry its list is walked.
 //!
 //! In a large pool on a disk, where the nodes of a buffer have thousands of entries, cells that
-//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stand the
-//! span of the keys that begin there, and a tag for each cell: a hash of the key of the entry that
-//! begins there, and whether it is a delete. What comes in a batch is sorted, so to most keys most
-//! pieces have no entry; of others the tags are compared at once, and a cell is read only where the
-//! tag is the key's. A tag and the share of span and link take less than a link for each cell does.
+//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stand
+//! the span of the keys that begin there, and a tag for each cell: a hash of the key of the entry
+//! that begins there, and whether it is a delete. What comes in a batch is sorted, so most pieces
+//! can't have a key; of others the tags are compared at once, and a cell is read only where the tag
+//! is the key's. A tag and the share of span and link take less than a link for each cell does.
 //!
 //! Cells come and go in chunks, those in pieces never.
 //!

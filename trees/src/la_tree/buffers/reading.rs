@@ -37,8 +37,8 @@ impl Chain {
 }
 
 impl Buffers {
-    /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup, as
-    /// [`Buffers::next_fragment`] does.
+    /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup,
+    /// as [`Buffers::next_fragment`] does.
     ///
     /// # Errors
     /// It is damaged, or the device failed.
