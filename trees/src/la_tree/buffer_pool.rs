@@ -17,7 +17,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use core::ops::Range;
+use core::ops::RangeInclusive;
 
 use super::stream::{Damage, Form, GROUP, Pending, Writer};
 
@@ -60,6 +60,14 @@ const EMPTY: Slot =
 pub(super) struct Taken {
     pub(super) bytes: usize,
     pub(super) entries: u32,
+}
+
+/// How much of a buffer was copied; nothing changed it since.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copied {
+    pub(super) entries: u32,
+    /// Where the next entry begins, behind the first.
+    cell: u32,
 }
 
 /// The pool.
@@ -160,9 +168,9 @@ impl BufferPool {
         Taken { bytes: (slot.bytes + kinds) as usize, entries: slot.entries }
     }
 
-    /// Steps that a search among so many entries takes.
-    pub(super) const fn steps(&self, entries: u32) -> u32 {
-        entries / self.cells.at_once()
+    /// True if entries are found by the tags of their keys.
+    pub(super) const fn has_tags(&self) -> bool {
+        self.cells.has_tags()
     }
 
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
@@ -192,6 +200,26 @@ impl BufferPool {
         (first != NO_BUFFER).then_some(BufferId(first))
     }
 
+    /// True if entries stand in pieces, of which hardly any is free.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.cells.is_nearly_full()
+    }
+
+    /// The buffer with the most entries in the pool beside `without`, if one has enough for the
+    /// last list.
+    pub(super) fn largest(&self, without: Option<BufferId>) -> Option<BufferId> {
+        let mut next = self.classes.last().copied().unwrap_or(NO_BUFFER);
+        let mut largest = None;
+        while let Some(slot) = self.slots.get(next) {
+            let is_larger = largest.is_none_or(|(entries, _)| slot.entries > entries);
+            if is_larger && without != Some(BufferId(next)) {
+                largest = Some((slot.entries, BufferId(next)));
+            }
+            next = slot.after;
+        }
+        largest.map(|(_, buffer)| buffer)
+    }
+
     /// A buffer with the most entries of those that have at most `most`, if one has `least`.
     pub(super) fn fullest_within(&self, least: u32, most: u32) -> Option<BufferId> {
         let top = self.highest.min(most as usize);
@@ -199,23 +227,19 @@ impl BufferPool {
         first.into_iter().find(|first| *first != NO_BUFFER).map(BufferId)
     }
 
-    /// Calls `each` with every entry that `buffer` has here, the oldest first.
+    /// Calls `each` with every entry that `buffer` has here, the oldest first, but for some whose
+    /// keys have no prefix in `wanted`.
     ///
     /// # Errors
-    /// The pool's memory is damaged, or `each` refused an entry.
+    /// The pool's memory is damaged.
     pub(super) fn visit(
         &mut self,
         buffer: BufferId,
-        each: &mut dyn FnMut(&Pending<'_>) -> Result<(), Damage>,
+        wanted: &RangeInclusive<u64>,
+        each: &mut dyn FnMut(&Pending<'_>),
     ) -> Result<(), Damage> {
         let slot = self.slot(buffer);
-        let mut cell = slot.list.first;
-        for _ in 0..slot.entries {
-            let (entry, last) = self.cells.entry(cell)?;
-            each(&entry)?;
-            cell = self.cells.next(last);
-        }
-        Ok(())
+        self.cells.visit(&slot.list, wanted, each)
     }
 
     /// Hands the newest entry of `key` that `buffer` has here to `found`.
@@ -236,25 +260,29 @@ impl BufferPool {
         Ok(Some(found(&entry)))
     }
 
-    /// Copies the entries of `buffer` in `range`, counted from the oldest one, as a stream to the
-    /// start of `into`, as many as fit.
+    /// Copies the entries of `buffer` behind those that were `copied`, as a stream to the start of
+    /// `into`, as many as fit.
     ///
     /// # Errors
     /// The pool's memory is damaged.
     pub(super) fn copy(
         &mut self,
         buffer: BufferId,
-        range: Range<u32>,
+        copied: &mut Copied,
         into: &mut [u8],
     ) -> Result<Taken, Damage> {
+        let slot = self.slot(buffer);
         let mut writer = Writer::new(self.cells.form(), into);
-        let (mut place, mut has_room) = (0, true);
-        self.visit(buffer, &mut |entry| {
-            let is_wanted = has_room && range.contains(&place);
-            has_room = has_room && (!is_wanted || writer.push(entry));
-            place += 1;
-            Ok(())
-        })?;
+        let mut cell = if copied.entries == 0 { slot.list.first } else { copied.cell };
+        while copied.entries < slot.entries {
+            let (entry, last) = self.cells.entry(cell)?;
+            if !writer.push(&entry) {
+                break;
+            }
+            cell = self.cells.next(last);
+            copied.entries += 1;
+        }
+        copied.cell = cell;
         Ok(Taken { bytes: writer.bytes(), entries: writer.entries() })
     }
 

@@ -24,10 +24,13 @@ use super::stream::{Form, GROUP, Pending};
 use super::table::{BufferRecord, Chunked};
 use index::Result;
 
+mod fences;
 mod packing;
 mod reading;
 
+pub(super) use fences::{Fences, Wanted};
 use packing::Made;
+pub(super) use reading::Chain;
 
 /// The pool is short of room if more than one in so many of the bytes that come leaves it.
 pub(super) const SHORT_ABOVE: u64 = 64;
@@ -46,6 +49,8 @@ pub(super) struct BufferSizes {
     pub(super) entry_most: usize,
     /// The fewest.
     pub(super) entry_least: usize,
+    /// Fragments that may be known of without reading them.
+    pub(super) fences: usize,
 }
 
 /// All buffers of a tree.
@@ -65,16 +70,17 @@ pub(super) struct Buffers {
     made: Vec<Made>,
     /// A fragment that was read.
     pub(super) read: Box<[u8]>,
+    fences: Fences,
     next: Vec<Page>,
     pub(super) next_owner: u32,
-    /// True while the chain that is loaded is let go.
-    lets_go: bool,
     /// Entries in the buffers of inner subtrees, and of leaf subtrees.
     pub(super) pending: [u64; 2],
     /// Bytes of them.
     pub(super) pending_bytes: u64,
     /// Bytes of pages of fragments that were written, of the bytes of entries that came.
     pub(super) stored: Ratio,
+    /// Fragments that lookups read, of those that they came to.
+    read_of: Ratio,
     pub(super) counters: BufferCounters,
 }
 
@@ -103,6 +109,7 @@ impl Buffers {
     pub(super) fn fixed_bytes(pages: &PageShape, sizes: &BufferSizes) -> u64 {
         let page = u64::from(pages.first() + pages.room());
         let made = Self::made_most(pages, sizes.entry_least) * size_of::<Made>();
+        let made = made + Fences::bytes_of(sizes.fences, pages.node_bytes());
         page + u64::from(pages.room()) + (made + sizes.entry_most + 48 + 4 * LISTED_MOST) as u64
     }
 
@@ -120,12 +127,13 @@ impl Buffers {
             page: vec![0xFF; pages.first() as usize + room].into_boxed_slice(),
             made: Vec::with_capacity(Self::made_most(&pages, sizes.entry_least)),
             read: vec![0; room].into_boxed_slice(),
+            fences: Fences::new(sizes.fences, pages.node_bytes()),
             next: Vec::with_capacity(4),
             next_owner: 0,
-            lets_go: false,
             pending: [0; 2],
             pending_bytes: 0,
             stored: Ratio::default(),
+            read_of: Ratio::default(),
             counters: BufferCounters::default(),
         }
     }
@@ -160,6 +168,7 @@ impl Buffers {
             self.pool.clear(BufferId(number));
         }
         self.records.clear();
+        self.fences.clear();
         self.registers.clear();
         self.listed.clear();
         self.are_more_listed = false;
@@ -305,6 +314,16 @@ impl Buffers {
             self.write_page(log, Some(number), cause)?;
         }
         Ok(())
+    }
+
+    /// True if fragments are known, so that those of which nothing is wanted are not read.
+    pub(super) const fn knows_fragments(&self) -> bool {
+        self.fences.is_used()
+    }
+
+    /// Of a scan that costs so much, what a lookup pays that passes by what is known.
+    pub(super) fn paid_of(&self, scan: u64) -> u64 {
+        if self.fences.is_used() { self.read_of.times(scan) } else { scan }
     }
 
     /// Buffer `number` is empty from now on; its chain stays on flash.

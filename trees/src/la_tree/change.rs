@@ -71,15 +71,11 @@ impl LaTree<'_> {
             // A leaf must not be newer than a buffer above it, and takes a step of the way back.
             if self.buffers.pending == [0; 2] && self.may_step() && self.has_room_for_one() {
                 self.note_gone_down(self.buffers.form.bytes(&entry) as u32 + 1);
-                self.take_single(key, value);
-                self.distribute_to_leaves(Cause::Update)?;
-                return self.lower_root(Cause::Update);
+                return self.put_down(key, value, false);
             }
         }
         if core::mem::take(&mut self.room.is_direct) {
-            self.take_single(key, value);
-            self.distribute_to_leaves(Cause::Update)?;
-            return self.lower_root(Cause::Update);
+            return self.put_down(key, value, false);
         }
         let number = self.root.buffer().ok_or(damaged(Page(0), "the root has no buffer"))?;
         self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;

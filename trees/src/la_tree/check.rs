@@ -176,7 +176,7 @@ fn inspect_buffer(
         let known = record.fragments();
         finding(&format_args!("buffer {number} counts {known} fragments, but has {chained}"));
     }
-    if strangers > 0 && !record.is_shared() {
+    if strangers > 0 {
         finding(&format_args!("buffer {number} has {strangers} entries of other nodes"));
     }
     Ok(())

@@ -30,7 +30,7 @@ use alloc::vec::Vec;
 use device::{Cause, Page};
 use store::PageKind;
 
-use super::flight::LONGER;
+use super::buffers::Chain;
 use super::ground::Ground;
 use super::layout::Place;
 use super::nodes::damaged;
@@ -187,7 +187,7 @@ impl LaTree<'_> {
             return Err(damaged_root());
         }
         self.is_poisoned = true;
-        self.put_off.forget();
+        self.lean.forget();
         self.nodes.forget();
         self.buffers.forget();
         let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
@@ -305,12 +305,10 @@ impl LaTree<'_> {
             if chunk.0 == BUFFERED {
                 let (record, rest) =
                     BufferRecord::decode(bytes).map_err(|what| damaged(Page(0), what))?;
-                let (mut next, mut left) = (record.newest(), record.fragments_most());
-                while let Some(link) = next {
-                    left = left.checked_sub(1).ok_or(damaged(link.page, LONGER))?;
+                let (mut chain, cause) = (Chain::of(&record), Cause::Checkpoint);
+                while let Some(link) = chain.newest() {
                     self.log.pin(link.page);
-                    let (owner, cause) = (record.owner, Cause::Checkpoint);
-                    next = self.buffers.read_fragment(&mut self.log, owner, link, cause)?.1;
+                    self.buffers.next_fragment(&mut self.log, &mut chain, cause)?;
                 }
                 bytes = rest;
             }

@@ -18,7 +18,7 @@
 //! ([`scan_of_held`]), while anything leaves the pool. What is compared with the chip's meter
 //! leaves them out.
 //!
-//! A lookup passes them one after the other, or a piece of several at a time, and with memory a
+//! A lookup passes them one after the other, or the tags of some at a time, and with memory a
 //! thousand times that of the paper that is what it spends its time on. So ADAPT is told what the
 //! processor takes, too ([`search_of_held`]), where it is more than some microseconds: in the
 //! paper's 128 KiB it never is.
@@ -44,7 +44,9 @@ const PICO: u64 = 1000;
 /// Entries in the pool that are searched in a few microseconds.
 const SEARCHED_AT_ONCE: u32 = 1000;
 
-/// What the processor takes for each entry beyond these, in nanoseconds.
+/// What the processor takes for each entry beyond these, in nanoseconds: of its share of a piece
+/// whose tags are compared, and where it is looked at by itself.
+const TAG_SEARCH: u64 = 2;
 const ENTRY_SEARCH: u64 = 4;
 
 /// What the accesses of section 3 cost on a device.
@@ -268,10 +270,11 @@ pub(super) fn scan_of_held(units: &UnitCosts, bytes: usize) -> u64 {
     units.fragment_read + bytes * units.byte_read / PICO
 }
 
-/// What the processor takes to pass so many entries in the pool, or pieces, one after the other:
+/// What the processor takes to pass so many entries in the pool, by their tags or each by itself:
 /// nothing where that is little beside any access to flash.
-pub(super) fn search_of_held(steps: u32) -> u64 {
-    u64::from(steps.saturating_sub(SEARCHED_AT_ONCE)) * ENTRY_SEARCH
+pub(super) fn search_of_held(entries: u32, by_tags: bool) -> u64 {
+    let each = if by_tags { TAG_SEARCH } else { ENTRY_SEARCH };
+    u64::from(entries.saturating_sub(SEARCHED_AT_ONCE)) * each
 }
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the fragments themselves are counted"))]

@@ -1,8 +1,5 @@
 //! What the tree counts, for estimates and reports.
 
-use device::Cause;
-
-use index::Result;
 use index::{GENERATIONS_RECLAIMED, INNER_NODES, LEAVES, NODES_MERGED, NODES_SPLIT};
 
 /// Counts of an event in inner subtrees, and in leaf subtrees.
@@ -27,7 +24,7 @@ pub(super) struct Counters {
     /// Of the buffers that were emptied, the root's, and the entries in it.
     pub(super) emptied_at_root: u64,
     pub(super) emptied_entries_at_root: u64,
-    /// Buffers that did not fit memory when they were emptied, in parts by their keys.
+    /// Buffers that did not fit memory when they were emptied, in parts.
     pub(super) emptied_in_parts: u64,
     /// What emptying was estimated to cost, as measured rates and as printed bounds have it, and
     /// writing what was put into the root's buffer; in nanoseconds.
@@ -39,14 +36,10 @@ pub(super) struct Counters {
     pub(super) scan_actual: u64,
     /// Leaves that emptying changed.
     pub(super) leaves_changed: u64,
-    /// Buffers that were split and merged with their nodes; merges and exchanges that waited until
-    /// a buffer was emptied, and the merges among them that were made then.
+    /// Buffers with entries that were split and merged with their nodes.
     pub(super) buffers_split: u64,
     pub(super) buffers_merged: u64,
-    pub(super) merges_put_off: u64,
-    pub(super) merged_after_emptying: u64,
-    /// What writing the entries in the pool of buffers took that were split or merged with their
-    /// nodes, in nanoseconds.
+    /// What moving the entries of buffers took whose nodes were split or merged, in nanoseconds.
     pub(super) buffers_rebalanced_ns: u64,
     /// Generations of pages that were reclaimed.
     pub(super) reclaimed: u64,
@@ -66,6 +59,9 @@ pub(super) struct BufferCounters {
     pub(super) registers: Both,
     /// Fragments that were read for whatever reason.
     pub(super) fetched: u64,
+    /// Buffers that left the pool sorted, and how many of them did as a whole.
+    pub(super) spills: u64,
+    pub(super) spilled: u64,
     /// Fragments that were written, and the entries in them.
     pub(super) fragments: Both,
     pub(super) fragment_entries: Both,
@@ -141,15 +137,15 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("entries", tree.entries);
     tell("nodes", tree.nodes.count(&tree.log));
     tell("fragments fetched", buffers.fetched);
+    tell("buffers written sorted", buffers.spilled);
+    tell("buffers written sorted in part", buffers.spills - buffers.spilled);
     tell("frames of nodes", tree.nodes.cache.frames() as u64);
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());
     tell("memory moved to nodes", tree.sharing.moved[0]);
     tell("memory moved to the pool", tree.sharing.moved[1]);
-    tell("buffers emptied in parts by keys", tree_wide.emptied_in_parts);
+    tell("buffers emptied in parts", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
-    tell("merges put off", tree_wide.merges_put_off);
-    tell("merges after a buffer was emptied", tree_wide.merged_after_emptying);
     tell("buffers rebalanced ns", tree_wide.buffers_rebalanced_ns);
     tell(GENERATIONS_RECLAIMED, tree_wide.reclaimed);
     tell(
@@ -164,14 +160,6 @@ impl super::LaTree<'_> {
     /// The chip's time so far, in nanoseconds.
     pub(super) fn time_ns(&self) -> u64 {
         self.log.meter().map_or(0, device::Meter::time_ns)
-    }
-
-    /// Writes what buffer `number` has in the pool, before its node is split or merged.
-    pub(super) fn evict_to_rebalance(&mut self, number: u32, cause: Cause) -> Result<()> {
-        let before = self.time_ns();
-        self.buffers.evict(&mut self.log, number, cause)?;
-        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
-        Ok(())
     }
 
     /// Notes what the whole scan of buffer `number` cost, which began at a time.

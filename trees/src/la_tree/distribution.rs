@@ -3,18 +3,130 @@
 //!
 //! The way to the subtree's root is walked once, and again only after nodes there were split or
 //! merged. A leaf that is full is split, and the way to it is walked again.
+//!
+//! Nodes split and merge with empty buffers: what is in a buffer is taken into memory before, and
+//! appended to the buffers of the nodes that come of it ([`LaTree::take_aside`]). Memory holds one
+//! buffer; so what is going down is put back before, and is emptied again behind that.
+//!
+//! What goes down comes to a lower level each time: its key lies in the bounds of the node whose
+//! buffer it leaves, and the buffer that it comes to is none of those above. A damaged node may
+//! name any buffer as its child's; without these two, entries would go round for ever.
+//!
+//! Invariant: the entry in flight, [`InFlight::key`] and what belongs to it, is a copy. It stays
+//! while the buffers and the nodes that it goes to change.
+
+use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node;
+use store::node::{self, Stored};
 
 use super::LaTree;
+use super::buffers::Chain;
 use super::descent::{Bounds, Toward};
 use super::growth::{last_filled, split_middle};
 use super::layout::NodeId;
 use super::nodes::damaged;
 use super::policy::Decision;
+use super::room::Part;
 use super::shrinking::QUARTER;
+use super::stream::Pending;
 use index::Result;
+
+/// What is going down, and the entry of it that is next.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    pub(super) is_delete: bool,
+    /// True if the value tells where the entry's long value stands.
+    pub(super) is_long: bool,
+    /// True if one entry is all there is: it comes from no buffer.
+    is_single: bool,
+    /// Sorted entries that went down.
+    pub(super) place: usize,
+    /// Of a buffer that does not fit memory, what is newer than all that is there.
+    newer: Option<Chain>,
+    /// All keys lie in these.
+    bounds: Bounds,
+    /// What of the buffer that is being emptied went back.
+    pub(super) put_back: PutBack,
+    /// What has to stay free while a buffer is emptied leaf by leaf.
+    pub(super) part: Option<Part>,
+}
+
+/// Entries that went back into buffers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PutBack {
+    pub(super) entries: u32,
+    pub(super) bytes: u32,
+}
+
+/// An entry that goes to its leaf alone.
+pub(super) struct Single {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    is_delete: bool,
+    is_long: bool,
+}
+
+impl InFlight {
+    pub(super) fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        InFlight {
+            key: Vec::with_capacity(key_bytes),
+            value: Vec::with_capacity(value_bytes),
+            is_delete: false,
+            is_long: false,
+            is_single: false,
+            place: 0,
+            newer: None,
+            bounds: Bounds::with_capacity(key_bytes),
+            put_back: PutBack::default(),
+            part: None,
+        }
+    }
+
+    fn take(&mut self, entry: &Pending<'_>) {
+        self.key.clear();
+        self.key.extend_from_slice(entry.key);
+        self.value.clear();
+        self.value.extend_from_slice(entry.value.unwrap_or_default());
+        self.is_delete = entry.value.is_none();
+        self.is_long = false;
+    }
+
+    /// Takes the entry that is all there is away, if so it is, to go on with it later.
+    pub(super) fn take_single(&mut self) -> Option<Single> {
+        let single = self.is_single.then(|| Single {
+            key: core::mem::take(&mut self.key),
+            value: core::mem::take(&mut self.value),
+            is_delete: self.is_delete,
+            is_long: self.is_long,
+        });
+        self.is_single = false;
+        single
+    }
+
+    /// Goes on with what was taken away.
+    pub(super) fn resume_single(&mut self, single: Single) {
+        (self.key, self.value) = (single.key, single.value);
+        (self.is_delete, self.is_long) = (single.is_delete, single.is_long);
+        (self.is_single, self.place) = (true, 1);
+    }
+
+    /// The entry, as it stands in a buffer.
+    pub(super) fn entry(&self) -> Pending<'_> {
+        let value = (!self.is_delete).then_some(self.value.as_slice());
+        Pending { key: &self.key, value }
+    }
+
+    /// The value, as it stands in a leaf.
+    fn stored(&self) -> Stored<'_> {
+        match self.value.first_chunk() {
+            Some(long) if self.is_long => Stored::long(long),
+            _ => Stored::inline(&self.value),
+        }
+    }
+}
 
 /// The root of the subtree that is being emptied.
 #[derive(Debug)]
@@ -32,9 +144,149 @@ impl Top {
 }
 
 impl LaTree<'_> {
+    /// Makes the entries of buffer `number`, which the way leads to, those that go down, and the
+    /// buffer empty.
+    pub(super) fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
+        self.sorter.clear();
+        self.in_flight.is_single = false;
+        self.in_flight.place = 0;
+        self.in_flight.bounds.copy_from(&self.bounds);
+        let fits = self.buffers.record(number).bytes as usize <= self.sorter.bytes();
+        if !fits {
+            self.counters.emptied_in_parts += 1;
+            self.buffers.evict(&mut self.log, number, cause)?;
+        }
+        self.buffers.load_held(number, &mut self.sorter)?;
+        let mut chain = Chain::of(&self.buffers.record(number));
+        let into = (&mut self.sorter, fits);
+        self.buffers.load_chain(&mut self.log, &mut chain, into, cause)?;
+        self.in_flight.newer = Some(chain).filter(|chain| chain.newest().is_some());
+        self.sorter.sort();
+        self.buffers.begin_anew(&self.log, number)
+    }
+
+    /// Loads the next part of what goes down; false if there is none.
+    fn load_newer(&mut self, cause: Cause) -> Result<bool> {
+        let Some(mut chain) = self.in_flight.newer.take() else {
+            return Ok(false);
+        };
+        self.sorter.clear();
+        let into = (&mut self.sorter, false);
+        self.buffers.load_chain(&mut self.log, &mut chain, into, cause)?;
+        self.in_flight.newer = Some(chain).filter(|chain| chain.newest().is_some());
+        self.sorter.sort();
+        self.in_flight.place = 0;
+        Ok(true)
+    }
+
+    /// Lets `key` have `value`, or none, in its leaf, with nothing else that goes down.
+    pub(super) fn put_down(
+        &mut self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        is_long: bool,
+    ) -> Result<()> {
+        self.sorter.clear();
+        self.in_flight.take(&Pending { key, value });
+        self.in_flight.is_long = is_long;
+        self.in_flight.is_single = true;
+        self.in_flight.place = 0;
+        self.in_flight.newer = None;
+        self.top.restructured = true;
+        self.top.level = self.leaf_subtree_level();
+        self.distribute_to_leaves(Cause::Update)?;
+        self.rebalance_lean(Cause::Update)?;
+        self.lower_root(Cause::Update)
+    }
+
+    /// Goes on to the next entry that goes down; false after the last.
+    pub(super) fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
+        if self.in_flight.is_single {
+            self.in_flight.place += 1;
+            return Ok(self.in_flight.place == 1);
+        }
+        loop {
+            let Some(entry) = self.sorter.get(self.in_flight.place) else {
+                if self.load_newer(cause)? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            self.in_flight.take(&entry);
+            self.in_flight.place += 1;
+            if !self.in_flight.bounds.contains(&self.in_flight.key) {
+                return Err(damaged(Page(0), "a buffer has entries of another node"));
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Takes what the buffer of node `id` holds, if it has one, into memory, before the node is
+    /// split, or merged with a neighbour; false if it holds nothing.
+    pub(super) fn take_aside(&mut self, id: NodeId, cause: Cause) -> Result<bool> {
+        let Some(number) = id.buffer().filter(|number| self.buffers.record(*number).entries() > 0)
+        else {
+            return Ok(false);
+        };
+        let before = self.time_ns();
+        self.find_buffer(id, cause)?;
+        self.take_off(number, cause)?;
+        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
+        Ok(true)
+    }
+
+    /// Appends what was taken aside to the buffers at `level` where it belongs now, but for the
+    /// entry of the key `without`.
+    pub(super) fn hand_back(
+        &mut self,
+        level: u8,
+        without: Option<&[u8]>,
+        cause: Cause,
+    ) -> Result<()> {
+        let before = self.time_ns();
+        self.top.level = level;
+        self.top.restructured = true;
+        let mut child = None;
+        while self.next_in_flight(cause)? {
+            if without != Some(self.in_flight.key.as_slice()) {
+                child = Some(self.hand_to_buffer(child, level, cause)?);
+            }
+        }
+        self.batch_came(child);
+        self.top.restructured = true;
+        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
+        Ok(())
+    }
+
+    /// Puts what has not gone down yet, the entry in flight first, back into the buffers of leaf
+    /// subtrees, which are listed to be emptied again if this `is_short`.
+    pub(super) fn put_back(&mut self, is_short: bool, cause: Cause) -> Result<()> {
+        let level = self.leaf_subtree_level();
+        self.top.level = level;
+        self.top.restructured = true;
+        let before = (self.buffers.pending, self.buffers.pending_bytes);
+        let mut child = None;
+        loop {
+            child = Some(self.hand_to_buffer(child, level, cause)?);
+            if let Some(number) = child.filter(|_| is_short) {
+                self.buffers.list(number);
+            }
+            if !self.next_in_flight(cause)? {
+                break;
+            }
+        }
+        self.batch_came(child);
+        let entries: u64 = self.buffers.pending.iter().sum();
+        self.in_flight.put_back = PutBack {
+            entries: entries.saturating_sub(before.0.iter().sum()) as u32,
+            bytes: self.buffers.pending_bytes.saturating_sub(before.1) as u32,
+        };
+        Ok(())
+    }
+
     /// Goes to the node at `level` where the next entry belongs.
     pub(super) fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
-        let key = core::mem::take(&mut self.flight.key);
+        let key = core::mem::take(&mut self.in_flight.key);
         let mut outcome = Ok(NodeId(0));
         if self.top.restructured || !self.top.bounds.contains(&key) {
             self.top.level = self.top.level.min(self.height - 1);
@@ -47,7 +299,7 @@ impl LaTree<'_> {
         if outcome.is_ok() {
             outcome = self.walk(self.top.level, level, Toward::Key(&key), cause);
         }
-        self.flight.key = key;
+        self.in_flight.key = key;
         outcome
     }
 
@@ -69,7 +321,7 @@ impl LaTree<'_> {
         level: u8,
         cause: Cause,
     ) -> Result<u32> {
-        let number = match child.filter(|_| self.bounds.contains(&self.flight.key)) {
+        let number = match child.filter(|_| self.bounds.contains(&self.in_flight.key)) {
             Some(number) => number,
             None => {
                 self.batch_came(child);
@@ -82,7 +334,7 @@ impl LaTree<'_> {
                 number
             }
         };
-        self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
+        self.buffers.append(&mut self.log, number, &self.in_flight.entry(), cause)?;
         Ok(number)
     }
 
@@ -99,31 +351,34 @@ impl LaTree<'_> {
 
     /// Hands what goes down to the leaves; returns how many were changed.
     pub(super) fn distribute_to_leaves(&mut self, cause: Cause) -> Result<u32> {
-        let (mut changed, mut at_leaf, mut is_first) = (0, false, true);
+        let (mut changed, mut at_leaf) = (0, false);
         while self.next_in_flight(cause)? {
             loop {
-                if !at_leaf || !self.bounds.contains(&self.flight.key) {
+                if !at_leaf || !self.bounds.contains(&self.in_flight.key) {
                     if at_leaf {
-                        self.rebalance(0, cause)?;
+                        self.rebalance_leaf(cause)?;
                     }
-                    let stops = !is_first && !self.has_room_for_leaf();
-                    if stops || changed > 0 && !self.may_step() {
-                        self.put_back(cause)?;
+                    let is_lean = self.is_lean_behind();
+                    let is_full = changed > 0 && !(self.may_step() && self.has_room_for_leaf());
+                    if is_lean || is_full {
+                        self.put_back(is_lean, cause)?;
                         return Ok(changed);
                     }
                     self.go_down(0, cause)?;
                     (at_leaf, changed) = (true, changed + 1);
                 }
                 if self.apply_to_leaf(cause)? {
-                    is_first = false;
                     break;
                 }
-                // It was split: the way is to be walked again.
+                // It was split: the way is to be walked again, if anything is left to go it.
                 (at_leaf, changed) = (false, changed - 1);
+                if self.in_flight.put_back.entries > 0 {
+                    return Ok(changed);
+                }
             }
         }
         if at_leaf {
-            self.rebalance(0, cause)?;
+            self.rebalance_leaf(cause)?;
         }
         Ok(changed)
     }
@@ -134,8 +389,8 @@ impl LaTree<'_> {
         let leaf = self.path.at(0).id;
         let codec = self.nodes.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, cause)?;
-        let found = codec.search(node, &self.flight.key);
-        let place = match (found, self.flight.is_delete) {
+        let found = codec.search(node, &self.in_flight.key);
+        let place = match (found, self.in_flight.is_delete) {
             (Ok(place), true) => {
                 let before = codec.value(node, place).as_long();
                 self.nodes.remove(&mut self.log, (leaf, 0), place)?;
@@ -150,9 +405,9 @@ impl LaTree<'_> {
             }
             (Err(_), true) => return Ok(true),
             (Ok(place), false) => {
-                let (known, value) = (codec.value(node, place), self.flight.stored());
+                let (known, value) = (codec.value(node, place), self.in_flight.stored());
                 let before = known.as_long();
-                if before.is_none() && !self.flight.is_long && known.bytes() == value.bytes() {
+                if before.is_none() && !self.in_flight.is_long && known.bytes() == value.bytes() {
                     return Ok(true);
                 }
                 if self.nodes.replace(&mut self.log, leaf, place, value)? {
@@ -162,7 +417,7 @@ impl LaTree<'_> {
                 place
             }
             (Err(place), false) => {
-                let entry = (self.flight.key.as_slice(), self.flight.stored());
+                let entry = (self.in_flight.key.as_slice(), self.in_flight.stored());
                 if self.nodes.insert(&mut self.log, (leaf, 0), place, entry)? {
                     self.entries = self.entries.saturating_add(1);
                     return Ok(true);
@@ -185,7 +440,7 @@ impl LaTree<'_> {
             return Err(damaged(self.nodes.page_of(leaf), "it is full with one entry"));
         }
         let middle = split_middle(&codec, node);
-        let ahead = self.flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
+        let ahead = self.in_flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
         let follow = ahead.checked_sub(1).and_then(|ahead| self.sorter.get(ahead));
         let Some(follow) = follow.filter(|entry| self.bounds.contains(entry.key)) else {
             return Ok(middle);

@@ -1,9 +1,8 @@
 //! Splitting nodes, and a new root.
 //!
-//! A node with a buffer may split while the buffer holds entries: a leaf far below was filled. Both
-//! halves then have the same chain, and each takes from it what lies within its own keys; what was
-//! in the pool goes to the chain before. So the buffer is split without reading it (on a disk it is
-//! read, to count whose its pages are); both know that it is shared until they are emptied.
+//! A node with a buffer may come to be split while that holds entries: a leaf far below was filled.
+//! What is going down is put back then, what the buffer holds is taken into memory, the node is
+//! split, and each half gets what lies within its own keys.
 
 use device::Cause;
 use store::node::{self, Codec};
@@ -43,17 +42,37 @@ impl LaTree<'_> {
             let middle = split_middle(&inner, above);
             return self.split(level + 1, middle, cause);
         }
-        if let Some(number) = id.buffer() {
-            self.evict_to_rebalance(number, cause)?;
+        match id.buffer() {
+            Some(number) if self.buffers.record(number).entries() > 0 => {
+                self.split_with_buffer(level, id, at, cause)
+            }
+            _ => self.split_node(level, id, at, cause),
         }
+    }
+
+    /// As [`split`](LaTree::split), of a node whose parent has room, and whose buffer holds
+    /// entries.
+    fn split_with_buffer(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
+        let single = self.in_flight.take_single();
+        if single.is_none() {
+            self.put_back(true, cause)?;
+        }
+        self.take_aside(id, cause)?;
+        self.counters.buffers_split += 1;
+        self.split_node(level, id, at, cause)?;
+        self.hand_back(level, None, cause)?;
+        if let Some(single) = single {
+            self.in_flight.resume_single(single);
+        }
+        Ok(())
+    }
+
+    /// Splits a node without entries in its buffer, whose parent has room.
+    fn split_node(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
+        let parent = self.path.at(level + 1);
         let right = self.nodes.create(&mut self.log, id.buffer().is_some(), level)?;
         self.nodes.split_off(&mut self.log, (id, right), level, at)?;
         self.adopt(parent.id, level + 1, parent.place + 1, right)?;
-        self.note_split(level, id, right, cause)
-    }
-
-    /// Keeps the statistics, and divides the buffer.
-    fn note_split(&mut self, level: u8, id: NodeId, right: NodeId, cause: Cause) -> Result<()> {
         self.counters.rebalanced += 2;
         self.counters.nodes_split += 1;
         self.room.levels[usize::from(level)] += 1;
@@ -61,18 +80,9 @@ impl LaTree<'_> {
         let (Some(number), Some(right_number)) = (id.buffer(), right.buffer()) else {
             return self.count_nodes(level, 1);
         };
-        let record = self.buffers.record(number);
-        let shared = record.shared();
-        let copy = if record.entries() > 0 {
-            self.counters.buffers_split += 1;
-            self.buffers.set_record(number, shared);
-            self.buffers.forget_registers(number);
-            self.buffers.hold_chain(&mut self.log, &shared, cause)?;
-            shared
-        } else {
-            BufferRecord::new(self.buffers.owner(&self.log)?, 1, record.is_leaf())
-        };
-        self.buffers.set_record(right_number, copy);
+        let owner = self.buffers.owner(&self.log)?;
+        let is_leaf = self.buffers.record(number).is_leaf();
+        self.buffers.set_record(right_number, BufferRecord::new(owner, 1, is_leaf));
         self.recount(id, level, cause)?;
         self.recount(right, level, cause)
     }
@@ -137,7 +147,7 @@ impl LaTree<'_> {
             codec.key(node, at).copy_to(&mut self.separator);
         } else {
             self.separator.clear();
-            self.separator.extend_from_slice(&self.flight.key);
+            self.separator.extend_from_slice(&self.in_flight.key);
         }
         if level == 0 && at > 0 {
             shorten(&codec.key(node, at - 1), &mut self.separator, self.plan.shape.key);

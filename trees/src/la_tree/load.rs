@@ -68,9 +68,11 @@ impl LaTree<'_> {
                 self.bounds.reset();
                 self.path.set(top, self.root, 0);
                 self.walk(top, level, Toward::Last, Cause::Load)?;
-                self.rebalance(level, Cause::Load)?;
+                self.note_lean(level);
+                self.rebalance_lean(Cause::Load)?;
             }
         }
+        self.lower_root(Cause::Load)?;
         // Those count changes.
         self.counters = counters;
         Ok(())

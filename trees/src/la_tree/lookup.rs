@@ -16,10 +16,11 @@ impl LaTree<'_> {
     /// the pool has room for all: what is there keeps other buffers out, which go to flash.
     fn estimate_for_adapt(&mut self, number: u32, is_range: bool) -> Estimate {
         let mut estimate = self.estimate(number);
+        estimate.scan = self.buffers.paid_of(estimate.scan);
         let held = self.buffers.pool.held(BufferId(number));
         // A range looks at each entry.
-        let steps = if is_range { held.entries } else { self.buffers.pool.steps(held.entries) };
-        estimate.scan += cost::search_of_held(steps);
+        let by_tags = !is_range && self.buffers.pool.has_tags();
+        estimate.scan += cost::search_of_held(held.entries, by_tags);
         if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {
             return estimate;
         }

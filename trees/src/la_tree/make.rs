@@ -11,16 +11,15 @@ use super::buffers::Buffers;
 use super::cost::Estimator;
 use super::counters::Counters;
 use super::descent::{Bounds, Path};
-use super::distribution::Top;
-use super::emptying::Sorter;
-use super::flight::Flight;
+use super::distribution::{InFlight, Top};
 use super::ground::Ground;
 use super::layout::NodeId;
 use super::nodes::Nodes;
 use super::plan::{self, Plan};
 use super::reclaim::Generation;
 use super::sharing::Sharing;
-use super::shrinking::PutOff;
+use super::shrinking::Lean;
+use super::sort_merge::Sorter;
 use super::stream::Form;
 use super::table::BufferRecord;
 use super::{LaTree, checkpoint_state, in_place};
@@ -81,7 +80,6 @@ impl<'d> LaTree<'d> {
             nodes,
             buffers: Buffers::new(form, plan.pages, &plan.sizes),
             sorter: Sorter::new(form, plan.sorter_bytes, plan.sorter_entries),
-            sorter_bytes: plan.sorter_bytes,
             policy: plan.policy,
             estimator: Estimator::new(units, plan.basis),
             levels_a_buffer: plan.levels_a_buffer,
@@ -92,8 +90,8 @@ impl<'d> LaTree<'d> {
             path: Path::new(),
             bounds: Bounds::with_capacity(most),
             top: Top::new(most),
-            flight: Flight::new(most, most),
-            put_off: PutOff::new(most),
+            in_flight: InFlight::new(most, most),
+            lean: Lean::new(most),
             separator: Vec::with_capacity(most),
             previous: Vec::with_capacity(most),
             generation: Generation::default(),

@@ -6,8 +6,8 @@
 //!
 //! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
 //! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
-//! that it should have been emptied before (`lookup`), it is emptied (`subtree`): sorted
-//! (`flight`), and handed to the buffers at the next buffered level or to the leaves
+//! that it should have been emptied before (`lookup`), it is emptied (`empty_buffer`): sorted
+//! (`sort_merge`), and handed to the buffers at the next buffered level or to the leaves
 //! (`distribution`). Leaves split (`growth`), borrow and merge (`shrinking`). On raw flash nodes
 //! are small, never stay where they were, and are found by a table (`nodes`); on a disk they are
 //! pages, rewritten in place (`in_place`).
@@ -44,8 +44,7 @@ mod cost;
 mod counters;
 mod descent;
 mod distribution;
-mod emptying;
-mod flight;
+mod empty_buffer;
 mod ground;
 mod growth;
 mod in_place;
@@ -61,8 +60,9 @@ mod room;
 mod scan;
 mod sharing;
 mod shrinking;
+mod sort_merge;
+mod spill;
 mod stream;
-mod subtree;
 mod table;
 
 use alloc::boxed::Box;
@@ -76,9 +76,7 @@ use buffers::Buffers;
 use cost::Estimator;
 use counters::Counters;
 use descent::{Bounds, Path};
-use distribution::Top;
-use emptying::Sorter;
-use flight::Flight;
+use distribution::{InFlight, Top};
 use ground::Ground;
 use index::bounds::can_be;
 use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
@@ -89,7 +87,8 @@ use plan::Plan;
 use reclaim::Generation;
 use room::Room;
 use sharing::Sharing;
-use shrinking::PutOff;
+use shrinking::Lean;
+use sort_merge::Sorter;
 
 /// The registry's line.
 pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
@@ -117,8 +116,6 @@ pub(crate) struct LaTree<'d> {
     nodes: Nodes,
     buffers: Buffers,
     sorter: Sorter,
-    /// The most bytes that the sorter takes.
-    sorter_bytes: u32,
     policy: policy::Policy,
     estimator: Estimator,
     levels_a_buffer: u8,
@@ -132,8 +129,8 @@ pub(crate) struct LaTree<'d> {
     /// Of the node where the last descent ended.
     bounds: Bounds,
     top: Top,
-    flight: Flight,
-    put_off: PutOff,
+    in_flight: InFlight,
+    lean: Lean,
     separator: Vec<u8>,
     previous: Vec<u8>,
     generation: Generation,
@@ -239,6 +236,7 @@ impl Tree for LaTree<'_> {
             Update::PutStored { key, value } => self.adopt_value(key, *value)?,
         }
         self.empty_owed()?;
+        self.spill()?;
         self.share_memory()?;
         self.is_poisoned = false;
         Ok(())

@@ -10,14 +10,14 @@ use store::node::Codec;
 use store::{EntryShape, PageLog, Width};
 
 use super::buffer_pool::PoolSize;
-use super::buffers::{BufferSizes, Buffers};
+use super::buffers::{BufferSizes, Buffers, Fences};
 use super::cache::{CacheSize, NodeCache};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
-use super::emptying::Sorter;
 use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::policy::{Buffering, Policy, Rule};
+use super::sort_merge::Sorter;
 use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
 use super::{LaTree, checkpoint_state, in_place, room};
@@ -130,7 +130,7 @@ pub(super) struct Plan {
     pub(super) basis: Basis,
     /// True if ADAPT counts scans of entries in the pool as if these were on flash.
     pub(super) counts_pool: bool,
-    /// The most bytes that the sorter takes: larger buffers are read several times.
+    /// The most bytes that the sorter takes: larger buffers are emptied in parts.
     pub(super) sorter_bytes: u32,
     pub(super) sorter_entries: usize,
     pub(super) sizes: BufferSizes,
@@ -262,10 +262,18 @@ impl Plan {
         let policy = policy.with_rule(rule(options));
         let in_stream = entry_most + 4;
         let limit = policy.most_bytes();
-        let sorter_bytes = sorted_most(limit).saturating_add(in_stream as u32 + 1);
+        // Any fragment finds room.
+        let sorter_bytes =
+            sorted_most(limit).max(pages.room()).saturating_add(in_stream as u32 + 1);
         let entry_least = key_least(shape);
-        let sorter_entries = sorter_bytes as usize / (entry_least + 1) + 1;
-        let sizes = BufferSizes { pool: PoolSize::Fixed(0), entry_most: in_stream, entry_least };
+        let in_page = pages.room() as usize / entry_least.max(1);
+        let sorter_entries = (sorter_bytes as usize / (entry_least + 1) + 1).max(in_page);
+        let fences = match pages.is_in_place() {
+            true => Fences::most(memory_bytes, pages.node_bytes()),
+            false => 0,
+        };
+        let pool = PoolSize::Fixed(0);
+        let sizes = BufferSizes { pool, entry_most: in_stream, entry_least, fences };
         // With less, a range over much would read fragments twice.
         let range_bytes = range_bytes(choices, limit / 2, in_stream);
         let room = pages.room() - CHUNK_HEADER;

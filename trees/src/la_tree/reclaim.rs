@@ -112,7 +112,7 @@ impl LaTree<'_> {
     /// Makes room for the next buffer that is listed to be emptied, or for a part of it; false if
     /// there is none before a checkpoint gives some back.
     pub(super) fn make_room_for_listed(&mut self) -> Result<bool> {
-        self.flight.part = None;
+        self.in_flight.part = None;
         if self.log.is_disk() || self.generation.stage.is_some() {
             return Ok(true);
         }
@@ -135,7 +135,7 @@ impl LaTree<'_> {
         if is_short(self, number) {
             return Ok(false);
         }
-        self.flight.part = Some(self.part_of(number));
+        self.in_flight.part = Some(self.part_of(number));
         Ok(true)
     }
 
@@ -237,9 +237,9 @@ impl LaTree<'_> {
         self.find_buffer(NodeId::of_buffer(number), cause)?;
         self.take_off(number, cause)?;
         while self.next_in_flight(cause)? {
-            self.buffers.append(&mut self.log, number, &self.flight.entry(), cause)?;
+            self.buffers.append(&mut self.log, number, &self.in_flight.entry(), cause)?;
         }
-        self.release_chain(cause)
+        Ok(())
     }
 
     fn copy_old(&mut self, id: NodeId) -> Result<()> {

@@ -483,7 +483,14 @@ impl LaTree<'_> {
 
     /// What has to stay free while buffer `number` is emptied leaf by leaf.
     pub(super) fn part_of(&self, number: u32) -> Part {
-        let keep = self.pages_to_copy() + self.pages_to_put_back(number);
+        let mut keep = self.pages_to_copy() + self.pages_to_put_back(number);
+        if self.buffers.record(number).is_leaf() {
+            // Nodes above may be split, whose buffers are written anew.
+            let above = self.buffers.pending[0];
+            let bytes = above * (self.plan.sizes.entry_most as u64 + 1);
+            let bytes = bytes.min(self.buffers.pending_bytes);
+            keep += 2 * self.waiting_pages(Self::waiting_bytes(above, bytes));
+        }
         Part { keep, nodes: self.nodes.count(&self.log) }
     }
 
@@ -500,9 +507,15 @@ impl LaTree<'_> {
         self.plan.node_pages(3 * u64::from(self.height) + 3) + 1
     }
 
+    /// True if what is in buffer `number` can be moved to others.
+    pub(super) fn has_room_to_rebuffer(&self, number: u32) -> bool {
+        let need = self.pages_to_copy() + self.pages_to_put_back(number) + self.pages_of_leaf();
+        self.log.is_disk() || need <= self.pages_left()
+    }
+
     /// True if one leaf more can be changed.
     pub(super) fn has_room_for_leaf(&self) -> bool {
-        self.flight.part.is_none_or(|part| {
+        self.in_flight.part.is_none_or(|part| {
             let born = self.nodes.count(&self.log).saturating_sub(part.nodes);
             let need = part.keep + self.plan.node_pages(born) + self.pages_of_leaf();
             need <= self.pages_left()

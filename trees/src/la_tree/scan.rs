@@ -6,7 +6,9 @@
 //! first are held, and the buffer is scanned again when they are used up.
 //!
 //! What a buffer has in the pool is held apart from what it has on flash, for it costs no reading:
-//! at first a few entries, those that come next, and more each time when they are used up.
+//! at first a few entries, those that come next, and more each time when they are used up. Where it
+//! is known which fragments may have a key, either is read for the first leaves one by one: most
+//! ranges end there.
 //!
 //! Every scan of a buffer is a lookup to ADAPT, which may have it emptied before; then all that was
 //! held is read anew. To hold more of what is in the pool is none.
@@ -20,17 +22,22 @@ use store::{OverflowValue, node};
 
 use super::LaTree;
 use super::buffer_pool::BufferId;
+use super::buffers::Wanted;
 use super::descent::{Bounds, Toward};
 use super::in_place::values::handed_out;
 use super::nodes::damaged;
+use super::stream::prefix;
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, read_piece};
 
 mod hold;
 
-use hold::{Hold, Rest, prefix};
+use hold::{Hold, Rest};
 
 /// Of a buffer's share, one part in so many is for its entries in the pool.
 const POOL_PART: usize = 16;
+
+/// Leaves for each of which alone they are looked for, before that is done for several at once.
+const LEAVES_AT_FIRST: u32 = 2;
 
 /// Bytes that those take at first, and how many times as much each time more are wanted.
 const FIRST_SHARE: usize = 4096;
@@ -118,6 +125,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             break;
         }
         self.leaf.copy_from(&self.tree.bounds);
+        self.fill_holds()?;
         let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.leaf);
         let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
         let start = self.rest.start.as_ref().map(Vec::as_slice);
@@ -127,8 +135,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         Ok(())
     }
 
-    /// Makes sure that the entries of buffer `number`, which the way has come to, are held; true if
-    /// it was emptied instead.
+    /// Notes that the entries of buffer `number`, which the way has come to, are to be held; true
+    /// if it was emptied instead.
     fn hold(&mut self, number: u32, level: u8) -> Result<bool> {
         let known = self.holds.iter().position(|hold| hold.level == level);
         let at = known.unwrap_or_else(|| {
@@ -140,62 +148,110 @@ impl<'t, 'd> Scan<'t, 'd> {
             self.holds.push(Hold::new(level, of_pool));
             self.holds.len() - 2
         });
-        let is_known = self.holds[at].buffer == Some(number);
-        if !is_known {
-            if self.tree.is_to_be_emptied(number, true) {
-                self.tree.empty_for_lookup(number)?;
-                return Ok(true);
-            }
-            self.fill(at, number)?;
+        let is_same = self.holds[at].buffer == Some(number);
+        if is_same && self.holds[at].is_known {
+            return Ok(false);
         }
-        if !is_known || self.holds[at + 1].buffer.is_none() {
-            self.fill_from_pool(at + 1, number, is_known)?;
+        if self.tree.is_to_be_emptied(number, true) {
+            self.tree.empty_for_lookup(number)?;
+            return Ok(true);
+        }
+        for hold in &mut self.holds[at..at + 2] {
+            let fills = if is_same { hold.fills } else { 0 };
+            (hold.buffer, hold.is_known, hold.fills) = (Some(number), false, fills);
         }
         Ok(false)
     }
 
-    /// Reads the entries that buffer `number`, whose node's bounds are the tree's, has on flash.
+    /// Reads on in the buffers of the way of which nothing is known from the present leaf's keys
+    /// on. Where a buffer on flash is to be scanned once more than for each of the first leaves,
+    /// ADAPT is asked before ([`Scan::hold`]).
+    fn fill_holds(&mut self) -> Result<()> {
+        let form = self.tree.buffers.form;
+        for at in 0..self.holds.len() {
+            let (hold, in_pool) = (&self.holds[at], at % 2 == 1);
+            let ends_here = || hold.end.as_ref().is_some_and(|end| self.leaf.contains(end));
+            let goes_on = (in_pool || self.is_for_leaf(hold)) && hold.peek(form).is_none();
+            let is_wanted = !hold.is_known || goes_on && ends_here();
+            match hold.buffer.filter(|_| is_wanted) {
+                Some(number) if in_pool => self.fill_from_pool(at, number)?,
+                Some(number) => self.fill(at, number)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a buffer is to be read for the present leaf alone.
+    fn is_for_leaf(&self, hold: &Hold) -> bool {
+        self.direction == Direction::Ascending
+            && self.leaf.has_upper
+            && hold.fills < LEAVES_AT_FIRST
+            && self.tree.buffers.knows_fragments()
+    }
+
+    /// Reads the entries that buffer `number` has on flash.
     fn fill(&mut self, at: usize, number: u32) -> Result<()> {
-        let (hold, bounds) = (&mut self.holds[at], &self.tree.bounds);
-        hold.begin(number);
+        let for_leaf = self.is_for_leaf(&self.holds[at]);
+        let hold = &mut self.holds[at];
+        let passed = hold.end.as_deref().map_or(0, prefix);
+        hold.begin();
         let (direction, form, rest) = (self.direction, self.tree.buffers.form, &self.rest);
+        let mut keys = rest.prefixes(None);
+        // Where the next fragment ends, those behind it are read when the range comes to them. An
+        // end that was passed is not taken again: nothing may have come before it.
+        if for_leaf {
+            hold.end = Some(self.leaf.upper.clone());
+            keys = rest.prefixes(hold.end.as_deref());
+        } else if direction == Direction::Ascending
+            && let Some(end) = self.tree.buffers.end_after(number, passed.max(*keys.start()))
+            && end < *keys.end()
+        {
+            hold.end = Some(end.to_be_bytes().to_vec());
+            keys = *keys.start()..=end;
+        }
+        let wanted = Wanted::all(keys);
         let scanned =
-            self.tree.buffers.scan_chain(&mut self.tree.log, number, &mut |entry, age| {
-                if bounds.contains(entry.key) && rest.contains(entry.key) {
+            self.tree.buffers.scan_chain(&mut self.tree.log, number, &wanted, &mut |entry, age| {
+                if wanted.prefixes.contains(&prefix(entry.key)) && rest.contains(entry.key) {
                     hold.push(form, direction, entry, age);
                 }
             });
         hold.sort(form, direction);
-        if scanned.is_err() {
-            hold.buffer = None;
-        }
+        hold.is_known = scanned.is_ok();
         scanned
     }
 
-    /// As [`Scan::fill`], of what is in the pool: the first entries, or `more` than before.
-    fn fill_from_pool(&mut self, at: usize, number: u32, more: bool) -> Result<()> {
-        let (hold, bounds) = (&mut self.holds[at], &self.tree.bounds);
-        hold.begin(number);
+    /// As [`Scan::fill`], of what is in the pool: at first what has keys of the present leaf, and
+    /// then more each time.
+    fn fill_from_pool(&mut self, at: usize, number: u32) -> Result<()> {
+        let for_leaf = self.is_for_leaf(&self.holds[at]);
+        let hold = &mut self.holds[at];
         let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<hold::Place>());
-        let share = if more { hold.share * SHARE_TIMES } else { FIRST_SHARE.max(least) };
+        let share = match hold.fills {
+            0 => FIRST_SHARE.max(least),
+            _ if for_leaf => hold.share,
+            _ => hold.share * SHARE_TIMES,
+        };
         hold.share = share.min(hold.most);
+        hold.begin();
+        if for_leaf {
+            hold.end = Some(self.leaf.upper.clone());
+        }
         let (direction, form, rest) = (self.direction, self.tree.buffers.form, &self.rest);
-        let (mut prefixes, mut age) = (rest.prefixes(None), 0);
-        let visited = self.tree.buffers.pool.visit(BufferId(number), &mut |entry| {
+        let (mut prefixes, mut age) = (rest.prefixes(hold.end.as_deref()), 0);
+        let all = prefixes.clone();
+        let visited = self.tree.buffers.pool.visit(BufferId(number), &all, &mut |entry| {
             age += 1;
             if prefixes.contains(&prefix(entry.key))
-                && bounds.contains(entry.key)
                 && rest.contains(entry.key)
                 && hold.push(form, direction, entry, age)
             {
                 prefixes = rest.prefixes(hold.end.as_deref());
             }
-            Ok(())
         });
         hold.sort(form, direction);
-        if visited.is_err() {
-            hold.buffer = None;
-        }
+        hold.is_known = visited.is_ok();
         visited.map_err(|what| damaged(Page(0), what))
     }
 
@@ -210,7 +266,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                     Some(_) => break,
                     None => {
                         if hold.end.as_ref().is_some_and(|end| self.leaf.contains(end)) {
-                            self.holds[at].buffer = None;
+                            self.holds[at].is_known = false;
                             return false;
                         }
                         break;
@@ -247,7 +303,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                 };
                 let comes_first = best.is_none()
                     || self.direction.order(entry.key.cmp(&self.key)) != Ordering::Greater;
-                if hold.buffer.is_some() && comes_first {
+                if hold.is_known && comes_first {
                     self.key.clear();
                     self.key.extend_from_slice(entry.key);
                     best = Some(Source::Hold(at));

@@ -10,12 +10,12 @@
 //! entries split may be full from the start, or its other half just a quarter full: that is paid
 //! for by the half of a leaf that follows.)
 //!
-//! Of two nodes that are merged, one may have a buffer with entries: it becomes the buffer of both.
-//! Where both have entries, the smaller buffer is emptied before, as soon as what is going down has
-//! arrived; then the nodes are merged, and the larger buffer stays. So is a buffer that shares its
-//! chain, for it must not grow into keys that were split from it, and so are both where nodes
-//! exchange children, for entries would have to change buffers with them. Of two merged nodes the
-//! right one's entries in the pool are written before, with others in a page; no memory is taken.
+//! Leaves are rebalanced as soon as what goes down has passed them, and so are the nodes between
+//! them and the next buffer. Nodes at the level of that buffer, and above it, have neighbours whose
+//! buffers hold entries: they wait until what is going down has arrived, or was put back
+//! ([`LaTree::rebalance_lean`]). Then the buffer of the right one of two nodes that are merged, or
+//! of the one that gives away children, is taken into memory, and its entries come to the buffers
+//! to which they belong then. Where a full chip has no room for that, the nodes stay as they are.
 
 use alloc::vec::Vec;
 
@@ -23,7 +23,6 @@ use device::Cause;
 use store::node::{self, Codec, Shift};
 
 use super::LaTree;
-use super::buffer_pool::BufferId;
 use super::growth::MISPLACED;
 use super::layout::{NodeId, Owner};
 use super::nodes::damaged;
@@ -44,44 +43,84 @@ struct Neighbours {
     right_place: usize,
 }
 
-/// Nodes that are to be merged with a neighbour, or to exchange entries with one, when buffers that
-/// are in the way are empty. They are marked in their buffers' records; the way to the last one is
-/// known.
+/// A node that may have too few entries, and waits until what goes down has arrived.
 #[derive(Debug)]
-pub(super) struct PutOff {
+pub(super) struct Lean {
     level: Option<u8>,
-    /// Any key of the last one.
+    /// Any key of it.
     key: Vec<u8>,
-    /// True if records may be marked.
-    is_any_marked: bool,
 }
 
-impl PutOff {
+impl Lean {
     pub(super) fn new(key_bytes: usize) -> Self {
-        PutOff { level: None, key: Vec::with_capacity(key_bytes), is_any_marked: false }
+        Lean { level: None, key: Vec::with_capacity(key_bytes) }
     }
 
-    /// Nothing is put off in a tree that was just read.
+    /// Nothing waits in a tree that was just read.
     pub(super) const fn forget(&mut self) {
-        (self.level, self.is_any_marked) = (None, false);
+        self.level = None;
     }
 }
 
 impl LaTree<'_> {
-    /// Fills up the node at `level` of the present way, if it is less than a quarter full: takes
-    /// entries from a neighbour or, if that has too few, merges it with that.
-    pub(super) fn rebalance(&mut self, level: u8, cause: Cause) -> Result<()> {
-        if level + 1 >= self.height {
-            return self.lower_root(cause);
+    /// Rebalances the leaf of the present way, and the nodes above it as far as they have no
+    /// buffers.
+    pub(super) fn rebalance_leaf(&mut self, cause: Cause) -> Result<()> {
+        let mut level = 0;
+        while level < self.top.level {
+            if !self.rebalance(level, cause)? {
+                return Ok(());
+            }
+            level += 1;
         }
+        let id = self.path.at(level).id;
+        let codec = self.nodes.at(level);
+        if !codec.is_filled(self.nodes.node(&mut self.log, id, level, cause)?, QUARTER) {
+            self.note_lean(level);
+        }
+        Ok(())
+    }
+
+    /// The node at `level` of the present way may have too few entries.
+    pub(super) fn note_lean(&mut self, level: u8) {
+        self.lean.level = Some(level);
+        self.lean.key.clear();
+        self.lean.key.extend_from_slice(&self.bounds.lower);
+    }
+
+    /// True if a node waits that what goes down has passed.
+    pub(super) fn is_lean_behind(&self) -> bool {
+        let has_passed = self.top.restructured || !self.top.bounds.contains(&self.in_flight.key);
+        self.lean.level.is_some() && has_passed
+    }
+
+    /// Rebalances the node that waits, if one does, and those above it. Nothing is going down.
+    pub(super) fn rebalance_lean(&mut self, cause: Cause) -> Result<()> {
+        let Some(mut level) = self.lean.level.take() else {
+            return Ok(());
+        };
+        let key = core::mem::take(&mut self.lean.key);
+        let mut merged = Ok(true);
+        while level + 1 < self.height && matches!(merged, Ok(true)) {
+            merged = self.descend(level, &key, cause).and_then(|_| self.rebalance(level, cause));
+            level += 1;
+        }
+        self.lean.key = key;
+        merged.map(drop)
+    }
+
+    /// Fills up the node at `level` of the present way, if it is less than a quarter full: takes
+    /// entries from a neighbour or, if that has too few, merges it with that. Then it returns true:
+    /// their parent may have too few.
+    fn rebalance(&mut self, level: u8, cause: Cause) -> Result<bool> {
         let id = self.path.at(level).id;
         let codec = self.nodes.at(level);
         let node = self.nodes.node(&mut self.log, id, level, cause)?;
         if codec.is_filled(node, QUARTER) {
-            return Ok(());
+            return Ok(false);
         }
         let Some(pair) = self.neighbours(level, cause)? else {
-            return Ok(());
+            return Ok(false);
         };
         self.check_order(pair, cause)?;
         let (left, right) =
@@ -92,9 +131,9 @@ impl LaTree<'_> {
         if let Some(shift) = shift
             && self.borrow(pair, shift, cause)?
         {
-            return Ok(());
+            return Ok(false);
         }
-        if fits_one { self.join(pair, cause) } else { Ok(()) }
+        if fits_one { self.join(pair, cause) } else { Ok(false) }
     }
 
     /// True if two neighbours of `codec` have enough together to stay two nodes.
@@ -117,8 +156,7 @@ impl LaTree<'_> {
             return Ok(false);
         }
         self.check_order(pair, cause)?;
-        self.join(pair, cause)?;
-        Ok(true)
+        self.join(pair, cause)
     }
 
     /// The node at `level` of the present way with its left neighbour, or else its right one.
@@ -151,160 +189,77 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    /// The buffers of two neighbours, if they have some.
-    fn buffers_of(&self, pair: &Neighbours) -> Option<[(u32, BufferRecord); 2]> {
-        let left = pair.left.buffer()?;
-        let right = pair.right.buffer()?;
-        Some([(left, self.buffers.record(left)), (right, self.buffers.record(right))])
+    /// True if the entries in the buffer of node `id` may come to other buffers.
+    fn may_take_aside(&self, id: NodeId) -> bool {
+        id.buffer().is_none_or(|number| self.has_room_to_rebuffer(number))
     }
 
-    /// Puts off what is done with two neighbours at `level` of the present way, until the buffers
-    /// `in_the_way` are emptied; false if none of them has entries.
-    fn put_off(&mut self, level: u8, in_the_way: [Option<u32>; 2]) -> bool {
-        let mut is_put_off = false;
-        for number in in_the_way.into_iter().flatten() {
-            if self.buffers.record(number).entries() > 0 {
-                self.buffers.list(number);
-                is_put_off = true;
-            }
+    /// Merges two neighbours, and what their buffers hold; false if there is no room for that.
+    fn join(&mut self, pair: Neighbours, cause: Cause) -> Result<bool> {
+        let level = pair.level;
+        if !self.may_take_aside(pair.right) {
+            return Ok(false);
         }
-        if is_put_off {
-            self.counters.merges_put_off += 1;
-            self.set_mark(self.path.at(level).id, true);
-            self.put_off.level = Some(level);
-            self.put_off.key.clear();
-            self.put_off.key.extend_from_slice(&self.bounds.lower);
-        }
-        is_put_off
-    }
-
-    /// Goes on with one of the nodes that were put off, whose buffers were emptied meanwhile; false
-    /// if there are none. Then there may be more buffers to be emptied.
-    pub(super) fn rebalance_put_off(&mut self, cause: Cause) -> Result<bool> {
-        let level = match self.put_off.level.take() {
-            Some(level) if level < self.height => {
-                let key = core::mem::take(&mut self.put_off.key);
-                let id = self.descend(level, &key, cause);
-                self.put_off.key = key;
-                self.set_mark(id?, false);
-                level
-            }
-            Some(_) => return Ok(true),
-            None => match self.take_marked() {
-                Some(number) => self.find_buffer(NodeId::of_buffer(number), cause)?,
-                None => return Ok(false),
-            },
-        };
-        let merged = self.counters.nodes_merged;
-        self.rebalance(level, cause)?;
-        self.counters.merged_after_emptying += u64::from(self.counters.nodes_merged > merged);
-        Ok(true)
-    }
-
-    /// Marks node `id`, which has a buffer, or marks it no more. The turn of marked ones comes when
-    /// no buffer is listed.
-    fn set_mark(&mut self, id: NodeId, is_lean: bool) {
-        if let Some(record) = id.buffer().and_then(|number| self.buffers.record_mut(number)) {
-            record.set_lean(is_lean);
-            self.put_off.is_any_marked |= is_lean;
-        }
-    }
-
-    /// The buffer of a node that is marked, and is no more.
-    fn take_marked(&mut self) -> Option<u32> {
-        if !self.put_off.is_any_marked {
-            return None;
-        }
-        let number = self.buffers.records.iter().position(BufferRecord::is_lean);
-        self.put_off.is_any_marked = number.is_some();
-        let number = number? as u32;
-        self.buffers.record_mut(number)?.set_lean(false);
-        Some(number)
-    }
-
-    /// Merges two neighbours and, if they have buffers, these; where both hold entries, that is put
-    /// off until one of them is empty.
-    fn join(&mut self, pair: Neighbours, cause: Cause) -> Result<()> {
-        let buffers = self.buffers_of(&pair);
-        if let Some([(left, left_record), (right, right_record)]) = buffers {
-            let both = left_record.entries() > 0 && right_record.entries() > 0;
-            let left_is_smaller = left_record.bytes <= right_record.bytes;
-            let in_the_way = [
-                (left_record.is_shared() || both && left_is_smaller).then_some(left),
-                (right_record.is_shared() || both && !left_is_smaller).then_some(right),
-            ];
-            if self.put_off(pair.level, in_the_way) {
-                return Ok(());
-            }
-            if self.buffers.is_listed(right) {
-                self.buffers.list(left);
-            }
-            self.evict_to_rebalance(right, cause)?;
-        }
-        self.nodes.join(&mut self.log, (pair.left, pair.right), pair.level)?;
-        if let Some([(left, left_record), (right, _)]) = buffers {
-            let moved = self.buffers.record(right);
-            if moved.entries() > 0 {
-                self.counters.buffers_merged += 1;
-                let above = moved.above(left_record.nodes(), left_record.is_leaf());
-                self.buffers.set_record(left, above);
-            }
-            debug_assert_eq!(self.buffers.pool.held(BufferId(right)).entries, 0);
-            self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, false));
-            self.buffers.forget_registers(right);
-        }
-        self.nodes.remove(&mut self.log, (pair.parent, pair.level + 1), pair.right_place)?;
+        let taken = self.take_aside(pair.right, cause)?;
+        self.nodes.join(&mut self.log, (pair.left, pair.right), level)?;
+        self.nodes.remove(&mut self.log, (pair.parent, level + 1), pair.right_place)?;
         self.nodes.free(&mut self.log, pair.right)?;
-        let nodes = &mut self.room.levels[usize::from(pair.level)];
+        let nodes = &mut self.room.levels[usize::from(level)];
         *nodes = nodes.saturating_sub(1);
         self.counters.nodes_merged += 1;
         self.counters.rebalanced += 2;
-        self.top.restructured |= pair.level >= self.top.level;
-        if buffers.is_some() {
-            self.recount(pair.left, pair.level, cause)?;
-            // Both were underfull, where the other one had waited.
-            let codec = self.nodes.at(pair.level);
-            let node = self.nodes.node(&mut self.log, pair.left, pair.level, cause)?;
-            let is_lean = !codec.is_filled(node, QUARTER);
-            self.set_mark(pair.left, is_lean);
-        } else {
-            self.count_nodes(pair.level, -1)?;
+        self.top.restructured |= level >= self.top.level;
+        match (pair.left.buffer(), pair.right.buffer()) {
+            (Some(left), Some(right)) => {
+                if self.buffers.is_listed(right) {
+                    self.buffers.list(left);
+                }
+                self.buffers.set_record(right, BufferRecord::new(Owner(0), 1, false));
+                self.buffers.forget_registers(right);
+                self.recount(pair.left, level, cause)?;
+            }
+            _ => self.count_nodes(level, -1)?,
         }
-        self.rebalance(pair.level + 1, cause)
+        if taken {
+            self.counters.buffers_merged += 1;
+            self.hand_back(level, None, cause)?;
+        }
+        Ok(true)
     }
 
-    /// Moves entries between two neighbours, now or when their buffers are emptied; false if the
-    /// parent has no room for the new separator.
+    /// Moves entries between two neighbours; false if the parent has no room for the new separator,
+    /// or buffers have none for what they would exchange.
     fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<bool> {
-        let buffers = self.buffers_of(&pair);
-        if let Some([(left, _), (right, _)]) = buffers
-            && self.put_off(pair.level, [Some(left), Some(right)])
-        {
-            return Ok(true);
-        }
         let codec = self.nodes.at(pair.level);
         let (left, right) =
             self.nodes.pair(&mut self.log, (pair.left, pair.right), pair.level, cause)?;
-        let (before, first) = match shift {
-            Shift::Right(place) => (codec.key(left, place - 1), codec.key(left, place)),
-            Shift::Left(moved) => (codec.key(right, moved - 1), codec.key(right, moved)),
+        let (giver, before, first) = match shift {
+            Shift::Right(place) => (pair.left, codec.key(left, place - 1), codec.key(left, place)),
+            Shift::Left(moved) => {
+                (pair.right, codec.key(right, moved - 1), codec.key(right, moved))
+            }
         };
         first.copy_to(&mut self.separator);
         if pair.level == 0 {
             super::growth::shorten(&before, &mut self.separator, self.plan.shape.key);
         }
-        if !self.rename(pair, cause)? {
+        if !self.may_take_aside(giver) {
             return Ok(false);
         }
-        self.nodes.shift(&mut self.log, (pair.left, pair.right), pair.level, shift)?;
-        self.counters.rebalanced += 2;
-        self.top.restructured |= pair.level >= self.top.level;
-        if buffers.is_some() {
+        let taken = self.take_aside(giver, cause)?;
+        let is_renamed = self.rename(pair, cause)?;
+        if is_renamed {
+            self.nodes.shift(&mut self.log, (pair.left, pair.right), pair.level, shift)?;
+            self.counters.rebalanced += 2;
+            self.counters.nodes_filled_up += 1;
+            self.top.restructured |= pair.level >= self.top.level;
             self.recount(pair.left, pair.level, cause)?;
             self.recount(pair.right, pair.level, cause)?;
         }
-        self.counters.nodes_filled_up += 1;
-        Ok(true)
+        if taken {
+            self.hand_back(pair.level, None, cause)?;
+        }
+        Ok(is_renamed)
     }
 
     /// Makes `self.separator` the key of the right neighbour in its parent; false, and nothing

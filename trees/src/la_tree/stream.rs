@@ -238,6 +238,26 @@ pub(super) fn find<'b>(
     Ok(found)
 }
 
+/// A hash of a key, whose bits all depend on all bytes.
+pub(super) fn hash(key: &[u8]) -> u64 {
+    let mixed = key.chunks(8).fold(key.len() as u64, |mixed, chunk| {
+        let mixed = (mixed.rotate_left(29) ^ prefix(chunk)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^ mixed >> 32
+    });
+    let mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    mixed ^ mixed >> 32
+}
+
+/// The first bytes of a key, in the same order.
+pub(super) fn prefix(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut bytes = [0; 8];
+    bytes[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec;

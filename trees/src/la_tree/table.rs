@@ -187,8 +187,6 @@ impl NodeTable {
 
 /// In a record's count of entries, what it says besides.
 const LEAF: u32 = 1 << 31;
-const SHARED: u32 = 1 << 30;
-const LEAN: u32 = 1 << 29;
 const DIRTY: u32 = 1 << 28;
 const LISTED: u32 = 1 << 27;
 const ENTRIES: u32 = LISTED - 1;
@@ -242,17 +240,6 @@ impl BufferRecord {
         self.counted & LEAF != 0
     }
 
-    /// True if the fragments are also another buffer's, whose node was split from this one's: what
-    /// of them lies outside of the node's keys is the other's.
-    pub(super) const fn is_shared(&self) -> bool {
-        self.counted & SHARED != 0
-    }
-
-    /// True if the node is less than a quarter full, and waits for buffers that are emptied.
-    pub(super) const fn is_lean(&self) -> bool {
-        self.counted & LEAN != 0
-    }
-
     /// True if it is listed to be emptied.
     pub(super) const fn is_listed(&self) -> bool {
         self.counted & LISTED != 0
@@ -271,18 +258,8 @@ impl BufferRecord {
         self.counted = self.counted & !flag | if is_set { flag } else { 0 };
     }
 
-    pub(super) const fn set_lean(&mut self, is_lean: bool) {
-        self.set(LEAN, is_lean);
-    }
-
     pub(super) const fn set_dirty(&mut self, is_dirty: bool) {
         self.set(DIRTY, is_dirty);
-    }
-
-    /// The same, of a buffer that shares its chain.
-    pub(super) const fn shared(mut self) -> Self {
-        self.set(SHARED, true);
-        self
     }
 
     /// The newest fragment on flash.
@@ -320,6 +297,14 @@ impl BufferRecord {
         self.set_dirty(true);
     }
 
+    /// Removes `entries` entries of `bytes` bytes.
+    pub(super) fn remove_entries(&mut self, entries: u32, bytes: u32) {
+        let left = self.entries().saturating_sub(entries);
+        self.counted = self.counted & !ENTRIES | left;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.set_dirty(true);
+    }
+
     /// S.
     pub(super) fn nodes(&self) -> u32 {
         self.nodes.into()
@@ -353,7 +338,7 @@ impl BufferRecord {
     /// Appends the record to `into`.
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
         into.extend_from_slice(&Link::encode(self.newest()));
-        for number in [self.owner.0, self.bytes, self.counted & !(DIRTY | LEAN | LISTED)] {
+        for number in [self.owner.0, self.bytes, self.counted & (LEAF | ENTRIES)] {
             into.extend_from_slice(&number.to_le_bytes());
         }
         for number in [self.fragments, self.nodes] {
@@ -378,7 +363,7 @@ impl BufferRecord {
             fragments: u16::from_le_bytes([f0, f1]),
             nodes: u16::from_le_bytes([n0, n1]),
         };
-        if record.counted & (DIRTY | LEAN | LISTED) != 0 || !record.is_consistent() {
+        if record.counted & !(LEAF | ENTRIES) != 0 || !record.is_consistent() {
             return Err("the record of a buffer contradicts itself");
         }
         Ok((record, rest))
@@ -386,7 +371,6 @@ impl BufferRecord {
 
     fn is_consistent(&self) -> bool {
         self.is_chained() == (self.fragments > 0)
-            && (self.fragments > 0 || !self.is_shared())
             && u32::from(self.fragments) <= self.entries()
             && self.entries() <= self.bytes
             && self.nodes > 0

@@ -8,10 +8,11 @@
 //! entry its list is walked.
 //!
 //! In a large pool on a disk, where the nodes of a buffer have thousands of entries, cells that
-//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stands a
-//! tag for each: a hash of the key of the entry that begins there, and whether it is a delete. To
-//! find an entry the tags of each piece are compared at once, and a cell is read only where the tag
-//! is the key's. A tag and the share of a link take less than a link for each cell does.
+//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stand
+//! the span of the keys that begin there, and a tag for each cell: a hash of the key of the entry
+//! that begins there, and whether it is a delete. What comes in a batch is sorted, so most pieces
+//! can't have a key; of others the tags are compared at once, and a cell is read only where the tag
+//! is the key's. A tag and the share of span and link take less than a link for each cell does.
 //!
 //! Cells come and go in chunks, those in pieces never.
 //!
@@ -19,26 +20,30 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::RangeInclusive;
 
 use super::super::chunks::Chunks;
 use super::super::stream::{Damage, Form, Pending};
 use super::links::{Links, NO_CELL};
 use super::size::{Layout, PoolSize};
 
+mod heads;
+
+use heads::{DELETE, NO_TAG, head_of};
+
 /// Bytes of a cell where entries vary in size, or are large, and of one in a piece.
 const CELL_BYTES: usize = 16;
 const CELL_IN_PIECE: usize = 8;
 
 /// The most bytes of a piece of several cells, and the most cells.
-const PIECE_BYTES: usize = 256;
-const PIECE_CELLS: usize = 32;
+const PIECE_BYTES: usize = 512;
+const PIECE_CELLS: usize = 64;
 
 /// The largest entry of fixed size that a cell is made for.
 const ENTRY_IN_CELL: usize = 32;
 
-/// In a tag, marks a delete; the rest is of the key. A cell where no entry begins has [`NO_TAG`].
-const DELETE: u8 = 0x80;
-const NO_TAG: u8 = 0;
+/// One piece in so many is kept free.
+const SPARE_PART: usize = 64;
 
 /// That an entry goes beyond the cells of its list.
 const CUT: Damage = "an entry in the pool has no end";
@@ -59,7 +64,7 @@ impl List {
 #[derive(Debug)]
 pub(super) struct Cells {
     form: Form,
-    /// The pieces: their tags, where they have several cells, and the cells.
+    /// The pieces: their spans and tags, where they have several cells, and the cells.
     pieces: Chunks<u8>,
     cell_bytes: usize,
     chunk_pieces: usize,
@@ -100,7 +105,7 @@ impl Shape {
             _ => (single, 0),
         };
         let (layout, piece_bytes) = loop {
-            let piece_bytes = (cell_bytes + usize::from(shift > 0)) << shift;
+            let piece_bytes = head_of(shift) + (cell_bytes << shift);
             match size.lay_out(piece_bytes) {
                 Some(layout) => break (layout, piece_bytes),
                 None => cell_bytes *= 2,
@@ -154,9 +159,9 @@ impl Cells {
         self.form
     }
 
-    /// How many cells are looked through at once.
-    pub(super) const fn at_once(&self) -> u32 {
-        1 << self.shift
+    /// True if pieces have several cells, and tags.
+    pub(super) const fn has_tags(&self) -> bool {
+        self.shift > 0
     }
 
     /// Bytes of the memory budget in use.
@@ -177,6 +182,11 @@ impl Cells {
     /// True if a chunk's worth of pieces is free, and chunks can be given back.
     pub(super) const fn can_shrink(&self) -> bool {
         self.shift == 0 && self.free >= self.chunk_pieces
+    }
+
+    /// True if pieces have several cells, and less than one in [`SPARE_PART`] is free.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.shift > 0 && self.free < self.pieces.len() / SPARE_PART
     }
 
     /// Adds a chunk of free pieces.
@@ -257,7 +267,7 @@ impl Cells {
     pub(super) fn append(&mut self, list: &mut List, entry: &Pending<'_>) {
         let is_delete = entry.value.is_none();
         self.add_cell(list, is_delete);
-        self.set_tag(list.last, tag_of(entry.key) | if is_delete { DELETE } else { 0 });
+        self.note_key(list.last, entry.key, if is_delete { DELETE } else { 0 });
         let (form, mut used) = (self.form, 0);
         form.write(entry, &mut |mut piece| {
             while !piece.is_empty() {
@@ -308,30 +318,37 @@ impl Cells {
         Ok(newest)
     }
 
-    /// As [`Cells::newest`], by the tags.
-    fn newest_in_pieces(&mut self, list: &List, key: &[u8]) -> Result<Option<u32>, Damage> {
-        let (wanted, all) = (tag_of(key), (1 << self.shift) - 1);
-        let (mut at, mut newest) = (list.first, None);
-        loop {
+    /// Calls `each` with the entries of `list`, the oldest first, that begin in pieces which may
+    /// have keys with prefixes in `wanted`; of pieces of one cell with all.
+    ///
+    /// # Errors
+    /// The pool's memory is damaged.
+    pub(super) fn visit(
+        &mut self,
+        list: &List,
+        wanted: &RangeInclusive<u64>,
+        each: &mut dyn FnMut(&Pending<'_>),
+    ) -> Result<(), Damage> {
+        let (all, mut at) = ((1 << self.shift) - 1, list.first);
+        while at != NO_CELL {
             let is_last = at >> self.shift == list.last >> self.shift;
-            let end = if is_last { list.last } else { at | all };
-            let is_wanted = |tag: &u8| *tag & !DELETE == wanted;
-            // All of a piece, whatever is in use of it, so that the tags are compared at once.
-            let tags = self.tags(at).ok_or(CUT)?;
-            if tags.iter().fold(false, |any, tag| any | is_wanted(tag)) {
-                for cell in (at..=end).rev() {
-                    let tag = self.tags(cell).and_then(|tags| tags.get((cell & all) as usize));
-                    if tag.is_some_and(is_wanted) && self.entry(cell)?.0.key == key {
-                        newest = Some(cell);
-                        break;
-                    }
+            let mut end = if is_last { list.last } else { at | all };
+            let span = self.span(at)?;
+            let may_have = span.start() <= wanted.end() && wanted.start() <= span.end();
+            for cell in (at..=end).filter(|_| may_have) {
+                if self.shift > 0 && self.tag(cell).is_none_or(|tag| tag == NO_TAG) {
+                    continue;
+                }
+                let (entry, last) = self.entry(cell)?;
+                each(&entry);
+                if self.shift == 0 {
+                    // An entry may have several pieces.
+                    end = last;
                 }
             }
-            if is_last {
-                return Ok(newest);
-            }
-            at = self.next(end);
+            at = if end == list.last { NO_CELL } else { self.next(end) };
         }
+        Ok(())
     }
 
     /// The entry that begins in `cell`, and the last of its cells.
@@ -373,19 +390,6 @@ impl Cells {
         match self.tags(cell) {
             Some([]) | None => self.links.is_marked(cell),
             Some(tags) => tags[cell as usize & (tags.len() - 1)] & DELETE != 0,
-        }
-    }
-
-    /// The tags of the piece of `cell`, none where it has one cell.
-    fn tags(&self, cell: u32) -> Option<&[u8]> {
-        self.pieces.get((cell >> self.shift) as usize)?.get(..tags_of(self.shift))
-    }
-
-    fn set_tag(&mut self, cell: u32, tag: u8) {
-        if self.shift > 0
-            && let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize)
-        {
-            piece[cell as usize & (tags_of(self.shift) - 1)] = tag;
         }
     }
 
@@ -435,7 +439,7 @@ impl Cells {
             }
             list.last = cell;
         }
-        self.set_tag(list.last, NO_TAG);
+        self.note_none(list.last);
     }
 }
 
@@ -449,24 +453,9 @@ struct Place {
 impl Place {
     fn of(cell: u32, shift: u32, cell_bytes: usize) -> Self {
         let in_piece = cell as usize & ((1 << shift) - 1);
-        let byte = tags_of(shift) + in_piece * cell_bytes;
+        let byte = head_of(shift) + in_piece * cell_bytes;
         Place { piece: (cell >> shift) as usize, byte }
     }
-}
-
-/// Tags of a piece that has two to the power of `shift` cells.
-const fn tags_of(shift: u32) -> usize {
-    if shift > 0 { 1 << shift } else { 0 }
-}
-
-/// The tag of a put of `key`, by all of its bytes.
-fn tag_of(key: &[u8]) -> u8 {
-    let hash = key.chunks(8).fold(0, |hash: u64, chunk| {
-        let mut bytes = [0; 8];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        (hash.rotate_left(29) ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    });
-    ((hash >> 57) as u8).max(1)
 }
 
 /// True if `found` is `key`. Nearly none is, and what tells numbers apart stands at their end.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use store::EntryShape;
 
-use super::{BufferId, BufferPool, PoolSize};
+use super::{BufferId, BufferPool, Copied, PoolSize};
 use crate::la_tree::stream::{Form, Pending};
 
 const FORM: Form = Form::new(EntryShape::fixed(4, 4));
@@ -32,7 +32,7 @@ const IN_PIECES: u64 = 400_000;
 
 fn held(pool: &mut BufferPool, buffer: u32) -> Vec<([u8; 4], Option<[u8; 4]>)> {
     let mut bytes = vec![0; pool.held(BufferId(buffer)).bytes];
-    let copied = pool.copy(BufferId(buffer), 0..u32::MAX, &mut bytes).unwrap();
+    let copied = pool.copy(BufferId(buffer), &mut Copied::default(), &mut bytes).unwrap();
     assert_eq!(copied, pool.held(BufferId(buffer)), "what is held is known exactly");
     stream(FORM, &bytes)
 }
@@ -258,9 +258,8 @@ fn entries_of_all_lengths_come_back_from_their_cells() {
         let mut compare = |found: &Pending<'_>| {
             assert_eq!(*found, entry(number), "{shape}, entry {number}");
             number += 1;
-            Ok(())
         };
-        pool.visit(BufferId(7), &mut compare).unwrap();
+        pool.visit(BufferId(7), &(0..=u64::MAX), &mut compare).unwrap();
         assert_eq!(number, 100);
         let mut page = vec![0; 700];
         let mut left = 100;

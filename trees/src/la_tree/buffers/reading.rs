@@ -4,39 +4,111 @@ use core::ops::Range;
 
 use device::{Cause, Page};
 
-use super::super::buffer_pool::BufferId;
-use super::super::emptying::{self, Sorter};
+use super::super::buffer_pool::{BufferId, Copied};
 use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
 use super::super::nodes::damaged;
+use super::super::sort_merge::{self, Sorter};
 use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;
-use super::{Buffers, is_leaf};
+use super::{Buffers, Wanted, is_leaf};
 use index::Result;
 
+/// Fragments on flash, from the newest on. They are written one after the other, so a chain can't
+/// run in a circle; one of made-up links ends with the number that is told.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Chain {
+    owner: Owner,
+    newest: Option<Link>,
+    fragments: u32,
+}
+
+impl Chain {
+    /// The chain of the buffer with this record.
+    pub(in super::super) fn of(record: &BufferRecord) -> Self {
+        let (newest, fragments) = (record.newest(), record.fragments_most());
+        Chain { owner: record.owner, newest, fragments }
+    }
+
+    /// The newest fragment that is left.
+    pub(in super::super) fn newest(&self) -> Option<Link> {
+        self.newest.filter(|_| self.fragments > 0)
+    }
+}
+
 impl Buffers {
-    /// Reads the fragment at `link`: the bytes of its stream in [`Buffers::read`], and the link to
-    /// the one before it.
+    /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup,
+    /// as [`Buffers::next_fragment`] does.
+    ///
+    /// # Errors
+    /// It is damaged, or the device failed.
+    fn next_with(
+        &mut self,
+        log: &mut Ground<'_>,
+        chain: &mut Chain,
+        wanted: &Wanted,
+    ) -> Result<Option<(Link, Range<usize>)>> {
+        if !self.fences.is_used() {
+            return self.next_fragment(log, chain, Cause::Lookup);
+        }
+        while let Some(link) = chain.newest() {
+            let Some(before) = self.fences.passed(link, wanted) else {
+                self.read_of.add(1, 1);
+                let read = self.next_fragment(log, chain, Cause::Lookup)?;
+                if let Some((link, stream)) = &read
+                    && !self.fences.is_known(*link)
+                {
+                    let stream = &self.read[stream.clone()];
+                    let noted = self.fences.note((*link, chain.newest), self.form, stream);
+                    noted.map_err(|what| damaged(link.page, what))?;
+                }
+                return Ok(read);
+            };
+            self.read_of.add(0, 1);
+            chain.newest = before;
+            chain.fragments -= 1;
+        }
+        Ok(None)
+    }
+
+    /// The least prefix above `after` of a key that is the greatest of its fragment, of those of
+    /// buffer `number` that are known.
+    pub(in super::super) fn end_after(&self, number: u32, after: u64) -> Option<u64> {
+        let mut chain = Chain::of(&self.record(number));
+        let mut least = None;
+        while let Some((end, before)) = chain.newest().and_then(|link| self.fences.end(link)) {
+            if end > after {
+                least = Some(least.map_or(end, |least: u64| least.min(end)));
+            }
+            chain.newest = before;
+            chain.fragments -= 1;
+        }
+        least
+    }
+
+    /// Reads the newest fragment of a chain, whose stream is in [`Buffers::read`] then, and goes on
+    /// to the one before it; `None` at the end.
     ///
     /// # Errors
     /// It is damaged, or the chip failed.
-    pub(in super::super) fn read_fragment(
+    pub(in super::super) fn next_fragment(
         &mut self,
         log: &mut Ground<'_>,
-        owner: Owner,
-        link: Link,
+        chain: &mut Chain,
         cause: Cause,
-    ) -> Result<(Range<usize>, Option<Link>)> {
+    ) -> Result<Option<(Link, Range<usize>)>> {
+        let Some(link) = chain.newest() else {
+            return Ok(None);
+        };
         let pages = log.pages();
         self.pages.check_link(link, pages).map_err(|what| damaged(link.page, what))?;
         let bytes = &mut self.read[..usize::from(link.bytes)];
         log.read(link.page, u32::from(link.offset) - self.pages.first(), bytes, cause)?;
         self.counters.fetched += 1;
-        let opened = open_fragment(owner, link, bytes);
-        let (before, _) = opened.map_err(|what| damaged(link.page, what))?;
-        // Fragments are written one after the other, so a chain can't run in a circle; a chain of
-        // made-up links is as long as its record says.
-        Ok((FRAGMENT_HEADER_BYTES..usize::from(link.bytes), before))
+        let opened = open_fragment(chain.owner, link, bytes);
+        (chain.newest, _) = opened.map_err(|what| damaged(link.page, what))?;
+        chain.fragments -= 1;
+        Ok(Some((link, FRAGMENT_HEADER_BYTES..usize::from(link.bytes))))
     }
 
     /// Searches buffer `number` for the newest entry of `key`, which `found` gets.
@@ -58,17 +130,13 @@ impl Buffers {
             return Ok(Some(held));
         }
         self.counters.searched[is_leaf(&record)] += u64::from(record.entries() > 0);
-        let mut next = record.newest();
-        let mut left = record.fragments_most();
-        while let Some(link) = next.filter(|_| left > 0) {
-            let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
+        let (mut chain, wanted) = (Chain::of(&record), Wanted::one(key));
+        while let Some((link, stream)) = self.next_with(log, &mut chain, &wanted)? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
             let entry = stream::find(self.form, &self.read[stream], key);
             if let Some(entry) = entry.map_err(|what| damaged(link.page, what))? {
                 return Ok(Some(found(&entry)));
             }
-            next = before;
-            left -= 1;
         }
         Ok(None)
     }
@@ -84,16 +152,16 @@ impl Buffers {
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
         let mut age = u64::from(u32::MAX) << 32;
-        let visited = self.pool.visit(BufferId(number), &mut |entry| {
+        let visited = self.pool.visit(BufferId(number), &(0..=u64::MAX), &mut |entry| {
             take(entry, age);
             age += 1;
-            Ok(())
         });
         visited.map_err(|what| damaged(Page(0), what))?;
-        self.scan_chain(log, number, take)
+        self.scan_chain(log, number, &Wanted::all(0..=u64::MAX), take)
     }
 
-    /// As [`Buffers::scan`], of the entries that are on flash.
+    /// As [`Buffers::scan`], of the entries that are on flash, in all fragments that may have keys
+    /// that are `wanted`.
     ///
     /// # Errors
     /// As [`Buffers::find`].
@@ -101,116 +169,98 @@ impl Buffers {
         &mut self,
         log: &mut Ground<'_>,
         number: u32,
+        wanted: &Wanted,
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
         let record = self.record(number);
-        let mut next = record.newest();
-        let mut left = record.fragments_most();
-        while let Some(link) = next.filter(|_| left > 0) {
-            let (stream, before) = self.read_fragment(log, record.owner, link, Cause::Lookup)?;
+        let mut chain = Chain::of(&record);
+        while let Some((link, stream)) = self.next_with(log, &mut chain, wanted)? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
             let mut reader = self.form.reader(&self.read[stream]);
-            let mut age = u64::from(left) << 32;
+            let mut age = u64::from(chain.fragments + 1) << 32;
             while let Some((entry, _)) = reader.next().map_err(|what| damaged(link.page, what))? {
                 take(&entry, age);
                 age += 1;
             }
-            next = before;
-            left -= 1;
         }
         Ok(())
     }
 
     /// Loads the entries that buffer `number` has in the pool, which are newer than all that is
-    /// loaded later; false if there is no room for them.
+    /// loaded later.
     ///
     /// # Errors
-    /// The buffer is damaged.
-    pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<bool> {
+    /// The buffer is damaged, or larger than its record says.
+    pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<()> {
         let bytes = self.pool.held(BufferId(number)).bytes;
-        let Some(room) = sorter.room(bytes) else {
-            return Ok(false);
-        };
-        let copied = self.pool.copy(BufferId(number), 0..u32::MAX, room);
-        copied.map_err(|what| damaged(Page(0), what))?;
-        match sorter.load(bytes) {
-            Err(emptying::FULL) => Ok(false),
-            loaded => loaded.map(|_| true).map_err(|what| damaged(Page(0), what)),
-        }
+        let room = sorter.room(bytes).ok_or(damaged(Page(0), sort_merge::FULL))?;
+        let copied = self.pool.copy(BufferId(number), &mut Copied::default(), room);
+        let loaded = copied.and_then(|_| sorter.load(bytes));
+        loaded.map(drop).map_err(|what| damaged(Page(0), what))
     }
 
-    /// Loads the chain of `owner` from `from` on; false if there is no room for all of it.
+    /// Loads the oldest fragments of a chain, as many as find room, and lets go of them; the newer
+    /// ones are left. A chain that `fits` is loaded as a whole, behind what is newer.
     ///
     /// # Errors
-    /// The buffer is damaged, or the chip failed.
+    /// The buffer is damaged, or larger than its record says, or the device failed.
     pub(in super::super) fn load_chain(
         &mut self,
         log: &mut Ground<'_>,
-        owner: Owner,
-        from: Option<Link>,
-        sorter: &mut Sorter,
-        cause: Cause,
-    ) -> Result<bool> {
-        let mut next = from;
-        while let Some(link) = next {
-            let (stream, before) = self.read_fragment(log, owner, link, cause)?;
-            let Some(room) = sorter.room(stream.len()) else {
-                return Ok(false);
-            };
-            room.copy_from_slice(&self.read[stream.clone()]);
-            match sorter.load(stream.len()) {
-                Err(emptying::FULL) => return Ok(false),
-                loaded => loaded.map_err(|what| damaged(link.page, what))?,
-            };
-            if self.lets_go {
-                log.let_go(link.page, cause)?;
-            }
-            next = before;
-        }
-        Ok(true)
-    }
-
-    /// As [`Buffers::load_chain`], of all that `record` tells of, which is let go.
-    ///
-    /// # Errors
-    /// As [`Buffers::load_chain`], which leaves it unknown what was let go.
-    pub(in super::super) fn take_chain(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        sorter: &mut Sorter,
-        cause: Cause,
-    ) -> Result<bool> {
-        self.lets_go = true;
-        let taken = self.load_chain(log, record.owner, record.newest(), sorter, cause);
-        self.lets_go = false;
-        taken
-    }
-
-    /// Selects the lowest keys above `after` of the chain that `record` tells of, as far as there
-    /// is room.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or the chip failed.
-    pub(in super::super) fn select_chain(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        after: Option<&[u8]>,
-        sorter: &mut Sorter,
+        chain: &mut Chain,
+        (sorter, fits): (&mut Sorter, bool),
         cause: Cause,
     ) -> Result<()> {
-        sorter.clear();
-        let mut next = record.newest();
-        let mut left = record.fragments_most();
-        while let Some(link) = next.filter(|_| left > 0) {
-            let (stream, before) = self.read_fragment(log, record.owner, link, cause)?;
-            let selected = sorter.select(&self.read[stream], after);
-            selected.map_err(|what| damaged(link.page, what))?;
-            next = before;
-            left -= 1;
+        let (mut rest, all) = (*chain, *chain);
+        let (mut read, mut left) = (0, 0);
+        while let Some((link, stream)) = self.next_fragment(log, &mut rest, cause)? {
+            let mut loaded = sorter.load_older(&self.read[stream.clone()]);
+            if loaded == Ok(false) && !fits {
+                sorter.clear();
+                left = read;
+                loaded = sorter.load_older(&self.read[stream]);
+            }
+            let has_room = loaded.map_err(|what| damaged(link.page, what))?;
+            if !has_room {
+                return Err(damaged(link.page, sort_merge::FULL));
+            }
+            if fits {
+                self.fences.forget(link);
+                log.let_go(link.page, cause)?;
+            }
+            read += 1;
         }
-        sorter.sort();
+        chain.fragments = left;
+        // On a disk, where it is known now which they are.
+        let (mut rest, mut passed) = (all, 0);
+        while !fits && log.is_disk() {
+            let Some((link, _)) = self.next_fragment(log, &mut rest, cause)? else {
+                break;
+            };
+            if passed >= left {
+                self.fences.forget(link);
+                log.let_go(link.page, cause)?;
+            }
+            passed += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes whose the pages of a buffer's fragments are, as far as they can be read.
+    ///
+    /// # Errors
+    /// A fragment is damaged, or the device failed.
+    pub(in super::super) fn hold_chain(
+        &mut self,
+        log: &mut Ground<'_>,
+        record: &BufferRecord,
+        cause: Cause,
+    ) -> Result<()> {
+        let mut chain = Chain::of(record);
+        while let Some(link) = chain.newest() {
+            log.hold(link.page);
+            self.next_fragment(log, &mut chain, cause)?;
+        }
         Ok(())
     }
 }

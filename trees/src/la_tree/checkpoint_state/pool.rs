@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use device::Page;
 
 use super::super::LaTree;
-use super::super::buffer_pool::{BufferId, Taken};
+use super::super::buffer_pool::{BufferId, Copied, Taken};
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, open_fragment, seal_fragment};
 use super::super::nodes::damaged;
 use super::super::plan::CHUNK_HEADER;
@@ -62,11 +62,10 @@ impl LaTree<'_> {
         for number in 0..self.buffers.records.len() as u32 {
             let held = self.buffers.pool.held(BufferId(number)).entries;
             let mut before = self.buffers.record(number).newest();
-            let mut from = 0;
-            while from < held {
-                let taken = self.fill_piece(&mut page, (number, from), before)?;
-                from += taken.entries;
-                if from == held {
+            let mut copied = Copied::default();
+            while copied.entries < held {
+                let taken = self.fill_piece(&mut page, (number, &mut copied), before)?;
+                if copied.entries == held {
                     break;
                 }
                 if taken.entries == 0 && page.at == page.start {
@@ -92,7 +91,7 @@ impl LaTree<'_> {
     fn fill_piece(
         &mut self,
         page: &mut Filling<'_>,
-        (number, from): (u32, u32),
+        (number, copied): (u32, &mut Copied),
         before: Option<Link>,
     ) -> Result<Taken> {
         let piece = page.bytes.get_mut(page.at..).unwrap_or_default();
@@ -100,17 +99,17 @@ impl LaTree<'_> {
         let Some((head, stream)) = piece.split_at_mut_checked(header) else {
             return Ok(Taken { bytes: 0, entries: 0 });
         };
-        let copied = self.buffers.pool.copy(BufferId(number), from..u32::MAX, stream);
-        let copied = copied.map_err(|what| damaged(Page(0), what))?;
-        if copied.entries == 0 {
-            return Ok(copied);
+        let taken = self.buffers.pool.copy(BufferId(number), copied, stream);
+        let taken = taken.map_err(|what| damaged(Page(0), what))?;
+        if taken.entries == 0 {
+            return Ok(taken);
         }
-        let bytes = FRAGMENT_HEADER_BYTES + copied.bytes;
+        let bytes = FRAGMENT_HEADER_BYTES + taken.bytes;
         head[..4].copy_from_slice(&number.to_le_bytes());
         head[4..PIECE_HEADER].copy_from_slice(&(bytes as u16).to_le_bytes());
         head[PIECE_HEADER + 4..].copy_from_slice(&Link::encode(before));
         page.at += PIECE_HEADER + bytes;
-        Ok(Taken { bytes, entries: copied.entries })
+        Ok(Taken { bytes, entries: taken.entries })
     }
 
     /// Writes the page, and begins the next.

@@ -75,7 +75,7 @@ fn predict_divided(profile: &Profile, plan: &Plan) -> Prediction {
                 touched(levels.nodes()[level] / buffer.count, buffer.emptied) * missed[level]
             })
             .sum();
-        let chain = buffer.flash.of(buffer.emptied).max(buffer.beyond / plan.page_entries());
+        let chain = buffer.fragments().max(buffer.beyond / plan.page_entries());
         reads += emptyings * (chain * fragment_missed + way + below);
         let header = FRAGMENT_HEADER_BYTES as f64 / buffer.flash.each;
         let stored = buffer.stored() * (plan.entry_bytes() + header);
@@ -127,6 +127,9 @@ fn buffers(profile: &Profile, plan: &Plan, levels: &Levels) -> Vec<Buffers> {
             lookups: 0.0,
             batch: 0.0,
             emptied: 1.0,
+            limit: 1.0,
+            reach: 1.0,
+            longest: 1.0,
             seen: 0.0,
             flash: Fragments::none(plan),
             beyond: 0.0,

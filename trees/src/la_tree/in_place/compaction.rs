@@ -77,6 +77,8 @@ impl LaTree<'_> {
         while self.may_step() {
             self.descend(0, key, cause)?;
             if self.join_with_left(cause)? {
+                self.note_lean(1);
+                self.rebalance_lean(cause)?;
                 continue;
             }
             if !self.pass_leaf(key)? {

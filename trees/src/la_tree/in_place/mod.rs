@@ -12,6 +12,8 @@
 //! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
 //!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
 //!   ([`room`]).
+//! - From a large pool a buffer leaves as a whole and sorted, and a lookup knows which of its pages
+//!   to read ([`spill`](super::spill)).
 //! - Before a put is refused, leaves that have room for each other are merged ([`compaction`]).
 
 pub(super) mod compaction;

@@ -25,7 +25,6 @@ use store::{Durability, Recovery, Update};
 
 use super::super::LaTree;
 use super::super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
-use super::super::flight::PutBack;
 use super::super::plan::Plan;
 use super::{Disk, ROOT_PAGES};
 use index::Result;
@@ -208,41 +207,6 @@ impl LaTree<'_> {
     pub(in super::super) fn note_gone_down(&mut self, bytes: u32) {
         if let Some(disk) = self.log.disk_mut() {
             disk.gone_down += u64::from(bytes);
-        }
-    }
-
-    /// Puts what has not gone down yet back into the buffers of leaf subtrees.
-    pub(in super::super) fn put_back(&mut self, cause: Cause) -> Result<()> {
-        let level = self.leaf_subtree_level();
-        self.top.level = level;
-        self.top.restructured = true;
-        let before = (self.buffers.pending, self.buffers.pending_bytes);
-        self.put_into_buffers(level, None, cause)?;
-        let entries: u64 = self.buffers.pending.iter().sum();
-        self.flight.put_back = PutBack {
-            entries: entries.saturating_sub(before.0.iter().sum()) as u32,
-            bytes: self.buffers.pending_bytes.saturating_sub(before.1) as u32,
-        };
-        Ok(())
-    }
-
-    /// Puts the entry that is in flight, and those that follow it, into the buffers at `level`, but
-    /// for one with the key `without`.
-    pub(super) fn put_into_buffers(
-        &mut self,
-        level: u8,
-        without: Option<&[u8]>,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut child = None;
-        loop {
-            if without != Some(self.flight.key.as_slice()) {
-                child = Some(self.hand_to_buffer(child, level, cause)?);
-            }
-            if !self.next_in_flight(cause)? {
-                self.batch_came(child);
-                return Ok(());
-            }
         }
     }
 

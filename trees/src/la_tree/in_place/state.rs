@@ -9,9 +9,6 @@ use core::fmt::Display;
 use device::{Cause, Page};
 
 use super::super::LaTree;
-use super::super::buffers::Buffers;
-use super::super::ground::Ground;
-use super::super::table::BufferRecord;
 use index::{Error, Result};
 
 /// Bytes of a root record that only a tree on a disk has.
@@ -101,49 +98,5 @@ impl LaTree<'_> {
             Ok(()) => Ok(()),
             Err(error) => Error::Store(error).report_damage(finding),
         }
-    }
-
-    /// Lets go of the chain that was read while it went down.
-    pub(in super::super) fn release_chain(&mut self, cause: Cause) -> Result<()> {
-        match self.flight.owed.take() {
-            Some(record) => self.buffers.let_go_chain(&mut self.log, &record, cause),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Buffers {
-    /// Notes that one buffer more has the chain of `record`.
-    pub(in super::super) fn hold_chain(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut next = record.newest().filter(|_| log.is_disk());
-        let mut left = record.fragments_most();
-        while let Some(link) = next.filter(|_| left > 0) {
-            log.hold(link.page);
-            next = self.read_fragment(log, record.owner, link, cause)?.1;
-            left -= 1;
-        }
-        Ok(())
-    }
-
-    /// Notes that one buffer less has the chain of `record`.
-    fn let_go_chain(
-        &mut self,
-        log: &mut Ground<'_>,
-        record: &BufferRecord,
-        cause: Cause,
-    ) -> Result<()> {
-        let mut next = record.newest().filter(|_| log.is_disk());
-        let mut left = record.fragments_most();
-        while let Some(link) = next.filter(|_| left > 0) {
-            next = self.read_fragment(log, record.owner, link, cause)?.1;
-            log.let_go(link.page, cause)?;
-            left -= 1;
-        }
-        Ok(())
     }
 }

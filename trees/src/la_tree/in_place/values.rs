@@ -72,10 +72,7 @@ impl LaTree<'_> {
         disk.longest_value = disk.longest_value.max(value.bytes());
         self.take_out(key)?;
         let encoded = value.to_bytes();
-        self.take_single(key, Some(&encoded));
-        self.flight.is_long = true;
-        self.distribute_to_leaves(Cause::Update)?;
-        self.lower_root(Cause::Update)
+        self.put_down(key, Some(&encoded), true)
     }
 
     /// Takes every entry for `key` out of the buffers on its way.
@@ -89,12 +86,7 @@ impl LaTree<'_> {
                 continue;
             }
             self.take_off(number, Cause::Update)?;
-            self.top.level = level;
-            self.top.restructured = true;
-            if self.next_in_flight(Cause::Update)? {
-                self.put_into_buffers(level, Some(key), Cause::Update)?;
-            }
-            self.release_chain(Cause::Update)?;
+            self.hand_back(level, Some(key), Cause::Update)?;
         }
         Ok(())
     }

@@ -4,26 +4,33 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::{Bound, RangeInclusive};
 
-use super::super::stream::{Form, Pending};
+use super::super::stream::{Form, Pending, prefix};
 use index::Direction;
 
 /// Marks the place of a delete.
 const DELETE: u32 = 0x8000_0000;
+
+/// The most places for which a stable sort of the standard library needs only its stack.
+const SORTED_IN_PLACE: usize = 4096 / size_of::<Place>();
 
 /// An entry that is held: where it stands, and how new it is.
 pub(super) type Place = (u32, u64);
 
 /// The entries of a buffer that come next in a range, of those on flash or of those in the pool.
 pub(super) struct Hold {
-    /// The buffer, and the level of its node; `None` if nothing is known.
+    /// The buffer, and the level of its node.
     pub(super) buffer: Option<u32>,
     pub(super) level: u8,
+    /// False if nothing is known of the buffer.
+    pub(super) is_known: bool,
     bytes: Vec<u8>,
     places: Vec<Place>,
     /// The next of the places.
     pub(super) next: usize,
     /// From this key on, in the range's direction, nothing is known.
     pub(super) end: Option<Vec<u8>>,
+    /// How often it was filled from the same buffer.
+    pub(super) fills: u32,
     /// Bytes that it takes now at most, and ever.
     pub(super) share: usize,
     pub(super) most: usize,
@@ -34,20 +41,23 @@ impl Hold {
         Hold {
             buffer: None,
             level,
+            is_known: false,
             bytes: Vec::with_capacity(most / 2),
             places: Vec::with_capacity(most / 2 / size_of::<Place>()),
             next: 0,
             end: None,
+            fills: 0,
             share: most,
             most,
         }
     }
 
-    /// Forgets what it holds: the entries of buffer `number` are to come.
-    pub(super) fn begin(&mut self, number: u32) {
+    /// Forgets what it holds: entries of its buffer are to come.
+    pub(super) fn begin(&mut self) {
         self.bytes.clear();
         self.places.clear();
-        (self.next, self.end, self.buffer) = (0, None, Some(number));
+        (self.next, self.end) = (0, None);
+        self.fills = self.fills.saturating_add(1);
     }
 
     fn entry(&self, form: Form, place: Place) -> Pending<'_> {
@@ -95,10 +105,15 @@ impl Hold {
     /// Sorts what is held and keeps the newest entry of each key.
     pub(super) fn sort(&mut self, form: Form, direction: Direction) {
         let mut places = core::mem::take(&mut self.places);
-        places.sort_unstable_by(|one, other| {
+        let order = |one: &Place, other: &Place| {
             let (one_key, other_key) = (self.entry(form, *one).key, self.entry(form, *other).key);
             direction.order(one_key.cmp(other_key)).then(other.1.cmp(&one.1))
-        });
+        };
+        // What comes is sorted in parts, which a stable sort merges; that of few takes no memory.
+        match places.len() > SORTED_IN_PLACE {
+            true => places.sort_unstable_by(order),
+            false => places.sort_by(order),
+        }
         places.dedup_by(|later, kept| self.entry(form, *later).key == self.entry(form, *kept).key);
         self.places = places;
     }
@@ -169,14 +184,4 @@ impl Rest {
             Direction::Descending => far.unwrap_or(0)..=near.unwrap_or(u64::MAX),
         }
     }
-}
-
-/// The first bytes of a key, in the same order.
-pub(super) fn prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut bytes = [0; 8];
-    bytes[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(bytes)
 }

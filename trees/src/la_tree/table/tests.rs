@@ -98,7 +98,7 @@ fn record() -> BufferRecord {
 
 #[test]
 fn a_buffer_record_that_is_stored_comes_back() {
-    for record in [record(), record().shared(), BufferRecord::new(Owner(1), 1, true)] {
+    for record in [record(), BufferRecord::new(Owner(1), 1, true)] {
         let mut stored = Vec::new();
         record.encode(&mut stored);
         assert_eq!(stored.len(), BufferRecord::BYTES);

@@ -25,5 +25,6 @@ mod memory;
 mod reclamation;
 mod refill;
 mod replay_of_long_values;
+mod spill;
 mod suite;
 mod way_back;

@@ -4,6 +4,8 @@
 //! only seen to be too large after a whole number of them: after n with the chance that n are more
 //! than U, and n - 1 are not. Where batches are small that is at about `U + c / 2`. Of several
 //! changes of a key only the newest goes on, so the batches are smaller than what was emptied.
+//! A buffer that this empties before it has so many entries as go to flash is never read there:
+//! where batches are large, only some of a level's buffers come to flash at all.
 //!
 //! Or by ADAPT. A buffer that is in the pool costs no scan. On flash it is cut into fragments of x
 //! entries ([`pool`](super::pool) says how large x is). A register taken when the buffer has k
@@ -46,12 +48,6 @@ const ALONE_MOST: f64 = 2000.0;
 /// whole ones count and the savings have to exceed the cost, half of one more.
 const LOOKUPS_BESIDE: f64 = 1.5;
 
-/// With more batches than this to a buffer it does not matter that their number is a whole one.
-const BATCHES_MOST: f64 = 30.0;
-
-/// The standard deviation of how full nodes are, which are half full at least, to their average.
-const UNEVEN: f64 = 0.19;
-
 /// Rounds in which sizes of buffers and of fragments are brought together.
 pub(super) const ROUNDS: usize = 12;
 
@@ -76,11 +72,17 @@ pub(super) fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], miss
         buffer.rate = coming / buffer.count;
         buffer.lookups = going / coming;
         let due = due(plan, buffer, missed, stored);
-        let outgrown = outgrown(limit, batch, buffer.count);
-        buffer.emptied = due.min(outgrown).max(batch).max(1.0);
+        buffer.limit = limit;
+        let all = buffer.outgrown(f64::INFINITY).emptied;
+        let grown = buffer.outgrown(buffer.flash.first);
+        buffer.reach = if buffer.flash.first.is_finite() { grown.reach } else { 1.0 };
+        let (before, reach) = (1.0 - buffer.reach, buffer.reach);
+        let outgrown = (all - before * grown.emptied) / reach.max(f64::MIN_POSITIVE);
+        buffer.longest = due.min(outgrown).max(batch).max(1.0);
+        let shortest = due.min(grown.emptied).max(batch).max(1.0);
+        buffer.emptied = before * shortest + reach * buffer.longest;
         // A lookup finds it after each batch but the one that makes it too large.
-        let unseen = if due < outgrown { 0.0 } else { batch };
-        buffer.seen = (buffer.emptied - unseen).max(0.0);
+        buffer.seen = (buffer.emptied - batch).max(0.0);
         let page = plan.page_entries();
         let is_large = buffer.emptied > sorted.max(1.0) && batch > page;
         buffer.beyond = if is_large { buffer.emptied - page } else { 0.0 };
@@ -91,27 +93,6 @@ pub(super) fn grow(profile: &Profile, plan: &Plan, buffers: &mut [Buffers], miss
         going *= buffer.searched(keys).1;
         from = Some(*buffer);
     }
-}
-
-/// Entries of a buffer when batches of `batch` entries make it larger than `limit`, where `count`
-/// buffers share what comes from above.
-fn outgrown(limit: f64, batch: f64, count: f64) -> f64 {
-    if count <= 1.0 || batch * BATCHES_MOST < limit {
-        return limit + batch / 2.0;
-    }
-    // Keys fall at random, and but for the two halves of what was one node, nodes differ.
-    let uneven = UNEVEN * (1.0 - 2.0 / count).max(0.0);
-    let chance = batch * (1.0 - 1.0 / count);
-    let (mut batches, mut within, mut number) = (0.0, 1.0, 0.0);
-    while number < 2.0 * BATCHES_MOST && within > 1e-6 {
-        batches += within;
-        number += 1.0;
-        let spread = number * batch * uneven;
-        let deviation = libm::sqrt(number * chance + spread * spread);
-        let above = (number * batch - limit) / deviation.max(f64::MIN_POSITIVE);
-        within = libm::erfc(above / core::f64::consts::SQRT_2) / 2.0;
-    }
-    batches * batch
 }
 
 /// Entries at which ADAPT empties a buffer, if the share `stored` of all entries goes to flash.

@@ -5,8 +5,9 @@
 //!
 //! On raw flash the pool is small beside a page, and leaves by whole pages. If g updates pass
 //! between two of them and r entries come to a buffer for an update, in batches of c, the buffer
-//! goes at `max(g r, x + (g r + c) / 2)`. In place this is left out: buffers are few there, and x
-//! alone is nearer to what the tree does.
+//! goes at `max(g r, x + (g r + c) / 2)`. In place g is left out: buffers are few there. One that
+//! a few batches fill goes at about x by a whole number of them, and while it has fewer it has a
+//! whole number of them in the pool.
 //!
 //! Few buffers are not spread evenly: what they have together goes up and down, and leaves the
 //! pool at its highest, though the average would fit. If each is anywhere between nothing and twice
@@ -49,7 +50,8 @@ pub(super) fn share(plan: &Plan, buffers: &mut [Buffers], pool: f64, between: f6
     let page = plan.page_entries();
     let of = |buffer: &Buffers, fullest: f64| {
         if plan.shape.is_in_place() {
-            return Fragments { first: fullest, each: fullest.min(page), fullest };
+            let first = buffer.in_batches(fullest);
+            return Fragments { first, each: first.min(page), fullest };
         }
         let comes = buffer.rate * between;
         let first = comes.max(fullest + (comes + buffer.batch) / 2.0);
@@ -58,7 +60,10 @@ pub(super) fn share(plan: &Plan, buffers: &mut [Buffers], pool: f64, between: f6
         Fragments { first, each: first.min(page), fullest }
     };
     let held = |fullest: f64| {
-        buffers.iter().map(|all| all.count * all.in_pool(&of(all, fullest))).sum::<f64>()
+        buffers
+            .iter()
+            .map(|all| all.count * all.in_pool(&of(all, fullest), plan.shape.is_in_place()))
+            .sum::<f64>()
     };
     let most = buffers.iter().map(|all| all.emptied).fold(1.0, f64::max);
     if held(most + 1.0) <= pool {

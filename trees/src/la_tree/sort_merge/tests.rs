@@ -75,45 +75,6 @@ fn a_buffer_is_sorted_with_the_newest_entry_of_each_key() {
     }
 }
 
-/// All that is selected of `updates` in fragments of `each` entries, pass after pass.
-fn selected(sorter: &mut Sorter, updates: &[Entry], each: usize, form: Form) -> Vec<Entry> {
-    let (mut all, mut after): (Vec<Entry>, Option<Vec<u8>>) = (Vec::new(), None);
-    loop {
-        sorter.clear();
-        for fragment in updates.chunks(each).rev() {
-            sorter.select(&encode(form, fragment), after.as_deref()).unwrap();
-        }
-        sorter.sort();
-        let part = sorted(sorter);
-        assert!(!part.is_empty(), "each pass goes on");
-        after = part.last().map(|(key, _)| key.clone());
-        all.extend(part);
-        if !sorter.is_cut() {
-            return all;
-        }
-    }
-}
-
-#[test]
-fn a_buffer_of_any_size_is_emptied_in_parts_by_its_keys() {
-    for shape in [EntryShape::fixed(4, 4), EntryShape::VARIABLE] {
-        let form = Form::new(shape);
-        for seed in 0..10 {
-            // Room for one entry, for few, for less than a fragment, for more than one.
-            for (bytes, entries) in [(13, 1), (13, 9), (40, 3), (300, 400), (4000, 50)] {
-                for keys in [1, 20, 400] {
-                    let updates = updates(seed, 300, keys);
-                    let mut sorter = Sorter::new(form, bytes, entries);
-                    let memory = sorter.memory_bytes();
-                    let all = selected(&mut sorter, &updates, 90, form);
-                    assert_eq!(all, expected(&updates), "seed {seed}");
-                    assert_eq!(sorter.memory_bytes(), memory, "nothing was taken besides");
-                }
-            }
-        }
-    }
-}
-
 #[test]
 fn streams_that_are_damaged_or_too_many_change_nothing() {
     let form = Form::new(EntryShape::fixed(4, 4));

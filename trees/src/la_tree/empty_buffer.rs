@@ -1,10 +1,9 @@
 //! Emptying buffers (figure 3(c), section 2.3).
 //!
-//! A buffer is read once and sorted ([`flight`](super::flight)), and its entries go down in the
-//! order of their keys ([`distribution`](super::distribution)): to the buffers at the next buffered
-//! level, or to the leaves. What is then too large is listed, and emptied one after the other. On a
-//! disk pages of fragments are given back: of a buffer that fits memory while it is read, of a
-//! larger one by reading its chain again when all went down.
+//! A buffer is read once and sorted ([`sort_merge`](super::sort_merge)), and its entries go down in
+//! the order of their keys ([`distribution`](super::distribution)): to the buffers at the next
+//! buffered level, or to the leaves. What is then too large is listed, and emptied one after the
+//! other. On a disk pages of fragments are given back as they are read.
 //!
 //! # Invariants
 //! - A buffer counts as empty before its first entry goes down. What of its chain is not in memory
@@ -40,23 +39,16 @@ impl LaTree<'_> {
         self.estimator.estimate(&self.buffers.subtree(number), self.tree_shape())
     }
 
-    /// Empties every buffer that is listed, those that get too large by that, and those that stand
-    /// in the way of merging their nodes, as far as there is room.
+    /// Empties every buffer that is listed, and those that get too large by that, as far as there
+    /// is room.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
-        loop {
-            while self.may_step() {
-                if !self.make_room_for_listed()? {
-                    return Ok(());
-                }
-                let Some(number) = self.buffers.take_listed() else {
-                    break;
-                };
-                self.empty(number, cause)?;
-            }
-            if !self.may_step() || !self.rebalance_put_off(cause)? {
-                return Ok(());
-            }
+        while self.may_step() && self.make_room_for_listed()? {
+            let Some(number) = self.buffers.take_listed() else {
+                break;
+            };
+            self.empty(number, cause)?;
         }
+        Ok(())
     }
 
     /// Empties all buffers, those of inner subtrees first, as far as there is room.
@@ -111,9 +103,9 @@ impl LaTree<'_> {
             Some(below) => self.distribute_to_buffers(below, cause)?,
             None => leaves_changed = self.distribute_to_leaves(cause)?,
         }
-        self.flight.part = None;
+        self.in_flight.part = None;
+        self.rebalance_lean(cause)?;
         self.lower_root(cause)?;
-        self.release_chain(cause)?;
         self.counters.leaves_changed += u64::from(leaves_changed);
         let emptied = Emptied {
             before,
@@ -148,7 +140,7 @@ impl LaTree<'_> {
     /// Counts what went down of the buffer that was emptied; false if that was a part only, from
     /// which no rates can be learned.
     fn note_emptied(&mut self, before: &Subtree, is_root: bool) -> bool {
-        let back = core::mem::take(&mut self.flight.put_back);
+        let back = core::mem::take(&mut self.in_flight.put_back);
         let leaf = usize::from(before.leaves > 0);
         let bytes = before.bytes.saturating_sub(back.bytes);
         self.counters.emptied[leaf] += 1;
@@ -170,7 +162,7 @@ impl LaTree<'_> {
         let codecs = [self.nodes.leaf, self.nodes.inner];
         let node = self.nodes.any(&mut self.log, id, cause)?;
         let level = node::level(node);
-        let mut key = core::mem::take(&mut self.flight.key);
+        let mut key = core::mem::take(&mut self.in_flight.key);
         if node::count(node) > 0 {
             codecs[usize::from(level > 0)].key(node, 0).copy_to(&mut key);
         } else {
@@ -182,7 +174,7 @@ impl LaTree<'_> {
             level if level < self.height => self.descend(level, &key, cause),
             _ => Ok(id),
         };
-        self.flight.key = key;
+        self.in_flight.key = key;
         if found? != id || level >= self.height {
             return Err(damaged(self.nodes.page_of(id), "the tree does not lead to this node"));
         }

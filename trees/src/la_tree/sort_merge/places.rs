@@ -116,16 +116,4 @@ impl Places {
             }
         }
     }
-
-    /// Replaces each place, in order.
-    pub(super) fn replace(&mut self, mut by: impl FnMut(At) -> At) {
-        match self {
-            Places::Short(places) => {
-                places.iter_mut().for_each(|at| *at = by(At::of_short(*at)).short());
-            }
-            Places::Long(places) => {
-                places.iter_mut().for_each(|at| *at = by(At::of_long(*at)).long());
-            }
-        }
-    }
 }

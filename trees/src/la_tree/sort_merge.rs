@@ -1,0 +1,147 @@
+//! Sorting a buffer (section 2.3): of each key the newest entry goes on, and stands for all older
+//! ones.
+//!
+//! A buffer with a batch from above nearly always fits the memory for sorting. Where it does not,
+//! its oldest fragments that fit go down first, and then the next ones: what comes later is newer.
+
+use super::stream::{Damage, Form, Pending};
+use alloc::vec::Vec;
+
+mod places;
+
+use places::{At, Places};
+
+/// That entries do not fit the memory for sorting.
+pub(super) const FULL: Damage = "a buffer has more entries than its record says";
+
+/// Marks the place of a delete.
+const DELETE: u32 = 0x8000_0000;
+
+/// Entries of a buffer in memory, to be sorted.
+///
+/// Streams are loaded from the newest to the oldest, each in front of the one before, so an entry
+/// at a higher place is newer.
+#[derive(Debug)]
+pub(super) struct Sorter {
+    form: Form,
+    /// Streams, from `first` on.
+    bytes: Vec<u8>,
+    first: usize,
+    /// Where the entries begin.
+    places: Places,
+    entries_most: usize,
+}
+
+impl Sorter {
+    /// A sorter for at most `bytes` bytes of streams and `entries` entries; all memory is taken
+    /// here.
+    pub(super) fn new(form: Form, bytes: u32, entries: usize) -> Self {
+        let bytes = bytes.min(DELETE - 1);
+        let (places, bytes) = (Places::new(bytes, entries), bytes as usize);
+        Sorter { form, bytes: alloc::vec![0; bytes], first: bytes, places, entries_most: entries }
+    }
+
+    /// Bytes of the memory budget that a sorter takes for so many bytes and entries.
+    pub(super) const fn bytes_of(bytes: u32, entries: usize) -> u64 {
+        bytes as u64 + Places::each(bytes) * entries as u64
+    }
+
+    /// Bytes of streams that find room in it.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[cfg(test)]
+    /// Bytes of the memory budget that it takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.places.memory_bytes()
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.first = self.bytes.len();
+        self.places.truncate(0);
+    }
+
+    #[cfg(test)]
+    /// Entries that are loaded; after sorting, those that are newest for their key.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Room for the next older stream of `bytes` bytes, to be filled and then loaded; `None` if
+    /// there is not so much.
+    pub(super) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        let first = self.first.checked_sub(bytes)?;
+        self.bytes.get_mut(first..self.first)
+    }
+
+    /// Loads the stream that was put into the [`room`](Sorter::room) for `bytes` bytes.
+    ///
+    /// # Errors
+    /// The stream is damaged, or there are more entries than room for them; nothing changed.
+    pub(super) fn load(&mut self, bytes: usize) -> Result<usize, Damage> {
+        let first = self.first.checked_sub(bytes).ok_or(FULL)?;
+        let before = self.places.len();
+        if let Err(damage) = self.load_from(first) {
+            self.places.truncate(before);
+            return Err(damage);
+        }
+        self.first = first;
+        Ok(self.places.len() - before)
+    }
+
+    fn load_from(&mut self, first: usize) -> Result<(), Damage> {
+        let mut reader = self.form.reader(&self.bytes[first..self.first]);
+        while let Some((entry, at)) = reader.next()? {
+            if self.places.len() == self.entries_most {
+                return Err(FULL);
+            }
+            let is_delete = entry.value.is_none();
+            self.places.push(At { byte: (first + at) as u32, is_delete });
+        }
+        Ok(())
+    }
+
+    /// Loads the next older `stream`; false, and nothing changed, if there is no room for it.
+    ///
+    /// # Errors
+    /// The stream is damaged; nothing changed.
+    pub(super) fn load_older(&mut self, stream: &[u8]) -> Result<bool, Damage> {
+        let Some(room) = self.room(stream.len()) else {
+            return Ok(false);
+        };
+        room.copy_from_slice(stream);
+        match self.load(stream.len()) {
+            Err(FULL) => Ok(false),
+            loaded => loaded.map(|_| true),
+        }
+    }
+
+    /// Sorts what was loaded and keeps the newest entry of each key.
+    pub(super) fn sort(&mut self) {
+        let mut places = core::mem::take(&mut self.places);
+        places.sort(|one, other| {
+            let newest_first = other.byte.cmp(&one.byte);
+            self.at(one).key.cmp(self.at(other).key).then(newest_first)
+        });
+        places.dedup(|later, kept| self.at(later).key == self.at(kept).key);
+        self.places = places;
+    }
+
+    /// The entry at `place`, in sorted order.
+    pub(super) fn get(&self, place: usize) -> Option<Pending<'_>> {
+        self.places.get(place).map(|at| self.at(at))
+    }
+
+    /// The entry that was loaded from `at`.
+    fn at(&self, at: At) -> Pending<'_> {
+        let bytes = self.bytes.get(at.byte as usize..).unwrap_or_default();
+        // It was read once when it was loaded, and did not change since.
+        let read = self.form.read(bytes, at.is_delete);
+        read.map_or(Pending { key: &[], value: None }, |(entry, _)| entry)
+    }
+}
+
+#[cfg(test)]
+mod tests;
