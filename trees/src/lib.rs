@@ -18,6 +18,8 @@ mod btree;
 #[cfg(test)]
 mod example;
 mod fd_tree;
+#[cfg(feature = "unproven")]
+mod flashdb;
 mod flat_tree;
 mod ipl;
 pub mod la_tree;

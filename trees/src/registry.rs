@@ -2,6 +2,8 @@
 
 use index::TreeDescriptor;
 
+#[cfg(feature = "unproven")]
+use crate::flashdb;
 use crate::{b_plus, bftl, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
@@ -9,6 +11,8 @@ pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
     &bftl::ENTRY,
     &fd_tree::ENTRY,
+    #[cfg(feature = "unproven")]
+    &flashdb::ENTRY,
     &flat_tree::ENTRY,
     &ipl::ENTRY,
     &la_tree::ENTRY,

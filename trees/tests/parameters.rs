@@ -19,6 +19,17 @@ const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
     ("bftl", &[("reservation", "60", &["10"]), ("list", "3", &["16"]), ("sector", "", &["4096"])]),
     ("fd-tree", LEVELS),
+    #[cfg(feature = "unproven")]
+    (
+        "flashdb",
+        &[
+            ("mode", "self-tuning", &["log", "disk"]),
+            ("log-buffer", "", &["4096"]),
+            ("counter", "clamped", &["printed"]),
+            ("list", "5", &["16"]),
+            ("node", "", &["4096"]),
+        ],
+    ),
     (
         "flat-tree",
         &[

@@ -20,12 +20,18 @@
 //!   sector in use is in a list, a commit finds room whatever shares sectors with what.
 
 mod buffer;
+mod choices;
 mod commit;
 mod layout;
 mod nodes;
+mod pages;
 mod store;
+mod switching;
 mod table;
+pub(crate) mod tree;
 
+pub(crate) use choices::{Choices, LOG_SECTORS_MOST, Mode, UNITS_MOST, Waits};
 pub(crate) use layout::{FRONT_BYTES, Sector};
+pub(crate) use pages::DUE_MOST;
 pub(crate) use store::{Shape, Store};
 pub(crate) use table::{NodeId, Table};

@@ -14,10 +14,10 @@
 use store::node::Codec;
 use store::{Demand, Recovery, Update, Width};
 
-use super::Bftl;
+use super::ListTree;
 use super::root::BESIDE_BYTES;
 use crate::btree::CHILD_BYTES;
-use crate::sector_lists::{Shape, Store};
+use crate::sector_lists::{DUE_MOST, Mode, Shape, Store};
 use index::Result;
 
 /// Pages of free lists, and of the page file's own, whose images a step takes.
@@ -41,7 +41,12 @@ const fn sectors_of_one(height: u8) -> u64 {
 
 /// Sectors that a commit and an update may write.
 pub(super) const fn step(shape: &Shape, height: u8) -> u64 {
-    shape.sectors_most() as u64 + sectors_of_one(height)
+    // Nodes that become pages, and those of pages that an update changes, beside what is logged.
+    let pages = match shape.mode {
+        Mode::Log => 0,
+        _ => DUE_MOST as u64 + sectors_of_one(height),
+    };
+    shape.sectors_most() as u64 + sectors_of_one(height) + pages
 }
 
 fn record_pages(bytes: u64, sector: u32) -> u64 {
@@ -55,7 +60,7 @@ pub(super) fn needs_at_first(shape: &Shape) -> u64 {
     NODES_AT_FIRST + 2 * step(shape, 3) + records + 2 * LEFT_TO_DELETES
 }
 
-impl Bftl<'_> {
+impl ListTree<'_> {
     /// Sectors that the next step may write.
     pub(super) fn step(&self) -> u64 {
         step(&self.store.shape, self.btree.height() + 1)
@@ -112,13 +117,30 @@ impl Bftl<'_> {
         let durability = file.durability();
         let lasts_at_once = durability != store::Durability::None && !durability.has_journal();
         let at_once = match lasts_at_once {
-            true => self.step() + 2 * batch.len() as u64 + 3 * growth,
+            true => self.at_once(puts as u64, (batch.len() - puts) as u64, growth),
             false => 0,
         };
         if !has_room || at_once > u64::from(file.pages_free()) {
             return Err(full.into());
         }
         self.check_tables(growth, puts > 0)
+    }
+
+    /// Sectors that puts and deletes may write, nodes that come included, before anything is given
+    /// back. What waits for a commit is written once: a put's unit, two nodes and a unit for each
+    /// that comes, and what a delete has borrowed. As many lists are made shorter at most, and no
+    /// more than are longer than one sector, or get so.
+    fn at_once(&self, puts: u64, deletes: u64, growth: u64) -> u64 {
+        let Store { table, shape, .. } = &self.store;
+        let due = if shape.mode == Mode::Log { 0 } else { DUE_MOST as u64 * (puts + deletes) };
+        let items = self.store.waiting() as u64
+            + puts
+            + 3 * growth
+            + 4 * deletes
+            + sectors_of_one(self.btree.height() + 1)
+            + due;
+        let listed = table.listed().max(self.store.listed_most());
+        items + items.min(listed.saturating_sub(table.nodes().into())) + 1
     }
 
     fn check_tables(&self, nodes: u64, has_puts: bool) -> Result<()> {
