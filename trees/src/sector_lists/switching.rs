@@ -269,8 +269,8 @@ mod tests {
         let mut node = Node { counter: 0, sectors: 3, is_page: false };
         let read = Operation::Read { sectors: 3 };
         let reads = (1..).find(|_| node.serve(&costs, read, TUNING)).unwrap_or(0);
-        // Two sectors more each time, until that pays for a page, a read of it, and its entries.
-        assert_eq!(reads, 14);
+        // 2 x 307 more each time, until that is 3 x 307 + 4096 and back 307 + 4096.
+        assert_eq!(reads, 16);
         node = Node { counter: 0, sectors: 1, is_page: true };
         let write = Operation::Write { is_first: true };
         let writes = (1..).find(|_| node.serve(&costs, write, TUNING)).unwrap_or(0);
