@@ -67,7 +67,7 @@ fn main() -> Outcome<()> {
 fn plain(folder: &Path) -> Outcome<()> {
     let folder = tempfile::tempdir_in(folder)?;
     let options = Options::new().durability(Durability::Every);
-    let mut database = Database::create(folder.path().join("commits.db"), &options)?;
+    let database = Database::create(folder.path().join("commits.db"), &options)?;
     for number in 0..1000_u64 {
         database.put(number.to_be_bytes(), number.to_be_bytes())?;
     }
@@ -136,7 +136,7 @@ fn run(folder: &Path, name: &str, commits: u64, key: fn(u64) -> u64) -> Outcome<
     let options = Options::new().capacity(CAPACITY).durability(Durability::Every).overwrite(true);
     Database::create(&path, &options)?.close()?;
     let length = std::fs::metadata(&path)?.len();
-    let (mut database, seen) = open_watched::<Counts>(&path)?;
+    let (database, seen) = open_watched::<Counts>(&path)?;
     let now = || *seen.now();
     let (start, system_start) = (now(), bytes_by_system());
     let mut ordinary = Ordinary::default();

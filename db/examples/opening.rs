@@ -69,7 +69,7 @@ fn measure(folder: &Path, megabytes: u64) -> Outcome<()> {
     let path = folder.path().join("opening.db");
     let entries = (megabytes * 1_000_000).div_ceil(ENTRY);
     let options = Options::new().tree("b-plus:waiting=0").capacity(CAPACITY);
-    let mut database = Database::create(&path, &options)?;
+    let database = Database::create(&path, &options)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     database.load((0..entries).map(|number| (key(number), value(&mut random, VALUE))))?;
     let bytes = database.stats()?.file.map_or(0, |file| file.taken);
@@ -113,7 +113,7 @@ fn told(time: Duration, recovery: &RecoveryStatistics) -> Value {
 /// Opens the database and reads an entry; closes it.
 fn timed(path: &Path) -> Outcome<(Duration, RecoveryStatistics)> {
     let start = Instant::now();
-    let mut database = open(path)?;
+    let database = open(path)?;
     if database.get(key(0))?.is_none() {
         return Err("the first entry is gone".into());
     }
@@ -165,7 +165,7 @@ impl Writer<'_> {
 /// Overwrites entries until there is much to recover, makes that durable, and waits to be killed.
 fn write(path: &Path, entries: u64, seed: u64) -> Outcome<()> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut database = open(path)?;
+    let database = open(path)?;
     let undo = loop {
         let number = random.random_range(0..PLACES) * (entries / PLACES);
         database.put(key(number), value(&mut random, NEW_VALUE))?;
@@ -200,7 +200,7 @@ struct Moments {
 
 fn timed_in_parts(path: &Path) -> Outcome<Parts> {
     let start = Instant::now();
-    let (mut database, seen) = open_watched::<Moments>(path)?;
+    let (database, seen) = open_watched::<Moments>(path)?;
     let whole = start.elapsed();
     let recovery = database.stats()?.recovery;
     let Moments { first, last } = *seen.now();

@@ -41,11 +41,11 @@ fn main() -> Outcome<()> {
     let folder = tempfile::tempdir_in(folder)?;
     let path = folder.path().join("overwritten.db");
     let options = Options::new().tree(tree.ok_or(usage)?).capacity(CAPACITY);
-    let mut database = Database::create(&path, &options)?;
+    let database = Database::create(&path, &options)?;
     let sorted = (0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes()));
     database.load(sorted)?;
     database.close()?;
-    let (mut database, seen) = open_watched::<Written>(&path)?;
+    let (database, seen) = open_watched::<Written>(&path)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let (before, start) = (seen.now().0, Instant::now());
     let mut batch = Batch::new();
@@ -55,7 +55,7 @@ fn main() -> Outcome<()> {
         batch.put(key, update.to_be_bytes());
         if (update + 1) % size == 0 || update + 1 == updates {
             let begun = Instant::now();
-            database.write(&batch)?;
+            database.write_batch(&batch)?;
             longest = longest.max(begun.elapsed());
             batch.clear();
         }

@@ -97,6 +97,6 @@ fn overwrite(database: &mut Database<'_>, random: &mut ChaCha8Rng, entries: u64)
     for value in 0..BATCH {
         batch.put(random.random_range(0..entries).to_be_bytes(), value.to_be_bytes());
     }
-    database.write(&batch)?;
+    database.write_batch(&batch)?;
     Ok(BATCH)
 }

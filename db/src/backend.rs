@@ -1,6 +1,8 @@
 //! What a database stands on: a device, perhaps a translation layer, and the memory left for the
 //! tree.
 
+use std::time::Duration;
+
 use device::{Medium, Nand, Sectors};
 use index::{Description, Footprint, MediumShape, Options as IndexOptions, TreeDescriptor};
 use index::{EntryShape, Index};
@@ -31,6 +33,11 @@ pub(crate) struct Backend<'d> {
 /// An index that was made or opened, with what the database keeps of it.
 pub(crate) struct Standing<'d> {
     pub(crate) index: Box<dyn Index + 'd>,
+    pub(crate) about: About,
+}
+
+/// What is known of a database, and does not change while it is open.
+pub(crate) struct About {
     pub(crate) tree: &'static str,
     pub(crate) page_bytes: u32,
     /// Bytes in a page, or a sector, of the device.
@@ -44,6 +51,8 @@ pub(crate) struct Standing<'d> {
     pub(crate) is_raw: bool,
     /// How many bytes a file can grow to that grows.
     pub(crate) grows_to: Option<u64>,
+    /// How long a thread waits for its turn.
+    pub(crate) turn_wait: Duration,
 }
 
 impl<'d> Backend<'d> {
@@ -68,13 +77,7 @@ impl<'d> Backend<'d> {
         // On raw flash nothing keeps values that are longer than a node.
         let is_short = !tree.entry.long_values || self.is_raw() && !needs_layer;
         let below = shape_below(shape).filter(|_| is_short);
-        let label = Label {
-            fill_percent: tree.fill_percent,
-            key: options.key.clone().unwrap_or_default(),
-            value: options.value.clone().unwrap_or_default(),
-            settings: tree.packed(),
-            in_pieces: below.is_some(),
-        };
+        let label = label(options, &tree, below.is_some());
         let device = self.shape();
         let layer = match needs_layer {
             true => {
@@ -85,6 +88,7 @@ impl<'d> Backend<'d> {
         let below = below.unwrap_or(shape);
         let mut choices = IndexOptions::new(below, 0, tree.settings.clone());
         choices.durability = Some(options.durability);
+        choices.journal_through = matches!(self.driver, Driver::File { .. });
         choices.label = label.encode()?;
         choices.identity = identity(options.identity, getrandom::u64)?;
         let lacking = |choices: &IndexOptions, error| {
@@ -117,8 +121,7 @@ impl<'d> Backend<'d> {
         }
         // What was made is there even if nothing is ever put in; without durability only then.
         index.close()?;
-        Ok(Standing {
-            index,
+        let about = About {
             tree: tree.entry.name,
             page_bytes,
             unit_bytes,
@@ -129,7 +132,9 @@ impl<'d> Backend<'d> {
             health,
             is_raw,
             grows_to,
-        })
+            turn_wait: options.turn_wait,
+        };
+        Ok(Standing { index, about })
     }
 
     /// Opens the database that is here.
@@ -143,6 +148,7 @@ impl<'d> Backend<'d> {
         let tree = TreeChoice::of(&found.tree, page_bytes, &label)?;
         let mut choices = IndexOptions::new(found.shape, 0, tree.settings);
         choices.durability = Some(found.durability);
+        choices.journal_through = matches!(backend.driver, Driver::File { .. });
         choices.journal_bytes = found.journal_bytes;
         choices.made = Some(found.root);
         if let Err(error) = backend.split(options.memory, tree.entry, &mut choices) {
@@ -163,8 +169,7 @@ impl<'d> Backend<'d> {
             shape = LongValues::shape_above(shape);
             index = Box::new(LongValues::open(index, found.shape)?);
         }
-        Ok(Standing {
-            index,
+        let about = About {
             tree: tree.entry.name,
             page_bytes: found.page_bytes,
             unit_bytes,
@@ -175,7 +180,9 @@ impl<'d> Backend<'d> {
             health,
             is_raw,
             grows_to,
-        })
+            turn_wait: options.turn_wait,
+        };
+        Ok(Standing { index, about })
     }
 
     /// Memory that a database with `options` takes: tables may grow with a file, and a file with
@@ -388,13 +395,26 @@ impl<'d> Backend<'d> {
         }
     }
 
-    /// Bytes of memory that the driver takes inside `limit`.
+    /// Bytes of memory that the driver takes inside `limit`, and a range beside the tree.
     fn driver_bytes(&self, limit: MemoryLimit) -> u64 {
-        match (self.driver, &self.medium) {
+        let driver = match (self.driver, &self.medium) {
             (Driver::Fixed(bytes), _) => bytes,
             (_, Medium::Sectors(disk)) => driver::bytes_of_file(limit, disk.geometry().alignment()),
             (_, Medium::Nand(_)) => 0,
-        }
+        };
+        driver + limit.bytes_ahead_reserved()
+    }
+}
+
+/// The label of a database that is made.
+fn label(options: &Options, tree: &TreeChoice, in_pieces: bool) -> Label {
+    Label {
+        fill_percent: tree.fill_percent,
+        key: options.key.clone().unwrap_or_default(),
+        value: options.value.clone().unwrap_or_default(),
+        settings: tree.packed(),
+        in_pieces,
+        keyspaces: options.keyspaces,
     }
 }
 

@@ -11,11 +11,11 @@ use index::Update;
 ///
 /// # fn main() -> flashtree::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// let mut accounts = Database::create(folder.path().join("accounts.db"), &Options::new())?;
+/// let accounts = Database::create(folder.path().join("accounts.db"), &Options::new())?;
 /// accounts.put("ann", "10")?;
 /// let mut batch = Batch::new();
 /// batch.put("bob", "10").delete("ann");
-/// accounts.write(&batch)?;
+/// accounts.write_batch(&batch)?;
 /// assert!(!accounts.contains("ann")?);
 /// # Ok(()) }
 /// ```

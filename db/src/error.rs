@@ -101,6 +101,31 @@ pub enum Error {
          superblocks is damaged"
     )]
     NeedsRecovery,
+    /// Another thread had a transaction, or read a state that stays, for longer than a thread
+    /// waits: see [`Options::turn_wait`](crate::Options::turn_wait).
+    #[error("no turn in {seconds} s: another thread has the database")]
+    Waited {
+        /// How long it was waited for, in seconds.
+        seconds: f64,
+    },
+    /// A call from inside of another one of the same thread, which would wait for itself: from a
+    /// transaction past it, or from what a call asked back.
+    #[error("this thread has the database already, in a call that is not over")]
+    WithinItself,
+    /// A thread panicked in the midst of a call. What the database holds in memory may be half
+    /// changed: nothing is read or written until it is opened again.
+    #[error("a thread panicked while it had the database, which has to be opened again")]
+    Panicked,
+    /// There is no keyspace of this name, or the handle is of one that was dropped, that a rollback
+    /// may have taken away, or that belongs to another database.
+    #[error("there is no keyspace \"{name}\"")]
+    NoKeyspace {
+        /// Its name.
+        name: String,
+    },
+    /// The entry was deleted since the range came to it.
+    #[error("the entry was deleted since it was read")]
+    Deleted,
     /// A handle that only reads was asked to change something.
     #[error("the database is open for reading only")]
     ReadOnly,
@@ -269,7 +294,7 @@ impl Error {
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("fruit.db");
-    /// # let mut fruit = flashtree::Database::create(path, &flashtree::Options::new())?;
+    /// # let fruit = flashtree::Database::create(path, &flashtree::Options::new())?;
     /// if let Err(error) = fruit.get("apple") {
     ///     println!("{error}; from a copy: {}", error.is_damage());
     /// }

@@ -208,7 +208,14 @@ fn lock(path: &Path, file: &File, locked: std::result::Result<(), TryLockError>)
 fn disk_options(memory: MemoryLimit, grows_to: Option<u64>) -> DiskOptions {
     let in_flight = in_flight(memory);
     let usual = DiskOptions::default();
-    DiskOptions { sector_bytes: SECTOR_BYTES, in_flight, gathers: true, grows_to, ..usual }
+    DiskOptions {
+        sector_bytes: SECTOR_BYTES,
+        in_flight,
+        gathers: true,
+        journal_cached: true,
+        grows_to,
+        ..usual
+    }
 }
 
 /// How many bytes the database in a plain file can grow to, which begins with `head`.

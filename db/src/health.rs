@@ -16,7 +16,7 @@ use index::Wear;
 /// # let folder = tempfile::tempdir().unwrap();
 /// let chip = Geometry::new(2048, 64, 64)?.with_spare(64)?;
 /// let options = Options::new().chip(chip).ftl("page-map");
-/// let mut fruit = Database::create(folder.path().join("fruit.nand"), &options)?;
+/// let fruit = Database::create(folder.path().join("fruit.nand"), &options)?;
 /// let health = fruit.stats()?.health.expect("a chip knows");
 /// assert_eq!((health.blocks, health.bad_blocks), (64, 0));
 /// # Ok(()) }

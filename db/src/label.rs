@@ -5,13 +5,14 @@
 //!  +---------+----------+----------+------------+------------+
 //!  | version | fill     | the type | the type   | settings   |
 //!  | u8:     | percent  | of keys  | of values  | of the     |
-//!  | 1 to 3  | u8       |          |            | tree       |
+//!  | 1 to 5  | u8       |          |            | tree       |
 //!  +---------+----------+----------+------------+------------+
 //! ```
 //!
 //! Settings are those that the tree was given, be it the defaults' values, as
 //! [`index::parameters::Settings::pack`] has them. A label without any has version 1, and version 3
-//! that of a database whose values may stand in pieces (`long_values`).
+//! that of a database whose values may stand in pieces (`long_values`). A database that may have
+//! keyspaces has version 4, or 5 if values may stand in pieces; settings follow, or none.
 //!
 //! The fill percent is what the tree was made with; 0 where that was left to the tree.
 
@@ -22,6 +23,12 @@ const VERSION: u8 = 2;
 
 /// The version of a label of a database whose values may stand in pieces.
 const IN_PIECES: u8 = 3;
+
+/// The version of a label of a database that may have keyspaces.
+const KEYSPACES: u8 = 4;
+
+/// The same, if values may stand in pieces.
+const KEYSPACES_IN_PIECES: u8 = 5;
 
 /// The version of a label without settings.
 const WITHOUT_SETTINGS: u8 = 1;
@@ -39,16 +46,20 @@ pub(crate) struct Label {
     pub(crate) settings: Vec<u8>,
     /// True if long values stand in pieces among the entries.
     pub(crate) in_pieces: bool,
+    /// True if there may be keyspaces.
+    pub(crate) keyspaces: bool,
 }
 
 impl Label {
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         self.key.check()?;
         self.value.check()?;
-        let version = match (self.in_pieces, self.settings.is_empty()) {
-            (true, _) => IN_PIECES,
-            (false, true) => WITHOUT_SETTINGS,
-            (false, false) => VERSION,
+        let version = match (self.keyspaces, self.in_pieces, self.settings.is_empty()) {
+            (true, true, _) => KEYSPACES_IN_PIECES,
+            (true, false, _) => KEYSPACES,
+            (false, true, _) => IN_PIECES,
+            (false, false, true) => WITHOUT_SETTINGS,
+            (false, false, false) => VERSION,
         };
         let mut bytes = vec![version, self.fill_percent];
         self.key.pack(&mut bytes);
@@ -68,8 +79,8 @@ impl Label {
         let Some((&version, rest)) = bytes.split_first() else {
             return Ok(Label::default());
         };
-        if !(WITHOUT_SETTINGS..=IN_PIECES).contains(&version) {
-            let (expected, found) = (u32::from(IN_PIECES), u32::from(version));
+        if !(WITHOUT_SETTINGS..=KEYSPACES_IN_PIECES).contains(&version) {
+            let (expected, found) = (u32::from(KEYSPACES_IN_PIECES), u32::from(version));
             return Err(Error::OtherVersion { expected, found });
         }
         let Some(&fill_percent) = rest.first() else {
@@ -85,7 +96,9 @@ impl Label {
         // A label of version 1 ends here.
         let has_settings = version != WITHOUT_SETTINGS;
         let settings = bytes.get(at..).filter(|_| has_settings).unwrap_or_default().to_vec();
-        Ok(Label { fill_percent, key, value, settings, in_pieces: version == IN_PIECES })
+        let in_pieces = matches!(version, IN_PIECES | KEYSPACES_IN_PIECES);
+        let keyspaces = matches!(version, KEYSPACES | KEYSPACES_IN_PIECES);
+        Ok(Label { fill_percent, key, value, settings, in_pieces, keyspaces })
     }
 }
 
@@ -100,9 +113,11 @@ mod tests {
         let key: Type = "tuple(text,tuple(time,hex),f64)".parse().unwrap();
         let settings = vec![2, 1];
         for (settings, in_pieces) in [(settings.clone(), false), (settings, true), (vec![], true)] {
-            let (key, value) = (key.clone(), Type::U64);
-            let label = Label { fill_percent: 90, key, value, settings, in_pieces };
-            assert_eq!(Label::decode(&label.encode().unwrap()).unwrap(), label);
+            for keyspaces in [false, true] {
+                let (key, value, settings) = (key.clone(), Type::U64, settings.clone());
+                let label = Label { fill_percent: 90, key, value, settings, in_pieces, keyspaces };
+                assert_eq!(Label::decode(&label.encode().unwrap()).unwrap(), label);
+            }
         }
         assert_eq!(Label::decode(&[]).unwrap(), Label::default());
     }

@@ -7,7 +7,7 @@
 //! # fn main() -> flashtree::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("fruit.db");
-//! let mut fruit = Database::create(&path, &Options::new())?;
+//! let fruit = Database::create(&path, &Options::new())?;
 //! fruit.put("apple", "red")?;
 //! fruit.put("banana", "yellow")?;
 //! fruit.sync()?; // From here on both survive a power cut.
@@ -16,7 +16,7 @@
 //!     println!("{}: {}", key.escape_ascii(), value.escape_ascii());
 //! }
 //! fruit.close()?;
-//! let mut fruit = Database::open(&path, &OpenOptions::new())?;
+//! let fruit = Database::open(&path, &OpenOptions::new())?;
 //! assert_eq!(fruit.get("apple")?, Some(b"red".to_vec()));
 //! # Ok(()) }
 //! ```
@@ -30,8 +30,9 @@
 //! # What lasts
 //! [`Durability`] says what survives a power cut; the default, batch, is all that came before the
 //! last [`sync`](Database::sync), and beyond that a beginning of the rest. A [`Batch`] is never
-//! half there. A [named checkpoint](Database::checkpoint) can be gone back to. Dropping a database
-//! closes it.
+//! half there. A [transaction](Database::write) reads what it writes, is never half there either,
+//! and is durable when it returns. A [named checkpoint](Database::checkpoint) can be gone back to.
+//! Dropping a database closes it.
 //!
 //! What is damaged is never taken for data: every page has a checksum, and what can't be read is an
 //! [`Error`] that says where. [`check`](Database::check) verifies every page. After a device failed
@@ -41,7 +42,7 @@
 //! # Limits
 //! - One handle at a time has a database open for writing; the file is locked. Several may read it
 //!   while nobody writes, see [`open_read_only`](Database::open_read_only).
-//! - There are no transactions that read: a batch is decided before it is written.
+//! - Calls of several threads take turns. One [`Transaction`] is open at a time.
 //! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
 //!   usual 4 KiB, 1006 bytes.
 //! - A value has less than 4 GiB. A batch that is longer than the journal
@@ -68,22 +69,30 @@ pub mod encoding;
 mod error;
 mod files;
 mod health;
+mod inside;
+mod keyspace;
 mod label;
 mod long_values;
 mod options;
 mod range;
 mod read_only;
+mod readable;
 
 mod statistics;
 mod sufficing;
+mod transaction;
+mod turns;
 
 pub use batch::Batch;
 pub use database::{Compaction, Database};
 pub use error::{Error, Result};
 pub use health::Health;
+pub use keyspace::{Keyspace, TransactionKeyspace};
 pub use options::{MEMORY_TOTAL, OpenOptions, Options};
-pub use range::{Entries, Entry, Range};
+pub use range::{Entries, Entry, KeyBounds, Range};
+pub use readable::Readable;
 pub use statistics::{FileSizes, Stats};
+pub use transaction::Transaction;
 
 pub use device::{Geometry, Medium, Nand, SectorGeometry, Sectors};
 pub use index::{

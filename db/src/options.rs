@@ -29,7 +29,30 @@ impl MemoryLimit {
             MemoryLimit::CachesAndBuffers(_) => MemoryLimit::CachesAndBuffers(bytes),
         }
     }
+
+    /// The most bytes of entries that a range reads ahead.
+    pub(crate) fn bytes_ahead(self) -> usize {
+        let (MemoryLimit::Total(bytes) | MemoryLimit::CachesAndBuffers(bytes)) = self;
+        (bytes / AHEAD_SHARE).clamp(AHEAD_LEAST, AHEAD_MOST) as usize
+    }
+
+    /// Bytes that are kept free for what one range reads ahead. The least is beside the budget.
+    pub(crate) fn bytes_ahead_reserved(self) -> u64 {
+        match (self, self.bytes_ahead() as u64) {
+            (_, AHEAD_LEAST) | (MemoryLimit::CachesAndBuffers(_), _) => 0,
+            (MemoryLimit::Total(_), bytes) => bytes,
+        }
+    }
 }
+
+/// A range reads this share of the memory ahead, in these bounds in bytes.
+const AHEAD_SHARE: u64 = 64;
+const AHEAD_LEAST: u64 = 1 << 10;
+const AHEAD_MOST: u64 = 64 << 10;
+
+/// How long a thread waits for its turn to change something, if nothing else is chosen: so long
+/// that only a transaction that was forgotten, or that waits for the thread itself, comes to it.
+const TURN_WAIT: Duration = Duration::from_secs(60);
 
 /// The memory that a database takes if nothing else is chosen, in bytes, everything included.
 ///
@@ -77,7 +100,7 @@ const JOURNAL_SHARE: u64 = 8;
 ///     .durability(Durability::Every)
 ///     .key("tuple(text,time)".parse()?)
 ///     .value("f64".parse()?);
-/// let mut readings = Database::create(folder.path().join("readings.db"), &options)?;
+/// let readings = Database::create(folder.path().join("readings.db"), &options)?;
 /// # readings.put("k", 1.5_f64.to_be_bytes())?;
 /// # Ok(()) }
 /// ```
@@ -94,10 +117,12 @@ pub struct Options {
     pub(crate) capacity: Option<u64>,
     pub(crate) overwrite: bool,
     pub(crate) wait: Duration,
+    pub(crate) turn_wait: Duration,
     pub(crate) identity: Option<u64>,
     pub(crate) key: Option<Type>,
     pub(crate) value: Option<Type>,
     pub(crate) shape: Option<EntryShape>,
+    pub(crate) keyspaces: bool,
     pub(crate) chip: Option<Geometry>,
     pub(crate) ftl: Option<String>,
     /// How full nodes are loaded, if the tree's spec does not say; 0 for the tree's own choice.
@@ -124,10 +149,12 @@ impl Options {
             capacity: None,
             overwrite: false,
             wait: Duration::ZERO,
+            turn_wait: TURN_WAIT,
             identity: None,
             key: None,
             value: None,
             shape: None,
+            keyspaces: false,
             chip: None,
             ftl: None,
             fill_percent: 0,
@@ -246,6 +273,18 @@ impl Options {
         self
     }
 
+    /// How long a thread waits for its turn while another has a transaction, or reads a state that
+    /// stays, before that is an error ([`Error::Waited`]): 60 seconds, if nothing else is chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let options = flashtree::Options::new().turn_wait(Duration::from_secs(5));
+    /// ```
+    pub const fn turn_wait(mut self, wait: Duration) -> Self {
+        self.turn_wait = wait;
+        self
+    }
+
     /// What the keys are. It is kept in the database. Keys of a type that has a fixed length are
     /// stored without their length.
     ///
@@ -277,6 +316,18 @@ impl Options {
     /// ```
     pub const fn shape(mut self, shape: EntryShape) -> Self {
         self.shape = Some(shape);
+        self
+    }
+
+    /// Whether there may be keyspaces: parts with names, keys and types of their own. Each key is a
+    /// byte longer then, or five where there are more than 239 of them. The types and methods of
+    /// the database are those of a keyspace without a name.
+    ///
+    /// ```
+    /// let options = flashtree::Options::new().keyspaces(true);
+    /// ```
+    pub const fn keyspaces(mut self, keyspaces: bool) -> Self {
+        self.keyspaces = keyspaces;
         self
     }
 
@@ -337,6 +388,9 @@ impl Options {
 
     /// The shape of the entries, which may follow from the types.
     pub(crate) fn entry_shape(&self) -> EntryShape {
+        if self.keyspaces {
+            return EntryShape::VARIABLE;
+        }
         let width = |of: &Option<Type>| of.as_ref().map_or(index::Width::Variable, Type::width);
         self.shape
             .unwrap_or_else(|| EntryShape { key: width(&self.key), value: width(&self.value) })
@@ -368,6 +422,7 @@ pub struct OpenOptions {
     pub(crate) durability: Option<Durability>,
     pub(crate) ftl: Option<String>,
     pub(crate) wait: Duration,
+    pub(crate) turn_wait: Duration,
 }
 
 impl OpenOptions {
@@ -382,6 +437,7 @@ impl OpenOptions {
             durability: None,
             ftl: None,
             wait: Duration::ZERO,
+            turn_wait: TURN_WAIT,
         }
     }
 
@@ -437,6 +493,18 @@ impl OpenOptions {
     /// ```
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// How long a thread waits for its turn while another has a transaction, or reads a state that
+    /// stays, before that is an error ([`Error::Waited`]): 60 seconds, if nothing else is chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let options = flashtree::OpenOptions::new().turn_wait(Duration::from_secs(5));
+    /// ```
+    pub const fn turn_wait(mut self, wait: Duration) -> Self {
+        self.turn_wait = wait;
         self
     }
 }

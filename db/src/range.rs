@@ -1,10 +1,13 @@
 //! Reading entries one after the other.
 
-use std::ops::Bound;
+use std::ops::{
+    Bound, Range as StdRange, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
+    RangeToInclusive,
+};
 
-use index::{Cursor, Value};
+use index::{KeyValue, Value};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Bytes of a long value that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -15,7 +18,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// # use flashtree::{Database, Options};
 /// # fn main() -> flashtree::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+/// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
 /// # fruit.put("apple", "red")?;
 /// let mut range = fruit.all()?;
 /// let apple = range.next()?.expect("there is an apple");
@@ -30,15 +33,76 @@ pub struct Entry<'r> {
     pub value: Value<'r>,
 }
 
-/// Entries one after the other. It lends them, without allocating; as an iterator it gives them
-/// away.
+/// Where entries come from.
+pub(crate) trait Source {
+    /// As [`index::Cursor::next`].
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>>;
+
+    /// As [`index::Cursor::read_value`].
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32>;
+
+    /// The whole value of the entry that came last.
+    fn value(&mut self) -> Result<Vec<u8>>;
+}
+
+/// Where keys begin and end: any range of Rust, of anything that is bytes.
+///
+/// ```
+/// # use flashtree::{Database, Options};
+/// # use std::ops::Bound;
+/// # fn main() -> flashtree::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+/// # for name in ["apple", "banana", "cherry"] { fruit.put(name, "")?; }
+/// assert_eq!(fruit.range(..)?.into_iter().count(), 3);
+/// assert_eq!(fruit.range(..="banana")?.into_iter().count(), 2);
+/// assert_eq!(fruit.range(b"a".to_vec()..vec![b'b'])?.into_iter().count(), 1);
+/// let behind = (Bound::Excluded("banana"), Bound::Unbounded);
+/// assert_eq!(fruit.range(behind)?.into_iter().count(), 1);
+/// # Ok(()) }
+/// ```
+pub trait KeyBounds {
+    /// The lower and the upper bound.
+    fn key_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
+}
+
+impl KeyBounds for RangeFull {
+    fn key_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+macro_rules! key_bounds {
+    ($($kind:ty),*) => {$(
+        impl<K: AsRef<[u8]>> KeyBounds for $kind {
+            fn key_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+                (self.start_bound().map(AsRef::as_ref), self.end_bound().map(AsRef::as_ref))
+            }
+        }
+    )*};
+}
+
+key_bounds!(
+    StdRange<K>,
+    RangeFrom<K>,
+    RangeInclusive<K>,
+    RangeTo<K>,
+    RangeToInclusive<K>,
+    (Bound<K>, Bound<K>)
+);
+
+/// Entries one after the other. It lends them, without allocating for each; as an iterator it gives
+/// them away.
+///
+/// It reads some entries ahead, and others may change the database meanwhile: what was not read
+/// yet is read as it is then. [`Database::read`](crate::Database::read) keeps changes away.
 ///
 /// ```
 /// use flashtree::{Database, Options};
 ///
 /// # fn main() -> flashtree::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+/// let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
 /// fruit.put("apple", "red")?;
 /// fruit.put("pear", "green")?;
 /// let mut keys = Vec::new();
@@ -55,12 +119,12 @@ pub struct Entry<'r> {
 /// ```
 #[must_use]
 pub struct Range<'c> {
-    cursor: Box<dyn Cursor + 'c>,
+    source: Box<dyn Source + 'c>,
 }
 
 impl<'c> Range<'c> {
-    pub(crate) const fn new(cursor: Box<dyn Cursor + 'c>) -> Self {
-        Range { cursor }
+    pub(crate) fn new(source: impl Source + 'c) -> Self {
+        Range { source: Box::new(source) }
     }
 
     /// The next entry, or `None` after the last one and after an error.
@@ -72,13 +136,13 @@ impl<'c> Range<'c> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert_eq!(fruit.all()?.next()?, None);
     /// # Ok(()) }
     /// ```
     #[allow(clippy::should_implement_trait, reason = "an iterator can't lend")]
     pub fn next(&mut self) -> Result<Option<Entry<'_>>> {
-        let next = self.cursor.next()?;
+        let next = self.source.next()?;
         Ok(next.map(|(key, value)| Entry { key, value }))
     }
 
@@ -86,13 +150,14 @@ impl<'c> Range<'c> {
     /// returns the whole length of the value.
     ///
     /// # Errors
-    /// There is no last entry, the device failed, or what was read is damaged.
+    /// There is no last entry, or it was deleted meanwhile ([`Error::Deleted`]); the device failed,
+    /// or what was read is damaged.
     ///
     /// ```
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red and green")?;
     /// let mut range = fruit.all()?;
     /// range.next()?;
@@ -102,7 +167,7 @@ impl<'c> Range<'c> {
     /// # Ok(()) }
     /// ```
     pub fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
-        Ok(self.cursor.read_value(offset, into)?)
+        self.source.read_value(offset, into)
     }
 
     /// The whole value of the last entry.
@@ -114,7 +179,7 @@ impl<'c> Range<'c> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", vec![7; 100_000])?;
     /// let mut range = fruit.all()?;
     /// range.next()?;
@@ -122,20 +187,25 @@ impl<'c> Range<'c> {
     /// # Ok(()) }
     /// ```
     pub fn value(&mut self) -> Result<Vec<u8>> {
-        read_whole(|offset, into| self.read_value(offset, into))
+        self.source.value()
     }
 
     /// The next entry as the caller's own.
     fn next_owned(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        let Some(entry) = self.next()? else {
-            return Ok(None);
-        };
-        let key = entry.key.to_vec();
-        let value = match entry.value {
-            Value::Inline(bytes) => bytes.to_vec(),
-            Value::Long(_) => self.value()?,
-        };
-        Ok(Some((key, value)))
+        loop {
+            let Some(entry) = self.next()? else {
+                return Ok(None);
+            };
+            let key = entry.key.to_vec();
+            if let Value::Inline(bytes) = entry.value {
+                return Ok(Some((key, bytes.to_vec())));
+            }
+            match self.value() {
+                // It is not there any more.
+                Err(Error::Deleted) => {}
+                value => return Ok(Some((key, value?))),
+            }
+        }
     }
 }
 
@@ -161,7 +231,7 @@ impl<'c> IntoIterator for Range<'c> {
 /// # use flashtree::{Database, Options};
 /// # fn main() -> flashtree::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+/// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
 /// fruit.put("apple", "red")?;
 /// for entry in fruit.prefix("app")? {
 ///     let (key, value) = entry?;

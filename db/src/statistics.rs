@@ -11,7 +11,7 @@ use crate::encoding::Type;
 /// # use flashtree::{Database, Options};
 /// # fn main() -> flashtree::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+/// let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
 /// let stats = fruit.stats()?;
 /// assert_eq!((stats.tree, stats.height), ("b-plus", 1));
 /// assert!(stats.memory_bytes() <= 16 << 20);

@@ -70,13 +70,13 @@ fn what_the_system_refuses_is_told_of_the_path_that_was_given() {
 fn a_load_that_refuses_an_entry_keeps_what_came_before_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
-    let mut database = Database::create(&path, &Options::new().overwrite(true)).unwrap();
+    let database = Database::create(&path, &Options::new().overwrite(true)).unwrap();
     let long = "k".repeat(5000);
     let error = database.load([("a", "1"), ("b", "2"), (&long, "3")]).unwrap_err();
     assert!(error.to_string().contains("a key of 5000 bytes"), "{error}");
     database.put("c", "4").unwrap();
     database.close().unwrap();
-    let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+    let database = Database::open(&path, &OpenOptions::new()).unwrap();
     assert_eq!(database.count().unwrap(), 3);
     assert_eq!(database.get("b").unwrap().unwrap(), b"2");
 }
@@ -90,7 +90,7 @@ fn check_finds_what_is_not_of_its_type() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     let options = Options::new().key(Type::Text).value(Type::Text);
-    let mut database = Database::create(&path, &options).unwrap();
+    let database = Database::create(&path, &options).unwrap();
     // Characters of three bytes, so that pieces end within some.
     database.put("long", "\u{20ac}".repeat(100_000)).unwrap();
     assert_eq!(database.check().unwrap(), [""; 0]);
@@ -111,7 +111,7 @@ fn check_finds_what_is_not_of_its_type() {
 
     let pair: Type = "tuple(text,u64)".parse().unwrap();
     let options = Options::new().key(pair.clone()).value(pair).overwrite(true);
-    let mut database = Database::create(&path, &options).unwrap();
+    let database = Database::create(&path, &options).unwrap();
     let good = encode(&("LGA", 7_u64));
     let long = encode(&("x".repeat(50_000).as_str(), 7_u64));
     database.put(&good, &good).unwrap();

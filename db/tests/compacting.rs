@@ -37,7 +37,7 @@ fn compacts_again_and_again() {
 /// A database with gaps, in a file.
 fn make(path: &Path) -> Model {
     let options = Options::new().capacity(4 << 20).page_bytes(1024);
-    let mut database = Database::create(path, &options).unwrap();
+    let database = Database::create(path, &options).unwrap();
     let mut model = Model::new();
     for number in 0..3000_u32 {
         let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
@@ -133,18 +133,18 @@ fn every_tree_in_a_file_is_compacted_and_copied() {
     for tree in ["b-plus", "b-plus:fill=70", "la-tree", "flat-tree"] {
         let (path, copy) = (folder.path().join("a.db"), folder.path().join("b.db"));
         let options = Options::new().tree(tree).overwrite(true);
-        let mut database = Database::create(&path, &options).unwrap();
+        let database = Database::create(&path, &options).unwrap();
         for number in 0..3000_u32 {
             database.put(number.to_be_bytes(), [number as u8; 40]).unwrap();
         }
         database.close().unwrap();
         Database::compact(&path, &OpenOptions::new()).unwrap();
-        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        let database = Database::open(&path, &OpenOptions::new()).unwrap();
         database.copy_to(&copy, &Options::new().overwrite(true)).unwrap().close().unwrap();
         database.close().unwrap();
         for path in [&path, &copy] {
-            let mut copied = Database::open(path, &OpenOptions::new()).unwrap();
-            assert_eq!(copied.range::<&[u8]>(..).unwrap().into_iter().count(), 3000, "{tree}");
+            let copied = Database::open(path, &OpenOptions::new()).unwrap();
+            assert_eq!(copied.range(..).unwrap().into_iter().count(), 3000, "{tree}");
             copied.close().unwrap();
         }
     }

@@ -21,7 +21,7 @@ use ground::place;
 fn make(path: &Path, options: Options) {
     let options = options.capacity(24 << 20).durability(Durability::Every);
     let options = options.page_bytes(2048).tree("b-plus:fill=70").value(Type::U64);
-    let mut database = Database::create(path, &options).unwrap();
+    let database = Database::create(path, &options).unwrap();
     let entry = |number: u64| (number.to_be_bytes(), number.to_be_bytes());
     database.load((0..3000).map(entry)).unwrap();
     database.close().unwrap();
@@ -60,8 +60,8 @@ fn a_copy_is_like_the_original_in_all_that_is_not_chosen_anew() {
     let (folder, path) = place();
     make(&path, Options::new());
     let before = stats(&path);
-    let mut original = Database::open(&path, &OpenOptions::new()).unwrap();
-    let mut copied = |name: &str, options: &Options| {
+    let original = Database::open(&path, &OpenOptions::new()).unwrap();
+    let copied = |name: &str, options: &Options| {
         let path = folder.path().join(name);
         original.copy_to(&path, options).unwrap().close().unwrap();
         stats(&path)
@@ -78,7 +78,7 @@ fn a_copy_is_like_the_original_in_all_that_is_not_chosen_anew() {
     // A chip has pages of its own.
     let chip = copied("chip.db", &Options::new().chip(Geometry::new(4096, 16, 64).unwrap()));
     assert_eq!((chip.recovery.durability, chip.page_bytes), (Durability::Every, 4096));
-    let mut chip = Database::open(folder.path().join("chip.db"), &OpenOptions::new()).unwrap();
+    let chip = Database::open(folder.path().join("chip.db"), &OpenOptions::new()).unwrap();
     let back = chip.copy_to(folder.path().join("back.db"), &Options::new()).unwrap();
     assert_eq!(back.stats().unwrap().recovery.durability, Durability::Every);
     assert_eq!(back.value_type(), &Type::U64);
@@ -96,7 +96,7 @@ fn what_is_ended_leaves_everything_as_it_was() {
     };
     let ended = Database::compact_while(&path, &OpenOptions::new(), &mut go_on);
     assert!(matches!(ended, Err(Error::Ended)) && asked == 3, "{ended:?}, asked {asked} times");
-    let mut original = Database::open(&path, &OpenOptions::new()).unwrap();
+    let original = Database::open(&path, &OpenOptions::new()).unwrap();
     let copy = folder.path().join("copy.db");
     let ended = original.copy_to_while(&copy, &Options::new(), &mut |entries| entries < 2000);
     assert!(matches!(ended, Err(Error::Ended)), "{ended:?}");

@@ -257,7 +257,7 @@ fn a_flipped_byte_never_costs_both_a_checkpoint_and_the_present() {
     let (mut gone_back, mut refused, mut unreadable) = (0, 0, 0);
     for place in places(&whole, 512) {
         let disk = FlippedDisk::new(512, &base, place, flip(place));
-        let Ok(mut database) = Database::open_on(disk.medium(), &OpenOptions::new()) else {
+        let Ok(database) = Database::open_on(disk.medium(), &OpenOptions::new()) else {
             continue;
         };
         let expected = match database.rollback("kept") {

@@ -111,7 +111,7 @@ struct Failed {
 /// Writes until the device fails; reads are looked at on the way.
 fn write(database: &mut Database<'_>, states: &[Model], when: &str) -> Failed {
     for number in 0..states.len() as u32 - 1 {
-        let Err(error) = database.write(&batch(number)) else {
+        let Err(error) = database.write_batch(&batch(number)) else {
             continue;
         };
         assert!(!matches!(error, Error::Damaged { .. }), "{when}: {error:?}");

@@ -24,7 +24,7 @@ fn make(path: &Path, chip: bool) {
     if chip {
         options = options.chip(Geometry::new(512, 16, 256).unwrap());
     }
-    let mut database = Database::create(path, &options).unwrap();
+    let database = Database::create(path, &options).unwrap();
     for number in 0..300_u32 {
         database.put(number.to_be_bytes(), "fruit").unwrap();
     }
@@ -70,7 +70,7 @@ fn a_file_that_was_cut_off_is_refused_and_so_is_a_lengthened_chip() {
             }
             fs::write(&path, &whole).unwrap();
         }
-        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        let database = Database::open(&path, &OpenOptions::new()).unwrap();
         assert_eq!(database.count().unwrap(), 300);
     }
 }
@@ -82,10 +82,10 @@ fn a_file_that_grew_and_was_not_used_yet_is_opened_as_it_was() {
     let whole = fs::read(&path).unwrap();
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_len(whole.len() as u64 + (64 << 10)).unwrap();
-    let mut read = Database::open_read_only(&path, &OpenOptions::new()).unwrap();
+    let read = Database::open_read_only(&path, &OpenOptions::new()).unwrap();
     assert_eq!(read.count().unwrap(), 300);
     drop(read);
-    let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+    let database = Database::open(&path, &OpenOptions::new()).unwrap();
     assert_eq!(database.count().unwrap(), 300);
     database.put("more", "fruit").unwrap();
     database.close().unwrap();
@@ -121,7 +121,7 @@ fn a_later_format_of_one_copy_of_the_superblock_does_not_hide_the_other() {
     make(&path, false);
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&77_u32.to_le_bytes(), 12).unwrap();
-    let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+    let database = Database::open(&path, &OpenOptions::new()).unwrap();
     assert_eq!(database.count().unwrap(), 300);
 }
 
@@ -144,7 +144,7 @@ fn errors() -> Vec<Error> {
     let (folder, path) = place();
     let mut errors = Vec::new();
     let options = Options::new().capacity(1 << 20);
-    let mut database = Database::create(&path, &options).unwrap();
+    let database = Database::create(&path, &options).unwrap();
     errors.push(Database::open(&path, &OpenOptions::new()).unwrap_err());
     errors.push(database.put(vec![0; 5000], "").unwrap_err());
     errors.push(database.put("long", vec![0; 2_000_000]).unwrap_err());
@@ -163,7 +163,7 @@ fn errors() -> Vec<Error> {
     errors.push(open(OpenOptions::new().durability(Durability::None)));
     errors.push(Database::open(folder.path(), &OpenOptions::new()).unwrap_err());
     errors.push(Database::open(folder.path().join("no"), &OpenOptions::new()).unwrap_err());
-    let mut reader = Database::open_read_only(&path, &OpenOptions::new()).unwrap();
+    let reader = Database::open_read_only(&path, &OpenOptions::new()).unwrap();
     errors.push(reader.delete("apple").unwrap_err());
     let other = folder.path().join("other.db");
     let make = |options: &Options| Database::create(&other, options).unwrap_err();
@@ -177,7 +177,7 @@ fn errors() -> Vec<Error> {
     errors.push(make(&options.clone().chip(chip)));
     errors.push(Database::create(folder.path().join("no/a.db"), &options).unwrap_err());
     let typed = options.key(Type::U64).value(Type::U64);
-    let mut typed = Database::create(&other, &typed).unwrap();
+    let typed = Database::create(&other, &typed).unwrap();
     errors.push(typed.put("four", "").unwrap_err());
     errors.push(typed.load([([1; 8], [0; 8]), ([0; 8], [0; 8])]).unwrap_err());
     errors

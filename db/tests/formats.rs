@@ -77,13 +77,13 @@ impl Kind {
         for (key, value) in model(false) {
             batch.put(key, value);
         }
-        database.write(&batch).unwrap();
+        database.write_batch(&batch).unwrap();
         database.checkpoint("harvest").unwrap();
         let mut batch = Batch::new();
         for number in 0..40_u32 {
             batch.delete(key(number));
         }
-        database.write(&batch).unwrap();
+        database.write_batch(&batch).unwrap();
         database.put(key(7), "again").unwrap();
         database.sync().unwrap();
     }

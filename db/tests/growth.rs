@@ -71,7 +71,7 @@ fn two_hundred_thousand_entries_of_16_bytes_take_nine_megabytes_and_go() {
     let mut longest = 0;
     for tree in TREES {
         let (_folder, path) = place();
-        let mut database = Database::create(&path, &Options::new().tree(tree)).unwrap();
+        let database = Database::create(&path, &Options::new().tree(tree)).unwrap();
         // The first put finds room for more.
         database.put(0_u64.to_be_bytes(), [0; 8]).unwrap();
         let new = length(&path);
@@ -81,7 +81,7 @@ fn two_hundred_thousand_entries_of_16_bytes_take_nine_megabytes_and_go() {
         }
         database.close().unwrap();
         let full = length(&path);
-        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        let database = Database::open(&path, &OpenOptions::new()).unwrap();
         for key in keys().enumerate().filter(|(place, _)| place % 10 > 0).map(|(_, key)| key) {
             database.delete(key.to_be_bytes()).unwrap();
         }
@@ -142,7 +142,7 @@ fn a_full_disk_refuses_the_put_and_all_before_stays() {
                 let mut batch = Batch::new();
                 batch.put(key(number), &value);
                 batch.put(key(number + 1_000_000), &value);
-                match database.write(&batch) {
+                match database.write_batch(&batch) {
                     Ok(()) => {
                         model.insert(key(number), value.clone());
                         model.insert(key(number + 1_000_000), value);
@@ -186,7 +186,7 @@ fn what_is_longer_than_the_journal_lasts_when_it_returns() {
     for (tree, durability) in [("b-plus", Durability::Every), ("la-tree", Durability::Batch)] {
         let disk = SharedDisk::growing(4096, 8192);
         let options = Options::new().tree(tree).durability(durability).journal_bytes(64 << 10);
-        let mut database = Database::create_on(disk.medium(), &options).unwrap();
+        let database = Database::create_on(disk.medium(), &options).unwrap();
         database.put("before", "stays").unwrap();
         let long = vec![7; 3 << 20];
         database.put("long", &long).unwrap();
@@ -194,10 +194,10 @@ fn what_is_longer_than_the_journal_lasts_when_it_returns() {
         for number in 0..20_000_u32 {
             batch.put(number.to_be_bytes(), number.to_le_bytes());
         }
-        database.write(&batch).unwrap();
+        database.write_batch(&batch).unwrap();
         // The process ends here.
         drop(database);
-        let mut database = Database::open_on(disk.medium(), &OpenOptions::new()).unwrap();
+        let database = Database::open_on(disk.medium(), &OpenOptions::new()).unwrap();
         assert_eq!(database.count().unwrap(), 20_002, "{tree}");
         assert_eq!(database.get("before").unwrap().unwrap(), b"stays");
         assert_eq!(database.get("long").unwrap().unwrap(), long);
@@ -210,7 +210,7 @@ fn a_file_as_long_as_it_can_be_is_read_when_its_process_was_killed() {
     for tree in TREES {
         let (_folder, path) = ground::place();
         let options = Options::new().tree(tree).capacity(1 << 20);
-        let mut database = Database::create(&path, &options).unwrap();
+        let database = Database::create(&path, &options).unwrap();
         let mut model = Model::new();
         for number in 0.. {
             let value = vec![number as u8; 300];

@@ -130,7 +130,7 @@ impl History {
                 self.model.remove(&key);
             }
         }
-        database.write(&batch).unwrap();
+        database.write_batch(&batch).unwrap();
     }
 
     fn get(&mut self, database: &mut Database<'_>) {
@@ -211,7 +211,8 @@ impl History {
             }
             _ => {}
         }
-        let names = database.checkpoints().iter().map(|kept| kept.name.as_str());
+        let kept = database.checkpoints().unwrap();
+        let names = kept.iter().map(|kept| kept.name.as_str());
         let expected: Vec<_> = self.kept.iter().map(|kept| kept.name.as_str()).collect();
         assert_eq!(names.collect::<Vec<_>>(), expected);
     }
@@ -371,14 +372,14 @@ fn a_database_on_a_simulated_chip_is_there_when_it_is_opened_again() {
             let geometry = Geometry::new(2048, 32, 128).unwrap().with_spare(spare).unwrap();
             let mut chip = sim::SimulatedNand::new(geometry, device::NandCosts::default());
             let medium = Medium::Nand(Box::new(&mut chip));
-            let mut made = Database::create_on(medium, &Options::new().ftl(ftl)).unwrap();
+            let made = Database::create_on(medium, &Options::new().ftl(ftl)).unwrap();
             for number in 0..500_u32 {
                 made.put(number.to_be_bytes(), ftl).unwrap();
             }
             made.close().unwrap();
             // The layer is found on the chip.
             let medium = Medium::Nand(Box::new(&mut chip));
-            let mut found = Database::open_on(medium, &OpenOptions::new()).unwrap();
+            let found = Database::open_on(medium, &OpenOptions::new()).unwrap();
             assert_eq!(found.count().unwrap(), 500, "{ftl}, {spare} spare bytes");
             assert_eq!(found.get(7_u32.to_be_bytes()).unwrap().unwrap(), ftl.as_bytes());
             let health = found.stats().unwrap().health.unwrap();
@@ -396,7 +397,7 @@ fn what_a_killed_process_leaves_is_what_its_durability_says() {
         let durability = Durability::ALL[1 + seed as usize % 3];
         let disk = SharedDisk::new(512, 8192);
         let options = Options::new().durability(durability);
-        let mut database = Database::create_on(disk.medium(), &options).unwrap();
+        let database = Database::create_on(disk.medium(), &options).unwrap();
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut states = vec![Model::new()];
         let mut sure = 0;
@@ -407,7 +408,7 @@ fn what_a_killed_process_leaves_is_what_its_durability_says() {
             batch.put(key, step.to_be_bytes()).put(b"step", step.to_be_bytes());
             model.insert(key.to_vec(), step.to_be_bytes().to_vec());
             model.insert(b"step".to_vec(), step.to_be_bytes().to_vec());
-            database.write(&batch).unwrap();
+            database.write_batch(&batch).unwrap();
             states.push(model);
             if durability == Durability::Every {
                 sure = states.len() - 1;

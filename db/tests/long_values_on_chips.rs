@@ -82,7 +82,7 @@ fn histories_of_long_and_short_values_are_those_of_an_ordered_map() {
                         model.remove(&key);
                     }
                 }
-                database.write(&batch).unwrap();
+                database.write_batch(&batch).unwrap();
             }
             compare(&mut database, &model, &what);
             database.close().unwrap();
@@ -117,7 +117,7 @@ fn write(database: &mut Database<'_>, updates: &[Change]) -> Result<(), Error> {
             None => batch.delete(key),
         };
     }
-    database.write(&batch)
+    database.write_batch(&batch)
 }
 
 fn make(model: &mut Model, updates: &[Change]) {
@@ -197,7 +197,7 @@ fn a_value_for_which_there_is_no_room_leaves_everything_as_it_was() {
             assert!(put.is_ok(), "{tree}: {put:?}");
         }
         drop(database);
-        let mut database = open(&mut chip).unwrap();
+        let database = open(&mut chip).unwrap();
         assert_eq!(database.get("red").unwrap(), Some(vec![1; 5000]), "{tree}");
     }
 }
@@ -207,12 +207,12 @@ fn a_value_longer_than_the_journal_is_kept() {
     for tree in trees() {
         let mut chip = chip(32, 256);
         let options = Options::new().tree(tree).journal_bytes(64 << 10);
-        let mut database = Database::create_on(medium(&mut chip), &options).unwrap();
+        let database = Database::create_on(medium(&mut chip), &options).unwrap();
         let value: Vec<u8> = (0..1 << 20).map(|byte: u32| (byte % 251) as u8).collect();
         database.put("long", &value).unwrap();
         database.sync().unwrap();
         drop(database);
-        let mut database = open(&mut chip).unwrap();
+        let database = open(&mut chip).unwrap();
         let mut piece = [0; 9];
         assert_eq!(database.get_into("long", 777_777, &mut piece).unwrap(), Some(1 << 20));
         assert_eq!(piece[..], value[777_777..777_786], "{tree}");
@@ -224,7 +224,7 @@ fn a_value_longer_than_the_journal_is_kept() {
 fn a_chip_is_filled_from_a_file_with_long_values_and_back() {
     let (_folder, path) = ground::place();
     let mut random = ChaCha8Rng::seed_from_u64(3);
-    let mut file = Database::create(&path, &Options::new()).unwrap();
+    let file = Database::create(&path, &Options::new()).unwrap();
     let mut model = Model::new();
     for number in 0..200_u32 {
         let value = if number % 50 == 20 { vec![1; 20_000] } else { vec![2; 30] };
@@ -235,7 +235,7 @@ fn a_chip_is_filled_from_a_file_with_long_values_and_back() {
     for tree in trees() {
         let mut chip = chip(32, 256);
         let mut copy = Database::create_on(medium(&mut chip), &Options::new().tree(tree)).unwrap();
-        assert_eq!(file.copy_into(&mut copy).unwrap(), model.len() as u64);
+        assert_eq!(file.copy_into(&copy).unwrap(), model.len() as u64);
         compare(&mut copy, &model, tree);
     }
 }

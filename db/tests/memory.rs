@@ -32,7 +32,7 @@ fn everything_together_stays_inside_the_total() {
             let options = options.clone().memory_total(total).overwrite(true);
             let long = vec![7; 100_000];
             let making = peak(|| {
-                let mut database = Database::create(&path, &options).unwrap();
+                let database = Database::create(&path, &options).unwrap();
                 let entries = if durability == Durability::Every { 200 } else { 3000 };
                 for number in 0..entries {
                     database
@@ -46,7 +46,7 @@ fn everything_together_stays_inside_the_total() {
             let mut piece = vec![0; 1000];
             let opening = peak(|| {
                 let options = OpenOptions::new().memory_total(total);
-                let mut database = Database::open(&path, &options).unwrap();
+                let database = Database::open(&path, &options).unwrap();
                 let mut range = database.all().unwrap();
                 while range.next().unwrap().is_some() {
                     range.read_value(50, &mut piece).unwrap();
@@ -73,7 +73,7 @@ fn values_of_a_mebibyte_are_written_and_read_in_pieces_inside_the_total() {
         };
         assert!(need < 128 << 10, "{need}");
         let writing = peak(|| {
-            let mut database = Database::create(&path, &options.memory_total(need)).unwrap();
+            let database = Database::create(&path, &options.memory_total(need)).unwrap();
             database.put("long", &value).unwrap();
             database.put("longer", &value).unwrap();
             database.put("long", &value[1..]).unwrap();

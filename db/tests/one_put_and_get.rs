@@ -127,7 +127,7 @@ fn one_put_and_one_get_go_down_through_every_layer_once() {
     let options = Options::new().tree("b-plus:waiting=0").shape(EntryShape::fixed(4, 4));
     let options = options.durability(Durability::Every).memory(64 << 10).identity(1);
     let medium = noted(&mut chip, &log, Make::New);
-    let mut database = Database::create_on(medium, &options).unwrap();
+    let database = Database::create_on(medium, &options).unwrap();
     log.take();
     log.note("Database::put    4 + 4 bytes".to_string());
     database.put("ewr1", "39.0").unwrap();
@@ -137,13 +137,13 @@ fn one_put_and_one_get_go_down_through_every_layer_once() {
 
     // A tree of two levels.
     let medium = noted(&mut chip, &log, Make::Open);
-    let mut database = Database::open_on(medium, &OpenOptions::new()).unwrap();
+    let database = Database::open_on(medium, &OpenOptions::new()).unwrap();
     for number in 0..400_u32 {
         database.put(number.to_be_bytes(), "0000").unwrap();
     }
     database.close().unwrap();
     let medium = noted(&mut chip, &log, Make::Open);
-    let mut database = Database::open_on(medium, &OpenOptions::new()).unwrap();
+    let database = Database::open_on(medium, &OpenOptions::new()).unwrap();
     log.take();
     log.note("Database::get    4 bytes".to_string());
     assert_eq!(database.get("ewr1").unwrap().as_deref(), Some(&b"39.0"[..]));

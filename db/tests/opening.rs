@@ -123,7 +123,7 @@ fn what_is_made_is_opened_with_the_memory_that_making_it_took() {
 #[test]
 fn the_memory_that_a_refused_opening_names_suffices() {
     each(None, |name, chip, options, memory| {
-        let mut made = create(chip, &options.clone().memory_total(memory + (1 << 20))).unwrap();
+        let made = create(chip, &options.clone().memory_total(memory + (1 << 20))).unwrap();
         for number in 0..600_u64 {
             let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
             if made.put(key, [7; 8]).is_err() {

@@ -1,6 +1,9 @@
 //! A disk out of a file or block device.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -46,6 +49,9 @@ pub struct FileDisk {
     /// True if that changes.
     grows: bool,
     channel: Channel,
+    /// The same file through the page cache, for the journal.
+    cached: Option<File>,
+    journal_cached: bool,
     transfer: Transfer,
     can_trim: bool,
     flusher: Flusher,
@@ -120,11 +126,14 @@ impl FileDisk {
             gathers: options.gathers,
         };
         let geometry = geometry.with_alignment(memory)?;
+        let cached = options.journal_cached.then(|| system::cached(&opened.file)).flatten();
         Ok(FileDisk {
             geometry,
             room: geometry,
             grows: false,
             channel: Channel::new(opened.file, shape).map_err(Error::NoRing)?,
+            cached,
+            journal_cached: options.journal_cached,
             transfer,
             can_trim: true,
             flusher: Flusher::default(),
@@ -195,7 +204,20 @@ impl Sectors for FileDisk {
         let start = Instant::now();
         self.room.check_run(first, from.len())?;
         self.flusher.check()?;
-        self.channel.write(position(&self.geometry, first, 0), from).map_err(system::driver)?;
+        let offset = position(&self.geometry, first, 0);
+        let is_single = from.len() == self.geometry.sector_bytes() as usize;
+        match &self.cached {
+            Some(cached) if cause == Cause::Journal && is_single => {
+                // What is gathered of this sector is older.
+                self.channel.make_readable(offset, from.len()).map_err(system::driver)?;
+                let written = cached.write_all_at(from, offset);
+                written.map_err(|error| system::driver(errno_of(&error)))?;
+            }
+            _ => self.channel.write(offset, from).map_err(system::driver)?,
+        }
+        if self.journal_cached && self.cached.is_none() && cause == Cause::Journal {
+            self.channel.write_gathered().map_err(system::driver)?;
+        }
         let bytes = from.len() as u64;
         let sectors = bytes / u64::from(self.geometry.sector_bytes());
         self.book(Operation::Program, cause, Moved { sectors, bytes }, start);
@@ -251,10 +273,7 @@ impl Sectors for FileDisk {
             true => system::lengthen(file, held, room.bytes()),
             false => file.set_len(room.bytes()),
         };
-        resized.map_err(|error| DeviceError::Driver {
-            // What the system does not number is an error of input and output.
-            code: error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
-        })?;
+        resized.map_err(|error| system::driver(errno_of(&error)))?;
         self.room = room;
         self.book(Operation::Program, cause, Moved::default(), start);
         Ok(())
@@ -283,6 +302,11 @@ pub fn is_page_file(head: &[u8]) -> bool {
         head.get(start + 4..).is_some_and(|after| after.starts_with(PAGE_FILE_MAGIC))
     };
     superblock_at(0) || (6..=20).any(|power| superblock_at(1 << power))
+}
+
+/// What the system does not number is an error of input and output.
+fn errno_of(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 fn check_in_flight(options: &DiskOptions) -> Result<()> {

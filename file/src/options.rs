@@ -62,6 +62,10 @@ pub struct DiskOptions {
     /// does not fit, and read as if it had been; an error of the system comes then. The end of the
     /// process loses it.
     pub gathers: bool,
+    /// Whether a single sector of a journal ([`Cause::Journal`](device::Cause::Journal)) goes to
+    /// the page cache at once, be the others gathered or direct: so the end of the process does
+    /// not lose it, and it takes no transfer to the disk before the flush.
+    pub journal_cached: bool,
     /// How many bytes a regular file that is opened can grow to, in steps: the disk has so many,
     /// and room for those that the file has. `None` for a file that stays as long as it is.
     pub grows_to: Option<u64>,
@@ -81,6 +85,7 @@ impl Default for DiskOptions {
             direct: Direct::default(),
             engine: EngineChoice::default(),
             gathers: false,
+            journal_cached: false,
             grows_to: None,
             existing: Existing::default(),
             recognises: crate::is_page_file,

@@ -149,6 +149,20 @@ fn supported(result: Result<(), Errno>) -> Result<bool, Errno> {
     }
 }
 
+/// Another handle of the same file, whose writes go to the page cache; none where the system gives
+/// none.
+pub(crate) fn cached(file: &File) -> Option<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        // The file itself, whatever its name is by now. A clone would share the flag for direct
+        // transfers.
+        File::options().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    file.try_clone().ok()
+}
+
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{direct, lower_direct};
 

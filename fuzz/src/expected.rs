@@ -225,6 +225,11 @@ pub const LONG_RUNS: &[&str] = &[
 
 /// What no reading gives, and why.
 pub const OUT_OF_REACH: &[(&str, &str)] = &[
+    ("db Deleted", "no damage, but an entry that is deleted while a range is at it"),
+    ("db NoKeyspace", "no damage, but a name that is asked for"),
+    ("db Panicked", "no damage, but a thread that panicked"),
+    ("db Waited", "no damage, but threads that have the database"),
+    ("db WithinItself", "no damage, but a call from inside of another"),
     (
         "device AfterFailedFlush",
         "no damage, but a disk that fails: the contract's failed operations",

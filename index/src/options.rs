@@ -21,6 +21,9 @@ pub struct Options {
     /// Bytes of the journal, for durabilities that have one; `None` leaves the choice to the
     /// store. Its length bounds the time that opening takes, and the longest batch.
     pub journal_bytes: Option<u64>,
+    /// Whether a journal on sectors writes each record before it returns, also where that is not
+    /// made durable yet: so the end of the process loses nothing that returned.
+    pub journal_through: bool,
     /// Bytes of the user, at most 64, that are kept with the index.
     pub label: Vec<u8>,
     /// The most bytes of tables that grow with the entries, beside the budget; `None` for no bound.
@@ -49,6 +52,7 @@ impl Options {
             settings,
             durability: None,
             journal_bytes: None,
+            journal_through: false,
             label: Vec::new(),
             tables_bytes: None,
             entries: None,
@@ -67,6 +71,7 @@ impl Options {
         PageFileOptions {
             durability: self.durability.unwrap_or_default(),
             journal_bytes: self.journal_bytes,
+            journal_through: self.journal_through,
             label: self.label.clone(),
             identity: self.identity,
             #[cfg(feature = "canaries")]

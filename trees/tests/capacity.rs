@@ -33,12 +33,21 @@ impl Case {
         SimulatedNand::new(chip, NandCosts::default())
     }
 
-    fn create<'c>(&self, chip: &'c mut SimulatedNand) -> Box<dyn Index + 'c> {
+    fn options(&self) -> Options {
         let entry = flashtree_trees::find(self.tree).unwrap();
         let settings = Settings::parse(self.tree, entry.parameters, []).unwrap();
         let options = Options::new(self.shape, 128 << 10, settings);
-        let options = Options { durability: Some(self.durability), ..options };
-        (entry.create)(Medium::Nand(Box::new(chip)), &options).unwrap()
+        Options { durability: Some(self.durability), ..options }
+    }
+
+    fn create<'c>(&self, chip: &'c mut SimulatedNand) -> Box<dyn Index + 'c> {
+        let entry = flashtree_trees::find(self.tree).unwrap();
+        (entry.create)(Medium::Nand(Box::new(chip)), &self.options()).unwrap()
+    }
+
+    fn open<'c>(&self, chip: &'c mut SimulatedNand) -> index::Result<Box<dyn Index + 'c>> {
+        let entry = flashtree_trees::find(self.tree).unwrap();
+        (entry.open)(Medium::Nand(Box::new(chip)), &self.options())
     }
 
     /// Keys come scattered, ascending and descending by turns.
@@ -107,4 +116,32 @@ fn ipl_holds_as_much_in_every_round() {
 fn la_tree_holds_as_much_in_every_round() {
     // Half of the chip is for reclamation: of the other, 80 % of many blocks, and 60 % of few.
     rounds("la-tree", [43, 38, 31]);
+}
+
+/// Where keys are so long that a page holds four or five of them, a tree is full because the chip
+/// is, and opens with the memory that it was made with.
+#[test]
+fn long_keys_fill_the_chip_and_not_the_height() {
+    let (tree, durability) = ("b-plus", Durability::Batch);
+    for bytes in [400, 490] {
+        let case = Case { tree, chip: CHIPS[2], shape: EntryShape::VARIABLE, durability };
+        let entry = |round: u64, number: u64| {
+            let mut key = vec![b'k'; bytes];
+            key[..8].copy_from_slice(&case.entry(round, number).0[..8]);
+            (key, Vec::new())
+        };
+        let mut medium = case.medium();
+        let mut index = case.create(&mut medium);
+        for round in 0..ROUNDS {
+            let taken = full_chips::fill(&mut *index, &case, &|number| entry(round, number));
+            let (_, pages, blocks) = case.chip;
+            let share = index.statistics().live_pages * 100 / u64::from(pages * blocks);
+            println!("keys of {bytes}, round {round}: {} entries, {share} %", taken.len());
+            assert!(share >= 60, "keys of {bytes}, round {round}: {share} %");
+            index.close().unwrap();
+            drop(index);
+            index = case.open(&mut medium).unwrap();
+            full_chips::delete(&mut *index, &case, &|number| entry(round, number), &taken);
+        }
+    }
 }

@@ -365,9 +365,9 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
              values have any length: flashtree convert {old} nand-file:NEW --tree b-plus:over=ftl"
         ),
         Index::TreeFull { .. } => format!(
-            "{path}: {what}; delete something, or copy the database to a chip with larger pages, \
-             of flashtree devices: flashtree convert {old} nand-file:NEW --chip NAME; or to \
-             another tree with --tree"
+            "{path}: {what}; delete something, give it more --memory, or copy the database to a \
+             chip with larger pages, of flashtree devices: flashtree convert {old} nand-file:NEW \
+             --chip NAME; or to another tree with --tree"
         ),
         Index::KeyTooLong { found, .. } if *found > u64::from(NODE_BYTES_MOST) / 4 => {
             format!("{path}: {what}, and a quarter of 32 KiB with the largest ones; shorten it")

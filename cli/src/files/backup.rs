@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &Backup, quiet: bool) -> Result<(), Failure> {
         return Err(FileFailure::Exists { path: new.to_owned() }.into());
     }
     interrupts::catch_interrupts();
-    let mut database = opening::to_read(&arguments.home, quiet)?;
+    let database = opening::to_read(&arguments.home, quiet)?;
     let length = fs::metadata(path).ok().map(|about| about.len()).filter(|bytes| *bytes > 0);
     let bar = Counter::new(quiet, "copying", length);
     let copied = database.backup_while(new, &mut |bytes| bar.goes_on(bytes));

@@ -17,7 +17,7 @@ use crate::output::{self, Sheet};
 /// The name is taken or impossible, or the database can't be written.
 pub(super) fn keep(arguments: &Named, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
-    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let database = opening::to_write(&arguments.home, quiet)?;
     database.checkpoint(&arguments.name).map_err(FileFailure::of(path))?;
     opening::close(database, path)
 }
@@ -30,9 +30,12 @@ pub(super) struct Row {
 }
 
 /// The checkpoints that `database` keeps.
-pub(super) fn rows(database: &Database<'_>) -> Vec<Row> {
-    let kept = database.checkpoints().iter();
-    kept.map(|kept| Row { name: kept.name.clone(), id: kept.id.0 }).collect()
+///
+/// # Errors
+/// The database can't be read.
+pub(super) fn rows(database: &Database<'_>) -> Result<Vec<Row>, Error> {
+    let kept = database.checkpoints()?.into_iter();
+    Ok(kept.map(|kept| Row { name: kept.name, id: kept.id.0 }).collect())
 }
 
 /// Lists the checkpoints, the oldest first.
@@ -42,7 +45,7 @@ pub(super) fn rows(database: &Database<'_>) -> Vec<Row> {
 pub(super) fn list(arguments: &Report, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
     let database = opening::to_read(&arguments.home, quiet)?;
-    let rows = rows(&database);
+    let rows = rows(&database).map_err(FileFailure::of(path))?;
     let text = match arguments.format {
         ListFormat::Json => output::json(&rows)?,
         ListFormat::Table if rows.is_empty() => String::new(),
@@ -63,7 +66,7 @@ pub(super) fn list(arguments: &Report, quiet: bool) -> Result<(), Failure> {
 /// There is no such checkpoint, or the database can't be written.
 pub(super) fn roll_back(arguments: &Named, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
-    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let database = opening::to_write(&arguments.home, quiet)?;
     check_name(&database, arguments)?;
     // What was imported since then is gone, so no import can go on.
     import::forget(path);
@@ -77,7 +80,7 @@ pub(super) fn roll_back(arguments: &Named, quiet: bool) -> Result<(), Failure> {
 /// There is no such checkpoint, or the database can't be written.
 pub(super) fn forget(arguments: &Named, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
-    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let database = opening::to_write(&arguments.home, quiet)?;
     check_name(&database, arguments)?;
     let forgotten: Result<(), Error> = database.forget(&arguments.name);
     forgotten.map_err(FileFailure::of(path))?;
@@ -86,7 +89,8 @@ pub(super) fn forget(arguments: &Named, quiet: bool) -> Result<(), Failure> {
 
 /// Refuses a name that no checkpoint has, and suggests one that is like it.
 fn check_name(database: &Database<'_>, arguments: &Named) -> Result<(), FileFailure> {
-    let kept = database.checkpoints();
+    let path = arguments.home.file.path();
+    let kept = database.checkpoints().map_err(FileFailure::of(path))?;
     let name = &arguments.name;
     if kept.iter().any(|kept| kept.name == *name) {
         return Ok(());

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Convert, quiet: bool) -> Result<(), Failure> {
         })) => return Err(little_memory(arguments, &options, (have, need))?.into()),
         other => other?,
     };
-    let kept = old.checkpoints().len() as u64;
+    let kept = old.checkpoints().map_err(FileFailure::of(path))?.len() as u64;
     let bar = Counter::new(quiet, "copying", None);
     let memory = arguments.home.memory_total;
     let (made, taken) =
@@ -74,7 +74,7 @@ fn little_memory(
 ) -> Result<FileFailure, Failure> {
     let (path, new) = (arguments.home.file.path(), arguments.new.path());
     let of_old = OpenOptions::new().memory_total(need).wait(arguments.home.wait);
-    let mut old = Database::open_read_only(path, &of_old).map_err(FileFailure::of(path))?;
+    let old = Database::open_read_only(path, &of_old).map_err(FileFailure::of(path))?;
     // Nothing is copied: it ends before the first entry.
     let options = options.clone().memory_total(have);
     let need = match old.copy_to_while(new, &options, &mut |_| false) {
@@ -93,7 +93,7 @@ fn copy(
     memory: Option<u64>,
     bar: &Counter,
 ) -> Result<(Database<'static>, u64), Error> {
-    let mut copy = |bytes| {
+    let copy = |bytes| {
         let options = options.clone().memory_total(bytes);
         old.copy_to_while(new, &options, &mut |entries| bar.goes_on(entries))
     };

@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Key or value are not of their types or too long, or the database can't be written.
 pub(super) fn put(arguments: &Put, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
-    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let database = opening::to_write(&arguments.home, quiet)?;
     let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
     let value = match (&arguments.value, &arguments.input) {
         (Some(text), _) => bytes_of("VALUE", database.value_type(), text)?,
@@ -64,7 +64,7 @@ pub(super) fn get(arguments: &Get, quiet: bool) -> Result<(), Failure> {
 /// The key is not of its type, or the database can't be written.
 pub(super) fn delete(arguments: &Delete, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
-    let mut database = opening::to_write(&arguments.home, quiet)?;
+    let database = opening::to_write(&arguments.home, quiet)?;
     let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
     database.delete(key).map_err(FileFailure::of(path))?;
     opening::close(database, path)

@@ -83,7 +83,8 @@ pub(super) fn run(arguments: &Stat, quiet: bool) -> Result<(), Failure> {
         false => count(&mut database, path, quiet)?,
     };
     let stats = database.stats().map_err(FileFailure::of(path))?;
-    let standing = standing(path, &stats, entries, checkpoints::rows(&database), endurance);
+    let kept = checkpoints::rows(&database).map_err(FileFailure::of(path))?;
+    let standing = standing(path, &stats, entries, kept, endurance);
     let text = match arguments.format {
         ListFormat::Json => output::json(&standing)?,
         ListFormat::Table => table(&standing),

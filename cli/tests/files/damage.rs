@@ -214,7 +214,7 @@ fn our_own_files_are_not_called_foreign_when_their_beginning_is_damaged() {
 #[test]
 fn check_tells_of_entries_that_are_not_of_their_types() {
     let bench = Bench::with_database("--key text --value text");
-    let mut database = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
+    let database = Database::open(bench.path("a.db"), &OpenOptions::new()).unwrap();
     database.put([0xFF], "red").unwrap();
     database.put("pear", [0xFE]).unwrap();
     database.close().unwrap();

@@ -16,7 +16,7 @@ const ENTRIES: u64 = 400_000;
 fn long() -> Bench {
     let bench = Bench::new();
     let options = Options::new().key("u64".parse().unwrap()).value("text".parse().unwrap());
-    let mut database = Database::create(bench.path("a.db"), &options).unwrap();
+    let database = Database::create(bench.path("a.db"), &options).unwrap();
     let entry = |number: u64| (number.to_be_bytes(), "x".repeat(60));
     assert_eq!(database.load((0..ENTRIES).map(entry)).unwrap(), ENTRIES);
     database.close().unwrap();

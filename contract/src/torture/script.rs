@@ -67,13 +67,14 @@ impl Script {
             return Action::Forget(kept.name.clone());
         }
         // Nor may what other histories left.
-        if witness.refused > self.refused
-            && let Some(key) = world.entries.keys().next()
-        {
+        if witness.refused > self.refused {
             self.refused = witness.refused;
-            // What a batch may take in the worst case grows with it, and may be more than the chip.
+            // What a batch may take in the worst case grows with it, and may be more than the chip,
+            // even where nothing is to be deleted.
             self.step = (self.step / 2).max(STEP_LEAST);
-            return Action::Update(vec![Change { key: key.clone(), value: None }]);
+            if let Some(key) = world.entries.keys().next() {
+                return Action::Update(vec![Change { key: key.clone(), value: None }]);
+            }
         }
         let lacks = witness.lacks(&self.impossible);
         if witness.splits < SPLITS && !self.merges_are_due && self.filled + self.step <= FRESH_KEYS

@@ -25,15 +25,15 @@ impl Database<'_> {
     /// # use flashtree::{Database, OpenOptions, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.backup(folder.path().join("monday.db"))?;
     /// fruit.put("apple", "green")?;
-    /// let mut monday = Database::open(folder.path().join("monday.db"), &OpenOptions::new())?;
+    /// let monday = Database::open(folder.path().join("monday.db"), &OpenOptions::new())?;
     /// assert_eq!(monday.get("apple")?, Some(b"red".to_vec()));
     /// # Ok(()) }
     /// ```
-    pub fn backup(&mut self, path: impl AsRef<Path>) -> Result<u64> {
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<u64> {
         self.backup_while(path, &mut |_| true)
     }
 
@@ -47,21 +47,22 @@ impl Database<'_> {
     /// # use flashtree::{Database, Error, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// let path = folder.path().join("monday.db");
     /// let ended = fruit.backup_while(&path, &mut |_| false);
     /// assert!(matches!(ended, Err(Error::Ended)) && !path.exists());
     /// # Ok(()) }
     /// ```
     pub fn backup_while(
-        &mut self,
+        &self,
         path: impl AsRef<Path>,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<u64> {
         let path = files::absolute(path.as_ref())?;
         Site::look(&path, false)?;
+        let mut core = self.core.lock()?;
         if self.access == Access::Writing {
-            self.settle()?;
+            self.settle(&mut core)?;
         }
         let Some(from) = &self.path else { return Err(Error::NotAPlainFile) };
         let mut original = File::open(from).map_err(Error::io("open", from))?;

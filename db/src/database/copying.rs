@@ -7,8 +7,11 @@ use store::PageFile;
 
 use crate::choice::{self, TreeChoice};
 use crate::files::{self, Temporary};
+use crate::inside::Ahead;
+use crate::keyspace::Scope;
 use crate::options::MemoryLimit;
 use crate::options::SECTOR_BYTES;
+use crate::range::Source;
 use crate::{Database, Error, OpenOptions, Options, Result};
 
 /// How full nodes are loaded where the tree leaves that open.
@@ -53,23 +56,32 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert_eq!(fruit.load([("apple", "red"), ("pear", "green")])?, 2);
     /// # Ok(()) }
     /// ```
     pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &mut self,
+        &self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64> {
-        self.load_from(&mut Given { entries: entries.into_iter(), last: None })
+        let mut given = Given { entries: entries.into_iter(), last: None };
+        match self.unnamed() {
+            scope if scope.prefix().is_empty() => self.load_from(&mut given),
+            scope => self.load_from(&mut Under { scope, cursor: &mut given, key: Vec::new() }),
+        }
     }
 
-    fn load_from(&mut self, entries: &mut dyn Cursor) -> Result<u64> {
-        let fill = match self.standing.label.fill_percent {
+    fn load_from(&self, entries: &mut dyn Cursor) -> Result<u64> {
+        let fill = match self.about.label.fill_percent {
             0 => FILL_PERCENT,
             percent => percent,
         };
-        Ok(self.changing()?.load(entries, fill)?)
+        let _turn = self.turn()?;
+        let mut core = self.core.lock()?;
+        let loaded = core.index.load(entries, fill)?;
+        // The copy of another database has the keyspaces of that; an empty one had none.
+        core.forget_catalog();
+        Ok(loaded)
     }
 
     /// Copies all entries into `other`, which must be empty. Returns the number of entries.
@@ -81,35 +93,39 @@ impl Database<'_> {
     /// # use flashtree::{Database, Medium, Options, SectorGeometry};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// # let disk = sim::SimulatedDisk::new(SectorGeometry::new(4096, 1000)?, Default::default());
-    /// let mut other = Database::create_on(Medium::Sectors(Box::new(disk)), &Options::new())?;
-    /// assert_eq!(fruit.copy_into(&mut other)?, 1);
+    /// let other = Database::create_on(Medium::Sectors(Box::new(disk)), &Options::new())?;
+    /// assert_eq!(fruit.copy_into(&other)?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn copy_into(&mut self, other: &mut Database<'_>) -> Result<u64> {
+    pub fn copy_into(&self, other: &Database<'_>) -> Result<u64> {
         self.copy_while(other, &mut |_| true)
     }
 
-    fn copy_while(
-        &mut self,
-        other: &mut Database<'_>,
-        go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<u64> {
-        let cursor = self.standing.index.range(KeyRange::ALL)?;
-        let mut watched = Watched { cursor, go_on, entries: 0, is_ended: false };
-        let entries = other.load_from(&mut watched)?;
-        if watched.is_ended { Err(Error::Ended) } else { Ok(entries) }
+    fn copy_while(&self, other: &Database<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+        if self.about.label.keyspaces != other.about.label.keyspaces {
+            let what = "only one of the two databases has them".to_owned();
+            return Err(Error::BadOption { option: "keyspaces", what });
+        }
+        let _stay = self.turns.read()?;
+        // The lock of the one is free while the other has its own: so two that are copied into
+        // each other at the same time are refused, and do not wait for ever.
+        let most = self.about.memory.bytes_ahead();
+        let entries = Ahead::new(&self.core, &Scope::WHOLE, KeyRange::ALL, most)?;
+        let mut watched = Watched { source: entries, go_on, entries: 0, end: None };
+        let loaded = other.load_from(&mut watched);
+        watched.end.map_or(loaded, Err)
     }
 
     /// Copies all entries into a new file with `options`, which may name another tree: so a
     /// database is converted. Options that are not given are those of this database: the types and
-    /// shape of the entries, the durability, the tree with its parameters and fill; between plain
-    /// files also the page size, the capacity and the journal. The memory, and a chip with its
-    /// translation layer, are always chosen anew. From raw flash onto sectors only the parameters
-    /// that a tree has there are kept. Named checkpoints are not copied. If it fails, there is no
-    /// new file.
+    /// shape of the entries, the keyspaces, the durability, the tree with its parameters and fill;
+    /// between plain files also the page size, the capacity and the journal. The memory, and a chip
+    /// with its translation layer, are always chosen anew. From raw flash onto sectors only the
+    /// parameters that a tree has there are kept. Named checkpoints are not copied. If it fails,
+    /// there is no new file.
     ///
     /// # Errors
     /// As [`create`](Database::create) and [`copy_into`](Database::copy_into); or
@@ -119,18 +135,14 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// let small_pages = Options::new().tree("b-plus:node=512");
-    /// let mut copy = fruit.copy_to(folder.path().join("copy.db"), &small_pages)?;
+    /// let copy = fruit.copy_to(folder.path().join("copy.db"), &small_pages)?;
     /// assert_eq!(copy.get("apple")?, Some(b"red".to_vec()));
     /// # Ok(()) }
     /// ```
-    pub fn copy_to(
-        &mut self,
-        path: impl AsRef<Path>,
-        options: &Options,
-    ) -> Result<Database<'static>> {
+    pub fn copy_to(&self, path: impl AsRef<Path>, options: &Options) -> Result<Database<'static>> {
         self.copy_to_while(path, options, &mut |_| true)
     }
 
@@ -144,7 +156,7 @@ impl Database<'_> {
     /// # use flashtree::{Database, Error, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// let path = folder.path().join("copy.db");
     /// let ended = fruit.copy_to_while(&path, &Options::new(), &mut |_| false);
@@ -152,14 +164,14 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn copy_to_while(
-        &mut self,
+        &self,
         path: impl AsRef<Path>,
         options: &Options,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Database<'static>> {
         let path = files::absolute(path.as_ref())?;
         let options = self.likened(options.clone(), files::is_block_device(&path))?;
-        let fill = |copy: &mut Database<'_>| self.copy_while(copy, go_on).map(drop);
+        let fill = |copy: &Database<'_>| self.copy_while(copy, go_on).map(drop);
         let made = Database::create_filled(&path, &options, fill);
         made.map_err(|error| with_settings_of(&options, error))
     }
@@ -167,37 +179,38 @@ impl Database<'_> {
     /// Completes `options` to those that make a database like this one; `is_bounded` where the
     /// new device has a length of its own.
     fn likened(&self, mut options: Options, is_bounded: bool) -> Result<Options> {
-        let standing = &self.standing;
+        let about = &self.about;
         if options.key.is_none() && options.value.is_none() {
-            options.shape.get_or_insert(standing.shape);
+            options.shape.get_or_insert(about.shape);
         }
-        options.key.get_or_insert_with(|| standing.label.key.clone());
-        options.value.get_or_insert_with(|| standing.label.value.clone());
+        options.keyspaces = about.label.keyspaces;
+        options.key.get_or_insert_with(|| about.label.key.clone());
+        options.value.get_or_insert_with(|| about.label.value.clone());
         if options.tree.is_empty() {
             // Values of any length fit what stands on sectors only.
-            let is_raw = standing.is_raw;
-            let tree = TreeChoice::of(standing.tree, None, &standing.label)?;
+            let is_raw = about.is_raw;
+            let tree = TreeChoice::of(about.tree, None, &about.label)?;
             let over = if !is_raw && tree.entry.has_choice() { ":over=ftl" } else { "" };
-            options.tree = format!("{}{over}", standing.tree);
+            options.tree = format!("{}{over}", about.tree);
             let stays_raw = is_raw && options.chip.is_some() && options.ftl.is_none();
             let is_alike = is_raw == stays_raw;
             options.settings = if is_alike { tree.packed() } else { tree.packed_form() };
         }
         if options.fill_percent == 0 {
-            options.fill_percent = standing.label.fill_percent;
+            options.fill_percent = about.label.fill_percent;
         }
-        let recovery = standing.index.recovery();
+        let recovery = self.core.lock()?.index.recovery();
         if !options.is_durability_chosen {
             options.durability = recovery.durability;
         }
-        let file = self.path.as_deref().filter(|path| path.is_file() && standing.health.is_none());
+        let file = self.path.as_deref().filter(|path| path.is_file() && about.health.is_none());
         let Some(file) = file.filter(|_| options.chip.is_none()) else {
             return Ok(options);
         };
         if options.page_bytes.is_none() && choice::has_node(&options.tree)? {
-            options.page_bytes = Some(standing.page_bytes);
+            options.page_bytes = Some(about.page_bytes);
         }
-        let capacity = standing.grows_to.map_or_else(|| files::sizes(file).map(|it| it.1), Ok)?;
+        let capacity = about.grows_to.map_or_else(|| files::sizes(file).map(|it| it.1), Ok)?;
         if !is_bounded && *options.capacity.get_or_insert(capacity) >= capacity {
             let taken = recovery.journal_bytes_most;
             if options.journal_bytes.is_none() && taken > 0 {
@@ -223,7 +236,7 @@ impl Database<'static> {
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("fruit.db");
-    /// # let mut fruit = Database::create(&path, &Options::new())?;
+    /// # let fruit = Database::create(&path, &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// # fruit.close()?;
     /// let compaction = Database::compact(&path, &OpenOptions::new())?;
@@ -246,7 +259,7 @@ impl Database<'static> {
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("fruit.db");
-    /// # let mut fruit = Database::create(&path, &Options::new())?;
+    /// # let fruit = Database::create(&path, &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// # fruit.close()?;
     /// let ended = Database::compact_while(&path, &OpenOptions::new(), &mut |_| false);
@@ -261,11 +274,11 @@ impl Database<'static> {
         // Both databases have to work inside the budget.
         let half = OpenOptions { memory: halved(options.memory), ..options.clone() };
         let path = files::absolute(path.as_ref())?;
-        let mut old = Database::open(&path, &half).map_err(doubled)?;
-        if old.standing.health.is_some() || !path.is_file() {
+        let old = Database::open(&path, &half).map_err(doubled)?;
+        if old.about.health.is_some() || !path.is_file() {
             return Err(Error::NotAPlainFile);
         }
-        let count = old.checkpoints().len();
+        let count = old.checkpoints()?.len();
         if count > 0 {
             return Err(Error::CheckpointsKept { count });
         }
@@ -273,8 +286,8 @@ impl Database<'static> {
         let choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
         let temporary = Temporary::beside(&path)?;
         let new = Database::make(temporary.path(), &choices).map_err(doubled);
-        let mut new = new.map_err(|error| error.about(&path))?;
-        let entries = old.copy_while(&mut new, go_on)?;
+        let new = new.map_err(|error| error.about(&path))?;
+        let entries = old.copy_while(&new, go_on)?;
         new.close()?;
         // The old file is locked until the new one is in its place.
         temporary.publish(&path, true)?;
@@ -321,23 +334,54 @@ fn doubled(error: Error) -> Error {
 }
 
 /// Entries of which the caller wants to hear, and which may end before the last one.
-struct Watched<'c, 'w> {
-    cursor: Box<dyn Cursor + 'c>,
+struct Watched<'c, 'd, 'w> {
+    source: Ahead<'c, 'd>,
     go_on: &'w mut dyn FnMut(u64) -> bool,
     entries: u64,
-    is_ended: bool,
+    /// Why there are no more.
+    end: Option<Error>,
 }
 
-impl Cursor for Watched<'_, '_> {
+/// What a cursor says whose own error is kept elsewhere.
+const KEPT: index::Error = index::Error::NoEntry;
+
+impl Cursor for Watched<'_, '_, '_> {
     fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
         if self.entries.is_multiple_of(STEP) && !(self.go_on)(self.entries) {
-            self.is_ended = true;
+            self.end.get_or_insert(Error::Ended);
         }
-        if self.is_ended {
+        if self.end.is_some() {
             return Ok(None);
         }
         self.entries += 1;
-        self.cursor.next()
+        match self.source.next() {
+            Ok(next) => Ok(next),
+            Err(error) => {
+                self.end = Some(error);
+                Err(KEPT)
+            }
+        }
+    }
+
+    fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {
+        self.source.read_value(offset, into).map_err(|error| {
+            self.end = Some(error);
+            KEPT
+        })
+    }
+}
+
+/// Entries of the unnamed keyspace as the tree has them.
+struct Under<'c> {
+    scope: Scope,
+    cursor: &'c mut dyn Cursor,
+    key: Vec<u8>,
+}
+
+impl Cursor for Under<'_> {
+    fn next(&mut self) -> index::Result<Option<KeyValue<'_>>> {
+        let next = self.cursor.next()?;
+        Ok(next.map(|(key, value)| (self.scope.join(key, &mut self.key), value)))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> index::Result<u32> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::backend::Standing;
+use crate::backend::About;
 use crate::encoding::Type;
 use crate::{Database, FileSizes, Result, Resume, Stats, files};
 
@@ -21,7 +21,7 @@ impl Database<'_> {
     /// ```
     #[must_use]
     pub const fn key_type(&self) -> &Type {
-        &self.standing.label.key
+        &self.about.label.key
     }
 
     /// The type of the values, chosen when the database was made.
@@ -37,7 +37,7 @@ impl Database<'_> {
     /// ```
     #[must_use]
     pub const fn value_type(&self) -> &Type {
-        &self.standing.label.value
+        &self.about.label.value
     }
 
     /// The state of the database, in numbers.
@@ -54,9 +54,11 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> Result<Stats> {
-        let Standing { index, tree, page_bytes, label, driver_bytes, health, .. } = &self.standing;
+        let About { tree, page_bytes, label, driver_bytes, health, .. } = &self.about;
         let sizes = self.path.as_deref().map(files::sizes).transpose()?;
-        let most = self.standing.grows_to;
+        let most = self.about.grows_to;
+        let core = self.core.lock()?;
+        let index = &core.index;
         let statistics = index.statistics();
         Ok(Stats {
             tree,
@@ -65,7 +67,7 @@ impl Database<'_> {
             page_bytes: *page_bytes,
             height: statistics.height,
             live_pages: statistics.live_pages,
-            live_page_bytes: self.standing.unit_bytes,
+            live_page_bytes: self.about.unit_bytes,
             memory: statistics.memory,
             driver_bytes: *driver_bytes,
             memory_peak: statistics.memory_peak,
@@ -90,11 +92,11 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert!(fruit.check()?.is_empty());
     /// # Ok(()) }
     /// ```
-    pub fn check(&mut self) -> Result<Vec<String>> {
+    pub fn check(&self) -> Result<Vec<String>> {
         let mut findings = Vec::new();
         self.check_with(&mut |finding| findings.push(finding.to_string()))?;
         Ok(findings)
@@ -109,13 +111,14 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.check_with(&mut |finding| eprintln!("{finding}"))?;
     /// # Ok(()) }
     /// ```
-    pub fn check_with(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-        self.standing.index.check(finding)?;
-        self.check_types(finding)
+    pub fn check_with(&self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+        let mut core = self.core.lock()?;
+        core.index.check(finding)?;
+        self.check_types(&mut core, finding)
     }
 
     /// Where reading can continue after the page that holds `key` or would hold it. `None` stands
@@ -128,7 +131,7 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options, Resume};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # fruit.put("apple", "red")?;
     /// if fruit.range("apple"..)?.next().is_err_and(|error| error.is_damage()) {
     ///     if let Resume::From(key) = fruit.resume_after(Some(b"apple"))? {
@@ -137,7 +140,20 @@ impl Database<'_> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
-        Ok(self.standing.index.resume_after(key)?)
+    pub fn resume_after(&self, key: Option<&[u8]>) -> Result<Resume> {
+        let (scope, mut buffer) = (self.unnamed(), Vec::new());
+        let key = match (key, scope.prefix()) {
+            (Some(key), _) => Some(scope.join(key, &mut buffer)),
+            (None, []) => None,
+            (None, prefix) => Some(prefix),
+        };
+        let resume = self.core.lock()?.index.resume_after(key)?;
+        Ok(match resume {
+            Resume::From(key) => match key.strip_prefix(scope.prefix()) {
+                Some(key) => Resume::From(key.to_vec()),
+                None => Resume::End,
+            },
+            other => other,
+        })
     }
 }

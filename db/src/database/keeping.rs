@@ -18,7 +18,7 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.checkpoint("harvest")?;
     /// fruit.delete("apple")?;
@@ -27,30 +27,34 @@ impl Database<'_> {
     /// fruit.forget("harvest")?;
     /// # Ok(()) }
     /// ```
-    pub fn checkpoint(&mut self, name: &str) -> Result<CheckpointId> {
-        let made = self.changing()?.checkpoint(Some(name));
-        made.map_err(|error| self.kept(error))
+    pub fn checkpoint(&self, name: &str) -> Result<CheckpointId> {
+        let mut core = self.changing()?;
+        let made = core.index.checkpoint(Some(name));
+        made.map_err(|error| self.kept(&core, error))
     }
 
     /// The checkpoints that are kept, oldest first.
+    ///
+    /// # Errors
+    /// A thread panicked while it had the database.
     ///
     /// ```
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.checkpoint("harvest")?;
-    /// assert_eq!(fruit.checkpoints()[0].name, "harvest");
+    /// assert_eq!(fruit.checkpoints()?[0].name, "harvest");
     /// # Ok(()) }
     /// ```
-    #[must_use]
-    pub fn checkpoints(&self) -> &[Savepoint] {
-        self.standing.index.checkpoints()
+    pub fn checkpoints(&self) -> Result<Vec<Savepoint>> {
+        Ok(self.core.lock()?.index.checkpoints().to_vec())
     }
 
     /// Goes back to the state that was kept under `name`. Everything that came after it is lost,
-    /// later checkpoints included. `name` stays. Checkpoints that were forgotten since come back,
-    /// except where a tree stands on raw flash.
+    /// later checkpoints included, and handles of keyspaces have to be asked for again. `name`
+    /// stays. Checkpoints that were forgotten since come back, except where a tree stands on raw
+    /// flash.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.
@@ -59,15 +63,19 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.checkpoint("empty")?;
     /// fruit.put("apple", "red")?;
     /// fruit.rollback("empty")?;
     /// assert_eq!(fruit.count()?, 0);
     /// # Ok(()) }
     /// ```
-    pub fn rollback(&mut self, name: &str) -> Result<()> {
-        Ok(self.changing()?.roll_back(name)?)
+    pub fn rollback(&self, name: &str) -> Result<()> {
+        let _turn = self.turn()?;
+        let mut core = self.core.lock()?;
+        // Even if it fails in the middle, what is known of keyspaces may not be so any more.
+        core.forget_catalog();
+        Ok(core.index.roll_back(name)?)
     }
 
     /// Forgets the checkpoint called `name`.
@@ -79,13 +87,13 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.checkpoint("empty")?;
     /// fruit.forget("empty")?;
-    /// assert!(fruit.checkpoints().is_empty());
+    /// assert!(fruit.checkpoints()?.is_empty());
     /// # Ok(()) }
     /// ```
-    pub fn forget(&mut self, name: &str) -> Result<()> {
-        Ok(self.changing()?.forget(name)?)
+    pub fn forget(&self, name: &str) -> Result<()> {
+        Ok(self.changing()?.index.forget(name)?)
     }
 }

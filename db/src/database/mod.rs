@@ -12,9 +12,12 @@ mod updating;
 use std::fmt;
 use std::path::PathBuf;
 
-use index::{Durability, Index};
+use index::Durability;
 
-use crate::backend::Standing;
+use crate::backend::{About, Standing};
+use crate::inside::Core;
+use crate::keyspace::Scope;
+use crate::turns::{Guard, Lock, Turn, Turns};
 use crate::{Error, Result, files};
 
 pub use copying::Compaction;
@@ -22,18 +25,22 @@ pub use copying::Compaction;
 /// An open database. Dropping it closes it, but ignores errors; [`close`](Database::close) reports
 /// them.
 ///
+/// Threads share it by reference. Calls take turns, those that read as well as those that write.
+///
 /// ```
 /// use flashtree::{Database, Options};
 ///
 /// # fn main() -> flashtree::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+/// let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
 /// fruit.put("apple", "red")?;
 /// assert_eq!(fruit.get("apple")?, Some(b"red".to_vec()));
 /// # Ok(()) }
 /// ```
 pub struct Database<'d> {
-    pub(crate) standing: Standing<'d>,
+    pub(crate) core: Lock<Core<'d>>,
+    pub(crate) turns: Turns,
+    pub(crate) about: About,
     /// The file, for a database in one.
     path: Option<PathBuf>,
     access: Access,
@@ -49,11 +56,37 @@ enum Access {
 }
 
 impl<'d> Database<'d> {
-    /// The index, to be changed.
-    pub(crate) fn changing(&mut self) -> Result<&mut (dyn Index + 'd)> {
+    fn new(standing: Standing<'d>, path: Option<PathBuf>, access: Access) -> Self {
+        let Standing { index, about } = standing;
+        let turns = Turns::new(about.turn_wait);
+        Database { core: Lock::new(Core::new(index)), turns, about, path, access }
+    }
+
+    /// The index, to be changed in a way that nobody reads.
+    pub(crate) fn changing(&self) -> Result<Guard<'_, Core<'d>>> {
+        self.check_writing()?;
+        self.core.lock()
+    }
+
+    /// The turn to change what others read.
+    pub(crate) fn turn(&self) -> Result<Turn<'_>> {
+        self.check_writing()?;
+        self.turns.change()
+    }
+
+    pub(crate) fn check_writing(&self) -> Result<()> {
         match self.access {
-            Access::Writing => Ok(&mut *self.standing.index),
+            Access::Writing => Ok(()),
             Access::Reading | Access::Closed => Err(Error::ReadOnly),
+        }
+    }
+
+    /// Where the keys of the unnamed keyspace stand.
+    pub(crate) fn unnamed(&self) -> Scope {
+        let label = &self.about.label;
+        match label.keyspaces {
+            true => Scope::unnamed(&label.key, &label.value),
+            false => Scope::WHOLE,
         }
     }
 
@@ -66,7 +99,7 @@ impl<'d> Database<'d> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.close()?;
     /// # Ok(()) }
     /// ```
@@ -77,18 +110,22 @@ impl<'d> Database<'d> {
     /// Closes the database, once.
     fn shut(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.access, Access::Closed) {
-            Access::Writing => self.settle(),
+            Access::Writing => {
+                // After a panic the device stays as it is.
+                let mut core = self.core.lock()?;
+                self.settle(&mut core)
+            }
             Access::Reading | Access::Closed => Ok(()),
         }
     }
 
     /// Leaves the device closed, durably.
-    fn settle(&mut self) -> Result<()> {
-        self.standing.index.close()?;
-        let is_lazy = self.standing.index.recovery().durability == Durability::None;
+    fn settle(&self, core: &mut Core<'_>) -> Result<()> {
+        core.index.close()?;
+        let is_lazy = core.index.recovery().durability == Durability::None;
         match &self.path {
             // Without durability an imitated chip leaves to the system when it is written.
-            Some(path) if is_lazy && self.standing.health.is_some() => files::flush(path),
+            Some(path) if is_lazy && self.about.health.is_some() => files::flush(path),
             _ => Ok(()),
         }
     }
@@ -104,7 +141,7 @@ impl Drop for Database<'_> {
 impl fmt::Debug for Database<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database")
-            .field("tree", &self.standing.tree)
+            .field("tree", &self.about.tree)
             .field("path", &self.path)
             .field("access", &self.access)
             .finish_non_exhaustive()

@@ -39,22 +39,22 @@ impl Database<'static> {
     pub(crate) fn create_filled(
         path: &Path,
         options: &Options,
-        fill: impl FnOnce(&mut Self) -> Result<()>,
+        fill: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Self> {
         let path = files::absolute(path)?;
         let site = files::patiently(options.wait, || Site::look(&path, options.overwrite))?;
         if let Site::BlockDevice(bytes) = site {
             let backend = files::make_on_block_device(&path, bytes, options)?;
-            let mut made = Database::over(backend.create(options)?, &path);
-            fill(&mut made)?;
+            let made = Database::over(backend.create(options)?, &path);
+            fill(&made)?;
             return Ok(made);
         }
         let temporary = Temporary::beside(&path)?;
         let made = Database::make(temporary.path(), options);
         let mut made = made.map_err(|error| error.about(&path))?;
-        fill(&mut made)?;
+        fill(&made)?;
         // From here on it is opened as it stands in the file.
-        made.settle()?;
+        made.settle(&mut *made.core.lock()?)?;
         temporary.publish(&path, matches!(site, Site::Taken(_)))?;
         made.path = Some(path);
         Ok(made)
@@ -67,7 +67,7 @@ impl Database<'static> {
     }
 
     fn over(standing: Standing<'static>, path: &Path) -> Self {
-        Database { standing, path: Some(path.to_owned()), access: Access::Writing }
+        Database::new(standing, Some(path.to_owned()), Access::Writing)
     }
 
     /// Opens the database in a file or on a block device. After a power cut, it comes back as its
@@ -108,7 +108,7 @@ impl Database<'static> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("fruit.db");
     /// # Database::create(&path, &Options::new())?.close()?;
-    /// let mut fruit = Database::open_read_only(&path, &OpenOptions::new())?;
+    /// let fruit = Database::open_read_only(&path, &OpenOptions::new())?;
     /// let another = Database::open_read_only(&path, &OpenOptions::new())?;
     /// assert!(matches!(fruit.put("apple", "red"), Err(Error::ReadOnly)));
     /// # Ok(()) }
@@ -118,7 +118,7 @@ impl Database<'static> {
         let backend = files::open_read_only(&path, options);
         let standing = backend.and_then(|backend| backend.open(options));
         let standing = standing.map_err(|error| error.at(&path))?;
-        Ok(Database { standing, path: Some(path), access: Access::Reading })
+        Ok(Database::new(standing, Some(path), Access::Reading))
     }
 
     /// True if there is a readable database at `path`. An index made without this crate does not
@@ -146,18 +146,18 @@ impl<'d> Database<'d> {
     /// # fn main() -> flashtree::Result<()> {
     /// # let costs = device::NandCosts::default();
     /// let mut chip = SimulatedNand::new(Geometry::new(2048, 64, 256)?, costs);
-    /// let mut fruit = Database::create_on(Medium::Nand(Box::new(&mut chip)), &Options::new())?;
+    /// let fruit = Database::create_on(Medium::Nand(Box::new(&mut chip)), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.close()?;
     ///
     /// let medium = Medium::Nand(Box::new(&mut chip));
-    /// let mut fruit = Database::open_on(medium, &OpenOptions::new())?;
+    /// let fruit = Database::open_on(medium, &OpenOptions::new())?;
     /// assert!(fruit.contains("apple")?);
     /// # Ok(()) }
     /// ```
     pub fn create_on(medium: Medium<'d>, options: &Options) -> Result<Self> {
         let standing = Backend::new(medium, Driver::Fixed(0)).create(options)?;
-        Ok(Database { standing, path: None, access: Access::Writing })
+        Ok(Database::new(standing, None, Access::Writing))
     }
 
     /// Opens the database on a device.
@@ -176,7 +176,7 @@ impl<'d> Database<'d> {
     /// ```
     pub fn open_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
         let standing = Backend::new(medium, Driver::Fixed(0)).open(options)?;
-        Ok(Database { standing, path: None, access: Access::Writing })
+        Ok(Database::new(standing, None, Access::Writing))
     }
 
     /// Opens the database on a device for reading. Nothing is written to the device.
@@ -191,12 +191,12 @@ impl<'d> Database<'d> {
     /// let mut disk = sim::SimulatedDisk::new(SectorGeometry::new(4096, 1000)?, costs);
     /// Database::create_on(Medium::Sectors(Box::new(&mut disk)), &Options::new())?.close()?;
     /// let medium = Medium::Sectors(Box::new(disk));
-    /// let mut fruit = Database::open_read_only_on(medium, &OpenOptions::new())?;
+    /// let fruit = Database::open_read_only_on(medium, &OpenOptions::new())?;
     /// assert!(!fruit.contains("apple")?);
     /// # Ok(()) }
     /// ```
     pub fn open_read_only_on(medium: Medium<'d>, options: &OpenOptions) -> Result<Self> {
         let standing = Backend::new(medium, Driver::Fixed(0)).read_only().open(options)?;
-        Ok(Database { standing, path: None, access: Access::Reading })
+        Ok(Database::new(standing, None, Access::Reading))
     }
 }

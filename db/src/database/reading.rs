@@ -1,14 +1,9 @@
 //! Reading a database: values, and entries in the order of their keys.
 
-use std::ops::{Bound, RangeBounds};
+use index::KeyRange;
 
-use index::{Direction, KeyRange};
-
-use crate::range::{behind_prefix, read_whole};
-use crate::{Database, Range, Result};
-
-/// Values up to so many bytes are read at once.
-const SHORT_BYTES: usize = 1024;
+use crate::inside::Ahead;
+use crate::{Database, KeyBounds, Range, Readable, Result};
 
 /// Reading.
 impl Database<'_> {
@@ -21,24 +16,14 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// assert_eq!(fruit.get("apple")?, Some(b"red".to_vec()));
     /// assert_eq!(fruit.get("pear")?, None);
     /// # Ok(()) }
     /// ```
-    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        let key = key.as_ref();
-        let mut short = [0; SHORT_BYTES];
-        let Some(length) = self.get_into(key, 0, &mut short)? else {
-            return Ok(None);
-        };
-        if let Some(value) = short.get(..length as usize) {
-            return Ok(Some(value.to_vec()));
-        }
-        let index = &mut *self.standing.index;
-        let value = read_whole(|offset, into| Ok(index.get(key, offset, into)?.unwrap_or(0)))?;
-        Ok(Some(value))
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.core.lock()?.value(&self.unnamed(), key.as_ref())
     }
 
     /// Reads the value of `key` from byte `offset` on into `into`, as far as both reach. Returns
@@ -52,7 +37,7 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", vec![7; 100_000])?;
     /// let mut piece = [0; 10];
     /// assert_eq!(fruit.get_into("apple", 99_995, &mut piece)?, Some(100_000));
@@ -60,12 +45,12 @@ impl Database<'_> {
     /// # Ok(()) }
     /// ```
     pub fn get_into(
-        &mut self,
+        &self,
         key: impl AsRef<[u8]>,
         offset: u32,
         into: &mut [u8],
     ) -> Result<Option<u32>> {
-        Ok(self.standing.index.get(key.as_ref(), offset, into)?)
+        self.core.lock()?.get(&self.unnamed(), key.as_ref(), offset, into)
     }
 
     /// The length of the value of `key`, in bytes.
@@ -77,12 +62,12 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// assert_eq!(fruit.value_length("apple")?, Some(3));
     /// # Ok(()) }
     /// ```
-    pub fn value_length(&mut self, key: impl AsRef<[u8]>) -> Result<Option<u32>> {
+    pub fn value_length(&self, key: impl AsRef<[u8]>) -> Result<Option<u32>> {
         self.get_into(key, 0, &mut [])
     }
 
@@ -95,11 +80,11 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert!(!fruit.contains("apple")?);
     /// # Ok(()) }
     /// ```
-    pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.value_length(key)?.is_some())
     }
 
@@ -112,13 +97,14 @@ impl Database<'_> {
     /// # use flashtree::{Database, KeyRange, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// assert_eq!(fruit.scan(KeyRange::ALL.reversed())?.into_iter().count(), 1);
     /// # Ok(()) }
     /// ```
-    pub fn scan(&mut self, range: KeyRange<'_>) -> Result<Range<'_>> {
-        Ok(Range::new(self.standing.index.range(range)?))
+    pub fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
+        let most = self.about.memory.bytes_ahead();
+        Ok(Range::new(Ahead::new(&self.core, &self.unnamed(), range, most)?))
     }
 
     /// The entries whose keys are in `bounds`, ascending.
@@ -130,15 +116,15 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # for name in ["apple", "banana", "cherry"] { fruit.put(name, "")?; }
     /// let mut range = fruit.range("b"..="cherry")?;
     /// assert_eq!(range.next()?.unwrap().key, b"banana");
     /// assert_eq!(range.next()?.unwrap().key, b"cherry");
     /// # Ok(()) }
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&mut self, bounds: impl RangeBounds<K>) -> Result<Range<'_>> {
-        self.bounded(&bounds, Direction::Ascending)
+    pub fn range(&self, bounds: impl KeyBounds) -> Result<Range<'_>> {
+        Readable::range(self, bounds)
     }
 
     /// The entries whose keys are in `bounds`, descending.
@@ -150,26 +136,13 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # for name in ["apple", "banana", "cherry"] { fruit.put(name, "")?; }
     /// assert_eq!(fruit.range_descending(.."c")?.next()?.unwrap().key, b"banana");
     /// # Ok(()) }
     /// ```
-    pub fn range_descending<K: AsRef<[u8]>>(
-        &mut self,
-        bounds: impl RangeBounds<K>,
-    ) -> Result<Range<'_>> {
-        self.bounded(&bounds, Direction::Descending)
-    }
-
-    fn bounded<K: AsRef<[u8]>>(
-        &mut self,
-        bounds: &impl RangeBounds<K>,
-        direction: Direction,
-    ) -> Result<Range<'_>> {
-        let from = bounds.start_bound().map(AsRef::as_ref);
-        let to = bounds.end_bound().map(AsRef::as_ref);
-        self.scan(KeyRange { from, to, direction })
+    pub fn range_descending(&self, bounds: impl KeyBounds) -> Result<Range<'_>> {
+        Readable::range_descending(self, bounds)
     }
 
     /// The entries whose keys begin with `prefix`, ascending.
@@ -181,13 +154,13 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # for name in ["apple", "apricot", "banana"] { fruit.put(name, "")?; }
     /// assert_eq!(fruit.prefix("ap")?.into_iter().count(), 2);
     /// # Ok(()) }
     /// ```
-    pub fn prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<Range<'_>> {
-        self.prefixed(prefix.as_ref(), Direction::Ascending)
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Range<'_>> {
+        Readable::prefix(self, prefix)
     }
 
     /// The entries whose keys begin with `prefix`, descending.
@@ -199,19 +172,13 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// # for name in ["apple", "apricot", "banana"] { fruit.put(name, "")?; }
     /// assert_eq!(fruit.prefix_descending("ap")?.next()?.unwrap().key, b"apricot");
     /// # Ok(()) }
     /// ```
-    pub fn prefix_descending(&mut self, prefix: impl AsRef<[u8]>) -> Result<Range<'_>> {
-        self.prefixed(prefix.as_ref(), Direction::Descending)
-    }
-
-    fn prefixed(&mut self, prefix: &[u8], direction: Direction) -> Result<Range<'_>> {
-        let behind = behind_prefix(prefix);
-        let to = behind.as_ref().map(Vec::as_slice);
-        self.scan(KeyRange { from: Bound::Included(prefix), to, direction })
+    pub fn prefix_descending(&self, prefix: impl AsRef<[u8]>) -> Result<Range<'_>> {
+        Readable::prefix_descending(self, prefix)
     }
 
     /// All entries, ascending.
@@ -223,11 +190,11 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert!(fruit.all()?.next()?.is_none());
     /// # Ok(()) }
     /// ```
-    pub fn all(&mut self) -> Result<Range<'_>> {
+    pub fn all(&self) -> Result<Range<'_>> {
         self.scan(KeyRange::ALL)
     }
 
@@ -240,11 +207,11 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert!(fruit.all_descending()?.next()?.is_none());
     /// # Ok(()) }
     /// ```
-    pub fn all_descending(&mut self) -> Result<Range<'_>> {
+    pub fn all_descending(&self) -> Result<Range<'_>> {
         self.scan(KeyRange::ALL.reversed())
     }
 
@@ -257,13 +224,13 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// assert_eq!(fruit.first()?, Some((b"apple".to_vec(), b"red".to_vec())));
     /// # Ok(()) }
     /// ```
-    pub fn first(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.all()?.into_iter().next().transpose()
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        Readable::first(self)
     }
 
     /// The entry with the highest key.
@@ -275,12 +242,12 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// assert_eq!(fruit.last()?, None);
     /// # Ok(()) }
     /// ```
-    pub fn last(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.all_descending()?.into_iter().next().transpose()
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        Readable::last(self)
     }
 
     /// The number of entries. It reads all of them.
@@ -292,17 +259,53 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// assert_eq!(fruit.count()?, 1);
     /// # Ok(()) }
     /// ```
-    pub fn count(&mut self) -> Result<u64> {
-        let mut entries = 0;
-        let mut range = self.all()?;
-        while range.next()?.is_some() {
-            entries += 1;
-        }
-        Ok(entries)
+    pub fn count(&self) -> Result<u64> {
+        Readable::count(self)
+    }
+
+    /// Reads with nothing changed meanwhile: changes of other threads wait until `reading` returns,
+    /// and other readers don't. What `reading` changes itself is refused
+    /// ([`Error::WithinItself`](crate::Error::WithinItself)).
+    ///
+    /// # Errors
+    /// As `reading`; or others have been changing the database for longer than
+    /// [`Options::turn_wait`](crate::Options::turn_wait).
+    ///
+    /// ```
+    /// # use flashtree::{Database, Options};
+    /// # fn main() -> flashtree::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.put("apple", "red")?;
+    /// fruit.read(|fruit| {
+    ///     let number = fruit.count()?;
+    ///     // No other thread has put or deleted anything.
+    ///     assert_eq!(fruit.all()?.into_iter().count() as u64, number);
+    ///     Ok(())
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    pub fn read<R>(&self, reading: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
+        let _stay = self.turns.read()?;
+        reading(self)
+    }
+}
+
+impl Readable for Database<'_> {
+    fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        Database::get(self, key)
+    }
+
+    fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        Database::get_into(self, key, offset, into)
+    }
+
+    fn scan(&self, range: KeyRange<'_>) -> Result<Range<'_>> {
+        Database::scan(self, range)
     }
 }

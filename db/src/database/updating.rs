@@ -1,13 +1,19 @@
 //! Changing a database.
 
-use index::Update;
+use index::{Durability, Update};
 
+use crate::inside::Core;
+use crate::keyspace::{Scope, under};
 use crate::options::MemoryLimit;
 use crate::{Batch, Database, Error, Result};
 
 /// Changing.
 impl Database<'_> {
     /// Inserts or replaces `key`.
+    ///
+    /// A power cut takes what the durability says: under `every` nothing that returned, under
+    /// `batch` what came behind the last [`sync`](Database::sync) from some point on, under
+    /// `checkpoint` all behind the last one, under `none` everything unless it was closed.
     ///
     /// # Errors
     /// Key or value is too long or of a wrong length, there is no room (nothing changed), or the
@@ -17,18 +23,18 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.put("apple", vec![0; 1 << 20])?;
     /// assert_eq!(fruit.value_length("apple")?, Some(1 << 20));
     /// # Ok(()) }
     /// ```
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let put = Update::Put { key: key.as_ref(), value: value.as_ref() };
         self.update(&[put])
     }
 
-    /// Deletes `key`, if it is present.
+    /// Deletes `key`, if it is present. It lasts as a [`put`](Database::put) does.
     ///
     /// # Errors
     /// The key is too long or of a wrong length, there is no room even for a delete (nothing
@@ -38,18 +44,19 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.delete("apple")?;
     /// assert!(!fruit.contains("apple")?);
     /// # Ok(()) }
     /// ```
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let delete = Update::Delete { key: key.as_ref() };
         self.update(&[delete])
     }
 
-    /// Makes all changes of `batch` in their order, or none. A power cut never leaves half of them.
+    /// Makes all changes of `batch` in their order, or none. A power cut never leaves half of them;
+    /// it takes all of them where it would take a [`put`](Database::put).
     ///
     /// # Errors
     /// As [`put`](Database::put), or the batch is too long for the journal.
@@ -58,12 +65,12 @@ impl Database<'_> {
     /// # use flashtree::{Batch, Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
-    /// fruit.write(Batch::new().put("apple", "red").put("pear", "green"))?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// fruit.write_batch(Batch::new().put("apple", "red").put("pear", "green"))?;
     /// assert!(fruit.contains("pear")?);
     /// # Ok(()) }
     /// ```
-    pub fn write(&mut self, batch: &Batch) -> Result<()> {
+    pub fn write_batch(&self, batch: &Batch) -> Result<()> {
         self.update(&batch.updates())
     }
 
@@ -76,23 +83,66 @@ impl Database<'_> {
     /// # use flashtree::{Database, Options};
     /// # fn main() -> flashtree::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let mut fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
+    /// # let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
     /// fruit.put("apple", "red")?;
     /// fruit.sync()?;
     /// # Ok(()) }
     /// ```
-    pub fn sync(&mut self) -> Result<()> {
-        Ok(self.changing()?.sync()?)
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.changing()?.index.sync()?)
     }
 
-    fn update(&mut self, updates: &[Update<'_>]) -> Result<()> {
-        let updated = self.changing()?.update(updates);
-        updated.map_err(|error| self.refused(error))
+    fn update(&self, updates: &[Update<'_>]) -> Result<()> {
+        self.update_in(&self.unnamed(), updates)
+    }
+
+    /// Makes changes in a keyspace.
+    pub(crate) fn update_in(&self, scope: &Scope, updates: &[Update<'_>]) -> Result<()> {
+        let _turn = self.turn()?;
+        self.update_core(&mut *self.core.lock()?, scope, updates)
+    }
+
+    /// Makes changes in a keyspace, in the writer's turn.
+    pub(crate) fn update_core(
+        &self,
+        core: &mut Core<'_>,
+        scope: &Scope,
+        updates: &[Update<'_>],
+    ) -> Result<()> {
+        scope.check()?;
+        let updated = match (scope.prefix(), updates) {
+            ([], _) => core.index.update(updates),
+            (_, [update]) => core.update_one(scope, update)?,
+            _ => {
+                let keys: Vec<Vec<u8>> =
+                    updates.iter().map(|update| [scope.prefix(), update.key()].concat()).collect();
+                let updates =
+                    keys.iter().zip(updates).map(|(key, update)| under(scope, key, update));
+                core.index.update(&updates.collect::<Result<Vec<_>>>()?)
+            }
+        };
+        updated.map_err(|error| match scope.without(error) {
+            Error::Index(error) => self.refused(core, error),
+            other => other,
+        })?;
+        if self.about.label.keyspaces {
+            // What is refused is done later; what fails is told by the next update.
+            let _ = core.catalog().map(drop).and_then(|()| self.free_step(core));
+        }
+        Ok(())
+    }
+
+    /// Makes what returned durable, if that can be had and is not so already.
+    pub(crate) fn sync_core(&self, core: &mut Core<'_>) -> Result<()> {
+        match core.index.recovery().durability {
+            Durability::None | Durability::Every => Ok(()),
+            Durability::Checkpoint | Durability::Batch => Ok(core.index.sync()?),
+        }
     }
 
     /// What the refusal of updates means for who owns the database.
-    fn refused(&self, error: index::Error) -> Error {
-        match (error, self.standing.memory) {
+    pub(crate) fn refused(&self, core: &Core<'_>, error: index::Error) -> Error {
+        match (error, self.about.memory) {
             (
                 index::Error::Store(store::Error::LittleTables { have, need }),
                 MemoryLimit::Total(total),
@@ -101,17 +151,17 @@ impl Database<'_> {
                 let more = need.saturating_sub(have).saturating_mul(2);
                 Error::LittleTables { have: total, need: total.saturating_add(more) }
             }
-            (error @ index::Error::Store(store::Error::Kept { .. }), _) => self.kept(error),
+            (error @ index::Error::Store(store::Error::Kept { .. }), _) => self.kept(core, error),
             (error, _) => error.into(),
         }
     }
 
     /// Says which checkpoints keep the room that there is none of.
-    pub(super) fn kept(&self, error: index::Error) -> Error {
+    pub(super) fn kept(&self, core: &Core<'_>, error: index::Error) -> Error {
         match error {
             index::Error::Store(store::Error::Kept { kept: bytes }) => Error::Kept {
-                names: self.checkpoints().iter().map(|kept| kept.name.clone()).collect(),
-                pages: bytes / u64::from(self.standing.page_bytes.max(1)),
+                names: core.index.checkpoints().iter().map(|kept| kept.name.clone()).collect(),
+                pages: bytes / u64::from(self.about.page_bytes.max(1)),
                 bytes,
             },
             other => other.into(),

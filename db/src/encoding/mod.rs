@@ -10,7 +10,12 @@
 //! | `i64`, time | 8, big-endian, the sign bit turned over |
 //! | `f64` | 8, big-endian; the sign bit turned over, if it was set all others too; -0 is 0 |
 //! | text, bytes | as they are; in a tuple `00` becomes `00 FF`, and `00 00` follows the last |
-//! | tuple | its components, one behind the other |
+//! | tuple, array | its components, one behind the other |
+//! | other integers | as many as they have, as `u64` or `i64`; `usize` and `isize` are these |
+//! | `bool` | 1: 0 or 1 |
+//! | `Option` | 0; or 1 and the value |
+//!
+//! So a UUID is its 16 bytes, an array.
 //!
 //! The order of floats is the total order of IEEE 754, in which -NaN < -inf < ... < 0 < ... < inf <
 //! NaN, with one 0: -0 has the same bytes. (The bytes of -0, which earlier versions wrote, are
@@ -30,6 +35,7 @@
 
 mod datum;
 mod json;
+mod plain;
 mod text;
 mod time;
 mod traits;
@@ -63,6 +69,13 @@ pub enum Error {
     LeftOver {
         /// How many.
         bytes: usize,
+    },
+    /// A byte that is neither 0 nor 1, where one of them tells true from false, or present from
+    /// absent.
+    #[error("{found} where 0 or 1 is expected")]
+    BadMark {
+        /// The byte.
+        found: u8,
     },
     /// A component of a tuple that has no end, or a zero byte without its partner.
     #[error("a component of the tuple does not end as it should")]

@@ -103,7 +103,7 @@ pub(super) const fn f64_of_order(order: u64) -> f64 {
 }
 
 /// Splits `N` bytes off.
-fn split<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), Error> {
+pub(super) fn split<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), Error> {
     match bytes.split_first_chunk() {
         Some((first, rest)) => Ok((*first, rest)),
         None => Err(Error::Length { expected: N, found: bytes.len() }),

@@ -61,7 +61,7 @@ impl Left {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("copy.db");
         copy_file(&self.path, &copy);
-        let mut database = writer::open(&copy, self.history);
+        let database = writer::open(&copy, self.history);
         assert_eq!(database.check().unwrap(), Vec::<String>::new());
         let found: Entries = database.all().unwrap().into_iter().map(Result::unwrap).collect();
         let recovery = database.stats().unwrap().recovery;

@@ -1,6 +1,6 @@
 //! A process that writes is killed with SIGKILL at random moments. After every kill a copy of what
-//! it left is opened, checked and compared: each update that it was told is durable is there, and
-//! of what came later a beginning, batch by batch.
+//! it left is opened, checked and compared: each update that returned is there, under `checkpoint`
+//! each one before the last sync; and of what came later a beginning, batch by batch.
 //!
 //! The long form: `cargo test -p flashtree --test killed -- --ignored --nocapture
 //! in_five_hundred_kills`. `FLASHTREE_KILLS` asks for another number, and `FLASHTREE_SEED` begins
@@ -149,8 +149,9 @@ impl Victim {
         }
         let before = self.left.least;
         (self.left.least, self.left.most) = match self.left.history.durability() {
-            // What was acknowledged, and perhaps the one that was under way.
-            Durability::Every => (writer.acknowledged, writer.acknowledged + 1),
+            // What was acknowledged, and perhaps the one that was under way. Under batch the system
+            // has it, which was not killed.
+            Durability::Every | Durability::Batch => (writer.acknowledged, writer.acknowledged + 1),
             _ => (writer.synced, writer.acknowledged + 1),
         };
         if !writer.writes {

@@ -101,7 +101,7 @@ fn step(database: &mut Database<'_>, history: History, number: u64) {
         Beside::Nothing => return,
         Beside::Sync => database.sync().unwrap(),
         Beside::Checkpoint(name) => {
-            if database.checkpoints().iter().any(|kept| kept.name == name) {
+            if database.checkpoints().unwrap().iter().any(|kept| kept.name == name) {
                 database.forget(name).unwrap();
             } else {
                 database.checkpoint(name).unwrap();
@@ -124,7 +124,7 @@ pub(crate) fn write(database: &mut Database<'_>, changes: &[Change]) {
                     None => batch.delete(key),
                 };
             }
-            database.write(&batch).unwrap();
+            database.write_batch(&batch).unwrap();
         }
     }
 }

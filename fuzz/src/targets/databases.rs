@@ -36,7 +36,7 @@ pub fn read_measured<'d>(
 fn read(database: &mut Database<'_>, most: usize, found: &mut Found) -> db::Result<()> {
     let mut findings = 0_u32;
     database.check_with(&mut |_| findings += 1)?;
-    found.names.extend(database.checkpoints().iter().map(|kept| kept.name.clone()));
+    found.names.extend(database.checkpoints()?.into_iter().map(|kept| kept.name));
     for entry in database.all()? {
         found.entries.push(entry?);
         assert!(found.entries.len() <= most, "there are more than {most} entries");
@@ -52,7 +52,7 @@ fn read(database: &mut Database<'_>, most: usize, found: &mut Found) -> db::Resu
 /// # Errors
 /// As the database.
 pub fn change(medium: Medium<'_>, memory: u64, after: &[Choice]) -> db::Result<()> {
-    let mut database = Database::open_on(medium, &OpenOptions::new().memory(memory))?;
+    let database = Database::open_on(medium, &OpenOptions::new().memory(memory))?;
     let mut failed = Ok(());
     for choice in after {
         let number = choice.index(1 << 16) as u32;

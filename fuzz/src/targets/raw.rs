@@ -80,7 +80,7 @@ fn live(tree: &str, durability: Durability, spare: u32, seed: u64) -> Seed {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut states = vec![Entries::new()];
     let database = Database::create_on(Medium::Nand(Box::new(&mut chip)), &options);
-    let mut database = database.expect("the chip suits every tree");
+    let database = database.expect("the chip suits every tree");
     for step in 0..random.random_range(20..300) {
         let changes = change(&mut random);
         let mut batch = Batch::new();
@@ -97,7 +97,7 @@ fn live(tree: &str, durability: Durability, spare: u32, seed: u64) -> Seed {
                 }
             }
         }
-        database.write(&batch).expect("it has room");
+        database.write_batch(&batch).expect("it has room");
         states.push(state);
         if step % 40 == 39 && durability != Durability::None {
             database.sync().expect("it can be synced");

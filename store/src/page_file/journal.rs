@@ -17,6 +17,9 @@
 //! A page that is flushed before it is full is written again, with what came meanwhile, into the
 //! other of two sectors: so the version that was acknowledged stands until the next is durable. If
 //! it is too long to stand twice, it ends where it was flushed, and what came is in the next page.
+//! A page may be written before it is flushed, so that the end of the process loses nothing of it
+//! (`journal_through`): into the other sector as well, again and again until the flush, so that a
+//! power cut takes no more than what was not flushed.
 //! Every page names the checksum of the one before, so that a page that an earlier life of the
 //! same epoch left can't follow. Records are those of [`journal_record`](crate::journal_record).
 
@@ -69,6 +72,11 @@ pub(super) struct Journal {
     is_page_dirty: bool,
     /// True if pages before the present one are not flushed.
     is_unflushed: bool,
+    /// True if the end of the process is to lose nothing.
+    goes_through: bool,
+    /// True if a version of the present page was written that is not flushed. It is in the sector
+    /// that is not `written`.
+    is_through: bool,
     /// Bytes of the stream before the present page.
     bytes_before: u64,
     /// Bytes of the whole stream that was found at opening, and what was read of it.
@@ -139,6 +147,8 @@ impl Journal {
             acknowledged: 0,
             is_page_dirty: false,
             is_unflushed: false,
+            goes_through: false,
+            is_through: false,
             bytes_before: 0,
             found: 0,
             read: 0,
@@ -146,6 +156,12 @@ impl Journal {
             record_left: 0,
             place: Place::default(),
         }
+    }
+
+    /// From now on records reach the disk before they return, if they are to.
+    pub(super) const fn going_through(mut self, goes_through: bool) -> Self {
+        self.goes_through = goes_through;
+        self
     }
 
     /// Begins the epoch after the checkpoint with this sequence, with an empty journal; if it is
@@ -190,7 +206,7 @@ impl Journal {
 
     /// True if something of this epoch may stand in it.
     pub(super) const fn is_begun(&self) -> bool {
-        self.written.is_some() || self.header.index > 0
+        self.written.is_some() || self.is_through || self.header.index > 0
     }
 
     /// The sectors of a journal that takes a record of `bytes` bytes.
@@ -208,6 +224,7 @@ impl Journal {
         self.acknowledged = 0;
         self.is_page_dirty = false;
         self.is_unflushed = false;
+        self.is_through = false;
         self.bytes_before = 0;
         self.read = 0;
         self.record_left = 0;
@@ -259,7 +276,20 @@ impl Journal {
     pub(super) fn append(&mut self, disk: &mut dyn Sectors, batch: &[Update<'_>]) -> Result<()> {
         let record = self.bytes_before + u64::from(self.header.used);
         self.place = Place { record, updates: 0 };
-        journal_record::write(batch, &mut |bytes| self.put(disk, bytes))
+        journal_record::write(batch, &mut |bytes| self.put(disk, bytes))?;
+        if self.goes_through { self.write_through(disk) } else { Ok(()) }
+    }
+
+    /// Writes what no version of the present page has, without making it durable. What was
+    /// acknowledged stays where it is.
+    fn write_through(&mut self, disk: &mut dyn Sectors) -> Result<()> {
+        if self.is_page_dirty {
+            let acknowledged = self.written;
+            self.write_page(disk, Form::Once)?;
+            self.written = acknowledged;
+            self.is_through = true;
+        }
+        Ok(())
     }
 
     /// Writes the record of a tree's delta, if there is room; false if there is none.
@@ -346,6 +376,7 @@ impl Journal {
             flushed: self.header.flushed,
         };
         self.written = None;
+        self.is_through = false;
         self.acknowledged = 0;
     }
 
@@ -362,12 +393,14 @@ impl Journal {
 
     /// Makes the whole stream durable, so that its end stands twice.
     pub(super) fn flush(&mut self, disk: &mut dyn Sectors) -> Result<()> {
-        if !self.is_page_dirty && !self.is_unflushed {
+        if !self.is_page_dirty && !self.is_unflushed && !self.is_through {
             return Ok(());
         }
         let (used, fits) = (self.header.used as usize, self.capacity_twice());
         let since = used - self.acknowledged as usize;
-        if used > fits && self.acknowledged > 0 && since <= fits {
+        // A version that says more than where it would be split may stand there already.
+        let can_split = self.acknowledged > 0 && !self.is_through;
+        if used > fits && can_split && since <= fits {
             self.split_page();
         } else if used > fits {
             self.write_once(disk)?;
@@ -378,6 +411,7 @@ impl Journal {
             self.header.flushed = self.bytes_before;
         }
         self.write_page(disk, Form::Twice)?;
+        self.is_through = false;
         self.flush_disk(disk)?;
         self.acknowledged = self.header.used;
         self.header.flushed = self.bytes_before + u64::from(self.acknowledged);

@@ -33,6 +33,9 @@ pub struct PageFileOptions {
     pub durability: Durability,
     /// Bytes of the journal; `None` for one that suits the disk.
     pub journal_bytes: Option<u64>,
+    /// Whether the journal of durability batch writes each record before it returns, unflushed: for
+    /// disks that keep what the end of the process would lose.
+    pub journal_through: bool,
     /// Bytes of the user's own, at most 64.
     pub label: Vec<u8>,
     /// A number that other page files don't have: pages of theirs are refused.
@@ -54,6 +57,7 @@ impl PageFileOptions {
             memory_bytes,
             durability: Durability::None,
             journal_bytes: None,
+            journal_through: false,
             label: Vec::new(),
             identity: 0,
             front: None,
@@ -276,7 +280,8 @@ impl<'d> PageFile<'d> {
         let least = Self::least_memory(geometry, options.page_bytes, durability)?;
         let mistake = options.mistake();
         let identity = superblock.identity;
-        let journal = || Journal::new(identity, &layout, mistake);
+        let goes_through = options.journal_through && durability == Durability::Batch;
+        let journal = || Journal::new(identity, &layout, mistake).going_through(goes_through);
         let grows = disk.sectors_held().is_some();
         let front = superblock.front.is_some();
         let undo = || Undo::new(identity, layout, grows).for_front(front);

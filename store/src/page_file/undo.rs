@@ -74,7 +74,9 @@ pub(super) struct Undo {
     grows: bool,
     /// The page file's.
     identity: u64,
-    /// A bit a unit: it may be overwritten, since its image is in the run or it was free.
+    /// A bit for each unit in use at the checkpoint: it may be overwritten, since its image is in
+    /// the run or it was free. The longest that a file can get is a number on the disk, so no
+    /// memory is taken for it.
     free_to_change: Box<[u8]>,
     repeats: Repeats,
     /// Units in use at the checkpoint; those beyond may be overwritten.
@@ -118,7 +120,7 @@ impl Undo {
             self.part = FRONT_PART;
             self.limit = Self::limit_for(self.layout.units_most(), self.part);
             self.kept = self.limit;
-            self.repeats = Repeats::new(self.free_to_change.len());
+            self.repeats = Repeats::new(Self::table_bytes_of(&self.layout) as usize);
         }
         self
     }
@@ -143,12 +145,7 @@ impl Undo {
 
     /// The undo log of the page file `identity`.
     pub(super) fn new(identity: u64, layout: Layout, grows: bool) -> Self {
-        let bytes = Self::table_bytes_of(&layout) as usize;
-        Undo {
-            identity,
-            free_to_change: vec![0; bytes].into_boxed_slice(),
-            ..Self::without_table(layout, grows)
-        }
+        Undo { identity, ..Self::without_table(layout, grows) }
     }
 
     /// A run that is only asked how much room it takes.
@@ -181,18 +178,28 @@ impl Undo {
 
     /// Begins the epoch after the checkpoint with this sequence, when `pages` pages were in use.
     pub(super) fn begin(&mut self, epoch: u64, pages: u32, start: u32) {
-        self.free_to_change.fill(0);
+        self.units_at_checkpoint = self.layout.units_of(pages);
+        self.clear_table();
         self.repeats.begin();
         self.limit = self.limit_beside(pages);
         // In a file that grows the others take room that no page has yet.
         self.kept = if self.grows { self.limit.min(IMAGES_LEAST) } else { self.limit };
-        self.units_at_checkpoint = self.layout.units_of(pages);
         self.epoch = epoch;
         self.start = start;
         self.next = start;
         self.images = 0;
         self.begin_group();
         self.is_unflushed = false;
+    }
+
+    fn clear_table(&mut self) {
+        let bytes = self.units_at_checkpoint.div_ceil(8) as usize;
+        if self.free_to_change.len() == bytes {
+            return self.free_to_change.fill(0);
+        }
+        // Before the new one is made, for there is no memory for both.
+        self.free_to_change = Box::default();
+        self.free_to_change = vec![0; bytes].into_boxed_slice();
     }
 
     /// The next image begins a group.
@@ -473,8 +480,8 @@ impl Undo {
         (images * unit, limit * unit, kept * unit)
     }
 
-    /// Bytes that the table of units takes.
+    /// Bytes that the table of units takes, at most.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.free_to_change.len() as u64 + self.repeats.memory()
+        Self::table_bytes_of(&self.layout) + self.repeats.memory()
     }
 }

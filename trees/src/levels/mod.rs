@@ -568,6 +568,10 @@ impl Tree for Levels<'_> {
         if root.head.id.0 >= file.pages_used().1 || root.head.level >= 32 {
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
+        let (longest, most) = (root.longest, self.plan.longest);
+        if longest.0 as usize > most.0 || longest.1 as usize > most.1 {
+            return Err(WRONG);
+        }
         self.store.file.begin_claims();
         let (manifest, rest) = Manifest::restore(&mut self.store.file, manifest)?;
         self.store.file.end_claims()?;
@@ -587,7 +591,7 @@ impl Tree for Levels<'_> {
         self.head.bytes = root.head_bytes;
         self.head.btree.is_poisoned = false;
         self.is_poisoned = false;
-        self.longest = (root.longest.0.into(), root.longest.1.into());
+        self.longest = (longest.0.into(), longest.1.into());
         self.pin_savepoints()
     }
 

@@ -222,8 +222,8 @@ impl Plan {
 
     /// Pages of runs on `disk`.
     fn pages_behind(&self, disk: SectorGeometry) -> u32 {
-        let sectors_per_page = u64::from(self.page_bytes / disk.sector_bytes());
-        let base = self.front.next_multiple_of(sectors_per_page);
+        let sectors_per_page = u64::from((self.page_bytes / disk.sector_bytes()).max(1));
+        let base = self.front.checked_next_multiple_of(sectors_per_page).unwrap_or(u64::MAX);
         let pages = disk.sectors().saturating_sub(base) / sectors_per_page;
         u32::try_from(pages).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
     }
@@ -291,17 +291,20 @@ impl Plan {
         (fences, leads): (u64, bool),
         longest: (u64, u64),
     ) -> u64 {
-        if entries + fences == 0 {
+        // What is counted may be damaged: then there is no room for it.
+        let all = entries.saturating_add(fences);
+        if all == 0 {
             return 0;
         }
         let room = u64::from(self.page_bytes) - 6;
         if let (Width::Fixed(key), Width::Fixed(value)) = (self.shape.key, self.shape.value) {
             let bits = 8 * (u64::from(key) + u64::from(value.max(4))) + 2;
             let each = (room * 8 / bits).saturating_sub(1 + u64::from(leads)).max(1);
-            return (entries + fences).div_ceil(each);
+            return all.div_ceil(each);
         }
         let fence = longest.0 + 4 + BESIDE;
-        let total = bytes + BESIDE * entries + fence * fences;
+        let entries = entries.saturating_mul(BESIDE).saturating_add(bytes);
+        let total = fences.saturating_mul(fence).saturating_add(entries);
         let ends = longest.1 + BESIDE + if leads { fence } else { 0 };
         total.div_ceil(room.saturating_sub(ends).max(1))
     }
@@ -311,7 +314,7 @@ impl Plan {
         let mut units = units;
         let mut pages = 0;
         while units > 0 {
-            pages += units + self.footer_units();
+            pages = units.saturating_add(self.footer_units()).saturating_add(pages);
             if units == 1 {
                 break;
             }
@@ -439,4 +442,39 @@ impl Plan {
 /// A space's own tables are counted among those of runs.
 pub(super) fn tables_of(space: &FileSpace<'_>) -> u64 {
     store::runs::Space::memory(space)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::Plan;
+    use crate::levels::Choices;
+    use device::SectorGeometry;
+    use index::parameters::Settings;
+    use index::{EntryShape, Options};
+
+    fn plan(shape: EntryShape, front: u64) -> Plan {
+        let settings = Settings::parse("fd-tree", &[], []).unwrap();
+        let options = Options::new(shape, 1 << 20, settings);
+        let choices = Choices { pages: 100, head_pages: 4, ratio: 8 };
+        let disk = SectorGeometry::new(512, 4096).unwrap();
+        let made = Some((2048, store::Durability::Batch, front));
+        Plan::new(&options, disk, |_, _| Ok(choices), made).unwrap()
+    }
+
+    /// Damage may count any number of entries and bytes.
+    #[test]
+    fn entries_without_number_take_units_without_number() {
+        for shape in [EntryShape::VARIABLE, EntryShape::fixed(8, 8)] {
+            let most = (u64::MAX, u64::MAX);
+            let units = plan(shape, 64).units_most(most, (u64::MAX, true), (64, 128));
+            assert!(units > u64::from(u32::MAX), "{units}");
+        }
+    }
+
+    #[test]
+    fn a_front_longer_than_the_disk_leaves_no_pages() {
+        assert_eq!(plan(EntryShape::VARIABLE, u64::MAX).choices.pages, 0);
+        assert_eq!(plan(EntryShape::VARIABLE, 64).choices.pages, (4096 - 64) / 4);
+    }
 }

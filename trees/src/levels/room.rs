@@ -84,7 +84,9 @@ impl Levels<'_> {
         let (live, dead) = self.manifest.pages();
         let (held, pinned) = self.manifest.pages_pinned();
         let runs = self.components.iter().filter_map(|one| self.manifest.run(one.run));
-        let entries = runs.fold((0, 0), |sum, run| (sum.0 + run.entries, sum.1 + run.bytes));
+        let entries = runs.fold((0_u64, 0_u64), |sum, run| {
+            (sum.0.saturating_add(run.entries), sum.1.saturating_add(run.bytes))
+        });
         let waiting = dead.saturating_sub(pinned);
         self.room = Room { live, held, pinned, waiting, entries, ..self.room };
     }
@@ -93,8 +95,8 @@ impl Levels<'_> {
     pub(super) fn whole(&self, more: &More) -> u64 {
         let Room { entries, .. } = self.room;
         let head = &self.head;
-        let all =
-            (entries.0 + head.btree.entries + more.entries, entries.1 + head.bytes + more.bytes);
+        let beside = (head.btree.entries + more.entries, head.bytes + more.bytes);
+        let all = (entries.0.saturating_add(beside.0), entries.1.saturating_add(beside.1));
         let longest = (self.longest.0.max(more.longest.0), self.longest.1.max(more.longest.1));
         let units = self.plan.units_most(all, (0, false), longest);
         self.plan.pages_with_fences(units, longest)

@@ -29,6 +29,9 @@ const DAMAGED: store::Error =
 const STACK_MOST: u8 = 33;
 const LEVEL_MOST: u8 = 63;
 
+/// The most bytes, and entries, of a head: those of 2^32 pages of 32 KiB.
+const BYTES_MOST: u64 = 1 << 47;
+
 impl Root {
     pub(super) fn encode(&self, tree: &str) -> Vec<u8> {
         let mut record = root_record::encode(tree, self.shape);
@@ -72,6 +75,9 @@ impl Root {
         from.take::<12>()?;
         let (id, level) = (LogicalPage(from.u32()?), from.u8()?);
         let (head_entries, head_bytes) = (from.u64()?, from.u64()?);
+        if head_entries > BYTES_MOST || head_bytes > BYTES_MOST {
+            return Err(DAMAGED.into());
+        }
         let longest = (from.u32()?, from.u32()?);
         let mut components: Vec<Component> = Vec::new();
         for _ in 0..from.u8()? {
@@ -114,5 +120,30 @@ impl From<'_> {
 
     fn u64(&mut self) -> Result<u64> {
         self.take().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::{BYTES_MOST, Root};
+    use crate::btree::At;
+    use crate::levels::Choices;
+    use store::{EntryShape, LogicalPage};
+
+    #[test]
+    fn a_head_of_more_than_a_disk_has_is_damage() {
+        let record = |head_entries, head_bytes| {
+            let shape = EntryShape::VARIABLE;
+            let choices = Choices { pages: 100, head_pages: 4, ratio: 8 };
+            let (head, components) = (At::leaf(LogicalPage(0)), Vec::new());
+            let longest = (8, 16);
+            Root { shape, choices, head, head_entries, head_bytes, longest, components }
+                .encode("fd-tree")
+        };
+        assert!(Root::decode(&record(BYTES_MOST, BYTES_MOST), "fd-tree").is_ok());
+        assert!(Root::decode(&record(BYTES_MOST + 1, 8), "fd-tree").is_err());
+        assert!(Root::decode(&record(8, u64::MAX), "fd-tree").is_err());
     }
 }

@@ -8,7 +8,7 @@ use device::{Cause, Page};
 use store::node::{self, Codec, Stored};
 
 use super::PathTree;
-use super::layout::{HEIGHT_MOST, Pages};
+use super::layout::Pages;
 use super::path_nodes::{Brief, child};
 use super::plan::Step;
 use index::Result;
@@ -56,16 +56,17 @@ impl Spot {
 /// The nodes on the path, copied.
 pub(super) struct CopiedPath {
     bytes: Vec<u8>,
-    /// By level; those from the base to the root mean something.
-    spots: [Spot; HEIGHT_MOST as usize],
+    /// By level, as many as the tree can have; those from the base to the root mean something.
+    spots: Vec<Spot>,
 }
 
 impl CopiedPath {
-    pub(super) fn new(pages: &Pages, bytes: u64) -> Self {
+    /// A path of up to `height` nodes, which take so many bytes.
+    pub(super) fn new(pages: &Pages, height: u8, bytes: u64) -> Self {
         let brief = Brief { layout: pages.lone_leaf(), lowest: 0 };
         let (page, sequence) = (Page(0), UNKNOWN);
         let spot = Spot { page, brief, codec: None, start: 0, end: 0, place: 0, sequence };
-        CopiedPath { bytes: vec![0; bytes as usize], spots: [spot; HEIGHT_MOST as usize] }
+        CopiedPath { bytes: vec![0; bytes as usize], spots: vec![spot; height.into()] }
     }
 
     /// Room for so many bytes, where nodes of the path were.
@@ -87,6 +88,9 @@ impl CopiedPath {
         let Some(bytes) = self.bytes.get_mut(start..end) else {
             return false;
         };
+        if usize::from(level) >= self.spots.len() {
+            return false;
+        }
         let kept = codec.kept_bytes(node).min(node.len()).min(bytes.len());
         device::copy(&mut bytes[..kept], &node[..kept]);
         let (start, end) = (start as u32, end as u32);

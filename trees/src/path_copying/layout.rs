@@ -30,9 +30,13 @@ use index::bounds::EntryLimits;
 use index::random_keys::average_bytes;
 use index::{Error, Result};
 
-/// The most levels of a tree: with the least inner nodes of 2 KiB pages, 11 children each, eight
-/// levels lead to 19 million leaves. What an update works in grows with the height.
-pub(crate) const HEIGHT_MOST: u8 = 8;
+/// The most levels of a tree: where nodes have the two children that they always have room for,
+/// they lead to 32,768 leaves.
+pub(crate) const HEIGHT_MOST: u8 = 16;
+
+/// The most levels that share a page: with the least inner nodes of 2 KiB pages, 11 children each,
+/// they lead to 19 million leaves.
+pub(crate) const SHARED_MOST: u8 = 8;
 
 /// Bytes of a child's page in an inner node.
 pub(crate) const CHILD_BYTES: u16 = 4;
@@ -175,7 +179,7 @@ impl Pages {
     /// # Errors
     /// A page could not hold even a lone leaf of such entries.
     pub(crate) fn new(page_bytes: u32, shape: EntryShape, division: Division) -> Result<Self> {
-        let together = if division == Division::Whole { 1 } else { HEIGHT_MOST };
+        let together = if division == Division::Whole { 1 } else { SHARED_MOST };
         let pages = Pages { page_bytes, shape, division, together };
         if page_bytes <= HEADER_BYTES as u32 || pages.codec(&pages.lone_leaf(), 0).is_none() {
             let what = "a page can't hold three entries, or is above 32 KiB";

@@ -97,6 +97,7 @@ impl PathTree<'_> {
         if count == 0 {
             return Ok(());
         }
+        self.allow_growth();
         if leaf.before == 0 && is_last || leaf.layout.height == 1 {
             return self.write_lone_leaf(leaf, is_last);
         }

@@ -7,9 +7,9 @@ use store::{EntryShape, PageLog, Recovery};
 
 use super::admission::Admission;
 use super::collection::PASSED_OVER_MOST;
-use super::descent::CopiedPath;
+use super::descent::{CopiedPath, Spot};
 use super::flush::{self, Flush};
-use super::layout::{Division, HEIGHT_MOST, Layout, Pages};
+use super::layout::{Division, HEIGHT_MOST, Layout, Pages, SHARED_MOST};
 use super::live::LivePages;
 use super::page::Header;
 use super::path_nodes::PathNodes;
@@ -99,18 +99,19 @@ pub(crate) fn policy(
     Ok(policy.up_to(height))
 }
 
-/// The height that a tree needs at the most on `chip`, with one to spare: nodes can be less than
-/// half full.
+/// The height that a tree of average entries needs at the most on `chip`, with one to spare: nodes
+/// can be less than half full; but no more than can share a page. Longer keys make it higher
+/// ([`PathTree::allow_height`]).
 fn height_for(policy: &Policy, chip: Geometry) -> u8 {
     let pages = policy.pages();
     let (mut leaves, mut height) = (1u64, 1);
-    while leaves < u64::from(chip.pages()) && height < HEIGHT_MOST {
+    while leaves < u64::from(chip.pages()) && height < SHARED_MOST {
         let layout = pages.layout(policy.bounds().beta, height.max(pages.together) + 1);
         let half = pages.capacity(&layout, height) as u64 / 2;
         leaves = leaves.saturating_mul(half.max(2));
         height += 1;
     }
-    height + 1
+    (height + 1).min(SHARED_MOST)
 }
 
 /// Bytes of memory that a tree works in, without the page log's: the nodes of a path, the page that
@@ -282,7 +283,7 @@ fn over<'d>(
         durably,
         root: device::Page(0),
         standing,
-        path: CopiedPath::new(&pages, path_bytes(&policy)),
+        path: CopiedPath::new(&pages, policy.height_most(), path_bytes(&policy)),
         plan: Plan::new(&policy),
         scratch: Scratch::new(&policy),
         addresses: Vec::with_capacity(CUTS),
@@ -330,6 +331,52 @@ impl PathTree<'_> {
         self.nodes[0] = 1;
         self.stand_on(page, header);
         Ok(())
+    }
+
+    /// Lets the tree have `height` levels: the node cache gives way to longer paths. False where it
+    /// is too small for that. The path is forgotten.
+    pub(super) fn allow_height(&mut self, height: u8) -> bool {
+        if height <= self.policy.height_most() {
+            return true;
+        }
+        let cache = self.store.cache_bytes();
+        let Some(left) = cache.checked_sub(self.more_for(height)).filter(|_| height <= HEIGHT_MOST)
+        else {
+            return false;
+        };
+        self.store.shrink_cache(left as usize);
+        self.policy = self.policy.clone().up_to(height);
+        // Before the new one is made, for there is no memory for both.
+        self.path = CopiedPath::new(&self.store.pages, 0, 0);
+        let height = self.policy.height_most();
+        self.path = CopiedPath::new(&self.store.pages, height, path_bytes(&self.policy));
+        true
+    }
+
+    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most,
+    /// and is admitted as if it could.
+    pub(super) fn allow_growth(&mut self) {
+        self.allow_height(self.height() + 2);
+    }
+
+    /// Bytes of memory that the tree works in beside what it does now, at most, if it has `height`
+    /// levels: each more has a page to itself.
+    fn more_for(&self, height: u8) -> u64 {
+        let levels = u64::from(height.saturating_sub(self.policy.height_most()));
+        let place = (size_of::<Level>() + size_of::<Spot>()) as u64;
+        levels * (u64::from(self.store.pages.area()) + place)
+    }
+
+    /// Refuses a tree of `height` levels where the memory is too small for its paths: more memory
+    /// made it.
+    pub(super) fn check_height(&mut self, height: u8) -> Result<()> {
+        if self.allow_height(height) {
+            return Ok(());
+        }
+        let buffer = self.buffer.memory_bytes() as u64;
+        let have = self.working_bytes() + buffer + self.store.cache_bytes();
+        let need = self.working_bytes() + buffer + self.more_for(height);
+        Err(store::Error::LittleMemory { have, need }.into())
     }
 
     /// Bytes of memory that the tree works in.

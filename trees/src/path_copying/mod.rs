@@ -252,6 +252,7 @@ impl Tree for PathTree<'_> {
     }
 
     fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        self.allow_growth();
         match update {
             Update::Put { key, value } => self.update(key, Some(value)),
             Update::Delete { key } => self.update(key, None),

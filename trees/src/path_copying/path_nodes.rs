@@ -81,17 +81,29 @@ pub(super) struct PathNodes<'d> {
     pub(super) usual: Layout,
 }
 
+fn cache_of(bytes: usize, page_bytes: usize, division: Division) -> NodeCache {
+    NodeCache::new(bytes, places(bytes, page_bytes, division))
+}
+
 impl<'d> PathNodes<'d> {
     pub(super) fn new(log: PageLog<'d>, pages: Pages, cache_bytes: usize) -> Self {
         let page_bytes = log.geometry().page_bytes() as usize;
         PathNodes {
             log,
             pages,
-            cache: NodeCache::new(cache_bytes, places(cache_bytes, page_bytes, pages.division)),
+            cache: cache_of(cache_bytes, page_bytes, pages.division),
             page: vec![0xFF; page_bytes],
             held: None,
             usual: pages.lone_leaf(),
         }
+    }
+
+    /// The cache has `bytes` bytes from now on, and nothing in it.
+    pub(super) fn shrink_cache(&mut self, bytes: usize) {
+        let page_bytes = self.log.geometry().page_bytes() as usize;
+        // Before the new one is made, for there is no memory for both.
+        self.cache = NodeCache::new(0, 0);
+        self.cache = cache_of(bytes, page_bytes, self.pages.division);
     }
 
     pub(super) fn cache_bytes(&self) -> u64 {

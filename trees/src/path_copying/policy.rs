@@ -37,7 +37,9 @@ use alloc::vec::Vec;
 
 use store::Width;
 
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, SLOT_BYTES_MOST, Share};
+use super::layout::{
+    CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, SHARED_MOST, SLOT_BYTES_MOST, Share,
+};
 use index::bounds::EntryLimits;
 use index::{Error, Result};
 
@@ -373,7 +375,7 @@ impl Policy {
 
 /// The largest leaf of each height, from 1 on, up to the first height that has none.
 fn heights(largest: impl Fn(u8) -> Option<Share>) -> Vec<Share> {
-    (1..=HEIGHT_MOST).map_while(largest).collect()
+    (1..=SHARED_MOST).map_while(largest).collect()
 }
 
 /// The largest leaf share up to alpha, by steps of delta, that leaves inner nodes of this height

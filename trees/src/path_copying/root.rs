@@ -80,13 +80,13 @@ impl PathTree<'_> {
         let header = self.store.read_header(page, Cause::Recovery)?;
         let pages = self.store.log.geometry().pages();
         let is_fit = header.has_root
-            && header.layout.height <= self.policy.height_most()
             && header.live_pages <= pages
             && usize::from(header.layout.height) == root.height
             && root.nodes.iter().all(|nodes| *nodes <= pages);
-        if !is_fit || header.next.layout.height > self.policy.height_most() {
+        if !is_fit {
             return Err(damage(page, "it has no root of this tree"));
         }
+        self.check_height(header.layout.height.max(header.next.layout.height))?;
         // The one page of a block may have a damaged tag.
         let block = self.store.log.geometry().block_of(page);
         self.store.log.claim_block(block)?;

@@ -32,6 +32,5 @@ pub(crate) mod tree;
 
 pub(crate) use choices::{Choices, LOG_SECTORS_MOST, Mode, UNITS_MOST, Waits};
 pub(crate) use layout::{FRONT_BYTES, Sector};
-pub(crate) use pages::DUE_MOST;
 pub(crate) use store::{Shape, Store};
 pub(crate) use table::{NodeId, Table};

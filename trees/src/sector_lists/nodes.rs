@@ -66,6 +66,7 @@ impl NodeStore for Store<'_> {
             return Err(bad_node(id, "the tree is larger than its nodes allow").into());
         };
         *nodes += 1;
+        self.counted.made += 1;
         let frame = self.frames.enter(id.0);
         match page {
             Some(sector) => {
@@ -92,6 +93,7 @@ impl NodeStore for Store<'_> {
         self.table.free(at.id);
         let nodes = &mut self.levels[usize::from(at.level) % LEVELS_MOST];
         *nodes = nodes.saturating_sub(1);
+        self.counted.freed += 1;
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::table::NodeId;
 use store::node;
 
 /// Nodes that are due to become pages, at most: those beyond are noted when they are read again.
-pub(crate) const DUE_MOST: usize = 8;
+pub(super) const DUE_MOST: usize = 8;
 
 impl Store<'_> {
     /// Counts what a node does to the device; true if it is to change its mode.
@@ -49,9 +49,12 @@ impl Store<'_> {
         }
     }
 
-    /// Lets nodes become pages that are due.
+    /// Lets nodes become pages that are due, as long as there is room beside what is promised.
     pub(crate) fn adapt(&mut self) -> Result<()> {
         while let Some(id) = self.due.last().copied() {
+            if u64::from(self.file.pages_free()) <= self.promised {
+                break;
+            }
             let is_due = self.table.exists(id) && !self.table.is_page(id);
             if is_due && self.counted_node(id).is_due(&self.costs) {
                 let frame = self.frame(id, Cause::Update)?;

@@ -79,6 +79,17 @@ impl Shape {
         (self.waiting_most() * each).min(most).max(4 * each)
     }
 
+    /// What waits at least when the buffer is full, however long it is.
+    pub(crate) fn units_least(&self) -> usize {
+        let each = Buffer::bytes_of(self.unit_bytes());
+        self.units.min(self.buffer_bytes() / each).max(1)
+    }
+
+    /// Nodes that are due to become pages at most.
+    const fn due_most(&self) -> usize {
+        if matches!(self.mode, Mode::SelfTuning { .. }) { DUE_MOST } else { 0 }
+    }
+
     /// Nodes that wait for a commit at most.
     const fn waiting_most(&self) -> usize {
         self.units + UNITS_BESIDE
@@ -96,7 +107,7 @@ impl Shape {
         let lists = self.waiting_most() * 2 * size_of::<NodeId>()
             + self.sectors_most() * (size_of::<Placed>() + size_of::<LogicalPage>());
         let key = self.codecs.leaf.entry_bytes_most();
-        let due = DUE_MOST * size_of::<NodeId>();
+        let due = self.due_most() * size_of::<NodeId>();
         (self.buffer_bytes() + self.sector as usize + 2 * node + lists + key + due) as u64
     }
 
@@ -148,6 +159,8 @@ pub(crate) struct Store<'d> {
     pub(crate) levels: [u32; LEVELS_MOST],
     /// Sectors that have to stay free beside all lists.
     pub(crate) kept: u64,
+    /// Sectors that the updates which were let in may write before a checkpoint.
+    pub(crate) promised: u64,
     /// The checkpoint before which sectors were given back that wait for the next.
     pub(crate) freed_at: Option<CheckpointId>,
     /// Where the search for lists that can be made shorter goes on.
@@ -174,6 +187,9 @@ pub(crate) struct Store<'d> {
 /// What was done since the tree was made or opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
+    /// Nodes that came, by splits, and went, by merges.
+    pub(crate) made: u64,
+    pub(crate) freed: u64,
     pub(crate) commits: u64,
     /// Nodes that were written anew for the length of their list.
     pub(crate) compactions: u64,
@@ -244,12 +260,13 @@ impl<'d> Store<'d> {
         Store {
             table: Table::new(shape.list, shape.mode),
             costs: shape.costs(file.costs()),
-            due: Vec::with_capacity(DUE_MOST),
+            due: Vec::with_capacity(shape.due_most()),
             frames: Frames::new(frames, node, 1),
             buffer: Buffer::new(shape.buffer_bytes()),
             marked: Vec::with_capacity(shape.waiting_most()),
             levels: [0; LEVELS_MOST],
             kept: 0,
+            promised: 0,
             freed_at: None,
             level_from: 0,
             is_poisoned: false,
@@ -298,7 +315,7 @@ impl<'d> Store<'d> {
 
     /// Sectors that all lists may have together: as many as are kept stay free then, whatever
     /// shares sectors with what.
-    pub(super) fn listed_most(&self) -> u64 {
+    pub(crate) fn listed_most(&self) -> u64 {
         self.room().saturating_sub(self.kept)
     }
 

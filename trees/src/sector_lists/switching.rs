@@ -62,13 +62,6 @@ impl Costs {
         Costs { read, write, entry, entries: entry.saturating_mul(in_node as i32).min(write) }
     }
 
-    /// True if reads and writes of so many sectors cost less than others.
-    pub(super) fn is_less(&self, (read, written): (f64, f64), than: (f64, f64)) -> bool {
-        let cost =
-            |read: f64, written| read * f64::from(self.read) + written * f64::from(self.write);
-        cost(read, written) < cost(than.0, than.1)
-    }
-
     /// What an operation costs in the mode of the node, and what in the other.
     fn of(&self, operation: Operation, is_page: bool) -> (i32, i32) {
         let (log, disk) = match operation {

@@ -358,7 +358,7 @@ impl Job<'_> {
             let most = (entries.min(self.pace.entries()), bytes);
             let end = chunk.fill(first, most, &mut batch);
             let start = Instant::now();
-            match self.database.write(&batch) {
+            match self.database.write_batch(&batch) {
                 Ok(()) => {
                     self.pace.note(end - first, start.elapsed());
                     self.put += (end - first) as u64;

@@ -223,8 +223,8 @@ impl Undo {
         if unit >= self.layout.units() {
             return Err(damaged);
         }
-        if self.may_change(unit) {
-            // An earlier image of the same unit counts.
+        if !self.needs(unit) {
+            // An earlier image of the same unit counts; and one that was not in use has none.
             return Ok(None);
         }
         if self.checksum_of(unit, bytes) == expected {

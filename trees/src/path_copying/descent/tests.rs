@@ -15,7 +15,7 @@ fn a_copy_is_known_until_another_node_or_another_use_takes_its_room() {
     let mut node = vec![0xFF; codec.node_bytes()];
     codec.initialise(&mut node, 2);
     assert!(codec.insert(&mut node, 0, b"key.", Stored::inline(b"1234"), &mut []));
-    let mut path = CopiedPath::new(&pages, 4096);
+    let mut path = CopiedPath::new(&pages, 8, 4096);
     let at = (Page(7), 2);
     let known = (&brief, 0, 5);
     let holds = |path: &CopiedPath, node: &[u8]| path.holds(at, known, &codec, node);
@@ -47,7 +47,7 @@ fn a_copy_is_known_until_another_node_or_another_use_takes_its_room() {
 fn a_key_leads_to_the_leaf_between_the_nearest_separators() {
     let pages = Pages::new(2048, EntryShape::fixed(4, 4), Division::Even).unwrap();
     let layout = pages.layout(Share::HALF, 3);
-    let mut path = CopiedPath::new(&pages, 4096);
+    let mut path = CopiedPath::new(&pages, 8, 4096);
     let nodes: [(&[&[u8; 4]], usize); 3] =
         [(&[b"cat.", b"cow."], 0), (&[b"bee.", b"elk."], 0), (&[b"ant.", b"bat.", b"owl."], 1)];
     let mut start = 0;

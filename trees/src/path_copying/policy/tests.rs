@@ -132,7 +132,7 @@ fn the_papers_alpha_holds_up_to_the_height_that_a_billion_records_need() {
     for height in 1..=6 {
         assert_eq!(policy.largest(height), Share::from_ratio(0.9).unwrap(), "height {height}");
     }
-    assert_eq!(policy.height_most(), 8);
+    assert_eq!(policy.pages().together, 8);
     let higher = [7, 8].map(|height| policy.largest(height).ratio());
     assert!((higher[0] - 0.892).abs() < 0.001 && (higher[1] - 0.888).abs() < 0.001, "{higher:?}");
     assert!(policy.entries_most() > 1_000_000_000, "{}", policy.entries_most());

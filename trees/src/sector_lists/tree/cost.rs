@@ -9,11 +9,16 @@
 //! - A commit writes what the units fill, in groups of as many nodes as they fall into. A list that
 //!   is full is compacted then: the node is read, if it is not cached any more, and written.
 //! - As many sectors are given back as are written, and the first bytes of each are read for that.
+//! - Nodes in disk mode change one by one, and each takes a page from the free list and gives one
+//!   back: that list is written where it has left the page file's cache in between.
 
 use super::Kindred;
 use super::make::Plan;
+use super::played::{Leaf, play};
 use crate::btree::CHILD_BYTES;
 use crate::sector_lists::Mode;
+use crate::sector_lists::switching::Costs;
+use index::random_keys::touched as touched_by;
 use index::random_keys::{Levels, average_bytes, last_that_holds, missing};
 use index::{Error, MediumShape, Options, Prediction, Profile, Result};
 use store::{EntryShape, PageFile};
@@ -21,6 +26,9 @@ use store::{EntryShape, PageFile};
 /// Bytes of a group and of a unit beside key and value.
 const GROUP_BYTES: f64 = 8.0;
 const UNIT_BYTES: f64 = 1.0;
+
+/// Rounds after which the share of leaves in log mode is settled.
+const ROUNDS: u32 = 4;
 
 /// Sectors of units, as leaves that are read use them.
 struct Shared {
@@ -91,6 +99,50 @@ impl Given<'_> {
         (read + compactions * gone * list + written - splits, written)
     }
 
+    /// Reads and writes where each leaf takes the mode in which it costs less: one of them is played.
+    /// How many are in log mode decides how far the entries of a commit are spread, which decides
+    /// that in turn; it is settled after a few rounds. Inner nodes, which are only read, are pages.
+    fn as_costs_less(&self, costs: Costs) -> (f64, f64) {
+        let Given { plan, operations, splits, .. } = *self;
+        let (shape, leaves) = (&plan.shape, self.levels.nodes()[0]);
+        let EntryShape { key, value } = shape.codecs.shape;
+        let entry = f64::from(average_bytes(key)) + f64::from(average_bytes(value));
+        let units = shape.units_waiting(entry as usize) as f64;
+        let mut leaf = Leaf {
+            costs,
+            mode: shape.mode,
+            list: shape.list as u32,
+            missing: self.leaf_missing(),
+            updates: self.updates / operations.max(f64::MIN_POSITIVE),
+            spread: 1.0,
+        };
+        let (mut played, mut touched) = (play(leaf), 1.0);
+        for _ in 0..ROUNDS {
+            touched = touched_by(leaves * played.in_log, units);
+            leaf.spread = touched / units;
+            played = play(leaf);
+        }
+        let filled =
+            (touched * GROUP_BYTES + units * (UNIT_BYTES + entry)) / f64::from(shape.sector);
+        let logged = played.entries / units * filled.max(1.0) + played.whole;
+        let written = logged + played.pages;
+        let in_lists = leaves * played.in_log;
+        let shared = Shared {
+            of_node: played.shared / played.misses.max(f64::MIN_POSITIVE),
+            all: shape.list as f64 * in_lists / touched.max(1.0),
+            cold: 1.0 + written / played.misses.max(f64::MIN_POSITIVE),
+        };
+        let read_beside = played.shared * units_missing(self.file_frames, &shared);
+        let given_back = logged + played.changed_later;
+        // What was changed since the last commit has left the cache if that holds less.
+        let gone = leaf.missing * (1.0 - self.frames / touched.max(1.0)).clamp(0.0, 1.0);
+        let compacting = played.compacted * gone * shape.list as f64;
+        let read = played.misses + read_beside + given_back + compacting + self.missing_above();
+        let uses = played.pages + played.entries / units;
+        let again = self.lists_again(uses, read);
+        (operations * read + splits, operations * (written + again) + splits)
+    }
+
     /// Reads and writes where each node is a sector of its own: what changes gets another, and
     /// the first bytes of the old one are read if the page file's cache does not have it any more.
     fn in_pages(&self) -> (f64, f64) {
@@ -104,7 +156,15 @@ impl Given<'_> {
         // That of a node that was just read is still there.
         let old = misses * (dirty - share).max(0.0);
         let read = self.operations * (leaf_missing + self.missing_above());
-        (read + old, misses * dirty + self.splits)
+        let again = self.lists_again(misses * dirty, read + old);
+        (read + old, misses * dirty + again + self.splits)
+    }
+
+    /// How often the page of the free list has left the page file's cache, and so was written, when
+    /// it is used again, where so many uses come beside so many reads, all equally likely to be next.
+    fn lists_again(&self, uses: f64, read: f64) -> f64 {
+        let next = uses / (uses + read).max(f64::MIN_POSITIVE);
+        uses * libm::pow(1.0 - next, self.file_frames)
     }
 }
 
@@ -133,14 +193,10 @@ pub(super) fn predict<K: Kindred>(
         splits: profile.inserts / levels.entries_per_leaf,
         levels,
     };
-    let (in_lists, in_pages) = (given.in_lists(), given.in_pages());
     let (read, written) = match shape.mode {
-        Mode::Log => in_lists,
-        Mode::Disk => in_pages,
-        Mode::SelfTuning { .. } => match shape.costs(None).is_less(in_pages, in_lists) {
-            true => in_pages,
-            false => in_lists,
-        },
+        Mode::Log => given.in_lists(),
+        Mode::Disk => given.in_pages(),
+        Mode::SelfTuning { .. } => given.as_costs_less(shape.costs(None)),
     };
     let each = f64::from(shape.sector.div_ceil(disk.sector_bytes()));
     Ok(Prediction {

@@ -121,7 +121,7 @@ pub(super) fn footprint<K: Kindred>(options: &Options, medium: MediumShape) -> R
     let durability = options.durability.unwrap_or_default();
     let plan = Plan::of::<K>(options, disk)?;
     let file = options.page_file(plan.shape.sector, 0);
-    let pages = room::needs_at_first(&plan.shape);
+    let pages = room::needs_at_first(&plan.shape, durability);
     let tables = PageFile::pages_and_tables(disk, plan.shape.sector, durability)?.1;
     Ok(Footprint {
         memory_least: plan.least,
@@ -132,7 +132,7 @@ pub(super) fn footprint<K: Kindred>(options: &Options, medium: MediumShape) -> R
 
 /// Bytes of the tree's tables as long as it has a few nodes.
 pub(super) fn tables_least(shape: &Shape) -> u64 {
-    let sectors = room::step(shape, 3) + room::NODES_AT_FIRST;
+    let sectors = room::step(shape, 3, u64::MAX) + room::NODES_AT_FIRST;
     Table::new(shape.list, shape.mode).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
 }
 

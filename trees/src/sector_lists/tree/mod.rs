@@ -7,6 +7,7 @@
 mod check;
 mod cost;
 mod make;
+mod played;
 mod room;
 mod root;
 
@@ -172,6 +173,9 @@ impl Read for ListTree<'_> {
         tell(index::INNER_NODES, nodes(inner));
         tell(UPDATES_WAITING, self.store.waiting() as u64);
         let counted = &self.store.counted;
+        // Pages do not show them: nodes share sectors, and wait.
+        tell(index::NODES_SPLIT, counted.made);
+        tell(index::NODES_MERGED, counted.freed);
         tell("commits", counted.commits);
         tell("nodes compacted", counted.compactions);
         tell("sectors written", counted.sectors);

@@ -1,0 +1,145 @@
+//! Which keyspaces there are.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use index::{Direction, Index, KeyRange, Update};
+
+use super::scope::{Scope, Space, UNNAMED};
+use crate::encoding::Type;
+use crate::{Error, Result};
+
+/// What a key of the catalog begins with.
+const CATALOG: u8 = 0;
+/// The second byte of the key of a keyspace.
+const NAMED: u8 = 1;
+/// The second byte of the key of one that was dropped.
+const DROPPED: u8 = 2;
+
+/// Entries of a dropped keyspace that are deleted at once.
+const STEP: usize = 32;
+
+/// The keyspaces of a database.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    pub(crate) spaces: Vec<Arc<Space>>,
+    /// Numbers of those that were dropped, of which entries may be left.
+    pub(crate) dropped: Vec<u32>,
+}
+
+impl Catalog {
+    /// Reads which keyspaces there are.
+    pub(crate) fn read(index: &mut dyn Index) -> Result<Self> {
+        let from = Bound::Included(&[CATALOG][..]);
+        let to = Bound::Excluded(&[CATALOG + 1][..]);
+        let mut catalog = Catalog::default();
+        let mut cursor = index.range(KeyRange { from, to, direction: Direction::Ascending })?;
+        while let Some((key, value)) = cursor.next()? {
+            let is_read = match key {
+                [CATALOG, NAMED, name @ ..] => catalog.read_named(name, value.whole()),
+                [CATALOG, DROPPED, number @ ..] => catalog.read_dropped(number),
+                _ => None,
+            };
+            is_read.ok_or_else(damaged)?;
+        }
+        Ok(catalog)
+    }
+
+    fn read_named(&mut self, name: &[u8], value: Option<&[u8]>) -> Option<()> {
+        let name = String::from_utf8(name.to_vec()).ok()?;
+        let (number, types) = value?.split_first_chunk()?;
+        let number = u32::from_le_bytes(*number);
+        let mut at = 0;
+        let key = Type::unpack(types, &mut at).ok()?;
+        let value = Type::unpack(types, &mut at).ok()?;
+        if at != types.len() || number <= UNNAMED || self.has(number) {
+            return None;
+        }
+        let is_gone = AtomicBool::new(false);
+        self.spaces.push(Arc::new(Space { name, number, key, value, is_gone }));
+        Some(())
+    }
+
+    fn read_dropped(&mut self, number: &[u8]) -> Option<()> {
+        let number = u32::from_be_bytes(*number.as_array()?);
+        if number <= UNNAMED || self.has(number) {
+            return None;
+        }
+        self.dropped.push(number);
+        Some(())
+    }
+
+    /// True if a keyspace has this number, or had it and has entries left.
+    fn has(&self, number: u32) -> bool {
+        self.spaces.iter().any(|space| space.number == number) || self.dropped.contains(&number)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Space>> {
+        self.spaces.iter().find(|space| space.name == name)
+    }
+
+    /// A keyspace that there is not yet, with the lowest number that is free.
+    pub(crate) fn new_space(&self, name: &str, key: Type, value: Type) -> Space {
+        let number = (UNNAMED + 1..).find(|number| !self.has(*number)).unwrap_or(u32::MAX);
+        Space { name: name.to_owned(), number, key, value, is_gone: AtomicBool::new(false) }
+    }
+
+    /// No handle that was given out is good any more.
+    pub(crate) fn forget(&self) {
+        for space in &self.spaces {
+            space.is_gone.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Space {
+    /// Its entry in the catalog.
+    pub(crate) fn entry(&self) -> (Vec<u8>, Vec<u8>) {
+        let mut value = self.number.to_le_bytes().to_vec();
+        self.key.pack(&mut value);
+        self.value.pack(&mut value);
+        ([&[CATALOG, NAMED], self.name.as_bytes()].concat(), value)
+    }
+}
+
+/// The key that says that the keyspace of this number was dropped.
+pub(crate) fn dropped_key(number: u32) -> Vec<u8> {
+    [&[CATALOG, DROPPED][..], &number.to_be_bytes()].concat()
+}
+
+/// Deletes some entries of the first keyspace that was dropped, or forgets it when there are none
+/// left. A cut in between leaves fewer of them.
+pub(crate) fn free_some(index: &mut dyn Index, catalog: &mut Catalog) -> Result<()> {
+    let Some(&number) = catalog.dropped.first() else {
+        return Ok(());
+    };
+    let scope = Scope::numbered(number, &Type::Bytes, &Type::Bytes);
+    let (from, to) = scope.bounds(KeyRange::ALL)?;
+    let (from, to) = (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+    let mut keys = Vec::new();
+    let mut cursor = index.range(KeyRange { from, to, direction: Direction::Ascending })?;
+    while keys.len() < STEP {
+        let Some((key, _)) = cursor.next()? else { break };
+        keys.push(key.to_vec());
+    }
+    drop(cursor);
+    let is_empty = keys.is_empty();
+    if is_empty {
+        keys.push(dropped_key(number));
+    }
+    let deletes: Vec<_> = keys.iter().map(|key| Update::Delete { key }).collect();
+    index.update(&deletes)?;
+    if is_empty {
+        catalog.dropped.remove(0);
+    }
+    Ok(())
+}
+
+fn damaged() -> Error {
+    Error::NotADatabase {
+        path: None,
+        is_ours: true,
+        what: "its list of keyspaces is damaged".to_owned(),
+    }
+}
