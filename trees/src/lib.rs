@@ -18,7 +18,6 @@ mod btree;
 #[cfg(test)]
 mod example;
 mod fd_tree;
-#[cfg(feature = "unproven")]
 mod flashdb;
 mod flat_tree;
 mod ipl;

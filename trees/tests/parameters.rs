@@ -19,7 +19,6 @@ const NAMED: &[Named] = &[
     ("b-plus", &[("node", "", &["4096"]), ("fill", "", &["70"]), ("flush", "leaf", &["entry"])]),
     ("bftl", &[("reservation", "60", &["10"]), ("list", "3", &["16"]), ("sector", "", &["4096"])]),
     ("fd-tree", LEVELS),
-    #[cfg(feature = "unproven")]
     (
         "flashdb",
         &[

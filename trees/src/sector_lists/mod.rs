@@ -8,8 +8,8 @@
 //! one sector.
 //!
 //! `table` is the node translation table, `layout` the bytes of a sector, `buffer` what waits;
-//! `store` reads nodes and caches them, `commit` writes, and `nodes` makes units of what the
-//! B+-tree over them changes.
+//! `store` reads nodes and caches them, `commit` writes, `collect` chooses what gets shorter, and
+//! `nodes` makes units of what the B+-tree over them changes.
 //!
 //! # Invariants
 //! - A sector is written once. It is given back when no list names it any more.
@@ -21,6 +21,7 @@
 
 mod buffer;
 mod choices;
+mod collect;
 mod commit;
 mod layout;
 mod nodes;

@@ -72,7 +72,7 @@ impl NodeStore for Store<'_> {
             Some(sector) => {
                 self.table.set_page(id, true);
                 self.enter_page(id, sector)?;
-                self.frames.state_mut(frame).is_dirty = true;
+                self.set_dirty(frame, true);
             }
             None => self.mark(id, frame),
         }

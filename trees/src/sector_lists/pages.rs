@@ -1,9 +1,9 @@
 //! Nodes in disk mode: each is a sector of its own, written as a whole, and cached until it has to
 //! leave.
 //!
-//! A page that changes gets another sector at once, so that all that an update takes is there when
-//! it is made; it is written when it leaves the cache, or before a checkpoint. What it stood in
-//! before is given back, and the last checkpoint finds it there.
+//! A page that changes gets a sector at once, so that all that an update takes is there when it is
+//! made; it is written when it leaves the cache, or before a checkpoint. That is another sector if
+//! the last checkpoint needs what it stood in, which is given back.
 
 use device::Cause;
 use index::Result;
@@ -72,8 +72,8 @@ impl Store<'_> {
             self.marked.retain(|marked| *marked != id);
         }
         self.buffer.remove(id);
-        let state = self.frames.state_mut(frame);
-        (state.is_marked, state.is_dirty) = (false, true);
+        self.frames.state_mut(frame).is_marked = false;
+        self.set_dirty(frame, true);
         self.counted.to_disk += 1;
         let released = self.release(id);
         self.table.set_page(id, true);
@@ -82,16 +82,34 @@ impl Store<'_> {
     }
 
     /// The page in `frame` is about to change: it gets another sector, unless it has one to which
-    /// it was not written yet.
+    /// it was not written yet. Where no checkpoint needs what that holds, it is given back first,
+    /// and taken again: so a sector has one image in an epoch, where names of checkpoints are kept.
     pub(super) fn make_dirty(&mut self, id: NodeId, frame: u32) -> Result<()> {
         if self.frames.state(frame).is_dirty {
             return Ok(());
         }
+        let old = self.table.list(id).first().map(|sector| LogicalPage(*sector));
+        if old.is_some_and(|old| !self.file.is_needed(old)) {
+            self.set_dirty(frame, true);
+            let taken = self.release(id).and_then(|()| Ok(self.file.allocate(Cause::Update)?));
+            // Without a sector it is no node.
+            self.is_poisoned |= taken.is_err();
+            return self.enter_page(id, taken?);
+        }
         let sector = self.file.allocate(Cause::Update)?;
-        self.frames.state_mut(frame).is_dirty = true;
+        self.set_dirty(frame, true);
         let released = self.release(id);
         self.enter_page(id, sector)?;
         released
+    }
+
+    pub(super) fn set_dirty(&mut self, frame: u32, is_dirty: bool) {
+        let state = self.frames.state_mut(frame);
+        match (core::mem::replace(&mut state.is_dirty, is_dirty), is_dirty) {
+            (false, true) => self.dirty += 1,
+            (true, false) => self.dirty = self.dirty.saturating_sub(1),
+            _ => {}
+        }
     }
 
     /// The list of a page, which is empty, gets its sector.
@@ -121,7 +139,7 @@ impl Store<'_> {
             // Nothing is read of it then when it is given back.
             self.file.fresh(LogicalPage(*sector))?;
         }
-        self.frames.state_mut(frame).is_dirty = false;
+        self.set_dirty(frame, false);
         self.release(id)
     }
 
@@ -141,7 +159,7 @@ impl Store<'_> {
         self.packer.add((id, level, true), bytes, parts.into_iter());
         device::copy(self.file.fresh(sector)?, self.packer.bytes());
         self.file.write_now(sector)?;
-        self.frames.state_mut(frame).is_dirty = false;
+        self.set_dirty(frame, false);
         self.frames.state_mut(frame).was_changed = false;
         self.counted.pages += 1;
         Ok(())

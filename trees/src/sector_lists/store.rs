@@ -86,7 +86,7 @@ impl Shape {
     }
 
     /// Nodes that are due to become pages at most.
-    const fn due_most(&self) -> usize {
+    pub(crate) const fn due_most(&self) -> usize {
         if matches!(self.mode, Mode::SelfTuning { .. }) { DUE_MOST } else { 0 }
     }
 
@@ -157,6 +157,8 @@ pub(crate) struct Store<'d> {
     pub(super) marked: Vec<NodeId>,
     /// Nodes a level.
     pub(crate) levels: [u32; LEVELS_MOST],
+    /// Nodes in disk mode that their sectors do not have yet.
+    pub(crate) dirty: u32,
     /// Sectors that have to stay free beside all lists.
     pub(crate) kept: u64,
     /// Sectors that the updates which were let in may write before a checkpoint.
@@ -165,6 +167,8 @@ pub(crate) struct Store<'d> {
     pub(crate) freed_at: Option<CheckpointId>,
     /// Where the search for lists that can be made shorter goes on.
     pub(super) level_from: u32,
+    /// Where the search for sectors that are mostly stale goes on.
+    pub(super) collect_from: u32,
     /// True if a commit was broken off.
     pub(crate) is_poisoned: bool,
     pub(crate) counted: Counted,
@@ -193,6 +197,8 @@ pub(crate) struct Counted {
     pub(crate) commits: u64,
     /// Nodes that were written anew for the length of their list.
     pub(crate) compactions: u64,
+    /// Sectors that were mostly stale, of which nodes were written anew for that.
+    pub(crate) collected: u64,
     /// Sectors written, and groups in them.
     pub(crate) sectors: u64,
     pub(crate) groups: u64,
@@ -265,10 +271,12 @@ impl<'d> Store<'d> {
             buffer: Buffer::new(shape.buffer_bytes()),
             marked: Vec::with_capacity(shape.waiting_most()),
             levels: [0; LEVELS_MOST],
+            dirty: 0,
             kept: 0,
             promised: 0,
             freed_at: None,
             level_from: 0,
+            collect_from: 0,
             is_poisoned: false,
             counted: Counted::default(),
             key: Vec::with_capacity(shape.codecs.leaf.entry_bytes_most()),
@@ -326,7 +334,7 @@ impl<'d> Store<'d> {
         self.marked.clear();
         self.lost.clear();
         self.due.clear();
-        (self.freed_at, self.is_poisoned) = (None, false);
+        (self.freed_at, self.is_poisoned, self.dirty) = (None, false, 0);
     }
 
     /// The frame of a node, which is read if it is not in the cache.

@@ -266,6 +266,11 @@ impl Table {
         }
     }
 
+    /// True if a list names a sector.
+    pub(super) fn is_listed(&self, sector: LogicalPage) -> bool {
+        self.uses.get(sector.0 as usize).is_some_and(|uses| *uses != [0])
+    }
+
     /// A sector holds a unit of a node, behind all others. False if its list is full.
     #[must_use]
     pub(crate) fn push(&mut self, node: NodeId, sector: LogicalPage) -> bool {

@@ -157,6 +157,118 @@ fn a_full_disk_takes_deletes_in_every_mode() {
     }
 }
 
+#[test]
+fn where_room_gets_rare_sectors_that_are_mostly_stale_are_collected() {
+    for mode in ["self-tuning", "log"] {
+        let (mut disk, options) = (disk(700), options(&[("mode", mode)], Durability::Batch));
+        let mut index = make(&mut disk, &options);
+        let taken = (0..).find(|number| put(&mut *index, *number, 0).is_err()).unwrap();
+        // Then lists have room to be of two sectors or three, of which not all are of use.
+        let left = taken * 6 / 10;
+        for number in left..taken {
+            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+        }
+        for round in 0..40_000_u32 {
+            let number = round.wrapping_mul(0x85EB_CA6B) % left;
+            put(&mut *index, number, round).unwrap();
+        }
+        let collected = figure(&*index, "sectors collected");
+        assert!(collected >= 100, "{mode}: {collected} of {taken} entries");
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn entries_that_cancel_each_other_are_left_out_when_a_list_is_full() {
+    let (mut disk, options) = (disk(20_000), options(&[("mode", "log")], Durability::None));
+    let mut index = make(&mut disk, &options);
+    for number in 50..2000 {
+        put(&mut *index, number, 0).unwrap();
+    }
+    for round in 0..20_000_u32 {
+        put(&mut *index, round % 50, round).unwrap();
+        if round % 3 > 0 {
+            index.update(&[Update::Delete { key: &key(round % 50) }]).unwrap();
+        }
+    }
+    assert!(figure(&*index, "nodes compacted") >= 100);
+    assert!(figure(&*index, "sectors in lists") <= 5 * nodes(&*index));
+    for number in 0..50_u32 {
+        let is_left = (19_950 + number).is_multiple_of(3);
+        assert_eq!(get(&mut *index, number).is_some(), is_left);
+    }
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+#[test]
+fn the_file_grows_with_its_data_and_gets_shorter_when_it_is_closed() {
+    let geometry = SectorGeometry::new(SECTOR as u32, 100_000).unwrap();
+    let (mut disk, options) = (RamDisk::growing(geometry), options(&[], Durability::Batch));
+    let held = |disk: &RamDisk| disk.sectors_held().unwrap();
+    make(&mut disk, &options).close().unwrap();
+    let (mut grown, mut shorter) = (0, 0);
+    for round in 0..120 {
+        let before = held(&disk);
+        let mut index = open(&mut disk, &options);
+        for number in 0..300 {
+            put(&mut *index, 300 * round + number, round).unwrap();
+        }
+        drop(index);
+        let open_file = held(&disk);
+        let mut index = open(&mut disk, &options);
+        assert_eq!(get(&mut *index, 300 * round), Some(round));
+        index.close().unwrap();
+        drop(index);
+        grown += u32::from(open_file > before);
+        shorter += u32::from(held(&disk) < open_file);
+    }
+    assert!(grown >= 100 && shorter >= 100, "{grown} times longer, {shorter} times shorter");
+}
+
+#[test]
+fn an_index_is_rolled_back_to_each_of_its_checkpoints() {
+    let (mut disk, options) = (disk(20_000), options(&[], Durability::Batch));
+    let mut index = make(&mut disk, &options);
+    for number in 0..1000 {
+        put(&mut *index, number, 0).unwrap();
+    }
+    for round in 1..=120 {
+        index.checkpoint(Some("before")).unwrap();
+        let in_disk_mode = figure(&*index, "nodes in disk mode");
+        for number in 0..200 {
+            put(&mut *index, number * round % 1500, round).unwrap();
+            get(&mut *index, number);
+        }
+        index.roll_back("before").unwrap();
+        assert_eq!(figure(&*index, "nodes in disk mode"), in_disk_mode);
+        assert!((0..1000).step_by(7).all(|number| get(&mut *index, number) == Some(0)));
+        assert_eq!(get(&mut *index, 1200), None);
+        index.forget("before").unwrap();
+    }
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+/// What a kept checkpoint needs of a sector is kept once between two checkpoints, however often the
+/// node in it changes.
+#[test]
+fn a_kept_checkpoint_leaves_room_for_nodes_that_change_again_and_again() {
+    for mode in ["self-tuning", "log", "disk"] {
+        let (mut disk, options) = (disk(2000), options(&[("mode", mode)], Durability::Batch));
+        let mut index = make(&mut disk, &options);
+        for number in 0..300 {
+            put(&mut *index, number, 0).unwrap();
+        }
+        index.checkpoint(Some("kept")).unwrap();
+        for round in 0..10_000 {
+            let taken = put(&mut *index, round % 300, round);
+            assert_eq!(taken, Ok(()), "{mode}: {round}");
+        }
+        index.roll_back("kept").unwrap();
+        assert!((0..300).all(|number| get(&mut *index, number) == Some(0)));
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    }
+}
+
 /// A disk that says what it costs, and counts what was read and written.
 struct Priced {
     below: RamDisk,

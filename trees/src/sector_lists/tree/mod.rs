@@ -19,7 +19,7 @@ use device::Meter;
 use store::node::Stored;
 use store::{Recovery, Update};
 
-use super::{Choices, Mode, NodeId, Store};
+use super::{Choices, Mode, NodeId, Store, Waits};
 use crate::btree::{self, At, BTree, NodeSource, Scan};
 use index::bounds::{EntryLimits, can_be};
 use index::parameters::{Kind, Parameter};
@@ -181,6 +181,9 @@ impl Read for ListTree<'_> {
         tell("sectors written", counted.sectors);
         tell("groups written", counted.groups);
         tell("sectors in lists", self.store.table.listed());
+        if matches!(self.choices.waits, Waits::Sectors(_)) {
+            tell("sectors collected", counted.collected);
+        }
         if self.choices.mode != Mode::Log {
             tell("nodes in disk mode", self.store.table.pages().into());
             tell("nodes written in disk mode", counted.pages);

@@ -193,13 +193,19 @@ impl ListTree<'_> {
     }
 
     /// Pages whose images `batch` may take. What named checkpoints need of a free page is kept when
-    /// that is used.
+    /// that is written. So is what waits already, and pages that were changed: by the next
+    /// checkpoint at the latest. Where lists get shorter, as many are written again.
     pub(super) fn images(&self, batch: &[Update<'_>]) -> u32 {
-        let reused = match self.store.file.checkpoints().is_empty() {
+        let Store { file, table, shape, .. } = &self.store;
+        let reused = match file.checkpoints().is_empty() {
             true => 0,
             false => {
-                let height = self.btree.height() + 1;
-                self.step() + batch.len() as u64 * (2 + sectors_of_one(height))
+                let each = sectors_of_one(self.btree.height() + 1) + shape.due_most() as u64;
+                let waiting = (self.store.waiting() as u64).min(table.nodes().into());
+                let logged = waiting + batch.len() as u64 * each;
+                let has_room = table.listed() + logged <= self.store.listed_most();
+                let shorter = if has_room { 0 } else { logged };
+                logged + shorter + u64::from(self.store.dirty)
             }
         };
         u32::try_from(u64::from(STEP_IMAGES) + reused).unwrap_or(u32::MAX)
