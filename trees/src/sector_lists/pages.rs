@@ -26,6 +26,8 @@ impl Store<'_> {
             return false;
         }
         let mut node = self.counted_node(id);
+        #[cfg(test)]
+        self.served.push((id, operation, node));
         let is_due = node.serve(&self.costs, operation, self.shape.mode);
         self.table.set_counter(id, node.counter);
         is_due

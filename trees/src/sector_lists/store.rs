@@ -175,6 +175,9 @@ pub(crate) struct Store<'d> {
     /// What SWITCHMODE reckons with, and the nodes that are due to become pages.
     pub(super) costs: Costs,
     pub(super) due: Vec<NodeId>,
+    /// What was counted of each node, and how it was before.
+    #[cfg(test)]
+    pub(super) served: Vec<(NodeId, super::switching::Operation, super::switching::Node)>,
     /// The key of an entry that is changed.
     pub(super) key: Vec<u8>,
     /// A node that a commit writes, and one to work in.
@@ -267,6 +270,8 @@ impl<'d> Store<'d> {
             table: Table::new(shape.list, shape.mode),
             costs: shape.costs(file.costs()),
             due: Vec::with_capacity(shape.due_most()),
+            #[cfg(test)]
+            served: Vec::new(),
             frames: Frames::new(frames, node, 1),
             buffer: Buffer::new(shape.buffer_bytes()),
             marked: Vec::with_capacity(shape.waiting_most()),

@@ -63,7 +63,7 @@ impl Costs {
     }
 
     /// What an operation costs in the mode of the node, and what in the other.
-    fn of(&self, operation: Operation, is_page: bool) -> (i32, i32) {
+    pub(super) fn of(&self, operation: Operation, is_page: bool) -> (i32, i32) {
         let (log, disk) = match operation {
             Operation::Read { sectors } => {
                 let sectors = if is_page { SECTORS_GUESSED } else { sectors as i32 };

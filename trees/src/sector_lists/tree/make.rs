@@ -180,7 +180,11 @@ pub(super) fn open<'d, K: Kindred>(
     Ok(Box::new(Durable::open(tree)?))
 }
 
-fn over<'d, K: Kindred>(file: PageFile<'d>, plan: &Plan, options: &Options) -> ListTree<'d> {
+pub(super) fn over<'d, K: Kindred>(
+    file: PageFile<'d>,
+    plan: &Plan,
+    options: &Options,
+) -> ListTree<'d> {
     let mut tree = ListTree {
         name: K::NAME,
         store: Store::new(file, plan.shape, plan.cache),

@@ -5,6 +5,9 @@
 //! the store notes the unit, or has the node written as a page.
 
 mod check;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod competitive;
 mod cost;
 mod make;
 mod played;
