@@ -110,7 +110,7 @@ fn ten_nodes_of_a_tree_cost_at_most_1_3_times_the_least_possible() {
             let mut all = [0.0, 0.0];
             for _ in 0..10 {
                 random = random.wrapping_mul(0x0019_660D).wrapping_add(0x3C6E_F35F);
-                let chosen = &nodes[(u64::from(random) * nodes.len() as u64 >> 32) as usize];
+                let chosen = &nodes[((u64::from(random) * nodes.len() as u64) >> 32) as usize];
                 let [cost, least] = compare(&costs, chosen);
                 all = [all[0] + cost, all[1] + least];
             }

@@ -99,7 +99,8 @@ impl Given<'_> {
         (read + compactions * gone * list + written - splits, written)
     }
 
-    /// Reads and writes where each leaf takes the mode in which it costs less: one of them is played.
+    /// Reads and writes where each leaf takes the mode in which it costs less: one of them is
+    /// played.
     /// How many are in log mode decides how far the entries of a commit are spread, which decides
     /// that in turn; it is settled after a few rounds. Inner nodes, which are only read, are pages.
     fn as_costs_less(&self, costs: Costs) -> (f64, f64) {
@@ -161,7 +162,7 @@ impl Given<'_> {
     }
 
     /// How often the page of the free list has left the page file's cache, and so was written, when
-    /// it is used again, where so many uses come beside so many reads, all equally likely to be next.
+    /// it is used again, where so many uses come beside so many reads, all equally likely.
     fn lists_again(&self, uses: f64, read: f64) -> f64 {
         let next = uses / (uses + read).max(f64::MIN_POSITIVE);
         uses * libm::pow(1.0 - next, self.file_frames)

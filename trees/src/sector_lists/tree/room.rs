@@ -40,7 +40,7 @@ const fn sectors_of_one(height: u8) -> u64 {
     3 * height as u64 + 6
 }
 
-/// Sectors that a commit and an update may write. A commit writes no node twice; one in the midst of
+/// Sectors that a commit and an update may write. A commit writes no node twice; one amid
 /// the update makes no more lists shorter than nodes came.
 pub(super) fn step(shape: &Shape, height: u8, nodes: u64) -> u64 {
     let commit = nodes.saturating_add(2 + u64::from(height));
