@@ -275,6 +275,10 @@ fn specs(on_raw_flash: bool) -> Vec<String> {
         specs.push(entry.name.to_owned());
         for parameter in entry.parameters {
             let values = match parameter.kind {
+                // Nodes that are logged are whole sectors, of 4096 bytes here.
+                Kind::Bytes if parameter.name == "node" && entry.name == "flashdb" => {
+                    vec!["4096".into(), "8192".into()]
+                }
                 Kind::Bytes if parameter.name == "node" && !on_raw_flash => {
                     vec!["512".into(), "8192".into()]
                 }

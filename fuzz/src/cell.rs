@@ -47,7 +47,12 @@ pub fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for entry in TREES.iter().filter(|entry| entry.sectors) {
         let has_nodes = entry.parameters.iter().any(|parameter| parameter.name == "node");
-        let sizes: &[u32] = if has_nodes { &[256, 512, 1024] } else { &[SECTOR_BYTES] };
+        let sizes: &[u32] = match entry.name {
+            // Its nodes are whole sectors.
+            "flashdb" => &[SECTOR_BYTES, 2 * SECTOR_BYTES],
+            _ if has_nodes => &[256, 512, 1024],
+            _ => &[SECTOR_BYTES],
+        };
         for node_bytes in sizes {
             for shape in SHAPES {
                 for durability in Durability::ALL {

@@ -18,6 +18,7 @@ mod btree;
 #[cfg(test)]
 mod example;
 mod fd_tree;
+mod flashdb;
 mod flat_tree;
 mod ipl;
 pub mod la_tree;

@@ -2,13 +2,14 @@
 
 use index::TreeDescriptor;
 
-use crate::{b_plus, bftl, fd_tree, flat_tree, ipl, la_tree, list, lsm, mu};
+use crate::{b_plus, bftl, fd_tree, flashdb, flat_tree, ipl, la_tree, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
     &b_plus::ENTRY,
     &bftl::ENTRY,
     &fd_tree::ENTRY,
+    &flashdb::ENTRY,
     &flat_tree::ENTRY,
     &ipl::ENTRY,
     &la_tree::ENTRY,

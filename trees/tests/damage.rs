@@ -41,7 +41,7 @@ fn has_runs(case: &Case) -> bool {
 
 /// True if a table says which sectors hold a node.
 fn has_table(case: &Case) -> bool {
-    case.entry.name == "bftl"
+    matches!(case.entry.name, "bftl" | "flashdb")
 }
 
 fn key(case: &Case, number: u32) -> Vec<u8> {

@@ -20,6 +20,16 @@ const NAMED: &[Named] = &[
     ("bftl", &[("reservation", "60", &["10"]), ("list", "3", &["16"]), ("sector", "", &["4096"])]),
     ("fd-tree", LEVELS),
     (
+        "flashdb",
+        &[
+            ("mode", "self-tuning", &["log", "disk"]),
+            ("log-buffer", "", &["4096"]),
+            ("counter", "clamped", &["printed"]),
+            ("list", "5", &["16"]),
+            ("node", "", &["4096"]),
+        ],
+    ),
+    (
         "flat-tree",
         &[
             ("unit", "auto", &["8192"]),

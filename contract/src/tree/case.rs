@@ -179,7 +179,12 @@ pub(crate) fn parameter_sets(
         // A small head above many levels.
         sets.push(vec![("ratio", "2".to_string()), ("head", (page_bytes * 8).to_string())]);
     }
-    if has_node {
+    if entry.parameters.iter().any(|parameter| parameter.name == "mode") {
+        // All nodes in one form, and in the other; the default has both.
+        sets.extend(["log", "disk"].map(|mode| vec![("mode", mode.to_string())]));
+    }
+    let has_parts = has_node && sets.len() == 1;
+    if has_parts {
         sets.extend(
             [page_bytes / 4, page_bytes * 2].map(|bytes| vec![("node", bytes.to_string())]),
         );

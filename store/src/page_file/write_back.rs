@@ -37,7 +37,8 @@ impl PageFile<'_> {
     }
 
     /// True if the last checkpoint needs what `page` holds on the disk.
-    pub(super) fn is_needed(&self, page: LogicalPage) -> bool {
+    #[must_use]
+    pub fn is_needed(&self, page: LogicalPage) -> bool {
         let unit = self.layout.unit_of(page);
         !self.mistake.is(Canary::FreedPageReused)
             && self.undo.as_ref().is_some_and(|undo| undo.needs(unit))

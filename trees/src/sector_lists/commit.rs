@@ -16,7 +16,7 @@ use super::table::NodeId;
 /// Where a commit wrote a node, or its units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
-    node: NodeId,
+    pub(super) node: NodeId,
     /// The sector; `NO_SECTOR` as long as it has none.
     sector: u32,
     is_whole: bool,
@@ -62,8 +62,12 @@ impl Store<'_> {
 
     fn write_nodes(&mut self, nodes: &[NodeId]) -> Result<()> {
         let most = self.listed_most();
-        let mut listed = self.table.listed();
+        let placed_most = 2 * (nodes.len() + self.marked.len());
+        let mut listed = self.make_room_in_lists(nodes.len(), most)?;
         for node in nodes {
+            if self.is_placed(*node) {
+                continue;
+            }
             let has_room = self.table.list(*node).len() < self.table.most();
             if has_room && listed < most && self.write_units(*node)? {
                 listed += 1;
@@ -71,7 +75,7 @@ impl Store<'_> {
         }
         for node in nodes {
             // Both are in the same order.
-            if !self.placed.iter().any(|placed| placed.node == *node) {
+            if !self.is_placed(*node) {
                 listed = self.write_whole(*node, listed)?;
                 self.counted.compactions += 1;
             }
@@ -79,32 +83,12 @@ impl Store<'_> {
         for place in 0..self.marked.len() {
             listed = self.write_whole(self.marked[place], listed)?;
         }
-        self.make_shorter(listed, most)?;
+        self.make_shorter(listed, most, placed_most)?;
         self.end_sector()
     }
 
-    /// Writes further nodes as a whole, whose lists are not all as short as can be, as long as the
-    /// lists together would be too long.
-    fn make_shorter(&mut self, mut listed: u64, most: u64) -> Result<()> {
-        let waiting = self.placed.len();
-        let mut numbers = self.table.numbers().len();
-        while listed > most && numbers > 0 && self.placed.len() < 2 * waiting {
-            let node = NodeId(self.level_from);
-            self.level_from += 1;
-            numbers -= 1;
-            if !self.table.exists(node) {
-                if self.level_from as usize >= self.table.numbers().len() {
-                    self.level_from = 0;
-                }
-                continue;
-            }
-            let is_here = self.placed.iter().any(|placed| placed.node == node);
-            if self.table.list(node).len() > 1 && !is_here {
-                listed = self.write_whole(node, listed)?;
-                self.counted.compactions += 1;
-            }
-        }
-        Ok(())
+    pub(super) fn is_placed(&self, node: NodeId) -> bool {
+        self.placed.iter().any(|placed| placed.node == node)
     }
 
     /// Remembers the sectors of a commit that was broken off: what broke it off might let nothing
@@ -140,7 +124,7 @@ impl Store<'_> {
     }
 
     /// Packs a node as a whole; returns how long all lists together are then, which were `listed`.
-    fn write_whole(&mut self, id: NodeId, listed: u64) -> Result<u64> {
+    pub(super) fn write_whole(&mut self, id: NodeId, listed: u64) -> Result<u64> {
         let Store { file, shape, table, frames, buffer, scratch, image, .. } = self;
         match frames.find(id.0) {
             Some(frame) => device::copy(image, frames.bytes(frame)),

@@ -8,8 +8,8 @@
 //! one sector.
 //!
 //! `table` is the node translation table, `layout` the bytes of a sector, `buffer` what waits;
-//! `store` reads nodes and caches them, `commit` writes, and `nodes` makes units of what the
-//! B+-tree over them changes.
+//! `store` reads nodes and caches them, `commit` writes, `collect` chooses what gets shorter, and
+//! `nodes` makes units of what the B+-tree over them changes.
 //!
 //! # Invariants
 //! - A sector is written once. It is given back when no list names it any more.
@@ -20,12 +20,18 @@
 //!   sector in use is in a list, a commit finds room whatever shares sectors with what.
 
 mod buffer;
+mod choices;
+mod collect;
 mod commit;
 mod layout;
 mod nodes;
+mod pages;
 mod store;
+mod switching;
 mod table;
+pub(crate) mod tree;
 
+pub(crate) use choices::{Choices, LOG_SECTORS_MOST, Mode, UNITS_MOST, Waits};
 pub(crate) use layout::{FRONT_BYTES, Sector};
 pub(crate) use store::{Shape, Store};
 pub(crate) use table::{NodeId, Table};

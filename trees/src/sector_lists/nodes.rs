@@ -8,8 +8,10 @@ use index::Result;
 use store::LEVELS_MOST;
 use store::node::{self, Codec, Shift};
 
+use super::choices::Mode;
 use super::layout::{NUMBERS_MOST, Unit, shape_at};
 use super::store::{Store, bad_node};
+use super::switching::Operation;
 use super::table::NodeId;
 use crate::btree::{At, Edit, Node, NodeSource, NodeStore};
 
@@ -54,6 +56,10 @@ impl NodeStore for Store<'_> {
         // Its neighbour may be written anew, too, and its parent gets a unit.
         self.make_room(3)?;
         self.free_frame()?;
+        let page = match self.shape.mode {
+            Mode::Disk => Some(self.file.allocate(Cause::Update)?),
+            _ => None,
+        };
         let id = self.table.allocate();
         let nodes = self.levels.get_mut(usize::from(level)).filter(|_| id.0 < NUMBERS_MOST);
         let Some(nodes) = nodes else {
@@ -62,7 +68,14 @@ impl NodeStore for Store<'_> {
         *nodes += 1;
         self.counted.made += 1;
         let frame = self.frames.enter(id.0);
-        self.mark(id, frame);
+        match page {
+            Some(sector) => {
+                self.table.set_page(id, true);
+                self.enter_page(id, sector)?;
+                self.set_dirty(frame, true);
+            }
+            None => self.mark(id, frame),
+        }
         let bytes = self.frames.bytes_mut(frame);
         bytes.fill(0);
         self.shape.codecs.at(level).initialise(bytes, level);
@@ -71,6 +84,7 @@ impl NodeStore for Store<'_> {
 
     fn free(&mut self, at: At<NodeId>, _: Cause) -> Result<()> {
         if let Some(frame) = self.frames.find(at.id.0) {
+            self.forget_unwritten(at.id, frame)?;
             self.frames.forget(frame);
         }
         self.marked.retain(|marked| *marked != at.id);
@@ -148,13 +162,21 @@ impl Store<'_> {
         change: impl FnOnce(&Codec, &mut [u8], &mut [u8], &mut [u8]),
     ) -> Result<()> {
         let [one, other] = self.frames_of(left, right, cause)?;
+        for (id, frame) in [(left.id, one), (right, other)] {
+            if self.table.is_page(id) {
+                self.make_dirty(id, frame)?;
+            }
+        }
         let Store { frames, shape, scratch, .. } = self;
         let Some((left_bytes, right_bytes)) = frames.two_mut(one, other) else {
             return Err(bad_node(left.id, "it is its own neighbour").into());
         };
         change(shape.codecs.at(left.level), left_bytes, right_bytes, scratch);
-        self.mark(left.id, one);
-        self.mark(right, other);
+        for (id, frame) in [(left.id, one), (right, other)] {
+            if !self.table.is_page(id) {
+                self.mark(id, frame);
+            }
+        }
         Ok(())
     }
 
@@ -168,11 +190,26 @@ impl Store<'_> {
     ) -> Result<bool> {
         self.make_room_for(unit.bytes(shape_at(at.level, self.shape.codecs.shape)))?;
         let frame = self.frame(at.id, cause)?;
+        self.prepare(at.id, frame)?;
         let Store { frames, shape, scratch, .. } = self;
         let is_done = edit.apply(shape.codecs.at(at.level), frames.bytes_mut(frame), scratch);
         if is_done {
             self.note(at.id, at.level, frame, unit);
         }
         Ok(is_done)
+    }
+
+    /// The node in `frame` is about to change: that is counted, and may take it to log mode.
+    fn prepare(&mut self, id: NodeId, frame: u32) -> Result<()> {
+        if self.shape.mode == Mode::Log {
+            return Ok(());
+        }
+        let is_first = !core::mem::replace(&mut self.frames.state_mut(frame).was_changed, true);
+        let is_due = self.serve(id, Operation::Write { is_first });
+        match self.table.is_page(id) {
+            true if is_due => self.leave_page(id, frame),
+            true => self.make_dirty(id, frame),
+            false => Ok(()),
+        }
     }
 }

@@ -3,15 +3,19 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::Cause;
+use device::{Cause, DiskCosts};
 use index::Result;
+use index::random_keys::{OCCUPANCY, average_bytes};
 use store::Recovery;
 use store::node;
-use store::{CheckpointId, Frames, LEVELS_MOST, LogicalPage, PageFile};
+use store::{CheckpointId, EntryShape, Frames, LEVELS_MOST, LogicalPage, PageFile, Update};
 
 use super::buffer::Buffer;
+use super::choices::{Mode, Waits};
 use super::commit::Placed;
-use super::layout::{Packer, Sector, Unit, apply, groups, read_whole, shape_at};
+use super::layout::{HEADER_BYTES, Packer, Sector, Unit, apply, groups, read_whole, shape_at};
+use super::pages::DUE_MOST;
+use super::switching::Costs;
 use super::table::{NodeId, Table};
 use crate::btree::Codecs;
 
@@ -32,6 +36,10 @@ const BUFFER_SECTORS: usize = 4;
 pub(super) struct State {
     /// True if the next commit writes it as a whole.
     pub(super) is_marked: bool,
+    /// True if it is in disk mode, and its sector does not have it yet.
+    pub(super) is_dirty: bool,
+    /// True if it was changed since it came in, or since it was written in disk mode.
+    pub(super) was_changed: bool,
 }
 
 /// The sizes that everything follows from.
@@ -44,6 +52,8 @@ pub(crate) struct Shape {
     pub(crate) units: usize,
     /// The most sectors in a list.
     pub(crate) list: usize,
+    pub(crate) waits: Waits,
+    pub(crate) mode: Mode,
 }
 
 impl Shape {
@@ -62,7 +72,10 @@ impl Shape {
     /// Bytes of the buffer.
     fn buffer_bytes(&self) -> usize {
         let each = Buffer::bytes_of(self.unit_bytes());
-        let most = BUFFER_SECTORS * self.sector as usize;
+        let most = match self.waits {
+            Waits::Units(_) => BUFFER_SECTORS * self.sector as usize,
+            Waits::Sectors(sectors) => usize::from(sectors) * (self.sector as usize - HEADER_BYTES),
+        };
         (self.waiting_most() * each).min(most).max(4 * each)
     }
 
@@ -70,6 +83,11 @@ impl Shape {
     pub(crate) fn units_least(&self) -> usize {
         let each = Buffer::bytes_of(self.unit_bytes());
         self.units.min(self.buffer_bytes() / each).max(1)
+    }
+
+    /// Nodes that are due to become pages at most.
+    pub(crate) const fn due_most(&self) -> usize {
+        if matches!(self.mode, Mode::SelfTuning { .. }) { DUE_MOST } else { 0 }
     }
 
     /// Nodes that wait for a commit at most.
@@ -89,7 +107,26 @@ impl Shape {
         let lists = self.waiting_most() * 2 * size_of::<NodeId>()
             + self.sectors_most() * (size_of::<Placed>() + size_of::<LogicalPage>());
         let key = self.codecs.leaf.entry_bytes_most();
-        (self.buffer_bytes() + self.sector as usize + 2 * node + lists + key) as u64
+        let due = self.due_most() * size_of::<NodeId>();
+        (self.buffer_bytes() + self.sector as usize + 2 * node + lists + key + due) as u64
+    }
+
+    /// Units of so many bytes of key and value with which the buffer is full.
+    pub(super) fn units_waiting(&self, entry: usize) -> usize {
+        match self.waits {
+            Waits::Units(_) => self.units,
+            Waits::Sectors(_) => self.units.min(self.buffer_bytes() / Buffer::bytes_of(1 + entry)),
+        }
+    }
+
+    /// What SWITCHMODE reckons with on a disk with such costs: entries of average length, in nodes
+    /// as full as random keys leave them.
+    pub(super) fn costs(&self, costs: Option<&DiskCosts>) -> Costs {
+        let EntryShape { key, value } = self.codecs.shape;
+        let entry = usize::from(average_bytes(key)) + usize::from(average_bytes(value));
+        let fit = self.sector / (Buffer::bytes_of(1 + entry) as u32);
+        let node = self.codecs.leaf.node_bytes() / entry.max(1);
+        Costs::new(costs, self.sector, (fit, (node as f64 * OCCUPANCY) as u32))
     }
 
     /// Bytes of memory of a node in the cache.
@@ -120,15 +157,27 @@ pub(crate) struct Store<'d> {
     pub(super) marked: Vec<NodeId>,
     /// Nodes a level.
     pub(crate) levels: [u32; LEVELS_MOST],
+    /// Nodes in disk mode that their sectors do not have yet.
+    pub(crate) dirty: u32,
     /// Sectors that have to stay free beside all lists.
     pub(crate) kept: u64,
+    /// Sectors that the updates which were let in may write before a checkpoint.
+    pub(crate) promised: u64,
     /// The checkpoint before which sectors were given back that wait for the next.
     pub(crate) freed_at: Option<CheckpointId>,
     /// Where the search for lists that can be made shorter goes on.
     pub(super) level_from: u32,
+    /// Where the search for sectors that are mostly stale goes on.
+    pub(super) collect_from: u32,
     /// True if a commit was broken off.
     pub(crate) is_poisoned: bool,
     pub(crate) counted: Counted,
+    /// What SWITCHMODE reckons with, and the nodes that are due to become pages.
+    pub(super) costs: Costs,
+    pub(super) due: Vec<NodeId>,
+    /// What was counted of each node, and how it was before.
+    #[cfg(test)]
+    pub(super) served: Vec<(NodeId, super::switching::Operation, super::switching::Node)>,
     /// The key of an entry that is changed.
     pub(super) key: Vec<u8>,
     /// A node that a commit writes, and one to work in.
@@ -151,9 +200,15 @@ pub(crate) struct Counted {
     pub(crate) commits: u64,
     /// Nodes that were written anew for the length of their list.
     pub(crate) compactions: u64,
+    /// Sectors that were mostly stale, of which nodes were written anew for that.
+    pub(crate) collected: u64,
     /// Sectors written, and groups in them.
     pub(crate) sectors: u64,
     pub(crate) groups: u64,
+    /// Nodes written in disk mode, and changes of mode.
+    pub(crate) pages: u64,
+    pub(crate) to_disk: u64,
+    pub(crate) to_log: u64,
 }
 
 /// What a node is read from.
@@ -212,14 +267,21 @@ impl<'d> Store<'d> {
         let node = shape.codecs.leaf.node_bytes();
         let frames = shape.frames(cache_bytes, file.pages_most());
         Store {
-            table: Table::new(shape.list),
+            table: Table::new(shape.list, shape.mode),
+            costs: shape.costs(file.costs()),
+            due: Vec::with_capacity(shape.due_most()),
+            #[cfg(test)]
+            served: Vec::new(),
             frames: Frames::new(frames, node, 1),
             buffer: Buffer::new(shape.buffer_bytes()),
             marked: Vec::with_capacity(shape.waiting_most()),
             levels: [0; LEVELS_MOST],
+            dirty: 0,
             kept: 0,
+            promised: 0,
             freed_at: None,
             level_from: 0,
+            collect_from: 0,
             is_poisoned: false,
             counted: Counted::default(),
             key: Vec::with_capacity(shape.codecs.leaf.entry_bytes_most()),
@@ -244,9 +306,19 @@ impl<'d> Store<'d> {
         self.buffer.len() + self.marked.len()
     }
 
-    /// True if the reservation buffer is full.
-    pub(crate) fn is_full(&self) -> bool {
-        self.waiting() >= self.shape.units
+    /// True if the buffer is full, or has no room for an update of a leaf.
+    pub(crate) fn is_full(&self, update: &Update<'_>) -> bool {
+        let has_room = match (self.shape.waits, update) {
+            (Waits::Sectors(_), Update::Put { key, value }) => self.has_room_for(key, value),
+            (Waits::Sectors(_), Update::Delete { key }) => self.has_room_for(key, &[]),
+            _ => true,
+        };
+        self.waiting() >= self.shape.units || !has_room
+    }
+
+    fn has_room_for(&self, key: &[u8], value: &[u8]) -> bool {
+        let unit = Unit::Put { key, value }.bytes(self.shape.codecs.shape);
+        self.buffer.has_bytes(Buffer::bytes_of(unit))
     }
 
     /// Sectors that there is room for behind a checkpoint, those in use included.
@@ -266,7 +338,8 @@ impl<'d> Store<'d> {
         self.buffer.clear();
         self.marked.clear();
         self.lost.clear();
-        (self.freed_at, self.is_poisoned) = (None, false);
+        self.due.clear();
+        (self.freed_at, self.is_poisoned, self.dirty) = (None, false, 0);
     }
 
     /// The frame of a node, which is read if it is not in the cache.
@@ -282,8 +355,9 @@ impl<'d> Store<'d> {
         let Store { file, shape, table, frames, buffer, scratch, .. } = self;
         let mut reading = Reading { file, shape, table, buffer, scratch };
         let read = reading.read(id, frames.bytes_mut(frame), cause);
-        if read.is_err() {
-            self.frames.forget(frame);
+        match read {
+            Ok(()) => self.count_read(id),
+            Err(_) => self.frames.forget(frame),
         }
         read.map(|()| frame)
     }
@@ -294,11 +368,15 @@ impl<'d> Store<'d> {
         let Some(mut victim) = self.frames.victim() else {
             return Ok(());
         };
-        if self.frames.state(victim).is_marked {
-            let is_clean = |frame: &u32| !self.frames.state(*frame).is_marked;
-            let clean = self.frames.oldest_first().find(is_clean);
+        let waits = |frame: u32| {
+            let state = self.frames.state(frame);
+            state.is_marked || state.is_dirty
+        };
+        if waits(victim) {
+            let clean = self.frames.oldest_first().find(|frame| !waits(*frame));
             match clean {
                 Some(clean) if self.file.failure().is_some() => victim = clean,
+                _ if self.frames.state(victim).is_dirty => self.write_page(victim)?,
                 _ => self.commit()?,
             }
         }
@@ -339,7 +417,8 @@ impl<'d> Store<'d> {
 
     /// Notes a change of the node in `frame`, unless all of it is to be written.
     pub(super) fn note(&mut self, id: NodeId, level: u8, frame: u32, unit: &Unit<'_>) {
-        if !self.frames.state(frame).is_marked {
+        let state = self.frames.state(frame);
+        if !state.is_marked && !state.is_dirty {
             let shape = shape_at(level, self.shape.codecs.shape);
             self.buffer.push(id, level, shape, unit);
         }

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use store::LogicalPage;
 
+use super::choices::Mode;
 use crate::btree;
 
 /// A node: its number in the table.
@@ -32,6 +33,9 @@ const SECTORS_A_PIECE: usize = 256;
 
 /// The length of the list of a number that no node has.
 const NONE: u32 = u8::MAX as u32;
+
+/// Set in the length of the list of a node in disk mode, in memory and in a root record.
+const PAGE: u32 = 1 << 7;
 
 /// Bytes in front of lists in a root record.
 const LENGTH_BYTES: usize = 1;
@@ -83,8 +87,13 @@ pub(crate) struct Table {
     lists: Pieces<u32>,
     /// Lists that name a sector.
     uses: Pieces<u16>,
+    /// The counter of each node, where they have any.
+    counters: Pieces<i32>,
+    mode: Mode,
     /// The most sectors in a list.
     most: usize,
+    /// Nodes in disk mode.
+    pages: u32,
     /// Numbers that were given, of nodes that exist or do no more.
     numbers: u32,
     /// Nodes that exist, sectors that lists name, and the lengths of all lists.
@@ -97,8 +106,11 @@ pub(crate) struct Table {
 
 impl Table {
     /// An empty table with lists of at most `most` sectors.
-    pub(crate) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize, mode: Mode) -> Self {
         let mut table = Table {
+            counters: Pieces::new(NODES_A_PIECE, 1),
+            mode,
+            pages: 0,
             lists: Pieces::new(NODES_A_PIECE, most + 1),
             uses: Pieces::new(SECTORS_A_PIECE, 1),
             most,
@@ -115,12 +127,14 @@ impl Table {
 
     /// Bytes of memory, a root record included that is made of it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.lists.bytes() + self.uses.bytes() + self.record_bytes(u64::from(self.numbers))
+        let own = self.lists.bytes() + self.uses.bytes() + self.counters.bytes();
+        own + self.record_bytes(u64::from(self.numbers))
     }
 
     /// The same with so many nodes and sectors more.
     pub(crate) fn bytes_with(&self, nodes: u64, sectors: u64) -> u64 {
-        let list = ((self.most + 1) * size_of::<u32>() + 1) as u64;
+        let counter = if self.has_counters() { size_of::<i32>() } else { 0 };
+        let list = ((self.most + 1) * size_of::<u32>() + counter + 1) as u64;
         let piece = NODES_A_PIECE as u64 * list + SECTORS_A_PIECE as u64 * 2;
         self.bytes() + nodes * (list + self.record_bytes(1)) + sectors * 3 + piece
     }
@@ -167,7 +181,44 @@ impl Table {
             return None;
         }
         let (length, list) = self.lists.get(node.0 as usize)?.split_first()?;
-        (*length != NONE).then_some((*length as usize, list))
+        (*length != NONE).then_some(((*length & !PAGE) as usize, list))
+    }
+
+    const fn has_counters(&self) -> bool {
+        matches!(self.mode, Mode::SelfTuning { .. })
+    }
+
+    /// The counter of a node.
+    pub(super) fn counter(&self, node: NodeId) -> i32 {
+        self.counters.get(node.0 as usize).and_then(<[i32]>::first).copied().unwrap_or(0)
+    }
+
+    pub(super) fn set_counter(&mut self, node: NodeId, counter: i32) {
+        if let Some([place]) = self.counters.get_mut(node.0 as usize) {
+            *place = counter;
+        }
+    }
+
+    /// Nodes in disk mode.
+    pub(crate) const fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// True if a node is in disk mode.
+    pub(super) fn is_page(&self, node: NodeId) -> bool {
+        let length = self.lists.get(node.0 as usize).and_then(|it| it.first());
+        length.is_some_and(|length| *length != NONE && *length & PAGE > 0)
+    }
+
+    /// Puts a node into disk mode, or log mode: its counter is 0 then.
+    pub(super) fn set_page(&mut self, node: NodeId, is_page: bool) {
+        if self.is_page(node) != is_page
+            && let Some([length, ..]) = self.lists.get_mut(node.0 as usize)
+        {
+            *length ^= PAGE;
+            self.pages = if is_page { self.pages + 1 } else { self.pages - 1 };
+        }
+        self.set_counter(node, 0);
     }
 
     /// True if there is such a node.
@@ -185,18 +236,39 @@ impl Table {
     pub(crate) fn allocate(&mut self) -> NodeId {
         let free = (self.free_from..self.numbers).find(|number| !self.exists(NodeId(*number)));
         let number = free.unwrap_or(self.numbers);
-        self.lists.reach(number as usize, NONE);
+        self.reach(number as usize);
         self.numbers = self.numbers.max(number + 1);
-        self.set_length(NodeId(number), 0);
+        self.begin(NodeId(number));
         self.free_from = number + 1;
         self.nodes += 1;
         NodeId(number)
     }
 
+    /// There is room for the node of this number.
+    fn reach(&mut self, number: usize) {
+        self.lists.reach(number, NONE);
+        if self.has_counters() {
+            self.counters.reach(number, 0);
+        }
+    }
+
+    /// A node is there, in log mode and with an empty list.
+    fn begin(&mut self, node: NodeId) {
+        if let Some([first, ..]) = self.lists.get_mut(node.0 as usize) {
+            *first = 0;
+        }
+        self.set_counter(node, 0);
+    }
+
     fn set_length(&mut self, node: NodeId, length: u32) {
         if let Some([first, ..]) = self.lists.get_mut(node.0 as usize) {
-            *first = length;
+            *first = *first & PAGE | length;
         }
+    }
+
+    /// True if a list names a sector.
+    pub(super) fn is_listed(&self, sector: LogicalPage) -> bool {
+        self.uses.get(sector.0 as usize).is_some_and(|uses| *uses != [0])
     }
 
     /// A sector holds a unit of a node, behind all others. False if its list is full.
@@ -240,14 +312,17 @@ impl Table {
 
     /// A node, whose list is empty, is no more.
     pub(crate) fn free(&mut self, node: NodeId) {
-        self.set_length(node, NONE);
+        self.set_page(node, false);
+        if let Some([first, ..]) = self.lists.get_mut(node.0 as usize) {
+            *first = NONE;
+        }
         self.free_from = self.free_from.min(node.0);
         self.nodes -= 1;
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = Table::new(self.most);
+        *self = Table::new(self.most, self.mode);
     }
 
     /// Appends the table, as it stands in a root record, to `record`.
@@ -258,7 +333,8 @@ impl Table {
                 continue;
             }
             let list = self.list(node);
-            record.push(list.len() as u8);
+            let form = if self.is_page(node) { PAGE } else { 0 };
+            record.push((form | list.len() as u32) as u8);
             for sector in list {
                 record.extend_from_slice(&sector.to_le_bytes());
             }
@@ -280,14 +356,19 @@ impl Table {
                 return false;
             };
             record = rest;
-            self.lists.reach(number as usize, NONE);
+            self.reach(number as usize);
             self.numbers = number + 1;
             if u32::from(*length) == NONE {
                 continue;
             }
-            self.set_length(NodeId(number), 0);
+            self.begin(NodeId(number));
             self.nodes += 1;
-            for _ in 0..*length {
+            let (length, is_page) = (u32::from(*length) & !PAGE, u32::from(*length) & PAGE > 0);
+            if is_page && (length != 1 || self.mode == Mode::Log) {
+                return false;
+            }
+            self.set_page(NodeId(number), is_page);
+            for _ in 0..length {
                 let Some((sector, rest)) = record.split_first_chunk() else {
                     return false;
                 };
@@ -299,7 +380,7 @@ impl Table {
                 }
             }
             // A node that was written has a sector.
-            if *length == 0 {
+            if length == 0 {
                 return false;
             }
         }
@@ -313,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_sector_is_free_when_the_last_list_that_names_it_gives_it_up() {
-        let mut table = Table::new(2);
+        let mut table = Table::new(2, Mode::Log);
         let (one, other) = (table.allocate(), table.allocate());
         assert!(table.push(one, LogicalPage(7)) && table.push(other, LogicalPage(7)));
         assert!(table.push(one, LogicalPage(300)) && !table.push(one, LogicalPage(8)));
@@ -328,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_table_comes_back_from_its_record_and_from_no_other() {
-        let mut table = Table::new(3);
+        let mut table = Table::new(3, Mode::Log);
         let nodes: Vec<_> = (0..200).map(|_| table.allocate()).collect();
         for (at, node) in nodes.iter().enumerate() {
             for sector in 0..=at as u32 % 3 {
@@ -340,7 +421,7 @@ mod tests {
         let mut record = Vec::new();
         table.write(&mut record);
         assert_eq!(record.len(), table.written_bytes());
-        let mut again = Table::new(3);
+        let mut again = Table::new(3, Mode::Log);
         assert!(again.read(&record, 200, 400));
         assert!(nodes.iter().all(|node| again.list(*node) == table.list(*node)));
         assert_eq!((again.nodes(), again.sectors()), (table.nodes(), table.sectors()));

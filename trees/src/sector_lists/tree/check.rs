@@ -5,12 +5,12 @@ use core::fmt::Display;
 use device::Cause;
 use store::LogicalPage;
 
-use super::Bftl;
+use super::ListTree;
 use crate::btree::{self, Rules};
 use crate::sector_lists::Sector;
 use index::{Error, Result};
 
-pub(super) fn check(tree: &mut Bftl<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+pub(super) fn check(tree: &mut ListTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     let mut lowest = alloc::vec::Vec::new();
     tree.store.shape.codecs.lowest(&mut lowest);
     let rules = Rules {
@@ -26,8 +26,10 @@ pub(super) fn check(tree: &mut Bftl<'_>, finding: &mut dyn FnMut(&dyn Display)) 
 }
 
 /// Every sector that a list names can be read, and no other is in use.
-fn check_sectors(tree: &mut Bftl<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+fn check_sectors(tree: &mut ListTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     let store = &mut tree.store;
+    // A page that was never written is none.
+    store.write_pages()?;
     for node in store.table.numbers() {
         for place in 0..store.table.list(node).len() {
             let Some(sector) = store.table.list(node).get(place).map(|it| LogicalPage(*it)) else {

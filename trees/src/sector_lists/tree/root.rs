@@ -1,7 +1,7 @@
 //! The root record: the table, and what it takes to read it.
 //!
 //! ```text
-//!  | tree, shape | root's number u32 | height u8 | list u8 | reservation u16 | entries u64 |
+//!  | tree, shape | root's number u32 | height u8 | list u8 | buffer and mode u16 | entries u64 |
 //!  | levels u8 | nodes of each u32 | numbers u32 | the table |
 //! ```
 
@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use store::{EntryShape, LEVELS_MOST};
 
-use super::{Bftl, NAME};
-use crate::sector_lists::{NodeId, Table};
+use super::ListTree;
+use crate::sector_lists::{Choices, NodeId, Table};
 use index::{Result, root_record};
 
 /// Bytes of a root record beside the table, at most.
@@ -22,9 +22,7 @@ const CHOICES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Root {
     pub(super) shape: EntryShape,
-    /// The most sectors in a list.
-    pub(super) list: usize,
-    pub(super) reservation: u16,
+    pub(super) choices: Choices,
     pub(super) node: NodeId,
     pub(super) level: u8,
     pub(super) entries: u64,
@@ -37,12 +35,11 @@ pub(super) const fn damaged() -> store::Error {
 }
 
 impl Root {
-    pub(super) fn of(tree: &Bftl<'_>) -> Self {
-        let Bftl { store, btree, reservation, .. } = tree;
+    pub(super) fn of(tree: &ListTree<'_>) -> Self {
+        let ListTree { store, btree, choices, .. } = tree;
         Root {
             shape: store.shape.codecs.shape,
-            list: store.shape.list,
-            reservation: *reservation,
+            choices: *choices,
             node: btree.root.id,
             level: btree.root.level,
             entries: btree.entries,
@@ -51,14 +48,14 @@ impl Root {
         }
     }
 
-    pub(super) fn encode(&self, table: &Table) -> Vec<u8> {
-        let head = root_record::encode(NAME, self.shape);
+    pub(super) fn encode(&self, name: &str, table: &Table) -> Vec<u8> {
+        let head = root_record::encode(name, self.shape);
         let mut record = Vec::with_capacity(BESIDE_BYTES as usize + table.written_bytes());
         record.extend_from_slice(&head);
         record.extend_from_slice(&self.node.0.to_le_bytes());
         record.push(self.level + 1);
-        record.push(self.list as u8);
-        record.extend_from_slice(&self.reservation.to_le_bytes());
+        record.push(self.choices.list as u8);
+        record.extend_from_slice(&self.choices.pack().to_le_bytes());
         record.extend_from_slice(&self.entries.to_le_bytes());
         record.push(LEVELS_MOST as u8);
         for nodes in self.levels {
@@ -69,24 +66,19 @@ impl Root {
         record
     }
 
-    /// The choices in the first bytes of a root record: the shape, the most sectors of a list, and
-    /// the reservation.
-    pub(super) fn choices(head: &[u8]) -> Result<(EntryShape, usize, u16)> {
-        let (shape, rest) = root_record::decode(head, NAME)?;
-        let ([.., list, r0, r1], _) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
+    /// The choices in the first bytes of a root record of the tree called `name`.
+    pub(super) fn choices(head: &[u8], name: &str) -> Result<(EntryShape, Choices)> {
+        let (shape, rest) = root_record::decode(head, name)?;
+        let ([.., list, p0, p1], _) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
         let is_sound = (1..=super::LIST_MOST).contains(&u64::from(*list));
-        let reservation = u16::from_le_bytes([*r0, *r1]);
-        let is_sound = is_sound && (1..=super::UNITS_MOST).contains(&u64::from(reservation));
-        match is_sound {
-            true => Ok((shape, usize::from(*list), reservation)),
-            false => Err(damaged().into()),
-        }
+        let choices = Choices::unpack(usize::from(*list), u16::from_le_bytes([*p0, *p1]));
+        Ok((shape, choices.filter(|_| is_sound).ok_or(damaged())?))
     }
 
     /// A root record, and the bytes of its table.
-    pub(super) fn decode(record: &[u8]) -> Result<(Self, &[u8])> {
-        let (shape, list, reservation) = Root::choices(record)?;
-        let (_, rest) = root_record::decode(record, NAME)?;
+    pub(super) fn decode<'r>(record: &'r [u8], name: &str) -> Result<(Self, &'r [u8])> {
+        let (shape, choices) = Root::choices(record, name)?;
+        let (_, rest) = root_record::decode(record, name)?;
         let (first, rest) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
         let [n0, n1, n2, n3, height, ..] = *first;
         let level = height.checked_sub(1).ok_or(damaged())?;
@@ -103,8 +95,7 @@ impl Root {
         let (numbers, table) = rest.split_first_chunk().ok_or(damaged())?;
         let root = Root {
             shape,
-            list,
-            reservation,
+            choices,
             node: NodeId(u32::from_le_bytes([n0, n1, n2, n3])),
             level,
             entries: u64::from_le_bytes(*entries),

@@ -8,9 +8,9 @@ use store::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use store::{Durability, EntryShape, PageFile};
 
 use super::root::{BESIDE_BYTES, Root};
-use super::{Bftl, LIST, NAME, RESERVATION, SECTOR, room};
+use super::{Kindred, ListTree, room};
 use crate::btree::{BTree, Codecs, NodeStore};
-use crate::sector_lists::{FRONT_BYTES, NodeId, Shape, Store, Table};
+use crate::sector_lists::{Choices, FRONT_BYTES, NodeId, Shape, Store, Table};
 
 /// Entries that are copied at a time: separators, the key before, a cursor's key and its bound, or
 /// what a replay reads.
@@ -48,7 +48,7 @@ pub(super) struct Plan {
     /// What the page file gets, and what the cache of nodes.
     pub(super) file: u64,
     pub(super) cache: u64,
-    reservation: u16,
+    choices: Choices,
 }
 
 /// Bytes of the memory budget beside the page file and the cache.
@@ -56,23 +56,16 @@ pub(super) fn work_bytes(shape: &Shape) -> u64 {
     shape.work_bytes() + ENTRIES_COPIED * shape.codecs.leaf.entry_bytes_most() as u64
 }
 
-/// What is chosen when an index is made: the shape of entries, the most sectors of a list, the
-/// reservation.
-type Choices = (EntryShape, usize, u16);
-
-fn choices(options: &Options) -> Result<Choices> {
-    if let Some(made) = &options.made {
-        return Root::choices(made);
+fn choices<K: Kindred>(options: &Options, sector: u32) -> Result<(EntryShape, Choices)> {
+    match &options.made {
+        Some(made) => Root::choices(made, K::NAME),
+        None => Ok((options.shape, K::choices(options, sector))),
     }
-    let number = |name, default| options.settings.number(name).unwrap_or(default);
-    let list = number(LIST.name, 3).clamp(1, super::LIST_MOST) as usize;
-    let units = number(RESERVATION.name, 60).clamp(1, super::UNITS_MOST) as u16;
-    Ok((options.shape, list, units))
 }
 
-fn sector_bytes(options: &Options, disk: SectorGeometry) -> u32 {
+fn sector_bytes<K: Kindred>(options: &Options, disk: SectorGeometry) -> u32 {
     let least = disk.sector_bytes().clamp(NODE_BYTES_LEAST, NODE_BYTES_MOST);
-    match options.settings.number(SECTOR.name) {
+    match options.settings.number(K::SECTOR) {
         Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
         None => least,
     }
@@ -83,7 +76,7 @@ impl Plan {
         memory: u64,
         disk: SectorGeometry,
         durability: Durability,
-        (sector, (shape, list, reservation)): (u32, Choices),
+        (sector, (shape, choices)): (u32, (EntryShape, Choices)),
     ) -> Result<Self> {
         let wrong = |what| Error::from(store::Error::NodeSize { bytes: sector, what });
         if !sector.is_multiple_of(disk.sector_bytes()) || sector > NODE_BYTES_MOST {
@@ -93,22 +86,24 @@ impl Plan {
         let node = sector.saturating_sub(FRONT_BYTES);
         let codecs = Codecs::new(node, shape).ok_or(wrong("they can't hold four entries"))?;
         let sectors = disk.bytes() / u64::from(sector);
-        let units = u64::from(reservation).min((sectors / UNITS_PART).max(UNITS_LEAST));
-        let shape = Shape { codecs, sector, units: units as usize, list };
+        let units = choices.waits.units(sector).min((sectors / UNITS_PART).max(UNITS_LEAST));
+        let Choices { list, waits, mode } = choices;
+        let shape = Shape { codecs, sector, units: units as usize, list, waits, mode };
         let file = PageFile::least_memory(disk, sector, durability)?;
         let file = file + frames_for_lists(list) * (u64::from(sector) + FRAME_BESIDE) / 7 * 8;
         let beside = work_bytes(&shape) + shape.cache_least();
         let least = file + beside;
         let file = file + memory.saturating_sub(least) / FILE_PART;
         let cache = memory.saturating_sub(file + work_bytes(&shape)).max(shape.cache_least());
-        Ok(Plan { shape, least, file, cache, reservation })
+        Ok(Plan { shape, least, file, cache, choices })
     }
 
     /// The plan for an index that is to be made.
-    pub(super) fn of(options: &Options, disk: SectorGeometry) -> Result<Self> {
+    pub(super) fn of<K: Kindred>(options: &Options, disk: SectorGeometry) -> Result<Self> {
         let durability = options.durability.unwrap_or_default();
-        let chosen = (sector_bytes(options, disk), choices(options)?);
-        Plan::new(options.memory_bytes, disk, durability, chosen)
+        let sector = sector_bytes::<K>(options, disk);
+        let chosen = choices::<K>(options, sector)?;
+        Plan::new(options.memory_bytes, disk, durability, (sector, chosen))
     }
 
     fn check_memory(&self, have: u64) -> Result<()> {
@@ -119,14 +114,14 @@ impl Plan {
     }
 }
 
-pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
+pub(super) fn footprint<K: Kindred>(options: &Options, medium: MediumShape) -> Result<Footprint> {
     let MediumShape::Sectors(disk) = medium else {
-        return Err(Error::WrongMedium { tree: NAME, medium: "raw flash" });
+        return Err(Error::WrongMedium { tree: K::NAME, medium: "raw flash" });
     };
     let durability = options.durability.unwrap_or_default();
-    let plan = Plan::of(options, disk)?;
+    let plan = Plan::of::<K>(options, disk)?;
     let file = options.page_file(plan.shape.sector, 0);
-    let pages = room::needs_at_first(&plan.shape);
+    let pages = room::needs_at_first(&plan.shape, durability);
     let tables = PageFile::pages_and_tables(disk, plan.shape.sector, durability)?.1;
     Ok(Footprint {
         memory_least: plan.least,
@@ -137,35 +132,41 @@ pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footpr
 
 /// Bytes of the tree's tables as long as it has a few nodes.
 pub(super) fn tables_least(shape: &Shape) -> u64 {
-    let sectors = room::step(shape, 3) + room::NODES_AT_FIRST;
-    Table::new(shape.list).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
+    let sectors = room::step(shape, 3, u64::MAX) + room::NODES_AT_FIRST;
+    Table::new(shape.list, shape.mode).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
 }
 
-fn disk(medium: Medium<'_>) -> Result<Box<dyn Sectors + '_>> {
+fn disk<K: Kindred>(medium: Medium<'_>) -> Result<Box<dyn Sectors + '_>> {
     match medium {
         Medium::Sectors(disk) => Ok(disk),
-        Medium::Nand(_) => Err(Error::WrongMedium { tree: NAME, medium: "raw flash" }),
+        Medium::Nand(_) => Err(Error::WrongMedium { tree: K::NAME, medium: "raw flash" }),
     }
 }
 
-pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let disk = disk(medium)?;
+pub(super) fn create<'d, K: Kindred>(
+    medium: Medium<'d>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let disk = disk::<K>(medium)?;
     let geometry = disk.geometry();
-    let plan = Plan::of(options, geometry)?;
+    let plan = Plan::of::<K>(options, geometry)?;
     plan.check_memory(options.memory_bytes)?;
     let shape = MediumShape::Sectors(geometry);
-    shape.check_units(geometry.sectors(), |like| footprint(options, like))?;
+    shape.check_units(geometry.sectors(), |like| footprint::<K>(options, like))?;
     let file = PageFile::create(disk, &options.page_file(plan.shape.sector, plan.file))?;
-    let mut tree = over(file, &plan, options);
+    let mut tree = over::<K>(file, &plan, options);
     let root = tree.store.create(0, Cause::Load)?;
     tree.btree = BTree::new(root, plan.shape.codecs, FILL_PERCENT);
     Ok(Box::new(Durable::create(tree)?))
 }
 
-pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let mut disk = disk(medium)?;
+pub(super) fn open<'d, K: Kindred>(
+    medium: Medium<'d>,
+    options: &Options,
+) -> Result<Box<dyn Index + 'd>> {
+    let mut disk = disk::<K>(medium)?;
     let found = PageFile::describe(&mut *disk)?;
-    let chosen = (found.page_bytes, Root::choices(&found.root_head)?);
+    let chosen = (found.page_bytes, Root::choices(&found.root_head, K::NAME)?);
     let plan = Plan::new(options.memory_bytes, disk.geometry(), found.durability, chosen)?;
     plan.check_memory(options.memory_bytes)?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, plan.file))?;
@@ -173,17 +174,22 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
         let what = "its superblock has another root record";
         return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
     }
-    let mut tree = over(file, &plan, options);
+    let mut tree = over::<K>(file, &plan, options);
     tree.restore(&record)?;
     drop(record);
     Ok(Box::new(Durable::open(tree)?))
 }
 
-fn over<'d>(file: PageFile<'d>, plan: &Plan, options: &Options) -> Bftl<'d> {
-    let mut tree = Bftl {
+pub(super) fn over<'d, K: Kindred>(
+    file: PageFile<'d>,
+    plan: &Plan,
+    options: &Options,
+) -> ListTree<'d> {
+    let mut tree = ListTree {
+        name: K::NAME,
         store: Store::new(file, plan.shape, plan.cache),
         btree: BTree::new(NodeId(0), plan.shape.codecs, FILL_PERCENT),
-        reservation: plan.reservation,
+        choices: plan.choices,
         tables_most: options.tables_bytes,
         tables_peak: tables_least(&plan.shape),
     };

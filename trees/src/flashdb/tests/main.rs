@@ -1,0 +1,374 @@
+//! What flashdb does by itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use contract::RamDisk;
+use contract::tree::{figure, findings};
+use device::{Access, Cause, DiskCosts, Linear, Medium, Request, Sector, SectorGeometry, Sectors};
+use flashtree_trees::find;
+use index::parameters::Settings;
+use index::{Durability, EntryShape, Index, MediumShape, Options, Update};
+
+const SECTOR: usize = 512;
+
+fn options(given: &[(&str, &str)], durability: Durability) -> Options {
+    let entry = find("flashdb").unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, given.iter().copied()).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+    options.durability = Some(durability);
+    let disk = disk(20_000).geometry();
+    let least = (entry.footprint)(&options, MediumShape::Sectors(disk)).unwrap();
+    Options { memory_bytes: least.memory_least, ..options }
+}
+
+fn disk(sectors: u64) -> RamDisk {
+    RamDisk::new(SectorGeometry::new(SECTOR as u32, sectors).unwrap())
+}
+
+fn make<'d>(disk: &'d mut RamDisk, options: &Options) -> Box<dyn Index + 'd> {
+    (find("flashdb").unwrap().create)(Medium::Sectors(Box::new(disk)), options).unwrap()
+}
+
+fn open<'d>(disk: &'d mut RamDisk, options: &Options) -> Box<dyn Index + 'd> {
+    (find("flashdb").unwrap().open)(Medium::Sectors(Box::new(disk)), options).unwrap()
+}
+
+fn key(number: u32) -> [u8; 4] {
+    number.wrapping_mul(0x9E37_79B1).to_be_bytes()
+}
+
+fn put(index: &mut dyn Index, number: u32, value: u32) -> index::Result<()> {
+    index.update(&[Update::Put { key: &key(number), value: &value.to_le_bytes() }])
+}
+
+fn get(index: &mut dyn Index, number: u32) -> Option<u32> {
+    let mut value = [0; 4];
+    index.get(&key(number), 0, &mut value).unwrap().map(|_| u32::from_le_bytes(value))
+}
+
+fn nodes(index: &dyn Index) -> u64 {
+    figure(index, index::LEAVES) + figure(index, index::INNER_NODES)
+}
+
+#[test]
+fn in_disk_mode_each_node_is_a_sector_and_each_update_writes_one() {
+    let (mut disk, options) = (disk(20_000), options(&[("mode", "disk")], Durability::None));
+    let mut index = make(&mut disk, &options);
+    for number in 0..5000 {
+        put(&mut *index, number, number).unwrap();
+    }
+    let before = figure(&*index, "nodes written in disk mode");
+    for number in 0..1000 {
+        put(&mut *index, number, 1).unwrap();
+    }
+    let written = figure(&*index, "nodes written in disk mode") - before;
+    assert!((990..=1000).contains(&written), "{written} written");
+    assert_eq!(figure(&*index, "nodes in disk mode"), nodes(&*index));
+    assert_eq!(figure(&*index, "sectors in lists"), nodes(&*index));
+    assert_eq!(figure(&*index, "commits"), 0);
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+#[test]
+fn in_log_mode_a_full_buffer_is_one_sector() {
+    let (mut disk, options) = (disk(20_000), options(&[("mode", "log")], Durability::None));
+    let mut index = make(&mut disk, &options);
+    for number in 0..5000 {
+        put(&mut *index, number, number).unwrap();
+    }
+    let figures = |index: &dyn Index| {
+        ["commits", "sectors written", "nodes compacted"].map(|name| figure(index, name))
+    };
+    let before = figures(&*index);
+    for number in 0..3100 {
+        put(&mut *index, number, 1).unwrap();
+    }
+    let [commits, sectors, compacted] = [0, 1, 2].map(|at| figures(&*index)[at] - before[at]);
+    // 31 entries of 16 bytes fill a sector.
+    assert_eq!(commits, 100);
+    assert!(sectors <= commits + compacted + 100, "{sectors} sectors, {compacted} compacted");
+    assert!(figure(&*index, "sectors in lists") > nodes(&*index));
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+#[test]
+fn nodes_that_are_read_go_to_disk_mode_and_back_when_they_are_written() {
+    for durability in [Durability::None, Durability::Batch] {
+        let (mut disk, options) = (disk(20_000), options(&[], durability));
+        let mut index = make(&mut disk, &options);
+        for number in 0..5000 {
+            put(&mut *index, number, number).unwrap();
+        }
+        let in_disk_mode = |index: &dyn Index| figure(index, "nodes in disk mode");
+        assert!(in_disk_mode(&*index) < nodes(&*index) / 4, "{}", in_disk_mode(&*index));
+        // A read changes nothing by itself.
+        let (before, mut value) = (in_disk_mode(&*index), 0);
+        for number in 0..5000 {
+            assert_eq!(get(&mut *index, number), Some(number));
+        }
+        assert_eq!(in_disk_mode(&*index), before);
+        for round in 0..40_000 {
+            get(&mut *index, round % 5000).unwrap();
+            if round % 8 == 0 {
+                value += 1;
+                put(&mut *index, 1, value).unwrap();
+            }
+        }
+        let read = in_disk_mode(&*index);
+        assert!(read > nodes(&*index) * 9 / 10, "{read} of {} nodes", nodes(&*index));
+        assert!(figure(&*index, "nodes switched to disk mode") >= 100);
+        for round in 0..8 {
+            for number in 0..5000 {
+                put(&mut *index, number, round).unwrap();
+            }
+        }
+        let written = in_disk_mode(&*index);
+        assert!(written < read / 4, "{written} of {} nodes", nodes(&*index));
+        assert!(figure(&*index, "nodes switched to log mode") >= 100);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        index.close().unwrap();
+        drop(index);
+        let mut index = open(&mut disk, &options);
+        assert_eq!(in_disk_mode(&*index), written);
+        assert!((0..5000).all(|number| get(&mut *index, number) == Some(7)));
+    }
+}
+
+#[test]
+fn a_full_disk_takes_deletes_in_every_mode() {
+    for mode in ["self-tuning", "log", "disk"] {
+        for durability in Durability::ALL {
+            let (mut disk, options) = (disk(1000), options(&[("mode", mode)], durability));
+            let mut index = make(&mut disk, &options);
+            let taken = (0..).find(|number| put(&mut *index, *number, *number).is_err()).unwrap();
+            assert!(nodes(&*index) > 350, "{mode}, {durability}: {} nodes", nodes(&*index));
+            assert_eq!(findings(&mut *index), Vec::<String>::new());
+            for number in 0..taken {
+                let deleted = index.update(&[Update::Delete { key: &key(number) }]);
+                assert_eq!(deleted, Ok(()), "{mode}, {durability}: {number} of {taken}");
+            }
+            index.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn where_room_gets_rare_sectors_that_are_mostly_stale_are_collected() {
+    for mode in ["self-tuning", "log"] {
+        let (mut disk, options) = (disk(700), options(&[("mode", mode)], Durability::Batch));
+        let mut index = make(&mut disk, &options);
+        let taken = (0..).find(|number| put(&mut *index, *number, 0).is_err()).unwrap();
+        // Then lists have room to be of two sectors or three, of which not all are of use.
+        let left = taken * 6 / 10;
+        for number in left..taken {
+            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+        }
+        for round in 0..40_000_u32 {
+            let number = round.wrapping_mul(0x85EB_CA6B) % left;
+            put(&mut *index, number, round).unwrap();
+        }
+        let collected = figure(&*index, "sectors collected");
+        assert!(collected >= 100, "{mode}: {collected} of {taken} entries");
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn entries_that_cancel_each_other_are_left_out_when_a_list_is_full() {
+    let (mut disk, options) = (disk(20_000), options(&[("mode", "log")], Durability::None));
+    let mut index = make(&mut disk, &options);
+    for number in 50..2000 {
+        put(&mut *index, number, 0).unwrap();
+    }
+    for round in 0..20_000_u32 {
+        put(&mut *index, round % 50, round).unwrap();
+        if round % 3 > 0 {
+            index.update(&[Update::Delete { key: &key(round % 50) }]).unwrap();
+        }
+    }
+    assert!(figure(&*index, "nodes compacted") >= 100);
+    assert!(figure(&*index, "sectors in lists") <= 5 * nodes(&*index));
+    for number in 0..50_u32 {
+        let is_left = (19_950 + number).is_multiple_of(3);
+        assert_eq!(get(&mut *index, number).is_some(), is_left);
+    }
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+#[test]
+fn the_file_grows_with_its_data_and_gets_shorter_when_it_is_closed() {
+    let geometry = SectorGeometry::new(SECTOR as u32, 100_000).unwrap();
+    let (mut disk, options) = (RamDisk::growing(geometry), options(&[], Durability::Batch));
+    let held = |disk: &RamDisk| disk.sectors_held().unwrap();
+    make(&mut disk, &options).close().unwrap();
+    let (mut grown, mut shorter) = (0, 0);
+    for round in 0..120 {
+        let before = held(&disk);
+        let mut index = open(&mut disk, &options);
+        for number in 0..300 {
+            put(&mut *index, 300 * round + number, round).unwrap();
+        }
+        drop(index);
+        let open_file = held(&disk);
+        let mut index = open(&mut disk, &options);
+        assert_eq!(get(&mut *index, 300 * round), Some(round));
+        index.close().unwrap();
+        drop(index);
+        grown += u32::from(open_file > before);
+        shorter += u32::from(held(&disk) < open_file);
+    }
+    assert!(grown >= 100 && shorter >= 100, "{grown} times longer, {shorter} times shorter");
+}
+
+#[test]
+fn an_index_is_rolled_back_to_each_of_its_checkpoints() {
+    let (mut disk, options) = (disk(20_000), options(&[], Durability::Batch));
+    let mut index = make(&mut disk, &options);
+    for number in 0..1000 {
+        put(&mut *index, number, 0).unwrap();
+    }
+    for round in 1..=120 {
+        index.checkpoint(Some("before")).unwrap();
+        let in_disk_mode = figure(&*index, "nodes in disk mode");
+        for number in 0..200 {
+            put(&mut *index, number * round % 1500, round).unwrap();
+            get(&mut *index, number);
+        }
+        index.roll_back("before").unwrap();
+        assert_eq!(figure(&*index, "nodes in disk mode"), in_disk_mode);
+        assert!((0..1000).step_by(7).all(|number| get(&mut *index, number) == Some(0)));
+        assert_eq!(get(&mut *index, 1200), None);
+        index.forget("before").unwrap();
+    }
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+/// What a kept checkpoint needs of a sector is kept once between two checkpoints, however often the
+/// node in it changes.
+#[test]
+fn a_kept_checkpoint_leaves_room_for_nodes_that_change_again_and_again() {
+    for mode in ["self-tuning", "log", "disk"] {
+        let (mut disk, options) = (disk(2000), options(&[("mode", mode)], Durability::Batch));
+        let mut index = make(&mut disk, &options);
+        for number in 0..300 {
+            put(&mut *index, number, 0).unwrap();
+        }
+        index.checkpoint(Some("kept")).unwrap();
+        for round in 0..10_000 {
+            let taken = put(&mut *index, round % 300, round);
+            assert_eq!(taken, Ok(()), "{mode}: {round}");
+        }
+        index.roll_back("kept").unwrap();
+        assert!((0..300).all(|number| get(&mut *index, number) == Some(0)));
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+    }
+}
+
+/// A disk that says what it costs, and counts what was read and written.
+struct Priced {
+    below: RamDisk,
+    costs: DiskCosts,
+    counted: [u64; 2],
+}
+
+impl Sectors for Priced {
+    fn geometry(&self) -> SectorGeometry {
+        self.below.geometry()
+    }
+
+    fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
+        self.counted[0] += requests.len() as u64;
+        self.below.read(requests, cause)
+    }
+
+    fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
+        self.counted[1] += (from.len() / SECTOR) as u64;
+        self.below.write(first, from, cause)
+    }
+
+    fn trim(&mut self, first: Sector, count: u64, cause: Cause) -> device::Result<()> {
+        self.below.trim(first, count, cause)
+    }
+
+    fn flush(&mut self, cause: Cause) -> device::Result<()> {
+        self.below.flush(cause)
+    }
+
+    fn costs(&self) -> Option<&DiskCosts> {
+        Some(&self.costs)
+    }
+}
+
+/// Table 1: energy in microjoules, and time in microseconds, of a page read and of one written.
+const DEVICES: [(&str, [f64; 2], [u64; 2]); 4] = [
+    ("FLASHCHIP", [0.74, 9.9], [15, 200]),
+    ("CAPSULE", [57.83, 73.79], [969, 1081]),
+    ("COMPACT FLASH", [2970.0, 6220.0], [18_000, 29_000]),
+    ("SECURE DIGITAL", [109.0, 22_292.0], [1100, 193_000]),
+];
+
+/// Sectors read and written to put points in this order, and to look each up so often.
+fn play(mode: &str, costs: [u64; 2], (order, lookups): (&[u32], u32)) -> [u64; 2] {
+    let access = |micros: u64| {
+        let cost = device::Cost { time: Linear::fixed(micros * 1000), energy: None };
+        Access { random: cost, sequential: cost }
+    };
+    let costs = DiskCosts { read: access(costs[0]), write: access(costs[1]) };
+    let mut below = Priced { below: disk(20_000), costs, counted: [0; 2] };
+    let entry = find("flashdb").unwrap();
+    let given = options(&[("mode", mode)], Durability::None);
+    let given = Options { shape: EntryShape::fixed(8, 8), ..given };
+    let shape = MediumShape::Sectors(below.geometry());
+    let memory_bytes = (entry.footprint)(&given, shape).unwrap().memory_least;
+    let given = Options { memory_bytes, ..given };
+    let mut index = (entry.create)(Medium::Sectors(Box::new(&mut below)), &given).unwrap();
+    let put = |index: &mut dyn Index, point: u32| {
+        let (key, value) = (u64::from(point).to_be_bytes(), u64::from(point).to_le_bytes());
+        index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
+    };
+    for point in order {
+        put(&mut *index, *point);
+    }
+    for _ in 0..lookups {
+        for (place, point) in order.iter().enumerate() {
+            let key = u64::from(*point).to_be_bytes();
+            assert_eq!(index.get(&key, 0, &mut [0; 8]), Ok(Some(8)));
+            // Nodes that are due change their mode with an update: one for a hundred lookups.
+            if place % 100 == 0 {
+                put(&mut *index, *point);
+            }
+        }
+    }
+    drop(index);
+    below.counted
+}
+
+/// Figures 10 and 11, with the paper's random and sequential data.
+#[test]
+#[ignore = "it takes seconds: run it in a release build"]
+fn figures_10_and_11_energy_of_log_disk_and_self_tuning() {
+    let sequential: Vec<u32> = (0..30_000).collect();
+    let mut random = sequential.clone();
+    random.sort_by_key(|point| point.wrapping_mul(0x9E37_79B1).rotate_left(7));
+    for (device, energy, times) in DEVICES {
+        for (data, order) in [("sequential", &sequential), ("random", &random)] {
+            for lookups in [0, 10] {
+                let [disk, log, tuning] = ["disk", "log", "self-tuning"].map(|mode| {
+                    let [read, written] = play(mode, times, (order, lookups));
+                    println!("  {mode}: {read} read, {written} written");
+                    (read as f64 * energy[0] + written as f64 * energy[1]) / 1e3
+                });
+                println!(
+                    "{device}, {data}, {lookups} lookups a key: disk {disk:.0} mJ, log {log:.0}, \
+                     self-tuning {tuning:.0}, {:.2} of the better one",
+                    tuning / disk.min(log)
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Log garbage collection (FlashDB, section 5.3.1): where room gets rare, nodes are written as a
+//! whole, so that lists get shorter; first those that keep a sector whose groups are mostly stale.
+//!
+//! A group is stale if the list of its node does not name the sector any more. That is found by
+//! reading the sector, so a commit looks at a few only, and goes on there the next time. What still
+//! has to get shorter then is taken in turn.
+
+use device::Cause;
+use index::Result;
+use store::LogicalPage;
+
+use super::choices::Waits;
+use super::commit::Placed;
+use super::layout::{Sector, groups};
+use super::store::Store;
+use super::table::{NodeId, Table};
+
+/// Sectors that a commit reads to look for stale groups, at most, and numbers of sectors among
+/// which it looks.
+const READ_MOST: u32 = 16;
+const LOOKED_AT_MOST: u32 = 256;
+
+fn may_get_shorter((table, placed, marked): (&Table, &[Placed], &[NodeId]), node: NodeId) -> bool {
+    let is_here = placed.iter().any(|it| it.node == node) || marked.contains(&node);
+    table.list(node).len() > 1 && !is_here
+}
+
+impl Store<'_> {
+    /// Lets sectors go where units of so many nodes would make all lists together too long. Returns
+    /// how long they are.
+    pub(super) fn make_room_in_lists(&mut self, nodes: usize, most: u64) -> Result<u64> {
+        let listed = self.table.listed();
+        match self.shape.waits {
+            Waits::Units(_) => Ok(listed),
+            Waits::Sectors(_) => self.collect(listed, most.saturating_sub(nodes as u64), nodes),
+        }
+    }
+
+    /// Writes further nodes as a whole, whose lists are not all as short as can be, as long as the
+    /// lists together would be too long.
+    pub(super) fn make_shorter(
+        &mut self,
+        mut listed: u64,
+        most: u64,
+        placed_most: usize,
+    ) -> Result<()> {
+        let mut numbers = self.table.numbers().len();
+        while listed > most && numbers > 0 && self.placed.len() < placed_most {
+            let node = NodeId(self.level_from);
+            self.level_from += 1;
+            numbers -= 1;
+            if !self.table.exists(node) {
+                if self.level_from as usize >= self.table.numbers().len() {
+                    self.level_from = 0;
+                }
+                continue;
+            }
+            if self.may_get_shorter(node) {
+                listed = self.write_whole(node, listed)?;
+                self.counted.compactions += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a node's list is longer than one sector, and is not about to be that.
+    fn may_get_shorter(&self, node: NodeId) -> bool {
+        may_get_shorter((&self.table, &self.placed, &self.marked), node)
+    }
+
+    /// Lets sectors go that are mostly stale; returns how long all lists together are then.
+    fn collect(&mut self, mut listed: u64, most: u64, placed_most: usize) -> Result<u64> {
+        let (_, end) = self.file.pages_used();
+        let mut read = 0;
+        for _ in 0..LOOKED_AT_MOST {
+            if listed <= most || read >= READ_MOST || self.placed.len() >= placed_most {
+                break;
+            }
+            let sector = LogicalPage(self.collect_from);
+            self.collect_from = if sector.0 + 1 < end { sector.0 + 1 } else { 0 };
+            if !self.table.is_listed(sector) {
+                continue;
+            }
+            read += 1;
+            let before = self.placed.len();
+            while listed > most && self.placed.len() < placed_most {
+                let Some(node) = self.kept_by(sector)? else { break };
+                listed = self.write_whole(node, listed)?;
+                self.counted.compactions += 1;
+            }
+            self.counted.collected += u64::from(self.placed.len() > before);
+        }
+        Ok(listed)
+    }
+
+    /// A node that a mostly stale sector is kept for, and that may get shorter.
+    fn kept_by(&mut self, sector: LogicalPage) -> Result<Option<NodeId>> {
+        let page = match self.file.page(sector, Cause::Update, &Sector) {
+            Ok(page) => page,
+            // A page that was not written to it yet; what is damaged is told when it is needed.
+            Err(error) if error.is_damage() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let this = (&self.table, &self.placed[..], &self.marked[..]);
+        let (mut all, mut stale, mut found) = (0, 0, None);
+        for group in groups(page) {
+            all += 1;
+            if !self.table.list(group.node).contains(&sector.0) {
+                stale += 1;
+            } else if found.is_none() {
+                found = Some(group.node).filter(|node| may_get_shorter(this, *node));
+            }
+        }
+        Ok(found.filter(|_| 2 * stale >= all))
+    }
+}
