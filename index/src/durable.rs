@@ -176,6 +176,13 @@ impl<T: Tree> Durable<T> {
             let made = self.tree.apply(update);
             self.note_failure(made, place > 0)?;
         }
+        // What waits of it is in no journal: a checkpoint before all is written would have a part.
+        self.change(|tree| {
+            while tree.has_waiting() {
+                tree.flush()?;
+            }
+            Ok(())
+        })?;
         self.make_checkpoint(None).map(drop)
     }
 

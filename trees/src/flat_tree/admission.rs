@@ -72,6 +72,11 @@ impl More {
         }
         more
     }
+
+    /// Flushes that it takes: what is longer than the memory of updates is flushed more than once.
+    pub(super) fn flushes(&self, memory: u64) -> u64 {
+        1 + 4 * self.bytes / memory.max(1)
+    }
 }
 
 /// Pages that an empty tree needs to take its first entry.
@@ -103,9 +108,7 @@ impl FlatTree<'_> {
         let (waiting, bytes) = self.memtable.held(Which::Active);
         let (entries, bytes) = (waiting + more.updates, bytes + more.bytes);
         let partitions = self.directory.partitions.len() as u64;
-        // A batch that is longer than the memory is flushed more than once.
-        let flushes = 1 + 4 * more.bytes / self.memtable.memory().max(1);
-        let runs = entries.min(partitions.saturating_mul(flushes));
+        let runs = entries.min(partitions.saturating_mul(more.flushes(self.memtable.memory())));
         self.pages_of(entries, bytes) + RUN_PAGES * runs
     }
 

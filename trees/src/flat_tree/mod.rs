@@ -345,7 +345,8 @@ impl Tree for FlatTree<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        let base = u64::from(self.step_pages()) + self.pages_changed_by_values(batch);
+        let steps = More::of(self, batch).flushes(self.memtable.memory());
+        let base = u64::from(self.step_pages()) * steps + self.pages_changed_by_values(batch);
         // What named checkpoints need of a free page is kept when it is used.
         let reused = match self.runs.store.file.checkpoints().is_empty() {
             true => 0,
