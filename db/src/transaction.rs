@@ -181,7 +181,7 @@ impl<'t, 'd> Transaction<'t, 'd> {
     /// was; `None` stands for an absent key.
     ///
     /// # Errors
-    /// As [`Readable::get`] and [`put`](Transaction::put).
+    /// As [`Readable::get`](crate::Readable::get) and [`put`](Transaction::put).
     ///
     /// ```
     /// # use flashtree::{Database, Options};
