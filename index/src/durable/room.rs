@@ -11,18 +11,10 @@ impl<T: Tree> Durable<T> {
     /// Refuses `batch` with nothing changed, or makes sure that nothing but the device can break
     /// it off. Pages that wait for a checkpoint to be free again may be what is missing.
     pub(super) fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let admitted = match self.admit_growing(batch) {
-            Ok(Some(refused)) => self.admit_drained(batch, refused),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        // A tree may make room for it: what failed on the way may have left half a change.
-        let has_failed = |error: &Error| matches!(error, Error::Store(store::Error::Device(_)));
-        let failed = self.durability.has_journal() && admitted.as_ref().is_err_and(has_failed);
-        if failed || self.tree.is_poisoned() {
-            self.fail(false);
+        match self.admit_growing(batch)? {
+            Some(refused) => self.admit_drained(batch, refused),
+            None => Ok(()),
         }
-        admitted
     }
 
     /// Admits `batch`, as long as more room is to be had; else tells why it is refused.
@@ -33,8 +25,21 @@ impl<T: Tree> Durable<T> {
                     Ok(()) => {}
                     Err(refused) => return Ok(Some(refused)),
                 },
-                other => return other.map(|()| None),
+                other => {
+                    self.note_admitted(&other);
+                    return other.map(|()| None);
+                }
             }
+        }
+    }
+
+    /// Notes that the tree failed to let a batch in: it may make room for it, and what broke that
+    /// off may have left half a change.
+    fn note_admitted(&mut self, admitted: &Result<()>) {
+        let has_failed = |error: &Error| matches!(error, Error::Store(store::Error::Device(_)));
+        let has_failed = self.durability.has_journal() && admitted.as_ref().is_err_and(has_failed);
+        if has_failed || self.tree.is_poisoned() {
+            self.fail(false);
         }
     }
 

@@ -92,13 +92,18 @@ impl Undo {
     /// Reads the header at `at`, the last version that is whole; the images of its group, if there
     /// is any. What an earlier epoch left there has a lower number.
     fn read_header(&mut self, disk: &mut dyn Sectors, at: u32, end: End) -> Result<Option<u32>> {
-        let mut best = None;
+        let (mut best, mut is_torn) = (None, false);
         for place in 0..HEADER_UNITS {
-            match self.read_copy(disk, (at, place), end)? {
-                Some(found) if best.is_none_or(|(most, _)| found > most) => {
+            match self.read_copy(disk, (at, place), end) {
+                Ok(Some(found)) if best.is_none_or(|(most, _)| found > most) => {
                     best = Some((found, place));
                 }
-                _ => {}
+                Ok(_) => {}
+                // A power cut leaves one that can't be read, before the other was written.
+                Err(Error::Device(device::Error::Uncorrectable { .. })) if !is_torn => {
+                    is_torn = true;
+                }
+                Err(error) => return Err(error),
             }
         }
         let Some(((_, images), place)) = best else {
