@@ -42,13 +42,13 @@ impl Kindred for Bftl {
             kind: Kind::Count(1, UNITS_MOST as u64),
             default: "60",
         },
-        list("3"),
+        list("list", "3"),
         sector(Self::SECTOR),
     ];
 
     fn choices(options: &Options, _: u32) -> Choices {
         let units = number(options, "reservation", 60, UNITS_MOST.into());
         let waits = Waits::Units(units as u16);
-        Choices { list: tree::list_most(options, 3), waits, mode: Mode::Log }
+        Choices { list: tree::list_most(options, "list", 3), waits, mode: Mode::Log }
     }
 }

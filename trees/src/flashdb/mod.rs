@@ -54,7 +54,7 @@ impl Kindred for FlashDb {
             kind: Kind::Word(&["clamped", "printed"]),
             default: "clamped",
         },
-        list("5"),
+        list("compaction", "5"),
         sector(Self::SECTOR),
     ];
 
@@ -68,6 +68,6 @@ impl Kindred for FlashDb {
         let bytes = options.settings.number("log-buffer").unwrap_or(1);
         let sectors = bytes.div_ceil(u64::from(sector.max(1))).clamp(1, LOG_SECTORS_MOST.into());
         let waits = Waits::Sectors(sectors as u8);
-        Choices { list: tree::list_most(options, 5), waits, mode }
+        Choices { list: tree::list_most(options, "compaction", 5), waits, mode }
     }
 }

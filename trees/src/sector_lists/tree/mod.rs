@@ -66,10 +66,10 @@ pub(crate) const fn descriptor<K: Kindred>(
 /// The most sectors that a list can be given.
 const LIST_MOST: u64 = 64;
 
-/// The parameter for the most sectors of a list.
-pub(crate) const fn list(default: &'static str) -> Parameter {
+/// The parameter for the most sectors of a list, by the tree's own name for it.
+pub(crate) const fn list(name: &'static str, default: &'static str) -> Parameter {
     Parameter {
-        name: "list",
+        name,
         about: "sectors that a node may be spread over before it is written as a whole",
         kind: Kind::Count(1, LIST_MOST),
         default,
@@ -91,9 +91,9 @@ pub(crate) fn number(options: &Options, name: &str, default: u64, most: u64) -> 
     options.settings.number(name).unwrap_or(default).clamp(1, most)
 }
 
-/// The most sectors of a list.
-pub(crate) fn list_most(options: &Options, default: u64) -> usize {
-    number(options, "list", default, LIST_MOST) as usize
+/// The most sectors of a list, by the tree's own name for it.
+pub(crate) fn list_most(options: &Options, name: &str, default: u64) -> usize {
+    number(options, name, default, LIST_MOST) as usize
 }
 
 /// The tree.
