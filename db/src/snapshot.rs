@@ -179,10 +179,10 @@ impl<'d> Database<'d> {
 }
 
 impl<'s, 'd> Snapshot<'s, 'd> {
-    /// A keyspace of the same database, as it was then.
+    /// A keyspace of the same database, as it was then; it can be read when it is dropped later.
     ///
     /// # Errors
-    /// It is one of another database.
+    /// It is one of another database, or was dropped.
     ///
     /// ```
     /// # use flashtree::{Database, Options, Readable, encoding::Type};
@@ -197,7 +197,9 @@ impl<'s, 'd> Snapshot<'s, 'd> {
     /// # Ok(()) }
     /// ```
     pub fn keyspace(&self, keyspace: &Keyspace<'_, '_>) -> Result<SnapshotKeyspace<'_, 's, 'd>> {
-        Ok(SnapshotKeyspace { snapshot: self, scope: keyspace.scope_in(self.database)? })
+        let scope = keyspace.scope_in(self.database)?;
+        scope.check()?;
+        Ok(SnapshotKeyspace { snapshot: self, scope })
     }
 
     fn view_of(&self, scope: Scope) -> View<'_, 'd> {

@@ -42,7 +42,7 @@ fn play(database: &Database<'_>) {
     let snapshot = database.snapshot().unwrap();
     let mut transaction = database.begin().unwrap();
     let mut changed = model.clone();
-    for key in (0..9000_u32).step_by(5).map(u32::to_be_bytes) {
+    for key in (0..9000_u32).step_by(90).map(u32::to_be_bytes) {
         transaction.put(key, "changed").unwrap();
         changed.insert(key.to_vec(), b"changed".to_vec());
     }
@@ -60,7 +60,7 @@ fn values_come_in_the_order_of_their_keys_on_every_tree() {
         play(&Database::create(folder.path().join("fruit.db"), &options).unwrap());
     }
     for tree in ["b-plus", "mu-star", "flat-tree"] {
-        // Room for batches of 200 puts of any length, each of which might split every node.
+        // Room for batches of 200 puts, each of which might split every node in `mu-star`.
         let geometry = Geometry::new(2048, 64, 256).unwrap().with_spare(64).unwrap();
         let mut chip = SimulatedNand::new(geometry, NandCosts::default());
         let medium = Medium::Nand(Box::new(&mut chip));

@@ -167,6 +167,12 @@ fn a_snapshot_has_its_keyspaces_even_when_they_are_dropped() {
     assert_eq!(before.get(7_u32.to_be_bytes()).unwrap(), Some(b"5".to_vec()));
     assert!(matches!(prices.get(7_u32.to_be_bytes()), Err(Error::NoKeyspace { .. })));
     assert_eq!(snapshot.count().unwrap(), 0);
+    assert!(matches!(snapshot.keyspace(&prices), Err(Error::NoKeyspace { .. })));
+    // What comes in its place has nothing of it.
+    let stock = shop.create_keyspace("stock", Type::Bytes, Type::Bytes).unwrap();
+    stock.put(7_u32.to_be_bytes(), "100").unwrap();
+    assert_eq!(snapshot.keyspace(&stock).unwrap().count().unwrap(), 0);
+    assert_eq!(before.count().unwrap(), 200);
     let other = Database::create(folder.path().join("other.db"), &options).unwrap();
     let theirs = other.create_keyspace("prices", Type::Bytes, Type::Bytes).unwrap();
     assert!(matches!(snapshot.keyspace(&theirs), Err(Error::NoKeyspace { .. })));

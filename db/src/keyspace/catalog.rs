@@ -27,6 +27,8 @@ pub(crate) struct Catalog {
     pub(crate) spaces: Vec<Arc<Space>>,
     /// Numbers of those that were dropped, of which entries may be left.
     pub(crate) dropped: Vec<u32>,
+    /// Numbers below this are not given again: a snapshot may have entries of who had them.
+    next: u32,
 }
 
 impl Catalog {
@@ -80,9 +82,11 @@ impl Catalog {
         self.spaces.iter().find(|space| space.name == name)
     }
 
-    /// A keyspace that there is not yet, with the lowest number that is free.
+    /// A keyspace that there is not yet, with the lowest number that is free and was not given since
+    /// the list was read.
     pub(crate) fn new_space(&self, name: &str, key: Type, value: Type) -> Space {
-        let number = (UNNAMED + 1..).find(|number| !self.has(*number)).unwrap_or(u32::MAX);
+        let mut free = (UNNAMED + 1).max(self.next)..;
+        let number = free.find(|number| !self.has(*number)).unwrap_or(u32::MAX);
         Space { name: name.to_owned(), number, key, value, is_gone: AtomicBool::new(false) }
     }
 
@@ -137,6 +141,7 @@ pub(crate) fn free_some(
     snapshots.update(index, &deletes)?;
     if is_empty {
         catalog.dropped.remove(0);
+        catalog.next = catalog.next.max(number.saturating_add(1));
     }
     Ok(())
 }

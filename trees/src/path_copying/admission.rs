@@ -16,7 +16,7 @@
 //!   update that was not recorded, and never a checkpoint.
 
 use device::Cause;
-use store::{Growth, Recovery, Reservation, Update, Width};
+use store::{Growth, Recovery, Reservation, Update};
 
 use super::plan::Added;
 use super::room::{adds_none, growth_of};
@@ -102,7 +102,7 @@ impl PathTree<'_> {
 
     /// Notes that keys have so many bytes; true if all were shorter.
     pub(super) fn note_key(&mut self, bytes: usize) -> bool {
-        let is_longer = bytes > self.longest_key && self.store.pages.shape.key == Width::Variable;
+        let is_longer = bytes > self.longest_key && self.store.pages.counts_keys();
         if is_longer {
             self.longest_key = bytes.next_multiple_of(KEY_STEP).min(self.limits.key);
             self.growth = growth_of(&self.policy, self.longest_key);

@@ -237,9 +237,15 @@ impl Pages {
         if level == 0 {
             return Codec::new_part(part.bytes, self.shape.key, self.shape.value);
         }
-        // Room is counted by the longest key: so one that comes must not lengthen the others.
         let codec = Codec::new_part(part.bytes, self.shape.key, Width::Fixed(CHILD_BYTES))?;
-        Some(codec.without_prefixes())
+        Some(if self.counts_keys() { codec.without_prefixes() } else { codec })
+    }
+
+    /// True if room is counted by the longest key, which must not lengthen others then. Where
+    /// levels share a page, inner nodes are too small to go without what their keys share.
+    #[inline]
+    pub(crate) fn counts_keys(&self) -> bool {
+        self.division == Division::Whole && self.shape.key == Width::Variable
     }
 
     #[inline]

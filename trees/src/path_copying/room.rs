@@ -158,11 +158,14 @@ impl<'p> Room<'p> {
 
 /// How nodes of trees that `policy` shapes grow, whose keys have `longest` bytes at the most. What
 /// falls apart is larger than it can be anywhere: so it takes half of that before it does again.
-/// Where keys or values vary, it is cut in the middle but for one entry; and a leaf, whose keys
-/// share what they have in common, may fall apart at every put.
+/// Where lengths vary and keys are counted, it is cut in the middle but for one entry; and a leaf,
+/// whose keys share what they have in common, may fall apart at every put.
 pub(super) fn growth_of(policy: &Policy, longest: usize) -> Demand {
     let pages = policy.pages();
     let is_variable = pages.is_variable();
+    if is_variable && !pages.counts_keys() {
+        return Demand { puts_a_leaf: 1, children_a_node: 1, leaves_a_put: 2, ..Demand::default() };
+    }
     let children = |level: u8| {
         let layout = policy.roomiest(level);
         let codec = pages.codec(&layout, level);

@@ -19,7 +19,7 @@ use super::policy::Bounds;
 use super::room::{Nodes, growth_of};
 use super::{PathTree, damage};
 use index::{Result, root_record};
-use store::{Recovery, Width};
+use store::Recovery;
 
 /// What the root record of a tree says.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ impl PathTree<'_> {
         for nodes in &self.nodes[..usize::from(self.height())] {
             record.extend_from_slice(&nodes.to_le_bytes());
         }
-        if self.store.pages.shape.key == Width::Variable {
+        if self.store.pages.counts_keys() {
             record.extend_from_slice(&(self.longest_key as u16).to_le_bytes());
         }
         record

@@ -32,10 +32,10 @@ const NODES_A_PIECE: usize = 64;
 const SECTORS_A_PIECE: usize = 256;
 
 /// The length of the list of a number that no node has.
-const NONE: u32 = u8::MAX as u32;
+const NONE: u8 = u8::MAX;
 
 /// Set in the length of the list of a node in disk mode, in memory and in a root record.
-const PAGE: u32 = 1 << 7;
+const PAGE: u8 = 1 << 7;
 
 /// Bytes in front of lists in a root record.
 const LENGTH_BYTES: usize = 1;
@@ -83,7 +83,9 @@ impl<T: Copy> Pieces<T> {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// The length of a node's list, and the sectors in it.
+    /// The length of a node's list.
+    lengths: Pieces<u8>,
+    /// The sectors in it.
     lists: Pieces<u32>,
     /// Lists that name a sector.
     uses: Pieces<u16>,
@@ -111,7 +113,8 @@ impl Table {
             counters: Pieces::new(NODES_A_PIECE, 1),
             mode,
             pages: 0,
-            lists: Pieces::new(NODES_A_PIECE, most + 1),
+            lengths: Pieces::new(NODES_A_PIECE, 1),
+            lists: Pieces::new(NODES_A_PIECE, most),
             uses: Pieces::new(SECTORS_A_PIECE, 1),
             most,
             numbers: 0,
@@ -120,21 +123,22 @@ impl Table {
             listed: 0,
             free_from: 0,
         };
-        table.lists.reach(0, NONE);
+        table.reach(0);
         table.uses.reach(0, 0);
         table
     }
 
     /// Bytes of memory, a root record included that is made of it.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = self.lists.bytes() + self.uses.bytes() + self.counters.bytes();
+        let nodes = self.lengths.bytes() + self.lists.bytes() + self.counters.bytes();
+        let own = nodes + self.uses.bytes();
         own + self.record_bytes(u64::from(self.numbers))
     }
 
     /// The same with so many nodes and sectors more.
     pub(crate) fn bytes_with(&self, nodes: u64, sectors: u64) -> u64 {
         let counter = if self.has_counters() { size_of::<i32>() } else { 0 };
-        let list = ((self.most + 1) * size_of::<u32>() + counter + 1) as u64;
+        let list = (self.most * size_of::<u32>() + counter + 2) as u64;
         let piece = NODES_A_PIECE as u64 * list + SECTORS_A_PIECE as u64 * 2;
         self.bytes() + nodes * (list + self.record_bytes(1)) + sectors * 3 + piece
     }
@@ -180,8 +184,14 @@ impl Table {
         if node.0 >= self.numbers {
             return None;
         }
-        let (length, list) = self.lists.get(node.0 as usize)?.split_first()?;
-        (*length != NONE).then_some(((*length & !PAGE) as usize, list))
+        let length = self.length(node);
+        let list = self.lists.get(node.0 as usize)?;
+        (length != NONE).then_some((usize::from(length & !PAGE), list))
+    }
+
+    /// The length of a node's list, with what is set in it.
+    fn length(&self, node: NodeId) -> u8 {
+        self.lengths.get(node.0 as usize).and_then(<[u8]>::first).copied().unwrap_or(NONE)
     }
 
     const fn has_counters(&self) -> bool {
@@ -206,14 +216,14 @@ impl Table {
 
     /// True if a node is in disk mode.
     pub(super) fn is_page(&self, node: NodeId) -> bool {
-        let length = self.lists.get(node.0 as usize).and_then(|it| it.first());
-        length.is_some_and(|length| *length != NONE && *length & PAGE > 0)
+        let length = self.length(node);
+        length != NONE && length & PAGE > 0
     }
 
     /// Puts a node into disk mode, or log mode: its counter is 0 then.
     pub(super) fn set_page(&mut self, node: NodeId, is_page: bool) {
         if self.is_page(node) != is_page
-            && let Some([length, ..]) = self.lists.get_mut(node.0 as usize)
+            && let Some([length]) = self.lengths.get_mut(node.0 as usize)
         {
             *length ^= PAGE;
             self.pages = if is_page { self.pages + 1 } else { self.pages - 1 };
@@ -246,7 +256,8 @@ impl Table {
 
     /// There is room for the node of this number.
     fn reach(&mut self, number: usize) {
-        self.lists.reach(number, NONE);
+        self.lengths.reach(number, NONE);
+        self.lists.reach(number, 0);
         if self.has_counters() {
             self.counters.reach(number, 0);
         }
@@ -254,14 +265,14 @@ impl Table {
 
     /// A node is there, in log mode and with an empty list.
     fn begin(&mut self, node: NodeId) {
-        if let Some([first, ..]) = self.lists.get_mut(node.0 as usize) {
+        if let Some([first]) = self.lengths.get_mut(node.0 as usize) {
             *first = 0;
         }
         self.set_counter(node, 0);
     }
 
-    fn set_length(&mut self, node: NodeId, length: u32) {
-        if let Some([first, ..]) = self.lists.get_mut(node.0 as usize) {
+    fn set_length(&mut self, node: NodeId, length: u8) {
+        if let Some([first]) = self.lengths.get_mut(node.0 as usize) {
             *first = *first & PAGE | length;
         }
     }
@@ -289,9 +300,9 @@ impl Table {
         self.sectors += u32::from(more == 1);
         self.listed += 1;
         if let Some(place) = self.lists.get_mut(node.0 as usize) {
-            place[length + 1] = sector.0;
+            place[length] = sector.0;
         }
-        self.set_length(node, length as u32 + 1);
+        self.set_length(node, length as u8 + 1);
         true
     }
 
@@ -299,7 +310,7 @@ impl Table {
     pub(crate) fn pop(&mut self, node: NodeId) -> Option<Option<LogicalPage>> {
         let (length, list) = self.entry(node)?;
         let sector = *list.get(length.checked_sub(1)?)?;
-        self.set_length(node, length as u32 - 1);
+        self.set_length(node, length as u8 - 1);
         self.listed -= 1;
         let [uses] = self.uses.get_mut(sector as usize)? else {
             return None;
@@ -313,7 +324,7 @@ impl Table {
     /// A node, whose list is empty, is no more.
     pub(crate) fn free(&mut self, node: NodeId) {
         self.set_page(node, false);
-        if let Some([first, ..]) = self.lists.get_mut(node.0 as usize) {
+        if let Some([first]) = self.lengths.get_mut(node.0 as usize) {
             *first = NONE;
         }
         self.free_from = self.free_from.min(node.0);
@@ -329,12 +340,12 @@ impl Table {
     pub(crate) fn write(&self, record: &mut Vec<u8>) {
         for node in self.numbers() {
             if !self.exists(node) {
-                record.push(NONE as u8);
+                record.push(NONE);
                 continue;
             }
             let list = self.list(node);
             let form = if self.is_page(node) { PAGE } else { 0 };
-            record.push((form | list.len() as u32) as u8);
+            record.push(form | list.len() as u8);
             for sector in list {
                 record.extend_from_slice(&sector.to_le_bytes());
             }
@@ -358,12 +369,12 @@ impl Table {
             record = rest;
             self.reach(number as usize);
             self.numbers = number + 1;
-            if u32::from(*length) == NONE {
+            if *length == NONE {
                 continue;
             }
             self.begin(NodeId(number));
             self.nodes += 1;
-            let (length, is_page) = (u32::from(*length) & !PAGE, u32::from(*length) & PAGE > 0);
+            let (length, is_page) = (length & !PAGE, length & PAGE > 0);
             if is_page && (length != 1 || self.mode == Mode::Log) {
                 return false;
             }
