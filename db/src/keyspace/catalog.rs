@@ -82,8 +82,8 @@ impl Catalog {
         self.spaces.iter().find(|space| space.name == name)
     }
 
-    /// A keyspace that there is not yet, with the lowest number that is free and was not given since
-    /// the list was read.
+    /// A keyspace that there is not yet, with the lowest number that is free and was not given
+    /// since the list was read.
     pub(crate) fn new_space(&self, name: &str, key: Type, value: Type) -> Space {
         let mut free = (UNNAMED + 1).max(self.next)..;
         let number = free.find(|number| !self.has(*number)).unwrap_or(u32::MAX);
