@@ -38,6 +38,8 @@ pub struct Cursor<'r, R: ?Sized> {
     place: Place,
     /// The key of the place, if it is at one.
     key: Vec<u8>,
+    /// True if what is read ahead ended with an error: the next step begins anew, from the place.
+    has_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ enum Place {
 
 impl<'r, R: Readable + ?Sized> Cursor<'r, R> {
     pub(crate) const fn new(reader: &'r R) -> Self {
-        Cursor { reader, ahead: None, place: Place::Before, key: Vec::new() }
+        Cursor { reader, ahead: None, place: Place::Before, key: Vec::new(), has_failed: false }
     }
 
     /// Goes to the first entry.
@@ -186,14 +188,15 @@ impl<'r, R: Readable + ?Sized> Cursor<'r, R> {
     /// ```
     pub fn value(&mut self) -> Result<Vec<u8>> {
         match &mut self.ahead {
-            Some((_, range)) if self.place == Place::At => range.value(),
+            Some((_, range)) if self.place == Place::At && !self.has_failed => range.value(),
             _ => Err(Error::Index(index::Error::NoEntry)),
         }
     }
 
     /// Goes on in this direction.
     fn step(&mut self, direction: Direction) -> Result<Option<Entry<'_>>> {
-        if self.ahead.as_ref().is_some_and(|(ahead, _)| *ahead == direction) {
+        let goes_on = self.ahead.as_ref().is_some_and(|(ahead, _)| *ahead == direction);
+        if goes_on && !self.has_failed {
             return self.advance(direction);
         }
         let key = self.key.clone();
@@ -216,24 +219,26 @@ impl<'r, R: Readable + ?Sized> Cursor<'r, R> {
             Direction::Ascending => (from, Bound::Unbounded),
             Direction::Descending => (Bound::Unbounded, from),
         };
-        self.ahead = None;
+        (self.ahead, self.has_failed) = (None, false);
         self.ahead = Some((direction, self.reader.scan(KeyRange { from, to, direction })?));
         self.advance(direction)
     }
 
     /// Takes the next entry of the range that is read ahead.
     fn advance(&mut self, direction: Direction) -> Result<Option<Entry<'_>>> {
-        self.place = match direction {
-            Direction::Ascending => Place::Behind,
-            Direction::Descending => Place::Before,
-        };
         let Some((_, range)) = &mut self.ahead else { return Ok(None) };
-        let entry = range.next()?;
-        if let Some(entry) = &entry {
-            self.place = Place::At;
-            self.key.clear();
-            self.key.extend_from_slice(entry.key);
-        }
+        let entry = range.next();
+        self.has_failed = entry.is_err();
+        let entry = entry?;
+        self.place = match (&entry, direction) {
+            (Some(entry), _) => {
+                self.key.clear();
+                self.key.extend_from_slice(entry.key);
+                Place::At
+            }
+            (None, Direction::Ascending) => Place::Behind,
+            (None, Direction::Descending) => Place::Before,
+        };
         Ok(entry)
     }
 }

@@ -279,7 +279,9 @@ impl Iterator for Entries<'_> {
 
 /// Reads a value of unknown length by pieces. Its memory grows with what was really read, since
 /// the length may come from a damaged device.
-pub(crate) fn read_whole(mut read: impl FnMut(u32, &mut [u8]) -> Result<u32>) -> Result<Vec<u8>> {
+pub(crate) fn read_whole<E>(
+    mut read: impl FnMut(u32, &mut [u8]) -> std::result::Result<u32, E>,
+) -> std::result::Result<Vec<u8>, E> {
     let mut value = Vec::new();
     let mut length = read(0, &mut [])? as usize;
     while value.len() < length {

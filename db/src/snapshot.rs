@@ -12,6 +12,7 @@ use std::sync::Arc;
 use index::{Index, Update};
 
 use crate::keyspace::Scope;
+use crate::range::read_whole;
 use crate::view::{Over, View};
 use crate::{Database, Error, Keyspace, Result};
 
@@ -94,10 +95,11 @@ impl Snapshots {
         }
         let value = match length {
             None => None,
-            Some(length) => {
-                let mut value = vec![0; length as usize];
-                index.get(key, 0, &mut value)?;
-                Some(Arc::from(value))
+            Some(_) => {
+                let read = |offset, into: &mut [u8]| {
+                    index.get(key, offset, into).map(Option::unwrap_or_default)
+                };
+                Some(Arc::from(read_whole(read)?))
             }
         };
         for kept in &mut self.live {

@@ -136,6 +136,24 @@ fn the_oldest_snapshot_is_over_when_there_is_no_room_and_writers_go_on() {
 }
 
 #[test]
+fn a_cursor_of_a_snapshot_that_is_over_says_so_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::new().snapshot_bytes(0);
+    let database = Database::create(folder.path().join("fruit.db"), &options).unwrap();
+    database.load((0..20_000_u32).map(|key| (key.to_be_bytes(), [7; 8]))).unwrap();
+    let snapshot = database.snapshot().unwrap();
+    let mut cursor = snapshot.cursor();
+    cursor.first().unwrap();
+    database.put(7_u32.to_be_bytes(), [8; 8]).unwrap();
+    // What was read ahead is of the snapshot.
+    let failed = (0..20_000).find_map(|_| cursor.next().map(drop).err());
+    assert!(matches!(failed, Some(Error::SnapshotOver { limit: 0 })));
+    assert!(matches!(cursor.next(), Err(Error::SnapshotOver { .. })));
+    assert!(matches!(cursor.previous(), Err(Error::SnapshotOver { .. })));
+    assert!(cursor.value().is_err());
+}
+
+#[test]
 fn going_back_ends_snapshots() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::create(folder.path().join("fruit.db"), &Options::new()).unwrap();

@@ -27,6 +27,10 @@ impl PageFile<'_> {
         cause: Cause,
         check: &impl PageCheck,
     ) -> Result<()> {
+        // What can't be written back stays: a page that was just brought might have to leave for it.
+        if self.disk.failure().is_some() {
+            return Ok(());
+        }
         let mut brought = [(0, LogicalPage(0)); BROUGHT_MOST];
         let (most, mut count) = (self.brought_most(), 0);
         for &page in pages {
