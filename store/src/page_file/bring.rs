@@ -27,7 +27,7 @@ impl PageFile<'_> {
         cause: Cause,
         check: &impl PageCheck,
     ) -> Result<()> {
-        // What can't be written back stays: a page that was just brought might have to leave for it.
+        // What can't be written back stays: a page that was just brought might have to leave then.
         if self.disk.failure().is_some() {
             return Ok(());
         }
