@@ -25,7 +25,7 @@ const NAMED: &[Named] = &[
             ("mode", "self-tuning", &["log", "disk"]),
             ("log-buffer", "", &["4096"]),
             ("counter", "clamped", &["printed"]),
-            ("list", "5", &["16"]),
+            ("compaction", "5", &["16"]),
             ("node", "", &["4096"]),
         ],
     ),
