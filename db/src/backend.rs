@@ -227,8 +227,9 @@ impl<'d> Backend<'d> {
     /// # Errors
     /// It does not exist, or can't stand here as the options say.
     fn choose(&self, options: &Options) -> Result<TreeChoice> {
-        let tree = TreeChoice::read(&options.tree, None, options.fill_percent)?;
         let on_chip = self.is_raw();
+        let spec = options.tree_spec(on_chip);
+        let tree = TreeChoice::read(spec, None, options.fill_percent)?;
         if !on_chip && options.ftl.is_some() {
             let what = "a translation layer belongs on a chip, and this is a disk".to_owned();
             return Err(Error::BadOption { option: "ftl", what });
@@ -256,7 +257,7 @@ impl<'d> Backend<'d> {
             }
             (_, None) => Ok(tree),
             // A chip's sectors are its pages: they decide, if nothing else does.
-            (_, asked) => TreeChoice::read(&options.tree, asked, options.fill_percent),
+            (_, asked) => TreeChoice::read(spec, asked, options.fill_percent),
         }
     }
 

@@ -145,38 +145,46 @@ fn whatever_the_device_fails_at_acknowledged_updates_stay_and_nothing_wrong_is_r
         apply(&mut next, number);
         states.push(next);
     }
-    let mut failures = 0;
-    for fault in [Fault::FromThere, Fault::Once, Fault::Writes] {
-        for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
-            for operation in (0..).step_by(7) {
-                let when = format!("{durability}, {fault:?} at operation {operation}");
-                let disk = SharedDisk::new(512, 1024);
-                let left = Arc::new(AtomicI64::new(i64::MAX));
-                let failing = FailingDisk { disk: disk.clone(), left: Arc::clone(&left), fault };
-                let medium = Medium::Sectors(Box::new(failing));
-                let options = Options::new().durability(durability).memory(9 << 10);
-                let options = options.journal_bytes(16 << 10);
-                let mut database = Database::create_on(medium, &options).unwrap();
-                left.store(operation, Ordering::Relaxed);
-                let Failed { acknowledged, is_failed } = write(&mut database, &states, &when);
-                failures += u32::from(is_failed);
-                let is_closed = database.close().is_ok();
-                let mut opened =
-                    Database::open_on(disk.medium(), &OpenOptions::new()).expect(&when);
-                let found = content(&mut opened).expect(&when);
-                let place = states.iter().position(|state| *state == found);
-                let place = place.unwrap_or_else(|| panic!("{when}: no such state")) as u32;
-                assert!(place <= acknowledged + 1, "{when}: {place} of {acknowledged}");
-                if durability == Durability::Every || is_closed {
-                    assert!(place >= acknowledged, "{when}: {place} of {acknowledged}");
-                }
-                assert_eq!(opened.check().unwrap(), [""; 0], "{when}");
-                if !is_failed && is_closed {
-                    break;
-                }
+    for (tree, memory) in [("b-plus", 9 << 10), ("flat-tree", 16 << 10)] {
+        let mut failures = 0;
+        for fault in [Fault::FromThere, Fault::Once, Fault::Writes] {
+            for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
+                let options = Options::new().tree(tree).memory(memory).durability(durability);
+                failures += failures_of(&options.journal_bytes(16 << 10), fault, &states);
             }
         }
+        println!("{tree}: {failures} failures");
+        assert!(failures > 100);
     }
-    println!("{failures} failures");
-    assert!(failures > 100);
+}
+
+/// Fails at every seventh operation in turn; returns how many failures an update met.
+fn failures_of(options: &Options, fault: Fault, states: &[Model]) -> u32 {
+    let mut failures = 0;
+    for operation in (0..).step_by(7) {
+        let when = format!("{options:?}, {fault:?} at operation {operation}");
+        let disk = SharedDisk::new(512, 1024);
+        let left = Arc::new(AtomicI64::new(i64::MAX));
+        let failing = FailingDisk { disk: disk.clone(), left: Arc::clone(&left), fault };
+        let medium = Medium::Sectors(Box::new(failing));
+        let mut database = Database::create_on(medium, options).unwrap();
+        let durability = database.stats().unwrap().recovery.durability;
+        left.store(operation, Ordering::Relaxed);
+        let Failed { acknowledged, is_failed } = write(&mut database, states, &when);
+        failures += u32::from(is_failed);
+        let is_closed = database.close().is_ok();
+        let mut opened = Database::open_on(disk.medium(), &OpenOptions::new()).expect(&when);
+        let found = content(&mut opened).expect(&when);
+        let place = states.iter().position(|state| *state == found);
+        let place = place.unwrap_or_else(|| panic!("{when}: no such state")) as u32;
+        assert!(place <= acknowledged + 1, "{when}: {place} of {acknowledged}");
+        if durability == Durability::Every || is_closed {
+            assert!(place >= acknowledged, "{when}: {place} of {acknowledged}");
+        }
+        assert_eq!(opened.check().unwrap(), [""; 0], "{when}");
+        if !is_failed && is_closed {
+            break;
+        }
+    }
+    failures
 }

@@ -431,8 +431,8 @@ fn a_copy_holds_the_same_in_another_form() {
     model.insert(b"long".to_vec(), vec![9; 300_000]);
     let chip = Geometry::new(2048, 32, 128).unwrap();
     let forms = [
-        small().page_bytes(512).durability(Durability::None),
-        small().page_bytes(16_384),
+        small().tree("b-plus").page_bytes(512).durability(Durability::None),
+        small().tree("b-plus").page_bytes(16_384),
         small().chip(chip).durability(Durability::None),
         small().value(Type::Hex).tree("b-plus:fill=100"),
     ];

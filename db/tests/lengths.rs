@@ -16,7 +16,7 @@ use ground::{Model, SharedDisk, content};
 /// the end of the disk.
 fn killed(durability: Durability) -> (SharedDisk, Model) {
     let disk = SharedDisk::new(512, 1024);
-    let options = Options::new().durability(durability).journal_bytes(8 << 10);
+    let options = Options::new().tree("b-plus").durability(durability).journal_bytes(8 << 10);
     let database = Database::create_on(disk.medium(), &options.memory(6 << 10)).unwrap();
     for number in 0..200_u32 {
         database.put(number.to_be_bytes(), [1; 20]).unwrap();

@@ -60,40 +60,47 @@ fn everything_together_stays_inside_the_total() {
 /// What it takes is the caller's: the value to put, and the piece to read into.
 #[test]
 fn values_of_a_mebibyte_are_written_and_read_in_pieces_inside_the_total() {
+    for (tree, least) in [("b-plus", 128 << 10), ("flat-tree", 160 << 10)] {
+        for durability in Durability::ALL {
+            let options = Options::new().tree(tree).capacity(16 << 20).durability(durability);
+            long_values_stay_inside(&options, durability, least);
+        }
+    }
+}
+
+/// With the least memory, which is less than `least`.
+fn long_values_stay_inside(options: &Options, durability: Durability, least: u64) {
     let value: Vec<u8> = (0..1_u32 << 20).map(|place| ((place * 31) >> 4) as u8).collect();
     let mut piece = vec![0; 10_000];
-    for durability in Durability::ALL {
-        let folder = tempfile::tempdir().unwrap();
-        let [path, left] = ["long.db", "left.db"].map(|name| folder.path().join(name));
-        let options = Options::new().capacity(16 << 20).durability(durability);
-        let Err(Error::LittleMemory { need, .. }) =
-            Database::create(&path, &options.clone().memory_total(0))
-        else {
-            panic!("no memory is too little");
-        };
-        assert!(need < 128 << 10, "{need}");
-        let writing = peak(|| {
-            let database = Database::create(&path, &options.memory_total(need)).unwrap();
-            database.put("long", &value).unwrap();
-            database.put("longer", &value).unwrap();
-            database.put("long", &value[1..]).unwrap();
-            database.delete("longer").unwrap();
-            if durability != Durability::None {
-                database.sync().unwrap();
-                // What a killed process leaves, to be replayed.
-                std::fs::copy(&path, &left).unwrap();
-            }
-            database.close().unwrap();
-        });
-        assert!(writing <= need + BESIDE, "{durability}: {writing} of {need} bytes");
-        for path in [&path, &left].into_iter().filter(|path| path.exists()) {
-            let reading = peak(|| {
-                let options = OpenOptions::new().memory_total(need);
-                let mut database = Database::open(path, &options).unwrap();
-                read_in_pieces(&mut database, &mut piece, &value[1..]);
-            });
-            assert!(reading <= need + BESIDE, "{durability}: {reading} of {need} bytes");
+    let folder = tempfile::tempdir().unwrap();
+    let [path, left] = ["long.db", "left.db"].map(|name| folder.path().join(name));
+    let Err(Error::LittleMemory { need, .. }) =
+        Database::create(&path, &options.clone().memory_total(0))
+    else {
+        panic!("no memory is too little");
+    };
+    assert!(need < least, "{need}");
+    let writing = peak(|| {
+        let database = Database::create(&path, &options.clone().memory_total(need)).unwrap();
+        database.put("long", &value).unwrap();
+        database.put("longer", &value).unwrap();
+        database.put("long", &value[1..]).unwrap();
+        database.delete("longer").unwrap();
+        if durability != Durability::None {
+            database.sync().unwrap();
+            // What a killed process leaves, to be replayed.
+            std::fs::copy(&path, &left).unwrap();
         }
+        database.close().unwrap();
+    });
+    assert!(writing <= need + BESIDE, "{durability}: {writing} of {need} bytes");
+    for path in [&path, &left].into_iter().filter(|path| path.exists()) {
+        let reading = peak(|| {
+            let options = OpenOptions::new().memory_total(need);
+            let mut database = Database::open(path, &options).unwrap();
+            read_in_pieces(&mut database, &mut piece, &value[1..]);
+        });
+        assert!(reading <= need + BESIDE, "{durability}: {reading} of {need} bytes");
     }
 }
 

@@ -11,8 +11,9 @@ const PAGE: usize = 4096;
 
 /// A database of 2,000 rows, closed, and the places of its pages of the tree: all behind the
 /// journal.
-fn full() -> (Bench, Vec<u64>) {
-    let bench = Bench::with_database("--key text --value text --size 8MiB");
+fn full(tree: &str) -> (Bench, Vec<u64>) {
+    let options = format!("--tree {tree} --key text --value text --size 8MiB");
+    let bench = Bench::with_database(&options);
     bench.write("rows.csv", rows(2000));
     bench.done("import a.db rows.csv");
     let bytes = fs::read(bench.path("a.db")).unwrap();
@@ -34,7 +35,7 @@ fn flip(bench: &Bench, place: u64) {
 
 #[test]
 fn check_says_which_page_is_damaged_and_how() {
-    let (bench, pages) = full();
+    let (bench, pages) = full("b-plus");
     assert!(pages.len() > 10, "{}", pages.len());
     assert!(bench.done("check a.db").contains("all is well"));
     assert_eq!(bench.json("check a.db")["ok"], true);
@@ -57,31 +58,33 @@ fn check_says_which_page_is_damaged_and_how() {
 
 #[test]
 fn what_is_not_damaged_can_be_read_and_nothing_wrong_is_ever_printed() {
-    let (bench, pages) = full();
-    flip(&bench, pages[pages.len() / 2] + 100);
-    let all = rows(2000);
-    let right: Vec<&str> = all.lines().skip(1).collect();
-    let scan = bench.command(&["scan", "a.db"]).output().unwrap();
-    let error = complaint(&scan, 1);
-    assert!(error.contains("page"), "{error}");
-    let printed = text(&scan.stdout).replace('\t', ",");
-    assert!(!printed.is_empty() && all.contains(&printed));
-    assert_eq!(bench.done("get a.db key000000"), "value of 0\n");
-    assert_eq!(bench.done("get a.db key001999"), "value of 1999\n");
-    bench.failed("export a.db out.csv");
-    assert!(!bench.path("out.csv").exists());
+    for tree in ["b-plus", "flat-tree"] {
+        let (bench, pages) = full(tree);
+        flip(&bench, pages[pages.len() / 2] + 100);
+        let all = rows(2000);
+        let right: Vec<&str> = all.lines().skip(1).collect();
+        let scan = bench.command(&["scan", "a.db"]).output().unwrap();
+        let error = complaint(&scan, 1);
+        assert!(error.contains("page"), "{error}");
+        let printed = text(&scan.stdout).replace('\t', ",");
+        assert!(!printed.is_empty() && all.contains(&printed));
+        assert_eq!(bench.done("get a.db key000000"), "value of 0\n");
+        assert_eq!(bench.done("get a.db key001999"), "value of 1999\n");
+        bench.failed("export a.db out.csv");
+        assert!(!bench.path("out.csv").exists());
 
-    let error = bench.failed("export a.db out.csv --skip-damaged");
-    assert!(error.contains("the keys between key"), "{error}");
-    let saved = bench.read("out.csv");
-    let saved: Vec<&str> = saved.lines().skip(1).collect();
-    assert!(saved.iter().all(|row| right.contains(row)));
-    assert!(saved.is_sorted() && saved.len() > 1800 && saved.len() < 2000, "{}", saved.len());
-    assert_eq!((saved[0], saved[saved.len() - 1]), (right[0], right[1999]));
-    let stat = bench.command(&["stat", "a.db", "--format", "json"]).output().unwrap();
-    assert!(text(&stat.stderr).contains("can't be counted"));
-    let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).unwrap();
-    assert!(stat["entries"].is_null());
+        let error = bench.failed("export a.db out.csv --skip-damaged");
+        assert!(error.contains("the keys between key"), "{error}");
+        let saved = bench.read("out.csv");
+        let saved: Vec<&str> = saved.lines().skip(1).collect();
+        assert!(saved.iter().all(|row| right.contains(row)));
+        assert!(saved.is_sorted() && saved.len() > 1800 && saved.len() < 2000, "{}", saved.len());
+        assert_eq!((saved[0], saved[saved.len() - 1]), (right[0], right[1999]));
+        let stat = bench.command(&["stat", "a.db", "--format", "json"]).output().unwrap();
+        assert!(text(&stat.stderr).contains("can't be counted"));
+        let stat: serde_json::Value = serde_json::from_slice(&stat.stdout).unwrap();
+        assert!(stat["entries"].is_null());
+    }
 }
 
 /// How many rows of a damaged database `check` finds in its leaves.
@@ -94,7 +97,7 @@ fn rows_in_leaves(bench: &Bench) -> usize {
 
 #[test]
 fn all_that_is_in_whole_pages_is_saved_whatever_the_damage_and_every_gap_is_told() {
-    let (bench, pages) = full();
+    let (bench, pages) = full("b-plus");
     let (first, last) = (pages[0], pages[pages.len() - 1]);
     let all = rows(2000);
     let right: Vec<&str> = all.lines().skip(1).collect();
@@ -159,7 +162,7 @@ fn behind_a_damaged_inner_page_all_is_saved() {
 
 #[test]
 fn nothing_is_left_out_of_a_database_that_is_well() {
-    let (bench, _) = full();
+    let (bench, _) = full("b-plus");
     bench.done("export a.db out.csv --skip-damaged");
     assert_eq!(bench.read("out.csv"), rows(2000));
 }
@@ -181,7 +184,7 @@ fn a_damaged_long_value_is_left_out_alone() {
 #[test]
 fn a_damaged_beginning_is_told_or_repaired() {
     for place in [0, 9, 40, 100, 4096, 4140] {
-        let (bench, _) = full();
+        let (bench, _) = full("b-plus");
         flip(&bench, place);
         let output = bench.command(&["check", "a.db"]).output().unwrap();
         match output.status.code() {
@@ -193,7 +196,7 @@ fn a_damaged_beginning_is_told_or_repaired() {
 
 #[test]
 fn our_own_files_are_not_called_foreign_when_their_beginning_is_damaged() {
-    let (bench, _) = full();
+    let (bench, _) = full("b-plus");
     bench.done("create nand-file:chip.db --tree mu --size 8MiB");
     // Both superblocks of a file; the header of a chip.
     for place in [40, 4096 + 40] {
@@ -228,7 +231,7 @@ fn check_tells_of_entries_that_are_not_of_their_types() {
 
 #[test]
 fn a_file_cut_short_is_refused() {
-    let (bench, pages) = full();
+    let (bench, pages) = full("b-plus");
     for bytes in [0, 1, 4096, 4097, pages[2]] {
         let file = fs::File::options().write(true).open(bench.path("a.db")).unwrap();
         file.set_len(bytes).unwrap();

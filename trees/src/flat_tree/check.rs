@@ -24,9 +24,13 @@ pub(super) fn check(tree: &mut FlatTree<'_>, finding: &mut dyn FnMut(&dyn Displa
         let fragments = partition.fragments.iter().map(|it| (Form::Fragment, it.run));
         let runs: Vec<_> = fragments.chain(partition.bottom.map(|it| (Form::Bottom, it))).collect();
         for (place, run) in runs.into_iter().enumerate() {
-            pages += check_run(tree, run, finding)?;
+            let (nodes, is_whole) = check_run(tree, run, finding)?;
+            pages += nodes;
             if let Err(error) = check_entries(tree, (at, place), run, &mut pages, finding) {
-                error.report_damage(finding)?;
+                // What is damaged was told when its nodes were read.
+                let told: &mut dyn FnMut(&dyn Display) =
+                    if is_whole { finding } else { &mut |_| {} };
+                error.report_damage(told)?;
             }
         }
     }
@@ -46,24 +50,25 @@ pub(super) fn check(tree: &mut FlatTree<'_>, finding: &mut dyn FnMut(&dyn Displa
     }
 }
 
-/// Checks the nodes of a run; returns how many there are.
+/// Checks the nodes of a run; returns how many there are, and whether all of it is.
 fn check_run(
     tree: &mut FlatTree<'_>,
     (form, run): (Form, Run),
     finding: &mut dyn FnMut(&dyn Display),
-) -> Result<u64> {
+) -> Result<(u64, bool)> {
     let mut lowest = Vec::new();
     tree.runs.forms.of(form).lowest(&mut lowest);
     let store = tree.runs.choose(form);
     let counted = btree::check((store, run.root), &lowest, RULES, &mut (), &mut *finding)?;
     let Run { root, pages, entries } = run;
-    if (counted.nodes, counted.entries) != (pages.into(), entries) {
+    let is_whole = (counted.nodes, counted.entries) == (pages.into(), entries);
+    if !is_whole {
         finding(&format_args!(
             "the run at page {} has {} pages and {} entries, and should have {pages} and {entries}",
             root.id.0, counted.nodes, counted.entries
         ));
     }
-    Ok(counted.nodes)
+    Ok((counted.nodes, is_whole))
 }
 
 /// Checks that the entries of a run belong to its partition, and that its filter has them.
