@@ -109,8 +109,8 @@ pub enum Error {
         /// Bytes asked for.
         bytes: u64,
     },
-    /// No page is free.
-    #[error("full: all {pages} pages are in use")]
+    /// There is no room for an update, or not for certain.
+    #[error("full: {pages} pages have no room for it")]
     Full {
         /// Pages that the page file can hold.
         pages: u64,

@@ -35,9 +35,13 @@ impl<N: Nand> PageMap<N> {
         }
     }
 
+    /// Collects until enough blocks are free, and none is worn: after a power cut nobody knows that
+    /// a block refused a program unless it was marked, and it would be taken again.
     fn restore_reserve(&mut self) -> Result<()> {
         let reserve = self.shape.reserve();
-        while self.blocks.free_count() < reserve && self.collect()? {}
+        while (self.blocks.free_count() < reserve || self.blocks.next_worn().is_some())
+            && self.collect()?
+        {}
         Ok(())
     }
 
