@@ -92,8 +92,8 @@ fn histories_on_raw_flash_are_complete_by_what_the_tree_says_that_deletes_do() {
 /// page of the journal was completed by the next torn one; names took the room that closing needed.
 /// A checkpoint in a replay fell between a long value's pages and its entry. Another fell inside a
 /// batch that was in no journal. A merge that failed while an update was let in went on. A header
-/// of the undo log that could not be read, for it was torn, kept an index closed. Blocks that refused
-/// a program were not marked before the power went, and were taken one after the other.
+/// of the undo log that could not be read, for it was torn, kept an index closed. Blocks that had
+/// refused a program were not marked before the power went, and were taken one after the other.
 #[test]
 fn cuts_that_once_left_an_index_damaged_leave_it_whole() {
     for id in [
