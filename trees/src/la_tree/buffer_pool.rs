@@ -73,7 +73,7 @@ pub(super) struct Copied {
 /// The pool.
 #[derive(Debug)]
 pub(super) struct BufferPool {
-    cells: Cells,
+    pub(super) cells: Cells,
     slots: Slots,
     /// The first buffer of each list; the last list also has all with more entries.
     classes: Box<[u32]>,
@@ -88,7 +88,7 @@ impl BufferPool {
         let size = size.less(Self::lists_bytes(page_entries));
         let cells = Cells::new(size, form, entry_most);
         BufferPool {
-            slots: Slots::new(cells.is_small()),
+            slots: Slots::new(cells.is_small),
             cells,
             classes: vec![NO_BUFFER; lists(page_entries)].into_boxed_slice(),
             highest: 0,
@@ -105,29 +105,9 @@ impl BufferPool {
         self.cells.memory_bytes() + 4 * self.classes.len() as u64
     }
 
-    /// Bytes of a chunk.
-    pub(super) const fn chunk_bytes(&self) -> u64 {
-        self.cells.chunk_bytes()
-    }
-
-    /// Chunks that there are.
-    pub(super) fn chunks(&self) -> usize {
-        self.cells.chunks()
-    }
-
-    /// True if a chunk's worth of cells is free.
-    pub(super) const fn can_shrink(&self) -> bool {
-        self.cells.can_shrink()
-    }
-
-    /// Adds a chunk of free cells.
-    pub(super) fn grow(&mut self) {
-        self.cells.grow();
-    }
-
     /// Gives the last chunk of cells back; as many others are free.
     pub(super) fn shrink(&mut self) {
-        if !self.can_shrink() {
+        if !self.cells.can_shrink() {
             return;
         }
         let limit = self.cells.withdraw_last_chunk();
@@ -151,11 +131,6 @@ impl BufferPool {
         Slots::bytes_most(is_small, buffers)
     }
 
-    /// True if cells are few.
-    pub(super) const fn is_small(&self) -> bool {
-        self.cells.is_small()
-    }
-
     /// True if a pool of such a size has few cells.
     pub(super) fn is_small_with(size: PoolSize, form: Form, page_entries: u32) -> bool {
         Shape::of(size.less(Self::lists_bytes(page_entries)), form).is_small()
@@ -168,15 +143,10 @@ impl BufferPool {
         Taken { bytes: (slot.bytes + kinds) as usize, entries: slot.entries }
     }
 
-    /// True if entries are found by the tags of their keys.
-    pub(super) const fn has_tags(&self) -> bool {
-        self.cells.has_tags()
-    }
-
     /// Appends `entry` to `buffer`; false, and nothing changed, if there is no room for it.
     #[must_use]
     pub(super) fn append(&mut self, buffer: BufferId, entry: &Pending<'_>) -> bool {
-        let bytes = self.cells.form().bytes(entry);
+        let bytes = self.cells.form.bytes(entry);
         let mut slot = self.slot(buffer);
         if !self.cells.has_room(&slot.list, bytes) {
             return false;
@@ -198,11 +168,6 @@ impl BufferPool {
         }
         let first = self.classes[self.highest];
         (first != NO_BUFFER).then_some(BufferId(first))
-    }
-
-    /// True if entries stand in pieces, of which hardly any is free.
-    pub(super) fn is_nearly_full(&self) -> bool {
-        self.cells.is_nearly_full()
     }
 
     /// The buffer with the most entries in the pool beside `without`, if one has enough for the
@@ -229,9 +194,6 @@ impl BufferPool {
 
     /// Calls `each` with every entry that `buffer` has here, the oldest first, but for some whose
     /// keys have no prefix in `wanted`.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn visit(
         &mut self,
         buffer: BufferId,
@@ -243,9 +205,6 @@ impl BufferPool {
     }
 
     /// Hands the newest entry of `key` that `buffer` has here to `found`.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn find<T>(
         &mut self,
         buffer: BufferId,
@@ -262,9 +221,6 @@ impl BufferPool {
 
     /// Copies the entries of `buffer` behind those that were `copied`, as a stream to the start of
     /// `into`, as many as fit.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn copy(
         &mut self,
         buffer: BufferId,
@@ -272,7 +228,7 @@ impl BufferPool {
         into: &mut [u8],
     ) -> Result<Taken, Damage> {
         let slot = self.slot(buffer);
-        let mut writer = Writer::new(self.cells.form(), into);
+        let mut writer = Writer::new(self.cells.form, into);
         let mut cell = if copied.entries == 0 { slot.list.first } else { copied.cell };
         while copied.entries < slot.entries {
             let (entry, last) = self.cells.entry(cell)?;
@@ -288,16 +244,13 @@ impl BufferPool {
 
     /// Takes the oldest entries of `buffer` that fit into `into` out of the pool as a stream at the
     /// start of `into`.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn take(&mut self, buffer: BufferId, into: &mut [u8]) -> Result<Taken, Damage> {
         let mut slot = self.slot(buffer);
         if slot.entries == 0 {
             return Ok(Taken { bytes: 0, entries: 0 });
         }
         self.unlist(buffer);
-        let form = self.cells.form();
+        let form = self.cells.form;
         let mut writer = Writer::new(form, into);
         let mut taken = Ok(());
         while slot.entries > 0 {

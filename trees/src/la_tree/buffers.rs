@@ -146,7 +146,7 @@ impl Buffers {
     /// The most bytes that the table of the pool grows by with the buffers that there are: it knows
     /// one only when something waits in it, and then all before it.
     pub(super) fn bytes_to_come(&self) -> u64 {
-        let all = BufferPool::table_bytes_most(self.pool.is_small(), self.records.len() as u64);
+        let all = BufferPool::table_bytes_most(self.pool.cells.is_small, self.records.len() as u64);
         all.saturating_sub(self.pool.table_bytes())
     }
 
@@ -206,9 +206,6 @@ impl Buffers {
     }
 
     /// A number for the owner of a chain, which none had before.
-    ///
-    /// # Errors
-    /// There are no more.
     pub(super) fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
         let full = store::Error::Full { pages: u64::from(log.usable_pages()) };
         let owner = Owner(self.next_owner);
@@ -276,9 +273,6 @@ impl Buffers {
     }
 
     /// Appends `entry` to buffer `number`; other entries may have to leave the pool for it.
-    ///
-    /// # Errors
-    /// No page is free, or the chip failed.
     pub(super) fn append(
         &mut self,
         log: &mut Ground<'_>,
@@ -306,9 +300,6 @@ impl Buffers {
     }
 
     /// Writes all that buffer `number` has in the pool to flash.
-    ///
-    /// # Errors
-    /// As [`Buffers::append`].
     pub(super) fn evict(&mut self, log: &mut Ground<'_>, number: u32, cause: Cause) -> Result<()> {
         while self.pool.held(BufferId(number)).entries > 0 {
             self.write_page(log, Some(number), cause)?;
@@ -327,9 +318,6 @@ impl Buffers {
     }
 
     /// Buffer `number` is empty from now on; its chain stays on flash.
-    ///
-    /// # Errors
-    /// There are no more numbers for owners.
     pub(super) fn begin_anew(&mut self, log: &Ground<'_>, number: u32) -> Result<()> {
         let record = self.record(number);
         self.pool.clear(BufferId(number));

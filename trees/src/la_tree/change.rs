@@ -30,7 +30,7 @@ impl LaTree<'_> {
                 Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
             }
             Width::Variable => {
-                let limit = self.nodes.inner.entry_bytes_most().min(self.plan.entry_most);
+                let limit = self.nodes.codecs.inner.entry_bytes_most().min(self.plan.entry_most);
                 let limit = limit.saturating_sub(usize::from(CHILD_BYTES));
                 if key.len() > limit {
                     let (found, limit) = (key.len() as u64, limit as u64);

@@ -1,168 +1,128 @@
-//! Verifying every invariant of the tree.
+//! Verifying what the tree keeps beside what every B+-tree does.
 
-use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::Cause;
-use store::node;
 
 use super::LaTree;
-use super::descent::HEIGHT_MOST;
+use super::buffer_pool::BufferId;
+use super::descent::{HEIGHT_MOST, OTHER_KIND};
 use super::layout::NodeId;
+use super::nodes::damaged;
 use super::shrinking::QUARTER;
-use index::Result;
+use crate::btree::{self, At, Inspector, KeyBounds, Node, NodeSource, Rules};
+use index::{Error, Result};
 
-/// What a walk over the tree counts.
-struct Walk<'f> {
-    finding: &'f mut dyn FnMut(&dyn Display),
-    nodes: u64,
-    /// Nodes of each level, leaves first.
-    levels: [u32; HEIGHT_MOST],
-    entries: u64,
+impl btree::NodeId for NodeId {
+    fn from_bytes(bytes: [u8; 4]) -> Self {
+        NodeId(u32::from_le_bytes(bytes))
+    }
+
+    fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+}
+
+impl NodeSource for LaTree<'_> {
+    type Id = NodeId;
+
+    fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
+        if at.level + 1 < self.height && !self.is_of_kind(at.id, at.level) {
+            return Err(damaged(self.nodes.page_of(at.id), OTHER_KIND));
+        }
+        let codec = self.nodes.at(at.level);
+        let bytes = self.nodes.node(&mut self.log, at.id, at.level, cause)?;
+        Ok(Node { codec, bytes })
+    }
+
+    fn nodes_most(&self) -> u64 {
+        self.nodes.count(&self.log)
+    }
+
+    fn damaged(&self, id: NodeId, what: &'static str) -> Error {
+        damaged(self.nodes.page_of(id), what)
+    }
+}
+
+/// What is found beside nodes and entries.
+struct Beside {
     /// Pages of long values.
     long_pages: u64,
     /// Nodes that are less than a quarter full, though they have a neighbour below their parent.
     lean: u64,
-}
-
-/// A subtree and the keys that it may hold.
-struct Part<'k> {
-    id: NodeId,
-    level: u8,
-    lower: &'k [u8],
-    upper: Option<&'k [u8]>,
-    has_neighbour: bool,
+    /// Of each level, whether the node that was met last has several children.
+    has_several: [bool; HEIGHT_MOST],
 }
 
 pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut walk =
-        Walk { finding, nodes: 0, levels: [0; HEIGHT_MOST], entries: 0, long_pages: 0, lean: 0 };
-    let lowest = tree.lowest_key();
-    let (id, level) = (tree.root, tree.height - 1);
-    walk_part(
-        tree,
-        &Part { id, level, lower: &lowest, upper: None, has_neighbour: false },
-        &mut walk,
-    )?;
-    let Walk { nodes, levels, entries, long_pages, lean, finding } = walk;
-    tree.counters.lean = lean;
-    if nodes != tree.nodes.count(&tree.log) {
-        let known = tree.nodes.count(&tree.log);
-        finding(&format_args!("the tables have {known} nodes, but the tree has {nodes}"));
-    }
-    for (level, (known, found)) in tree.room.levels.iter().zip(&levels).enumerate() {
-        if known != found {
-            finding(&format_args!(
-                "{known} nodes are counted at level {level}, but the tree has {found}"
-            ));
-        }
-    }
-    if entries != tree.entries {
-        let known = tree.entries;
-        finding(&format_args!("{known} entries are counted, but the leaves hold {entries}"));
-    }
-    let pending: u64 = tree.buffers.records.iter().map(|record| u64::from(record.entries())).sum();
-    let counted: u64 = tree.buffers.pending.iter().sum();
-    if pending != counted {
-        finding(&format_args!("{counted} entries are pending, but the buffers have {pending}"));
-    }
-    tree.check_pages(nodes + long_pages, finding)
-}
-
-fn walk_part(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
-    walk.nodes += 1;
-    walk.levels[usize::from(part.level) % HEIGHT_MOST] += 1;
-    if walk.nodes > tree.nodes.count(&tree.log) {
-        return Ok(());
-    }
-    let children = match inspect(tree, part, walk) {
-        Ok(children) => children,
-        Err(error) => return error.report_damage(walk.finding),
+    let mut beside = Beside { long_pages: 0, lean: 0, has_several: [false; HEIGHT_MOST] };
+    let (root, lowest) = (At { id: tree.root, level: tree.height - 1 }, tree.lowest_key());
+    let rules = Rules {
+        has_exact_separators: true,
+        is_half_full: false,
+        // If its only child has a buffer as well, it stays until its own is empty.
+        has_branching_root: root.level == 0 || !tree.has_buffers(root.level - 1),
     };
-    if part.level == 0 {
-        let most = u64::from(tree.log.pages()).saturating_sub(walk.long_pages);
-        walk.long_pages += tree.check_values(part.id, most, walk.finding)?;
+    let counted = btree::check((tree, root), &lowest, rules, &mut beside, finding)?;
+    tree.counters.lean = beside.lean;
+    let known = (tree.nodes.count(&tree.log), &tree.room.levels[..], tree.entries);
+    counted.compare(known, finding);
+    let pending: u64 = tree.buffers.records.iter().map(|record| u64::from(record.entries())).sum();
+    let known: u64 = tree.buffers.pending.iter().sum();
+    if pending != known {
+        finding(&format_args!("{known} entries are pending, but the buffers have {pending}"));
     }
-    if let Some(number) = part.id.buffer()
-        && let Err(error) = inspect_buffer(tree, part, number, walk)
-    {
-        error.report_damage(walk.finding)?;
-    }
-    let (mut lower, mut next) = (Vec::new(), Vec::new());
-    for place in 0..children {
-        let codec = tree.nodes.inner;
-        let node = tree.nodes.node(&mut tree.log, part.id, part.level, Cause::Lookup)?;
-        codec.key(node, place).copy_to(&mut lower);
-        let upper = if place + 1 < children {
-            codec.key(node, place + 1).copy_to(&mut next);
-            Some(next.as_slice())
-        } else {
-            part.upper
-        };
-        match tree.child(part.id, part.level, place, Cause::Lookup) {
-            Ok(id) => {
-                let (level, has_neighbour) = (part.level - 1, children > 1);
-                let child = Part { id, level, lower: &lower, upper, has_neighbour };
-                walk_part(tree, &child, walk)?;
-            }
-            Err(error) => error.report_damage(walk.finding)?,
-        }
-    }
-    Ok(())
+    tree.check_pages(counted.nodes + beside.long_pages, finding)
 }
 
-/// Checks one node; returns how many children it has.
-fn inspect(tree: &mut LaTree<'_>, part: &Part<'_>, walk: &mut Walk<'_>) -> Result<usize> {
-    let (id, level) = (part.id.0, part.level);
-    let codec = tree.nodes.at(level);
-    let is_root = part.id == tree.root;
-    let buffers_stand_against = tree.has_buffers(level - u8::from(level > 0));
-    let node = tree.nodes.node(&mut tree.log, part.id, level, Cause::Lookup)?;
-    walk.lean += u64::from(part.has_neighbour && !codec.is_filled(node, QUARTER));
-    let finding = &mut *walk.finding;
-    let entries = node::count(node);
-    if level > 0 && entries == 0 {
-        finding(&format_args!("node {id:#x} has no children"));
-    }
-    if is_root && level > 0 && entries < 2 && !buffers_stand_against {
-        finding(&format_args!("the root has one child only"));
-    }
-    if level > 0 && entries > 0 && codec.key(node, 0).compare(part.lower).is_ne() {
-        finding(&format_args!("node {id:#x} does not begin with its parent's separator"));
-    }
-    for place in 0..entries {
-        let key = codec.key(node, place);
-        let above = part.upper.is_some_and(|upper| key.compare(upper).is_ge());
-        if above || key.compare(part.lower).is_lt() {
-            finding(&format_args!("node {id:#x}: key {place} belongs to another node"));
+impl<'d> Inspector<LaTree<'d>> for Beside {
+    fn inspect(
+        &mut self,
+        tree: &mut LaTree<'d>,
+        at: At<NodeId>,
+        bounds: &KeyBounds<'_>,
+        finding: &mut dyn FnMut(&dyn Display),
+    ) -> Result<()> {
+        let node = tree.node(at, Cause::Lookup)?;
+        let (count, is_lean) = (node.count(), !node.codec.is_filled(node.bytes, QUARTER));
+        let level = usize::from(at.level);
+        let has_neighbour = self.has_several.get(level + 1).is_some_and(|several| *several);
+        self.lean += u64::from(is_lean && has_neighbour);
+        if let Some(several) = self.has_several.get_mut(level) {
+            *several = count > 1;
+        }
+        if level > 0 && count == 0 {
+            finding(&format_args!("node {:#x} has no children", at.id.0));
+        }
+        if level == 0 {
+            let most = u64::from(tree.log.pages()).saturating_sub(self.long_pages);
+            self.long_pages += tree.check_values(at.id, most, finding)?;
+        }
+        match at.id.buffer() {
+            Some(number) => inspect_buffer(tree, (at, number), bounds, finding),
+            None => Ok(()),
         }
     }
-    if level == 0 {
-        walk.entries += entries as u64;
-        return Ok(0);
-    }
-    Ok(entries)
 }
 
 /// Checks a buffer: what its record says, and whose keys it holds.
 fn inspect_buffer(
     tree: &mut LaTree<'_>,
-    part: &Part<'_>,
-    number: u32,
-    walk: &mut Walk<'_>,
+    (at, number): (At<NodeId>, u32),
+    bounds: &KeyBounds<'_>,
+    finding: &mut dyn FnMut(&dyn Display),
 ) -> Result<()> {
     let record = tree.buffers.record(number);
-    let (nodes, leaves) = tree.count_subtree(part.id, part.level, Cause::Lookup)?;
+    let (nodes, leaves) = tree.count_subtree(at.id, at.level, Cause::Lookup)?;
     let (mut entries, mut strangers, mut streams, mut last) = (0, 0, 0_u32, 0);
-    let held = tree.buffers.pool.held(super::buffer_pool::BufferId(number)).entries;
+    let held = tree.buffers.pool.held(BufferId(number)).entries;
     tree.buffers.scan(&mut tree.log, number, &mut |entry, age| {
         streams += u32::from(age >> 32 != last);
         last = age >> 32;
         entries += 1;
-        let above = part.upper.is_some_and(|upper| entry.key >= upper);
-        strangers += u32::from(above || entry.key < part.lower);
+        let above = bounds.upper.is_some_and(|upper| entry.key >= upper);
+        strangers += u32::from(above || entry.key < bounds.lower);
     })?;
-    let finding = &mut *walk.finding;
     if !record.has_nodes(nodes, leaves > 0) {
         let known = record.nodes();
         finding(&format_args!("buffer {number} counts {known} nodes, but has {nodes}"));

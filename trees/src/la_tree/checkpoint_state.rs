@@ -215,11 +215,13 @@ impl LaTree<'_> {
         self.generation.first_owner = root.first_owner;
         self.generation.stage = root.stage;
         self.generation.is_waiting = false;
-        self.log.mark_old(root.first)?;
-        self.generation.copies = root.stage.is_some() && self.is_to_copy();
-        if root.stage.is_none() {
-            self.log.release_old();
+        if let Some(log) = self.log.chip_mut() {
+            log.mark_old(root.first)?;
+            if root.stage.is_none() {
+                log.release_old();
+            }
         }
+        self.generation.copies = root.stage.is_some() && self.is_to_copy();
         self.is_open = false;
         self.is_poisoned = false;
         Ok(())

@@ -277,12 +277,6 @@ pub(super) fn search_of_held(entries: u32, by_tags: bool) -> u64 {
     u64::from(entries.saturating_sub(SEARCHED_AT_ONCE)) * each
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the fragments themselves are counted"))]
-/// What the fragments' fixed costs add to each entry of the buffer, in nanoseconds: f.
-pub(super) fn fragmentation_overhead(units: &UnitCosts, subtree: &Subtree) -> u64 {
-    u64::from(subtree.fragments) * units.fragment_read / u64::from(subtree.entries.max(1))
-}
-
 /// The estimator of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Estimator {

@@ -13,6 +13,9 @@ use index::Result;
 /// The most nodes on a way: with two children a node, more than 32 bits of nodes could fill.
 pub(super) const HEIGHT_MOST: usize = 32;
 
+/// That a node has a buffer where none does, or none where all do.
+pub(super) const OTHER_KIND: &str = "a child has the number of another kind";
+
 /// One node on the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -155,7 +158,7 @@ impl LaTree<'_> {
         toward: Toward<'_>,
         cause: Cause,
     ) -> Result<NodeId> {
-        let codec = self.nodes.inner;
+        let codec = self.nodes.codecs.inner;
         let node = self.nodes.node(&mut self.log, id, level, cause)?;
         let count = node::count(node);
         let place = match toward {
@@ -202,19 +205,23 @@ impl LaTree<'_> {
         place: usize,
         cause: Cause,
     ) -> Result<NodeId> {
-        let codec = self.nodes.inner;
+        let codec = self.nodes.codecs.inner;
         let node = self.nodes.node(&mut self.log, id, level, cause)?;
         if place >= node::count(node) {
             return Err(damaged(self.nodes.page_of(id), "a node has no such child"));
         }
         let bytes = codec.value(node, place).bytes().first_chunk().copied().unwrap_or_default();
         let child = NodeId(u32::from_le_bytes(bytes));
-        let known =
-            child.buffer().is_none_or(|number| (number as usize) < self.buffers.records.len());
-        if child.buffer().is_some() != self.has_buffers(level - 1) || !known {
-            return Err(damaged(self.nodes.page_of(id), "a child has the number of another kind"));
+        match self.is_of_kind(child, level - 1) {
+            true => Ok(child),
+            false => Err(damaged(self.nodes.page_of(id), OTHER_KIND)),
         }
-        Ok(child)
+    }
+
+    /// True if a node at `level`, the root aside, may have this number.
+    pub(super) fn is_of_kind(&self, id: NodeId, level: u8) -> bool {
+        let is_known = |number| (number as usize) < self.buffers.records.len();
+        id.buffer().is_some() == self.has_buffers(level) && id.buffer().is_none_or(is_known)
     }
 
     /// The node on the way, at `level` or above it, whose buffer serves it: the root of its
@@ -275,29 +282,4 @@ impl LaTree<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use super::Bounds;
-
-    #[test]
-    fn a_walk_over_bounds_that_lead_backwards_ends() {
-        let bounds = |lower: &[u8], upper: &[u8]| Bounds {
-            lower: lower.to_vec(),
-            upper: upper.to_vec(),
-            has_upper: true,
-        };
-        // Node `b` says that `a` begins behind it, and that the other way round.
-        let leaves = [bounds(b"a", b"b"), bounds(b"b", b"a")];
-        let (mut key, mut passed) = (Vec::from(*b"a"), 0);
-        for leaf in leaves.iter().cycle().take(10) {
-            if leaf.pass(&mut key).is_none() {
-                break;
-            }
-            passed += 1;
-        }
-        assert_eq!((passed, &key[..]), (1, &b"b"[..]));
-        let last = Bounds { lower: key.clone(), ..Bounds::default() };
-        assert_eq!(last.pass(&mut key), Some(false));
-    }
-}
+mod tests;

@@ -30,10 +30,11 @@ use super::policy::Decision;
 use super::room::Part;
 use super::shrinking::QUARTER;
 use super::stream::Pending;
+use crate::btree::Edit;
 use index::Result;
 
 /// What is going down, and the entry of it that is next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct InFlight {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
@@ -61,14 +62,6 @@ pub(super) struct PutBack {
     pub(super) bytes: u32,
 }
 
-/// An entry that goes to its leaf alone.
-pub(super) struct Single {
-    key: Vec<u8>,
-    value: Vec<u8>,
-    is_delete: bool,
-    is_long: bool,
-}
-
 impl InFlight {
     pub(super) fn new(key_bytes: usize, value_bytes: usize) -> Self {
         InFlight {
@@ -94,23 +87,9 @@ impl InFlight {
         self.is_long = false;
     }
 
-    /// Takes the entry that is all there is away, if so it is, to go on with it later.
-    pub(super) fn take_single(&mut self) -> Option<Single> {
-        let single = self.is_single.then(|| Single {
-            key: core::mem::take(&mut self.key),
-            value: core::mem::take(&mut self.value),
-            is_delete: self.is_delete,
-            is_long: self.is_long,
-        });
-        self.is_single = false;
-        single
-    }
-
-    /// Goes on with what was taken away.
-    pub(super) fn resume_single(&mut self, single: Single) {
-        (self.key, self.value) = (single.key, single.value);
-        (self.is_delete, self.is_long) = (single.is_delete, single.is_long);
-        (self.is_single, self.place) = (true, 1);
+    /// The entry that is all there is, if so it is, to go on with it later.
+    pub(super) fn single(&self) -> Option<Self> {
+        self.is_single.then(|| self.clone())
     }
 
     /// The entry, as it stands in a buffer.
@@ -246,13 +225,7 @@ impl LaTree<'_> {
         let before = self.time_ns();
         self.top.level = level;
         self.top.restructured = true;
-        let mut child = None;
-        while self.next_in_flight(cause)? {
-            if without != Some(self.in_flight.key.as_slice()) {
-                child = Some(self.hand_to_buffer(child, level, cause)?);
-            }
-        }
-        self.batch_came(child);
+        self.distribute_to_buffers(level, without, cause)?;
         self.top.restructured = true;
         self.counters.buffers_rebalanced_ns += self.time_ns() - before;
         Ok(())
@@ -303,11 +276,18 @@ impl LaTree<'_> {
         outcome
     }
 
-    /// Hands what goes down to the buffers at level `below`.
-    pub(super) fn distribute_to_buffers(&mut self, below: u8, cause: Cause) -> Result<()> {
+    /// Hands what goes down to the buffers at `level`, but for the entry of the key `without`.
+    pub(super) fn distribute_to_buffers(
+        &mut self,
+        level: u8,
+        without: Option<&[u8]>,
+        cause: Cause,
+    ) -> Result<()> {
         let mut child = None;
         while self.next_in_flight(cause)? {
-            child = Some(self.hand_to_buffer(child, below, cause)?);
+            if without != Some(self.in_flight.key.as_slice()) {
+                child = Some(self.hand_to_buffer(child, level, cause)?);
+            }
         }
         self.batch_came(child);
         Ok(())
@@ -387,53 +367,52 @@ impl LaTree<'_> {
     /// was made.
     fn apply_to_leaf(&mut self, cause: Cause) -> Result<bool> {
         let leaf = self.path.at(0).id;
-        let codec = self.nodes.leaf;
+        let codec = self.nodes.codecs.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, cause)?;
-        let found = codec.search(node, &self.in_flight.key);
-        let place = match (found, self.in_flight.is_delete) {
-            (Ok(place), true) => {
-                let before = codec.value(node, place).as_long();
-                self.nodes.remove(&mut self.log, (leaf, 0), place)?;
-                if let Some(disk) = self.log.disk_mut() {
-                    disk.compaction.note_delete();
-                }
-                let what = "the root counts fewer entries than there are";
-                let entries = self.entries.checked_sub(1);
-                self.entries = entries.ok_or(damaged(self.nodes.page_of(leaf), what))?;
-                self.drop_value(before, cause)?;
-                return Ok(true);
-            }
+        let (found, value) = (codec.search(node, &self.in_flight.key), self.in_flight.stored());
+        let known = found.ok().map(|place| codec.value(node, place));
+        let before = known.and_then(|known| known.as_long());
+        let edit = match (found, self.in_flight.is_delete) {
             (Err(_), true) => return Ok(true),
+            (Ok(place), true) => Edit::Remove { place },
             (Ok(place), false) => {
-                let (known, value) = (codec.value(node, place), self.in_flight.stored());
-                let before = known.as_long();
-                if before.is_none() && !self.in_flight.is_long && known.bytes() == value.bytes() {
+                let is_inline = before.is_none() && !self.in_flight.is_long;
+                if is_inline && known.is_some_and(|known| known.bytes() == value.bytes()) {
                     return Ok(true);
                 }
-                if self.nodes.replace(&mut self.log, leaf, place, value)? {
-                    self.drop_value(before, cause)?;
-                    return Ok(true);
-                }
-                place
+                Edit::Replace { place, value }
             }
-            (Err(place), false) => {
-                let entry = (self.in_flight.key.as_slice(), self.in_flight.stored());
-                if self.nodes.insert(&mut self.log, (leaf, 0), place, entry)? {
-                    self.entries = self.entries.saturating_add(1);
-                    return Ok(true);
-                }
-                place
-            }
+            (Err(place), false) => Edit::Insert { place, key: &self.in_flight.key, value },
         };
+        if self.nodes.edit(&mut self.log, (leaf, 0), edit)? {
+            match edit {
+                Edit::Insert { .. } => self.entries = self.entries.saturating_add(1),
+                Edit::Replace { .. } => {}
+                Edit::Remove { .. } => self.note_removed(leaf)?,
+            }
+            self.drop_value(before, cause)?;
+            return Ok(true);
+        }
+        let (Ok(place) | Err(place)) = found;
         let at = self.split_place(leaf, place, cause)?;
         self.split(0, at, cause)?;
         Ok(false)
     }
 
+    fn note_removed(&mut self, leaf: NodeId) -> Result<()> {
+        if let Some(disk) = self.log.disk_mut() {
+            disk.compaction.note_delete();
+        }
+        let what = "the root counts fewer entries than there are";
+        let entries = self.entries.checked_sub(1);
+        self.entries = entries.ok_or(damaged(self.nodes.page_of(leaf), what))?;
+        Ok(())
+    }
+
     /// Where a full leaf is split that takes an entry at `place`. If many more entries follow, what
     /// they have passed is not divided again, so that leaves get full.
     fn split_place(&mut self, leaf: NodeId, place: usize, cause: Cause) -> Result<usize> {
-        let codec = self.nodes.leaf;
+        let codec = self.nodes.codecs.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, cause)?;
         let count = node::count(node);
         if count < 2 {

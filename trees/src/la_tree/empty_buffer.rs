@@ -29,7 +29,7 @@ impl LaTree<'_> {
     pub(super) fn tree_shape(&self) -> TreeShape {
         TreeShape {
             height: u32::from(self.height),
-            fanout: self.nodes.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
+            fanout: self.nodes.codecs.leaf.capacity(self.plan.sizes.entry_least, 4) as u32,
         }
     }
 
@@ -100,7 +100,7 @@ impl LaTree<'_> {
         self.top.bounds.copy_from(&self.bounds);
         let mut leaves_changed = 0;
         match self.buffers_below(level) {
-            Some(below) => self.distribute_to_buffers(below, cause)?,
+            Some(below) => self.distribute_to_buffers(below, None, cause)?,
             None => leaves_changed = self.distribute_to_leaves(cause)?,
         }
         self.in_flight.part = None;
@@ -159,7 +159,7 @@ impl LaTree<'_> {
 
     /// Walks the way to node `id`, which has a buffer; returns its level.
     pub(super) fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
-        let codecs = [self.nodes.leaf, self.nodes.inner];
+        let codecs = [self.nodes.codecs.leaf, self.nodes.codecs.inner];
         let node = self.nodes.any(&mut self.log, id, cause)?;
         let level = node::level(node);
         let mut key = core::mem::take(&mut self.in_flight.key);

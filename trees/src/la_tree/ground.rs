@@ -4,14 +4,14 @@
 //! then programmed as a whole: so it is on raw flash, and so it is on a disk. Nodes differ:
 //! [`super::nodes`] has both ways.
 //!
-//! What only raw flash needs does nothing on a disk: there are no generations of pages, and nothing
-//! is pinned, for the page file keeps the way back by itself.
+//! What only raw flash needs does nothing on a disk: there are no generations of pages, none is
+//! ever free or released, and nothing is pinned, for the page file keeps the way back by itself.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use device::{Cause, Meter, Page};
-use store::{Durability, Memory, PageKind, PageLog, Recovery, Result, Savepoint};
+use store::{Memory, PageKind, PageLog, Recovery, Result};
 
 use super::cost::UnitCosts;
 use super::in_place::Disk;
@@ -27,6 +27,22 @@ pub(super) enum Ground<'d> {
 }
 
 impl<'d> Ground<'d> {
+    /// The chip, if it is one.
+    pub(super) const fn chip(&self) -> Option<&PageLog<'d>> {
+        match self {
+            Ground::Chip(log) => Some(log),
+            Ground::Disk(_) => None,
+        }
+    }
+
+    /// The chip, if it is one, to be changed.
+    pub(super) const fn chip_mut(&mut self) -> Option<&mut PageLog<'d>> {
+        match self {
+            Ground::Chip(log) => Some(log),
+            Ground::Disk(_) => None,
+        }
+    }
+
     /// The disk, if it is one.
     pub(super) fn disk(&self) -> Option<&Disk<'d>> {
         match self {
@@ -52,20 +68,6 @@ impl<'d> Ground<'d> {
         match self {
             Ground::Chip(log) => log.geometry().pages(),
             Ground::Disk(disk) => disk.file.pages_most(),
-        }
-    }
-
-    pub(super) fn pages_per_block(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.geometry().pages_per_block(),
-            Ground::Disk(_) => 1,
-        }
-    }
-
-    pub(super) fn block_bytes(&self) -> u64 {
-        match self {
-            Ground::Chip(log) => log.geometry().block_bytes(),
-            Ground::Disk(disk) => u64::from(disk.file.page_bytes()),
         }
     }
 
@@ -164,11 +166,6 @@ impl<'d> Ground<'d> {
         }
     }
 
-    /// Bytes of the tables of what is below.
-    pub(super) fn table_bytes(&self) -> u64 {
-        self.memory().tables
-    }
-
     pub(super) fn meter(&self) -> Option<&Meter> {
         match self {
             Ground::Chip(log) => log.meter(),
@@ -190,143 +187,36 @@ impl<'d> Ground<'d> {
         }
     }
 
-    pub(super) fn durability(&self) -> Durability {
-        self.recovery().durability()
-    }
-
-    pub(super) fn checkpoints(&self) -> &[Savepoint] {
-        self.recovery().checkpoints()
-    }
-}
-
-/// What only raw flash has: a disk reclaims nothing.
-impl Ground<'_> {
-    pub(super) fn kept_root(&mut self, name: &str) -> Result<Vec<u8>> {
-        match self {
-            Ground::Chip(log) => log.kept_root(name),
-            Ground::Disk(_) => Ok(Vec::new()),
-        }
-    }
-
-    pub(super) fn give_back_at_rollback(&mut self) {
-        if let Ground::Chip(log) = self {
-            log.give_back_at_rollback();
-        }
-    }
-
-    pub(super) fn own_reserve(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.own_reserve(),
-            Ground::Disk(_) => 0,
-        }
-    }
-
-    pub(super) fn expect_root(&mut self, bytes: u64) {
-        if let Ground::Chip(log) = self {
-            log.expect_root(bytes);
-        }
-    }
-
+    /// Pins `page`, which a named checkpoint reaches.
     pub(super) fn pin(&mut self, page: Page) {
-        if let Ground::Chip(log) = self {
+        if let Some(log) = self.chip_mut() {
             log.pin(page);
         }
     }
 
-    pub(super) fn unpin_all(&mut self) -> Result<()> {
-        match self {
-            Ground::Chip(log) => log.unpin_all(),
-            Ground::Disk(_) => Ok(()),
-        }
-    }
-
-    pub(super) fn pinned_blocks(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.pinned_blocks(),
-            Ground::Disk(_) => 0,
-        }
-    }
-
-    pub(super) fn begin_generation(&mut self) {
-        if let Ground::Chip(log) = self {
-            log.begin_generation();
-        }
-    }
-
-    pub(super) fn mark_old(&mut self, sequence: u64) -> Result<()> {
-        match self {
-            Ground::Chip(log) => log.mark_old(sequence),
-            Ground::Disk(_) => Ok(()),
-        }
-    }
-
+    /// True if `page` is of the generation that is being reclaimed.
     pub(super) fn is_old(&self, page: Page) -> bool {
-        match self {
-            Ground::Chip(log) => log.is_old(page),
-            Ground::Disk(_) => false,
-        }
-    }
-
-    pub(super) fn release_old(&mut self) {
-        if let Ground::Chip(log) = self {
-            log.release_old();
-        }
-    }
-
-    pub(super) fn erases_at_once(&self) -> bool {
-        match self {
-            Ground::Chip(log) => log.erases_at_once(),
-            Ground::Disk(_) => true,
-        }
-    }
-
-    pub(super) fn erase_released(&mut self, cause: Cause) -> Result<u32> {
-        match self {
-            Ground::Chip(log) => log.erase_released(cause),
-            Ground::Disk(_) => Ok(0),
-        }
+        self.chip().is_some_and(|log| log.is_old(page))
     }
 
     pub(super) fn next_sequence(&self) -> u64 {
-        match self {
-            Ground::Chip(log) => log.next_sequence(),
-            Ground::Disk(_) => 0,
-        }
-    }
-
-    pub(super) fn good_blocks(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.good_blocks(),
-            Ground::Disk(disk) => disk.file.pages_most(),
-        }
+        self.chip().map_or(0, PageLog::next_sequence)
     }
 
     /// Blocks that the next checkpoint erases.
     pub(super) fn blocks_to_erase(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.released_blocks().saturating_sub(log.blocks_only_kept()),
-            Ground::Disk(_) => 0,
-        }
+        self.chip().map_or(0, |log| log.released_blocks().saturating_sub(log.blocks_only_kept()))
     }
 
     pub(super) fn released_blocks(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.released_blocks(),
-            Ground::Disk(_) => 0,
-        }
+        self.chip().map_or(0, PageLog::released_blocks)
     }
 
-    pub(super) fn free_blocks(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.free_blocks(),
-            Ground::Disk(disk) => disk.file.pages_free(),
-        }
+    pub(super) fn good_blocks(&self) -> u32 {
+        self.chip().map_or(0, PageLog::good_blocks)
     }
 
     pub(super) fn free_pages(&self) -> u32 {
-        match self {
-            Ground::Chip(log) => log.free_pages(),
-            Ground::Disk(disk) => disk.file.pages_free(),
-        }
+        self.chip().map_or(0, PageLog::free_pages)
     }
 }

@@ -13,6 +13,7 @@ use super::layout::NodeId;
 use super::nodes::damaged;
 use super::shrinking::QUARTER;
 use super::table::BufferRecord;
+use crate::btree::Edit;
 use index::Result;
 
 /// That what separates a node from its neighbour is not between their other separators.
@@ -28,7 +29,7 @@ impl LaTree<'_> {
         let id = self.path.at(level).id;
         let parent = self.path.at(level + 1);
         self.separate(level, id, at, cause)?;
-        let inner = self.nodes.inner;
+        let inner = self.nodes.codecs.inner;
         let above = self.nodes.node(&mut self.log, parent.id, level + 1, cause)?;
         // Keys of a damaged node may lie anywhere. Where separators are not in order, a walk from
         // one to the next never ends.
@@ -53,7 +54,7 @@ impl LaTree<'_> {
     /// As [`split`](LaTree::split), of a node whose parent has room, and whose buffer holds
     /// entries.
     fn split_with_buffer(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
-        let single = self.in_flight.take_single();
+        let single = self.in_flight.single();
         if single.is_none() {
             self.put_back(true, cause)?;
         }
@@ -62,7 +63,7 @@ impl LaTree<'_> {
         self.split_node(level, id, at, cause)?;
         self.hand_back(level, None, cause)?;
         if let Some(single) = single {
-            self.in_flight.resume_single(single);
+            self.in_flight = single;
         }
         Ok(())
     }
@@ -71,7 +72,14 @@ impl LaTree<'_> {
     fn split_node(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
         let parent = self.path.at(level + 1);
         let right = self.nodes.create(&mut self.log, id.buffer().is_some(), level)?;
-        self.nodes.split_off(&mut self.log, (id, right), level, at)?;
+        self.nodes.change_pair(
+            &mut self.log,
+            (id, right),
+            level,
+            |codec, node, fresh, scratch| {
+                codec.split_off(node, at, fresh, scratch);
+            },
+        )?;
         self.adopt(parent.id, level + 1, parent.place + 1, right)?;
         self.counters.rebalanced += 2;
         self.counters.nodes_split += 1;
@@ -104,11 +112,9 @@ impl LaTree<'_> {
         if usize::from(self.height) >= HEIGHT_MOST {
             return Err(damaged(self.nodes.page_of(old), "the tree is higher than nodes allow"));
         }
-        let lowest = self.lowest_key();
         if self.has_buffers(top) {
             let root = self.nodes.create(&mut self.log, true, self.height)?;
-            self.separator.clear();
-            self.separator.extend_from_slice(&lowest);
+            self.nodes.codecs.lowest(&mut self.separator);
             self.adopt(root, self.height, 0, old)?;
             let owner = self.buffers.owner(&self.log)?;
             if let Some(number) = root.buffer() {
@@ -118,8 +124,7 @@ impl LaTree<'_> {
         } else {
             // The buffer is for the whole tree, so it stays with the root.
             let child = self.nodes.slide_under(&mut self.log, old, top)?;
-            self.separator.clear();
-            self.separator.extend_from_slice(&lowest);
+            self.nodes.codecs.lowest(&mut self.separator);
             self.adopt(old, self.height, 0, child)?;
             self.path.set(top, child, self.path.at(top).place);
         }
@@ -132,16 +137,15 @@ impl LaTree<'_> {
 
     /// The lowest key there is.
     pub(super) fn lowest_key(&self) -> alloc::vec::Vec<u8> {
-        match self.nodes.shape.key {
-            store::Width::Fixed(bytes) => alloc::vec![0; usize::from(bytes)],
-            store::Width::Variable => alloc::vec::Vec::new(),
-        }
+        let mut key = alloc::vec::Vec::new();
+        self.nodes.codecs.lowest(&mut key);
+        key
     }
 
     /// Puts into `self.separator` what separates the entries before `at` from the others; what
     /// comes next stands for the others where there are none.
     fn separate(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
-        let codec = self.nodes.at(level);
+        let (codec, codecs) = (self.nodes.at(level), self.nodes.codecs);
         let node = self.nodes.node(&mut self.log, id, level, cause)?;
         if at < node::count(node) {
             codec.key(node, at).copy_to(&mut self.separator);
@@ -150,7 +154,7 @@ impl LaTree<'_> {
             self.separator.extend_from_slice(&self.in_flight.key);
         }
         if level == 0 && at > 0 {
-            shorten(&codec.key(node, at - 1), &mut self.separator, self.plan.shape.key);
+            codecs.shorten(&codec.key(node, at - 1), &mut self.separator);
         }
         Ok(())
     }
@@ -164,8 +168,9 @@ impl LaTree<'_> {
         child: NodeId,
     ) -> Result<()> {
         let value = child.0.to_le_bytes();
-        let entry = (self.separator.as_slice(), node::Stored::inline(&value));
-        if !self.nodes.insert(&mut self.log, (parent, level), place, entry)? {
+        let value = node::Stored::inline(&value);
+        let edit = Edit::Insert { place, key: &self.separator, value };
+        if !self.nodes.edit(&mut self.log, (parent, level), edit)? {
             return Err(damaged(self.nodes.page_of(parent), "it has no room"));
         }
         Ok(())
@@ -182,19 +187,4 @@ pub(super) fn split_middle(codec: &Codec, node: &[u8]) -> usize {
 pub(super) fn last_filled(codec: &Codec, node: &[u8], at: usize) -> usize {
     let fills = |at: &usize| codec.is_filled_from(node, *at, QUARTER);
     (1..=at).rev().find(fills).unwrap_or(at)
-}
-
-/// Cuts `separator`, which is above `left`, to the shortest key that still is; keys of fixed
-/// length stay whole.
-pub(super) fn shorten(
-    left: &node::NodeKey<'_>,
-    separator: &mut alloc::vec::Vec<u8>,
-    width: store::Width,
-) {
-    if matches!(width, store::Width::Fixed(_)) {
-        return;
-    }
-    let whole = left.prefix.iter().chain(left.suffix);
-    let shared = separator.iter().zip(whole).take_while(|(one, other)| one == other).count();
-    separator.truncate(shared + 1);
 }

@@ -91,12 +91,6 @@ impl PageShape {
         geometry.page_bytes() - if has_spare { 0 } else { PAGE_HEADER_BYTES }
     }
 
-    #[cfg(test)]
-    /// Where the header does not fit the spare area, it takes the page's first bytes.
-    pub(super) const fn header_in_page(&self) -> bool {
-        self.first > 0
-    }
-
     /// True if each node is a whole page.
     pub(super) const fn is_in_place(&self) -> bool {
         self.node_bytes == self.page_bytes && self.first > 0
@@ -136,12 +130,6 @@ impl PageShape {
     /// Bytes that programming a page moves, its spare area included.
     pub(super) const fn program_bytes(&self) -> u32 {
         self.room() + PAGE_HEADER_BYTES
-    }
-
-    #[cfg(test)]
-    /// The most bytes that a fragment has, its header included.
-    pub(super) fn fragment_bytes_most(&self) -> usize {
-        (self.room() as usize).min(usize::from(u16::MAX))
     }
 
     /// Units of a page, at each of which a node may begin.
@@ -257,7 +245,7 @@ impl Place {
 
 /// The number of a node, which stays when the node moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct NodeId(pub(super) u32);
+pub(crate) struct NodeId(pub(super) u32);
 
 /// Whose a fragment is: a number that a buffer gets when it is made, or emptied, and that no other
 /// buffer ever had.
@@ -272,9 +260,6 @@ pub(super) fn seal_node(id: NodeId, place: Place, node: &mut [u8]) {
 }
 
 /// Refuses bytes that are not node `id` at `place`.
-///
-/// # Errors
-/// They are something else, or damaged.
 pub(super) fn verify_node(id: NodeId, place: Place, node: &[u8]) -> Result<(), Damage> {
     match node.split_first_chunk::<4>() {
         Some((head, rest)) if u32::from_le_bytes(*head) == node_checksum(id, place, rest) => Ok(()),
@@ -318,9 +303,6 @@ impl Link {
     }
 
     /// Reads a link; [`PageShape::check_link`] tells whether it leads anywhere.
-    ///
-    /// # Errors
-    /// It says that there is none, and where that is.
     pub(super) fn decode(bytes: [u8; Self::BYTES]) -> Result<Option<Link>, Damage> {
         let [p0, p1, p2, p3, o0, o1, b0, b1] = bytes;
         let link = Link {
@@ -353,9 +335,6 @@ pub(super) fn seal_fragment(
 }
 
 /// Reads the fragment at `link`: the link to the one before it, and its entries.
-///
-/// # Errors
-/// The bytes are something else, or damaged.
 pub(super) fn open_fragment(
     owner: Owner,
     link: Link,

@@ -11,33 +11,36 @@ use store::node::{self, NodeKey, Stored};
 
 use super::LaTree;
 use super::descent::Toward;
-use super::growth::shorten;
 use super::nodes::damaged;
+use super::scan::Scan;
 use super::shrinking::QUARTER;
 use super::table::BufferRecord;
+use crate::btree::Edit;
 use index::read_piece_of;
-use index::{Cursor, Error, Result, Value};
+use index::{Cursor, Error, KeyRange, Result, Value};
 
 impl LaTree<'_> {
     pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
         let fill = fill.clamp(QUARTER, 100);
         if self.log.is_disk() {
-            return self.load_on_disk(sorted, fill);
+            if Scan::new(self, KeyRange::ALL)?.next()?.is_some() {
+                return Err(Error::NotEmpty);
+            }
+            self.is_poisoned = true;
+            self.drop_all()?;
+        } else {
+            self.is_poisoned = true;
+            self.empty_all(Cause::Load)?;
+            let is_emptied = self.buffers.pending == [0; 2];
+            if !is_emptied || self.entries > 0 {
+                self.is_poisoned = false;
+                return Err(if is_emptied { Error::NotEmpty } else { self.refusal() });
+            }
+            // What is left of a tree that was emptied has separators that are in the way.
+            self.nodes.forget();
+            self.buffers.forget();
+            self.height = 1;
         }
-        self.is_poisoned = true;
-        self.empty_all(Cause::Load)?;
-        if self.buffers.pending != [0; 2] {
-            self.is_poisoned = false;
-            return Err(self.refusal());
-        }
-        if self.entries > 0 {
-            self.is_poisoned = false;
-            return Err(Error::NotEmpty);
-        }
-        // What is left of a tree that was emptied has separators that are in the way.
-        self.nodes.forget();
-        self.buffers.forget();
-        self.height = 1;
         self.plant()?;
         self.bounds.reset();
         self.path.set(0, self.root, 0);
@@ -47,7 +50,7 @@ impl LaTree<'_> {
     }
 
     /// Ends a load, of which the tree keeps what it could if that was broken off.
-    pub(super) fn end_load(&mut self, loaded: Result<()>) -> Result<u64> {
+    fn end_load(&mut self, loaded: Result<()>) -> Result<u64> {
         if !matches!(&loaded, Err(Error::Store(store::Error::Device(_)))) {
             self.fill_up_last()?;
             self.is_poisoned = false;
@@ -79,7 +82,7 @@ impl LaTree<'_> {
     }
 
     /// Appends what is `sorted`, which must be above everything there is.
-    pub(super) fn load_entries(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
+    fn load_entries(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<()> {
         let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         while let Some((next, value)) = sorted.next()? {
             let bytes = value.len();
@@ -120,11 +123,12 @@ impl LaTree<'_> {
     ) -> Result<()> {
         let (previous, fill) = last;
         let leaf = self.path.at(0).id;
-        let codec = self.nodes.leaf;
+        let codec = self.nodes.codecs.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Load)?;
         let count = node::count(node);
         let room = !codec.is_filled(node, fill);
-        if room && self.nodes.insert(&mut self.log, (leaf, 0), count, (key, value))? {
+        let edit = Edit::Insert { place: count, key, value };
+        if room && self.nodes.edit(&mut self.log, (leaf, 0), edit)? {
             self.entries += 1;
             return Ok(());
         }
@@ -136,10 +140,11 @@ impl LaTree<'_> {
         self.separator.clear();
         self.separator.extend_from_slice(key);
         let left = NodeKey { prefix: &[], suffix: previous };
-        shorten(&left, &mut self.separator, self.plan.shape.key);
+        self.nodes.codecs.shorten(&left, &mut self.separator);
         self.begin_right(0, fill)?;
         let leaf = self.path.at(0).id;
-        if !self.nodes.insert(&mut self.log, (leaf, 0), 0, (key, value))? {
+        let edit = Edit::Insert { place: 0, key, value };
+        if !self.nodes.edit(&mut self.log, (leaf, 0), edit)? {
             return Err(damaged(Page(0), "an empty leaf has no room"));
         }
         self.entries += 1;
@@ -154,7 +159,7 @@ impl LaTree<'_> {
             self.separator = separator;
         }
         let parent = self.path.at(level + 1).id;
-        let inner = self.nodes.inner;
+        let inner = self.nodes.codecs.inner;
         let node = self.nodes.node(&mut self.log, parent, level + 1, Cause::Load)?;
         if inner.is_filled(node, fill) || !inner.has_room(node, &self.separator, 4) {
             self.begin_right(level + 1, fill)?;

@@ -65,7 +65,9 @@ pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn 
 impl<'d> LaTree<'d> {
     /// A tree on `log` that has no node yet.
     pub(super) fn over(mut log: Ground<'d>, plan: Plan) -> Result<Self> {
-        log.give_back_at_rollback();
+        if let Some(log) = log.chip_mut() {
+            log.give_back_at_rollback();
+        }
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();

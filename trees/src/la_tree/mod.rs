@@ -31,6 +31,16 @@
 //! - After an error while something was changed, nothing more is read or changed: entries may have
 //!   been on their way from one buffer to another.
 
+/// Does the same with the short and the long form of a list.
+macro_rules! either {
+    ($lists:expr, $list:ident => $do:expr) => {
+        match $lists {
+            Self::Short($list) => $do,
+            Self::Long($list) => $do,
+        }
+    };
+}
+
 pub mod policy;
 
 mod buffer_pool;
@@ -278,8 +288,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn pin_savepoints(&mut self) -> Result<()> {
-        // On a disk the page file keeps the way back by itself.
-        if self.log.is_disk() { Ok(()) } else { self.pin_named() }
+        self.pin_named()
     }
 
     fn entry_bytes_most(&self) -> usize {

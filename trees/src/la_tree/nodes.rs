@@ -22,15 +22,14 @@ use super::counters::NodeReads;
 use super::ground::Ground;
 use super::layout::{self, NodeId, PageShape, Place, verify_node};
 use super::table::NodeTable;
+pub(super) use crate::btree::CHILD_BYTES;
+use crate::btree::Codecs;
 use index::{Error, Result};
 
 mod changes;
 mod writing;
 
 use writing::Waiting;
-
-/// Bytes of a child's number in an inner node.
-pub(super) const CHILD_BYTES: u16 = 4;
 
 /// The kind of pages of nodes.
 pub(super) const NODES: PageKind = PageKind::Tree(0);
@@ -101,9 +100,7 @@ impl Table {
 /// The nodes of a tree.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    pub(super) shape: EntryShape,
-    pub(super) leaf: Codec,
-    pub(super) inner: Codec,
+    pub(super) codecs: Codecs,
     pub(super) pages: PageShape,
     pub(super) cache: NodeCache,
     /// Nodes without buffers, and those with.
@@ -147,10 +144,10 @@ impl Nodes {
         chunks: (u32, u32),
     ) -> Option<Self> {
         let bytes = pages.node_bytes();
+        let leaf = layout::codec(bytes, shape.key, shape.value)?;
+        let inner = layout::codec(bytes, shape.key, Width::Fixed(CHILD_BYTES))?;
         Some(Nodes {
-            shape,
-            leaf: layout::codec(bytes, shape.key, shape.value)?,
-            inner: layout::codec(bytes, shape.key, Width::Fixed(CHILD_BYTES))?,
+            codecs: Codecs { shape, leaf, inner, is_one_of_many: false },
             pages,
             cache: NodeCache::new(cache, bytes as usize),
             plain: Table::new(chunks.0),
@@ -168,7 +165,7 @@ impl Nodes {
     /// The codec of nodes at `level`.
     #[inline]
     pub(super) const fn at(&self, level: u8) -> Codec {
-        if level == 0 { self.leaf } else { self.inner }
+        *self.codecs.at(level)
     }
 
     /// Nodes that there are.
@@ -197,11 +194,11 @@ impl Nodes {
     }
 
     /// A number that no node has.
-    fn number(&mut self, log: &PageLog<'_>, is_buffered: bool) -> Result<NodeId> {
+    pub(super) fn number(&mut self, pages: u32, is_buffered: bool) -> Result<NodeId> {
         let table = if is_buffered { &mut self.buffered } else { &mut self.plain };
         let most = if is_buffered { BUFFERS_MOST } else { u32::MAX };
         let number = table.numbers.allocate().filter(|number| number.0 < most);
-        let number = number.ok_or(store::Error::Full { pages: u64::from(log.usable_pages()) })?;
+        let number = number.ok_or(store::Error::Full { pages: pages.into() })?;
         table.changed(number.0);
         Ok(if is_buffered { NodeId::of_buffer(number.0) } else { number })
     }
@@ -232,9 +229,6 @@ impl Nodes {
     }
 
     /// Node `id`, which is at `level`.
-    ///
-    /// # Errors
-    /// It is damaged, or the chip failed.
     #[inline]
     pub(super) fn node<'n>(
         &'n mut self,
@@ -252,9 +246,6 @@ impl Nodes {
     }
 
     /// Node `id`, whichever level it is at.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
     pub(super) fn any<'n>(
         &'n mut self,
         log: &'n mut Ground<'_>,
@@ -269,31 +260,7 @@ impl Nodes {
         Ok(self.cache.node(frame))
     }
 
-    /// Node `id`, to be changed.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    #[inline]
-    pub(super) fn node_mut<'n>(
-        &'n mut self,
-        log: &'n mut Ground<'_>,
-        id: NodeId,
-        level: u8,
-        cause: Cause,
-    ) -> Result<&'n mut [u8]> {
-        let log = match log {
-            Ground::Disk(disk) => return self.page_mut(disk, id, level, cause),
-            Ground::Chip(log) => log,
-        };
-        let frame = self.frame(log, id, level, cause)?;
-        self.cache.set_dirty(frame, true);
-        Ok(self.cache.node_mut(frame))
-    }
-
     /// Two nodes of one level.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
     pub(super) fn pair<'n>(
         &'n mut self,
         log: &'n mut Ground<'_>,
@@ -305,16 +272,23 @@ impl Nodes {
             Ground::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
             Ground::Chip(log) => log,
         };
-        self.frame(log, pair.0, level, cause)?;
-        let second = self.frame(log, pair.1, level, cause)?;
-        let first = self.frame(log, pair.0, level, cause)?;
+        let (first, second) = self.frames(log, pair, level, cause)?;
         Ok((self.cache.node(first), self.cache.node(second)))
     }
 
+    fn frames(
+        &mut self,
+        log: &mut PageLog<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(usize, usize)> {
+        self.frame(log, pair.0, level, cause)?;
+        let second = self.frame(log, pair.1, level, cause)?;
+        Ok((self.frame(log, pair.0, level, cause)?, second))
+    }
+
     /// Two nodes of one level, to be changed.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
     pub(super) fn pair_mut<'n>(
         &'n mut self,
         log: &'n mut Ground<'_>,
@@ -326,9 +300,7 @@ impl Nodes {
             Ground::Disk(disk) => return self.pages_of_pair_mut(disk, pair, level, cause),
             Ground::Chip(log) => log,
         };
-        self.frame(log, pair.0, level, cause)?;
-        let second = self.frame(log, pair.1, level, cause)?;
-        let first = self.frame(log, pair.0, level, cause)?;
+        let (first, second) = self.frames(log, pair, level, cause)?;
         if first == second {
             return Err(damaged(self.page_of(pair.0), "a node is its own neighbour"));
         }
@@ -338,9 +310,6 @@ impl Nodes {
     }
 
     /// A new node at `level`, empty.
-    ///
-    /// # Errors
-    /// There are no more numbers, or the chip failed.
     pub(super) fn create(
         &mut self,
         log: &mut Ground<'_>,
@@ -352,7 +321,7 @@ impl Nodes {
             Ground::Chip(log) => log,
         };
         let frame = self.free_frame(log)?;
-        let id = self.number(log, is_buffered)?;
+        let id = self.number(log.usable_pages(), is_buffered)?;
         self.cache.assign(frame, id);
         self.cache.set_dirty(frame, true);
         self.at(level).initialise(self.cache.node_mut(frame), level);
@@ -360,9 +329,6 @@ impl Nodes {
     }
 
     /// Gives the node back; it is no more.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub(super) fn free(&mut self, log: &mut Ground<'_>, id: NodeId) -> Result<()> {
         if let Ground::Disk(disk) = log {
             return self.free_page(disk, id);
@@ -377,9 +343,6 @@ impl Nodes {
 
     /// Gives node `old` at `level` a number of its own without a buffer, and makes an empty node of
     /// the level above under its old number.
-    ///
-    /// # Errors
-    /// As [`Nodes::create`].
     pub(super) fn slide_under(
         &mut self,
         log: &mut Ground<'_>,
@@ -393,7 +356,7 @@ impl Nodes {
         self.frame(log, old, level, Cause::Update)?;
         let fresh = self.free_frame(log)?;
         let frame = self.frame(log, old, level, Cause::Update)?;
-        let id = self.number(log, false)?;
+        let id = self.number(log.usable_pages(), false)?;
         self.stop_waiting(old);
         self.cache.rename(frame, id);
         self.cache.assign(fresh, old);
@@ -403,9 +366,6 @@ impl Nodes {
     }
 
     /// The opposite: node `child` at `level` takes over the number of its parent, which is no more.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
     pub(super) fn take_over(
         &mut self,
         log: &mut Ground<'_>,
@@ -477,7 +437,7 @@ impl Nodes {
             rest.fill(0);
             verify_node(id, place, used).map_err(|what| damaged(page, what))?;
             self.reads.count(node::level(node), bytes, cause == Cause::Lookup);
-            let codec = if node::level(node) == 0 { self.leaf } else { self.inner };
+            let codec = self.codecs.at(node::level(node));
             codec
                 .validate(node)
                 .and_then(|()| match codec.kept_bytes(node) <= bytes {

@@ -162,9 +162,6 @@ pub(super) struct Choices {
 }
 
 /// The choices that `options` make on `chip`.
-///
-/// # Errors
-/// They are not possible.
 pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     if let Some(record) = &options.made {
         return Ok(checkpoint_state::describe(record)?.1);
@@ -212,9 +209,6 @@ pub(super) fn levels(options: &Options) -> u8 {
 
 impl Plan {
     /// What `options` say of a tree of `shape` with such choices on `chip`.
-    ///
-    /// # Errors
-    /// The memory is too little, or nodes can't hold four entries.
     pub(super) fn new(
         options: &Options,
         shape: EntryShape,
@@ -234,9 +228,6 @@ impl Plan {
     }
 
     /// The least memory with which the tree works, in bytes.
-    ///
-    /// # Errors
-    /// Nodes can't hold four entries.
     pub(super) fn least_memory(
         options: &Options,
         shape: EntryShape,
@@ -348,9 +339,6 @@ impl Plan {
     }
 
     /// Refuses a pool and a cache for which the system has no memory.
-    ///
-    /// # Errors
-    /// There is none.
     pub(super) fn check_memory(&self) -> Result<()> {
         let node = NodeCache::bytes_a_node(self.pages.node_bytes() as usize);
         let cache = u64::from(self.cache.frames()) * node;

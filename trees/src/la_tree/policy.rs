@@ -23,8 +23,6 @@
 //! than twice the offline optimum and a constant (theorem 1) is tested in
 //! `lab/tests/adapt_optimum.rs`; that it decides as algorithm 1 does, here.
 
-use index::parameters::parse_bytes;
-
 /// The part of the memory budget that U is at most: 8 KiB of 128 KiB, as in section 6.1.
 const MEMORY_PER_LIMIT: u64 = 16;
 
@@ -41,21 +39,6 @@ pub enum Buffering {
     Fixed(u32),
     /// Every update goes down to its leaf at once: a B+-tree with nodes of this size.
     None,
-}
-
-impl Buffering {
-    /// Reads `adaptive`, `none` or a size in bytes; `None` if it is none of them.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "adaptive" => Some(Buffering::Adaptive),
-            "none" => Some(Buffering::None),
-            size => match u32::try_from(parse_bytes(size)?).ok()? {
-                0 => None,
-                bytes => Some(Buffering::Fixed(bytes)),
-            },
-        }
-    }
 }
 
 /// Which savings ADAPT counts at lookup `j` for an earlier lookup `i`.

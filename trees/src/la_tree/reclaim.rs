@@ -16,6 +16,7 @@
 use alloc::vec::Vec;
 
 use device::Cause;
+use store::{PageLog, Recovery};
 
 use super::LaTree;
 use super::layout::NodeId;
@@ -56,7 +57,7 @@ impl LaTree<'_> {
     pub(super) fn half_pages(&self) -> u64 {
         let dead = if self.generation.is_waiting { 0 } else { self.log.released_blocks() };
         let blocks = self.log.good_blocks().saturating_sub(dead) / 2;
-        u64::from(blocks) * u64::from(self.log.pages_per_block())
+        u64::from(blocks) * self.block_pages()
     }
 
     /// True if a new generation must begin while it finds room, or may as the present half is full.
@@ -106,7 +107,8 @@ impl LaTree<'_> {
     /// True if a new generation finds room: what named checkpoints keep may leave none. The end of
     /// the block that was begun may be lost already, as an opening goes on with none.
     fn has_room_to_copy(&self) -> bool {
-        self.pages_to_copy() <= u64::from(self.log.free_blocks() + 1) * self.block_pages()
+        self.pages_to_copy()
+            <= u64::from(self.log.chip().map_or(0, PageLog::free_blocks) + 1) * self.block_pages()
     }
 
     /// Makes room for the next buffer that is listed to be emptied, or for a part of it; false if
@@ -144,7 +146,7 @@ impl LaTree<'_> {
         if self.log.is_disk() {
             return Ok(false);
         }
-        let ahead = 2 * u64::from(self.log.pages_per_block());
+        let ahead = 2 * self.block_pages();
         let is_near = u64::from(self.log.free_pages()) <= self.half_pages() + ahead;
         if self.generation.stage.is_none() {
             if !is_near || self.generation.is_waiting || !self.is_open || !self.has_room_to_copy() {
@@ -163,7 +165,9 @@ impl LaTree<'_> {
 
     fn begin_generation(&mut self) {
         let copies = self.is_to_copy();
-        self.log.begin_generation();
+        if let Some(log) = self.log.chip_mut() {
+            log.begin_generation();
+        }
         self.generation = Generation {
             first: self.log.next_sequence(),
             first_owner: self.buffers.next_owner,
@@ -257,11 +261,12 @@ impl LaTree<'_> {
         self.counters.reclaimed += 1;
         self.nodes.observed = self.nodes.programmed;
         self.forget_old_chunks();
-        self.log.release_old();
-        if self.log.erases_at_once() {
-            self.log.erase_released(Cause::Reclamation)?;
-        } else {
-            self.generation.is_waiting = true;
+        if let Some(log) = self.log.chip_mut() {
+            log.release_old();
+            self.generation.is_waiting = !log.erases_at_once();
+            if !self.generation.is_waiting {
+                log.erase_released(Cause::Reclamation)?;
+            }
         }
         Ok(())
     }
@@ -279,13 +284,17 @@ impl LaTree<'_> {
 
     /// Pins every page that a named checkpoint reaches.
     pub(super) fn pin_named(&mut self) -> Result<()> {
-        self.log.unpin_all()?;
-        let names: Vec<_> = self.log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
+        // On a disk the page file keeps the way back by itself.
+        let Some(log) = self.log.chip_mut() else {
+            return Ok(());
+        };
+        log.unpin_all()?;
+        let names: Vec<_> = log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
         for name in names {
-            let root = self.log.kept_root(&name)?;
+            let root = self.log.chip_mut().map_or(Ok(Vec::new()), |log| log.kept_root(&name))?;
             self.pin_state(&root)?;
         }
-        self.pinned_blocks = self.log.pinned_blocks();
+        self.pinned_blocks = self.log.chip().map_or(0, PageLog::pinned_blocks);
         // What a name does not keep any more may be what there was no room for.
         self.generation.is_vain = false;
         Ok(())

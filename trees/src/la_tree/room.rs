@@ -170,7 +170,9 @@ impl LaTree<'_> {
     /// From now on the log keeps as much back as the longest root record needs.
     pub(super) fn expect_root(&mut self) {
         let bytes = self.plan.root_bytes_most(self.log.pages());
-        self.log.expect_root(bytes);
+        if let Some(log) = self.log.chip_mut() {
+            log.expect_root(bytes);
+        }
     }
 
     pub(super) fn leaves(&self) -> u64 {
@@ -188,8 +190,8 @@ impl LaTree<'_> {
         // One that is split elsewhere than in the middle is so for as many as follow.
         Demand {
             levels,
-            puts_a_leaf: (self.nodes.leaf.capacity(entry, 0) / 2).max(1) as u32,
-            children_a_node: (self.nodes.inner.capacity(entry, 4) / 2).max(2) as u32,
+            puts_a_leaf: (self.nodes.codecs.leaf.capacity(entry, 0) / 2).max(1) as u32,
+            children_a_node: (self.nodes.codecs.inner.capacity(entry, 4) / 2).max(2) as u32,
             leaves_a_put: 1,
         }
     }
@@ -221,7 +223,7 @@ impl LaTree<'_> {
     }
 
     pub(super) fn block_pages(&self) -> u64 {
-        u64::from(self.log.pages_per_block())
+        u64::from(self.log.chip().map_or(1, |log| log.geometry().pages_per_block()))
     }
 
     /// Pages of half of the blocks that no named checkpoint keeps, beside the reserve.
@@ -266,7 +268,7 @@ impl LaTree<'_> {
         if self.take(puts, bytes) {
             return Ok(());
         }
-        let is_base = !self.is_open || !self.log.durability().has_journal();
+        let is_base = !self.is_open || !self.log.recovery().durability().has_journal();
         self.count_room(is_base);
         if self.take(puts, bytes) {
             return Ok(());
@@ -343,7 +345,7 @@ impl LaTree<'_> {
             return Ok(false);
         };
         let leaf = self.descend(0, key, Cause::Update)?;
-        let codec = self.nodes.leaf;
+        let codec = self.nodes.codecs.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Update)?;
         let is_there = codec.search(node, key).is_ok();
         let is_replaced = is_there && self.plan.shape.value != Width::Variable;
@@ -352,7 +354,7 @@ impl LaTree<'_> {
 
     /// That there is no room, or only what named checkpoints keep.
     pub(super) fn refusal(&self) -> Error {
-        let block = self.log.block_bytes();
+        let block = self.log.chip().map_or(0, |log| log.geometry().block_bytes());
         match self.pinned_blocks {
             0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
             kept => store::Error::Kept { kept: u64::from(kept) * block }.into(),
@@ -363,7 +365,7 @@ impl LaTree<'_> {
     /// then for a new generation: each takes a checkpoint, and only the next one erases what is
     /// given back.
     pub(super) fn admit_name(&self) -> Result<()> {
-        let names = self.log.checkpoints().len() as u64 + 1;
+        let names = self.log.recovery().checkpoints().len() as u64 + 1;
         let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count(&self.log));
         let first = self.plan.node_pages(nodes) + 2 * self.chunk_pages() + 2 + self.pool_pages();
         let need = first + names * (self.pool_pages() + 1) + self.block_pages();
@@ -411,12 +413,12 @@ impl LaTree<'_> {
     /// Bytes of all tables in the worst case, with `more` entries pending.
     fn tables_needed(&self, more: u64) -> u64 {
         let growth = self.demand().growth(self.pending() + more);
-        self.plan.table_bytes_grown(self.nodes.numbers(), growth) + self.log.table_bytes()
+        self.plan.table_bytes_grown(self.nodes.numbers(), growth) + self.log.memory().tables
     }
 
     /// Bytes of all tables.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.table_bytes()
+        self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.memory().tables
     }
 
     /// True if one more leaf finds room while the tree is loaded.
@@ -437,7 +439,7 @@ impl LaTree<'_> {
     /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
     /// instead of emptied, the end of the block that is begun, and what forgetting names takes.
     pub(super) fn pages_to_copy(&self) -> u64 {
-        let names = self.log.checkpoints().len() as u64;
+        let names = self.log.recovery().checkpoints().len() as u64;
         self.plan.node_pages(self.nodes.count(&self.log))
             + 2 * self.waiting_pages(self.bytes_waiting())
             + self.chunk_pages()
@@ -464,7 +466,8 @@ impl LaTree<'_> {
     /// Pages that generations have together.
     pub(super) fn pages_of_generations(&self) -> u64 {
         let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
-        pages_of_generations(blocks, self.log.own_reserve(), self.block_pages())
+        let own = self.log.chip().map_or(0, PageLog::own_reserve);
+        pages_of_generations(blocks, own, self.block_pages())
     }
 
     /// True if the pages that are free may not suffice to empty every buffer meanwhile.

@@ -126,7 +126,7 @@ impl<'t, 'd> Scan<'t, 'd> {
         }
         self.leaf.copy_from(&self.tree.bounds);
         self.fill_holds()?;
-        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.leaf);
+        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.codecs.leaf);
         let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
         let start = self.rest.start.as_ref().map(Vec::as_slice);
         let search = |key: &[u8]| codec.search(node, key);
@@ -279,7 +279,7 @@ impl<'t, 'd> Scan<'t, 'd> {
 
     /// The next entry of all that the present leaf and the buffers above it have.
     fn next_source(&mut self) -> Result<Option<Source>> {
-        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.leaf);
+        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.codecs.leaf);
         let form = self.tree.buffers.form;
         let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
         let place = match self.direction {
@@ -315,7 +315,7 @@ impl<'t, 'd> Scan<'t, 'd> {
 
     /// Takes the entry of `source`, whose key is `self.key`; false if it is a delete.
     fn take(&mut self, source: Source) -> Result<bool> {
-        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.leaf);
+        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.codecs.leaf);
         let form = self.tree.buffers.form;
         let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
         // The leaf's entry for the same key is passed by, too.

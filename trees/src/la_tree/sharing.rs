@@ -88,11 +88,11 @@ impl LaTree<'_> {
         let need = self.nodes.cache.chunk_bytes();
         while self.idle_bytes(shared_bytes) < need {
             let pool = &self.buffers.pool;
-            let left = pool.memory_bytes().saturating_sub(pool.chunk_bytes());
-            if left < self.plan.pool_least || pool.chunks() < 2 {
+            let left = pool.memory_bytes().saturating_sub(pool.cells.chunk_bytes);
+            if left < self.plan.pool_least || pool.cells.chunks() < 2 {
                 return Ok(());
             }
-            while !self.buffers.pool.can_shrink() {
+            while !self.buffers.pool.cells.can_shrink() {
                 self.buffers.write_page(&mut self.log, None, Cause::Flush)?;
             }
             self.buffers.pool.shrink();
@@ -103,14 +103,14 @@ impl LaTree<'_> {
     }
 
     fn move_to_pool(&mut self, shared_bytes: u64) -> Result<()> {
-        let need = self.buffers.pool.chunk_bytes();
+        let need = self.buffers.pool.cells.chunk_bytes;
         while self.idle_bytes(shared_bytes) < need {
             if self.nodes.cache.frames_without_last() < FRAMES_LEAST as usize {
                 return Ok(());
             }
             self.nodes.give_frames_back(&mut self.log)?;
         }
-        self.buffers.pool.grow();
+        self.buffers.pool.cells.grow();
         self.sharing.moved[1] += 1;
         Ok(())
     }

@@ -27,6 +27,7 @@ use super::growth::MISPLACED;
 use super::layout::{NodeId, Owner};
 use super::nodes::damaged;
 use super::table::BufferRecord;
+use crate::btree::Edit;
 use index::Result;
 
 /// A node with less than this percentage of its room in use is underfull.
@@ -150,7 +151,7 @@ impl LaTree<'_> {
         let Some(pair) = self.neighbours(0, cause)? else {
             return Ok(false);
         };
-        let codec = self.nodes.leaf;
+        let codec = self.nodes.codecs.leaf;
         let (left, right) = self.nodes.pair(&mut self.log, (pair.left, pair.right), 0, cause)?;
         if codec.joint_bytes(left, right) > codec.node_bytes() {
             return Ok(false);
@@ -201,8 +202,12 @@ impl LaTree<'_> {
             return Ok(false);
         }
         let taken = self.take_aside(pair.right, cause)?;
-        self.nodes.join(&mut self.log, (pair.left, pair.right), level)?;
-        self.nodes.remove(&mut self.log, (pair.parent, level + 1), pair.right_place)?;
+        let change = |codec: &Codec, left: &mut [u8], right: &mut [u8], scratch: &mut [u8]| {
+            codec.join(left, right, scratch);
+        };
+        self.nodes.change_pair(&mut self.log, (pair.left, pair.right), level, change)?;
+        let gone = Edit::Remove { place: pair.right_place };
+        self.nodes.edit(&mut self.log, (pair.parent, level + 1), gone)?;
         self.nodes.free(&mut self.log, pair.right)?;
         let nodes = &mut self.room.levels[usize::from(level)];
         *nodes = nodes.saturating_sub(1);
@@ -230,7 +235,7 @@ impl LaTree<'_> {
     /// Moves entries between two neighbours; false if the parent has no room for the new separator,
     /// or buffers have none for what they would exchange.
     fn borrow(&mut self, pair: Neighbours, shift: Shift, cause: Cause) -> Result<bool> {
-        let codec = self.nodes.at(pair.level);
+        let (codec, codecs) = (self.nodes.at(pair.level), self.nodes.codecs);
         let (left, right) =
             self.nodes.pair(&mut self.log, (pair.left, pair.right), pair.level, cause)?;
         let (giver, before, first) = match shift {
@@ -241,7 +246,7 @@ impl LaTree<'_> {
         };
         first.copy_to(&mut self.separator);
         if pair.level == 0 {
-            super::growth::shorten(&before, &mut self.separator, self.plan.shape.key);
+            codecs.shorten(&before, &mut self.separator);
         }
         if !self.may_take_aside(giver) {
             return Ok(false);
@@ -249,7 +254,10 @@ impl LaTree<'_> {
         let taken = self.take_aside(giver, cause)?;
         let is_renamed = self.rename(pair, cause)?;
         if is_renamed {
-            self.nodes.shift(&mut self.log, (pair.left, pair.right), pair.level, shift)?;
+            let change = |codec: &Codec, left: &mut [u8], right: &mut [u8], scratch: &mut [u8]| {
+                codec.apply_shift(left, right, shift, scratch);
+            };
+            self.nodes.change_pair(&mut self.log, (pair.left, pair.right), pair.level, change)?;
             self.counters.rebalanced += 2;
             self.counters.nodes_filled_up += 1;
             self.top.restructured |= pair.level >= self.top.level;
@@ -265,7 +273,7 @@ impl LaTree<'_> {
     /// Makes `self.separator` the key of the right neighbour in its parent; false, and nothing
     /// changed, if there is no room for it.
     fn rename(&mut self, pair: Neighbours, cause: Cause) -> Result<bool> {
-        let codec = self.nodes.inner;
+        let codec = self.nodes.codecs.inner;
         let (parent, place) = ((pair.parent, pair.level + 1), pair.right_place);
         let node = self.nodes.node(&mut self.log, parent.0, parent.1, cause)?;
         codec.key(node, place).copy_to(&mut self.previous);
@@ -277,14 +285,15 @@ impl LaTree<'_> {
         if !is_at_place {
             return Err(damaged(self.nodes.page_of(pair.right), MISPLACED));
         }
-        self.nodes.remove(&mut self.log, parent, place)?;
+        self.nodes.edit(&mut self.log, parent, Edit::Remove { place })?;
         let value = pair.right.0.to_le_bytes();
-        let entry = (self.separator.as_slice(), node::Stored::inline(&value));
-        if self.nodes.insert(&mut self.log, parent, place, entry)? {
+        let value = node::Stored::inline(&value);
+        let renamed = Edit::Insert { place, key: &self.separator, value };
+        if self.nodes.edit(&mut self.log, parent, renamed)? {
             return Ok(true);
         }
-        let entry = (self.previous.as_slice(), node::Stored::inline(&value));
-        if !self.nodes.insert(&mut self.log, parent, place, entry)? {
+        let as_before = Edit::Insert { place, key: &self.previous, value };
+        if !self.nodes.edit(&mut self.log, parent, as_before)? {
             return Err(damaged(self.nodes.page_of(parent.0), "what was taken away does not fit"));
         }
         Ok(false)

@@ -51,22 +51,10 @@ impl Sorter {
         self.bytes.len()
     }
 
-    #[cfg(test)]
-    /// Bytes of the memory budget that it takes.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.bytes.len() as u64 + self.places.memory_bytes()
-    }
-
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.first = self.bytes.len();
         self.places.truncate(0);
-    }
-
-    #[cfg(test)]
-    /// Entries that are loaded; after sorting, those that are newest for their key.
-    pub(super) fn len(&self) -> usize {
-        self.places.len()
     }
 
     /// Room for the next older stream of `bytes` bytes, to be filled and then loaded; `None` if
@@ -76,10 +64,8 @@ impl Sorter {
         self.bytes.get_mut(first..self.first)
     }
 
-    /// Loads the stream that was put into the [`room`](Sorter::room) for `bytes` bytes.
-    ///
-    /// # Errors
-    /// The stream is damaged, or there are more entries than room for them; nothing changed.
+    /// Loads the stream that was put into the [`room`](Sorter::room) for `bytes` bytes; an error
+    /// changes nothing.
     pub(super) fn load(&mut self, bytes: usize) -> Result<usize, Damage> {
         let first = self.first.checked_sub(bytes).ok_or(FULL)?;
         let before = self.places.len();
@@ -103,10 +89,8 @@ impl Sorter {
         Ok(())
     }
 
-    /// Loads the next older `stream`; false, and nothing changed, if there is no room for it.
-    ///
-    /// # Errors
-    /// The stream is damaged; nothing changed.
+    /// Loads the next older `stream`; false if there is no room for it. Then, and after an error,
+    /// nothing changed.
     pub(super) fn load_older(&mut self, stream: &[u8]) -> Result<bool, Damage> {
         let Some(room) = self.room(stream.len()) else {
             return Ok(false);

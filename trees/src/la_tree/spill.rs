@@ -23,7 +23,7 @@ const ROOT_PART: u64 = 4;
 impl LaTree<'_> {
     /// Makes room in the pool, if it is nearly full.
     pub(super) fn spill(&mut self) -> Result<()> {
-        if !self.buffers.knows_fragments() || !self.buffers.pool.is_nearly_full() {
+        if !self.buffers.knows_fragments() || !self.buffers.pool.cells.is_nearly_full() {
             return Ok(());
         }
         let Some(mut number) = self.spilled_next() else {

@@ -29,37 +29,35 @@ const NO_NUMBER: u32 = 0x7FFF_FFFF;
 /// Where nodes stand.
 #[derive(Clone, Debug)]
 pub(super) struct NodeTable {
-    chunks: Vec<Box<[u32]>>,
-    /// Numbers that were ever handed out.
-    high_water: u32,
+    /// Of each number that was ever handed out.
+    places: Chunked<u32, CHUNK>,
     first_free: u32,
     free: u32,
 }
 
 impl NodeTable {
     pub(super) const fn new() -> Self {
-        NodeTable { chunks: Vec::new(), high_water: 0, first_free: NO_NUMBER, free: 0 }
+        NodeTable { places: Chunked::new(), first_free: NO_NUMBER, free: 0 }
     }
 
     /// Nodes in the table.
     pub(super) const fn nodes(&self) -> u32 {
-        self.high_water - self.free
+        self.high_water() - self.free
     }
 
     /// Numbers that were ever handed out: all are below.
     pub(super) const fn high_water(&self) -> u32 {
-        self.high_water
+        self.places.len() as u32
     }
 
     /// Bytes of memory that the table takes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.chunks.len() * CHUNK * 4 + self.chunks.capacity() * size_of::<Box<[u32]>>()) as u64
+        self.places.memory_bytes()
     }
 
     /// The most bytes that a table of so many numbers takes.
-    pub(super) fn bytes_most(numbers: u64) -> u64 {
-        let chunks = numbers / CHUNK as u64 + 1;
-        chunks * CHUNK as u64 * 4 + (2 * chunks + 4) * size_of::<Box<[u32]>>() as u64
+    pub(super) const fn bytes_most(numbers: u64) -> u64 {
+        Chunked::<u32, CHUNK>::bytes_most(numbers)
     }
 
     /// A number for a new node; `None` if there is none left.
@@ -71,14 +69,11 @@ impl NodeTable {
             *self.entry(number)? = UNWRITTEN;
             return Some(NodeId(number));
         }
-        let number = self.high_water;
+        let number = self.high_water();
         if number >= NO_NUMBER {
             return None;
         }
-        if number as usize == self.chunks.len() * CHUNK {
-            self.chunks.push(vec![FREE | NO_NUMBER; CHUNK].into_boxed_slice());
-        }
-        self.high_water += 1;
+        self.places.grow(number as usize + 1, FREE | NO_NUMBER);
         *self.entry(number)? = UNWRITTEN;
         Some(NodeId(number))
     }
@@ -94,12 +89,6 @@ impl NodeTable {
         self.first_free = id.0;
         self.free += 1;
         true
-    }
-
-    #[cfg(test)]
-    /// True if a node has this number.
-    pub(super) fn contains(&self, id: NodeId) -> bool {
-        self.value(id.0).is_some_and(|value| value & FREE == 0)
     }
 
     /// Where node `id` stands; `None` if it was not written yet, or there is no such node.
@@ -130,9 +119,6 @@ impl NodeTable {
 
     /// A table of which `numbers` were handed out, to be filled with what was
     /// [`stored`](NodeTable::stored) of each.
-    ///
-    /// # Errors
-    /// There can't be so many.
     pub(super) fn with_numbers(numbers: u32) -> Result<Self, Damage> {
         if numbers >= NO_NUMBER {
             return Err("the node table has more nodes than there can be");
@@ -145,9 +131,6 @@ impl NodeTable {
     }
 
     /// Notes what was stored of `number`; `is_place` tells whether a node can be at a place.
-    ///
-    /// # Errors
-    /// It is a place that does not exist.
     pub(super) fn fill(
         &mut self,
         number: u32,
@@ -165,7 +148,7 @@ impl NodeTable {
 
     /// Releases the numbers that no place was noted for, so that the lowest is handed out first.
     pub(super) fn release_unwritten(&mut self) {
-        for number in (0..self.high_water).rev() {
+        for number in (0..self.high_water()).rev() {
             let id = NodeId(number);
             if self.place(id).is_none() {
                 let released = self.release(id);
@@ -175,13 +158,11 @@ impl NodeTable {
     }
 
     fn value(&self, number: u32) -> Option<u32> {
-        let number = number as usize;
-        self.chunks.get(number / CHUNK)?.get(number % CHUNK).copied()
+        self.places.get(number as usize).copied()
     }
 
     fn entry(&mut self, number: u32) -> Option<&mut u32> {
-        let number = number as usize;
-        self.chunks.get_mut(number / CHUNK)?.get_mut(number % CHUNK)
+        self.places.get_mut(number as usize)
     }
 }
 
@@ -347,9 +328,6 @@ impl BufferRecord {
     }
 
     /// Reads a record; also returns what follows it. Where its link leads is not checked.
-    ///
-    /// # Errors
-    /// It is cut off, or its numbers contradict each other.
     pub(super) fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), Damage> {
         let cut: Damage = "the record of a buffer is cut off";
         let (newest, rest) = bytes.split_first_chunk().ok_or(cut)?;
@@ -382,17 +360,14 @@ fn stored_u16(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-/// A table that grows without ever existing twice.
+/// A table that grows by so many items at a time, and so never exists twice.
 #[derive(Clone, Debug)]
-pub(super) struct Chunked<T> {
+pub(super) struct Chunked<T, const ITEMS: usize = 64> {
     chunks: Vec<Box<[T]>>,
     length: usize,
 }
 
-impl<T: Copy> Chunked<T> {
-    /// Items that the table grows by.
-    const ITEMS: usize = 64;
-
+impl<T: Copy, const ITEMS: usize> Chunked<T, ITEMS> {
     pub(super) const fn new() -> Self {
         Chunked { chunks: Vec::new(), length: 0 }
     }
@@ -403,29 +378,29 @@ impl<T: Copy> Chunked<T> {
 
     /// Bytes of memory that the table takes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let items = self.chunks.len() * Self::ITEMS * size_of::<T>();
+        let items = self.chunks.len() * ITEMS * size_of::<T>();
         (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
     }
 
     /// The most bytes that a table of so many items takes.
     pub(super) const fn bytes_most(items: u64) -> u64 {
-        let chunks = items / Self::ITEMS as u64 + 1;
-        let items = chunks * (Self::ITEMS * size_of::<T>()) as u64;
+        let chunks = items / ITEMS as u64 + 1;
+        let items = chunks * (ITEMS * size_of::<T>()) as u64;
         items + (2 * chunks + 4) * size_of::<Box<[T]>>() as u64
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&T> {
-        self.chunks.get(at / Self::ITEMS)?.get(at % Self::ITEMS)
+        self.chunks.get(at / ITEMS)?.get(at % ITEMS)
     }
 
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.chunks.get_mut(at / Self::ITEMS)?.get_mut(at % Self::ITEMS)
+        self.chunks.get_mut(at / ITEMS)?.get_mut(at % ITEMS)
     }
 
     /// Makes the table at least `length` items long; further items are `item`.
     pub(super) fn grow(&mut self, length: usize, item: T) {
-        while self.chunks.len() * Self::ITEMS < length {
-            self.chunks.push(vec![item; Self::ITEMS].into_boxed_slice());
+        while self.chunks.len() * ITEMS < length {
+            self.chunks.push(vec![item; ITEMS].into_boxed_slice());
         }
         self.length = self.length.max(length);
     }

@@ -22,8 +22,10 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::ops::RangeInclusive;
 
+use store::Width;
+
 use super::super::chunks::Chunks;
-use super::super::stream::{Damage, Form, Pending};
+use super::super::stream::{Damage, Form, Pending, field_length};
 use super::links::{Links, NO_CELL};
 use super::size::{Layout, PoolSize};
 
@@ -62,20 +64,21 @@ impl List {
 
 /// The cells.
 #[derive(Debug)]
-pub(super) struct Cells {
-    form: Form,
+pub(in super::super) struct Cells {
+    pub(super) form: Form,
     /// The pieces: their spans and tags, where they have several cells, and the cells.
     pieces: Chunks<u8>,
     cell_bytes: usize,
     chunk_pieces: usize,
-    chunk_bytes: u64,
+    /// Bytes of a chunk.
+    pub(in super::super) chunk_bytes: u64,
     links: Links,
     /// The first free piece, and how many there are.
     first_free: u32,
     /// A piece has two to the power of this cells.
     shift: u32,
     /// True if cells stand alone and are so few that their numbers take two bytes.
-    is_small: bool,
+    pub(in super::super) is_small: bool,
     free: usize,
     /// An entry that is in several pieces, put together.
     whole: Box<[u8]>,
@@ -150,17 +153,8 @@ impl Cells {
         (self.links.len(), self.free)
     }
 
-    pub(super) const fn is_small(&self) -> bool {
-        self.is_small
-    }
-
-    /// How entries are written in cells.
-    pub(super) const fn form(&self) -> Form {
-        self.form
-    }
-
     /// True if pieces have several cells, and tags.
-    pub(super) const fn has_tags(&self) -> bool {
+    pub(in super::super) const fn has_tags(&self) -> bool {
         self.shift > 0
     }
 
@@ -169,28 +163,23 @@ impl Cells {
         self.pieces.memory_bytes() + self.links.memory_bytes()
     }
 
-    /// Bytes of a chunk.
-    pub(super) const fn chunk_bytes(&self) -> u64 {
-        self.chunk_bytes
-    }
-
     /// Chunks that there are.
-    pub(super) fn chunks(&self) -> usize {
+    pub(in super::super) fn chunks(&self) -> usize {
         self.pieces.len() / self.chunk_pieces.max(1)
     }
 
     /// True if a chunk's worth of pieces is free, and chunks can be given back.
-    pub(super) const fn can_shrink(&self) -> bool {
+    pub(in super::super) const fn can_shrink(&self) -> bool {
         self.shift == 0 && self.free >= self.chunk_pieces
     }
 
     /// True if pieces have several cells, and less than one in [`SPARE_PART`] is free.
-    pub(super) fn is_nearly_full(&self) -> bool {
+    pub(in super::super) fn is_nearly_full(&self) -> bool {
         self.shift > 0 && self.free < self.pieces.len() / SPARE_PART
     }
 
     /// Adds a chunk of free pieces.
-    pub(super) fn grow(&mut self) {
+    pub(in super::super) fn grow(&mut self) {
         let first = self.pieces.len();
         self.pieces.add(self.chunk_pieces, NO_TAG);
         self.links.add(self.chunk_pieces, self.first_free);
@@ -287,9 +276,6 @@ impl Cells {
     }
 
     /// The cell in which the newest entry of `key` begins, among the `entries` entries of `list`.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn newest(
         &mut self,
         list: &List,
@@ -307,8 +293,7 @@ impl Cells {
                 let found = self.pieces.get(cell as usize).and_then(|cell| cell.get(..key.len()));
                 (found.is_some_and(|found| is_same(found, key)), cell)
             } else {
-                let (entry, last) = self.entry(cell)?;
-                (entry.key == key, last)
+                self.is_of(cell, key)?
             };
             if is_it {
                 newest = Some(cell);
@@ -320,9 +305,6 @@ impl Cells {
 
     /// Calls `each` with the entries of `list`, the oldest first, that begin in pieces which may
     /// have keys with prefixes in `wanted`; of pieces of one cell with all.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn visit(
         &mut self,
         list: &List,
@@ -352,9 +334,6 @@ impl Cells {
     }
 
     /// The entry that begins in `cell`, and the last of its cells.
-    ///
-    /// # Errors
-    /// The pool's memory is damaged.
     pub(super) fn entry(&mut self, cell: u32) -> Result<(Pending<'_>, u32), Damage> {
         let is_delete = self.is_delete(cell);
         let (cell_bytes, shift) = (self.cell_bytes, self.shift);
@@ -384,6 +363,21 @@ impl Cells {
             cells_before += piece.len() / cell_bytes;
             at = links.next_cell(at | ((1 << shift) - 1), shift);
         }
+    }
+
+    /// True if the entry that begins in `cell`, which is a piece, has this key; and the last of its
+    /// cells. Its value is passed by.
+    fn is_of(&self, cell: u32, key: &[u8]) -> Result<(bool, u32), Damage> {
+        let mut walk = Walk { cells: self, cell, byte: 0 };
+        let is_same = match walk.length(self.form.shape.key)? {
+            length if length == key.len() => walk.pass(key)?,
+            length => walk.skip(length).map(|()| false)?,
+        };
+        if !self.is_delete(cell) {
+            let length = walk.length(self.form.shape.value)?;
+            walk.skip(length)?;
+        }
+        Ok((is_same, walk.cell))
     }
 
     fn is_delete(&self, cell: u32) -> bool {
@@ -440,6 +434,53 @@ impl Cells {
             list.last = cell;
         }
         self.note_none(list.last);
+    }
+}
+
+/// A walk over the bytes of an entry, in pieces of one cell.
+struct Walk<'c> {
+    cells: &'c Cells,
+    cell: u32,
+    /// Where it is in the cell, or behind it.
+    byte: usize,
+}
+
+impl Walk<'_> {
+    /// The length of a field, which the walk has come to.
+    fn length(&mut self, width: Width) -> Result<usize, Damage> {
+        field_length(width, &mut || {
+            self.skip(1)?;
+            let cell = self.cells.pieces.get(self.cell as usize);
+            cell.and_then(|cell| cell.get(self.byte - 1)).copied().ok_or(CUT)
+        })
+    }
+
+    fn skip(&mut self, length: usize) -> Result<(), Damage> {
+        self.byte += length;
+        while self.byte > self.cells.cell_bytes {
+            self.cell = self.cells.links.next(self.cell);
+            if self.cell == NO_CELL {
+                return Err(CUT);
+            }
+            self.byte -= self.cells.cell_bytes;
+        }
+        Ok(())
+    }
+
+    /// Passes by as many bytes as `key` has; true if they are the same.
+    fn pass(&mut self, key: &[u8]) -> Result<bool, Damage> {
+        let (mut rest, mut is_same) = (key, true);
+        while !rest.is_empty() {
+            // The next cell, if this one ends here.
+            self.skip(1)?;
+            let cell = self.cells.pieces.get(self.cell as usize).ok_or(CUT)?;
+            let found = cell.get(self.byte - 1..).ok_or(CUT)?;
+            let (wanted, behind) = rest.split_at(rest.len().min(found.len()));
+            is_same = is_same && found.starts_with(wanted);
+            self.byte += wanted.len() - 1;
+            rest = behind;
+        }
+        Ok(is_same)
     }
 }
 

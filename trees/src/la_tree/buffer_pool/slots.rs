@@ -22,16 +22,14 @@ pub(super) enum Slots {
     Long(Chunked<Slot>),
 }
 
+#[expect(clippy::useless_conversion, reason = "it is one for the short form")]
 impl Slots {
     pub(super) fn new(is_short: bool) -> Self {
         if is_short { Slots::Short(Chunked::new()) } else { Slots::Long(Chunked::new()) }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        match self {
-            Slots::Short(slots) => slots.memory_bytes(),
-            Slots::Long(slots) => slots.memory_bytes(),
-        }
+        either!(self, slots => slots.memory_bytes())
     }
 
     /// The most bytes that so many take.
@@ -43,56 +41,41 @@ impl Slots {
     }
 
     pub(super) fn len(&self) -> usize {
-        match self {
-            Slots::Short(slots) => slots.len(),
-            Slots::Long(slots) => slots.len(),
-        }
+        either!(self, slots => slots.len())
     }
 
     pub(super) fn grow(&mut self, length: usize, slot: Slot) {
-        match self {
-            Slots::Short(slots) => slots.grow(length, slot.short()),
-            Slots::Long(slots) => slots.grow(length, slot),
-        }
+        either!(self, slots => slots.grow(length, slot.into()));
     }
 
     pub(super) fn get(&self, buffer: u32) -> Option<Slot> {
-        match self {
-            Slots::Short(slots) => slots.get(buffer as usize).map(Slot::of_short),
-            Slots::Long(slots) => slots.get(buffer as usize).copied(),
-        }
+        either!(self, slots => slots.get(buffer as usize).map(|slot| (*slot).into()))
     }
 
     /// Lets `buffer` have `slot`, if there is one for it.
     pub(super) fn set(&mut self, buffer: u32, slot: Slot) {
-        match self {
-            Slots::Short(slots) => {
-                if let Some(held) = slots.get_mut(buffer as usize) {
-                    *held = slot.short();
-                }
-            }
-            Slots::Long(slots) => {
-                if let Some(held) = slots.get_mut(buffer as usize) {
-                    *held = slot;
-                }
-            }
-        }
+        either!(self, slots => if let Some(held) = slots.get_mut(buffer as usize) {
+            *held = slot.into();
+        });
     }
 }
 
-impl Slot {
-    const fn short(&self) -> [u8; SHORT_BYTES] {
-        let [f0, f1] = cell(self.list.first).to_le_bytes();
-        let [l0, l1] = cell(self.list.last).to_le_bytes();
-        let [e0, e1] = (self.entries as u16).to_le_bytes();
-        let [b0, b1, b2, _] = self.bytes.to_le_bytes();
-        let [n0, n1, n2, _] = self.before.to_le_bytes();
-        let [a0, a1, a2, _] = self.after.to_le_bytes();
+impl From<Slot> for [u8; SHORT_BYTES] {
+    fn from(slot: Slot) -> Self {
+        // The low bits of no cell, and of no buffer, stand for them.
+        let [f0, f1] = (slot.list.first as u16).to_le_bytes();
+        let [l0, l1] = (slot.list.last as u16).to_le_bytes();
+        let [e0, e1] = (slot.entries as u16).to_le_bytes();
+        let [b0, b1, b2, _] = slot.bytes.to_le_bytes();
+        let [n0, n1, n2, _] = slot.before.to_le_bytes();
+        let [a0, a1, a2, _] = slot.after.to_le_bytes();
         [f0, f1, l0, l1, e0, e1, b0, b1, b2, n0, n1, n2, a0, a1, a2]
     }
+}
 
-    fn of_short(short: &[u8; SHORT_BYTES]) -> Self {
-        let [f0, f1, l0, l1, e0, e1, b0, b1, b2, n0, n1, n2, a0, a1, a2] = *short;
+impl From<[u8; SHORT_BYTES]> for Slot {
+    fn from(short: [u8; SHORT_BYTES]) -> Self {
+        let [f0, f1, l0, l1, e0, e1, b0, b1, b2, n0, n1, n2, a0, a1, a2] = short;
         let buffer = |bytes: [u8; 4]| match u32::from_le_bytes(bytes) {
             NO_BUFFER_SHORT => NO_BUFFER,
             number => number,
@@ -109,9 +92,4 @@ impl Slot {
             after: buffer([a0, a1, a2, 0]),
         }
     }
-}
-
-/// The number of a cell, or that there is none: its low bits stand for that.
-const fn cell(number: u32) -> u16 {
-    number as u16
 }

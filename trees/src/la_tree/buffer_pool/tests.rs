@@ -196,10 +196,10 @@ fn a_shared_pool_gives_chunks_back_and_takes_others() {
             pool.clear(BufferId(buffer));
             model.remove(&buffer);
         }
-        let (memory, chunk) = (pool.memory_bytes(), pool.chunk_bytes());
+        let (memory, chunk) = (pool.memory_bytes(), pool.cells.chunk_bytes);
         match step % 70 {
-            0 if memory + chunk <= 12_000 => pool.grow(),
-            35 if pool.can_shrink() && step % 9 > 2 => {
+            0 if memory + chunk <= 12_000 => pool.cells.grow(),
+            35 if pool.cells.can_shrink() && step % 9 > 2 => {
                 pool.shrink();
                 assert_eq!(pool.memory_bytes(), memory - chunk);
             }

@@ -80,9 +80,6 @@ impl Buffers {
 
     /// Writes the pages that buffer `number` fills in the pool to flash, in the order of the keys,
     /// of each the newest entry: so a lookup reads one of these fragments, and not all.
-    ///
-    /// # Errors
-    /// As [`Buffers::append`].
     pub(in super::super) fn write_run(
         &mut self,
         log: &mut Ground<'_>,

@@ -39,9 +39,6 @@ impl Chain {
 impl Buffers {
     /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup,
     /// as [`Buffers::next_fragment`] does.
-    ///
-    /// # Errors
-    /// It is damaged, or the device failed.
     fn next_with(
         &mut self,
         log: &mut Ground<'_>,
@@ -88,9 +85,6 @@ impl Buffers {
 
     /// Reads the newest fragment of a chain, whose stream is in [`Buffers::read`] then, and goes on
     /// to the one before it; `None` at the end.
-    ///
-    /// # Errors
-    /// It is damaged, or the chip failed.
     pub(in super::super) fn next_fragment(
         &mut self,
         log: &mut Ground<'_>,
@@ -112,9 +106,6 @@ impl Buffers {
     }
 
     /// Searches buffer `number` for the newest entry of `key`, which `found` gets.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or the chip failed.
     pub(in super::super) fn find<T>(
         &mut self,
         log: &mut Ground<'_>,
@@ -142,9 +133,6 @@ impl Buffers {
     }
 
     /// Hands every entry of buffer `number` to `take`, with an age: a higher one is newer.
-    ///
-    /// # Errors
-    /// As [`Buffers::find`].
     pub(in super::super) fn scan(
         &mut self,
         log: &mut Ground<'_>,
@@ -162,9 +150,6 @@ impl Buffers {
 
     /// As [`Buffers::scan`], of the entries that are on flash, in all fragments that may have keys
     /// that are `wanted`.
-    ///
-    /// # Errors
-    /// As [`Buffers::find`].
     pub(in super::super) fn scan_chain(
         &mut self,
         log: &mut Ground<'_>,
@@ -188,9 +173,6 @@ impl Buffers {
 
     /// Loads the entries that buffer `number` has in the pool, which are newer than all that is
     /// loaded later.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or larger than its record says.
     pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<()> {
         let bytes = self.pool.held(BufferId(number)).bytes;
         let room = sorter.room(bytes).ok_or(damaged(Page(0), sort_merge::FULL))?;
@@ -201,9 +183,6 @@ impl Buffers {
 
     /// Loads the oldest fragments of a chain, as many as find room, and lets go of them; the newer
     /// ones are left. A chain that `fits` is loaded as a whole, behind what is newer.
-    ///
-    /// # Errors
-    /// The buffer is damaged, or larger than its record says, or the device failed.
     pub(in super::super) fn load_chain(
         &mut self,
         log: &mut Ground<'_>,
@@ -247,9 +226,6 @@ impl Buffers {
     }
 
     /// Notes whose the pages of a buffer's fragments are, as far as they can be read.
-    ///
-    /// # Errors
-    /// A fragment is damaged, or the device failed.
     pub(in super::super) fn hold_chain(
         &mut self,
         log: &mut Ground<'_>,

@@ -5,36 +5,15 @@ use store::OverflowValue;
 use store::node::{self, Stored};
 
 use super::super::LaTree;
-use super::super::descent::Toward;
 use super::super::layout::NodeId;
 use super::super::nodes::damaged;
-use super::super::scan::Scan;
 use super::room::More;
 use index::read_piece_of;
-use index::{Cursor, Error, KeyRange, Result};
+use index::{Cursor, Result};
 
 impl LaTree<'_> {
-    /// As `load_sorted`.
-    pub(in super::super) fn load_on_disk(
-        &mut self,
-        sorted: &mut dyn Cursor,
-        fill: u8,
-    ) -> Result<u64> {
-        if Scan::new(self, KeyRange::ALL)?.next()?.is_some() {
-            return Err(Error::NotEmpty);
-        }
-        self.is_poisoned = true;
-        self.drop_all()?;
-        self.plant()?;
-        self.bounds.reset();
-        self.path.set(0, self.root, 0);
-        self.walk(0, 0, Toward::Last, Cause::Load)?;
-        let loaded = self.load_entries(sorted, fill);
-        self.end_load(loaded)
-    }
-
     /// Gives back every page of the tree, which has no entries that could be found.
-    fn drop_all(&mut self) -> Result<()> {
+    pub(in super::super) fn drop_all(&mut self) -> Result<()> {
         let mut left = self.nodes.count(&self.log);
         self.drop_node((self.root, self.height - 1), &mut left)?;
         self.nodes.forget();

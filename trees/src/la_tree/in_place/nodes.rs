@@ -1,44 +1,16 @@
 //! Nodes as pages of a page file.
 
 use device::{Cause, Page};
-use store::node::{self, Codec};
-use store::{LogicalPage, PageCheck};
+use store::{LogicalPage, node};
 
 use super::super::layout::{NodeId, Place};
-use super::super::nodes::{BUFFERS_MOST, Nodes, damaged};
+use super::super::nodes::{Nodes, damaged};
 use super::disk::Disk;
 use index::Result;
-
-/// What is expected of a node's page.
-struct NodeCheck {
-    leaf: Codec,
-    inner: Codec,
-}
-
-impl NodeCheck {
-    fn at(&self, page: &[u8]) -> &Codec {
-        if node::level(page) == 0 { &self.leaf } else { &self.inner }
-    }
-}
-
-impl PageCheck for NodeCheck {
-    fn check(&self, page: &[u8]) -> core::result::Result<(), &'static str> {
-        self.at(page).validate(page)
-    }
-
-    #[inline]
-    fn is_kind(&self, page: &[u8]) -> bool {
-        self.at(page).is_kind(page)
-    }
-}
 
 const OTHER_LEVEL: &str = "a node is at another level";
 
 impl Nodes {
-    fn node_check(&self) -> NodeCheck {
-        NodeCheck { leaf: self.leaf, inner: self.inner }
-    }
-
     /// The page of node `id`.
     #[inline]
     fn logical(&self, id: NodeId) -> Result<LogicalPage> {
@@ -55,7 +27,7 @@ impl Nodes {
     ) -> Result<&'p [u8]> {
         let page = self.logical(id)?;
         let is_read = !disk.file.is_cached(page);
-        let node = disk.file.page(page, cause, &self.node_check())?;
+        let node = disk.file.page(page, cause, &self.codecs)?;
         if is_read {
             self.reads.count(node::level(node), node.len(), cause == Cause::Lookup);
         }
@@ -85,7 +57,19 @@ impl Nodes {
     ) -> Result<&'p mut [u8]> {
         self.page(disk, id, level, cause)?;
         let page = self.logical(id)?;
-        Ok(disk.file.page_mut(page, cause, &self.node_check())?)
+        Ok(disk.file.page_mut(page, cause, &self.codecs)?)
+    }
+
+    fn logical_pair(
+        &mut self,
+        disk: &mut Disk<'_>,
+        pair: (NodeId, NodeId),
+        level: u8,
+        cause: Cause,
+    ) -> Result<(LogicalPage, LogicalPage)> {
+        self.page(disk, pair.0, level, cause)?;
+        self.page(disk, pair.1, level, cause)?;
+        Ok((self.logical(pair.0)?, self.logical(pair.1)?))
     }
 
     pub(in super::super) fn pages_of_pair<'p>(
@@ -95,10 +79,8 @@ impl Nodes {
         level: u8,
         cause: Cause,
     ) -> Result<(&'p [u8], &'p [u8])> {
-        self.page(disk, pair.0, level, cause)?;
-        self.page(disk, pair.1, level, cause)?;
-        let pages = (self.logical(pair.0)?, self.logical(pair.1)?);
-        Ok(disk.file.two_pages(pages, cause, &self.node_check())?)
+        let pages = self.logical_pair(disk, pair, level, cause)?;
+        Ok(disk.file.two_pages(pages, cause, &self.codecs)?)
     }
 
     pub(in super::super) fn pages_of_pair_mut<'p>(
@@ -108,10 +90,8 @@ impl Nodes {
         level: u8,
         cause: Cause,
     ) -> Result<(&'p mut [u8], &'p mut [u8])> {
-        self.page(disk, pair.0, level, cause)?;
-        self.page(disk, pair.1, level, cause)?;
-        let pages = (self.logical(pair.0)?, self.logical(pair.1)?);
-        Ok(disk.file.two_pages_mut(pages, cause, &self.node_check())?)
+        let pages = self.logical_pair(disk, pair, level, cause)?;
+        Ok(disk.file.two_pages_mut(pages, cause, &self.codecs)?)
     }
 
     /// Makes an empty node at `level` in a page of its own.
@@ -132,12 +112,9 @@ impl Nodes {
         if !is_buffered {
             return Ok(NodeId(page.0));
         }
-        let number = self.buffered.numbers.allocate();
-        let number = number.filter(|number| number.0 < BUFFERS_MOST);
-        let number =
-            number.ok_or(store::Error::Full { pages: u64::from(disk.file.pages_most()) })?;
-        self.stand_at(number.0, page)?;
-        Ok(NodeId::of_buffer(number.0))
+        let id = self.number(disk.file.pages_most(), true)?;
+        self.stand_at(id.buffer().unwrap_or_default(), page)?;
+        Ok(id)
     }
 
     /// Notes that the node with the buffer numbered `number` stands in `page`.

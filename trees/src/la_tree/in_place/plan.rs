@@ -27,9 +27,6 @@ const ROOT_COPIES: u64 = 1024;
 const POOL_LISTS: usize = 1100;
 
 /// The choices that `options` make on `disk`.
-///
-/// # Errors
-/// They are not possible.
 pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Result<Choices> {
     if let Some(record) = &options.made {
         return Ok(checkpoint_state::describe(record)?.1);
@@ -60,9 +57,6 @@ pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Resu
 
 /// What `options` say of a tree of `shape` with such choices on `disk`, and the memory of its page
 /// file.
-///
-/// # Errors
-/// The memory is too little, or nodes can't hold four entries.
 pub(in super::super) fn plan(
     options: &Options,
     shape: EntryShape,
@@ -112,9 +106,6 @@ pub(in super::super) fn footprint(options: &Options, disk: SectorGeometry) -> Re
 }
 
 /// The form of leaves.
-///
-/// # Errors
-/// They, or inner nodes, can't hold four entries.
 fn leaf_codec(bytes: u32, shape: EntryShape) -> Result<Codec> {
     let small = store::Error::NodeSize { bytes, what: "they can't hold four entries" };
     Codec::new(bytes, shape.key, Width::Fixed(CHILD_BYTES)).ok_or(small)?;

@@ -250,7 +250,7 @@ impl LaTree<'_> {
             durability,
             height: self.height.into(),
             leaves: self.leaves(),
-            children: self.nodes.inner.capacity(self.plan.entry_most, 4) as u64,
+            children: self.nodes.codecs.inner.capacity(self.plan.entry_most, 4) as u64,
             records: self.buffers.records.len() as u64,
             pending: self.buffers.pending,
             pending_bytes: self.buffers.pending_bytes,

@@ -111,7 +111,7 @@ impl LaTree<'_> {
         offset: u32,
         into: &mut [u8],
     ) -> Result<u32> {
-        let codec = self.nodes.leaf;
+        let codec = self.nodes.codecs.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Lookup)?;
         let value = codec.value(node, place);
         let Some(long) = value.as_long() else {
@@ -144,7 +144,7 @@ impl LaTree<'_> {
         if !self.has_long_values() {
             return Ok(0);
         }
-        let (codec, mut pages, mut place) = (self.nodes.leaf, 0, 0);
+        let (codec, mut pages, mut place) = (self.nodes.codecs.leaf, 0, 0);
         while pages <= most {
             let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Lookup)?;
             if place >= node::count(node) {

@@ -22,7 +22,7 @@ fn a_page_of_512_bytes_holds_four_small_nodes_and_three_without_a_spare_area() {
     assert_eq!(node_bytes(16, EntryShape::fixed(4, 4), 512), 128);
     assert_eq!(shape(16).nodes_per_page(), 4);
     assert_eq!(shape(0).nodes_per_page(), 3);
-    assert!(shape(0).header_in_page() && !shape(16).header_in_page());
+    assert!(shape(0).first() > 0 && shape(16).first() == 0);
     let node = codec(128, Width::Fixed(4), Width::Fixed(4)).unwrap();
     assert_eq!(node.capacity(4, 4), 15, "16 entries less the header of 8 bytes");
 }
@@ -152,7 +152,7 @@ fn a_fragment_of_another_buffer_or_place_or_with_other_bytes_is_refused() {
 #[test]
 fn links_to_where_no_fragment_can_be_are_refused() {
     let shape = shape(0);
-    assert_eq!(shape.fragment_bytes_most(), 496);
+    assert_eq!(shape.room(), 496);
     let good = Link { page: Page(199), offset: 16, bytes: 496 };
     assert_eq!(shape.check_link(good, 200), Ok(()));
     for bad in [

@@ -29,9 +29,6 @@ pub(super) struct Waiting {
 
 impl Nodes {
     /// Programs every node that is in memory only.
-    ///
-    /// # Errors
-    /// No page is free, or the chip failed.
     pub(in super::super) fn write_all(&mut self, log: &mut Ground<'_>, cause: Cause) -> Result<()> {
         let Ground::Chip(log) = log else {
             return Ok(());
@@ -45,9 +42,6 @@ impl Nodes {
     }
 
     /// Gives a chunk of the cache back.
-    ///
-    /// # Errors
-    /// No page is free, or the chip failed.
     pub(in super::super) fn give_frames_back(&mut self, log: &mut Ground<'_>) -> Result<()> {
         let Ground::Chip(log) = log else {
             return Ok(());
@@ -69,9 +63,6 @@ impl Nodes {
     }
 
     /// Lets node `id` be written to a new place, if it stands on flash only.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
     pub(in super::super) fn copy(
         &mut self,
         log: &mut Ground<'_>,

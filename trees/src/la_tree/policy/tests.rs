@@ -181,16 +181,6 @@ fn fixed_buffers_and_none_do_not_care_for_lookups() {
 }
 
 #[test]
-fn the_parameter_is_a_word_or_a_size() {
-    assert_eq!(Buffering::parse("adaptive"), Some(Buffering::Adaptive));
-    assert_eq!(Buffering::parse("none"), Some(Buffering::None));
-    assert_eq!(Buffering::parse("8KiB"), Some(Buffering::Fixed(8192)));
-    for wrong in ["", "0", "some", "-1", "5GiB"] {
-        assert_eq!(Buffering::parse(wrong), None, "{wrong}");
-    }
-}
-
-#[test]
 fn by_averages_a_buffer_is_emptied_when_a_scan_costs_more_than_a_lookup_did() {
     let (policy, mut registers) = (adaptive().with_rule(Rule::Average), Registers::new());
     let estimate =

@@ -14,21 +14,27 @@ pub(super) struct At {
     pub(super) is_delete: bool,
 }
 
-impl At {
-    const fn long(self) -> u32 {
-        self.byte | if self.is_delete { super::DELETE } else { 0 }
+impl From<u16> for At {
+    fn from(short: u16) -> Self {
+        At { byte: u32::from(short) & !SHORT, is_delete: u32::from(short) & SHORT != 0 }
     }
+}
 
-    const fn short(self) -> u16 {
-        self.byte as u16 | if self.is_delete { SHORT as u16 } else { 0 }
+impl From<At> for u16 {
+    fn from(at: At) -> Self {
+        at.byte as u16 | if at.is_delete { SHORT as u16 } else { 0 }
     }
+}
 
-    const fn of_long(long: u32) -> Self {
+impl From<u32> for At {
+    fn from(long: u32) -> Self {
         At { byte: long & !super::DELETE, is_delete: long & super::DELETE != 0 }
     }
+}
 
-    const fn of_short(short: u16) -> Self {
-        At { byte: short as u32 & !SHORT, is_delete: short as u32 & SHORT != 0 }
+impl From<At> for u32 {
+    fn from(at: At) -> Self {
+        at.byte | if at.is_delete { super::DELETE } else { 0 }
     }
 }
 
@@ -59,61 +65,32 @@ impl Places {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn memory_bytes(&self) -> u64 {
-        match self {
-            Places::Short(places) => 2 * places.capacity() as u64,
-            Places::Long(places) => 4 * places.capacity() as u64,
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
-        match self {
-            Places::Short(places) => places.len(),
-            Places::Long(places) => places.len(),
-        }
+        either!(self, places => places.len())
     }
 
     pub(super) fn truncate(&mut self, count: usize) {
-        match self {
-            Places::Short(places) => places.truncate(count),
-            Places::Long(places) => places.truncate(count),
-        }
+        either!(self, places => places.truncate(count));
     }
 
     pub(super) fn push(&mut self, at: At) {
-        match self {
-            Places::Short(places) => places.push(at.short()),
-            Places::Long(places) => places.push(at.long()),
-        }
+        either!(self, places => places.push(at.into()));
     }
 
     pub(super) fn get(&self, place: usize) -> Option<At> {
-        match self {
-            Places::Short(places) => places.get(place).map(|at| At::of_short(*at)),
-            Places::Long(places) => places.get(place).map(|at| At::of_long(*at)),
-        }
+        either!(self, places => places.get(place).map(|at| (*at).into()))
     }
 
     pub(super) fn sort(&mut self, mut order: impl FnMut(At, At) -> Ordering) {
-        match self {
-            Places::Short(places) => places
-                .sort_unstable_by(|one, other| order(At::of_short(*one), At::of_short(*other))),
-            Places::Long(places) => {
-                places.sort_unstable_by(|one, other| order(At::of_long(*one), At::of_long(*other)));
-            }
-        }
+        either!(self, places => {
+            places.sort_unstable_by(|one, other| order((*one).into(), (*other).into()));
+        });
     }
 
     /// Drops each place that is the same as the one before it, which is `same`'s second.
     pub(super) fn dedup(&mut self, mut same: impl FnMut(At, At) -> bool) {
-        match self {
-            Places::Short(places) => {
-                places.dedup_by(|later, kept| same(At::of_short(*later), At::of_short(*kept)));
-            }
-            Places::Long(places) => {
-                places.dedup_by(|later, kept| same(At::of_long(*later), At::of_long(*kept)));
-            }
-        }
+        either!(self, places => {
+            places.dedup_by(|later, kept| same((*later).into(), (*kept).into()));
+        });
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use store::EntryShape;
 
 use super::Sorter;
+use super::places::Places;
 use crate::la_tree::stream::{Form, Pending, Writer};
 
 type Entry = (Vec<u8>, Option<Vec<u8>>);
@@ -45,6 +46,22 @@ fn updates(seed: u64, count: usize, keys: u64) -> Vec<Entry> {
 fn expected(updates: &[Entry]) -> Vec<Entry> {
     let newest: BTreeMap<_, _> = updates.iter().cloned().collect();
     newest.into_iter().collect()
+}
+
+impl Sorter {
+    /// Entries that are loaded; after sorting, those that are newest for their key.
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes of the memory budget that it takes.
+    fn memory_bytes(&self) -> u64 {
+        let places = match &self.places {
+            Places::Short(places) => 2 * places.capacity(),
+            Places::Long(places) => 4 * places.capacity(),
+        };
+        (self.bytes.len() + places) as u64
+    }
 }
 
 fn sorted(sorter: &Sorter) -> Vec<Entry> {

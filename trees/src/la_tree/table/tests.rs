@@ -2,8 +2,15 @@ use alloc::vec::Vec;
 
 use device::Page;
 
-use super::{BufferRecord, CHUNK, NodeTable};
+use super::{BufferRecord, CHUNK, FREE, NodeTable};
 use crate::la_tree::layout::{Link, NodeId, Owner, Place};
+
+impl NodeTable {
+    /// True if a node has this number.
+    fn contains(&self, id: NodeId) -> bool {
+        self.value(id.0).is_some_and(|value| value & FREE == 0)
+    }
+}
 
 fn table(nodes: u32) -> NodeTable {
     let mut table = NodeTable::new();
