@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const TREES: [&str; 2] = ["b-plus", "la-tree"];
+const TREES: [&str; 3] = ["b-plus", "la-tree", "flat-tree"];
 
 /// Bytes of the files, and the share of them that is to be filled.
 const SIZES: [(u64, f64); 3] = [(1 << 20, 0.7), (4 << 20, 0.7), (16 << 20, 0.9)];

@@ -233,3 +233,56 @@ fn a_file_as_long_as_it_can_be_is_read_when_its_process_was_killed() {
         compare(&mut database, &model, tree);
     }
 }
+
+/// A value whose length follows from the number and the round.
+fn value(number: u32, round: u32, most: u32) -> Vec<u8> {
+    let length = number.wrapping_mul(0x85EB_CA6B).wrapping_add(round) >> 8;
+    vec![number as u8; (length % most) as usize]
+}
+
+/// Fills `database` until a put is refused, with overwriting between; returns how many keys it has.
+fn fill(database: &Database<'_>, key: impl Fn(u32) -> Vec<u8>, round: u32, most: u32) -> u32 {
+    for number in 0.. {
+        for (place, round) in [(number, round), (number / 2, round + 1)] {
+            match database.put(key(place), value(place, round, most)) {
+                Ok(()) => {}
+                Err(Error::Full { .. }) => return number.max(1),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    0
+}
+
+#[test]
+fn a_full_file_of_flat_tree_takes_deletes_behind_openings() {
+    let orders: [fn(u32) -> Vec<u8>; 3] =
+        [key, |number| number.to_be_bytes().to_vec(), |number| (!number).to_be_bytes().to_vec()];
+    for (order, most) in [(0, 20), (0, 1500), (1, 200), (2, 200), (0, 200)] {
+        let (_folder, path) = place();
+        let options = Options::new().tree("flat-tree").capacity(1 << 20);
+        let mut database = Database::create(&path, &options).unwrap();
+        let mut first = 0;
+        for round in 0..4 {
+            let name = format!("order {order}, {most} bytes, round {round}");
+            let count = fill(&database, orders[order], round, most);
+            first = first.max(if round == 0 { count } else { 0 });
+            assert!(count >= first * 9 / 10, "{name}: {count} keys, {first} at first");
+            for (place, number) in (0..=count).enumerate() {
+                if place % 700 == 10 {
+                    if round % 2 == 0 {
+                        database.close().unwrap();
+                    } else {
+                        drop(database);
+                    }
+                    database = Database::open(&path, &OpenOptions::new()).unwrap();
+                }
+                let number = if round == 1 { count - number } else { number };
+                let deleted = database.delete(orders[order](number));
+                deleted.unwrap_or_else(|error| panic!("{name}, {place}: {error}"));
+            }
+            assert_eq!(database.count().unwrap(), 0, "{name}");
+            assert_eq!(database.check().unwrap(), Vec::<String>::new(), "{name}");
+        }
+    }
+}

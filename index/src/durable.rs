@@ -77,6 +77,9 @@ impl<T: Tree> Durable<T> {
             if tree.checkpoints_within() && is_due {
                 checkpoint_within_batch(&mut tree, 0)?;
             }
+            if tree.wants_flush() {
+                flush_all(&mut tree)?;
+            }
             match tree.recovery_mut().next_replayed(&mut buffer)? {
                 // Pages of its value are in no tree yet: no checkpoint may come between. There is
                 // room for it, as before any update.

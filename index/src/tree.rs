@@ -53,6 +53,12 @@ pub trait Tree: Read {
         false
     }
 
+    /// True if those that wait are to be written before an update comes that takes no steps, and so
+    /// must not have to wait for room.
+    fn wants_flush(&self) -> bool {
+        false
+    }
+
     /// Writes some of the updates that wait. It is called until none is left, before a checkpoint
     /// that empties the journal.
     ///

@@ -225,6 +225,19 @@ impl Codec {
         either!(self, form => form.capacity(key, value))
     }
 
+    /// Bytes that an entry with `key` and `value` bytes takes in a node, of those for entries; no
+    /// more where keys have a prefix in common, which then stands once.
+    #[must_use]
+    pub fn entry_bytes(&self, key: usize, value: usize) -> usize {
+        either!(self, form => form.entry_bytes(key, value))
+    }
+
+    /// Bytes of a node for entries.
+    #[must_use]
+    pub fn entries_room(&self) -> usize {
+        either!(self, form => form.entries_room())
+    }
+
     /// Refuses a page that is not a well-formed node of this codec.
     ///
     /// # Errors

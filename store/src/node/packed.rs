@@ -54,8 +54,16 @@ impl Packed {
         self.stride()
     }
 
-    pub(super) fn capacity(&self, _key: usize, _value: usize) -> usize {
-        (self.node_bytes() - HEADER_BYTES) / self.stride()
+    pub(super) fn capacity(&self, key: usize, value: usize) -> usize {
+        self.entries_room() / self.entry_bytes(key, value)
+    }
+
+    pub(super) fn entry_bytes(&self, _key: usize, _value: usize) -> usize {
+        self.stride()
+    }
+
+    pub(super) fn entries_room(&self) -> usize {
+        self.node_bytes() - HEADER_BYTES
     }
 
     /// Trees make codecs with every read and ask this of them: so it multiplies where the capacity

@@ -60,6 +60,15 @@ impl PageFile<'_> {
         }
     }
 
+    /// Pages by which the file may become longer, beside an empty journal.
+    #[must_use]
+    pub fn pages_to_grow(&self) -> u32 {
+        match self.disk.sectors_held() {
+            Some(_) => self.layout.pages_most.saturating_sub(self.layout.pages),
+            None => 0,
+        }
+    }
+
     /// Makes the file longer by `step` pages, or as many as are moved; false if it can't be.
     fn extend_by(&mut self, step: u32) -> Result<bool> {
         let moved = self.units_to_move();

@@ -324,6 +324,12 @@ impl<'d> PageFile<'d> {
         3 + (bytes / (u64::from(page_bytes) - 64)) as u32
     }
 
+    /// Pages that the next checkpoint makes free.
+    #[must_use]
+    pub fn pages_freed(&self) -> u32 {
+        self.freed.pages
+    }
+
     /// Pages that can be in use in all.
     #[must_use]
     pub fn pages_most(&self) -> u32 {

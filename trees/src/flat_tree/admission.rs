@@ -55,6 +55,18 @@ impl More {
         More { updates: 0, bytes: 0, pages: 0, has_puts: true }
     }
 
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) const fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    pub(super) const fn has_puts(&self) -> bool {
+        self.has_puts
+    }
+
     /// What a batch needs room for.
     pub(super) fn of(tree: &FlatTree<'_>, batch: &[Update<'_>]) -> Self {
         let mut more = More { updates: batch.len() as u64, ..More::default() };
@@ -104,7 +116,7 @@ impl FlatTree<'_> {
     }
 
     /// Pages that a flush writes, with so much more.
-    fn flush_pages(&self, more: &More) -> u64 {
+    pub(super) fn flush_pages(&self, more: &More) -> u64 {
         let (waiting, bytes) = self.memtable.held(Which::Active);
         let (entries, bytes) = (waiting + more.updates, bytes + more.bytes);
         let partitions = self.directory.partitions.len() as u64;
@@ -142,10 +154,14 @@ impl FlatTree<'_> {
             }
         }
         let more = More::of(self, batch);
-        if self.needs(&more) > u64::from(self.runs.store.file.pages_free()) {
-            return Err(full.into());
+        self.check_tables(&more)?;
+        if self.needs(&more) <= u64::from(self.runs.store.file.pages_free()) {
+            return self.count_batch(batch);
         }
-        self.check_tables(&more)
+        match self.has_room_merged(batch, &more)? {
+            true => Ok(()),
+            false => Err(full.into()),
+        }
     }
 
     /// Refuses what the tables have no room for, if that is bounded.
@@ -177,6 +193,22 @@ impl FlatTree<'_> {
         let pages: u64 = partitions.iter().map(super::directory::Partition::pages).sum();
         let flush = self.flush_pages(&More::default());
         pages / 3 * 4 + MERGE_PAGES + flush <= u64::from(self.runs.store.file.pages_free())
+    }
+
+    /// True if what waits has room as fragments, and deletes have theirs then.
+    pub(super) fn has_room_to_flush(&self) -> bool {
+        let needs = self.needs(&More::of_a_put());
+        !self.may_merge_waiting() || needs <= u64::from(self.runs.store.file.pages_free())
+    }
+
+    /// Refuses a name where what comes would find no room as fragments: while it is kept nothing
+    /// is merged step by step.
+    pub(super) fn check_room_for_name(&self) -> Result<()> {
+        let file = &self.runs.store.file;
+        if self.may_merge_waiting() && self.needs(&More::default()) > file.pages_free().into() {
+            return Err(store::Error::Full { pages: file.pages_most().into() }.into());
+        }
+        Ok(())
     }
 
     /// Pages in use that a step changes: those of free lists.

@@ -14,6 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use index::{Result, root_record};
 use store::{EntryShape, LogicalPage, OverflowValue};
@@ -21,7 +22,7 @@ use store::{EntryShape, LogicalPage, OverflowValue};
 use super::NAME;
 use super::filter::Filter;
 use super::merger;
-use super::runs::Run;
+use super::runs::{Content, Run};
 use crate::btree::{At, HEIGHT_MOST};
 
 /// Updates of one partition that were flushed together.
@@ -40,12 +41,26 @@ pub(super) struct Partition {
     pub(super) fragments: Vec<Fragment>,
     /// Pages that lookups read of fragments in vain since the last merge.
     pub(super) paid: u32,
+    /// What the entries of all runs take, if that is known: since these were written.
+    pub(super) content: Option<Content>,
+    /// Of updates that wait in memory, where they are counted.
+    pub(super) waiting: Waiting,
+}
+
+/// Puts that wait for a partition.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) puts: u32,
+    pub(super) content: Content,
 }
 
 impl Partition {
     pub(super) fn pages(&self) -> u64 {
-        let fragments = self.fragments.iter().map(|fragment| u64::from(fragment.run.pages));
-        fragments.sum::<u64>() + self.bottom.map_or(0, |run| run.pages.into())
+        self.fragment_pages() + self.bottom.map_or(0, |run| run.pages.into())
+    }
+
+    pub(super) fn fragment_pages(&self) -> u64 {
+        self.fragments.iter().map(|fragment| u64::from(fragment.run.pages)).sum()
     }
 
     /// Entries of fragments.
@@ -85,6 +100,14 @@ pub(super) struct Totals {
     pub(super) memory: u64,
 }
 
+impl Waiting {
+    /// One more put.
+    pub(super) fn add(&mut self, entry: Content) {
+        self.puts = self.puts.saturating_add(1);
+        self.content = self.content.with(entry);
+    }
+}
+
 /// All partitions.
 pub(super) struct Directory {
     pub(super) partitions: Vec<Partition>,
@@ -112,6 +135,21 @@ impl Directory {
     /// Where the partition at `at` ends; `None` for the last.
     pub(super) fn high(&self, at: usize) -> Option<&[u8]> {
         self.partitions.get(at + 1).map(|next| &*next.low)
+    }
+
+    /// Bytes with which all keys of the partition at `at` begin.
+    pub(super) fn prefix(&self, at: usize) -> usize {
+        self.prefix_of(at..at + 1)
+    }
+
+    /// The same of several.
+    pub(super) fn prefix_of(&self, range: Range<usize>) -> usize {
+        let (Some(first), Some(high)) =
+            (self.partitions.get(range.start), self.partitions.get(range.end))
+        else {
+            return 0;
+        };
+        first.low.iter().zip(&high.low).take_while(|(low, high)| low == high).count()
     }
 
     pub(super) fn totals(&self) -> Totals {
@@ -210,7 +248,7 @@ impl Directory {
             for _ in 0..count {
                 fragments.push(Fragment { run: from.run(pages)?, filter: None });
             }
-            partitions.push(Partition { low, bottom, fragments, paid: 0 });
+            partitions.push(Partition { low, bottom, fragments, ..Partition::default() });
         }
         let is_whole = from.0.is_empty() && !partitions.is_empty();
         is_whole.then_some(Directory { partitions, garbage, longest })

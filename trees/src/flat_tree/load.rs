@@ -42,8 +42,7 @@ impl FlatTree<'_> {
         let mut fresh = Vec::new();
         let loaded = self.load_entries(sorted, &mut loading, &mut fresh);
         if let Some(Loading { low, writing, .. }) = loading {
-            let bottom = Some(self.runs.finish(&writing));
-            fresh.push(Partition { low, bottom, ..Partition::default() });
+            fresh.push(self.runs.bottom(low, &writing));
         }
         if !fresh.is_empty() {
             self.directory.partitions = fresh;
@@ -104,10 +103,10 @@ impl FlatTree<'_> {
         held: Held<'_>,
     ) -> Result<()> {
         if let Some(full) = loading.take_if(|it| it.writing.entries() >= it.most) {
-            let bottom = Some(self.runs.finish(&full.writing));
-            self.totals.pages += bottom.map_or(0, |run| u64::from(run.pages));
+            let partition = self.runs.bottom(full.low, &full.writing);
+            self.totals.pages += partition.pages();
             self.totals.memory += 3 * size_of::<Partition>() as u64 + 64 + key.len() as u64;
-            fresh.push(Partition { low: full.low, bottom, ..Partition::default() });
+            fresh.push(partition);
             self.tables_peak = self.tables_peak.max(self.totals.memory);
             self.check_tables(&More::of_a_put())?;
         }
@@ -115,7 +114,7 @@ impl FlatTree<'_> {
             Some(loading) => loading,
             None => {
                 let low = if fresh.is_empty() { Box::default() } else { key.into() };
-                let writing = self.runs.begin(Form::Bottom, Cause::Load)?;
+                let writing = self.runs.begin(Form::Bottom, 0, Cause::Load)?;
                 let most = self.entries_wanted();
                 loading.insert(Loading { low, writing, most })
             }

@@ -10,18 +10,68 @@ use core::ops::{Bound, Range};
 use device::Cause;
 use index::{Direction, Result};
 use store::runs::{Source as _, Way, Which};
+use store::{Durability, OverflowValue, Recovery as _};
 
 use super::FlatTree;
 use super::directory::{Fragment, Partition};
 use super::filter::Filter;
+use super::growth::{CUT_PAGES, Cut};
 use super::merger::Merger;
-use super::runs::{Form, Held, RunCursor, Source, Writing};
+use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
 
-const ALL: (Bound<&[u8]>, Direction) = (Bound::Unbounded, Direction::Ascending);
+pub(super) const ALL: (Bound<&[u8]>, Direction) = (Bound::Unbounded, Direction::Ascending);
 
 impl FlatTree<'_> {
-    /// Writes all that waits in memory.
-    pub(super) fn flush_memtable(&mut self) -> Result<()> {
+    /// Writes what waits in memory: as fragments, or into bottoms where these have no room. Then it
+    /// may break off until a checkpoint made room, or long values were given back, which it does
+    /// only if who asks `may_wait`.
+    pub(super) fn flush_waiting(&mut self, may_wait: bool) -> Result<()> {
+        // Giving back takes room for images: so no more than a merge leaves is ever to come.
+        if may_wait && self.give_back_garbage()? {
+            return Ok(());
+        }
+        match may_wait && !self.has_room_to_flush() {
+            true => self.merge_waiting(),
+            false => self.flush_memtable(),
+        }
+    }
+
+    /// Merges what waits into bottoms, as long as there is room before a checkpoint.
+    fn merge_waiting(&mut self) -> Result<()> {
+        self.lacks_room = false;
+        self.count_waiting()?;
+        let mut is_cut = false;
+        while let Some(at) = self.first_waiting() {
+            let updates = self.count_waiting_at(at);
+            let cut = self.cut_merged(at);
+            // What was let in has room behind a checkpoint.
+            if !self.has_room_for_merged(at, cut) && index::Tree::waits_for_checkpoint(self) {
+                self.lacks_room = true;
+                break;
+            }
+            is_cut |= cut.pages > 0;
+            let grown = self.growth_of(at);
+            self.merge_range(at..at + 1, updates, cut)?;
+            self.note_merged(grown);
+            if !self.directory.garbage.is_empty() {
+                break;
+            }
+        }
+        self.recount();
+        // What is let in next counts with what is cut, and so does a replay then.
+        self.lacks_room |= is_cut;
+        Ok(())
+    }
+
+    /// The partition of the first update that waits.
+    fn first_waiting(&self) -> Option<usize> {
+        let mut cursor = self.memtable.cursor(Which::Active, [Vec::new(), Vec::new()]);
+        let first = if cursor.advance(Way::Up) { cursor.head(Way::Up) } else { None };
+        first.map(|entry| self.directory.find(entry.key))
+    }
+
+    /// Writes all that waits in memory as fragments.
+    fn flush_memtable(&mut self) -> Result<()> {
         self.is_poisoned = true;
         let (entries, _) = self.memtable.held(Which::Active);
         self.policy.flushed = self.policy.flushed.max(entries);
@@ -43,7 +93,8 @@ impl FlatTree<'_> {
             }
             cursor.resume(start);
             let mut filter = Filter::for_keys(count, self.filter_bits);
-            let mut writing = self.runs.begin(Form::Fragment, Cause::Flush)?;
+            let prefix = self.directory.prefix(at);
+            let mut writing = self.runs.begin(Form::Fragment, prefix, Cause::Flush)?;
             for _ in 0..count {
                 cursor.advance(Way::Up);
                 if let Some(entry) = cursor.head(Way::Up) {
@@ -54,10 +105,17 @@ impl FlatTree<'_> {
                 cursor.step(Way::Up);
             }
             let fragment = Fragment { run: self.runs.finish(&writing), filter: Some(filter) };
-            self.directory.partitions[at].fragments.push(fragment);
+            let partition = &mut self.directory.partitions[at];
+            let held =
+                if partition.is_empty() { Some(Content::default()) } else { partition.content };
+            partition.content = held.map(|held| held.with(writing.content()));
+            partition.fragments.push(fragment);
         }
         drop(cursor);
         self.memtable.clear();
+        self.is_unrecorded = false;
+        self.unsettle();
+        self.forget_waiting();
         self.is_poisoned = false;
         self.recount();
         Ok(())
@@ -79,7 +137,9 @@ impl FlatTree<'_> {
             let beside = partitions.get(other)?;
             let runs = partition.runs() + beside.runs();
             let entries = expected + self.entries_expected(beside);
-            (runs <= self.fragments_most + 1 && entries <= wanted).then_some(())
+            let is_small = runs <= self.fragments_most + 1 && entries <= wanted;
+            (is_small && self.has_room_beside(2 * (partition.pages() + beside.pages())))
+                .then_some(())
         };
         let before = at.checked_sub(1).filter(|before| fits(*before).is_some());
         match before {
@@ -91,15 +151,32 @@ impl FlatTree<'_> {
 
     /// Merges the partition at `at`.
     pub(super) fn merge(&mut self, at: usize) -> Result<()> {
-        self.is_poisoned = true;
         let range = self.joined(at);
+        let cut = self.cut_of(range.clone());
+        let cut = if self.has_room_beside(cut.pages) { cut } else { Cut::NONE };
+        self.unsettle();
+        self.merge_range(range, 0, cut)?;
+        self.recount();
+        Ok(())
+    }
+
+    /// Merges the partitions in `range` and, if so many `updates` wait for one, these as well.
+    fn merge_range(&mut self, range: Range<usize>, updates: u64, cut: Cut) -> Result<()> {
+        self.is_poisoned = true;
         let old = self.directory.partitions.get(range.clone()).unwrap_or_default();
-        let (mut entries, mut expected, mut pending) = (0, 0, 0);
-        let mut sources = Vec::with_capacity(self.fragments_most + 1);
+        let low = old.first().map(|partition| partition.low.clone()).unwrap_or_default();
+        let high: Option<Box<[u8]>> = self.directory.high(range.end - 1).map(Into::into);
+        let mut pending = 0;
+        let mut sources = Vec::with_capacity(self.fragments_most + 2);
+        if updates > 0 {
+            let mut cursor = self.memtable.cursor(Which::Active, [Vec::new(), Vec::new()]);
+            if !low.is_empty() {
+                cursor.seek(&low, false);
+            }
+            sources.push(Source::Memory(cursor));
+        }
         for partition in old {
-            expected += self.entries_expected(partition);
             pending += partition.pending();
-            entries += partition.bottom_entries() + partition.pending();
             let fragments = partition.fragments.iter().rev();
             let fragments = fragments.map(|fragment| (Form::Fragment, fragment.run));
             for run in fragments.chain(partition.bottom.map(|run| (Form::Bottom, run))) {
@@ -107,70 +184,42 @@ impl FlatTree<'_> {
                 sources.push(Source::Run(cursor));
             }
         }
-        let low = old.first().map(|partition| partition.low.clone()).unwrap_or_default();
+        let merged = Merged { cut, prefix: self.directory.prefix_of(range.clone()), low, high };
+        let most = self.pages_merged(range.start) + cut.pages;
         let mut merger = Merger::new(sources, Direction::Ascending);
-        let each = self.entries_each(expected, entries);
-        let (fresh, hid) = self.write_bottoms(&mut merger, low, each)?;
+        let FlatTree { runs, directory, .. } = self;
+        let (fresh, hid) = merged.write(runs, &mut directory.garbage, &mut merger)?;
         drop(merger);
-        self.policy.learn(pending, hid);
+        if updates > 0 {
+            // The invariant of `growth.rs`.
+            let pages: u64 = fresh.iter().map(Partition::pages).sum();
+            debug_assert!(pages <= most, "{pages} pages for {most}");
+            self.memtable.drain_range(&merged.low, merged.high.as_deref());
+        } else {
+            self.policy.learn(pending, hid);
+        }
         self.replace(range, fresh)?;
         self.is_poisoned = false;
         self.merges += 1;
-        self.recount();
         Ok(())
     }
 
-    /// Entries of each bottom, where so many are expected and more are never found.
-    fn entries_each(&self, expected: u64, most: u64) -> u64 {
+    /// How the partitions in `range` are cut if there is room for it.
+    fn cut_of(&self, range: Range<usize>) -> Cut {
+        let old = self.directory.partitions.get(range).unwrap_or_default();
+        let expected = old.iter().map(|it| self.entries_expected(it)).sum::<u64>();
+        let held = |it: &Partition| it.bottom_entries() + it.pending();
+        let most = old.iter().map(held).sum::<u64>();
         let wanted = self.entries_wanted();
         let parts = if 4 * expected > 5 * wanted { expected.div_ceil(wanted) } else { 1 };
-        if parts == 1 { most.min(2 * wanted) } else { expected.div_ceil(parts) }.max(1)
+        let entries = if parts == 1 { 2 * wanted } else { expected.div_ceil(parts) }.max(1);
+        let pages = CUT_PAGES * most.div_ceil(entries).saturating_sub(1);
+        Cut { entries, pages, ..Cut::NONE }
     }
 
-    /// Writes what is merged as bottoms of up to `each` entries; returns them, and how many of the
-    /// entries that came hid others.
-    fn write_bottoms(
-        &mut self,
-        merger: &mut Merger<Source<'_>>,
-        low: Box<[u8]>,
-        each: u64,
-    ) -> Result<(Vec<Partition>, u64)> {
-        let (mut low, mut hid) = (Some(low), 0);
-        let mut fresh = Vec::new();
-        let mut present: Option<(Box<[u8]>, Writing)> = None;
-        while merger.advance(&mut self.runs)? {
-            for older in merger.superseded() {
-                hid += 1;
-                self.directory.garbage.extend(older.long());
-            }
-            if merger.held() == Held::Deleted {
-                continue;
-            }
-            if let Some((low, full)) = present.take_if(|(_, writing)| writing.entries() >= each) {
-                fresh.push(self.bottom(low, &full));
-            }
-            let (_, writing) = match &mut present {
-                Some(present) => present,
-                None => {
-                    let low = low.take().unwrap_or_else(|| merger.key().into());
-                    let writing = self.runs.begin(Form::Bottom, Cause::Merge)?;
-                    present.insert((low, writing))
-                }
-            };
-            self.runs.push(writing, merger.key(), merger.held())?;
-        }
-        if let Some((low, last)) = present {
-            fresh.push(self.bottom(low, &last));
-        }
-        if let Some(low) = low {
-            fresh.push(Partition { low, ..Partition::default() });
-        }
-        Ok((fresh, hid))
-    }
-
-    fn bottom(&mut self, low: Box<[u8]>, written: &Writing) -> Partition {
-        let bottom = Some(self.runs.finish(written));
-        Partition { low, bottom, ..Partition::default() }
+    /// Runs changed otherwise than by merging what waits: a replay may come to others.
+    fn unsettle(&mut self) {
+        self.is_settled = self.runs.store.file.durability() == Durability::None;
     }
 
     /// Gives the runs of the partitions in `range` back, in whose place `fresh` ones come.
@@ -187,6 +236,10 @@ impl FlatTree<'_> {
             if let Some(first) = partitions.first_mut() {
                 first.low = Box::default();
             }
+            // Keys of a neighbour may have less in common from now on.
+            if let Some(neighbour) = partitions.get_mut(start.saturating_sub(1)) {
+                neighbour.content = None;
+            }
         }
         self.note_freed();
         for partition in old {
@@ -198,5 +251,72 @@ impl FlatTree<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Where what is merged goes.
+struct Merged {
+    low: Box<[u8]>,
+    high: Option<Box<[u8]>>,
+    /// Bytes that all keys have in common.
+    prefix: usize,
+    cut: Cut,
+}
+
+impl Merged {
+    /// Writes what is merged as bottoms; returns them, and how many of the entries that came hid
+    /// others. Long values that were hidden are `garbage`.
+    fn write(
+        &self,
+        runs: &mut Runs<'_>,
+        garbage: &mut Vec<OverflowValue>,
+        merger: &mut Merger<Source<'_>>,
+    ) -> Result<(Vec<Partition>, u64)> {
+        let (mut low, mut hid) = (Some(self.low.clone()), 0);
+        let mut fresh = Vec::new();
+        let mut present: Option<(Box<[u8]>, Writing)> = None;
+        while merger.advance(runs)? {
+            if self.high.as_deref().is_some_and(|high| merger.key() >= high) {
+                break;
+            }
+            for older in merger.superseded() {
+                hid += 1;
+                garbage.extend(older.long());
+            }
+            if merger.held() == Held::Deleted {
+                continue;
+            }
+            let full = |(_, writing): &mut (_, Writing)| {
+                let Cut { entries, bytes, .. } = self.cut;
+                writing.entries() >= entries || writing.content().bytes >= bytes
+            };
+            if let Some((low, full)) = present.take_if(full) {
+                fresh.push(runs.bottom(low, &full));
+            }
+            let (_, writing) = match &mut present {
+                Some(present) => present,
+                None => {
+                    let low = low.take().unwrap_or_else(|| merger.key().into());
+                    let writing = runs.begin(Form::Bottom, self.prefix, Cause::Merge)?;
+                    present.insert((low, writing))
+                }
+            };
+            runs.push(writing, merger.key(), merger.held())?;
+        }
+        if let Some((low, last)) = present {
+            fresh.push(runs.bottom(low, &last));
+        }
+        if let Some(low) = low {
+            fresh.push(Partition { low, ..Partition::default() });
+        }
+        Ok((fresh, hid))
+    }
+}
+
+impl Runs<'_> {
+    /// A partition that has what was written.
+    pub(super) fn bottom(&mut self, low: Box<[u8]>, written: &Writing) -> Partition {
+        let bottom = Some(self.finish(written));
+        Partition { low, bottom, content: Some(written.content()), ..Partition::default() }
     }
 }

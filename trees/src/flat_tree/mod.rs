@@ -9,7 +9,7 @@
 //!
 //! One update, from top to bottom: [`FlatTree::take`] puts it into the memory; [`merge`] writes
 //! what is full; [`policy`] says what is due; [`runs`] writes pages. [`lookup`] and [`range`] read,
-//! [`admission`] counts room.
+//! [`admission`] counts room, [`growth`] where a disk is nearly full.
 //!
 //! # Choices
 //! - A run is a packed tree of pages in a page file. So fences are inner nodes: a few, which stay
@@ -30,6 +30,7 @@ mod chip;
 mod cost;
 mod directory;
 mod filter;
+mod growth;
 mod load;
 mod lookup;
 mod make;
@@ -55,6 +56,7 @@ use store::{CheckpointId, Durability, Recovery, Update};
 use crate::btree;
 use admission::More;
 use directory::{Directory, Totals};
+use growth::Growth;
 use policy::Policy;
 use range::Scan;
 use runs::{Form, Runs};
@@ -124,6 +126,8 @@ pub(crate) struct FlatTree<'d> {
     memtable: Memtable,
     policy: Policy,
     totals: Totals,
+    /// How partitions grow when all that waits is merged, while that is counted.
+    growth: Option<Growth>,
     /// The partition that is to be merged.
     due: Option<usize>,
     /// The most fragments of a partition.
@@ -141,6 +145,11 @@ pub(crate) struct FlatTree<'d> {
     lacks_room: bool,
     /// True while an update is taken step by step: it is not in the memory yet.
     is_midway: bool,
+    /// True while updates wait that no journal has: no checkpoint may come before all of them are
+    /// flushed.
+    is_unrecorded: bool,
+    /// True if the last checkpoint has all runs, but for those that came of merging what waits.
+    is_settled: bool,
     /// True while runs are changed.
     is_poisoned: bool,
     merges: u64,
@@ -152,6 +161,7 @@ impl FlatTree<'_> {
     /// Counts everything again, after runs came or went.
     fn recount(&mut self) {
         self.totals = self.directory.totals();
+        self.growth = None;
         self.tables_peak = self.tables_peak.max(self.totals.memory);
         self.due = self.find_due();
     }
@@ -249,9 +259,11 @@ impl Tree for FlatTree<'_> {
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         // Nobody admitted what a damaged journal holds.
         self.check_update(update)?;
+        // A replay hands out stored values, and nothing else comes this way from a journal.
+        self.is_unrecorded |= !matches!(update, Update::PutStored { .. });
         loop {
             while self.work(false)? {}
-            if self.take(update)? {
+            if self.take(update, false)? {
                 return Ok(());
             }
         }
@@ -260,7 +272,7 @@ impl Tree for FlatTree<'_> {
     fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
         self.check_update(update)?;
         self.is_midway = true;
-        let is_taken = !self.work(true)? && self.take(update)?;
+        let is_taken = !self.work(true)? && self.take(update, true)?;
         self.is_midway = !is_taken;
         Ok(is_taken)
     }
@@ -272,7 +284,12 @@ impl Tree for FlatTree<'_> {
 
     fn flush(&mut self) -> Result<()> {
         self.is_midway = false;
-        self.flush_memtable()
+        self.flush_waiting(!self.is_unrecorded)
+    }
+
+    fn wants_flush(&self) -> bool {
+        let most = self.entry_bytes_most() as u64;
+        self.has_long_values() && self.has_waiting_updates() && !self.memtable.takes(1, most)
     }
 
     fn wants_room(&self) -> bool {
@@ -283,6 +300,7 @@ impl Tree for FlatTree<'_> {
 
     fn rebase(&mut self) {
         self.freed_at = None;
+        self.is_settled = true;
     }
 
     fn waits_for_checkpoint(&self) -> bool {
@@ -307,15 +325,22 @@ impl Tree for FlatTree<'_> {
 
     fn drain(&mut self) -> Result<bool> {
         if self.has_waiting_updates() {
-            return self.flush_memtable().map(|()| true);
+            return self.flush_waiting(!self.is_unrecorded).map(|()| true);
         }
         if self.give_back_garbage()? {
             return Ok(true);
         }
-        let Some(at) = self.most_pending().filter(|at| self.has_room_to_merge(*at)) else {
-            return Ok(false);
-        };
-        self.merge(at).map(|()| true)
+        // As many as have room before a checkpoint gives back what theirs was: who asks comes again
+        // behind it.
+        let mut is_made = false;
+        self.measure_all()?;
+        while self.directory.garbage.is_empty()
+            && let Some(at) = self.largest_pending()
+        {
+            self.merge(at)?;
+            is_made = true;
+        }
+        Ok(is_made)
     }
 
     fn root_record(&mut self) -> Result<Vec<u8>> {
@@ -335,9 +360,14 @@ impl Tree for FlatTree<'_> {
         self.directory = directory;
         self.memtable.clear();
         (self.freed_at, self.lacks_room) = (None, false);
-        (self.is_midway, self.is_poisoned) = (false, false);
+        (self.is_midway, self.is_poisoned, self.is_unrecorded) = (false, false, false);
+        self.is_settled = true;
         self.recount();
         Ok(())
+    }
+
+    fn admit_savepoint(&mut self) -> Result<()> {
+        self.check_room_for_name()
     }
 
     fn entry_bytes_most(&self) -> usize {

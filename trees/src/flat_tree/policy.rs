@@ -4,6 +4,7 @@ use index::random_keys::average_bytes;
 
 use super::FlatTree;
 use super::directory::{Partition, Totals};
+use super::growth::Cut;
 use super::runs::Form;
 
 /// Of the space that may be taken beyond the data, what entries may take that newer ones hide.
@@ -89,7 +90,7 @@ impl FlatTree<'_> {
     }
 
     /// Pages that a partition should have.
-    fn partition_pages(&self) -> u64 {
+    pub(super) fn partition_pages(&self) -> u64 {
         let file = &self.runs.store.file;
         let page = u64::from(file.page_bytes());
         if let Some(bytes) = self.policy.partition {
@@ -108,6 +109,18 @@ impl FlatTree<'_> {
         let some = partitions.filter(|(_, partition)| !partition.fragments.is_empty());
         let best = some.max_by(|(_, one), (_, other)| gain(one).total_cmp(&gain(other)));
         best.map(|(at, _)| at)
+    }
+
+    /// The partition with most pages of fragments among those that can be merged now.
+    pub(super) fn largest_pending(&self) -> Option<usize> {
+        let partitions = &self.directory.partitions;
+        let pending = (0..partitions.len()).filter(|at| !partitions[*at].fragments.is_empty());
+        let is_alone = |at: usize| self.may_merge_waiting() && self.joined(at).len() == 1;
+        let room = |at: &usize| match is_alone(*at) {
+            true => self.has_room_for_merged(*at, Cut::NONE),
+            false => self.has_room_to_merge(*at),
+        };
+        pending.filter(room).max_by_key(|at| partitions[*at].fragment_pages())
     }
 
     /// The partition that has to be merged, if one has.

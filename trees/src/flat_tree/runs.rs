@@ -45,6 +45,36 @@ pub(super) struct Run {
     pub(super) entries: u64,
 }
 
+/// What entries take in the leaves of bottoms, at most; less where leaves have longer prefixes than
+/// the partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    pub(super) bytes: u32,
+    /// Bytes of the longest entry.
+    pub(super) longest: u16,
+    /// Bytes of the longest key.
+    pub(super) longest_key: u16,
+}
+
+impl Content {
+    /// An entry in a leaf of `codec`, with a key of so many bytes, of which the first `prefix` are
+    /// those of all, and a value.
+    pub(super) fn of(codec: &Codec, (key, prefix): (usize, usize), value: usize) -> Self {
+        // Entries have a quarter of a page at most.
+        let bytes = codec.entry_bytes(key.saturating_sub(prefix), value) as u16;
+        Content { bytes: bytes.into(), longest: bytes, longest_key: key as u16 }
+    }
+
+    /// These entries and others.
+    pub(super) fn with(self, other: Self) -> Self {
+        Content {
+            bytes: self.bytes.saturating_add(other.bytes),
+            longest: self.longest.max(other.longest),
+            longest_key: self.longest_key.max(other.longest_key),
+        }
+    }
+}
+
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held<'v> {
@@ -74,6 +104,15 @@ impl<'v> Held<'v> {
                 .first_chunk()
                 .map_or(Held::Deleted, |bytes| Held::Long(OverflowValue::from_bytes(*bytes))),
             _ => Held::Deleted,
+        }
+    }
+
+    /// Bytes that stand in a bottom for it; none for what is deleted.
+    pub(super) const fn bytes(&self) -> Option<usize> {
+        match self {
+            Held::Value(value) => Some(value.len()),
+            Held::Long(_) => Some(OverflowValue::ENCODED_BYTES),
+            Held::Deleted => None,
         }
     }
 
@@ -136,11 +175,18 @@ pub(super) struct Writing {
     tree: BTree<LogicalPage>,
     /// Pages in use before.
     before: u32,
+    /// Bytes with which all keys begin.
+    prefix: usize,
+    content: Content,
 }
 
 impl Writing {
     pub(super) const fn entries(&self) -> u64 {
         self.tree.entries
+    }
+
+    pub(super) const fn content(&self) -> Content {
+        self.content
     }
 
     /// So many pages that were taken meanwhile are not the run's.
@@ -161,18 +207,23 @@ impl<'d> Runs<'d> {
         &mut self.store
     }
 
-    pub(super) fn begin(&mut self, form: Form, cause: Cause) -> Result<Writing> {
+    /// Begins a run of keys that have their first `prefix` bytes in common.
+    pub(super) fn begin(&mut self, form: Form, prefix: usize, cause: Cause) -> Result<Writing> {
         let before = self.store.file.pages_used().0;
         let codecs = *self.forms.of(form);
         let store = self.choose(form);
         let root = store.create(0, cause)?;
         let mut tree = BTree::new(root, codecs, FILL);
         tree.begin_load(store)?;
-        Ok(Writing { form, tree, before })
+        Ok(Writing { form, tree, before, prefix, content: Content::default() })
     }
 
     /// Adds an entry behind all others of the run. A bottom has no deletes.
     pub(super) fn push(&mut self, to: &mut Writing, key: &[u8], held: Held<'_>) -> Result<()> {
+        if let Some(bytes) = held.bytes() {
+            let key = (key.len(), to.prefix);
+            to.content = to.content.with(Content::of(&self.forms.bottom.leaf, key, bytes));
+        }
         let mut stored = core::mem::take(&mut self.stored);
         stored.clear();
         let long;

@@ -25,7 +25,7 @@ impl FlatTree<'_> {
         }
     }
 
-    fn has_long_values(&self) -> bool {
+    pub(super) fn has_long_values(&self) -> bool {
         self.runs.forms.shape().value == Width::Variable
     }
 
@@ -104,8 +104,9 @@ impl FlatTree<'_> {
         Ok(true)
     }
 
-    /// Takes an update into the memory, or makes room there: then it is false.
-    pub(super) fn take(&mut self, update: &Update<'_>) -> Result<bool> {
+    /// Takes an update into the memory, or makes room there: then it is false. Who asks `may_wait`
+    /// for a checkpoint between.
+    pub(super) fn take(&mut self, update: &Update<'_>, may_wait: bool) -> Result<bool> {
         let key = update.key();
         let (kind, bytes) = match update {
             Update::Put { value, .. } if !self.is_long(key.len(), value.len() as u64) => {
@@ -115,7 +116,7 @@ impl FlatTree<'_> {
             Update::Delete { .. } => (Kind::Delete, 0),
         };
         if !self.memtable.takes(1, (key.len() + bytes) as u64) && self.has_waiting_updates() {
-            return self.flush_memtable().map(|()| false);
+            return self.flush_waiting(may_wait).map(|()| false);
         }
         let long;
         let value: &[u8] = match update {

@@ -88,7 +88,15 @@ impl Slotted {
     }
 
     pub(super) fn capacity(&self, key: usize, value: usize) -> usize {
-        (self.node_bytes() - SLOTS) / (SLOT_BYTES + self.length_bytes() + key + value)
+        self.entries_room() / self.entry_bytes(key, value)
+    }
+
+    pub(super) fn entry_bytes(&self, key: usize, value: usize) -> usize {
+        SLOT_BYTES + self.length_bytes() + key + value
+    }
+
+    pub(super) fn entries_room(&self) -> usize {
+        self.node_bytes() - SLOTS
     }
 
     pub(super) fn validate(&self, node: &[u8]) -> Result<(), &'static str> {
