@@ -17,7 +17,7 @@ use device::Meter;
 use store::{CheckpointId, Durability, RecoveryStatistics, Replayed, Savepoint, Update, Wear};
 
 use crate::{Cursor, Error, Index, KeyRange, Read, Result, Resume, Statistics, Tree};
-use room::{is_about_room, make_space};
+use room::{is_about_room, make_space, settle};
 
 /// Whether the device holds all that the index holds; what comes later is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +67,7 @@ impl<T: Tree> Durable<T> {
         if !tree.recovery().checkpoints().is_empty() {
             tree.pin_savepoints()?;
         }
+        let was_waiting = settle(&mut tree)?;
         let mut buffer = vec![0; tree.entry_bytes_most().max(tree.delta_bytes_most())];
         loop {
             // Before the next update is taken from the journal: a checkpoint behind that counts it
@@ -97,7 +98,7 @@ impl<T: Tree> Durable<T> {
         // Even if only half a record stands in the journal, nothing may be written behind it.
         let has_journal = tree.recovery().statistics().journal_bytes > 0;
         let mut index = Durable { tree, durability, state: State::Closed };
-        if has_journal {
+        if has_journal || was_waiting {
             index.make_checkpoint(None)?;
         }
         Ok(index)
@@ -379,6 +380,8 @@ impl<T: Tree> Index for Durable<T> {
         self.make_room_for_one()?;
         self.begin()?;
         self.change(flush_all)?;
+        self.drain_first()?;
+        self.begin()?;
         let loaded = self.tree.load(sorted, fill_percent);
         match &loaded {
             Err(Error::NotEmpty) => {}
@@ -414,6 +417,7 @@ impl<T: Tree> Index for Durable<T> {
             return Ok(self.tree.recovery().statistics().checkpoint);
         }
         if let Some(name) = name {
+            self.drain_first()?;
             self.admit_savepoint(name)?;
         }
         self.make_checkpoint(name)
@@ -427,13 +431,14 @@ impl<T: Tree> Index for Durable<T> {
         self.check_kept(name)?;
         // Until it is done, what there is may be half of one state and half of another.
         self.state = State::Poisoned;
-        self.change(|tree| {
+        let was_waiting = self.change(|tree| {
             let root = tree.recovery_mut().roll_back(name)?;
             tree.restore(&root)?;
-            tree.pin_savepoints()
+            tree.pin_savepoints()?;
+            settle(tree)
         })?;
         self.state = State::Closed;
-        Ok(())
+        if was_waiting { self.make_checkpoint(None).map(drop) } else { Ok(()) }
     }
 
     fn forget(&mut self, name: &str) -> Result<()> {

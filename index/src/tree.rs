@@ -122,6 +122,11 @@ pub trait Tree: Read {
         true
     }
 
+    /// True if a [`load`](Tree::load), and a checkpoint with a name, come only once it is drained.
+    fn drains_first(&self) -> bool {
+        false
+    }
+
     /// Does pending work as far as there is room for the images of the pages it changes, so that
     /// pages reserved for the worst case become free. Returns true if any was done.
     ///

@@ -67,6 +67,23 @@ impl Cache {
         Some((LogicalPage(self.frames.key(frame)?), self.is_dirty(frame)))
     }
 
+    /// Makes `page`, if it is here, the next to leave.
+    pub(crate) fn let_leave(&mut self, page: LogicalPage) {
+        if let Some(frame) = self.peek(page) {
+            self.frames.make_oldest(frame);
+        }
+    }
+
+    /// Of the `most` pages that must leave next, if the cache is full, those that are dirty.
+    pub(crate) fn leaving(&self, most: usize) -> impl Iterator<Item = (LogicalPage, &[u8])> {
+        let most = if self.frames.victim().is_some() { most } else { 0 };
+        let dirty = |frame: &u32| self.is_dirty(*frame);
+        let next = self.frames.oldest_first().take(most).filter(dirty);
+        next.filter_map(|frame| {
+            Some((LogicalPage(self.frames.key(frame)?), self.frames.bytes(frame)))
+        })
+    }
+
     /// Makes the oldest clean page the next to leave; false if there is none but the two newest,
     /// which an operation may hold.
     pub(crate) fn let_clean_leave(&mut self) -> bool {

@@ -51,6 +51,17 @@ const NAMED: &[Named] = &[
             ("place", "", &["log", "in-place"]),
         ],
     ),
+    #[cfg(feature = "unproven")]
+    (
+        "lazy-update",
+        &[
+            ("policy", "cost-based", &["biggest-size", "lru", "fifo"]),
+            ("pool", "0.5", &["0.1", "0.94"]),
+            ("pruning", "on", &["off"]),
+            ("super-groups", "none", &["first", "second"]),
+            ("node", "", &["4096"]),
+        ],
+    ),
     ("list", &[]),
     ("lsm", LEVELS),
     (

@@ -269,10 +269,16 @@ impl Cell {
         self.entry.name == "list"
     }
 
-    /// True if updates wait in memory, where there is much of it, longer than a script lasts: nodes
-    /// are split and merged only when they leave it.
-    pub(super) fn buffers_updates(&self) -> bool {
-        matches!(self.entry.name, "flat-tree" | "la-tree")
+    /// The memory of scripts, if updates wait in memory longer than a script lasts where there is
+    /// much of it: nodes are split and merged only when they leave it.
+    pub(super) fn script_memory(&self) -> Option<u64> {
+        match self.entry.name {
+            "flat-tree" | "la-tree" => Some(1),
+            // With the least nothing waits; keys of any length all wait with more.
+            "lazy-update" if self.shape.shape.key == Width::Variable => Some(1),
+            "lazy-update" => Some(2),
+            _ => None,
+        }
     }
 
     /// What deletes do to the nodes of the tree, as it says itself.

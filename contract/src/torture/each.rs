@@ -71,8 +71,8 @@ impl<'c> Short<'c> {
             Part { seed, number: NUMBER, actions, play: Play::Random, fate: Fate::default() };
         if is_complete {
             part.play = Play::Script;
-            if cell.buffers_updates() {
-                ground.memory = 1;
+            if let Some(memory) = cell.script_memory() {
+                ground.memory = memory;
             }
             age(&mut ground, &part)?;
         }

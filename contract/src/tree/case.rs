@@ -184,6 +184,19 @@ pub(crate) fn parameter_sets(
         sets.extend(["log", "disk"].map(|mode| vec![("mode", mode.to_string())]));
     }
     let has_parts = has_node && sets.len() == 1;
+    if entry.parameters.iter().any(|parameter| parameter.name == "super-groups") {
+        // Each policy with another way to look for what is committed with its victim.
+        let ways = [
+            ("biggest-size", "on", "first"),
+            ("cost-based", "off", "second"),
+            ("lru", "on", "none"),
+            ("fifo", "off", "first"),
+        ];
+        sets.extend(ways.map(|(policy, pruning, groups)| {
+            let set = [("policy", policy), ("pruning", pruning), ("super-groups", groups)];
+            set.map(|(name, word)| (name, word.to_owned())).to_vec()
+        }));
+    }
     if has_parts {
         sets.extend(
             [page_bytes / 4, page_bytes * 2].map(|bytes| vec![("node", bytes.to_string())]),

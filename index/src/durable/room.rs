@@ -64,26 +64,41 @@ impl<T: Tree> Durable<T> {
                 None => return Ok(()),
             }
         }
-        while !self.tree.is_drained() {
-            self.make_room(&[], self.tree.pages_changed(&[]))?;
-            let before = self.state;
-            self.begin()?;
-            if !self.change(T::drain)? {
-                // Nothing was changed, so no checkpoint has anything to write.
-                if is_durable {
-                    self.state = before;
-                }
-                break;
-            }
-            if is_durable {
-                self.make_checkpoint(None)?;
-            }
+        while self.drain()? {
             match self.admit_growing(batch)? {
                 Some(again) => refused = again,
                 None => return Ok(()),
             }
         }
         Err(refused)
+    }
+
+    /// Has pending work done, and the rest after a checkpoint; false if there is nothing to do.
+    pub(super) fn drain(&mut self) -> Result<bool> {
+        if self.tree.is_drained() {
+            return Ok(false);
+        }
+        let is_durable = self.durability != Durability::None;
+        self.make_room(&[], self.tree.pages_changed(&[]))?;
+        let before = self.state;
+        self.begin()?;
+        if !self.change(T::drain)? {
+            // Nothing was changed, so no checkpoint has anything to write.
+            if is_durable {
+                self.state = before;
+            }
+            return Ok(false);
+        }
+        if is_durable {
+            self.make_checkpoint(None)?;
+        }
+        Ok(true)
+    }
+
+    /// Has all pending work done, where nothing may wait behind what comes.
+    pub(super) fn drain_first(&mut self) -> Result<()> {
+        while self.tree.drains_first() && self.drain()? {}
+        Ok(())
     }
 
     /// Pages that any one update of `batch` may change, if a checkpoint can fall inside the batch.
@@ -168,6 +183,39 @@ pub(super) fn make_space(tree: &mut impl Tree, made: u32) -> Result<()> {
         waits = false;
     }
     Ok(())
+}
+
+/// Makes what a tree that was just restored has waiting without room for it in memory, before
+/// anything comes after it; returns whether there was something. A checkpoint is to follow.
+pub(super) fn settle(tree: &mut impl Tree) -> Result<bool> {
+    if !tree.has_waiting() {
+        return Ok(false);
+    }
+    tree.recovery_mut().reopen()?;
+    if tree.recovery().is_closed() {
+        tree.recovery_mut().extend()?;
+    }
+    while tree.has_waiting() {
+        let needs = loop {
+            match tree.recovery().needs_checkpoint(&[], tree.pages_changed(&[])) {
+                Ok(needs) => break needs,
+                Err(error) if !tree.recovery_mut().extend()? => return Err(error.into()),
+                Err(_) => {}
+            }
+        };
+        if needs {
+            let root = tree.root_record()?;
+            if tree.recovery().durability().has_journal() {
+                // All that is in the journal is replayed still.
+                tree.recovery_mut().checkpoint_within(&root, None)?;
+            } else {
+                tree.recovery_mut().checkpoint(&root, None)?;
+            }
+            tree.checkpointed()?;
+        }
+        tree.flush()?;
+    }
+    Ok(true)
 }
 
 /// True if too few pages are free, which a checkpoint or a collection may change.

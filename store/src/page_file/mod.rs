@@ -160,6 +160,23 @@ impl<'d> PageFile<'d> {
         Ok((self.cache.bytes(one), self.cache.bytes(other)))
     }
 
+    /// The bytes of `page` if it is in the cache, and nothing is touched. They were checked when it
+    /// came there, as a page of any kind.
+    #[must_use]
+    pub fn peek(&self, page: LogicalPage) -> Option<&[u8]> {
+        self.cache.peek(page).map(|frame| self.cache.bytes(frame))
+    }
+
+    /// Makes `page`, if it is in the cache, the next to leave.
+    pub fn let_leave(&mut self, page: LogicalPage) {
+        self.cache.let_leave(page);
+    }
+
+    /// Of the `most` pages that leave the cache next, if it is full, those that are dirty.
+    pub fn leaving(&self, most: usize) -> impl Iterator<Item = (LogicalPage, &[u8])> {
+        self.cache.leaving(most)
+    }
+
     /// The bytes of `page` without reading it: all zeros, to be filled.
     ///
     /// # Errors

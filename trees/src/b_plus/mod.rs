@@ -44,14 +44,13 @@ use device::{Cause, Medium, Meter};
 use store::node;
 use store::{Durability, LogicalPage, PageFile, Recovery, Update};
 
-use crate::btree::{self, At, BTree, Codecs, NodeStore, PageStore, Scan};
+use crate::btree::{self, At, BTree, Codecs, NodeStore, PageStore, Puts, Scan};
 use crate::path_copying::layout::Division;
 use crate::path_copying::{flush, make};
 use index::parameters::{Kind, Parameter};
 use index::{Cursor, Durable, Index, KeyRange, Read, Result, Resume, Statistics, Tree, read_piece};
 use index::{DeletePolicy, Footprint, MediumShape, Options, TreeDescriptor};
 use layout::{Root, codecs};
-use room::Puts;
 use waiting::Waiting;
 
 /// The registry's line.
@@ -305,7 +304,7 @@ impl Tree for BPlus<'_> {
         }
         let mut puts = self.puts_of(batch);
         if puts.count > 0 {
-            (puts.count, puts.bytes) = (puts.count + self.puts.count, puts.bytes + self.puts.bytes);
+            puts = puts.and(self.puts);
         }
         // Deletes take nothing.
         let pages = self.pages_needed(&puts);
@@ -334,9 +333,7 @@ impl Tree for BPlus<'_> {
         if !self.waiting.insert(key, value) {
             return self.flush().map(|()| false);
         }
-        let puts = self.puts_of(slice::from_ref(update));
-        self.puts.count += puts.count;
-        self.puts.bytes += puts.bytes;
+        self.puts = self.puts.and(self.puts_of(slice::from_ref(update)));
         Ok(true)
     }
 

@@ -6,7 +6,9 @@ use device::Cause;
 use index::{OverflowValue, Result};
 use store::node::Stored;
 
-use super::{At, Codecs, Edit, HEIGHT_MOST, Node, NodeId, NodeStore, Path, Toward, descend};
+use super::{
+    At, Codecs, Edit, HEIGHT_MOST, Node, NodeId, NodeStore, Path, Reshaped, Toward, descend,
+};
 
 /// A B+-tree, all but its nodes.
 pub(crate) struct BTree<I> {
@@ -16,6 +18,8 @@ pub(crate) struct BTree<I> {
     pub(crate) fill_percent: u8,
     /// True where a change was broken off while more than one node was being changed.
     pub(crate) is_poisoned: bool,
+    /// Nodes whose keys went to others.
+    pub(crate) reshaped: Reshaped<I>,
     pub(super) codecs: Codecs,
     pub(super) path: Path<I>,
     /// A separator on its way to the parent.
@@ -25,7 +29,7 @@ pub(crate) struct BTree<I> {
 }
 
 /// How a put found its leaf.
-enum Put {
+pub(super) enum Put {
     /// The long value that the entry had before.
     Done(Option<OverflowValue>),
     /// There was no room for the entry, which belongs behind all others if `is_last`.
@@ -41,6 +45,7 @@ impl<I: NodeId> BTree<I> {
             entries: 0,
             fill_percent,
             is_poisoned: false,
+            reshaped: Reshaped::NONE,
             codecs,
             path: Path::new(root),
             separator: Vec::with_capacity(longest),
@@ -100,7 +105,7 @@ impl<I: NodeId> BTree<I> {
         }
     }
 
-    fn put_into<S: NodeStore<Id = I>>(
+    pub(super) fn put_into<S: NodeStore<Id = I>>(
         &mut self,
         store: &mut S,
         leaf: I,
@@ -171,6 +176,7 @@ impl<I: NodeId> BTree<I> {
             self.split(store, level + 1, is_append)?;
             return Ok(None);
         }
+        self.reshaped.note_split(at);
         let right = store.split(at, place, Cause::Update)?;
         self.insert_child(store, parent, step.place() + 1, right, Cause::Update)?;
         Ok(Some(right))

@@ -2,8 +2,9 @@
 //!
 //! To be read, a tree is a [`NodeSource`] and a root: `descend` and `read` find a key, `scan`
 //! reads a range, `resume` goes on after damage, `check` verifies. To be changed it is a [`BTree`]
-//! over a [`NodeStore`]: `change` puts, deletes and splits, `rebalance` borrows and merges, `load`
-//! fills an empty tree. [`PageStore`] has nodes as pages of a page file.
+//! over a [`NodeStore`]: `change` puts, deletes and splits, `rebalance` borrows and merges, `group`
+//! changes a leaf by many updates, `load` fills an empty tree, `room` counts what puts need.
+//! [`PageStore`] has nodes as pages of a page file.
 //!
 //! Invariants
 //! - Positions are plain data: a node is borrowed from its source last, and only for as long as
@@ -15,6 +16,8 @@ mod change;
 mod check;
 mod codecs;
 mod descend;
+#[cfg_attr(not(feature = "unproven"), allow(dead_code, reason = "lazy-update uses it"))]
+mod group;
 mod load;
 mod nodes;
 mod page_store;
@@ -22,14 +25,17 @@ mod position;
 mod prefetch;
 mod rebalance;
 mod resume;
+mod room;
 mod scan;
 
 pub(crate) use change::BTree;
 pub(crate) use check::{Inspector, KeyBounds, Rules, check};
 pub(crate) use codecs::{CHILD_BYTES, Codecs};
 pub(crate) use descend::{HEIGHT_MOST, Path, Toward, descend, read, read_stored};
+pub(crate) use group::Reshaped;
 pub(crate) use nodes::{At, Edit, Node, NodeId, NodeSource, NodeStore};
 pub(crate) use page_store::PageStore;
 pub(crate) use position::Position;
 pub(crate) use resume::resume_after;
+pub(crate) use room::{Extent, Puts};
 pub(crate) use scan::{Overlay, Scan};

@@ -65,6 +65,7 @@ impl<I: NodeId> BTree<I> {
 
     fn merge<S: NodeStore<Id = I>>(&mut self, store: &mut S, pair: Neighbours<I>) -> Result<()> {
         let Neighbours { parent, left, right, right_place } = pair;
+        self.reshaped.note_merge(left, right);
         store.join(left, right, Cause::Update)?;
         store.edit(parent, Edit::Remove { place: right_place }, Cause::Update)?;
         let node = store.node(parent, Cause::Update)?;
@@ -94,6 +95,7 @@ impl<I: NodeId> BTree<I> {
         if self.codecs.shape.key == Width::Variable && !self.has_room(store, parent)? {
             return Ok(());
         }
+        self.reshaped.note_shift(left, right);
         store.edit(parent, Edit::Remove { place: right_place }, Cause::Update)?;
         self.insert_child(store, parent, right_place, right, Cause::Update)?;
         store.shift(left, right, shift, Cause::Update)

@@ -1,0 +1,362 @@
+//! The figures of the lazy-update B+-tree's paper (On, Hu, Li, Xu, JCST 2010): pages that the index
+//! reads and writes on its disk, of all that it does.
+//!
+//! The index has 540,936 entries of 12 bytes when it is made, and the other authors of 610,907 come
+//! one by one; all memory is 73,309 bytes, 1 % of the index. Names are numbers, as in the paper;
+//! here random ones, of which the tree sees nothing but the order. In "mix" two entries are deleted
+//! for three that come. How many operations the paper has is not published: here all the other
+//! authors come.
+//!
+//! ```text
+//! cargo test --release -p flashtree-lab --features trees/unproven --test lazy_update_figures -- \
+//!     --ignored --nocapture lu_4567
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that reports"
+)]
+
+#[path = "mu_figures/claims.rs"]
+#[allow(dead_code, reason = "other figures use the rest")]
+mod claims;
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use claims::Claims;
+use device::{DiskCosts, Medium, SectorGeometry};
+use index::parameters::Settings;
+use index::{EntryShape, Index, Options, Update};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sim::SimulatedDisk;
+
+/// Authors before the first year that is measured, and all.
+const BEFORE: usize = 540_936;
+const ALL: usize = 610_907;
+
+/// 1 % of the index.
+const MEMORY_BYTES: u64 = 73_309;
+
+const PAGE_BYTES: u32 = 2048;
+
+/// What is published of reading and writing a page, in microseconds.
+const READ_US: f64 = 80.0;
+const WRITE_US: f64 = 200.0;
+
+/// A workload: the share of queries in percent, and whether entries are deleted as well.
+#[derive(Clone, Copy, Debug)]
+struct Workload {
+    name: &'static str,
+    queries: u32,
+    deletes: bool,
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload { name: "W-Query(Insert)", queries: 80, deletes: false },
+    Workload { name: "W-Update(Insert)", queries: 20, deletes: false },
+    Workload { name: "W-Query(Mix)", queries: 80, deletes: true },
+    Workload { name: "W-Update(Mix)", queries: 20, deletes: true },
+];
+
+const QUERY_MIX: Workload = WORKLOADS[2];
+
+/// Authors by name, in the order in which they come.
+struct Authors {
+    keys: Vec<u64>,
+    before: usize,
+}
+
+impl Authors {
+    fn generated() -> Self {
+        let mut dice = ChaCha8Rng::seed_from_u64(1);
+        let (mut seen, mut keys) = (HashSet::new(), Vec::new());
+        while keys.len() < ALL {
+            let key: u64 = dice.random();
+            if seen.insert(key) {
+                keys.push(key);
+            }
+        }
+        Authors { keys, before: BEFORE }
+    }
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    reads: f64,
+    writes: f64,
+    us_per_op: f64,
+}
+
+impl Cost {
+    /// Device time for a page read and a page written.
+    fn time(&self, write_us: f64) -> f64 {
+        self.reads * READ_US + self.writes * write_us
+    }
+}
+
+/// How a tree is run.
+#[derive(Clone, Copy, Debug)]
+struct Run<'r> {
+    tree: &'r str,
+    given: &'r [(&'r str, &'r str)],
+    page_bytes: u32,
+    memory_bytes: u64,
+}
+
+const BASIC: Run<'_> =
+    Run { tree: "b-plus", given: &[], page_bytes: PAGE_BYTES, memory_bytes: MEMORY_BYTES };
+
+const fn lazy<'r>(given: &'r [(&'r str, &'r str)]) -> Run<'r> {
+    Run { tree: "lazy-update", given, ..BASIC }
+}
+
+/// How the pool's memory is counted.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    name: &'static str,
+    memory_bytes: u64,
+    pool: &'static str,
+}
+
+/// All of it, with the list that groups requests, where some 620 wait; and more memory with about
+/// the same page cache, where some 4,200 do. The paper's request takes 12 bytes and its list none:
+/// half of the memory would be 3,054 requests.
+const READINGS: [Reading; 2] = [
+    Reading { name: "", memory_bytes: MEMORY_BYTES, pool: "0.5" },
+    Reading { name: "in 226,655 bytes, ", memory_bytes: 226_655, pool: "0.838" },
+];
+
+impl Reading {
+    fn cost(&self, policy: &str, authors: &Authors, workload: Workload) -> Cost {
+        let given = [("policy", policy), ("pool", self.pool)];
+        Run { memory_bytes: self.memory_bytes, ..lazy(&given) }.cost(authors, workload)
+    }
+}
+
+const BIG: Run<'_> = lazy(&[("policy", "biggest-size")]);
+const COST: Run<'_> = lazy(&[("policy", "cost-based")]);
+
+impl Run<'_> {
+    fn disk(&self) -> SimulatedDisk {
+        let sectors = u64::from((64 << 20) / self.page_bytes);
+        let disk = SectorGeometry::new(self.page_bytes, sectors).unwrap();
+        SimulatedDisk::new(disk, DiskCosts::default())
+    }
+
+    /// Makes the index of the authors that came before, one by one, with as much memory as it
+    /// takes, and opens it with what it is measured with.
+    fn make<'d>(&self, disk: &'d mut SimulatedDisk, authors: &[u64]) -> Box<dyn Index + 'd> {
+        let entry = trees::find(self.tree).unwrap();
+        let with = |given: &[(&str, &str)], bytes| {
+            let given = given.iter().copied();
+            let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+            Options::new(EntryShape::fixed(8, 4), bytes, settings)
+        };
+        let at_once = if self.tree == "lazy-update" { [("pool", "0")].as_slice() } else { &[] };
+        let medium = Medium::Sectors(Box::new(&mut *disk));
+        let mut index = (entry.create)(medium, &with(at_once, 64 << 20)).unwrap();
+        for key in authors {
+            let key = key.to_be_bytes();
+            index.update(&[Update::Put { key: &key, value: &[0; 4] }]).unwrap();
+        }
+        index.close().unwrap();
+        drop(index);
+        let options = with(self.given, self.memory_bytes);
+        (entry.open)(Medium::Sectors(Box::new(disk)), &options).unwrap()
+    }
+
+    fn cost(&self, authors: &Authors, workload: Workload) -> Cost {
+        let (before, after) = authors.keys.split_at(authors.before);
+        let mut disk = self.disk();
+        let mut index = self.make(&mut disk, before);
+        let mut dice = ChaCha8Rng::seed_from_u64(2);
+        let mut gone = before.to_vec();
+        gone.shuffle(&mut dice);
+        let mut live = before.to_vec();
+        let total = |index: &dyn Index| index.meter().unwrap().total();
+        let (start, clock, mut operations) = (total(&*index), Instant::now(), 0_u32);
+        let mut new = after.iter();
+        loop {
+            operations += 1;
+            if dice.random_range(0..100) < workload.queries {
+                let key = live[dice.random_range(0..live.len())];
+                index.get(&key.to_be_bytes(), 0, &mut [0; 4]).unwrap();
+            } else if workload.deletes && dice.random_range(0..5) < 2 {
+                let key = gone.pop().unwrap().to_be_bytes();
+                index.update(&[Update::Delete { key: &key }]).unwrap();
+            } else {
+                let Some(key) = new.next() else { break };
+                live.push(*key);
+                let key = key.to_be_bytes();
+                index.update(&[Update::Put { key: &key, value: &[1; 4] }]).unwrap();
+            }
+        }
+        let us_per_op = clock.elapsed().as_secs_f64() * 1e6 / f64::from(operations);
+        let spent = total(&*index) - start;
+        let cost =
+            Cost { reads: spent.page_reads as f64, writes: spent.page_programs as f64, us_per_op };
+        println!(
+            "  {} {:?}, {} bytes, {}: {} reads, {} writes, {us_per_op:.2} us of the processor",
+            self.tree, self.given, self.memory_bytes, workload.name, cost.reads, cost.writes
+        );
+        let mut figures = String::new();
+        index.metrics(&mut |name, figure| figures += &format!("{name} {figure}, "));
+        println!("    {figures}");
+        cost
+    }
+}
+
+fn percent_less(less: f64, more: f64) -> f64 {
+    100.0 * (1.0 - less / more)
+}
+
+/// Figures 4 to 7.
+fn overall(claims: &mut Claims, authors: &Authors, reading: &Reading) {
+    for workload in &WORKLOADS {
+        let what = |what: &str| format!("{}{}: {what}", reading.name, workload.name);
+        let basic = BASIC.cost(authors, *workload);
+        let of = |policy| reading.cost(policy, authors, *workload);
+        let (lru, fifo) = (of("lru"), of("fifo"));
+        let (big, cost) = (of("biggest-size"), of("cost-based"));
+        for (name, lazy) in [("Big", big), ("Cost", cost)] {
+            let share = lazy.writes / basic.writes;
+            let told = format!("{share:.3}");
+            let claim = what(&format!("{name} writes at most 55 % of the B+-tree's pages"));
+            claims.told(&claim, "0.5", &told, share <= 0.55);
+            let ahead = lazy.writes < lru.writes.min(fifo.writes);
+            claims.holds(&what(&format!("{name} writes less than LRU and FIFO")), ahead);
+            let ahead = lazy.reads < lru.reads.min(fifo.reads);
+            claims.holds(&what(&format!("{name} reads less than LRU and FIFO")), ahead);
+        }
+        let saved = percent_less(big.reads, basic.reads);
+        let published = if workload.queries > 50 { 16.0 } else { 33.0 };
+        claims.gain(&what("percent of reads that Big saves"), (published, saved), 2.0);
+        claims.holds(&what("Cost writes less than Big"), cost.writes < big.writes);
+        claims.holds(&what("Big reads less than Cost"), big.reads < cost.reads);
+        let time = cost.us_per_op < basic.us_per_op;
+        claims.told(
+            &what("Cost takes less of the processor than the B+-tree"),
+            "yes",
+            &format!("{:.2} and {:.2} us", cost.us_per_op, basic.us_per_op),
+            time,
+        );
+    }
+}
+
+#[test]
+#[ignore = "takes a minute: lu_4567"]
+fn lu_4567_the_policies_beside_the_b_plus_tree() {
+    let mut claims = Claims::of("lu-4567");
+    let authors = Authors::generated();
+    for reading in &READINGS {
+        overall(&mut claims, &authors, reading);
+    }
+    claims.end();
+}
+
+#[test]
+#[ignore = "takes a minute: lu_8"]
+fn lu_8_the_share_of_the_pool() {
+    let mut claims = Claims::of("lu-8");
+    let authors = Authors::generated();
+    let mut costs = Vec::new();
+    for pool in ["0.1", "0.3", "0.5", "0.7", "0.8", "0.85", "0.9", "0.94"] {
+        let given = [("policy", "cost-based"), ("pool", pool)];
+        costs.push(lazy(&given).cost(&authors, QUERY_MIX));
+    }
+    let falls = costs[..7].windows(2).all(|it| it[1].writes < it[0].writes);
+    claims.holds("writes fall as the pool grows to 0.9", falls);
+    let falls = costs[..7].windows(2).all(|it| it[1].reads < it[0].reads);
+    claims.holds("reads fall as the pool grows to 0.9", falls);
+    claims.holds("beyond 0.9 reads rise", costs[7].reads > costs[6].reads);
+    claims.end();
+}
+
+#[test]
+#[ignore = "takes a minute: lu_9"]
+fn lu_9_the_order_of_the_tree() {
+    let mut claims = Claims::of("lu-9");
+    let authors = Authors::generated();
+    // Half of the entries of a node: as many as pages of these sizes hold.
+    let of = |page_bytes, run: Run<'_>| Run { page_bytes, ..run }.cost(&authors, QUERY_MIX);
+    let sizes = [512, 1024, 2048];
+    let pairs: Vec<_> = sizes.iter().map(|bytes| (of(*bytes, BIG), of(*bytes, COST))).collect();
+    let falls = |of: fn(&Cost) -> f64| {
+        pairs.windows(2).all(|it| of(&it[1].0) < of(&it[0].0) && of(&it[1].1) < of(&it[0].1))
+    };
+    claims.holds("writes fall as the order rises", falls(|cost| cost.writes));
+    claims.holds("reads fall as the order rises", falls(|cost| cost.reads));
+    let gaps = pairs.iter().map(|(big, cost)| percent_less(cost.writes, big.writes));
+    let gaps: Vec<f64> = gaps.collect();
+    println!("  percent of writes that Cost saves over Big at 21, 42 and 85: {gaps:.2?}");
+    let grows = gaps.windows(2).all(|it| it[0] > it[1]);
+    claims.holds("what Cost saves over Big grows as the order falls", grows);
+    claims.gain("percent of writes that Cost saves over Big at 85", (4.3, gaps[2]), 1.0);
+    claims.end();
+}
+
+#[test]
+#[ignore = "takes a minute: lu_10"]
+fn lu_10_pruning() {
+    let mut claims = Claims::of("lu-10");
+    let authors = Authors::generated();
+    for workload in WORKLOADS {
+        for (name, policy) in [("Big", "biggest-size"), ("Cost", "cost-based")] {
+            let on = lazy(&[("policy", policy)]).cost(&authors, workload);
+            let off = [("policy", policy), ("pruning", "off")];
+            let off = lazy(&off).cost(&authors, workload);
+            let saved = percent_less(on.reads, off.reads);
+            let (least, most) = if name == "Big" { (4.5, 15.0) } else { (9.8, 33.0) };
+            let claim = format!("{}: percent of reads that pruning saves {name}", workload.name);
+            let margin = (most - least) / 2.0;
+            claims.gain(&claim, (f64::midpoint(least, most), saved), margin);
+        }
+    }
+    claims.end();
+}
+
+#[test]
+#[ignore = "takes a minute: lu_11"]
+fn lu_11_super_groups() {
+    let mut claims = Claims::of("lu-11");
+    let authors = Authors::generated();
+    let mut is_best = true;
+    for workload in WORKLOADS {
+        let what = |what: &str| format!("{}: {what}", workload.name);
+        let of = |way| lazy(&[("super-groups", way)]).cost(&authors, workload);
+        let (none, first, second) = (of("none"), of("first"), of("second"));
+        let saved = |cost: Cost| percent_less(cost.writes, none.writes);
+        claims.gain(&what("percent of writes saved, first"), (6.45, saved(first)), 3.95);
+        claims.gain(&what("percent of writes saved, second"), (9.75, saved(second)), 2.95);
+        let more = 100.0 * (second.reads / none.reads - 1.0);
+        let told = format!("{more:.1}");
+        claims.told(&what("second reads more, percent"), "11 to 48", &told, more > 11.0);
+        let least = none.time(WRITE_US).min(second.time(WRITE_US));
+        is_best &= first.time(WRITE_US) < least;
+    }
+    claims.holds("the first approach costs the least time", is_best);
+    claims.end();
+}
+
+#[test]
+#[ignore = "takes a minute: lu_12"]
+fn lu_12_the_cost_of_writing() {
+    let mut claims = Claims::of("lu-12");
+    let authors = Authors::generated();
+    for workload in WORKLOADS {
+        let what = |what: &str| format!("{}: {what}", workload.name);
+        let (big, cost) = (BIG.cost(&authors, workload), COST.cost(&authors, workload));
+        let gap = |ratio: f64| big.time(READ_US * ratio) - cost.time(READ_US * ratio);
+        claims.holds(&what("Big is ahead where a write costs a read"), gap(1.0) < 0.0);
+        claims.holds(&what("Cost is ahead where it costs twenty"), gap(20.0) > 0.0);
+        claims.holds(&what("the gap grows"), gap(20.0) > gap(10.0) && gap(10.0) > gap(1.0));
+    }
+    claims.end();
+}

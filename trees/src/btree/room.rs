@@ -1,0 +1,97 @@
+//! Nodes that puts may add, in the worst case: so what is let in finds room, in any order.
+
+use store::Width;
+use store::node::Codec;
+
+use super::{CHILD_BYTES, Codecs};
+
+/// Bytes that an entry takes in a node beside its key and value, or more.
+const ENTRY_BYTES_BESIDE: usize = 16;
+
+/// Puts, and bytes that they may take in leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Puts {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Puts {
+    /// One put of a key and a value of so many bytes together.
+    pub(crate) const fn one(entry: usize) -> Self {
+        Puts { count: 1, bytes: (entry + ENTRY_BYTES_BESIDE) as u64 }
+    }
+
+    pub(crate) const fn and(self, other: Puts) -> Self {
+        Puts { count: self.count + other.count, bytes: self.bytes + other.bytes }
+    }
+
+    /// Without some that were among them.
+    #[cfg(feature = "unproven")]
+    pub(crate) const fn less(self, other: Puts) -> Self {
+        Puts {
+            count: self.count.saturating_sub(other.count),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+}
+
+/// How large a tree is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Nodes, or more.
+    pub(crate) nodes: u64,
+    pub(crate) height: u8,
+    pub(crate) entries: u64,
+}
+
+impl Codecs {
+    /// Nodes that these puts may need in the worst case.
+    pub(crate) fn nodes_needed(&self, puts: &Puts, extent: Extent) -> u64 {
+        match puts.count {
+            0 => 0,
+            count if !self.is_variable() => self.nodes_split(count, extent),
+            count => {
+                let by_bytes = self.nodes_split_by_bytes(puts.bytes, extent);
+                self.nodes_split(2 * count, extent).min(by_bytes)
+            }
+        }
+    }
+
+    /// Nodes that come when leaves split so often, in any order: a node of a level may be full, and
+    /// what it fell into splits again when it has taken half of what it holds. Where lengths vary
+    /// nodes may hold little and take little: each split goes up to the root then.
+    fn nodes_split(&self, splits: u64, extent: Extent) -> u64 {
+        let half = |codec: &Codec, value: u16| match (self.shape.key, self.shape.value) {
+            (Width::Fixed(key), Width::Fixed(_)) => {
+                (codec.capacity(key.into(), value.into()) as u64 / 2).max(2)
+            }
+            _ => 1,
+        };
+        let value = if let Width::Fixed(bytes) = self.shape.value { bytes } else { 0 };
+        let (leaf, inner) = (half(&self.leaf, value), half(&self.inner, CHILD_BYTES));
+        let mut nodes = extent.nodes;
+        let mut splits = splits.min(nodes.saturating_add(splits / leaf));
+        let mut all = splits;
+        for _ in 1..extent.height {
+            nodes = nodes / inner + 1;
+            splits = splits.min(nodes.saturating_add(splits / inner));
+            all = all.saturating_add(splits);
+        }
+        // New roots, and what they fall into.
+        while splits > 0 {
+            splits /= inner.max(2);
+            all = all.saturating_add(1 + splits);
+        }
+        all
+    }
+
+    /// As [`Codecs::nodes_split`], of puts with so many bytes. A half has three eighths of a node
+    /// or more, and so has what it takes until it is split again, less what its prefix saves; an
+    /// entry has a quarter at most. Inner nodes are no more than leaves.
+    fn nodes_split_by_bytes(&self, bytes: u64, extent: Extent) -> u64 {
+        let leaves = extent.entries.min(extent.nodes);
+        let splits =
+            leaves.saturating_mul(2).saturating_add(6 * bytes / self.leaf.node_bytes() as u64);
+        splits.saturating_mul(2).saturating_add(2 * u64::from(extent.height) + 2)
+    }
+}

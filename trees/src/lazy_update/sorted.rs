@@ -1,0 +1,357 @@
+//! Entries in the order of their keys, in nodes in memory.
+//!
+//! A node that is full first gives entries to a neighbour, then is split, so nodes are nearly full.
+//! Requests and ranges of blocks stand in nodes of one length and share what is left of them.
+//!
+//! Invariants: no node is empty; all nodes together are never more than were allowed.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use store::node::{self, Codec, NodeKey, Shift, Stored};
+
+/// Bytes of memory of a node beside its own: what points to it from each list.
+pub(super) const NODE_BYTES_BESIDE: usize = 3 * size_of::<Box<[u8]>>();
+
+/// A neighbour takes entries over if the two have so much of a node free, and two nodes are joined
+/// if so much of the one is free.
+const FREE_PART: usize = 32;
+const JOINT_FREE_PART: usize = 8;
+
+/// How often room is made for one entry.
+const ATTEMPTS_MOST: usize = 8;
+
+/// How far from a full node room is looked for, and how much of a node that is at least.
+const DISTANCE_MOST: usize = 16;
+const ROOM_PART: usize = 8;
+
+/// Nodes that are not in use.
+#[derive(Debug)]
+pub(super) struct Spare {
+    nodes: Vec<Box<[u8]>>,
+    /// As long as a node.
+    pub(super) scratch: Box<[u8]>,
+}
+
+impl Spare {
+    pub(super) fn new(nodes: usize, bytes: usize) -> Self {
+        let node = || vec![0; bytes].into_boxed_slice();
+        let scratch = if nodes > 0 { node() } else { Box::default() };
+        Spare { nodes: core::iter::repeat_with(node).take(nodes).collect(), scratch }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+/// Where an entry stands: its node, and the place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    node: usize,
+    place: usize,
+}
+
+/// Sorted entries.
+#[derive(Debug)]
+pub(super) struct Sorted {
+    codec: Codec,
+    /// Its entries have one length.
+    is_packed: bool,
+    nodes: Vec<Box<[u8]>>,
+    /// Nodes that it may have.
+    pub(super) nodes_most: usize,
+    len: usize,
+}
+
+impl Sorted {
+    pub(super) fn new((codec, is_packed): (Codec, bool), nodes_most: usize) -> Self {
+        Sorted { codec, is_packed, nodes: Vec::with_capacity(nodes_most), nodes_most, len: 0 }
+    }
+
+    pub(super) const fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The nodes, in the order of their keys.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &[u8]> {
+        self.nodes.iter().map(|node| &**node)
+    }
+
+    pub(super) fn clear(&mut self, spare: &mut Spare) {
+        spare.nodes.append(&mut self.nodes);
+        self.len = 0;
+    }
+
+    /// Appends a node behind all others, if one is spare: `fill` gives its bytes.
+    pub(super) fn append_node<E>(
+        &mut self,
+        spare: &mut Spare,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let Some(mut node) = spare.nodes.pop() else {
+            return Ok(false);
+        };
+        let filled = fill(&mut node);
+        if filled.is_ok() && node::count(&node) > 0 {
+            self.len += node::count(&node);
+            self.nodes.push(node);
+        } else {
+            spare.nodes.push(node);
+        }
+        filled.map(|()| true)
+    }
+
+    /// Where `key` stands, or belongs.
+    #[inline]
+    pub(super) fn search(&self, key: &[u8]) -> Result<Place, Place> {
+        let is_before = |node: &[u8]| self.codec.key(node, 0).compare(key) != Ordering::Greater;
+        let node = self.nodes.partition_point(|node| is_before(node)).saturating_sub(1);
+        let found = self.nodes.get(node).map_or(Err(0), |bytes| self.codec.search(bytes, key));
+        match found {
+            Ok(place) => Ok(Place { node, place }),
+            Err(place) => Err(Place { node, place }),
+        }
+    }
+
+    /// The last entry whose key is not above `key`.
+    pub(super) fn at_or_before(&self, key: &[u8]) -> Option<Place> {
+        self.search(key).map_or_else(|place| self.before(place), Some)
+    }
+
+    /// The entry at `place`: its key and its value.
+    #[inline]
+    pub(super) fn at(&self, place: Place) -> Option<(NodeKey<'_>, &[u8])> {
+        let node = self.nodes.get(place.node).filter(|node| place.place < node::count(node))?;
+        Some((self.codec.key(node, place.place), self.codec.value(node, place.place).bytes()))
+    }
+
+    /// The place itself if an entry is there, or else that of the next entry.
+    pub(super) fn here_or_behind(&self, place: Place) -> Option<Place> {
+        let count = self.nodes.get(place.node).map(|node| node::count(node))?;
+        if place.place < count {
+            return Some(place);
+        }
+        (place.node + 1 < self.nodes.len()).then_some(Place { node: place.node + 1, place: 0 })
+    }
+
+    pub(super) fn first(&self) -> Option<Place> {
+        (!self.nodes.is_empty()).then_some(Place { node: 0, place: 0 })
+    }
+
+    pub(super) fn last(&self) -> Option<Place> {
+        let node = self.nodes.len().checked_sub(1)?;
+        Some(Place { node, place: node::count(self.nodes.get(node)?).checked_sub(1)? })
+    }
+
+    pub(super) fn next(&self, place: Place) -> Option<Place> {
+        self.here_or_behind(Place { place: place.place + 1, ..place })
+    }
+
+    pub(super) fn before(&self, place: Place) -> Option<Place> {
+        if place.place > 0 {
+            return Some(Place { place: place.place - 1, ..place });
+        }
+        let node = place.node.checked_sub(1)?;
+        Some(Place { node, place: node::count(self.nodes.get(node)?).checked_sub(1)? })
+    }
+
+    /// Inserts or replaces an entry; false, with nothing lost, if there is no room.
+    pub(super) fn insert(&mut self, spare: &mut Spare, key: &[u8], value: &[u8]) -> bool {
+        if self.nodes.is_empty() && !self.add_node(spare, 0) {
+            return false;
+        }
+        let value = Stored::inline(value);
+        // Where lengths vary, entries might go to and fro.
+        for _ in 0..ATTEMPTS_MOST {
+            let found = self.search(key);
+            let (Ok(Place { node, place }) | Err(Place { node, place })) = found;
+            let bytes = &mut self.nodes[node];
+            let is_done = match found {
+                Ok(_) => self.codec.replace(bytes, place, value, &mut spare.scratch),
+                Err(_) => self.codec.insert(bytes, place, key, value, &mut spare.scratch),
+            };
+            if is_done {
+                self.len += usize::from(found.is_err());
+                return true;
+            }
+            if !self.make_room(spare, node) {
+                break;
+            }
+        }
+        if self.len == 0 {
+            // An entry that fits no node left the first one empty.
+            spare.nodes.append(&mut self.nodes);
+        }
+        false
+    }
+
+    /// Gives entries of a full node to others.
+    fn make_room(&mut self, spare: &mut Spare, node: usize) -> bool {
+        let right = (node + 1 < self.nodes.len()).then_some(node);
+        [right, node.checked_sub(1)].into_iter().flatten().any(|left| self.even_out(spare, left))
+            || self.split(spare, node)
+            || self.pass_on(spare, node)
+    }
+
+    /// Passes entries on, from the full `node` to the nearest that has room, node by node.
+    fn pass_on(&mut self, spare: &mut Spare, node: usize) -> bool {
+        let bytes = self.codec.node_bytes();
+        let used =
+            |at: &usize| self.nodes.get(*at).map_or(bytes, |node| self.codec.used_bytes(node));
+        let before = used(&node);
+        let mut far = (1..DISTANCE_MOST).flat_map(|far| [Some(node + far), node.checked_sub(far)]);
+        let found = far.find_map(|at| at.filter(|at| used(at) + bytes / ROOM_PART <= bytes));
+        let Some(room) = found else {
+            return false;
+        };
+        let mut at = room;
+        while at != node {
+            let left = if at > node { at - 1 } else { at };
+            if self.is_packed {
+                self.pass(spare, left, at > node);
+            } else {
+                self.shift(spare, left);
+            }
+            at = if at > node { at - 1 } else { at + 1 };
+        }
+        self.codec.used_bytes(&self.nodes[node]) < before
+    }
+
+    /// Passes so many entries that there is room for from a node to its right neighbour, or back.
+    fn pass(&mut self, spare: &mut Spare, left: usize, is_right: bool) {
+        let Ok([one, other]) = self.nodes.get_disjoint_mut([left, left + 1]) else {
+            return;
+        };
+        let (mut from, mut into) = (node::count(one), node::count(other));
+        if !is_right {
+            core::mem::swap(&mut from, &mut into);
+        }
+        let capacity = self.codec.capacity(0, 0);
+        let moved = capacity / (2 * ROOM_PART);
+        if moved == 0 || moved >= from || into + moved > capacity {
+            return;
+        }
+        let shift = if is_right { Shift::Right(from - moved) } else { Shift::Left(moved) };
+        self.codec.apply_shift(one, other, shift, &mut spare.scratch);
+    }
+
+    fn shift(&mut self, spare: &mut Spare, left: usize) -> bool {
+        let Ok([one, other]) = self.nodes.get_disjoint_mut([left, left + 1]) else {
+            return false;
+        };
+        let shift = self.codec.shift(one, other);
+        if let Some(shift) = shift {
+            self.codec.apply_shift(one, other, shift, &mut spare.scratch);
+        }
+        shift.is_some()
+    }
+
+    /// Evens out a node and its right neighbour, if that is worth it.
+    fn even_out(&mut self, spare: &mut Spare, left: usize) -> bool {
+        let bytes = self.codec.node_bytes();
+        let Some(pair) = self.nodes.get(left..left + 2) else {
+            return false;
+        };
+        let used: usize = pair.iter().map(|node| self.codec.used_bytes(node)).sum();
+        used + bytes / FREE_PART <= 2 * bytes && self.shift(spare, left)
+    }
+
+    /// Splits a node; false if there is no room for one more.
+    fn split(&mut self, spare: &mut Spare, node: usize) -> bool {
+        if node::count(&self.nodes[node]) < 2 || !self.add_node(spare, node + 1) {
+            return false;
+        }
+        let (left, right) = self.nodes.split_at_mut(node + 1);
+        let (left, right) = (&mut left[node], &mut right[0]);
+        self.codec.split_off(left, self.codec.middle(left), right, &mut spare.scratch);
+        true
+    }
+
+    fn add_node(&mut self, spare: &mut Spare, node: usize) -> bool {
+        if self.nodes.len() >= self.nodes_most {
+            return false;
+        }
+        let Some(mut fresh) = spare.nodes.pop() else {
+            return false;
+        };
+        fresh.fill(0);
+        self.codec.initialise(&mut fresh, 0);
+        self.nodes.insert(node, fresh);
+        true
+    }
+
+    /// Overwrites the value at `place` by one of the same length.
+    pub(super) fn set_value(&mut self, spare: &mut Spare, place: Place, value: &[u8]) {
+        if let Some(node) = self.nodes.get_mut(place.node) {
+            let (value, scratch) = (Stored::inline(value), &mut spare.scratch);
+            let is_done = self.codec.replace(node, place.place, value, scratch);
+            debug_assert!(is_done, "a value of the same length has room");
+        }
+    }
+
+    pub(super) fn remove(&mut self, spare: &mut Spare, place: Place) {
+        let Some(node) = self.nodes.get_mut(place.node) else {
+            return;
+        };
+        self.codec.remove(node, place.place);
+        self.len -= 1;
+        if node::count(node) == 0 {
+            spare.nodes.push(self.nodes.remove(place.node));
+        } else if self.codec.used_bytes(node) < self.codec.node_bytes() / 2 {
+            self.join(spare, place.node);
+        }
+    }
+
+    /// Joins a node with a neighbour, if both fit one and leave something free.
+    fn join(&mut self, spare: &mut Spare, node: usize) {
+        for left in [node.checked_sub(1), Some(node)].into_iter().flatten() {
+            let Ok([one, other]) = self.nodes.get_disjoint_mut([left, left + 1]) else {
+                continue;
+            };
+            let bytes = self.codec.node_bytes();
+            if self.codec.joint_bytes(one, other) <= bytes - bytes / JOINT_FREE_PART {
+                self.codec.join(one, other, &mut spare.scratch);
+                spare.nodes.push(self.nodes.remove(left + 1));
+                return;
+            }
+        }
+    }
+
+    /// Gives each entry the value that `change` makes of its own, and takes out entries whose value
+    /// is that of the entry before.
+    pub(super) fn unite(&mut self, spare: &mut Spare, mut change: impl FnMut([u8; 2]) -> [u8; 2]) {
+        let (mut last, mut node) = (None, 0);
+        while let Some(bytes) = self.nodes.get_mut(node) {
+            let mut place = 0;
+            while place < node::count(bytes) {
+                let value = self.codec.value(bytes, place).bytes();
+                let value = value.first_chunk().copied().unwrap_or_default();
+                let changed = change(value);
+                if last == Some(changed) {
+                    self.codec.remove(bytes, place);
+                    self.len -= 1;
+                    continue;
+                }
+                if changed != value {
+                    let value = Stored::inline(&changed);
+                    let is_done = self.codec.replace(bytes, place, value, &mut spare.scratch);
+                    debug_assert!(is_done, "a value of the same length has room");
+                }
+                last = Some(changed);
+                place += 1;
+            }
+            if node::count(bytes) == 0 {
+                spare.nodes.push(self.nodes.remove(node));
+            } else {
+                node += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What lazy-update does by itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeMap;
+use std::panic::catch_unwind;
+
+use contract::tree::{Case, cases, figure, findings, run};
+use contract::{RamDisk, on_all_cores, sample};
+use device::{Medium, SectorGeometry};
+use flashtree_trees::find;
+use index::parameters::Settings;
+use index::{Durability, EntryShape, Index, KeyRange, Options, Update, Value};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+#[test]
+fn it_agrees_with_an_ordered_map() {
+    let cases: Vec<_> = sample(10, cases(find("lazy-update").unwrap())).collect();
+    // Each with another way to choose victims.
+    let ways = [
+        ("policy", "biggest-size"),
+        ("policy", "lru"),
+        ("policy", "fifo"),
+        ("pruning", "off"),
+        ("super-groups", "first"),
+        ("pool", "0.9"),
+    ];
+    let with = |(place, mut case): (usize, Case)| {
+        if case.parameters.is_empty()
+            && let Some((name, word)) = ways.get(place % 9)
+        {
+            case.parameters.push((name, (*word).to_owned()));
+        }
+        case
+    };
+    let cases: Vec<_> = cases.into_iter().enumerate().map(with).collect();
+    on_all_cores(&cases, |case| {
+        if catch_unwind(|| run(case)).is_err() {
+            panic!("{} failed; play it again with\n  {}", case.name(), case.replay());
+        }
+    });
+}
+
+const SECTOR: u32 = 512;
+
+fn options(given: &[(&str, &str)], durability: Durability) -> Options {
+    let entry = find("lazy-update").unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, given.iter().copied()).unwrap();
+    let options = Options::new(EntryShape::fixed(4, 4), 48 << 10, settings);
+    Options { durability: Some(durability), ..options }
+}
+
+fn disk() -> RamDisk {
+    RamDisk::new(SectorGeometry::new(SECTOR, 20_000).unwrap())
+}
+
+fn make<'d>(disk: &'d mut RamDisk, options: &Options) -> Box<dyn Index + 'd> {
+    (find("lazy-update").unwrap().create)(Medium::Sectors(Box::new(disk)), options).unwrap()
+}
+
+fn open<'d>(disk: &'d mut RamDisk, options: &Options) -> Box<dyn Index + 'd> {
+    (find("lazy-update").unwrap().open)(Medium::Sectors(Box::new(disk)), options).unwrap()
+}
+
+fn figures(index: &dyn Index) -> BTreeMap<&'static str, u64> {
+    let mut figures = BTreeMap::new();
+    index.metrics(&mut |name, figure| {
+        figures.insert(name, figure);
+    });
+    figures
+}
+
+type Model = BTreeMap<u32, u32>;
+
+fn compare(index: &mut dyn Index, model: &Model) {
+    assert_eq!(findings(index), Vec::<String>::new());
+    let mut cursor = index.range(KeyRange::ALL).unwrap();
+    for (key, value) in model {
+        let (found, stored) = cursor.next().unwrap().unwrap();
+        assert_eq!(found, key.to_be_bytes());
+        assert_eq!(stored, Value::Inline(&value.to_le_bytes()));
+    }
+    assert!(cursor.next().unwrap().is_none());
+}
+
+/// A history of updates and lookups, some in bursts near to each other, in a tree that grows and
+/// shrinks; what it counted.
+fn play(given: &[(&str, &str)], seed: u64, operations: u32) -> BTreeMap<&'static str, u64> {
+    let (mut disk, options) = (disk(), options(given, Durability::None));
+    let mut index = make(&mut disk, &options);
+    let (mut model, mut dice) = (Model::new(), ChaCha8Rng::seed_from_u64(seed));
+    let mut near = 0;
+    for number in 0..operations {
+        if dice.random_ratio(1, 8) {
+            near = dice.random_range(0..30_000);
+        }
+        let key: u32 = match dice.random_bool(0.5) {
+            true => near + dice.random_range(0..60),
+            false => dice.random_range(0..30_000),
+        };
+        let grows = number / 10_000 % 2 == 0;
+        let is_put = dice.random_bool(if grows { 0.75 } else { 0.25 });
+        match dice.random_range(0..10) {
+            0..7 if is_put => {
+                model.insert(key, number);
+                let value = number.to_le_bytes();
+                index.update(&[Update::Put { key: &key.to_be_bytes(), value: &value }]).unwrap();
+            }
+            0..7 => {
+                let key = model.range(key..).next().map_or(key, |(key, _)| *key);
+                model.remove(&key);
+                index.update(&[Update::Delete { key: &key.to_be_bytes() }]).unwrap();
+            }
+            _ => {
+                let mut value = [0; 4];
+                let found = index.get(&key.to_be_bytes(), 0, &mut value).unwrap();
+                let expected = model.get(&key).copied();
+                assert_eq!(found.map(|_| u32::from_le_bytes(value)), expected, "{seed}: {key}");
+            }
+        }
+        if number % 4999 == 0 {
+            compare(&mut *index, &model);
+        }
+    }
+    compare(&mut *index, &model);
+    figures(&*index)
+}
+
+/// Plays histories until each of these was counted often enough.
+fn witness(given: &[(&str, &str)], names: &[&str]) {
+    let mut seen = BTreeMap::new();
+    for seed in 0..20 {
+        for (name, figure) in play(given, seed, 30_000) {
+            *seen.entry(name).or_insert(0) += figure;
+        }
+        if names.iter().all(|name| seen[name] >= 100) {
+            return;
+        }
+    }
+    panic!("{given:?}: {seen:?}");
+}
+
+#[test]
+fn each_policy_chooses_a_hundred_groups_and_more() {
+    for policy in ["biggest-size", "cost-based", "lru", "fifo"] {
+        witness(&[("policy", policy)], &["groups committed", "index blocks divided"]);
+        witness(&[("policy", policy), ("pruning", "off")], &["groups committed"]);
+    }
+}
+
+#[test]
+fn blocks_are_pruned_and_dirty_leaves_take_requests_along() {
+    let names = ["blocks pruned", "commits that rode along"];
+    witness(&[("policy", "biggest-size")], &names);
+    witness(&[], &[names[0], names[1], "leaves sized"]);
+}
+
+#[test]
+fn a_put_of_an_absent_key_and_its_delete_cancel_out() {
+    witness(&[], &["requests cancelled out", "requests replaced"]);
+}
+
+#[test]
+fn commits_split_merge_and_even_out_leaves_with_the_list_kept_true() {
+    witness(&[], &[index::NODES_SPLIT, index::NODES_MERGED, "nodes evened out"]);
+}
+
+#[test]
+fn each_case_of_a_super_group_is_seen() {
+    let cases =
+        ["groups joined, both rebalance", "groups joined, neighbours", "groups joined, chained"];
+    for way in ["first", "second"] {
+        for policy in ["biggest-size", "cost-based"] {
+            witness(&[("super-groups", way), ("policy", policy)], &cases);
+        }
+    }
+}
+
+#[test]
+fn what_waits_at_a_checkpoint_is_there_after_opening() {
+    for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
+        let (mut disk, options) = (disk(), options(&[], durability));
+        let mut index = make(&mut disk, &options);
+        for key in 0..300_u32 {
+            let key = key.wrapping_mul(0x9E37_79B1).to_be_bytes();
+            index.update(&[Update::Put { key: &key, value: &[1; 4] }]).unwrap();
+        }
+        assert!(figure(&*index, index::UPDATES_WAITING) >= 300);
+        index.checkpoint(None).unwrap();
+        drop(index);
+        let mut index = open(&mut disk, &options);
+        assert!(figure(&*index, index::UPDATES_WAITING) >= 300, "{durability}");
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        for key in 0..300_u32 {
+            let key = key.wrapping_mul(0x9E37_79B1).to_be_bytes();
+            assert_eq!(index.get(&key, 0, &mut [0; 4]), Ok(Some(4)));
+        }
+        // With as little memory as it can have, what waits has no room and is made at once.
+        let entry = find("lazy-update").unwrap();
+        drop(index);
+        let less = Options { memory_bytes: 6 << 10, ..options };
+        let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &less).unwrap();
+        assert_eq!(figure(&*index, index::UPDATES_WAITING), 0);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        for key in 0..300_u32 {
+            let key = key.wrapping_mul(0x9E37_79B1).to_be_bytes();
+            assert_eq!(index.get(&key, 0, &mut [0; 4]), Ok(Some(4)));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Choosing the group that is committed next (sections 4.2 to 4.4.2).
+
+use device::Cause;
+
+use super::LazyUpdate;
+use super::blocks::{BlockId, ROOT};
+use super::order::Policy;
+use crate::btree::NodeSource;
+use index::Result;
+
+impl LazyUpdate<'_> {
+    /// The group block that the policy commits next; `None` if requests have no group, since there
+    /// is no room for its block.
+    ///
+    /// With pruning (algorithm 5) an index block counts as a group of all its requests, and a group
+    /// whose leaf is not known as one that is neither split nor merged: no group that comes of it
+    /// can be better. So only what comes first is looked into, until that is a group that is known.
+    pub(super) fn victim(&mut self) -> Result<Option<BlockId>> {
+        let is_by_cost = self.waiting.list.policy() == Policy::CostBased;
+        if !self.choices.is_pruning {
+            self.form_all(is_by_cost)?;
+        }
+        loop {
+            let Some(id) = self.waiting.list.first() else {
+                return Ok(None);
+            };
+            let block = *self.waiting.list.block(id);
+            if !block.is_group() {
+                let is_full = self.waiting.list.is_full();
+                if let Some(group) = is_full.then(|| self.any_group()).flatten() {
+                    return Ok(Some(group));
+                }
+                if !self.form(id, Cause::Update)? {
+                    return Ok(self.any_group());
+                }
+                if self.waiting.list.block(id).count > 0 {
+                    // Never while the list is true to the tree.
+                    self.waiting.begin_list(&self.store.codecs, self.btree.root);
+                    return Ok(None);
+                }
+            } else if is_by_cost && !block.is_known() {
+                self.know(id)?;
+            } else {
+                let list = &self.waiting.list;
+                let unknown = if is_by_cost { list.unknown } else { 0 };
+                self.counted.pruned += (list.unformed + unknown) as u64;
+                return Ok(Some(id));
+            }
+        }
+    }
+
+    /// Forms all groups (algorithm 3), and learns what their leaves have room for if that counts.
+    pub(super) fn form_all(&mut self, is_sizing: bool) -> Result<()> {
+        let mut place = 0;
+        // New blocks may stand before those that were divided, each on a level below.
+        while place < self.waiting.list.blocks.len() {
+            let id = BlockId(place as u16);
+            let block = *self.waiting.list.block(id);
+            place += 1;
+            if !block.is_live || block.count == 0 {
+                continue;
+            }
+            if !block.is_group() {
+                if !self.form(id, Cause::Update)? {
+                    return Ok(());
+                }
+                place = 0;
+            } else if is_sizing && !block.is_known() {
+                self.know(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The best group among those that there are.
+    fn any_group(&self) -> Option<BlockId> {
+        let list = &self.waiting.list;
+        let groups = list.live().filter(|(_, block)| block.is_group() && block.count > 0);
+        groups.min_by(|(_, one), (_, other)| list.policy().compare(one, other)).map(|(id, _)| id)
+    }
+
+    /// A key of the group's leaf goes to the first buffer; of that of the first request, if there
+    /// is no group. False if nothing waits.
+    pub(super) fn find_key(&mut self, group: Option<BlockId>) -> Result<bool> {
+        let Self { store, waiting, .. } = self;
+        let key = &mut waiting.buffers[0];
+        let block = match group {
+            Some(id) if id != ROOT || !waiting.list.block(id).is_group() => *waiting.list.block(id),
+            // The leaf of the first request is as good as any other.
+            _ => {
+                let first = waiting.pool.requests.first();
+                let request = first.and_then(|place| waiting.pool.requests.at(place));
+                return Ok(request.map(|(first, _)| first.copy_to(key)).is_some());
+            }
+        };
+        let node = store.node(block.at(), Cause::Update)?;
+        if node.count() == 0 {
+            return Err(store.damaged(block.page, "it is empty"));
+        }
+        node.key(0).copy_to(key);
+        Ok(true)
+    }
+}
