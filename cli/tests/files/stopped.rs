@@ -74,7 +74,7 @@ fn where_no_row_is_safe_there_is_nothing_to_resume_and_that_is_said() {
 
 #[test]
 fn a_full_database_tells_what_went_in() {
-    let bench = Bench::with_database("--key text --value text --size 2MiB");
+    let bench = Bench::with_database("--tree b-plus --key text --value text --size 2MiB");
     bench.write("rows.csv", rows(100_000));
     let error = bench.failed("import a.db rows.csv");
     assert!(
@@ -84,7 +84,7 @@ fn a_full_database_tells_what_went_in() {
     assert!(!bench.path("a.db.import").exists());
     let error = bench.failed("import a.db rows.csv");
     assert!(error.contains("none of the rows is safe yet"), "{error}");
-    bench.done("create a.db --key text --value text --size 2MiB --overwrite");
+    bench.done("create a.db --tree b-plus --key text --value text --size 2MiB --overwrite");
     let error = bench.failed("import a.db rows.csv --buffer 256KiB");
     assert!(error.contains("full") && error.contains("imported for good"), "{error}");
     assert!(error.contains("--resume"), "{error}");
