@@ -86,7 +86,9 @@ impl FlatTree<'_> {
     /// Entries that merging a partition comes to, as far as can be told.
     pub(super) fn entries_expected(&self, partition: &Partition) -> u64 {
         let hidden = partition.pending() as f64 * self.policy.hiding;
-        partition.bottom_entries() + partition.pending() - hidden as u64
+        // Counts are what a manifest says: in a damaged one they may be anything.
+        let all = partition.bottom_entries().saturating_add(partition.pending());
+        all.saturating_sub(hidden as u64)
     }
 
     /// Pages that a partition should have.
