@@ -116,7 +116,7 @@ impl FlatTree<'_> {
     }
 
     /// Pages that a flush writes, with so much more.
-    pub(super) fn flush_pages(&self, more: &More) -> u64 {
+    fn flush_pages(&self, more: &More) -> u64 {
         let (waiting, bytes) = self.memtable.held(Which::Active);
         let (entries, bytes) = (waiting + more.updates, bytes + more.bytes);
         let partitions = self.directory.partitions.len() as u64;
