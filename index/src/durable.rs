@@ -360,6 +360,7 @@ impl<T: Tree> Index for Durable<T> {
             self.begin()?;
             return self.apply(batch, None);
         }
+        self.drain_before(batch)?;
         self.admit(batch)?;
         self.widen()?;
         if self.tree.recovery().lasts_by_checkpoint(batch, self.tree.is_drained()) {

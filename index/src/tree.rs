@@ -127,6 +127,13 @@ pub trait Tree: Read {
         false
     }
 
+    /// True if pending work is to be done before `batch` comes, with a checkpoint behind it: once
+    /// that is in the journal, it may come to no such work.
+    fn drains_before(&self, batch: &[Update<'_>]) -> bool {
+        let _ = batch;
+        false
+    }
+
     /// Does pending work as far as there is room for the images of the pages it changes, so that
     /// pages reserved for the worst case become free. Returns true if any was done.
     ///

@@ -95,6 +95,20 @@ impl<T: Tree> Durable<T> {
         Ok(true)
     }
 
+    /// Has pending work done that can't come beside `batch`, as far as there is room for it.
+    pub(super) fn drain_before(&mut self, batch: &[Update<'_>]) -> Result<()> {
+        while self.tree.drains_before(batch) {
+            match self.make_room(&[], self.tree.pages_changed(&[])) {
+                Err(error) if is_about_room(&error) => break,
+                made => made?,
+            }
+            if !self.drain()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Has all pending work done, where nothing may wait behind what comes.
     pub(super) fn drain_first(&mut self) -> Result<()> {
         while self.tree.drains_first() && self.drain()? {}

@@ -32,12 +32,13 @@ const JOURNAL_PART: u64 = 2;
 const JOURNAL_LEAST_PART: u32 = 4;
 
 impl PageFile<'_> {
-    /// True if so many pages are free; a file that grows grows for them.
+    /// True if so many pages are free, and what names need of them has room; a file that grows
+    /// grows for them.
     ///
     /// # Errors
     /// The disk has no room, or failed.
     pub fn has_pages(&mut self, pages: u64) -> Result<bool> {
-        while pages > u64::from(self.pages_free()) {
+        while !self.has_pages_now(pages) {
             if !self.extend()? {
                 return Ok(false);
             }

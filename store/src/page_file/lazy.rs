@@ -94,6 +94,19 @@ impl PageFile<'_> {
         pages <= u64::from(free) && (images == 0 || beside > 0)
     }
 
+    /// True if so many pages are free, and what names need of them has room.
+    #[must_use]
+    pub fn has_pages_now(&self, pages: u64) -> bool {
+        let images = match &self.undo {
+            Some(undo) if self.keeps_free_pages() => {
+                let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+                undo.images().saturating_add(self.pages_reused().min(pages))
+            }
+            _ => 0,
+        };
+        self.has_room(pages, images.into(), 0)
+    }
+
     /// The sectors of a disk like this one on which a page file made with `options` has room for
     /// `pages` pages and `images` images, as [`PageFile::has_room`] says; no more than it has if it
     /// has room itself.

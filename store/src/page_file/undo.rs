@@ -451,6 +451,11 @@ impl Undo {
         Ok(())
     }
 
+    /// Images since the checkpoint.
+    pub(super) fn images(&self) -> u32 {
+        self.images
+    }
+
     /// The position behind the last image.
     pub(super) fn next(&self) -> u32 {
         self.next

@@ -9,10 +9,15 @@
 //!
 //! What a merge gives back is free behind the next checkpoint. So whatever is let in can be
 //! flushed, and one partition after the other merged, with a checkpoint in between.
+//!
+//! While a checkpoint is kept by name, a page that is used again may have an image that stays: so
+//! each takes room, and no checkpoint comes inside a batch. Then partitions are merged only before
+//! a batch, with a checkpoint behind, and none gets more fragments until the next. So a replay,
+//! which comes to no merge either, takes the room that the batches before it were let in with.
 
 use index::Result;
 use store::runs::Which;
-use store::{Update, Width};
+use store::{Recovery as _, Update, Width};
 
 use super::FlatTree;
 use super::directory::Fragment;
@@ -116,7 +121,7 @@ impl FlatTree<'_> {
     }
 
     /// Pages that a flush writes, with so much more.
-    fn flush_pages(&self, more: &More) -> u64 {
+    pub(super) fn flush_pages(&self, more: &More) -> u64 {
         let (waiting, bytes) = self.memtable.held(Which::Active);
         let (entries, bytes) = (waiting + more.updates, bytes + more.bytes);
         let partitions = self.directory.partitions.len() as u64;
@@ -147,8 +152,12 @@ impl FlatTree<'_> {
         }
         let full = store::Error::Full { pages: u64::from(self.runs.store.file.pages_most()) };
         // Where only a checkpoint gives room back, a merge may have had none.
-        while self.totals.fragments_most + 1 >= self.fragments_most {
-            match self.due.filter(|at| self.has_room_to_merge(*at)) {
+        if self.is_kept() && self.lacks_fragments(batch) {
+            let kept = self.runs.store.file.statistics().kept_bytes;
+            return Err(store::Error::Kept { kept }.into());
+        }
+        while !self.is_kept() && self.totals.fragments_most + 1 >= self.fragments_most {
+            match self.due_with_room() {
                 Some(at) => self.merge(at)?,
                 None => return Err(full.into()),
             }
@@ -186,13 +195,40 @@ impl FlatTree<'_> {
         self.tables_peak.max(tables_least(&self.runs.forms))
     }
 
+    /// True if a page that is used again may have to be kept for a checkpoint with a name.
+    pub(super) fn is_kept(&self) -> bool {
+        self.runs.store.file.keeps_free_pages()
+    }
+
+    /// True if a partition may come to have too many fragments with `batch` and the checkpoint
+    /// behind it, if none is merged.
+    fn lacks_fragments(&self, batch: &[Update<'_>]) -> bool {
+        let flushes = More::of(self, batch).flushes(self.memtable.memory()) + 1;
+        self.totals.fragments_most as u64 + flushes > self.fragments_most as u64
+    }
+
+    /// True if a partition has to be merged before `batch` comes, and can be; or if long values can
+    /// be given back.
+    pub(super) fn works_before(&self, batch: &[Update<'_>]) -> bool {
+        let lacks_fragments = self.lacks_fragments(batch);
+        let has_garbage = !self.directory.garbage.is_empty() && self.has_room_to_free();
+        has_garbage
+            || self.due_with_room().is_some()
+            || lacks_fragments && self.largest_pending().is_some()
+    }
+
+    /// The partition that has to be merged, if there is room for it.
+    pub(super) fn due_with_room(&self) -> Option<usize> {
+        self.due.filter(|at| self.has_room_to_merge(*at))
+    }
+
     /// True if there is room to merge the partition at `at`, and for a flush beside.
     pub(super) fn has_room_to_merge(&self, at: usize) -> bool {
         let range = self.joined(at);
         let partitions = self.directory.partitions.get(range).unwrap_or_default();
         let pages: u64 = partitions.iter().map(super::directory::Partition::pages).sum();
         let flush = self.flush_pages(&More::default());
-        pages / 3 * 4 + MERGE_PAGES + flush <= u64::from(self.runs.store.file.pages_free())
+        self.runs.store.file.has_pages_now(pages / 3 * 4 + MERGE_PAGES + flush)
     }
 
     /// True if what waits has room as fragments, and deletes have theirs then.
@@ -201,11 +237,13 @@ impl FlatTree<'_> {
         !self.may_merge_waiting() || needs <= u64::from(self.runs.store.file.pages_free())
     }
 
-    /// Refuses a name where what comes would find no room as fragments: while it is kept nothing
-    /// is merged step by step.
+    /// Refuses a name where what comes would find no room as fragments, for while it is kept
+    /// nothing is merged step by step; or where what waits needs room that other names leave.
     pub(super) fn check_room_for_name(&self) -> Result<()> {
         let file = &self.runs.store.file;
-        if self.may_merge_waiting() && self.needs(&More::default()) > file.pages_free().into() {
+        let lacks_room =
+            self.may_merge_waiting() && self.needs(&More::default()) > file.pages_free().into();
+        if lacks_room || self.is_kept() && self.has_waiting_updates() {
             return Err(store::Error::Full { pages: file.pages_most().into() }.into());
         }
         Ok(())
@@ -213,6 +251,14 @@ impl FlatTree<'_> {
 
     /// Pages in use that a step changes: those of free lists.
     pub(super) fn step_pages(&self) -> u32 {
-        STEP_PAGES
+        match self.directory.longest {
+            0 => STEP_PAGES,
+            longest => STEP_PAGES + self.runs.store.file.pages_changed_to_free_long(longest),
+        }
+    }
+
+    /// True if pages can be given back before a checkpoint.
+    pub(super) fn has_room_to_free(&self) -> bool {
+        self.runs.store.file.changes_left(0, 0) >= self.step_pages()
     }
 }

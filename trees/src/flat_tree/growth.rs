@@ -89,16 +89,14 @@ impl Growth {
 /// How a bottom is cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
-    /// Entries of each piece.
-    pub(super) entries: u64,
-    /// Bytes of the entries of each piece.
-    pub(super) bytes: u32,
+    /// Leaves of each piece, at most.
+    pub(super) leaves: u64,
     /// Pages that it adds at most.
     pub(super) pages: u64,
 }
 
 impl Cut {
-    pub(super) const NONE: Self = Cut { entries: u64::MAX, bytes: u32::MAX, pages: 0 };
+    pub(super) const NONE: Self = Cut { leaves: u64::MAX, pages: 0 };
 }
 
 impl FlatTree<'_> {
@@ -108,7 +106,7 @@ impl FlatTree<'_> {
         let file = &self.runs.store.file;
         let durability = file.durability();
         let is_freed = durability == Durability::None || durability.has_journal();
-        is_freed && file.checkpoints().is_empty() && file.pages_to_grow() == 0
+        is_freed && !self.is_kept() && file.pages_to_grow() == 0
     }
 
     /// Pages free behind the next checkpoint.
@@ -350,13 +348,11 @@ impl FlatTree<'_> {
         let Some(all) = content else {
             return (Cut::NONE, self.pages_merged(at));
         };
-        let room = self.runs.forms.of(Form::Bottom).leaf.entries_room() as u64;
-        let bytes = u64::from(all.bytes).div_ceil(pieces) as u32;
-        let piece = Content { bytes: bytes.saturating_add(all.longest.into()), ..all };
-        let leaves = leaves_most(room, self.directory.prefix(at), piece);
+        let room = self.leaf_room();
+        let leaves = leaves_most(room, self.directory.prefix(at), all).div_ceil(pieces);
         let (pages, levels) = nodes_most(room, all, leaves);
-        // A leaf that is not full, and a node on each level above.
-        (Cut { bytes, pages: (pieces - 1) * levels.max(CUT_PAGES), ..Cut::NONE }, pages)
+        // Leaves are those that there would be otherwise, with a node on each level above.
+        (Cut { leaves, pages: (pieces - 1) * levels.max(CUT_PAGES) }, pages)
     }
 
     /// Pages of the largest partition but that at `at`, with the puts counted for them.

@@ -23,8 +23,8 @@ const PIECE_BYTES: usize = 512;
 struct Loading {
     low: Box<[u8]>,
     writing: Writing,
-    /// Entries that a bottom gets.
-    most: u64,
+    /// Leaves that a bottom gets.
+    leaves: u64,
 }
 
 impl FlatTree<'_> {
@@ -102,23 +102,23 @@ impl FlatTree<'_> {
         key: &[u8],
         held: Held<'_>,
     ) -> Result<()> {
-        if let Some(full) = loading.take_if(|it| it.writing.entries() >= it.most) {
-            let partition = self.runs.bottom(full.low, &full.writing);
+        if let Some(Loading { low, mut writing, leaves }) = loading.take() {
+            if self.runs.push_within(&mut writing, (key, held), leaves)? {
+                *loading = Some(Loading { low, writing, leaves });
+                return Ok(());
+            }
+            let partition = self.runs.bottom(low, &writing);
             self.totals.pages += partition.pages();
+            self.totals.largest = self.totals.largest.max(partition.pages());
             self.totals.memory += 3 * size_of::<Partition>() as u64 + 64 + key.len() as u64;
             fresh.push(partition);
             self.tables_peak = self.tables_peak.max(self.totals.memory);
             self.check_tables(&More::of_a_put())?;
         }
-        let loading = match loading {
-            Some(loading) => loading,
-            None => {
-                let low = if fresh.is_empty() { Box::default() } else { key.into() };
-                let writing = self.runs.begin(Form::Bottom, 0, Cause::Load)?;
-                let most = self.entries_wanted();
-                loading.insert(Loading { low, writing, most })
-            }
-        };
+        let low = if fresh.is_empty() { Box::default() } else { key.into() };
+        let writing = self.runs.begin(Form::Bottom, 0, Cause::Load)?;
+        let leaves = self.partition_pages();
+        let loading = loading.insert(Loading { low, writing, leaves });
         self.runs.push(&mut loading.writing, key, held)
     }
 

@@ -21,13 +21,16 @@ use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
 
 pub(super) const ALL: (Bound<&[u8]>, Direction) = (Bound::Unbounded, Direction::Ascending);
 
+/// The part by which a piece of a bottom that is cut may have more leaves than the others.
+const SLACK_PART: u64 = 8;
+
 impl FlatTree<'_> {
     /// Writes what waits in memory: as fragments, or into bottoms where these have no room. Then it
     /// may break off until a checkpoint made room, or long values were given back, which it does
     /// only if who asks `may_wait`.
     pub(super) fn flush_waiting(&mut self, may_wait: bool) -> Result<()> {
         // Giving back takes room for images: so no more than a merge leaves is ever to come.
-        if may_wait && self.give_back_garbage()? {
+        if may_wait && !self.is_kept() && self.give_back_garbage()? {
             return Ok(());
         }
         match may_wait && !self.has_room_to_flush() {
@@ -128,16 +131,16 @@ impl FlatTree<'_> {
         let Some(partition) = partitions.get(at) else {
             return alone;
         };
-        let wanted = self.entries_wanted();
-        let expected = self.entries_expected(partition);
+        let wanted = self.partition_pages() * self.leaf_room();
+        let expected = self.bytes_expected(partition);
         if expected >= wanted / 4 {
             return alone;
         }
         let fits = |other: usize| {
             let beside = partitions.get(other)?;
             let runs = partition.runs() + beside.runs();
-            let entries = expected + self.entries_expected(beside);
-            let is_small = runs <= self.fragments_most + 1 && entries <= wanted;
+            let bytes = expected + self.bytes_expected(beside);
+            let is_small = runs <= self.fragments_most + 1 && bytes <= wanted;
             (is_small && self.has_room_beside(2 * (partition.pages() + beside.pages())))
                 .then_some(())
         };
@@ -207,14 +210,19 @@ impl FlatTree<'_> {
     /// How the partitions in `range` are cut if there is room for it.
     fn cut_of(&self, range: Range<usize>) -> Cut {
         let old = self.directory.partitions.get(range).unwrap_or_default();
-        let expected = old.iter().map(|it| self.entries_expected(it)).sum::<u64>();
-        let held = |it: &Partition| it.bottom_entries() + it.pending();
-        let most = old.iter().map(held).sum::<u64>();
-        let wanted = self.entries_wanted();
-        let parts = if 4 * expected > 5 * wanted { expected.div_ceil(wanted) } else { 1 };
-        let entries = if parts == 1 { 2 * wanted } else { expected.div_ceil(parts) }.max(1);
-        let pages = CUT_PAGES * most.div_ceil(entries).saturating_sub(1);
-        Cut { entries, pages, ..Cut::NONE }
+        let expected = old.iter().map(|it| self.pages_expected(it)).sum::<u64>();
+        let most = old.iter().map(Partition::pages).sum::<u64>();
+        let wanted = self.partition_pages();
+        // What was joined would be cut, and joined, without end.
+        let leaves = match old.len() == 1 && 4 * expected > 5 * wanted {
+            true => {
+                // What comes to a little more than is expected has no piece of its own.
+                let each = expected.div_ceil(expected.div_ceil(wanted));
+                each + each / SLACK_PART
+            }
+            false => 2 * wanted,
+        };
+        Cut { leaves, pages: CUT_PAGES * most.div_ceil(leaves).saturating_sub(1) }
     }
 
     /// Runs changed otherwise than by merging what waits: a replay may come to others.
@@ -275,6 +283,7 @@ impl Merged {
         let (mut low, mut hid) = (Some(self.low.clone()), 0);
         let mut fresh = Vec::new();
         let mut present: Option<(Box<[u8]>, Writing)> = None;
+        let leaves = self.cut.leaves;
         while merger.advance(runs)? {
             if self.high.as_deref().is_some_and(|high| merger.key() >= high) {
                 break;
@@ -286,22 +295,17 @@ impl Merged {
             if merger.held() == Held::Deleted {
                 continue;
             }
-            let full = |(_, writing): &mut (_, Writing)| {
-                let Cut { entries, bytes, .. } = self.cut;
-                writing.entries() >= entries || writing.content().bytes >= bytes
-            };
-            if let Some((low, full)) = present.take_if(full) {
-                fresh.push(runs.bottom(low, &full));
-            }
-            let (_, writing) = match &mut present {
-                Some(present) => present,
-                None => {
-                    let low = low.take().unwrap_or_else(|| merger.key().into());
-                    let writing = runs.begin(Form::Bottom, self.prefix, Cause::Merge)?;
-                    present.insert((low, writing))
+            if let Some((low, mut writing)) = present.take() {
+                if runs.push_within(&mut writing, (merger.key(), merger.held()), leaves)? {
+                    present = Some((low, writing));
+                    continue;
                 }
-            };
-            runs.push(writing, merger.key(), merger.held())?;
+                fresh.push(runs.bottom(low, &writing));
+            }
+            let low = low.take().unwrap_or_else(|| merger.key().into());
+            let mut writing = runs.begin(Form::Bottom, self.prefix, Cause::Merge)?;
+            runs.push(&mut writing, merger.key(), merger.held())?;
+            present = Some((low, writing));
         }
         if let Some((low, last)) = present {
             fresh.push(runs.bottom(low, &last));

@@ -327,15 +327,20 @@ impl Tree for FlatTree<'_> {
         if self.has_waiting_updates() {
             return self.flush_waiting(!self.is_unrecorded).map(|()| true);
         }
-        if self.give_back_garbage()? {
+        let mut is_made = false;
+        while self.has_room_to_free() && self.give_back_garbage()? {
+            is_made = true;
+        }
+        if is_made {
             return Ok(true);
         }
         // As many as have room before a checkpoint gives back what theirs was: who asks comes again
         // behind it.
-        let mut is_made = false;
         self.measure_all()?;
+        // Before a batch no more is merged than has to be.
+        let is_due = self.is_kept() && self.due_with_room().is_some();
         while self.directory.garbage.is_empty()
-            && let Some(at) = self.largest_pending()
+            && let Some(at) = if is_due { self.due_with_room() } else { self.largest_pending() }
         {
             self.merge(at)?;
             is_made = true;
@@ -366,6 +371,10 @@ impl Tree for FlatTree<'_> {
         Ok(())
     }
 
+    fn drains_before(&self, batch: &[Update<'_>]) -> bool {
+        self.is_kept() && self.works_before(batch)
+    }
+
     fn admit_savepoint(&mut self) -> Result<()> {
         self.check_room_for_name()
     }
@@ -377,12 +386,8 @@ impl Tree for FlatTree<'_> {
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
         let steps = More::of(self, batch).flushes(self.memtable.memory());
         let base = u64::from(self.step_pages()) * steps + self.pages_changed_by_values(batch);
-        // What named checkpoints need of a free page is kept when it is used.
-        let reused = match self.runs.store.file.checkpoints().is_empty() {
-            true => 0,
-            false => self.needs(&More::of(self, batch)),
-        };
-        u32::try_from(base + reused).unwrap_or(u32::MAX)
+        let flushed = if self.is_kept() { self.flush_pages(&More::of(self, batch)) } else { 0 };
+        u32::try_from(base + flushed).unwrap_or(u32::MAX)
     }
 
     fn checkpoints_within(&self) -> bool {

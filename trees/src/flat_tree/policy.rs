@@ -1,9 +1,7 @@
 //! When partitions are merged, which of them, and how large they are.
 
-use index::random_keys::average_bytes;
-
 use super::FlatTree;
-use super::directory::{Partition, Totals};
+use super::directory::Partition;
 use super::growth::Cut;
 use super::runs::Form;
 
@@ -24,9 +22,6 @@ pub(super) const PAGES_PART: u64 = 32;
 /// memory of updates, where that has few.
 pub(super) const PAGES_A_FLUSH: u64 = 4;
 pub(super) const PARTS_A_FLUSH: u64 = 4;
-
-/// Pages of bottoms from which on it is known how many entries a page has.
-const MEASURED: u64 = 8;
 
 /// What the policy knows.
 #[derive(Clone, Copy, Debug)]
@@ -70,25 +65,38 @@ fn gain(partition: &Partition) -> f64 {
 }
 
 impl FlatTree<'_> {
-    /// Entries that a partition should have.
-    pub(super) fn entries_wanted(&self) -> u64 {
-        let Totals { bottom_pages, bottom_entries, .. } = self.totals;
-        let a_page = if bottom_pages < MEASURED {
-            let codecs = self.runs.forms.of(Form::Bottom);
-            let (key, value) = (average_bytes(codecs.shape.key), average_bytes(codecs.shape.value));
-            codecs.leaf.capacity(key.into(), value.into()) as u64
-        } else {
-            bottom_entries / bottom_pages
-        };
-        self.partition_pages() * a_page.max(1)
+    /// Of the entries of a partition, the share that merging it leaves, as far as can be told.
+    fn share_left(&self, partition: &Partition) -> f64 {
+        // Counts are what a manifest says: in a damaged one they may be anything.
+        let (bottom, pending) = (partition.bottom_entries() as f64, partition.pending() as f64);
+        1.0 - pending * self.policy.hiding / (bottom + pending).max(1.0)
     }
 
-    /// Entries that merging a partition comes to, as far as can be told.
-    pub(super) fn entries_expected(&self, partition: &Partition) -> u64 {
-        let hidden = partition.pending() as f64 * self.policy.hiding;
-        // Counts are what a manifest says: in a damaged one they may be anything.
-        let all = partition.bottom_entries().saturating_add(partition.pending());
-        all.saturating_sub(hidden as u64)
+    /// Pages that merging a partition comes to, as far as can be told.
+    pub(super) fn pages_expected(&self, partition: &Partition) -> u64 {
+        let pages = match partition.bottom {
+            // Fragments have pages that are not full.
+            Some(run) if run.entries > 0 => {
+                let more = partition.pending() as f64 / run.entries as f64;
+                (f64::from(run.pages) * (1.0 + more)).min(partition.pages() as f64)
+            }
+            _ => partition.pages() as f64,
+        };
+        (pages * self.share_left(partition)) as u64
+    }
+
+    /// Bytes in leaves that merging a partition comes to, as far as can be told.
+    pub(super) fn bytes_expected(&self, partition: &Partition) -> u64 {
+        let bytes = match partition.content {
+            Some(content) => u64::from(content.bytes),
+            None => partition.pages().saturating_mul(self.leaf_room()),
+        };
+        (bytes as f64 * self.share_left(partition)) as u64
+    }
+
+    /// Bytes of entries that a leaf of a bottom has room for.
+    pub(super) fn leaf_room(&self) -> u64 {
+        self.runs.forms.of(Form::Bottom).leaf.entries_room() as u64
     }
 
     /// Pages that a partition should have.

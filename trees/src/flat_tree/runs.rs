@@ -175,16 +175,13 @@ pub(super) struct Writing {
     tree: BTree<LogicalPage>,
     /// Pages in use before.
     before: u32,
+    leaves: u64,
     /// Bytes with which all keys begin.
     prefix: usize,
     content: Content,
 }
 
 impl Writing {
-    pub(super) const fn entries(&self) -> u64 {
-        self.tree.entries
-    }
-
     pub(super) const fn content(&self) -> Content {
         self.content
     }
@@ -215,15 +212,21 @@ impl<'d> Runs<'d> {
         let root = store.create(0, cause)?;
         let mut tree = BTree::new(root, codecs, FILL);
         tree.begin_load(store)?;
-        Ok(Writing { form, tree, before, prefix, content: Content::default() })
+        Ok(Writing { form, tree, before, leaves: 1, prefix, content: Content::default() })
     }
 
     /// Adds an entry behind all others of the run. A bottom has no deletes.
     pub(super) fn push(&mut self, to: &mut Writing, key: &[u8], held: Held<'_>) -> Result<()> {
-        if let Some(bytes) = held.bytes() {
-            let key = (key.len(), to.prefix);
-            to.content = to.content.with(Content::of(&self.forms.bottom.leaf, key, bytes));
-        }
+        self.push_within(to, (key, held), u64::MAX).map(drop)
+    }
+
+    /// The same, as long as the run has no more than so many leaves; else false.
+    pub(super) fn push_within(
+        &mut self,
+        to: &mut Writing,
+        (key, held): (&[u8], Held<'_>),
+        leaves: u64,
+    ) -> Result<bool> {
         let mut stored = core::mem::take(&mut self.stored);
         stored.clear();
         let long;
@@ -246,19 +249,32 @@ impl<'d> Runs<'d> {
                 Stored::inline(&stored)
             }
         };
-        let pushed = self.append(to, key, value);
+        let pushed = self.append(to, (key, value), leaves);
         self.stored = stored;
+        if let Some(bytes) = held.bytes().filter(|_| matches!(pushed, Ok(true))) {
+            let key = (key.len(), to.prefix);
+            to.content = to.content.with(Content::of(&self.forms.bottom.leaf, key, bytes));
+        }
         pushed
     }
 
-    fn append(&mut self, to: &mut Writing, key: &[u8], value: Stored<'_>) -> Result<()> {
+    fn append(
+        &mut self,
+        to: &mut Writing,
+        (key, value): (&[u8], Stored<'_>),
+        leaves: u64,
+    ) -> Result<bool> {
         let store = self.choose(to.form);
         if to.tree.append(store, (key, value), FILL)? {
-            return Ok(());
+            return Ok(true);
+        }
+        if to.leaves >= leaves {
+            return Ok(false);
         }
         let leaf = to.tree.begin_leaf(store, key, FILL)?;
+        to.leaves += 1;
         if to.tree.append(store, (key, value), FILL)? {
-            return Ok(());
+            return Ok(true);
         }
         let what = "it is empty and has no room";
         Err(store::Error::DamagedPage { page: leaf, what }.into())

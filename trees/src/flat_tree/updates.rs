@@ -78,7 +78,11 @@ impl FlatTree<'_> {
     /// to ask for a checkpoint that makes room, where `may_ask` says that someone listens.
     pub(super) fn work(&mut self, may_ask: bool) -> Result<bool> {
         self.lacks_room = false;
-        if self.give_back_garbage()? {
+        if self.is_kept() {
+            return Ok(false);
+        }
+        // Each is a step, with a checkpoint behind it where that is due.
+        if may_ask && self.give_back_garbage()? {
             return Ok(true);
         }
         let Some(at) = self.due else {
@@ -164,22 +168,15 @@ impl FlatTree<'_> {
         values
     }
 
-    /// Pages in use now that writing the long values of `batch` may change, and giving others back.
+    /// Pages in use now that writing the long values of `batch` may change.
     pub(super) fn pages_changed_by_values(&self, batch: &[Update<'_>]) -> u64 {
-        let (file, mut longest, mut changed) = (&self.runs.store.file, self.directory.longest, 0);
+        let (file, mut changed) = (&self.runs.store.file, 0);
         for update in batch {
             if let Update::Put { key, value } = update
                 && self.is_long(key.len(), value.len() as u64)
             {
-                let bytes = value.len() as u32;
-                longest = longest.max(bytes);
-                changed += u64::from(file.pages_changed_to_write_long(bytes));
+                changed += u64::from(file.pages_changed_to_write_long(value.len() as u32));
             }
-        }
-        if longest > 0 {
-            let freeing = u64::from(file.pages_changed_to_free_long(longest));
-            let values = self.directory.garbage.len() + batch.len();
-            changed += values as u64 * freeing;
         }
         changed
     }
