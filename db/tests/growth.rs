@@ -111,7 +111,7 @@ fn what_named_checkpoints_need_moves_with_the_end_of_the_file() {
         let kept = model.clone();
         let before = length(&path);
         for round in 0..8 {
-            put(&mut database, &mut model, (0..60_000).filter(|number| number % 8 == round));
+            put(&mut database, &mut model, (0..70_000).filter(|number| number % 8 == round));
             if round == 3 {
                 database.close().unwrap();
                 database = Database::open(&path, &OpenOptions::new()).unwrap();

@@ -387,3 +387,35 @@ fn checkpoints_of_the_same_pages_in_front_keep_no_more_for_a_name() {
         change(&mut file, 500..510);
     }
 }
+
+/// Each checkpoint adds to what a name keeps, so none comes for what a batch may change at most.
+#[test]
+fn while_a_name_keeps_images_a_checkpoint_is_due_when_they_are_many() {
+    let case = Case {
+        sector_bytes: 512,
+        page_bytes: 512,
+        durability: Durability::Batch,
+        frames: 64,
+        front: None,
+        seed: 0,
+    };
+    let mut disk = case.disk();
+    let mut file = PageFile::create(Box::new(&mut disk), &case.options()).unwrap();
+    let pages = 50;
+    for page in 0..pages {
+        assert_eq!(file.allocate(CAUSE).unwrap(), LogicalPage(page));
+        file.fresh(LogicalPage(page)).unwrap();
+        write(&mut file, page, 7).unwrap();
+    }
+    file.checkpoint(b"", None).unwrap();
+    let limit = (file.statistics().undo_bytes_most / 512) as u32;
+    assert!((2..pages).contains(&limit), "{limit}");
+    write(&mut file, 0, 8).unwrap();
+    assert!(file.needs_checkpoint(&[], limit).unwrap());
+    file.checkpoint(b"", Some("name")).unwrap();
+    for page in 0..limit {
+        assert!(!file.needs_checkpoint(&[], limit).unwrap(), "{page} of {limit}");
+        write(&mut file, page, 9).unwrap();
+    }
+    assert!(file.needs_checkpoint(&[], 1).unwrap());
+}

@@ -14,8 +14,8 @@ use store::Canary;
 /// Cuts within which a mistake is found.
 const CUTS_MOST: u64 = 1000;
 
-/// Cuts in one cell before the next has its turn.
-const CUTS_IN_A_CELL: u64 = 90;
+/// Cuts in one cell before the next has its turn: so few that every tree and shape has one.
+const CUTS_IN_A_CELL: u64 = 60;
 
 /// Every mistake, and what it is.
 const CANARIES: [(Canary, &str); 11] = [

@@ -369,7 +369,13 @@ impl Recovery for PageFile<'_> {
         let journal = self.journal.as_ref().filter(|_| !batch.is_empty());
         self.check_batch(journal, batch)?;
         let bytes = journal_record::bytes(batch);
-        if undo.is_full_for(pages) || journal.is_some_and(|journal| !journal.has_room(bytes)) {
+        // While names keep images no checkpoint gives any back, and each adds a header and images
+        // of the same pages. So none is made for what a batch may change at the most.
+        let is_due = match self.checkpoints.are_kept() {
+            true => undo.is_due(),
+            false => undo.is_full_for(pages),
+        };
+        if is_due || journal.is_some_and(|journal| !journal.has_room(bytes)) {
             return Ok(true);
         }
         self.needs_room(undo, pages, self.checkpoints.count())
