@@ -108,7 +108,7 @@ impl ChipTree<'_> {
     fn follow_moved(&mut self) {
         if self.ground.has_moved() {
             for (from, to) in self.ground.moved() {
-                self.redirect(&|page| (page == from.0).then_some(to.0));
+                self.redirect(&(from.0..from.0 + 1), &|page| (page == from.0).then_some(to.0));
             }
         }
     }

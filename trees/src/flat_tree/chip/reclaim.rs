@@ -4,7 +4,9 @@
 //! block is moved, page by page, as it stands there: a run has its units at the same bytes of
 //! another page then, so only its extents change.
 
+use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use device::{Block, Cause, Page};
 use index::Result;
@@ -92,15 +94,14 @@ impl ChipTree<'_> {
         };
         self.is_poisoned = true;
         let mut moved: Vec<(u32, u32)> = Vec::with_capacity(self.ground.pages_per_block() as usize);
-        for page in self.ground.log.pages_of(block) {
-            let parts = self.parts_in(page);
-            if parts > 0 {
-                let to = self.ground.copy_page(Page(page), parts)?;
-                self.counters.moved += 1;
-                moved.push((page, to.0));
-            }
+        let pages = self.ground.log.pages_of(block);
+        let parts = self.parts_in(&pages);
+        for (page, parts) in pages.clone().zip(parts).filter(|(_, parts)| *parts > 0) {
+            let to = self.ground.copy_page(Page(page), parts)?;
+            self.counters.moved += 1;
+            moved.push((page, to.0));
         }
-        self.redirect(&|page| {
+        self.redirect(&pages, &|page| {
             let found = moved.iter().find(|(from, _)| *from == page);
             found.map(|(_, to)| *to)
         });
@@ -112,39 +113,42 @@ impl ChipTree<'_> {
         Ok(())
     }
 
-    /// Runs that have a part in `page`.
-    fn parts_in(&self, page: u32) -> u32 {
-        let parts = self.directory.parts.iter();
-        let views = parts.flat_map(|part| views(&part.runs));
-        let extents = views.flat_map(|view| view.extents().collect::<Vec<_>>());
-        let has = |extent: &Extent| page.wrapping_sub(extent.page) < extent.pages;
-        extents.filter(has).count() as u32
+    /// How many runs have a part in each of `pages`.
+    fn parts_in(&self, pages: &Range<u32>) -> Vec<u32> {
+        let mut counts = vec![0; pages.len()];
+        for view in self.directory.parts.iter().flat_map(|part| views(&part.runs)) {
+            for page in view.extents().flat_map(|extent| extent.within(pages)) {
+                if let Some(count) = counts.get_mut((page - pages.start) as usize) {
+                    *count += 1;
+                }
+            }
+        }
+        counts
     }
 
-    /// What stands in a page that `find` knows stands in the page that it tells from now on.
-    pub(super) fn redirect(&mut self, find: &dyn Fn(u32) -> Option<u32>) {
+    /// What stands in a page that `find` knows, which is one of `pages`, stands in the page that it
+    /// tells from now on.
+    pub(super) fn redirect(&mut self, pages: &Range<u32>, find: &dyn Fn(u32) -> Option<u32>) {
         let content = self.ground.content();
         for part in &mut self.directory.parts {
             let mut start = 0;
             let mut is_changed = false;
             while let Some(view) = super::run::view_at(&part.runs, start) {
+                // Next to no run has a part there.
+                if view.extents().all(|extent| extent.within(pages).is_empty()) {
+                    start = view.end;
+                    continue;
+                }
                 let mut extents: Vec<Extent> = Vec::new();
-                let mut is_moved = false;
-                for extent in view.extents() {
-                    for page in extent.page..extent.page + extent.pages {
-                        let now = find(page);
-                        is_moved |= now.is_some();
-                        let page = now.unwrap_or(page);
-                        match extents.last_mut() {
-                            Some(last) if last.page + last.pages == page => last.pages += 1,
-                            _ => extents.push(Extent { page, pages: 1 }),
-                        }
+                for page in view.extents().flat_map(|extent| extent.page..extent.end()) {
+                    let page = find(page).unwrap_or(page);
+                    match extents.last_mut() {
+                        Some(last) if last.end() == page => last.pages += 1,
+                        _ => extents.push(Extent { page, pages: 1 }),
                     }
                 }
-                if is_moved {
-                    part.replace(start, Some(&extents), None);
-                    is_changed = true;
-                }
+                part.replace(start, Some(&extents), None);
+                is_changed = true;
                 match super::run::view_at(&part.runs, start) {
                     Some(view) => start = view.end,
                     None => break,

@@ -33,6 +33,18 @@ pub(super) struct Extent {
     pub(super) pages: u32,
 }
 
+impl Extent {
+    /// The page behind the last.
+    pub(super) const fn end(&self) -> u32 {
+        self.page.saturating_add(self.pages)
+    }
+
+    /// Those of its pages that are among `pages`.
+    pub(super) fn within(&self, pages: &Range<u32>) -> Range<u32> {
+        self.page.max(pages.start)..self.end().min(pages.end)
+    }
+}
+
 /// What is known of a run beside where it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
