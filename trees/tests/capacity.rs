@@ -15,7 +15,10 @@ use sim::SimulatedNand;
 /// A chip: bytes of a page, pages of a block, blocks.
 const CHIPS: [(u32, u32, u32); 3] = [(512, 16, 256), (2048, 32, 64), (2048, 64, 32)];
 
-const ROUNDS: u64 = 4;
+/// Keys come in each order once, and in the whole suite in the first of them once more.
+fn rounds_played() -> u64 {
+    if contract::share(2) == 1 { 4 } else { 3 }
+}
 
 /// A tree on a chip.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +95,8 @@ fn rounds(tree: &'static str, least: [u64; 3]) {
         let mut medium = case.medium();
         let (_, pages, blocks) = chip;
         let mut index = case.create(&mut medium);
-        let each: Vec<_> = (0..ROUNDS).map(|round| case.round(&mut *index, round)).collect();
+        let each: Vec<_> =
+            (0..rounds_played()).map(|round| case.round(&mut *index, round)).collect();
         let shares: Vec<_> =
             each.iter().map(|(_, held)| held * 100 / u64::from(pages * blocks)).collect();
         println!("{tree} {chip:?} {shape:?} {durability}: {each:?} {shares:?} %");
@@ -132,7 +136,7 @@ fn long_keys_fill_the_chip_and_not_the_height() {
         };
         let mut medium = case.medium();
         let mut index = case.create(&mut medium);
-        for round in 0..ROUNDS {
+        for round in 0..rounds_played() {
             let taken = full_chips::fill(&mut *index, &case, &|number| entry(round, number));
             let (_, pages, blocks) = case.chip;
             let share = index.statistics().live_pages * 100 / u64::from(pages * blocks);

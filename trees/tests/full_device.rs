@@ -178,7 +178,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
             continue;
         }
         let mut made_of = 0;
-        for sectors in sample(3, 8..100u64) {
+        for sectors in sample(7, 8..100u64) {
             let mut ground = case.ground(sectors * 512);
             // One that could not hold a single entry is not even made.
             let made = case.try_index_over(&mut ground, false, |disk| disk);
@@ -219,7 +219,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
             assert!(!keys.is_empty(), "{name}, {sectors} sectors");
             index.close().expect("it closes");
         }
-        assert!(made_of * share(3) > 40, "{}: {made_of}", case.name());
+        assert!(made_of * share(7) > 40, "{}: {made_of}", case.name());
     }
 }
 

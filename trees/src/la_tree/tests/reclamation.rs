@@ -178,7 +178,7 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
     assert!(reached.settled && reached.reclaimed, "{reached:?}");
     let all = ground.chip.changes();
     let (mut cuts, mut again) = (0, 0);
-    for at in sample(3, 1..=all) {
+    for at in sample(5, 1..=all) {
         ground.chip = saved.clone();
         ground.cut_at(at);
         let reached = session(ground, &changes);
@@ -186,7 +186,7 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
         let (found, recovery) = ground.recovered();
         assert!(is_right(reached, &found), "cut {at} of {all}: {reached:?}");
         cuts += 1;
-        for at_recovery in sample(3, 1..=recovery) {
+        for at_recovery in sample(5, 1..=recovery) {
             ground.chip = left.clone();
             ground.cut_at(at_recovery);
             drop(ground.index(false));
@@ -223,7 +223,7 @@ fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
     let cuts: u64 = each.iter().map(|(cuts, _)| cuts).sum();
     let again: u64 = each.iter().map(|(_, again)| again).sum();
     println!("reclamations cut at every operation: {cuts} cuts, and {again} of recoveries");
-    let share = share(3) as u64;
+    let share = share(5) as u64;
     assert!(
         cuts * share > 200 && again * share * share > 300,
         "{cuts} cuts, {again} of recoveries"

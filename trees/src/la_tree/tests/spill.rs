@@ -217,7 +217,7 @@ fn what_was_acknowledged_lasts_when_the_power_goes_while_a_buffer_leaves_the_poo
     }
     index.checkpoint(None).unwrap();
     drop(index);
-    let seeds: Vec<u64> = contract::sample(10, 0..CUTS).collect();
+    let seeds: Vec<u64> = contract::sample(20, 0..CUTS).collect();
     let all = on_all_cores(&seeds, |seed| cut(*seed, &disk, &model));
     let sum = |of: fn(&Witness) -> u64| all.iter().map(of).sum::<u64>();
     let cuts = all.len() as u64;
