@@ -28,7 +28,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use claims::Claims;
-use device::{DiskCosts, Medium, SectorGeometry};
+use device::{Cause, DiskCosts, Medium, SectorGeometry};
 use index::parameters::Settings;
 use index::{EntryShape, Index, Options, Update};
 use rand::seq::SliceRandom;
@@ -181,6 +181,8 @@ impl Run<'_> {
         gone.shuffle(&mut dice);
         let mut live = before.to_vec();
         let total = |index: &dyn Index| index.meter().unwrap().total();
+        let looked_up = |index: &dyn Index| index.meter().unwrap().tally(Cause::Lookup).page_reads;
+        let before = looked_up(&*index);
         let (start, clock, mut operations) = (total(&*index), Instant::now(), 0_u32);
         let mut new = after.iter();
         loop {
@@ -206,7 +208,7 @@ impl Run<'_> {
             "  {} {:?}, {} bytes, {}: {} reads, {} writes, {us_per_op:.2} us of the processor",
             self.tree, self.given, self.memory_bytes, workload.name, cost.reads, cost.writes
         );
-        let mut figures = String::new();
+        let mut figures = format!("reads of lookups {}, ", looked_up(&*index) - before);
         index.metrics(&mut |name, figure| figures += &format!("{name} {figure}, "));
         println!("    {figures}");
         cost

@@ -43,7 +43,8 @@ impl LazyUpdate<'_> {
                 return Ok(());
             };
             let block = *self.waiting.list.block(id);
-            if block.is_group() || block.count == 0 || !self.is_cached(block.page) {
+            let is_done = block.is_group() || block.count == 0 || self.waiting.list.is_full();
+            if is_done || !self.is_cached(block.page) {
                 return Ok(());
             }
             if !self.form(id, Cause::Lookup)? || self.waiting.list.block(id).count > 0 {
@@ -71,48 +72,51 @@ fn room_of(leaf: &Node<'_>, is_variable: bool) -> Room {
 }
 
 impl Waiting {
-    /// Divides the requests of the index block `id` by the entries of its `node`.
+    /// Divides the requests of the index block `id` by the entries of its `node`: goes through the
+    /// ranges below the node until the block has none left.
     fn divide(&mut self, id: BlockId, node: &Node<'_>) -> bool {
         let Waiting { pool, list, spare, buffers, .. } = self;
         let [from, end, lower, key] = buffers;
         node.key(0).copy_to(from);
-        loop {
-            let found = list.find(from).filter(|(owner, _)| list.is_within(*owner, id));
-            let Some((owner, place)) = found else {
+        let (mut range, mut next) = (list.ranges.at_or_before(from), pool.from(from));
+        while let Some(place) = range.filter(|_| list.block(id).count > 0) {
+            let Some(owner) = list.of_range(place).filter(|owner| list.is_within(*owner, id))
+            else {
                 break;
             };
-            let behind = list.ranges.next(place).and_then(|next| list.ranges.at(next));
-            let mut has_end = behind.is_some();
-            if let Some((next, _)) = behind {
-                next.copy_to(end);
+            range = list.ranges.next(place);
+            if owner != id {
+                continue;
             }
-            let first = pool.from(from).and_then(|place| Some((place, pool.request(place)?)));
-            let first = first.filter(|(_, (next, ..))| !has_end || next.compare(end).is_lt());
-            if let Some((mut request, (next, ..))) = first.filter(|_| owner == id) {
-                next.copy_to(key);
-                let child = node.search_child(key);
-                node.key(child).copy_to(lower);
-                if child + 1 < node.count() {
-                    node.key(child + 1).copy_to(end);
-                    has_end = true;
-                }
-                let mut change = (0, 0);
-                while let Some((next, kind, _)) = pool.request(request)
-                    && (!has_end || next.compare(end).is_lt())
-                {
-                    change = (change.0 + 1, change.1 + if kind.is_put() { 1 } else { -1 });
-                    let Some(behind) = pool.requests.next(request) else { break };
-                    request = behind;
-                }
-                let until = has_end.then_some(&**end);
-                if !list.divide(spare, (id, node.child(child)), (lower, until), change) {
-                    return false;
-                }
+            list.ranges.copy_key(place, from);
+            let mut has_end = range.is_some_and(|behind| list.ranges.copy_key(behind, end));
+            next = pool.skip_to(next, from);
+            let first = next.and_then(|place| pool.requests.at(place));
+            let Some((first, _)) = first.filter(|(it, _)| !has_end || it.compare(end).is_lt())
+            else {
+                continue;
+            };
+            first.copy_to(key);
+            let child = node.search_child(key);
+            node.key(child).copy_to(lower);
+            if child + 1 < node.count() {
+                node.key(child + 1).copy_to(end);
+                has_end = true;
             }
-            if !has_end {
-                break;
+            let mut change = (0, 0);
+            while let Some(place) = next
+                && let Some((it, kind, _)) = pool.request(place)
+                && (!has_end || it.compare(end).is_lt())
+            {
+                change = (change.0 + 1, change.1 + if kind.is_put() { 1 } else { -1 });
+                next = pool.requests.next(place);
             }
-            core::mem::swap(from, end);
+            let until = has_end.then_some(&**end);
+            if !list.divide(spare, (id, node.child(child)), (lower, until), change) {
+                return false;
+            }
+            // Ranges stand elsewhere now.
+            range = if has_end { list.ranges.at_or_before(end) } else { None };
         }
         true
     }

@@ -140,6 +140,16 @@ impl Pool {
         self.requests.here_or_behind(place)
     }
 
+    /// The first request from `place` on whose key is not below `key`.
+    pub(super) fn skip_to(&self, mut place: Option<Place>, key: &[u8]) -> Option<Place> {
+        let is_below =
+            |place| self.requests.at(place).is_some_and(|(it, _)| it.compare(key).is_lt());
+        while let Some(at) = place.filter(|at| is_below(*at)) {
+            place = self.requests.next(at);
+        }
+        place
+    }
+
     /// Takes a request, in place of one that waits for the same key.
     pub(super) fn take(
         &mut self,

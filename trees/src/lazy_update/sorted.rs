@@ -132,6 +132,11 @@ impl Sorted {
         Some((self.codec.key(node, place.place), self.codec.value(node, place.place).bytes()))
     }
 
+    /// Copies the key at `place` into `into`; false if there is none.
+    pub(super) fn copy_key(&self, place: Place, into: &mut Vec<u8>) -> bool {
+        self.at(place).map(|(key, _)| key.copy_to(into)).is_some()
+    }
+
     /// The place itself if an entry is there, or else that of the next entry.
     pub(super) fn here_or_behind(&self, place: Place) -> Option<Place> {
         let count = self.nodes.get(place.node).map(|node| node::count(node))?;
