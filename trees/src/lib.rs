@@ -22,6 +22,7 @@ mod flashdb;
 mod flat_tree;
 mod ipl;
 pub mod la_tree;
+#[cfg(feature = "unproven")]
 mod lazy_update;
 mod levels;
 mod list;

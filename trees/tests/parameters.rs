@@ -51,6 +51,7 @@ const NAMED: &[Named] = &[
             ("place", "", &["log", "in-place"]),
         ],
     ),
+    #[cfg(feature = "unproven")]
     (
         "lazy-update",
         &[

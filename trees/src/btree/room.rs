@@ -26,6 +26,7 @@ impl Puts {
     }
 
     /// Without some that were among them.
+    #[cfg(feature = "unproven")]
     pub(crate) const fn less(self, other: Puts) -> Self {
         Puts {
             count: self.count.saturating_sub(other.count),

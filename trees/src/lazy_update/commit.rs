@@ -6,7 +6,7 @@ use super::make::SuperGroups;
 use super::pool::Kind;
 use crate::btree::{NodeSource, Reshaped};
 use index::Result;
-use store::node;
+use store::{LogicalPage, node};
 
 impl LazyUpdate<'_> {
     /// Commits the group that the policy chooses, or one of those that were chosen with one.
@@ -55,6 +55,14 @@ impl LazyUpdate<'_> {
         self.btree.reshaped = Reshaped::NONE;
         let [key, end, begin, _] = &mut self.waiting.buffers;
         let (leaf, has_end) = self.btree.find_range(&mut self.store, key, (begin, end))?;
+        let changed = self.change_leaf(leaf, has_end);
+        // Broken off, it may leave a leaf that is not mended.
+        self.btree.is_poisoned |= changed.is_err();
+        changed
+    }
+
+    /// Commits the requests of `leaf`, which is the last of the index unless it `has_end`.
+    fn change_leaf(&mut self, leaf: LogicalPage, has_end: bool) -> Result<()> {
         let (mut removed, mut is_split) = (false, false);
         let mut bytes_left = self.commit_bytes();
         for is_put in [false, true] {
@@ -173,8 +181,17 @@ impl LazyUpdate<'_> {
         Ok(true)
     }
 
+    /// How a put of `value`, or a delete, of `key` waits.
+    pub(super) fn kind_of(&self, key: &[u8], value: Option<&[u8]>) -> Kind {
+        match value {
+            Some(_) if self.is_absent(key) => Kind::FreshPut,
+            Some(_) => Kind::Put,
+            None => Kind::Delete,
+        }
+    }
+
     /// True if the tree is known not to hold `key`, without reading anything.
-    pub(super) fn is_absent(&self, key: &[u8]) -> bool {
+    fn is_absent(&self, key: &[u8]) -> bool {
         let Some((_, block)) = self.waiting.block_of(key).filter(|(_, block)| block.is_group())
         else {
             return false;

@@ -324,19 +324,17 @@ impl Tree for LazyUpdate<'_> {
         if was_committed && !is_bounded {
             return Ok(false);
         }
-        let kind = match value {
-            Some(_) if self.is_absent(key) => pool::Kind::FreshPut,
-            Some(_) => pool::Kind::Put,
-            None => pool::Kind::Delete,
-        };
-        let request = (kind, value.unwrap_or_default());
-        let mut taken = self.waiting.take(key, request);
+        let bytes = value.unwrap_or_default();
+        let kind = self.kind_of(key, value);
+        let mut taken = self.waiting.take(key, (kind, bytes));
         if taken == Taken::Full && !(was_committed || self.waiting.is_empty()) {
             self.commit_next()?;
             if !is_bounded {
                 return Ok(false);
             }
-            taken = self.waiting.take(key, request);
+            // What waited of the same key may be in the tree now.
+            let kind = self.kind_of(key, value);
+            taken = self.waiting.take(key, (kind, bytes));
         }
         match taken {
             Taken::Full => return self.apply(update).map(|()| true),
@@ -412,7 +410,8 @@ impl Tree for LazyUpdate<'_> {
             height: self.btree.height(),
             entries: self.btree.entries,
             pool: self.saved.pool,
-            is_begun: self.has_waiting(),
+            // Puts that were made already may be among those that were saved as fresh.
+            is_begun: self.has_waiting() || !self.waiting.pool.trusts_fresh,
             nodes_most: self.waiting.pool.requests.nodes_most as u32,
         };
         Ok(root.encode())

@@ -71,8 +71,12 @@ impl LazyUpdate<'_> {
     /// gets less between two checkpoints: a replay fills as many.
     pub(super) fn choose_nodes(&mut self, puts: &Puts) {
         let (all, now) = (self.waiting.division.nodes, self.waiting.pool.requests.nodes().count());
-        let pages = self.pages_needed(puts).saturating_add(self.pages_for(self.bytes_of(all)));
-        let has_room = !self.is_tight && pages <= u64::from(self.store.file.pages_free());
+        // Twice: the pages of the last stay until a checkpoint has the next.
+        let pool = self.pages_for(self.bytes_of(all)).saturating_mul(2);
+        let pages = self.pages_needed(puts).saturating_add(pool);
+        let saved = self.saved.pool.map_or(0, |pool| self.pages_for(pool.bytes()));
+        let free = u64::from(self.store.file.pages_free()) + saved;
+        let has_room = !self.is_tight && pages <= free;
         self.waiting.pool.requests.nodes_most = if has_room { all } else { now };
         self.is_tight = false;
     }

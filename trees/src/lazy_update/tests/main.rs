@@ -15,7 +15,7 @@ use contract::{RamDisk, on_all_cores, sample};
 use device::{Medium, SectorGeometry};
 use flashtree_trees::find;
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Index, KeyRange, Options, Update, Value};
+use index::{Durability, EntryShape, Index, KeyRange, Options, Update, Value, Width};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -212,5 +212,38 @@ fn what_waits_at_a_checkpoint_is_there_after_opening() {
             let key = key.wrapping_mul(0x9E37_79B1).to_be_bytes();
             assert_eq!(index.get(&key, 0, &mut [0; 4]), Ok(Some(4)));
         }
+    }
+}
+
+#[test]
+fn a_longer_value_of_a_request_that_was_committed_for_it_is_no_fresh_put() {
+    let shape = EntryShape { key: Width::Fixed(4), value: Width::Variable };
+    let options = Options { shape, ..options(&[], Durability::Batch) };
+    let mut disk = disk();
+    let mut index = make(&mut disk, &options);
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let mut model = BTreeMap::new();
+    for number in 0..60_000_u32 {
+        let key: u32 = random.random_range(0..number / 20 + 20);
+        let before = model.get(&key).map_or(0, Vec::len);
+        // The same key grows, and goes.
+        if before > 70 {
+            index.update(&[Update::Delete { key: &key.to_be_bytes() }]).unwrap();
+            model.remove(&key);
+        } else {
+            let value = vec![number as u8; before + random.random_range(1..40)];
+            index.update(&[Update::Put { key: &key.to_be_bytes(), value: &value }]).unwrap();
+            model.insert(key, value);
+        }
+        if number % 997 == 0 {
+            let found = findings(&mut *index);
+            assert_eq!(found, Vec::<String>::new(), "after {number}");
+        }
+    }
+    for key in 0..4_000_u32 {
+        let mut into = [0; 160];
+        let length = index.get(&key.to_be_bytes(), 0, &mut into).unwrap();
+        let found = length.map(|length| into[..length as usize].to_vec());
+        assert_eq!(found.as_ref(), model.get(&key), "key {key}");
     }
 }
