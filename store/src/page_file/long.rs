@@ -146,10 +146,14 @@ impl PageFile<'_> {
     }
 
     /// Pages in use before that writing a long value of `bytes` bytes changes at most: those that
-    /// name free pages, and where pages share sectors, the neighbours of all that it takes.
+    /// name free pages; where pages share sectors, the neighbours of all that it takes; and while
+    /// checkpoints are kept by name all of these, for each takes room: its own or that of an image.
     #[must_use]
     pub fn pages_changed_to_write_long(&self, bytes: u32) -> u32 {
         let lists = self.pages_changed_to_free_long(bytes);
+        if self.checkpoints.are_kept() {
+            return lists.saturating_add(self.pages_for_long(bytes));
+        }
         if self.layout.pages_per_sector == 1 {
             return lists;
         }

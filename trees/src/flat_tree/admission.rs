@@ -129,6 +129,11 @@ impl FlatTree<'_> {
         self.pages_of(entries, bytes) + RUN_PAGES * runs
     }
 
+    /// Pages that are taken until all that waits is flushed, with so much more.
+    fn pages_taken(&self, more: &More) -> u64 {
+        self.flush_pages(more) + more.pages
+    }
+
     /// Pages that are to be free, with so much more.
     pub(super) fn needs(&self, more: &More) -> u64 {
         let flush = self.flush_pages(more);
@@ -164,6 +169,7 @@ impl FlatTree<'_> {
         }
         let more = More::of(self, batch);
         self.check_tables(&more)?;
+        self.owed = self.pages_taken(&more);
         if self.needs(&more) <= u64::from(self.runs.store.file.pages_free()) {
             return self.count_batch(batch);
         }
@@ -222,12 +228,13 @@ impl FlatTree<'_> {
         self.due.filter(|at| self.has_room_to_merge(*at))
     }
 
-    /// True if there is room to merge the partition at `at`, and for a flush beside.
+    /// True if there is room to merge the partition at `at`, and for the rest of a batch and for a
+    /// flush beside.
     pub(super) fn has_room_to_merge(&self, at: usize) -> bool {
         let range = self.joined(at);
         let partitions = self.directory.partitions.get(range).unwrap_or_default();
         let pages: u64 = partitions.iter().map(super::directory::Partition::pages).sum();
-        let flush = self.flush_pages(&More::default());
+        let flush = self.flush_pages(&More::default()).max(self.owed);
         self.runs.store.file.has_pages_now(pages / 3 * 4 + MERGE_PAGES + flush)
     }
 

@@ -181,6 +181,7 @@ fn over<'d>(file: PageFile<'d>, plan: &Plan, options: &Options) -> Result<FlatTr
         fragments_most: plan.fragments_most,
         filter_bits,
         tables_most: options.tables_bytes,
+        owed: 0,
         tables_peak: 0,
         buffer_bytes: plan.buffers,
         freed_at: None,

@@ -135,6 +135,8 @@ pub(crate) struct FlatTree<'d> {
     filter_bits: u32,
     /// The most bytes of tables.
     tables_most: Option<u64>,
+    /// Pages that flushing what waits takes, with the batch that was let in.
+    owed: u64,
     /// The most bytes that the directory took so far.
     tables_peak: u64,
     /// Bytes of memory for merges, cursors and keys.
