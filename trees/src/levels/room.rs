@@ -142,11 +142,12 @@ impl Levels<'_> {
         most.saturating_sub(fences).max(most / 4).max(self.head.pages_of_one() + 2)
     }
 
-    /// True if `batch` may fill the head twice, where all there is takes `whole` pages.
+    /// True if `batch` may find the head full twice, where all there is takes `whole` pages: the
+    /// update that finds it full first goes into the single leaf that a merge leaves.
     fn may_merge_twice(&self, batch: &[Update<'_>], whole: u64) -> bool {
         let units = self.plan.units_above(whole, self.plan.longest.0 as u64);
         let most = self.head_beside(u32::try_from(units).unwrap_or(u32::MAX));
-        batch.len() > 1 && self.growth(batch) + 2 > most.into()
+        batch.len() > 2 && self.growth(&batch[1..]) + 1 > most.into()
     }
 
     /// True if the head may have no room for one more update.
