@@ -227,9 +227,9 @@ impl<'d> Backend<'d> {
     /// # Errors
     /// It does not exist, or can't stand here as the options say.
     fn choose(&self, options: &Options) -> Result<TreeChoice> {
-        let spec = options.tree_spec();
-        let tree = TreeChoice::read(spec, None, options.fill_percent)?;
         let on_chip = self.is_raw();
+        let spec = options.tree_spec(on_chip);
+        let tree = TreeChoice::read(spec, None, options.fill_percent)?;
         if !on_chip && options.ftl.is_some() {
             let what = "a translation layer belongs on a chip, and this is a disk".to_owned();
             return Err(Error::BadOption { option: "ftl", what });

@@ -8,9 +8,17 @@ use trees::TREES;
 use crate::label::Label;
 use crate::{Error, Result};
 
-/// The spec of the tree that is used where none is named: on a chip it stands on a translation
-/// layer, where it takes values of any length.
-pub(crate) const USUAL: &str = "b-plus:over=ftl";
+/// The tree of a file, where none is named.
+const USUAL: &str = "flat-tree";
+
+/// The tree where none is named on a chip, where what is usual takes values of any length; and
+/// where pages have a size of their own, for those of the other are the device's.
+const USUAL_OF_PAGES: &str = "b-plus:over=ftl";
+
+/// The spec of the tree that is used where none is named.
+pub(crate) const fn usual(on_chip: bool, page_bytes: Option<u32>) -> &'static str {
+    if on_chip || page_bytes.is_some() { USUAL_OF_PAGES } else { USUAL }
+}
 
 /// The parameters on which the form of a tree depends, wherever it stands. The others say how it
 /// works, and how it divides its memory.
@@ -215,7 +223,7 @@ impl LayerChoice {
 
 #[cfg(test)]
 mod tests {
-    use super::{LayerChoice, TreeChoice, USUAL};
+    use super::{LayerChoice, TreeChoice, usual};
     use crate::Error;
     use crate::label::Label;
 
@@ -226,10 +234,13 @@ mod tests {
         assert_eq!(tree.settings.number("node"), Some(512));
         let tree = TreeChoice::read("b-plus:node=1024", Some(512), 0).unwrap();
         assert_eq!(tree.settings.number("node"), Some(1024));
-        let usual = TreeChoice::read(USUAL, None, 0).unwrap();
-        assert_eq!((usual.entry.name, usual.fill_percent), ("b-plus", 0));
-        assert!(usual.over_ftl);
-        let label = Label { fill_percent: 80, settings: usual.packed(), ..Label::default() };
+        let read = |text| TreeChoice::read(text, None, 0).unwrap();
+        let in_file = read(usual(false, None));
+        assert_eq!((in_file.entry.name, in_file.fill_percent), ("flat-tree", 0));
+        let on_chip = read(usual(true, None));
+        assert!(on_chip.entry.name == "b-plus" && on_chip.over_ftl);
+        assert_eq!(read(usual(false, Some(512))).entry.name, "b-plus");
+        let label = Label { fill_percent: 80, settings: in_file.packed(), ..Label::default() };
         assert_eq!(TreeChoice::of("b-plus", Some(512), &label).unwrap().fill_percent, 80);
         let made = TreeChoice::read("la-tree:buffer=none,k=3", None, 0).unwrap();
         let label = Label { settings: made.packed(), ..Label::default() };

@@ -145,8 +145,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The tree `b-plus`, pages of 4 KiB, 16 MiB of memory in all, durability batch, room for
-    /// 4 GiB, keys and values of any bytes.
+    /// In a file the tree `flat-tree`, on a chip `b-plus` over page mapping; pages of 4 KiB, 16 MiB
+    /// of memory in all, durability batch, room for 4 GiB, keys and values of any bytes.
     ///
     /// ```
     /// let options = flashtree::Options::new();
@@ -197,7 +197,7 @@ impl Options {
         self
     }
 
-    /// Bytes in a page of the tree.
+    /// Bytes in a page of the tree. Where no tree is named it is `b-plus` then.
     ///
     /// ```
     /// let options = flashtree::Options::new().page_bytes(2048);
@@ -378,9 +378,12 @@ impl Options {
         self
     }
 
-    /// The spec of the tree that was chosen, or what is usual.
-    pub(crate) fn tree_spec(&self) -> &str {
-        if self.tree.is_empty() { choice::USUAL } else { &self.tree }
+    /// The spec of the tree that was chosen, or what is usual there.
+    pub(crate) fn tree_spec(&self, on_chip: bool) -> &str {
+        match self.tree.as_str() {
+            "" => choice::usual(on_chip, self.page_bytes),
+            named => named,
+        }
     }
 
     /// How far a file can grow, in whole sectors.
@@ -389,7 +392,7 @@ impl Options {
     /// No file has that length, or none of it is left beside the journal.
     pub(crate) fn checked_capacity(&self) -> Result<u64> {
         let (MemoryLimit::Total(memory) | MemoryLimit::CachesAndBuffers(memory)) = self.memory;
-        let times = match choice::tables_grow(self.tree_spec()) {
+        let times = match choice::tables_grow(self.tree_spec(self.chip.is_some())) {
             true => CAPACITY_TIMES_GROWING,
             false => CAPACITY_TIMES,
         };

@@ -13,7 +13,7 @@ use crate::encoding::Type;
 /// # let folder = tempfile::tempdir().unwrap();
 /// let fruit = Database::create(folder.path().join("fruit.db"), &Options::new())?;
 /// let stats = fruit.stats()?;
-/// assert_eq!((stats.tree, stats.height), ("b-plus", 1));
+/// assert_eq!((stats.tree, stats.height), ("flat-tree", 1));
 /// assert!(stats.memory_bytes() <= 16 << 20);
 /// # Ok(()) }
 /// ```

@@ -142,7 +142,8 @@ pub(crate) struct Backup {
 /// How a database is made.
 #[derive(Args, Debug)]
 pub(crate) struct Making {
-    /// The tree, such as b-plus or b-plus:fill=90 [default of create: b-plus]
+    /// The tree, such as b-plus or b-plus:fill=90 [default of create: flat-tree in a file; b-plus
+    /// with --page, or on a chip]
     #[arg(long, value_name = "SPEC")]
     pub(crate) tree: Option<String>,
     /// Bytes in a page of the tree [default of create: 4KiB; on a chip, its page]
