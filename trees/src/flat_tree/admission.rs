@@ -225,7 +225,7 @@ impl FlatTree<'_> {
 
     /// The partition that has to be merged, if there is room for it.
     pub(super) fn due_with_room(&self) -> Option<usize> {
-        self.due.filter(|at| self.has_room_to_merge(*at))
+        self.due.map(|due| due.at).filter(|at| self.has_room_to_merge(*at))
     }
 
     /// True if there is room to merge the partition at `at`, and for the rest of a batch and for a

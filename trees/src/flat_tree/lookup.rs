@@ -8,6 +8,7 @@ use store::runs::Which;
 
 use super::FlatTree;
 use super::directory::Fragment;
+use super::policy::Due;
 use super::runs::{Form, Held, Run};
 use crate::btree::{At, NodeSource};
 use device::Cause;
@@ -110,7 +111,7 @@ impl FlatTree<'_> {
         if let Some(partition) = self.directory.partitions.get_mut(at) {
             partition.paid = partition.paid.saturating_add(1);
             if self.due.is_none() && Self::has_paid(partition) {
-                self.due = Some(at);
+                self.due = Some(Due::pressing(at));
             }
         }
     }

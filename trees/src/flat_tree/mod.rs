@@ -57,7 +57,7 @@ use crate::btree;
 use admission::More;
 use directory::{Directory, Totals};
 use growth::Growth;
-use policy::Policy;
+use policy::{Due, Policy};
 use range::Scan;
 use runs::{Form, Runs};
 
@@ -129,7 +129,9 @@ pub(crate) struct FlatTree<'d> {
     /// How partitions grow when all that waits is merged, while that is counted.
     growth: Option<Growth>,
     /// The partition that is to be merged.
-    due: Option<usize>,
+    due: Option<Due>,
+    /// How full the memory of updates was, in hundredths, when small partitions were joined last.
+    joined_at: u32,
     /// The most fragments of a partition.
     fragments_most: usize,
     filter_bits: u32,
@@ -318,7 +320,7 @@ impl Tree for FlatTree<'_> {
     }
 
     fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(self.work(false)? && self.due.is_some())
+        Ok(self.merge_due(false)? && self.due.is_some())
     }
 
     fn is_drained(&self) -> bool {

@@ -1,6 +1,7 @@
 //! When partitions are merged, which of them, and how large they are.
 
 use super::FlatTree;
+use super::admission::More;
 use super::directory::Partition;
 use super::growth::Cut;
 use super::runs::Form;
@@ -13,6 +14,15 @@ pub(super) const PENDING_MOST: f64 = 0.9;
 
 /// By how much a merge moves the estimate of how many pending entries hide others.
 const STEP: f64 = 1.0 / 4.0;
+
+/// When the memory of updates is so full, in hundredths, what the last flush brought is merged.
+const PERCENT_MERGED: u32 = 75;
+
+/// What is pending may wait while this part more is free than the next update needs.
+const SPARE_PART: u64 = 4;
+
+/// The smallest share of pending entries that is taken to hide others.
+const HIDING_LEAST: f64 = 1.0 / 256.0;
 
 /// The fewest pages of a partition, and the part of the device's that it has at most.
 pub(super) const PAGES_LEAST: u64 = 1;
@@ -49,13 +59,36 @@ impl Policy {
         }
     }
 
-    /// True if more entries wait in fragments than should.
-    fn is_over(&self, bottom: u64, pending: u64) -> bool {
-        let (bottom, pending) = (bottom as f64, pending as f64);
-        let garbage = pending * self.hiding;
-        let most = (self.space - 1.0) * GARBAGE_SHARE * bottom;
-        let flushed = self.flushed as f64;
-        garbage > most.max(flushed) || pending > (PENDING_MOST * bottom).max(flushed)
+    /// By how many more entries wait in fragments than should.
+    fn excess(&self, bottom: u64, pending: u64) -> f64 {
+        let (bottom, pending, flushed) = (bottom as f64, pending as f64, self.flushed as f64);
+        let garbage = (self.space - 1.0) * GARBAGE_SHARE * bottom;
+        let hidden = pending - garbage.max(flushed) / self.hiding.max(HIDING_LEAST);
+        hidden.max(pending - (PENDING_MOST * bottom).max(flushed))
+    }
+}
+
+/// A partition that is to be merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) at: usize,
+    pub(super) why: Why,
+}
+
+/// Why a partition is to be merged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Why {
+    /// Nothing else may come before.
+    Pressing,
+    /// So many more entries than should wait in all fragments.
+    Excess(f64),
+    /// It is small, and may fit beside its neighbour.
+    Small,
+}
+
+impl Due {
+    pub(super) const fn pressing(at: usize) -> Self {
+        Due { at, why: Why::Pressing }
     }
 }
 
@@ -134,21 +167,48 @@ impl FlatTree<'_> {
     }
 
     /// The partition that has to be merged, if one has.
-    pub(super) fn find_due(&self) -> Option<usize> {
+    pub(super) fn find_due(&self) -> Option<Due> {
+        if let Some(at) = self.find_pressing() {
+            return Some(Due::pressing(at));
+        }
+        let excess = self.policy.excess(self.totals.bottom_entries, self.totals.pending);
+        if excess > 0.0 {
+            return self.most_pending().map(|at| Due { at, why: Why::Excess(excess) });
+        }
+        let small = (0..self.directory.partitions.len()).find(|at| self.joined(*at).len() > 1);
+        small.map(|at| Due { at, why: Why::Small })
+    }
+
+    /// The partition that has to be merged before the next update, if one has.
+    fn find_pressing(&self) -> Option<usize> {
         let partitions = &self.directory.partitions;
         // One more may come with the batch that is let in, and one with the checkpoint behind it.
         if self.totals.fragments_most + 2 >= self.fragments_most {
             let most = (0..partitions.len()).max_by_key(|at| partitions[*at].fragments.len());
             return most.filter(|at| !partitions[*at].fragments.is_empty());
         }
-        let is_over = self.policy.is_over(self.totals.bottom_entries, self.totals.pending);
         let memory = self.totals.memory;
         let is_tight = self.tables_most.is_some_and(|most| memory > most / 4 * 3);
-        if is_over || is_tight {
-            return self.most_pending();
+        if is_tight { self.most_pending() } else { None }
+    }
+
+    /// True if what is due may wait no longer. A flush brings many entries at once, and many
+    /// partitions may be small at once: their merges are spread over the updates that fill the
+    /// memory again.
+    pub(super) fn is_pressing(&self, due: Due) -> bool {
+        let used = self.memtable.percent_used();
+        match due.why {
+            Why::Pressing => true,
+            Why::Small => used != self.joined_at,
+            Why::Excess(excess) => {
+                let needs = self.needs(&More::of_a_put());
+                let is_short =
+                    needs + needs / SPARE_PART > self.runs.store.file.pages_free().into();
+                let left =
+                    f64::from(PERCENT_MERGED.saturating_sub(used)) / f64::from(PERCENT_MERGED);
+                is_short || excess > self.policy.flushed as f64 * left
+            }
         }
-        // What is left of a partition may fit beside its neighbour.
-        (0..partitions.len()).find(|at| self.joined(*at).len() > 1)
     }
 
     /// True if lookups paid for the merge of a partition.

@@ -13,6 +13,7 @@ use store::runs::{Kind, Source as _, Way, Which};
 use store::{OverflowValue, Recovery, Update, Width};
 
 use super::FlatTree;
+use super::policy::{Due, Why};
 use super::runs::{Held, LONG};
 
 impl FlatTree<'_> {
@@ -85,10 +86,21 @@ impl FlatTree<'_> {
         if may_ask && self.give_back_garbage()? {
             return Ok(true);
         }
-        let Some(at) = self.due else {
+        if self.due.is_some_and(|due| self.is_pressing(due)) {
+            return self.merge_due(may_ask);
+        }
+        Ok(false)
+    }
+
+    /// Merges what is due, or asks for a checkpoint that makes room for it.
+    pub(super) fn merge_due(&mut self, may_ask: bool) -> Result<bool> {
+        let Some(Due { at, why }) = self.due.filter(|_| !self.is_kept()) else {
             return Ok(false);
         };
         if self.has_room_to_merge(at) {
+            if why == Why::Small {
+                self.joined_at = self.memtable.percent_used();
+            }
             return self.merge(at).map(|()| true);
         }
         let has_journal = self.runs.store.file.durability().has_journal();

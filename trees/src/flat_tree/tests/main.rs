@@ -125,6 +125,26 @@ fn partitions_are_split_as_data_come_and_joined_as_they_go() {
     assert_eq!(found, expected.collect());
 }
 
+#[test]
+fn merges_are_spread_over_the_updates_that_fill_the_memory() {
+    const KEYS: u64 = 300_000;
+    let mut disk = disk(8000);
+    let mut index = make(&mut disk, &[("partition", "64KiB")], 1 << 20);
+    let overwrite = |index: &mut dyn Index, number: u64| {
+        put(index, number * 7919 % KEYS, number);
+    };
+    (0..2 * KEYS).for_each(|number| overwrite(&mut *index, number));
+    let (mut before, mut most) = (figure(&*index, "partitions merged"), 0);
+    let all = before;
+    for number in 0..KEYS {
+        overwrite(&mut *index, number);
+        let merged = figure(&*index, "partitions merged");
+        most = most.max(merged - before);
+        before = merged;
+    }
+    assert!(before - all > 100 && most <= 2, "{most} of {} merges for one put", before - all);
+}
+
 /// In the memory of a small database.
 #[test]
 fn overwriting_and_lookups_cost_what_is_predicted() {
