@@ -23,6 +23,9 @@ pub enum Error {
     /// `cargo metadata` failed.
     #[error(transparent)]
     Metadata(#[from] cargo_metadata::Error),
+    /// The tests could not be built.
+    #[error("the tests can't be built: {0}")]
+    Tests(String),
     /// A promise's file is not what `checks/promises/README.md` says.
     #[error("{file}: {what}")]
     Promise {

@@ -1,13 +1,15 @@
-//! `flashtree-checks house`, `promises` and `claims`; the script `check` calls them.
+//! `flashtree-checks house`, `tests`, `promises` and `claims`; the script `check` calls them.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use flashtree_checks::promises::run::Verdict;
 use flashtree_checks::promises::{self, Form};
-use flashtree_checks::{Result, claims, house};
+use flashtree_checks::{Result, claims, house, suites};
 
 /// Checks of the flashtree project.
 #[derive(Parser)]
@@ -24,6 +26,9 @@ struct Arguments {
 enum Command {
     /// Layers, house numbers, links and words.
     House,
+    /// Builds the tests of the workspace and runs them, as many programs at a time as there are
+    /// processors.
+    Tests,
     /// Runs the promises, all or those that are named, and compares each figure with its bound.
     Promises {
         /// Names of promises: files in checks/promises, without their ending.
@@ -52,6 +57,7 @@ fn main() -> ExitCode {
     let Arguments { root, command } = Arguments::parse();
     let clean = match command {
         Command::House => check_house(&root),
+        Command::Tests => check_tests(&root),
         Command::Promises { names, short, list } => {
             let short = short || std::env::var("CI").is_ok_and(|value| value == "true");
             let form = if short { Form::Short } else { Form::Full };
@@ -86,6 +92,25 @@ fn check_house(root: &Path) -> Result<bool> {
     let (faults, warnings) = (report.faults.len(), report.warnings.len());
     println!("house: {faults} faults, {warnings} warnings");
     Ok(faults == 0)
+}
+
+fn check_tests(root: &Path) -> Result<bool> {
+    let suites = suites::build(root)?;
+    let (start, jobs) = (Instant::now(), available_parallelism().map_or(1, NonZero::get));
+    let outcomes = suites::play(&suites, jobs, |outcome| {
+        println!("  {outcome}");
+        if outcome.failed > 0 {
+            println!("{}", outcome.output);
+        }
+    });
+    for outcome in outcomes.iter().filter(|outcome| outcome.failed > 0) {
+        println!("{outcome}; `{}` runs it alone", outcome.suite.again);
+    }
+    let passed: u64 = outcomes.iter().map(|outcome| outcome.passed).sum();
+    let failed: u64 = outcomes.iter().map(|outcome| outcome.failed).sum();
+    let (count, seconds) = (suites.len(), start.elapsed().as_secs());
+    println!("tests: {passed} passed, {failed} failed in {count} programs, {seconds} s");
+    Ok(failed == 0)
 }
 
 fn check_promises(root: &Path, names: &[String], form: Form, list: bool) -> Result<bool> {

@@ -8,11 +8,16 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
-use tempfile::tempdir;
+use tempfile::TempDir;
 
 /// A comparison that takes a moment, and whose tree is larger than its memory.
 const SMALL: &str = "compare --tree b-plus --workload uniform:preload=20000,updates=1000,ltu=100 \
                      --size 8MiB --memory 128KiB";
+
+/// A folder on the disk that the project is built on: one in memory may lack direct transfers.
+fn tempdir() -> std::io::Result<TempDir> {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+}
 
 /// Runs the program with the words of `line` in `folder`.
 fn run_in(folder: &Path, line: &str) -> Output {

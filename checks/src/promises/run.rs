@@ -114,11 +114,11 @@ pub fn output_of(root: &Path, line: &[String], exit: i32) -> Result<Output, Stri
     Ok(Output { stdout, stderr, seconds })
 }
 
-fn command(line: &[String]) -> Result<Command, String> {
+/// The command of `line`, without what cargo set for this program.
+pub(crate) fn command(line: &[String]) -> Result<Command, String> {
     let (program, arguments) = line.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments);
-    // What cargo set for this program is not meant for the programs that it starts.
     for (name, _) in std::env::vars_os() {
         let of_package = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
