@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-cargo build -q --release -p flashtree-cli
+cargo build -q --release --workspace --bin flashtree
 program=$(pwd)/${CARGO_TARGET_DIR:-target}/release/flashtree
 case ${CARGO_TARGET_DIR:-target} in /*) program=${CARGO_TARGET_DIR}/release/flashtree ;; esac
 folder=$(mktemp -d)

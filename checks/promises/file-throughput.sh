@@ -6,4 +6,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 folder=target/throughput
 mkdir -p "$folder"
-cargo run -q --release -p flashtree-file --example throughput -- "$folder" "$@"
+bash checks/promises/release.sh --example throughput "$folder" "$@"

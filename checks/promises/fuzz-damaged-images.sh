@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export FLASHTREE_FUZZ_ROUNDS=$1
-output=$(cargo test -q -p flashtree-fuzz --test disks --test chips --test raw_flash --test files -- --nocapture)
+output=$(cargo test -q --workspace --test disks --test chips --test raw_flash --test files \
+    refused_or_right -- --nocapture)
 sed -nE 's/^fuzz (.*): ([0-9]+) right, ([0-9]+) typed errors, ([0-9]+) vouched for, ([0-9]+) older, 0 else$/\1 \2 \3 \4 \5/p' \
     <<<"$output" | awk '
     { print; right += $2; errors += $3; vouched += $4; older += $5 }

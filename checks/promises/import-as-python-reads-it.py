@@ -441,7 +441,7 @@ def main():
     if len(sys.argv) > 3:
         program = os.path.abspath(sys.argv[3])
     else:
-        build = ["cargo", "build", "-q", "--release", "-p", "flashtree-cli"]
+        build = ["cargo", "build", "-q", "--release", "--workspace", "--bin", "flashtree"]
         subprocess.run(build, cwd=ROOT, check=True)
         target = os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR", "target"))
         program = os.path.abspath(os.path.join(target, "release", "flashtree"))

@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export LC_ALL=C
 
-cargo build -q --release -p flashtree-cli --bin flashtree --example departures
+cargo build -q --release --workspace --bin flashtree --example departures
 target=${CARGO_TARGET_DIR:-target}
 case $target in /*) ;; *) target=$(pwd)/$target ;; esac
 program=$target/release/flashtree

@@ -6,4 +6,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 folder=target/opening
 mkdir -p "$folder"
-cargo run -q --release -p flashtree --example opening -- "$folder" "$@"
+bash checks/promises/release.sh --example opening "$folder" "$@"

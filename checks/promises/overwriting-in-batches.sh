@@ -6,4 +6,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 folder=target/commits
 mkdir -p "$folder"
-cargo run -q --release -p flashtree --example overwriting -- "$folder" "$@"
+bash checks/promises/release.sh --example overwriting "$folder" "$@"

@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 rows() {
-    cargo run -q --release -p flashtree-cli -- compare --tree b-plus:over=ftl --tree b-plus:over=ftl,node=512 \
+    bash checks/promises/release.sh --bin flashtree compare \
+        --tree b-plus:over=ftl --tree b-plus:over=ftl,node=512 \
         --workload weather:ltu=50,deletes=20 --format json "$@" | sed '/"wall_/d'
 }
 
