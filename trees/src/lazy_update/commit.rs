@@ -9,43 +9,57 @@ use index::Result;
 use store::{LogicalPage, node};
 
 impl LazyUpdate<'_> {
-    /// Commits the group that the policy chooses, or one of those that were chosen with one.
+    /// Commits the group that the policy chooses, and those that are chosen with it as far as there
+    /// is room for their images; the others are the next.
     pub(super) fn commit_next(&mut self) -> Result<()> {
-        let group = match self.next_of_super_group() {
-            Some(id) => Some(id),
-            None => {
-                let victim = match self.choices.super_groups {
-                    SuperGroups::Second => self.victim_of_super_groups()?,
-                    _ => self.victim()?,
-                };
-                if let Some(id) = victim {
-                    self.choose_super_group(id)?;
-                }
-                victim
+        let mut victim = None;
+        if self.waiting.list.chosen == 0 {
+            victim = match self.choices.super_groups {
+                SuperGroups::Second => self.victim_of_super_groups()?,
+                _ => self.victim()?,
+            };
+            if let Some(id) = victim {
+                self.choose_super_group(id)?;
             }
-        };
+        }
+        let first = self.next_of_super_group().or(victim);
         self.counted.commits += 1;
-        self.commit(group)
+        self.commit(first)?;
+        while self.has_images_beside_batch()
+            && let Some(next) = self.next_of_super_group()
+        {
+            self.counted.commits += 1;
+            self.counted.together += 1;
+            self.commit(Some(next))?;
+        }
+        Ok(())
     }
 
     /// Commits a group; without one, the first request and those that belong to its leaf.
     fn commit(&mut self, group: Option<BlockId>) -> Result<()> {
-        let before = self.waiting.pool.len();
         for group in [group, None] {
-            let committed = match self.find_key(group) {
-                Ok(true) => self.commit_leaf(),
-                Ok(false) => Ok(()),
-                Err(error) => Err(error),
-            };
-            let is_done = self.waiting.pool.len() < before;
-            // Where nothing came of it the list is not true to the tree: that is damaged.
-            self.follow(committed.is_ok() && is_done);
-            committed?;
-            if is_done || before == 0 {
-                return Ok(());
+            match self.find_key(group) {
+                Ok(true) if self.commit_here()? => return Ok(()),
+                Ok(_) if self.waiting.is_empty() => return Ok(()),
+                Ok(_) => {}
+                Err(error) => {
+                    self.follow(false);
+                    return Err(error);
+                }
             }
         }
         Err(self.store.damaged(self.btree.root.id, "requests belong to no leaf below it"))
+    }
+
+    /// As [`commit_leaf`](Self::commit_leaf), with the list kept true to the tree; false if nothing
+    /// was committed.
+    fn commit_here(&mut self) -> Result<bool> {
+        let before = self.waiting.pool.len();
+        let committed = self.commit_leaf();
+        let is_done = self.waiting.pool.len() < before;
+        // Where nothing came of it the list is not true to the tree: that is damaged.
+        self.follow(committed.is_ok() && is_done);
+        committed.map(|()| is_done)
     }
 
     /// Commits the requests that belong to the leaf of the key in the first buffer, as many as may
@@ -155,27 +169,20 @@ impl LazyUpdate<'_> {
         // leaf's when it is committed.
         let leaving = 2 * usize::from(self.btree.height());
         let (store, waiting) = (&self.store, &mut self.waiting);
-        let mut rides = None;
-        for (page, bytes) in store.file.leaving(leaving) {
-            let leaf = &store.codecs.leaf;
-            if node::level(bytes) > 0 || !leaf.is_kind(bytes) || node::count(bytes) == 0 {
-                continue;
-            }
-            let key = &mut waiting.buffers[0];
-            leaf.key(bytes, 0).copy_to(key);
-            let found = waiting.list.find(key).map(|(id, _)| (id, waiting.list.block(id)));
-            let is_group = |block: &super::blocks::Block| block.page == page && block.is_group();
-            let found = found.filter(|(_, block)| is_group(block) && block.count > 0);
-            rides = found.map(|(id, _)| (id, page));
-            if rides.is_some() {
-                break;
-            }
-        }
-        let Some((group, page)) = rides else {
+        let leaf = &store.codecs.leaf;
+        let found = store.file.leaving(leaving).find_map(|(page, bytes)| {
+            waiting.has_requests_of(leaf, bytes).then_some(page)
+        });
+        let Some(page) = found else {
             return Ok(false);
         };
+        let block = self.waiting.block_of(&self.waiting.buffers[0]);
+        let is_alone = block.is_some_and(|(_, block)| !block.is_group());
+        if !self.commit_here()? {
+            return Ok(false);
+        }
         self.counted.rides += 1;
-        self.commit(Some(group))?;
+        self.counted.rides_alone += u64::from(is_alone);
         // It leaves as it was about to, and is written once.
         self.store.file.let_leave(page);
         Ok(true)

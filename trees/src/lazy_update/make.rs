@@ -171,6 +171,11 @@ fn disk(medium: Medium<'_>) -> Result<Box<dyn Sectors + '_>> {
 }
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    Ok(Box::new(Durable::create(begin(medium, options)?)?))
+}
+
+/// An empty tree, of which nothing lasts yet.
+pub(super) fn begin<'d>(medium: Medium<'d>, options: &Options) -> Result<LazyUpdate<'d>> {
     let disk = disk(medium)?;
     let geometry = disk.geometry();
     let plan = Plan::of(options, geometry)?;
@@ -180,7 +185,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
     let file = PageFile::create(disk, &options.page_file(node, plan.file))?;
     let mut store = PageStore::new(file, plan.codecs);
     let root = store.create(0, Cause::Load)?;
-    Ok(Box::new(Durable::create(over(store, root, &plan, options))?))
+    Ok(over(store, root, &plan, options))
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
@@ -216,6 +221,8 @@ fn over<'d>(
         choices,
         is_waiting_allowed: plan.waiting.nodes > 0,
         is_tight: false,
+        nodes_next: plan.waiting.nodes,
+        batch_updates: 1,
         siblings: Vec::with_capacity(siblings_most(&codecs)),
         sibling_key: Vec::with_capacity(codecs.leaf.entry_bytes_most()),
         counted: super::Counted::default(),

@@ -140,6 +140,7 @@ const PARAMETERS: &[Parameter] = &[NODE, FILL, POLICY, POOL, PRUNING, SUPER_GROU
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     commits: u64,
+    together: u64,
     committed: u64,
     cancelled: u64,
     replaced: u64,
@@ -147,6 +148,7 @@ struct Counted {
     sized: u64,
     pruned: u64,
     rides: u64,
+    rides_alone: u64,
     savings: [u64; 3],
     splits: u64,
     merges: u64,
@@ -166,6 +168,10 @@ pub(crate) struct LazyUpdate<'d> {
     is_waiting_allowed: bool,
     /// Updates were refused that there may be room for if the pool takes less.
     is_tight: bool,
+    /// Nodes that the pool may have from the next checkpoint on.
+    nodes_next: usize,
+    /// Updates of the batch that was let in last.
+    batch_updates: usize,
     /// Groups of one parent, with the places of their leaves.
     siblings: Vec<(u16, BlockId)>,
     sibling_key: Vec<u8>,
@@ -261,6 +267,7 @@ impl Read for LazyUpdate<'_> {
         tell(NODES_MERGED, counted.merges);
         tell("nodes evened out", counted.shifts);
         tell("groups committed", counted.commits);
+        tell("groups committed together", counted.together);
         tell("requests committed", counted.committed);
         tell("requests cancelled out", counted.cancelled);
         tell("requests replaced", counted.replaced);
@@ -268,6 +275,7 @@ impl Read for LazyUpdate<'_> {
         tell("leaves sized", counted.sized);
         tell("blocks pruned", counted.pruned);
         tell("commits that rode along", counted.rides);
+        tell("commits that rode along, without a group", counted.rides_alone);
         tell("groups joined, both rebalance", counted.savings[0]);
         tell("groups joined, neighbours", counted.savings[1]);
         tell("groups joined, chained", counted.savings[2]);
@@ -281,6 +289,7 @@ impl Read for LazyUpdate<'_> {
 impl Tree for LazyUpdate<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.limits().check_batch(batch)?;
+        self.batch_updates = batch.len();
         self.allow_waiting(batch.len());
         if !self.is_waiting_allowed && !self.waiting.is_empty() {
             // What waits makes way first: then nothing but the update itself needs room.
@@ -298,7 +307,7 @@ impl Tree for LazyUpdate<'_> {
         }
         let puts = puts.and(self.puts_before());
         if !self.store.file.durability().has_journal() {
-            self.choose_nodes(&puts);
+            self.waiting.pool.requests.nodes_most = self.nodes_for(&puts);
         }
         let admitted = self.check_free(self.pages_needed(&puts) + self.pages_of_pool());
         self.is_tight = admitted.is_err() && self.store.file.durability().has_journal();
@@ -355,9 +364,9 @@ impl Tree for LazyUpdate<'_> {
     }
 
     fn rebase(&mut self) {
-        let puts = self.waiting.pool.puts;
-        self.puts = puts;
-        self.choose_nodes(&puts);
+        self.puts = self.waiting.pool.puts;
+        self.waiting.pool.requests.nodes_most = self.nodes_next;
+        self.is_tight = false;
     }
 
     fn is_drained(&self) -> bool {
@@ -404,6 +413,9 @@ impl Tree for LazyUpdate<'_> {
             self.save_pool()?;
         }
         self.store.file.write_back_all()?;
+        // A replay from here never fills more than is allowed here, now and behind the checkpoint.
+        self.nodes_next = self.nodes_for(&self.waiting.pool.puts);
+        let nodes_most = self.nodes_next.min(self.waiting.pool.requests.nodes_most);
         let root = Root {
             shape: self.store.codecs.shape,
             page: self.btree.root.id,
@@ -412,7 +424,7 @@ impl Tree for LazyUpdate<'_> {
             pool: self.saved.pool,
             // Puts that were made already may be among those that were saved as fresh.
             is_begun: self.has_waiting() || !self.waiting.pool.trusts_fresh,
-            nodes_most: self.waiting.pool.requests.nodes_most as u32,
+            nodes_most: nodes_most as u32,
         };
         Ok(root.encode())
     }

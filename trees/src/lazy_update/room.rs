@@ -66,10 +66,10 @@ impl LazyUpdate<'_> {
         u32::try_from(nodes * self.store.codecs.leaf.node_bytes()).unwrap_or(u32::MAX)
     }
 
-    /// Decides how many nodes the pool may have, with `puts` let in: all that there are, if there
-    /// is room on the disk to write them, or those that it has. Where there is a journal it never
-    /// gets less between two checkpoints: a replay fills as many.
-    pub(super) fn choose_nodes(&mut self, puts: &Puts) {
+    /// How many nodes the pool may have, with `puts` let in: all that there are, if there is room on
+    /// the disk to write them, or those that it has. Where there is a journal it never gets less
+    /// between two checkpoints: a replay fills as many.
+    pub(super) fn nodes_for(&self, puts: &Puts) -> usize {
         let (all, now) = (self.waiting.division.nodes, self.waiting.pool.requests.nodes().count());
         // Twice: the pages of the last stay until a checkpoint has the next.
         let pool = self.pages_for(self.bytes_of(all)).saturating_mul(2);
@@ -77,8 +77,7 @@ impl LazyUpdate<'_> {
         let saved = self.saved.pool.map_or(0, |pool| self.pages_for(pool.bytes()));
         let free = u64::from(self.store.file.pages_free()) + saved;
         let has_room = !self.is_tight && pages <= free;
-        self.waiting.pool.requests.nodes_most = if has_room { all } else { now };
-        self.is_tight = false;
+        if has_room { all } else { now }
     }
 
     /// Pages that the pool may take at a checkpoint.
@@ -171,6 +170,12 @@ impl LazyUpdate<'_> {
         let steps = u64::from(each) * updates as u64;
         let pages = steps + u64::from(self.pages_of_saving());
         u32::try_from(pages).unwrap_or(u32::MAX)
+    }
+
+    /// True if there is room for the images of another commit, beside those of the batch.
+    pub(super) fn has_images_beside_batch(&self) -> bool {
+        let pages = self.pages_changed_by(1 + self.batch_updates);
+        matches!(self.store.file.needs_checkpoint(&[], pages), Ok(false))
     }
 
     /// True if there is room for the images of another commit.
@@ -300,3 +305,6 @@ impl LazyUpdate<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

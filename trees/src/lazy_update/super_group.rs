@@ -38,7 +38,7 @@ pub(super) fn saving((one, other): (&Block, &Block), distance: u16) -> Option<Sa
 }
 
 impl LazyUpdate<'_> {
-    /// Chooses the groups that are committed with the group `id`, which is a member.
+    /// Chooses the super group of the group `id`, which is a member; none without super groups.
     pub(super) fn choose_super_group(&mut self, id: BlockId) -> Result<()> {
         if self.choices.super_groups == SuperGroups::None {
             return Ok(());
@@ -47,6 +47,7 @@ impl LazyUpdate<'_> {
         let mut siblings = core::mem::take(&mut self.siblings);
         let grown = self.grow_super_group(&mut siblings, id);
         self.siblings = siblings;
+        self.waiting.list.choose(id, true);
         grown
     }
 
@@ -220,17 +221,19 @@ impl LazyUpdate<'_> {
         score.min(u32::from(u16::MAX - 1)) as u16
     }
 
-    /// A group that was chosen together with one that is committed already.
+    /// The group of those that are chosen that is committed next: what rebalances comes behind its
+    /// neighbours, whose leaves may be other nodes then.
     pub(super) fn next_of_super_group(&mut self) -> Option<BlockId> {
         let list = &mut self.waiting.list;
         if list.chosen == 0 {
             return None;
         }
-        let found = list.live().find(|(_, block)| block.is_chosen).map(|(id, _)| id);
-        match found {
+        let chosen = list.live().filter(|(_, block)| block.is_chosen);
+        let first = chosen.min_by_key(|(_, block)| block.operation() as u8).map(|(id, _)| id);
+        match first {
             Some(id) => list.choose(id, false),
             None => list.chosen = 0,
         }
-        found
+        first
     }
 }

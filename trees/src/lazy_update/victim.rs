@@ -27,11 +27,11 @@ impl LazyUpdate<'_> {
             let block = *self.waiting.list.block(id);
             if !block.is_group() {
                 let is_full = self.waiting.list.is_full();
-                if let Some(group) = is_full.then(|| self.any_group()).flatten() {
+                if is_full && let Some(group) = self.any_group()? {
                     return Ok(Some(group));
                 }
                 if !self.form(id, Cause::Update)? {
-                    return Ok(self.any_group());
+                    return self.any_group();
                 }
                 if self.waiting.list.block(id).count > 0 {
                     // Never while the list is true to the tree.
@@ -72,11 +72,22 @@ impl LazyUpdate<'_> {
         Ok(())
     }
 
-    /// The best group among those that there are.
-    fn any_group(&self) -> Option<BlockId> {
-        let list = &self.waiting.list;
-        let groups = list.live().filter(|(_, block)| block.is_group() && block.count > 0);
-        groups.min_by(|(_, one), (_, other)| list.policy().compare(one, other)).map(|(id, _)| id)
+    /// The best group among those that there are. Where the size of its leaf counts that is known:
+    /// a group that is better by its bound alone is sized, and compared again.
+    fn any_group(&mut self) -> Result<Option<BlockId>> {
+        loop {
+            let list = &self.waiting.list;
+            let policy = list.policy();
+            let groups = list.live().filter(|(_, block)| block.is_group() && block.count > 0);
+            let best = groups.min_by(|(_, one), (_, other)| policy.compare(one, other));
+            let Some((id, block)) = best else {
+                return Ok(None);
+            };
+            if policy != Policy::CostBased || block.is_known() {
+                return Ok(Some(id));
+            }
+            self.know(id)?;
+        }
     }
 
     /// A key of the group's leaf goes to the first buffer; of that of the first request, if there

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use store::node::Codec;
+use store::node::{self, Codec};
 use store::{EntryShape, LogicalPage, Width};
 
 use super::blocks::{Block, BlockId, Room};
@@ -183,6 +183,27 @@ impl Waiting {
         {
             self.list.know(id, Room::UNKNOWN);
         }
+    }
+
+    /// True if requests are known to belong to the leaf that `bytes` may be, whose first key then is
+    /// in the first buffer: those of its group, or between its first key and its last.
+    pub(super) fn has_requests_of(&mut self, leaf: &Codec, bytes: &[u8]) -> bool {
+        let count = node::count(bytes);
+        if node::level(bytes) > 0 || !leaf.is_kind(bytes) || count == 0 {
+            return false;
+        }
+        let [key, last, ..] = &mut self.buffers;
+        leaf.key(bytes, 0).copy_to(key);
+        let Some((id, _)) = self.list.find(key) else {
+            return false;
+        };
+        let block = self.list.block(id);
+        if block.is_group() || block.count == 0 {
+            return block.count > 0;
+        }
+        leaf.key(bytes, count - 1).copy_to(last);
+        let request = self.pool.from(key).and_then(|place| self.pool.requests.at(place));
+        request.is_some_and(|(request, _)| request.compare(last).is_le())
     }
 
     /// The block of the group or inner node that `key` belongs to.

@@ -177,9 +177,62 @@ fn each_case_of_a_super_group_is_seen() {
         ["groups joined, both rebalance", "groups joined, neighbours", "groups joined, chained"];
     for way in ["first", "second"] {
         for policy in ["biggest-size", "cost-based"] {
-            witness(&[("super-groups", way), ("policy", policy)], &cases);
+            let given = [("super-groups", way), ("policy", policy)];
+            witness(&given, &[cases[0], cases[1], cases[2], "groups committed together"]);
         }
     }
+}
+
+/// What updates of one index did, one by one: groups committed, and leaves sized, by each.
+fn committed_by_each(given: &[(&str, &str)], keys: u32, updates: u32) -> Vec<[u64; 2]> {
+    let (mut disk, options) = (disk(), options(given, Durability::None));
+    let mut index = make(&mut disk, &options);
+    let mut dice = ChaCha8Rng::seed_from_u64(11);
+    let (mut before, mut by_each) = ([0; 2], Vec::new());
+    for number in 0..updates {
+        let key = dice.random_range(0..keys).to_be_bytes();
+        let update = match dice.random_ratio(1, 3) {
+            true => Update::Delete { key: &key },
+            false => Update::Put { key: &key, value: &number.to_be_bytes() },
+        };
+        index.update(&[update]).unwrap();
+        let figures = figures(&*index);
+        let after = ["groups committed", "leaves sized"].map(|name| figures[name]);
+        by_each.push([after[0] - before[0], after[1] - before[1]]);
+        before = after;
+    }
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+    by_each
+}
+
+#[test]
+fn what_is_chosen_together_is_committed_together() {
+    for way in ["first", "second"] {
+        let by_each = committed_by_each(&[("super-groups", way)], 30_000, 60_000);
+        let together = by_each.iter().filter(|[groups, _]| *groups > 1).count();
+        assert!(together >= 100, "{way}: {together}");
+    }
+}
+
+#[test]
+fn without_room_for_groups_the_cheapest_is_chosen_by_what_it_costs() {
+    // Far more leaves than there are blocks for.
+    let by_each = committed_by_each(&[], 1_000_000, 200_000);
+    let sized = by_each[100_000..].iter().filter(|[_, sized]| *sized > 0).count();
+    assert!(sized >= 100, "{sized}");
+}
+
+#[test]
+fn requests_of_no_group_ride_along_as_well() {
+    let (mut disk, options) = (disk(), options(&[("policy", "lru")], Durability::None));
+    let mut index = make(&mut disk, &options);
+    let mut dice = ChaCha8Rng::seed_from_u64(12);
+    for number in 0..60_000_u32 {
+        let key = dice.random_range(0..100_000_u32).to_be_bytes();
+        index.update(&[Update::Put { key: &key, value: &number.to_be_bytes() }]).unwrap();
+    }
+    let seen = figures(&*index);
+    assert!(seen["commits that rode along, without a group"] >= 100, "{seen:?}");
 }
 
 #[test]
