@@ -30,7 +30,7 @@ const PRESENT: &str = "tests/formats/5";
 const VERSIONS: [(&str, u32); 2] = [("ipl", 1), ("la-tree", 1)];
 
 /// Trees that are new since.
-const NOT_FROZEN: [&str; 5] = ["bftl", "fd-tree", "flashdb", "flat-tree", "lsm"];
+const NOT_FROZEN: [&str; 6] = ["bftl", "fd-tree", "flashdb", "flat-tree", "lazy-update", "lsm"];
 
 /// A database of which there is an image.
 struct Kind {

@@ -8,7 +8,7 @@
 //! authors come.
 //!
 //! ```text
-//! cargo test --release -p flashtree-lab --features trees/unproven --test lazy_update_figures -- \
+//! cargo test --release -p flashtree-lab --test lazy_update_figures -- \
 //!     --ignored --nocapture lu_4567
 //! ```
 

@@ -22,7 +22,6 @@ mod flashdb;
 mod flat_tree;
 mod ipl;
 pub mod la_tree;
-#[cfg(feature = "unproven")]
 mod lazy_update;
 mod levels;
 mod list;

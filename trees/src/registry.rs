@@ -2,9 +2,7 @@
 
 use index::TreeDescriptor;
 
-#[cfg(feature = "unproven")]
-use crate::lazy_update;
-use crate::{b_plus, bftl, fd_tree, flashdb, flat_tree, ipl, la_tree, list, lsm, mu};
+use crate::{b_plus, bftl, fd_tree, flashdb, flat_tree, ipl, la_tree, lazy_update, list, lsm, mu};
 
 /// All trees, sorted by name.
 pub const TREES: &[&TreeDescriptor] = &[
@@ -15,7 +13,6 @@ pub const TREES: &[&TreeDescriptor] = &[
     &flat_tree::ENTRY,
     &ipl::ENTRY,
     &la_tree::ENTRY,
-    #[cfg(feature = "unproven")]
     &lazy_update::ENTRY,
     &list::ENTRY,
     &lsm::ENTRY,

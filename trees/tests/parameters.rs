@@ -51,7 +51,6 @@ const NAMED: &[Named] = &[
             ("place", "", &["log", "in-place"]),
         ],
     ),
-    #[cfg(feature = "unproven")]
     (
         "lazy-update",
         &[

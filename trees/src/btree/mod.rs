@@ -16,7 +16,6 @@ mod change;
 mod check;
 mod codecs;
 mod descend;
-#[cfg_attr(not(feature = "unproven"), allow(dead_code, reason = "lazy-update uses it"))]
 mod group;
 mod load;
 mod nodes;

@@ -26,7 +26,6 @@ impl Puts {
     }
 
     /// Without some that were among them.
-    #[cfg(feature = "unproven")]
     pub(crate) const fn less(self, other: Puts) -> Self {
         Puts {
             count: self.count.saturating_sub(other.count),
