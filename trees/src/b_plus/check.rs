@@ -6,8 +6,8 @@ use device::Cause;
 use store::LogicalPage;
 
 use super::BPlus;
-use crate::btree::{self, At, Inspector, KeyBounds, NodeSource, PageStore, Rules};
-use index::{Error, Result};
+use crate::btree::{At, Inspector, KeyBounds, NodeSource, PageStore};
+use index::Result;
 
 /// Looks at the long values of leaves.
 struct LongValues {
@@ -56,24 +56,6 @@ impl Inspector<PageStore<'_>> for LongValues {
 
 pub(super) fn check(tree: &mut BPlus<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     let BPlus { store, btree, longest_value, .. } = tree;
-    let mut lowest = alloc::vec::Vec::new();
-    store.codecs.lowest(&mut lowest);
-    let rules = Rules {
-        has_exact_separators: true,
-        is_half_full: !store.codecs.is_variable(),
-        has_branching_root: true,
-    };
     let mut values = LongValues { pages: 0, bytes_most: *longest_value };
-    let counted =
-        btree::check((&mut *store, btree.root), &lowest, rules, &mut values, &mut *finding)?;
-    let pages = counted.nodes + values.pages;
-    let own = store.file.pages_used().0.saturating_sub(store.file.record_pages());
-    if pages != u64::from(own) {
-        finding(&format_args!("{own} pages are in use, but the tree has {pages}"));
-    }
-    counted.compare_entries(btree.entries, finding);
-    match store.file.check_pages(finding) {
-        Ok(()) => Ok(()),
-        Err(error) => Error::Store(error).report_damage(finding),
-    }
+    store.check(btree, (&mut values, |_, values, _| Ok(values.pages)), finding)
 }

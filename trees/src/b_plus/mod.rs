@@ -219,13 +219,6 @@ impl<'d> BPlus<'d> {
         self.drop_value(before)
     }
 
-    /// Pages that one update changes: on each level a node, its new neighbour or the one it merges
-    /// with; their parent is on the next level. Then a new root, and a page of the free list before
-    /// and after.
-    fn pages_of_one(&self) -> u32 {
-        3 * u32::from(self.btree.height()) + 4
-    }
-
     /// True if an update may wait. While checkpoints are kept by name none does: what changes then
     /// has its images taken before it is let in.
     fn lets_wait(&self, update: &Update<'_>) -> Result<bool> {
@@ -307,8 +300,8 @@ impl Tree for BPlus<'_> {
             puts = puts.and(self.puts);
         }
         // Deletes take nothing.
-        let pages = self.pages_needed(&puts);
-        self.check_free(pages + self.pages_for_values(batch))
+        let pages = self.store.pages_needed(&puts, &self.btree);
+        self.store.check_free(pages + self.pages_for_values(batch))
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
@@ -359,7 +352,7 @@ impl Tree for BPlus<'_> {
     }
 
     fn wants_room(&self) -> bool {
-        self.has_waiting() && self.store.file.is_due_within(Some(self.pages_of_one()))
+        self.has_waiting() && self.store.file.is_due_within(Some(self.btree.pages_of_one()))
     }
 
     fn rebase(&mut self) {
@@ -421,7 +414,7 @@ impl Tree for BPlus<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        let levels = u64::from(self.pages_of_one());
+        let levels = u64::from(self.btree.pages_of_one());
         let pages = batch.len() as u64 * levels + self.pages_changed_by_values(batch);
         u32::try_from(pages).unwrap_or(u32::MAX)
     }

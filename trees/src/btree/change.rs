@@ -58,6 +58,13 @@ impl<I: NodeId> BTree<I> {
         self.root.level + 1
     }
 
+    /// Pages that one update changes: on each level a node, its new neighbour or the one it merges
+    /// with; their parent is on the next level. Then a new root, and a page of the free list before
+    /// and after.
+    pub(crate) fn pages_of_one(&self) -> u32 {
+        3 * u32::from(self.height()) + 4
+    }
+
     /// Goes down from the root to a leaf, and keeps the path.
     pub(super) fn seek<S: NodeStore<Id = I>>(
         &mut self,

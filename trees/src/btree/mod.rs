@@ -4,7 +4,7 @@
 //! reads a range, `resume` goes on after damage, `check` verifies. To be changed it is a [`BTree`]
 //! over a [`NodeStore`]: `change` puts, deletes and splits, `rebalance` borrows and merges, `group`
 //! changes a leaf by many updates, `load` fills an empty tree, `room` counts what puts need.
-//! [`PageStore`] has nodes as pages of a page file.
+//! [`PageStore`] has nodes as pages of a page file; in [`Sorted`] updates wait for their leaves.
 //!
 //! Invariants
 //! - Positions are plain data: a node is borrowed from its source last, and only for as long as
@@ -26,6 +26,7 @@ mod rebalance;
 mod resume;
 mod room;
 mod scan;
+mod sorted;
 
 pub(crate) use change::BTree;
 pub(crate) use check::{Inspector, KeyBounds, Rules, check};
@@ -38,3 +39,4 @@ pub(crate) use position::Position;
 pub(crate) use resume::resume_after;
 pub(crate) use room::{Extent, Puts};
 pub(crate) use scan::{Overlay, Scan};
+pub(crate) use sorted::{NODE_BYTES_BESIDE, Place, Sorted, Spare, set_update, update_codec};

@@ -2,15 +2,20 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt::Display;
 use core::marker::PhantomData;
 
 use device::Cause;
-use index::{OverflowValue, Result};
+use index::{Error, OverflowValue, Result};
 use store::node::{self, Shift};
 use store::runs::FileSpace;
 use store::{LogicalPage, PageFile};
 
-use super::{At, Codecs, Edit, Node, NodeSource, NodeStore};
+use super::check::{Inspector, Rules, check};
+use super::{At, BTree, Codecs, Edit, Extent, Node, NodeSource, NodeStore, Puts};
+
+/// Who is told what is wrong.
+type Told<'t> = &'t mut dyn FnMut(&dyn Display);
 
 /// What has a page file of nodes: it may be the front of something else.
 pub(crate) trait Pages<'d> {
@@ -55,6 +60,59 @@ impl<'d, F: Pages<'d>> PageStore<'d, F> {
     pub(crate) fn new(file: F, codecs: Codecs) -> Self {
         let scratch = vec![0; file.pages().page_bytes() as usize];
         PageStore { file, codecs, scratch, _device: PhantomData }
+    }
+}
+
+impl PageStore<'_> {
+    /// Refuses what needs more pages than are free.
+    pub(crate) fn check_free(&self, pages: u64) -> Result<()> {
+        match pages <= u64::from(self.file.pages_free()) {
+            true => Ok(()),
+            false => Err(self.full()),
+        }
+    }
+
+    pub(crate) fn full(&self) -> Error {
+        store::Error::Full { pages: u64::from(self.file.pages_most()) }.into()
+    }
+
+    /// Pages that these puts may need in the worst case.
+    pub(crate) fn pages_needed(&self, puts: &Puts, btree: &BTree<LogicalPage>) -> u64 {
+        let extent = Extent {
+            nodes: self.file.pages_used().0.into(),
+            height: btree.height(),
+            entries: btree.entries,
+        };
+        self.codecs.nodes_needed(puts, extent)
+    }
+
+    /// Verifies the nodes of `btree`, with `inspector` beside, then that they and those that
+    /// `others` counts are all pages in use, and the page file.
+    pub(crate) fn check<I: Inspector<Self>>(
+        &mut self,
+        btree: &BTree<LogicalPage>,
+        (inspector, others): (&mut I, impl FnOnce(&mut Self, &I, Told<'_>) -> Result<u64>),
+        finding: Told<'_>,
+    ) -> Result<()> {
+        let mut lowest = Vec::new();
+        self.codecs.lowest(&mut lowest);
+        let rules = Rules {
+            has_exact_separators: true,
+            is_half_full: !self.codecs.is_variable(),
+            has_branching_root: true,
+        };
+        let root = btree.root;
+        let counted = check((&mut *self, root), &lowest, rules, inspector, &mut *finding)?;
+        let pages = counted.nodes + others(&mut *self, inspector, &mut *finding)?;
+        let own = self.file.pages_used().0.saturating_sub(self.file.record_pages());
+        if pages != u64::from(own) {
+            finding(&format_args!("{own} pages are in use, but the tree has {pages}"));
+        }
+        counted.compare_entries(btree.entries, finding);
+        match self.file.check_pages(finding) {
+            Ok(()) => Ok(()),
+            Err(error) => Error::Store(error).report_damage(finding),
+        }
     }
 }
 

@@ -9,37 +9,22 @@ use super::LazyUpdate;
 use super::blocks::{BlockId, Change, ROOT};
 use super::list::List;
 use super::pool::Pool;
-use super::sorted::Place;
-use crate::btree::{self, NodeSource, Rules};
-use index::{Error, Result};
+use crate::btree::{At, NodeSource, PageStore, Place};
+use index::Result;
 
 pub(super) fn check(
     tree: &mut LazyUpdate<'_>,
     finding: &mut dyn FnMut(&dyn Display),
 ) -> Result<()> {
     let LazyUpdate { store, btree, saved, .. } = tree;
-    let mut lowest = Vec::new();
-    store.codecs.lowest(&mut lowest);
-    let rules = Rules {
-        has_exact_separators: true,
-        is_half_full: !store.codecs.is_variable(),
-        has_branching_root: true,
+    let pages_of_pool = |store: &mut PageStore<'_>, _: &(), told: &mut dyn FnMut(&dyn Display)| {
+        let Some(pool) = saved.pool else {
+            return Ok(0);
+        };
+        let mut told = |damage: store::Error| told(&format_args!("the pool: {damage}"));
+        Ok(store.file.check_long(pool, Cause::Lookup, &mut told)?.into())
     };
-    let counted = btree::check((&mut *store, btree.root), &lowest, rules, &mut (), &mut *finding)?;
-    let mut pages = counted.nodes;
-    if let Some(pool) = saved.pool {
-        let mut told = |damage: store::Error| finding(&format_args!("the pool: {damage}"));
-        pages += u64::from(store.file.check_long(pool, Cause::Lookup, &mut told)?);
-    }
-    let own = store.file.pages_used().0.saturating_sub(store.file.record_pages());
-    if pages != u64::from(own) {
-        finding(&format_args!("{own} pages are in use, but the tree has {pages}"));
-    }
-    counted.compare_entries(btree.entries, finding);
-    match store.file.check_pages(finding) {
-        Ok(()) => {}
-        Err(error) => Error::Store(error).report_damage(finding)?,
-    }
+    store.check(btree, (&mut (), pages_of_pool), finding)?;
     check_list(tree, finding)
 }
 
@@ -72,7 +57,7 @@ fn check_list(tree: &mut LazyUpdate<'_>, finding: &mut dyn FnMut(&dyn Display)) 
                 _ => return Ok(()),
             };
             let child = node.child(node.search_child(&key));
-            at = btree::At { id: child, level: at.level - 1 };
+            at = At { id: child, level: at.level - 1 };
         }
         if at != block.at() {
             finding(&format_args!("block {} stands for another node than its range", id.0));

@@ -170,9 +170,10 @@ impl LazyUpdate<'_> {
         let leaving = 2 * usize::from(self.btree.height());
         let (store, waiting) = (&self.store, &mut self.waiting);
         let leaf = &store.codecs.leaf;
-        let found = store.file.leaving(leaving).find_map(|(page, bytes)| {
-            waiting.has_requests_of(leaf, bytes).then_some(page)
-        });
+        let found = store
+            .file
+            .leaving(leaving)
+            .find_map(|(page, bytes)| waiting.has_requests_of(leaf, bytes).then_some(page));
         let Some(page) = found else {
             return Ok(false);
         };

@@ -21,8 +21,7 @@ use store::node::Codec;
 
 use super::blocks::{Block, BlockId, Change, NONE, ROOT, Room};
 use super::order::{Order, Policy};
-use super::sorted::{Place, Sorted, Spare};
-use crate::btree::At;
+use crate::btree::{At, Place, Sorted, Spare};
 
 const NO_BLOCK: Block = Block::FREE;
 

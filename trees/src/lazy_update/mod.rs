@@ -40,7 +40,6 @@ mod order;
 mod pool;
 mod room;
 mod root;
-mod sorted;
 mod super_group;
 mod victim;
 mod waiting;
@@ -293,7 +292,7 @@ impl Tree for LazyUpdate<'_> {
         self.allow_waiting(batch.len());
         if !self.is_waiting_allowed && !self.waiting.is_empty() {
             // What waits makes way first: then nothing but the update itself needs room.
-            return Err(self.full());
+            return Err(self.store.full());
         }
         let mut puts = Puts::default();
         for update in batch {
@@ -309,7 +308,8 @@ impl Tree for LazyUpdate<'_> {
         if !self.store.file.durability().has_journal() {
             self.waiting.pool.requests.nodes_most = self.nodes_for(&puts);
         }
-        let admitted = self.check_free(self.pages_needed(&puts) + self.pages_of_pool());
+        let pages = self.store.pages_needed(&puts, &self.btree) + self.pages_of_pool();
+        let admitted = self.store.check_free(pages);
         self.is_tight = admitted.is_err() && self.store.file.durability().has_journal();
         admitted
     }

@@ -12,8 +12,7 @@ use core::ops::Bound;
 use store::node::{Codec, NodeKey};
 use store::{EntryShape, Width};
 
-use super::sorted::{Place, Sorted, Spare};
-use crate::btree::{Overlay, Puts};
+use crate::btree::{Overlay, Place, Puts, Sorted, Spare, set_update};
 use index::Direction;
 
 /// What a request does.
@@ -71,15 +70,6 @@ pub(super) struct Pool {
     pub(super) puts: Puts,
     /// False if puts of absent keys may have been made since.
     pub(super) trusts_fresh: bool,
-}
-
-/// The codec of requests in nodes of `node_bytes` bytes.
-pub(super) fn codec(shape: EntryShape, node_bytes: u32) -> Option<Codec> {
-    let value = match shape.value {
-        Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
-        Width::Variable => Width::Variable,
-    };
-    Codec::new(node_bytes, shape.key, value)
 }
 
 fn split_value(stored: &[u8]) -> (Kind, &[u8]) {
@@ -166,12 +156,7 @@ impl Pool {
         }
         // What the tree does not hold it still does not.
         let kind = if let Some((Kind::FreshPut, _)) = before { Kind::FreshPut } else { kind };
-        self.value.clear();
-        self.value.push(kind.byte());
-        self.value.extend_from_slice(value);
-        if let Width::Fixed(bytes) = self.value_width {
-            self.value.resize(usize::from(bytes) + 1, 0);
-        }
+        set_update(&mut self.value, kind.byte(), value, self.value_width);
         if !self.requests.insert(spare, key, &self.value) {
             return Taken::Full;
         }
@@ -225,26 +210,10 @@ impl Overlay for Pool {
     }
 
     fn first(&self, start: Bound<&[u8]>, direction: Direction) -> Option<Place> {
-        let requests = &self.requests;
-        let found = match start {
-            Bound::Unbounded => None,
-            Bound::Included(key) | Bound::Excluded(key) => Some(requests.search(key)),
-        };
-        let is_included = matches!(start, Bound::Included(_));
-        match (direction, found) {
-            (Direction::Ascending, None) => requests.first(),
-            (Direction::Ascending, Some(Ok(place))) if !is_included => requests.next(place),
-            (Direction::Ascending, Some(Ok(place) | Err(place))) => requests.here_or_behind(place),
-            (Direction::Descending, None) => requests.last(),
-            (Direction::Descending, Some(Ok(place))) if is_included => Some(place),
-            (Direction::Descending, Some(Ok(place) | Err(place))) => requests.before(place),
-        }
+        self.requests.start(start, direction)
     }
 
     fn next(&self, place: Place, direction: Direction) -> Option<Place> {
-        match direction {
-            Direction::Ascending => self.requests.next(place),
-            Direction::Descending => self.requests.before(place),
-        }
+        self.requests.step(place, direction)
     }
 }

@@ -8,7 +8,7 @@ use store::{Durability, OverflowValue, Recovery, Update};
 
 use super::LazyUpdate;
 use super::root::damaged;
-use crate::btree::{Extent, Puts};
+use crate::btree::Puts;
 use device::Cause;
 use index::{Error, Result};
 use store::node;
@@ -27,34 +27,12 @@ pub(super) struct Saved {
 }
 
 impl LazyUpdate<'_> {
-    /// Refuses what needs more pages than are free.
-    pub(super) fn check_free(&self, pages: u64) -> Result<()> {
-        match pages <= u64::from(self.store.file.pages_free()) {
-            true => Ok(()),
-            false => Err(self.full()),
-        }
-    }
-
-    pub(super) fn full(&self) -> Error {
-        store::Error::Full { pages: u64::from(self.store.file.pages_most()) }.into()
-    }
-
     /// Puts that a replay of everything would make, or that wait where there is none.
     pub(super) fn puts_before(&self) -> Puts {
         match self.store.file.durability().has_journal() {
             true => self.puts,
             false => self.waiting.pool.puts,
         }
-    }
-
-    /// Pages that these puts may need in the worst case.
-    pub(super) fn pages_needed(&self, puts: &Puts) -> u64 {
-        let extent = Extent {
-            nodes: self.store.file.pages_used().0.into(),
-            height: self.btree.height(),
-            entries: self.btree.entries,
-        };
-        self.store.codecs.nodes_needed(puts, extent)
     }
 
     /// Bytes of the fullest pool.
@@ -73,7 +51,7 @@ impl LazyUpdate<'_> {
         let (all, now) = (self.waiting.division.nodes, self.waiting.pool.requests.nodes().count());
         // Twice: the pages of the last stay until a checkpoint has the next.
         let pool = self.pages_for(self.bytes_of(all)).saturating_mul(2);
-        let pages = self.pages_needed(puts).saturating_add(pool);
+        let pages = self.store.pages_needed(puts, &self.btree).saturating_add(pool);
         let saved = self.saved.pool.map_or(0, |pool| self.pages_for(pool.bytes()));
         let free = u64::from(self.store.file.pages_free()) + saved;
         let has_room = !self.is_tight && pages <= free;
@@ -98,17 +76,10 @@ impl LazyUpdate<'_> {
         if self.store.codecs.is_variable() { node / 2 } else { node }
     }
 
-    /// Pages that one update changes: on each level a node, its new neighbour or the one it merges
-    /// with; their parent is on the next level. Then a new root, and a page of the free list before
-    /// and after.
-    fn pages_of_one(&self) -> u32 {
-        3 * u32::from(self.btree.height()) + 4
-    }
-
     /// Pages that one commit changes, and an update after it.
     fn pages_of_step(&self) -> u32 {
         let added = LEAVES_ADDED[usize::from(self.store.codecs.is_variable())];
-        2 * self.pages_of_one() + added * (1 + u32::from(self.btree.height()))
+        2 * self.btree.pages_of_one() + added * (1 + u32::from(self.btree.height()))
     }
 
     /// Pages that change when the pool is written at a checkpoint: of free lists, and where names
@@ -166,7 +137,7 @@ impl LazyUpdate<'_> {
     /// Pages that `updates` updates may change, with a checkpoint after them.
     pub(super) fn pages_changed_by(&self, updates: usize) -> u32 {
         let is_bulk = self.is_waiting_allowed && self.saved.unread.is_none();
-        let each = if is_bulk { self.pages_of_step() } else { self.pages_of_one() };
+        let each = if is_bulk { self.pages_of_step() } else { self.btree.pages_of_one() };
         let steps = u64::from(each) * updates as u64;
         let pages = steps + u64::from(self.pages_of_saving());
         u32::try_from(pages).unwrap_or(u32::MAX)
@@ -248,7 +219,7 @@ impl LazyUpdate<'_> {
             return Ok(());
         };
         // A file that was closed gets its room back.
-        self.store.file.has_pages(self.pages_of_one().into())?;
+        self.store.file.has_pages(self.btree.pages_of_one().into())?;
         let codec = *self.waiting.pool.requests.codec();
         let node = &mut self.store.scratch;
         let bytes = codec.node_bytes() as u32;
@@ -274,36 +245,34 @@ impl LazyUpdate<'_> {
 
     /// Makes a request, whose value has its kind in front.
     fn make_stored(&mut self, key: &[u8], stored: &[u8]) -> Result<()> {
-        let (kind, value) = stored.split_first().ok_or(damaged())?;
-        let kind = super::pool::Kind::from_byte(*kind).ok_or(damaged())?;
-        let update = match kind.is_put() {
-            true => Update::Put { key, value },
-            false => Update::Delete { key },
-        };
+        let update = request(key, stored).ok_or(damaged())?;
         self.limits().check_batch(&[update])?;
-        self.make_at_once(key, kind.is_put().then_some(value))
+        let (key, value) = Self::split(&update)?;
+        self.make_at_once(key, value)
     }
 
     /// Every request is one that could have been let in.
     fn check_pool(&self) -> core::result::Result<(), ()> {
-        let pool = &self.waiting.pool;
-        let limits = self.limits();
-        let mut next = pool.requests.first();
-        let mut key = alloc::vec::Vec::new();
+        let (requests, limits) = (&self.waiting.pool.requests, self.limits());
+        let (mut next, mut key) = (requests.first(), alloc::vec::Vec::new());
         while let Some(place) = next {
-            let (bytes, stored) = pool.requests.at(place).ok_or(())?;
-            let kind = stored.first().and_then(|kind| super::pool::Kind::from_byte(*kind));
-            let kind = kind.ok_or(())?;
+            let (bytes, stored) = requests.at(place).ok_or(())?;
             bytes.copy_to(&mut key);
-            let update = match kind.is_put() {
-                true => Update::Put { key: &key, value: &stored[1..] },
-                false => Update::Delete { key: &key },
-            };
+            let update = request(&key, stored).ok_or(())?;
             limits.check_batch(&[update]).map_err(drop)?;
-            next = pool.requests.next(place);
+            next = requests.next(place);
         }
         Ok(())
     }
+}
+
+/// The request of `key`, whose value has its kind in front.
+fn request<'r>(key: &'r [u8], stored: &'r [u8]) -> Option<Update<'r>> {
+    let (kind, value) = stored.split_first()?;
+    Some(match super::pool::Kind::from_byte(*kind)?.is_put() {
+        true => Update::Put { key, value },
+        false => Update::Delete { key },
+    })
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use store::{EntryShape, LogicalPage, Width};
 use super::blocks::{Block, BlockId, Room};
 use super::list::List;
 use super::order::{Order, Policy};
-use super::pool::{self, Kind, Pool, Taken};
-use super::sorted::{NODE_BYTES_BESIDE, Spare};
-use crate::btree::{At, Codecs};
+use super::pool::{Kind, Pool, Taken};
+use crate::btree::{At, Codecs, NODE_BYTES_BESIDE, Spare, update_codec};
 use index::random_keys::average_bytes;
 
 /// Nodes below which waiting gains nothing: two of requests, and one of ranges.
@@ -85,7 +84,7 @@ impl Division {
     /// So many nodes and blocks, if they are not too few.
     pub(super) fn of(codecs: &Codecs, (nodes, blocks): (usize, usize)) -> Self {
         let node = codecs.leaf.node_bytes();
-        let has_codecs = pool::codec(codecs.shape, node as u32).is_some();
+        let has_codecs = update_codec(codecs.shape, node as u32).is_some();
         if nodes < NODES_LEAST || !has_codecs {
             return Division::default();
         }
@@ -111,7 +110,7 @@ impl Waiting {
         let (shape, node) = (codecs.shape, codecs.leaf.node_bytes());
         let Division { nodes, blocks, .. } = division;
         let longest = if nodes > 0 { codecs.leaf.entry_bytes_most() } else { 0 };
-        let requests = pool::codec(shape, node as u32).unwrap_or(codecs.leaf);
+        let requests = update_codec(shape, node as u32).unwrap_or(codecs.leaf);
         let ranges = range_codec(shape, node as u32).unwrap_or(codecs.leaf);
         Waiting {
             pool: Pool::new(shape, requests, nodes),

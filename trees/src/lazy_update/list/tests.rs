@@ -2,10 +2,9 @@ use store::node::Codec;
 use store::{LogicalPage, Width};
 
 use super::List;
-use crate::btree::At;
+use crate::btree::{At, Spare};
 use crate::lazy_update::blocks::{BlockId, ROOT, Room};
 use crate::lazy_update::order::Policy;
-use crate::lazy_update::sorted::Spare;
 
 /// A list of the groups 1, 2, 3 below the root, with the keys 10 to 19, 20 to 29, 30 to 39.
 fn list(policy: Policy) -> (List, Spare) {

@@ -1,7 +1,7 @@
-//! Entries in the order of their keys, in nodes in memory.
+//! Entries in the order of their keys, in nodes in memory: updates that wait for their leaves.
 //!
 //! A node that is full first gives entries to a neighbour, then is split, so nodes are nearly full.
-//! Requests and ranges of blocks stand in nodes of one length and share what is left of them.
+//! Several lists may stand in nodes of one length and share what is left of them.
 //!
 //! Invariants: no node is empty; all nodes together are never more than were allowed.
 
@@ -9,11 +9,14 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::ops::Bound;
 
+use index::Direction;
 use store::node::{self, Codec, NodeKey, Shift, Stored};
+use store::{EntryShape, Width};
 
 /// Bytes of memory of a node beside its own: what points to it from each list.
-pub(super) const NODE_BYTES_BESIDE: usize = 3 * size_of::<Box<[u8]>>();
+pub(crate) const NODE_BYTES_BESIDE: usize = 3 * size_of::<Box<[u8]>>();
 
 /// A neighbour takes entries over if the two have so much of a node free, and two nodes are joined
 /// if so much of the one is free.
@@ -27,75 +30,103 @@ const ATTEMPTS_MOST: usize = 8;
 const DISTANCE_MOST: usize = 16;
 const ROOM_PART: usize = 8;
 
-/// Nodes that are not in use.
+/// The codec of updates of entries of `shape`, whose values have a byte in front.
+pub(crate) fn update_codec(shape: EntryShape, node_bytes: u32) -> Option<Codec> {
+    let value = match shape.value {
+        Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
+        Width::Variable => Width::Variable,
+    };
+    Codec::new(node_bytes, shape.key, value)
+}
+
+/// Makes `into` the value of an update: `kind` in front, and a delete's padded to the width.
+pub(crate) fn set_update(into: &mut Vec<u8>, kind: u8, value: &[u8], width: Width) {
+    into.clear();
+    into.push(kind);
+    into.extend_from_slice(value);
+    if let Width::Fixed(bytes) = width {
+        into.resize(usize::from(bytes) + 1, 0);
+    }
+}
+
+/// Nodes that are not in use. They take memory once they are needed first.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(crate) struct Spare {
     nodes: Vec<Box<[u8]>>,
+    /// Nodes that were never needed.
+    unused: usize,
     /// As long as a node.
-    pub(super) scratch: Box<[u8]>,
+    pub(crate) scratch: Box<[u8]>,
 }
 
 impl Spare {
-    pub(super) fn new(nodes: usize, bytes: usize) -> Self {
-        let node = || vec![0; bytes].into_boxed_slice();
-        let scratch = if nodes > 0 { node() } else { Box::default() };
-        Spare { nodes: core::iter::repeat_with(node).take(nodes).collect(), scratch }
+    pub(crate) fn new(nodes: usize, bytes: usize) -> Self {
+        let scratch = vec![0; if nodes > 0 { bytes } else { 0 }].into_boxed_slice();
+        Spare { nodes: Vec::with_capacity(nodes), unused: nodes, scratch }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+    pub(crate) fn len(&self) -> usize {
+        self.unused + self.nodes.len()
+    }
+
+    fn take(&mut self) -> Option<Box<[u8]>> {
+        let node = self.nodes.pop();
+        node.or_else(|| {
+            self.unused = self.unused.checked_sub(1)?;
+            Some(vec![0; self.scratch.len()].into_boxed_slice())
+        })
     }
 }
 
 /// Where an entry stands: its node, and the place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     node: usize,
     place: usize,
 }
 
 /// Sorted entries.
 #[derive(Debug)]
-pub(super) struct Sorted {
+pub(crate) struct Sorted {
     codec: Codec,
     /// Its entries have one length.
     is_packed: bool,
     nodes: Vec<Box<[u8]>>,
     /// Nodes that it may have.
-    pub(super) nodes_most: usize,
+    pub(crate) nodes_most: usize,
     len: usize,
 }
 
 impl Sorted {
-    pub(super) fn new((codec, is_packed): (Codec, bool), nodes_most: usize) -> Self {
+    pub(crate) fn new((codec, is_packed): (Codec, bool), nodes_most: usize) -> Self {
         Sorted { codec, is_packed, nodes: Vec::with_capacity(nodes_most), nodes_most, len: 0 }
     }
 
-    pub(super) const fn codec(&self) -> &Codec {
+    pub(crate) const fn codec(&self) -> &Codec {
         &self.codec
     }
 
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     /// The nodes, in the order of their keys.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &[u8]> {
         self.nodes.iter().map(|node| &**node)
     }
 
-    pub(super) fn clear(&mut self, spare: &mut Spare) {
+    pub(crate) fn clear(&mut self, spare: &mut Spare) {
         spare.nodes.append(&mut self.nodes);
         self.len = 0;
     }
 
     /// Appends a node behind all others, if one is spare: `fill` gives its bytes.
-    pub(super) fn append_node<E>(
+    pub(crate) fn append_node<E>(
         &mut self,
         spare: &mut Spare,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let Some(mut node) = spare.nodes.pop() else {
+        let Some(mut node) = spare.take() else {
             return Ok(false);
         };
         let filled = fill(&mut node);
@@ -110,7 +141,7 @@ impl Sorted {
 
     /// Where `key` stands, or belongs.
     #[inline]
-    pub(super) fn search(&self, key: &[u8]) -> Result<Place, Place> {
+    pub(crate) fn search(&self, key: &[u8]) -> Result<Place, Place> {
         let is_before = |node: &[u8]| self.codec.key(node, 0).compare(key) != Ordering::Greater;
         let node = self.nodes.partition_point(|node| is_before(node)).saturating_sub(1);
         let found = self.nodes.get(node).map_or(Err(0), |bytes| self.codec.search(bytes, key));
@@ -121,24 +152,24 @@ impl Sorted {
     }
 
     /// The last entry whose key is not above `key`.
-    pub(super) fn at_or_before(&self, key: &[u8]) -> Option<Place> {
+    pub(crate) fn at_or_before(&self, key: &[u8]) -> Option<Place> {
         self.search(key).map_or_else(|place| self.before(place), Some)
     }
 
     /// The entry at `place`: its key and its value.
     #[inline]
-    pub(super) fn at(&self, place: Place) -> Option<(NodeKey<'_>, &[u8])> {
+    pub(crate) fn at(&self, place: Place) -> Option<(NodeKey<'_>, &[u8])> {
         let node = self.nodes.get(place.node).filter(|node| place.place < node::count(node))?;
         Some((self.codec.key(node, place.place), self.codec.value(node, place.place).bytes()))
     }
 
     /// Copies the key at `place` into `into`; false if there is none.
-    pub(super) fn copy_key(&self, place: Place, into: &mut Vec<u8>) -> bool {
+    pub(crate) fn copy_key(&self, place: Place, into: &mut Vec<u8>) -> bool {
         self.at(place).map(|(key, _)| key.copy_to(into)).is_some()
     }
 
     /// The place itself if an entry is there, or else that of the next entry.
-    pub(super) fn here_or_behind(&self, place: Place) -> Option<Place> {
+    pub(crate) fn here_or_behind(&self, place: Place) -> Option<Place> {
         let count = self.nodes.get(place.node).map(|node| node::count(node))?;
         if place.place < count {
             return Some(place);
@@ -146,20 +177,20 @@ impl Sorted {
         (place.node + 1 < self.nodes.len()).then_some(Place { node: place.node + 1, place: 0 })
     }
 
-    pub(super) fn first(&self) -> Option<Place> {
+    pub(crate) fn first(&self) -> Option<Place> {
         (!self.nodes.is_empty()).then_some(Place { node: 0, place: 0 })
     }
 
-    pub(super) fn last(&self) -> Option<Place> {
+    pub(crate) fn last(&self) -> Option<Place> {
         let node = self.nodes.len().checked_sub(1)?;
         Some(Place { node, place: node::count(self.nodes.get(node)?).checked_sub(1)? })
     }
 
-    pub(super) fn next(&self, place: Place) -> Option<Place> {
+    pub(crate) fn next(&self, place: Place) -> Option<Place> {
         self.here_or_behind(Place { place: place.place + 1, ..place })
     }
 
-    pub(super) fn before(&self, place: Place) -> Option<Place> {
+    pub(crate) fn before(&self, place: Place) -> Option<Place> {
         if place.place > 0 {
             return Some(Place { place: place.place - 1, ..place });
         }
@@ -167,8 +198,32 @@ impl Sorted {
         Some(Place { node, place: node::count(self.nodes.get(node)?).checked_sub(1)? })
     }
 
+    /// The first entry of those that begin at `start` and go in this direction.
+    pub(crate) fn start(&self, start: Bound<&[u8]>, direction: Direction) -> Option<Place> {
+        let found = match start {
+            Bound::Unbounded => None,
+            Bound::Included(key) | Bound::Excluded(key) => Some(self.search(key)),
+        };
+        let is_included = matches!(start, Bound::Included(_));
+        match (direction, found) {
+            (Direction::Ascending, None) => self.first(),
+            (Direction::Ascending, Some(Ok(place))) if !is_included => self.next(place),
+            (Direction::Ascending, Some(Ok(place) | Err(place))) => self.here_or_behind(place),
+            (Direction::Descending, None) => self.last(),
+            (Direction::Descending, Some(Ok(place))) if is_included => Some(place),
+            (Direction::Descending, Some(Ok(place) | Err(place))) => self.before(place),
+        }
+    }
+
+    pub(crate) fn step(&self, place: Place, direction: Direction) -> Option<Place> {
+        match direction {
+            Direction::Ascending => self.next(place),
+            Direction::Descending => self.before(place),
+        }
+    }
+
     /// Inserts or replaces an entry; false, with nothing lost, if there is no room.
-    pub(super) fn insert(&mut self, spare: &mut Spare, key: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn insert(&mut self, spare: &mut Spare, key: &[u8], value: &[u8]) -> bool {
         if self.nodes.is_empty() && !self.add_node(spare, 0) {
             return false;
         }
@@ -283,7 +338,7 @@ impl Sorted {
         if self.nodes.len() >= self.nodes_most {
             return false;
         }
-        let Some(mut fresh) = spare.nodes.pop() else {
+        let Some(mut fresh) = spare.take() else {
             return false;
         };
         fresh.fill(0);
@@ -293,7 +348,7 @@ impl Sorted {
     }
 
     /// Overwrites the value at `place` by one of the same length.
-    pub(super) fn set_value(&mut self, spare: &mut Spare, place: Place, value: &[u8]) {
+    pub(crate) fn set_value(&mut self, spare: &mut Spare, place: Place, value: &[u8]) {
         if let Some(node) = self.nodes.get_mut(place.node) {
             let (value, scratch) = (Stored::inline(value), &mut spare.scratch);
             let is_done = self.codec.replace(node, place.place, value, scratch);
@@ -301,7 +356,7 @@ impl Sorted {
         }
     }
 
-    pub(super) fn remove(&mut self, spare: &mut Spare, place: Place) {
+    pub(crate) fn remove(&mut self, spare: &mut Spare, place: Place) {
         let Some(node) = self.nodes.get_mut(place.node) else {
             return;
         };
@@ -331,7 +386,7 @@ impl Sorted {
 
     /// Gives each entry the value that `change` makes of its own, and takes out entries whose value
     /// is that of the entry before.
-    pub(super) fn unite(&mut self, spare: &mut Spare, mut change: impl FnMut([u8; 2]) -> [u8; 2]) {
+    pub(crate) fn unite(&mut self, spare: &mut Spare, mut change: impl FnMut([u8; 2]) -> [u8; 2]) {
         let (mut last, mut node) = (None, 0);
         while let Some(bytes) = self.nodes.get_mut(node) {
             let mut place = 0;
