@@ -44,8 +44,8 @@ impl LazyUpdate<'_> {
         u32::try_from(nodes * self.store.codecs.leaf.node_bytes()).unwrap_or(u32::MAX)
     }
 
-    /// How many nodes the pool may have, with `puts` let in: all that there are, if there is room on
-    /// the disk to write them, or those that it has. Where there is a journal it never gets less
+    /// How many nodes the pool may have, with `puts` let in: all that there are, if there is room
+    /// on the disk to write them, or those that it has. Where there is a journal it never gets less
     /// between two checkpoints: a replay fills as many.
     pub(super) fn nodes_for(&self, puts: &Puts) -> usize {
         let (all, now) = (self.waiting.division.nodes, self.waiting.pool.requests.nodes().count());

@@ -184,8 +184,8 @@ impl Waiting {
         }
     }
 
-    /// True if requests are known to belong to the leaf that `bytes` may be, whose first key then is
-    /// in the first buffer: those of its group, or between its first key and its last.
+    /// True if requests are known to belong to the leaf that `bytes` may be, whose first key then
+    /// is in the first buffer: those of its group, or between its first key and its last.
     pub(super) fn has_requests_of(&mut self, leaf: &Codec, bytes: &[u8]) -> bool {
         let count = node::count(bytes);
         if node::level(bytes) > 0 || !leaf.is_kind(bytes) || count == 0 {
