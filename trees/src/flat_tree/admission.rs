@@ -170,7 +170,9 @@ impl FlatTree<'_> {
         let more = More::of(self, batch);
         self.check_tables(&more)?;
         self.owed = self.pages_taken(&more);
-        if self.needs(&more) <= u64::from(self.runs.store.file.pages_free()) {
+        let (needs, file) = (self.needs(&more), &self.runs.store.file);
+        // While names are kept, pages that are used again have images beside them.
+        if needs <= file.pages_free().into() && (!self.is_kept() || file.has_pages_now(needs)) {
             return self.count_batch(batch);
         }
         match self.has_room_merged(batch, &more)? {

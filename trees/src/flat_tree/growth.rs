@@ -227,7 +227,9 @@ impl FlatTree<'_> {
     /// is not known.
     fn measure(&mut self, at: usize) -> Result<()> {
         let is_wanted = |it: &&Partition| {
-            it.content.is_none() && (it.waiting.puts > 0 || !it.fragments.is_empty())
+            let grows = it.waiting.puts > 0 || !it.fragments.is_empty();
+            // One that is not known may grow without a put, as `pages_merged` counts it.
+            it.content.is_none() && (grows || it.pages() > CHILDREN_LEAST)
         };
         let Some(partition) = self.directory.partitions.get(at).filter(is_wanted) else {
             return Ok(());
