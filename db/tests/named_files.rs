@@ -101,7 +101,10 @@ impl History {
     }
 
     fn key(&mut self) -> Vec<u8> {
-        format!("key {:04}", self.random.random_range(0..4000)).into_bytes()
+        // One in eight is long.
+        let number = self.random.random_range(0..4000_usize);
+        let more = if number.is_multiple_of(8) { number % 500 } else { 0 };
+        format!("key {number:04}{}", "+".repeat(more)).into_bytes()
     }
 
     /// True if it was done, false if it was refused for want of room; anything else is a fault.
@@ -132,11 +135,14 @@ impl History {
     /// Deletes this share of all, one by one. Nothing is refused but where a name is kept, and
     /// where a value stands in pieces, of which a mark has to be put.
     fn delete(&mut self, share: f64) {
-        let keys: Vec<_> =
+        let mut keys: Vec<_> =
             self.model.keys().filter(|_| self.random.random_bool(share)).cloned().collect();
+        // Some of these are absent.
+        keys.extend((0..50).map(|_| self.key()));
         for key in keys {
             let outcome = self.database.delete(&key).map(drop);
-            let has_pieces = self.has_pieces && self.model[&key].len() > SECTOR as usize / 8;
+            let bytes = self.model.get(&key).map_or(0, Vec::len);
+            let has_pieces = self.has_pieces && bytes > SECTOR as usize / 8;
             if self.kept.is_empty() && !has_pieces {
                 let deleted = outcome.as_ref();
                 deleted.unwrap_or_else(|error| panic!("{}: delete: {error}", self.when));
