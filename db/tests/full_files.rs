@@ -10,8 +10,6 @@
 
 mod ground;
 
-use std::sync::{Arc, Mutex};
-
 use flashtree::{Batch, Database, Error, OpenOptions, Options};
 use ground::{Model, SharedDisk, compare};
 use rand::{RngExt, SeedableRng};
@@ -24,14 +22,6 @@ const NAME: &str = "before";
 /// Sectors of the longest file, bytes of memory, and bytes of the longest value.
 const CASES: [(u64, u64, usize); 4] =
     [(256, 256 << 10, 800), (256, 1 << 20, 100), (1024, 320 << 10, 2000), (512, 16 << 20, 300)];
-
-/// What a process that is killed leaves.
-fn killed(disk: &SharedDisk, sectors: u64) -> SharedDisk {
-    let mut left = SharedDisk::growing(SECTOR, sectors);
-    left.bytes = Arc::new(Mutex::new(disk.bytes.lock().unwrap().clone()));
-    left.held = Some(Arc::new(Mutex::new((disk.length(), sectors))));
-    left
-}
 
 struct Play {
     random: ChaCha8Rng,
@@ -87,7 +77,7 @@ fn play(tree: &str, (sectors, memory, longest): (u64, u64, usize), seed: u64) ->
         compare(&mut database, &play.model, &play.when);
         if round % 2 == 0 {
             drop(database);
-            disk = killed(&disk, sectors);
+            disk = disk.killed(sectors);
             let opened = Database::open_on(disk.medium(), &OpenOptions::new().memory(memory));
             database = opened.unwrap_or_else(|error| panic!("{}: {error}", play.when));
             compare(&mut database, &play.model, &play.when);

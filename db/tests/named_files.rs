@@ -10,8 +10,6 @@
 
 mod ground;
 
-use std::sync::{Arc, Mutex};
-
 use flashtree::{Batch, Database, Durability, Error, OpenOptions, Options};
 use ground::{Model, SharedDisk, compare};
 use rand::{RngExt, SeedableRng};
@@ -29,14 +27,6 @@ const CASES: [(u64, u64, usize); 5] = [
     (1024, 4 << 20, 60_000),
     (4096, 2 << 20, 200_000),
 ];
-
-/// What a process that is killed leaves.
-fn killed(disk: &SharedDisk, sectors: u64) -> SharedDisk {
-    let mut left = SharedDisk::growing(SECTOR, sectors);
-    left.bytes = Arc::new(Mutex::new(disk.bytes.lock().unwrap().clone()));
-    left.held = Some(Arc::new(Mutex::new((disk.length(), sectors))));
-    left
-}
 
 /// How often something happened.
 #[derive(Default)]
@@ -205,7 +195,7 @@ impl History {
     /// Reopens what a kill leaves.
     fn kill(&mut self) {
         self.database.sync().unwrap();
-        let disk = killed(&self.disk, self.sectors);
+        let disk = self.disk.killed(self.sectors);
         let options = OpenOptions::new().memory(self.memory);
         let opened = Database::open_on(disk.medium(), &options);
         self.database = opened.unwrap_or_else(|error| panic!("{}: opening: {error}", self.when));

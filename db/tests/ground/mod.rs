@@ -76,6 +76,13 @@ impl SharedDisk {
         Medium::Sectors(Box::new(self.clone()))
     }
 
+    /// What a process that is killed leaves, in a file that grows to so many sectors.
+    pub fn killed(&self, sectors: u64) -> Self {
+        let bytes = Arc::new(Mutex::new(self.bytes.lock().unwrap().clone()));
+        let held = Some(Arc::new(Mutex::new((self.length(), sectors))));
+        SharedDisk { bytes, held, ..SharedDisk::new(self.geometry.sector_bytes(), sectors) }
+    }
+
     /// A disk with what this one holds now.
     pub fn copy(&self) -> Self {
         SharedDisk::of(self.geometry.sector_bytes(), self.bytes.lock().unwrap().clone())
