@@ -201,6 +201,8 @@ pub const LONG_RUNS: &[&str] = &[
     "it counts more entries than fit",
     "it has an entry of a kind that its run has not",
     "it has a piece of an entry, where runs have none",
+    "it has no entries, where its run has nothing else",
+    "its gaps make no sense",
     "a fence has another length",
     "its run's footer makes no sense",
     "its page file has nothing behind it",

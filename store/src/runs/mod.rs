@@ -39,5 +39,5 @@ pub use reader::UnitReader;
 pub use room::Room;
 pub use run::{Run, RunId};
 pub use space::{Extent, FileSpace, LogSpace, PageRequest, Reserved, Space};
-pub use unit::{Builder as UnitBuilder, Seed as UnitSeed, Unit, UnitShape};
+pub use unit::{Builder as UnitBuilder, GapBuilder, GapShape, Seed as UnitSeed, Unit, UnitShape};
 pub use writer::{Lead, NoHooks, RunWriter, UnitHooks, WriterOptions};

@@ -84,7 +84,7 @@ impl Builder {
     }
 }
 
-fn put_header(shape: &UnitShape, bytes: &mut [u8], (count, form): (usize, u8)) {
+pub(super) fn put_header(shape: &UnitShape, bytes: &mut [u8], (count, form): (usize, u8)) {
     let at = shape.checksum_bytes();
     if shape.is_short() {
         bytes[at] = count as u8 | form << 6;

@@ -21,12 +21,14 @@
 
 mod build;
 mod checksum;
+mod gaps;
 
 use crate::{EntryShape, Error, Result, Width};
 
 pub use build::Builder;
 pub(super) use build::{Pieces, record as record_of};
 pub use checksum::Seed;
+pub use gaps::{GapBuilder, GapShape};
 
 use super::entry::{Entry, Kind, Kinds};
 
@@ -180,20 +182,28 @@ impl UnitShape {
 
     /// The unit that `bytes` hold, verified.
     pub(super) fn open<'b>(&self, seed: Seed, bytes: &'b [u8]) -> Result<(Form, Unit<'b>)> {
-        let damaged = |what| Error::DamagedUnit { run: seed.run, unit: seed.unit, what };
-        if bytes.len() != self.bytes as usize {
-            return Err(damaged("it is too short"));
-        }
-        let (expected, found) = seed.compare(self, bytes);
-        if expected != found {
-            return Err(Error::CorruptUnit { run: seed.run, unit: seed.unit, expected, found });
-        }
+        self.compare(seed, bytes)?;
         let form = self.form(bytes);
         let unit = Unit { shape: *self, bytes, is_record: false };
         if form == Form::Entries {
+            let damaged = |what| Error::DamagedUnit { run: seed.run, unit: seed.unit, what };
             unit.validate().map_err(damaged)?;
         }
         Ok((form, unit))
+    }
+
+    /// Refuses bytes whose checksum is wrong.
+    fn compare(&self, seed: Seed, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.bytes as usize {
+            let what = "it is too short";
+            return Err(Error::DamagedUnit { run: seed.run, unit: seed.unit, what });
+        }
+        match seed.compare(self, bytes) {
+            (expected, found) if expected == found => Ok(()),
+            (expected, found) => {
+                Err(Error::CorruptUnit { run: seed.run, unit: seed.unit, expected, found })
+            }
+        }
     }
 
     fn header_number(&self, bytes: &[u8]) -> (usize, u8) {

@@ -52,14 +52,14 @@ fn check_run(
     finding: &mut dyn FnMut(&dyn Display),
 ) -> Result<()> {
     let run = view.run;
-    let shape = run.shape(tree.shape)?;
+    let form = run.units(tree.shape)?;
     let low = tree.directory.parts.get(at).map(|part| &*part.low).unwrap_or_default();
     let (mut entries, mut strangers, mut missed, mut damaged) = (0, 0_u32, 0_u32, 0_u32);
     let mut before: Option<Vec<u8>> = None;
     let mut disordered = 0_u32;
     for unit in 0..run.units {
         let (ground, Buffers { unit: into, short }) = (&mut tree.ground, &mut tree.buffers);
-        let held = match read_unit(ground, (view, &shape), unit, into, Cause::Lookup) {
+        let held = match read_unit(ground, (view, &form), unit, into, Cause::Lookup) {
             Ok(held) => held,
             Err(error @ Error::Store(_)) => {
                 error.report_damage(finding)?;

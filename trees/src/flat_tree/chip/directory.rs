@@ -164,7 +164,7 @@ pub(super) struct Directory {
 }
 
 /// How the directory is written.
-const FORM: u8 = 3;
+const FORM: u8 = 4;
 
 impl Directory {
     pub(super) fn new() -> Self {

@@ -81,13 +81,13 @@ impl ChipTree<'_> {
         let scale = self.directory.scale(at);
         let kept = view.run.kept;
         let low = parts.get(at).map(|part| &*part.low).unwrap_or_default();
-        let shape = view.run.shape(self.shape)?;
+        let form = view.run.units(self.shape)?;
         let Buffers { unit: into, short } = &mut self.buffers;
         let units = view.run.units;
         let mut tables = alloc::vec![0; bytes];
         let (fences, bits) = tables.split_at_mut(fences::bytes_of(units).min(bytes));
         for unit in 0..units {
-            let (ground, run) = (&mut self.ground, (&view, &shape));
+            let (ground, run) = (&mut self.ground, (&view, &form));
             let held = match read_unit(ground, run, unit, into, Cause::Lookup) {
                 Ok(held) => held,
                 Err(Error::Store(damage)) if damage.is_damage() => return Ok(()),
@@ -122,10 +122,10 @@ impl ChipTree<'_> {
         let low = parts.get(at).map(|part| &*part.low).unwrap_or_default();
         while let Some(view) = parts.get(at).and_then(|part| view_at(&part.runs, start)) {
             start = view.end;
-            let shape = view.run.shape(self.shape)?;
+            let form = view.run.units(self.shape)?;
             let first = key.map_or(0, |key| view.plan(scale.fence(key)).start);
             for unit in first..view.run.units {
-                let (ground, run) = (&mut self.ground, (&view, &shape));
+                let (ground, run) = (&mut self.ground, (&view, &form));
                 let Buffers { unit: into, short } = &mut self.buffers;
                 let next = match read_unit(ground, run, unit, into, Cause::Lookup) {
                     Ok(held) => {

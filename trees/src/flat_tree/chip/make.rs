@@ -19,6 +19,7 @@ use super::ground::Ground;
 use super::keys;
 use super::policy::{Mix, Policy};
 use super::read::{Buffers, RunCursor};
+use super::units::{UnitBuffer, unpacked_bytes};
 use super::write::unit_for;
 use super::{ChipTree, Counters};
 
@@ -39,6 +40,9 @@ pub(super) const MEMTABLE_PART: u64 = 32;
 
 /// Keys and entries that are copied at a time.
 const ENTRIES_COPIED: u64 = 8;
+
+/// Units that are unpacked at a time: a lookup's, and those of two bottoms that are joined.
+const UNITS_UNPACKED: u64 = 3;
 
 /// The part of the chip's bytes that a root record has at most.
 const ROOT_PART: u64 = 64;
@@ -72,7 +76,8 @@ impl Plan {
         let memtable = Memtable::least_memory(shape, limits.entry)?;
         let firsts = u64::from(content);
         let buffers = |sources: u64| {
-            sources * source + 2 * u64::from(content) + firsts + ENTRIES_COPIED * entry
+            let copied = ENTRIES_COPIED * entry + UNITS_UNPACKED * unpacked_bytes(shape);
+            sources * source + 2 * u64::from(content) + firsts + copied
         };
         let fixed = log + Ground::memory_on(chip);
         let least = fixed + memtable + buffers(FRAGMENTS_LEAST + 2);
@@ -232,7 +237,7 @@ fn over<'d>(
         tables_peak: 0,
         buffer_bytes: plan.buffers,
         buffers: Buffers {
-            unit: Vec::with_capacity(plan.content as usize),
+            unit: UnitBuffer::default(),
             short: Vec::with_capacity(plan.limits.key),
         },
         window: plan.window as usize,

@@ -161,7 +161,8 @@ impl ChipTree<'_> {
         let kept = |low: &[u8], high| self.bytes_kept(low, high, (1, 1)).wrapping_sub(1);
         let end = self.directory.high(at + 1);
         let alone = kept(&one.low, Some(&other.low)).max(kept(&other.low, end));
-        if kept(&one.low, end) <= alone {
+        let unit = || self.bottom_unit(self.entry_bytes() as u32);
+        if kept(&one.low, end) <= alone || self.have_gaps(unit(), 0) {
             return wanted;
         }
         let sum = |count: fn(&Part) -> u32| u64::from(count(one)) + u64::from(count(other));
@@ -195,8 +196,8 @@ impl ChipTree<'_> {
         let high: Option<Box<[u8]>> = self.directory.high(range.end - 1).map(Into::into);
         let merger = Merger::new(sources, Direction::Ascending);
         let end = high.as_deref();
-        let (each, kept) = self.entries_each((expected, entries), &low, end);
         let unit = self.bottom_unit(longest);
+        let (each, kept) = self.entries_each((expected, entries), (&low, end), unit);
         let bottoms = Bottoms { unit, each: each as u32, kept, fresh: Vec::new(), hid: 0 };
         let bottoms = self.write_bottoms(merger, bottoms, low, end)?;
         self.policy.learn(pending, bottoms.hid);
@@ -213,22 +214,33 @@ impl ChipTree<'_> {
         Reading { window: self.window, left: self.ground.content() as usize * 2, cause }
     }
 
-    /// Entries of each bottom between two keys, and bytes of their keys, where so many are expected
-    /// and more are never found.
+    /// Entries of each bottom between two keys, and bytes of their keys, in units of so many bytes,
+    /// where so many are expected and more are never found.
     fn entries_each(
         &self,
         (expected, most): (u64, u64),
-        low: &[u8],
-        high: Option<&[u8]>,
+        (low, high): (&[u8], Option<&[u8]>),
+        unit: u32,
     ) -> (u64, u32) {
         let wanted = self.entries_wanted();
-        if !self.has_memory_for_parts() {
-            return (most.min(2 * wanted).max(1), self.bytes_kept(low, high, (1, 1)));
+        let kept = self.bytes_kept(low, high, (1, 1));
+        let has_memory = self.has_memory_for_parts();
+        let parts = match has_memory {
+            true if 2 * expected > 3 * wanted => expected.div_ceil(wanted),
+            true => 1,
+            false => expected.div_ceil(2 * wanted).max(1),
+        };
+        let each = |parts| match parts {
+            1 => most.min(2 * wanted).max(1),
+            // A few more than expected make no partition of their own.
+            _ => expected.div_ceil(parts) * 17 / 16 + 1,
+        };
+        if !has_memory || self.have_gaps(unit, kept) {
+            return (each(parts), kept);
         }
-        let parts = if 2 * expected > 3 * wanted { expected.div_ceil(wanted) } else { 1 };
         let whole = keys::width(self.shape).unwrap_or(0) as u32;
         let bytes = |kept: u32| if kept > 0 { kept } else { whole };
-        let all = bytes(self.bytes_kept(low, high, (1, 1)));
+        let all = bytes(kept);
         // One more, if that shortens keys: by a page at least, for each may end in another page.
         // None so small that it is joined to another.
         let pays = |parts: &u64| {
@@ -239,9 +251,7 @@ impl ChipTree<'_> {
         let shortest = [parts, parts + 1].into_iter().filter(pays);
         let best = shortest.min_by_key(|it| bytes(self.bytes_kept(low, high, (1, *it))));
         let kept = self.bytes_kept(low, high, (1, best.unwrap_or(1)));
-        let parts = best.unwrap_or(parts);
-        let each = if parts == 1 { most.min(2 * wanted) } else { expected.div_ceil(parts) };
-        (each.max(1), kept)
+        (each(best.unwrap_or(parts)), kept)
     }
 
     /// Writes what is merged as bottoms of partitions from `low` on, below `high`.

@@ -38,6 +38,7 @@ mod range;
 mod read;
 mod reclaim;
 mod run;
+mod units;
 mod updates;
 mod write;
 
@@ -253,7 +254,7 @@ impl Tree for ChipTree<'_> {
         self.ground.forget_all();
         for part in &self.directory.parts {
             for view in run::views(&part.runs) {
-                view.run.shape(shape)?;
+                view.run.units(shape)?;
                 self.ground.claim(view.extents())?;
             }
         }

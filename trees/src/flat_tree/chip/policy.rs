@@ -5,7 +5,8 @@ use index::random_keys::average_bytes;
 use super::ChipTree;
 use super::directory::Part;
 use super::keys;
-use super::run::FILTER_BITS_MOST;
+use super::run::{FILTER_BITS_MOST, Run};
+use super::units::Units;
 use super::write::unit_for;
 
 /// Entries may wait in fragments up to this share of those in bottoms: more of them gain little.
@@ -14,8 +15,12 @@ const PENDING_MOST: f64 = 0.9;
 /// By how much a merge moves the estimate of how many pending entries hide others.
 const STEP: f64 = 1.0 / 4.0;
 
-/// The part of the memory of tables that fences get.
-const FENCES_PART: f64 = 0.25;
+/// The part of the memory of tables that fences get: where updates outnumber lookups, where they
+/// don't, and where there are few of them.
+const FENCES_PART: [f64; 3] = [0.15, 0.3, 0.4];
+
+/// Updates are few where lookups are more than so many times as many.
+const UPDATES_FEW: u32 = 4;
 
 /// Entries of a partition, where bytes and pages allow it.
 const ENTRIES: u64 = 704;
@@ -96,6 +101,17 @@ impl Policy {
         self.filter.unwrap_or(chosen).min(FILTER_BITS_MOST)
     }
 
+    /// The part of the memory of tables that fences get.
+    fn fences_part(&self) -> f64 {
+        let Mix { lookups, updates } = self.mix;
+        let [few, many, most] = FENCES_PART;
+        match lookups > updates / 2 {
+            _ if lookups > UPDATES_FEW * updates => most,
+            true => many,
+            false => few,
+        }
+    }
+
     /// Learns from a merge in which so many of the `pending` entries hid others.
     pub(super) fn learn(&mut self, pending: u64, hid: u64) {
         if pending > 0 {
@@ -107,7 +123,7 @@ impl Policy {
 
 impl ChipTree<'_> {
     /// Bytes of key and value of an entry, on average.
-    fn entry_bytes(&self) -> u64 {
+    pub(super) fn entry_bytes(&self) -> u64 {
         let of = |width| u64::from(average_bytes(width));
         (of(self.shape.key) + of(self.shape.value)).max(1)
     }
@@ -125,11 +141,15 @@ impl ChipTree<'_> {
 
     /// Entries that a partition should have.
     pub(super) fn entries_wanted(&self) -> u64 {
-        let each = match self.totals.bottom {
-            entries if entries < ENTRIES => self.entry_bytes() + 1,
-            entries => (self.totals.bottom_bytes / entries).max(1),
-        };
-        (self.partition_bytes() / each).clamp(4, 32_768)
+        (self.partition_bytes() / self.bottom_bytes_each() as u64).clamp(4, 32_768)
+    }
+
+    /// Bytes of an entry in a bottom, on average.
+    fn bottom_bytes_each(&self) -> f64 {
+        match self.totals.bottom {
+            entries if entries < ENTRIES => self.entry_bytes() as f64 + 1.0,
+            entries => (self.totals.bottom_bytes as f64 / entries as f64).max(1.0),
+        }
     }
 
     /// Entries that merging a partition comes to, as far as can be told.
@@ -147,6 +167,13 @@ impl ChipTree<'_> {
         };
         let kept = keys::bytes_kept(low, high, width, share);
         if kept < width { kept as u32 } else { 0 }
+    }
+
+    /// True if keys of bottoms stand as gaps, in units of `unit` bytes, with `kept` bytes of a key
+    /// where they stand whole: how many bytes those are matters little then.
+    pub(super) fn have_gaps(&self, unit: u32, kept: u32) -> bool {
+        let run = Run { unit, kept, is_bottom: true, ..Run::default() };
+        run.shape(self.shape).is_ok_and(|shape| Units::with_gaps(shape).have_gaps())
     }
 
     /// The least bytes of a unit that holds an entry of so many bytes, and those that a page has
@@ -168,8 +195,8 @@ impl ChipTree<'_> {
             (None, Some(most)) => {
                 let left = self.tables_left(most);
                 let entries = self.totals.bottom + self.totals.pending;
-                let bytes = entries * (self.entry_bytes() + 1);
-                (bytes as f64 * 1.5 / (left as f64 * FENCES_PART).max(1.0)) as u32
+                let bytes = entries as f64 * self.bottom_bytes_each();
+                (bytes * 1.5 / (left as f64 * self.policy.fences_part()).max(1.0)) as u32
             }
         };
         self.fit_unit(longest, wanted.clamp(24, self.ground.content() / 2))

@@ -5,27 +5,28 @@ use core::ops::Bound;
 
 use device::Cause;
 use index::{Direction, Result};
-use store::runs::{Entry, Kind, UnitShape};
+use store::runs::{Entry, Kind, Unit};
 use store::{EntryShape, Error};
 
 use super::ground::Ground;
 use super::keys;
 use super::run::{Extent, Run, Scale, View, locate};
+use super::units::{UnitBuffer, Units};
 
 /// Reads `unit` of a run into `into`, and verifies it.
 pub(super) fn read_unit<'b>(
     ground: &mut Ground<'_>,
-    (view, shape): (&View<'_>, &UnitShape),
+    (view, units): (&View<'_>, &Units),
     unit: u32,
-    into: &'b mut Vec<u8>,
+    into: &'b mut UnitBuffer,
     cause: Cause,
-) -> Result<store::runs::Unit<'b>> {
+) -> Result<Unit<'b>> {
     let run = view.run;
     let (page, offset, _) =
         view.locate(unit, ground.content()).ok_or_else(|| missing(&run, unit))?;
-    into.resize(run.unit as usize, 0);
-    ground.read(page, offset, into, cause)?;
-    Ok(shape.verify(run.seed(unit), into)?)
+    into.raw.resize(run.unit as usize, 0);
+    ground.read(page, offset, &mut into.raw, cause)?;
+    units.verify_in(run.seed(unit), into)
 }
 
 pub(super) fn missing(run: &Run, unit: u32) -> Error {
@@ -35,7 +36,7 @@ pub(super) fn missing(run: &Run, unit: u32) -> Error {
 
 /// What a lookup has in memory.
 pub(super) struct Buffers {
-    pub(super) unit: Vec<u8>,
+    pub(super) unit: UnitBuffer,
     /// The key as it stands in a run.
     pub(super) short: Vec<u8>,
 }
@@ -49,7 +50,7 @@ pub(super) fn search<R>(
     Buffers { unit: buffer, short }: &mut Buffers,
     visit: impl FnOnce(Kind, &[u8]) -> R,
 ) -> Result<Option<R>> {
-    let shape = view.run.shape(entries)?;
+    let form = view.run.units(entries)?;
     let units = view.plan(scale.fence(key));
     let key = match view.run.kept as usize {
         0 => key,
@@ -62,21 +63,21 @@ pub(super) fn search<R>(
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let unit = read_unit(ground, (view, &shape), middle, buffer, Cause::Lookup)?;
+        let unit = read_unit(ground, (view, &form), middle, buffer, Cause::Lookup)?;
         if unit.entry(0).key <= key {
             low = middle;
         } else {
             high = middle;
         }
     }
-    let unit = read_unit(ground, (view, &shape), low, buffer, Cause::Lookup)?;
+    let unit = read_unit(ground, (view, &form), low, buffer, Cause::Lookup)?;
     Ok(unit.get(key).map(|entry| visit(entry.kind, entry.value)))
 }
 
 /// The entries of a run, one after the other: some units at a time are in memory.
 pub(super) struct RunCursor {
     run: Run,
-    shape: UnitShape,
+    units: Units,
     /// Where its partition begins, if keys stand shortened.
     low: Vec<u8>,
     /// The key of the entry that was loaded, if keys stand shortened, and bytes of keys.
@@ -85,6 +86,8 @@ pub(super) struct RunCursor {
     extents: Vec<Extent>,
     /// Units that are in memory.
     bytes: Vec<u8>,
+    /// The unit that was unpacked last, if units have gaps.
+    unpacked: (Option<u32>, Vec<u8>),
     first: u32,
     count: u32,
     window: usize,
@@ -129,12 +132,13 @@ impl RunCursor {
         let window = (window / unit.max(1)).max(1) * unit;
         let mut cursor = RunCursor {
             run,
-            shape: run.shape(entries)?,
+            units: run.units(entries)?,
             low: if run.kept > 0 { low.to_vec() } else { Vec::new() },
             key: Vec::with_capacity(if run.kept > 0 { low.len() } else { 0 }),
             width: keys::width(entries).unwrap_or(0),
             extents: view.extents().collect(),
             bytes: Vec::with_capacity(window.min(all)),
+            unpacked: (None, Vec::new()),
             first: 0,
             count: 0,
             window,
@@ -176,13 +180,10 @@ impl RunCursor {
             true => held.upper(key),
             false => held.lower(key),
         };
-        (cursor.unit, cursor.place) = (low, place);
-        if direction == Direction::Descending {
-            cursor.unit = low + 1;
-            if place == 0 {
-                (cursor.unit, cursor.place) = (low, 0);
-            }
-        }
+        (cursor.unit, cursor.place) = match direction {
+            Direction::Descending if place > 0 => (low + 1, place),
+            _ => (low, place),
+        };
         cursor.key = short;
         Ok(cursor)
     }
@@ -195,9 +196,28 @@ impl RunCursor {
         direction: Direction,
         most: u32,
     ) -> Result<()> {
-        if unit.wrapping_sub(self.first) < self.count {
-            return Ok(());
+        if unit.wrapping_sub(self.first) >= self.count {
+            self.fetch(ground, unit, direction, most)?;
         }
+        if self.units.have_gaps() && self.unpacked.0 != Some(unit) {
+            let (is_unpacked, into) = &mut self.unpacked;
+            let at = (unit - self.first) as usize * self.run.unit as usize;
+            let held = self.bytes.get(at..at + self.run.unit as usize).unwrap_or_default();
+            *is_unpacked = None;
+            self.units.verify(self.run.seed(unit), held, into)?;
+            *is_unpacked = Some(unit);
+        }
+        Ok(())
+    }
+
+    /// Reads `unit`, and others behind it, or before it.
+    fn fetch(
+        &mut self,
+        ground: &mut Ground<'_>,
+        unit: u32,
+        direction: Direction,
+        most: u32,
+    ) -> Result<()> {
         self.count = 0;
         let bytes = self.run.unit as usize;
         let most = most.min((self.window / bytes.max(1)) as u32).max(1);
@@ -216,10 +236,11 @@ impl RunCursor {
         };
         self.bytes.resize(count as usize * bytes, 0);
         ground.read(page, offset, &mut self.bytes, self.cause)?;
-        for place in 0..count {
+        // Those with gaps are verified when they are unpacked.
+        for place in (0..count).filter(|_| !self.units.have_gaps()) {
             let at = place as usize * bytes;
             let held = self.bytes.get(at..at + bytes).unwrap_or_default();
-            self.shape.verify(self.run.seed(first + place), held)?;
+            self.units.verify(self.run.seed(first + place), held, &mut Vec::new())?;
         }
         (self.first, self.count) = (first, count);
         Ok(())
@@ -229,11 +250,12 @@ impl RunCursor {
         unit < content.saturating_sub(self.run.offset) / self.run.unit.max(1)
     }
 
-    fn view_unit(&self, unit: u32) -> Result<store::runs::Unit<'_>> {
+    /// A unit that is in memory: see [`RunCursor::hold`].
+    fn view_unit(&self, unit: u32) -> Result<Unit<'_>> {
         let bytes = self.run.unit as usize;
         let at = unit.wrapping_sub(self.first) as usize * bytes;
         let held = self.bytes.get(at..at + bytes).ok_or_else(|| missing(&self.run, unit))?;
-        Ok(self.shape.view(held))
+        Ok(self.units.view(held, &self.unpacked.1))
     }
 
     /// Loads the next entry; false if there is none.

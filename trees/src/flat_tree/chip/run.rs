@@ -5,7 +5,7 @@
 //! partition stand packed in one list, the newest first, as they do in the root record:
 //!
 //! ```text
-//!  run     varints: number | entries, and one bit: a bottom | units | bytes of a unit
+//!  run     varints: number | entries, and two bits: a bottom, gaps | units | bytes of a unit
 //!          | bytes of the longest entry | bytes of a key, 0 if whole | first byte
 //!          | extents, each: page, pages
 //!          | tables u8: 0 if there are none, else 1 and bits of the filter an entry
@@ -14,16 +14,18 @@
 //!
 //! A fence is the place of a unit's first key in its partition ([`fences`]). Where many keys share
 //! a step, units are read by halves. Tables are in memory alone. Keys of one length stand as
-//! their distance from the partition's first key, where that is shorter ([`keys`]).
+//! their distance from the partition's first key, where that is shorter ([`keys`]). Units of
+//! bottoms have gaps between them ([`units`](super::units)), if these are short enough.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use index::Result;
-use store::runs::{Kinds, UnitSeed, UnitShape};
+use store::runs::{GapShape, Kinds, UnitSeed, UnitShape};
 use store::{EntryShape, Width};
 
 use super::super::filter;
+use super::units::Units;
 use super::{fences, keys};
 
 /// Pages one behind the other.
@@ -46,11 +48,13 @@ impl Extent {
 }
 
 /// What is known of a run beside where it goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
     /// No other run of the index ever had it.
     pub(super) number: u32,
     pub(super) is_bottom: bool,
+    /// True if keys stand as gaps.
+    pub(super) has_gaps: bool,
     pub(super) entries: u32,
     pub(super) units: u32,
     /// Bytes of a unit.
@@ -64,6 +68,18 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// How its units are read.
+    pub(super) fn units(&self, entries: EntryShape) -> Result<Units> {
+        let shape = self.shape(entries)?;
+        if !self.has_gaps {
+            return Ok(Units::Whole(shape));
+        }
+        let what = "its keys can't stand as gaps";
+        let gaps = GapShape::new(shape).ok_or(store::Error::NotAnIndex { is_ours: true, what })?;
+        Ok(Units::Gaps(gaps))
+    }
+
+    /// The shape of its units, gaps aside.
     pub(super) fn shape(&self, entries: EntryShape) -> Result<UnitShape> {
         let kinds = if self.is_bottom { Kinds::Puts } else { Kinds::Deletes };
         if self.kept > 0 && keys::width(entries).is_none_or(|all| all <= self.kept as usize) {
@@ -249,7 +265,8 @@ fn take_run(rest: &mut &[u8]) -> Option<Run> {
     Some(Run {
         number,
         is_bottom: entries & 1 == 1,
-        entries: entries >> 1,
+        has_gaps: entries & 2 == 2,
+        entries: entries >> 2,
         units: take(rest)?,
         unit: take(rest)?,
         longest: take(rest)?,
@@ -265,7 +282,7 @@ pub(super) fn encode(
     tables: Option<Tables<'_>>,
     to: &mut Vec<u8>,
 ) {
-    let entries = run.entries << 1 | u32::from(run.is_bottom);
+    let entries = run.entries << 2 | u32::from(run.has_gaps) << 1 | u32::from(run.is_bottom);
     let count = extents.clone().count() as u32;
     let Run { number, units, unit, longest, kept, offset, .. } = *run;
     for number in [number, entries, units, unit, longest, kept, offset, count] {
@@ -367,6 +384,7 @@ mod tests {
         let run = Run {
             number: 70_000,
             is_bottom: false,
+            has_gaps: true,
             entries: 100,
             units: 13,
             unit: 100,

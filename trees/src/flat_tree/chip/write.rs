@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 
 use device::Cause;
 use index::Result;
-use store::runs::{Entry, UnitBuilder, UnitShape};
+use store::runs::Entry;
 use store::{EntryShape, Width};
 
 use super::super::filter;
 use super::ground::Ground;
 use super::run::{Extent, Run, Scale, UNIT_LEAST};
+use super::units::{Builder, Units};
 use super::{fences, keys};
 
 /// A run that is being written.
@@ -20,9 +21,8 @@ pub(super) struct RunWriter {
     low: Box<[u8]>,
     /// A key as it stands in a unit.
     short: Vec<u8>,
-    shape: UnitShape,
     extents: Vec<Extent>,
-    builder: UnitBuilder,
+    builder: Builder,
     /// True if a unit was begun.
     is_open: bool,
     /// The first key of each unit, behind its length.
@@ -81,9 +81,10 @@ impl RunWriter {
             Vec::new(),
             |(bits, entries)| alloc::vec![0; filter::bytes_for(entries.into(), bits) as usize],
         );
-        let run = Run {
+        let mut run = Run {
             number: plan.number,
             is_bottom,
+            has_gaps: false,
             entries: 0,
             units: 0,
             unit: plan.unit,
@@ -91,13 +92,15 @@ impl RunWriter {
             kept: plan.kept,
             offset: 0,
         };
+        let shape = run.shape(entries)?;
+        let units = if is_bottom { Units::with_gaps(shape) } else { Units::Whole(shape) };
+        run.has_gaps = units.have_gaps();
         Ok(RunWriter {
-            shape: run.shape(entries)?,
             run,
             low,
             short: Vec::new(),
             extents: Vec::with_capacity(2),
-            builder: UnitBuilder::new(run.shape(entries)?),
+            builder: Builder::new(units),
             is_open: false,
             firsts: Vec::new(),
             filter,
@@ -159,7 +162,7 @@ impl RunWriter {
         ground.slot(unit).fill(0);
         self.firsts.extend_from_slice(&(key.len() as u16).to_le_bytes());
         self.firsts.extend_from_slice(key);
-        self.builder = UnitBuilder::new(self.shape);
+        self.builder = self.builder.next();
         self.is_open = true;
         Ok(())
     }
