@@ -318,14 +318,21 @@ impl PageFile<'_> {
     }
 
     /// True if a checkpoint has to be made before `pages` pages are changed and `names`
-    /// checkpoints are kept: the undo log must have room for the images of these pages, of the
-    /// checkpoint after them, and of those that forget, one by one, all that is kept then. So
-    /// forgetting is never refused.
-    fn needs_room(&self, undo: &Undo, pages: u32, names: usize) -> Result<bool> {
+    /// checkpoints are kept: the undo log must have room for the images of these pages, beside the
+    /// `promised` pages that may be allocated, of the checkpoint after them, and of those that
+    /// forget, one by one, all that is kept then. So forgetting is never refused.
+    fn needs_room(&self, undo: &Undo, (pages, promised): (u32, u32), names: usize) -> Result<bool> {
         let own = self.checkpoint_pages(names);
         let each = self.checkpoint_changes_with(names);
-        let in_use = self.high_water.saturating_add(own);
-        if undo.has_room_for(pages.saturating_add(each), (names as u32, each), in_use) {
+        let pages = pages.saturating_add(each);
+        // While names are kept those that are allocated are among `pages`: each takes its own room,
+        // or that of an image.
+        let fresh = match self.checkpoints.are_kept() {
+            true => promised.min(pages.saturating_sub(undo.images_for(pages))),
+            false => promised.saturating_sub(self.free.pages),
+        };
+        let in_use = self.high_water.saturating_add(own).saturating_add(fresh);
+        if undo.has_room_for(pages, (names as u32, each), in_use) {
             return Ok(false);
         }
         match self.checkpoints.are_kept() {
@@ -378,13 +385,13 @@ impl Recovery for PageFile<'_> {
         if is_due || journal.is_some_and(|journal| !journal.has_room(bytes)) {
             return Ok(true);
         }
-        self.needs_room(undo, pages, self.checkpoints.count())
+        self.needs_room(undo, (pages, self.promised), self.checkpoints.count())
     }
 
     fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
         self.checkpoints.check_name(name)?;
         match &self.undo {
-            Some(undo) => self.needs_room(undo, 0, self.checkpoints.count() + 1),
+            Some(undo) => self.needs_room(undo, (0, 0), self.checkpoints.count() + 1),
             None => Ok(false),
         }
     }
@@ -427,7 +434,7 @@ impl Recovery for PageFile<'_> {
         match &self.undo {
             Some(undo) if self.journal.is_some() && most > 0 && undo.bytes().0 > 0 => {
                 let is_full = pages.map_or(undo.is_due(), |pages| undo.is_full_for(pages));
-                let has_room = self.needs_room(undo, pages.unwrap_or(most), 0);
+                let has_room = self.needs_room(undo, (pages.unwrap_or(most), self.promised), 0);
                 is_full || !matches!(has_room, Ok(false))
             }
             _ => false,

@@ -94,6 +94,11 @@ impl PageFile<'_> {
         pages <= u64::from(free) && (images == 0 || beside > 0)
     }
 
+    /// Says how many pages the batch that is let in may allocate, so that images leave them room.
+    pub fn promise(&mut self, pages: u64) {
+        self.promised = u32::try_from(pages).unwrap_or(u32::MAX);
+    }
+
     /// True if so many pages are free, and what names need of them has room.
     #[must_use]
     pub fn has_pages_now(&self, pages: u64) -> bool {

@@ -89,6 +89,8 @@ pub struct PageFile<'d> {
     undo: Option<Undo>,
     journal: Option<Journal>,
     checkpoints: Checkpoints,
+    /// Pages that the batch which was let in may allocate.
+    promised: u32,
     mistake: Mistake,
 }
 

@@ -302,6 +302,7 @@ impl<'d> PageFile<'d> {
                 Durability::None => 0,
                 _ => options.memory_bytes - least,
             }),
+            promised: 0,
             mistake,
         })
     }

@@ -333,7 +333,7 @@ impl Undo {
     }
 
     /// The most images that changing `pages` pages makes.
-    fn images_for(&self, pages: u32) -> u32 {
+    pub(super) fn images_for(&self, pages: u32) -> u32 {
         pages.min(self.units_at_checkpoint)
     }
 

@@ -301,7 +301,12 @@ impl Tree for BPlus<'_> {
         }
         // Deletes take nothing.
         let pages = self.store.pages_needed(&puts, &self.btree);
-        self.store.check_free(pages + self.pages_for_values(batch))
+        let values = self.pages_for_values(batch);
+        self.store.check_free(pages + values)?;
+        // What waits was let in before.
+        let own = self.store.pages_needed(&self.puts_of(batch), &self.btree);
+        self.store.file.promise(own + values);
+        Ok(())
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
