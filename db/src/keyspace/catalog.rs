@@ -15,9 +15,6 @@ use crate::{Error, Result};
 const CATALOG: u8 = 0;
 /// The second byte of the key of a keyspace.
 const NAMED: u8 = 1;
-/// The second byte of the key of one that was dropped.
-const DROPPED: u8 = 2;
-
 /// Entries of a dropped keyspace that are deleted at once.
 const STEP: usize = 32;
 
@@ -25,7 +22,7 @@ const STEP: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     pub(crate) spaces: Vec<Arc<Space>>,
-    /// Numbers of those that were dropped, of which entries may be left.
+    /// Numbers of those that were dropped, of which entries may be left: of what has no name.
     pub(crate) dropped: Vec<u32>,
     /// Numbers below this are not given again: a snapshot may have entries of who had them.
     next: u32,
@@ -41,12 +38,32 @@ impl Catalog {
         while let Some((key, value)) = cursor.next()? {
             let is_read = match key {
                 [CATALOG, NAMED, name @ ..] => catalog.read_named(name, value.whole()),
-                [CATALOG, DROPPED, number @ ..] => catalog.read_dropped(number),
+                // An entry for each that was dropped, by versions before.
+                [CATALOG, ..] => Some(()),
                 _ => None,
             };
             is_read.ok_or_else(damaged)?;
         }
+        drop(cursor);
+        catalog.find_dropped(index)?;
         Ok(catalog)
+    }
+
+    /// Finds keyspaces that have entries and no name: a seek for each that has entries.
+    fn find_dropped(&mut self, index: &mut dyn Index) -> Result<()> {
+        let mut before = UNNAMED;
+        while let Some(prefix) = Scope::numbered(before, &Type::Bytes, &Type::Bytes).behind() {
+            let from = Bound::Included(&prefix[..]);
+            let (to, direction) = (Bound::Unbounded, Direction::Ascending);
+            let mut cursor = index.range(KeyRange { from, to, direction })?;
+            let Some((key, _)) = cursor.next()? else { break };
+            let (number, _) = Scope::split(key).ok_or_else(damaged)?;
+            if !self.has(number) {
+                self.dropped.push(number);
+            }
+            before = number;
+        }
+        Ok(())
     }
 
     fn read_named(&mut self, name: &[u8], value: Option<&[u8]>) -> Option<()> {
@@ -61,15 +78,6 @@ impl Catalog {
         }
         let is_gone = AtomicBool::new(false);
         self.spaces.push(Arc::new(Space { name, number, key, value, is_gone }));
-        Some(())
-    }
-
-    fn read_dropped(&mut self, number: &[u8]) -> Option<()> {
-        let number = u32::from_be_bytes(*number.as_array()?);
-        if number <= UNNAMED || self.has(number) {
-            return None;
-        }
-        self.dropped.push(number);
         Some(())
     }
 
@@ -108,13 +116,8 @@ impl Space {
     }
 }
 
-/// The key that says that the keyspace of this number was dropped.
-pub(crate) fn dropped_key(number: u32) -> Vec<u8> {
-    [&[CATALOG, DROPPED][..], &number.to_be_bytes()].concat()
-}
-
 /// Deletes some entries of the first keyspace that was dropped, or forgets it when there are none
-/// left. A cut in between leaves fewer of them.
+/// left.
 pub(crate) fn free_some(
     index: &mut dyn Index,
     snapshots: &mut Snapshots,
@@ -133,17 +136,13 @@ pub(crate) fn free_some(
         keys.push(key.to_vec());
     }
     drop(cursor);
-    let is_empty = keys.is_empty();
-    if is_empty {
-        keys.push(dropped_key(number));
-    }
-    let deletes: Vec<_> = keys.iter().map(|key| Update::Delete { key }).collect();
-    snapshots.update(index, &deletes)?;
-    if is_empty {
+    if keys.is_empty() {
         catalog.dropped.remove(0);
         catalog.next = catalog.next.max(number.saturating_add(1));
+        return Ok(());
     }
-    Ok(())
+    let deletes: Vec<_> = keys.iter().map(|key| Update::Delete { key }).collect();
+    Ok(snapshots.update(index, &deletes)?)
 }
 
 fn damaged() -> Error {

@@ -165,9 +165,9 @@ impl<'d> Database<'d> {
         let Some(space) = self.catalog(&mut core)?.find(name).cloned() else {
             return Err(Error::NoKeyspace { name: name.to_owned() });
         };
-        let (key, dropped) = (space.entry().0, catalog::dropped_key(space.number));
-        let updates = [Update::Delete { key: &key }, Update::Put { key: &dropped, value: &[] }];
-        self.update_core(&mut core, &Scope::WHOLE, &updates)?;
+        // A delete has room in a full database, too.
+        let key = space.entry().0;
+        self.update_core(&mut core, &Scope::WHOLE, &[Update::Delete { key: &key }])?;
         space.is_gone.store(true, Ordering::Relaxed);
         let catalog = self.catalog(&mut core)?;
         catalog.spaces.retain(|kept| kept.number != space.number);

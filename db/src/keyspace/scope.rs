@@ -3,12 +3,11 @@
 //! ```text
 //! key    number of the keyspace | the user's key         1 is the unnamed keyspace
 //!        0 u8 | 1 u8 | name          number u32 | type of the keys | type of the values
-//!        0 u8 | 2 u8 | number u32    nothing: the keyspace was dropped, entries of it may be left
 //! ```
 //!
-//! The number of a keyspace is one byte up to 239, else a byte of 240 and a big-endian u32; the
-//! others are little-endian, but the last, which is big-endian. A database that was made without
-//! keyspaces has none of this: its keys are the user's.
+//! What has a number without a name was dropped, and is going to be deleted. The number before a
+//! key is one byte up to 239, else a byte of 240 and a big-endian u32; the other is little-endian.
+//! A database that was made without keyspaces has none of this: its keys are the user's.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -94,6 +93,14 @@ impl Scope {
 
     pub(crate) fn prefix(&self) -> &[u8] {
         self.prefix.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// The first key that may stand behind all of the keyspace's; `None` if none can.
+    pub(super) fn behind(&self) -> Option<Vec<u8>> {
+        match behind_prefix(self.prefix()) {
+            Bound::Excluded(key) | Bound::Included(key) => Some(key),
+            Bound::Unbounded => None,
+        }
     }
 
     /// Refuses a keyspace that was dropped. It is asked under the lock, under which one is dropped.
