@@ -260,3 +260,38 @@ fn nothing_is_lost_under_names_and_forgetting_is_never_refused() {
         assert!(happened.iter().all(|&count| count > 3), "{tree}: {happened:?}");
     }
 }
+
+/// Where names are kept, a page that is given out again takes the room of an image, and another its
+/// own: both are counted before a long value is written.
+#[test]
+fn a_long_value_without_room_beside_names_is_refused_before_anything_is_changed() {
+    let (mut taken, mut refused) = (0, 0);
+    for pages in 1..300 {
+        let disk = SharedDisk::growing(SECTOR, 300);
+        let options = Options::new().tree("b-plus").memory(1 << 20);
+        let mut database = Database::create_on(disk.medium(), &options).unwrap();
+        database.put("long", [1; 200_000]).unwrap();
+        database.checkpoint("one").unwrap();
+        // Its pages are free behind the second name, and the first needs what they hold.
+        database.delete("long").unwrap();
+        database.put("short", "value").unwrap();
+        database.checkpoint("two").unwrap();
+        let mut model = Model::from([(b"short".to_vec(), b"value".to_vec())]);
+        let value = vec![2; pages * 4000];
+        match database.put("long", &value) {
+            Ok(()) => {
+                taken += 1;
+                model.insert(b"long".to_vec(), value);
+            }
+            Err(Error::Full { .. } | Error::Kept { .. }) => refused += 1,
+            Err(error) => panic!("{pages} pages: {error}"),
+        }
+        match database.delete("short") {
+            Ok(()) => drop(model.remove(&b"short"[..])),
+            Err(error) => assert!(matches!(error, Error::Kept { .. }), "{pages} pages: {error}"),
+        }
+        compare(&mut database, &model, &format!("{pages} pages"));
+        ["one", "two"].iter().for_each(|name| database.forget(name).unwrap());
+    }
+    assert!(taken > 20 && refused > 20, "{taken} taken, {refused} refused");
+}
