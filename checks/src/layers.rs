@@ -62,6 +62,7 @@ pub const LAYERS: &[Layer] = &[
         "fuzz",
         &["device", "sim", "ftl", "store", "index", "trees", "file", "db", "contract"],
     ),
+    Layer::new("bench", &["db"]),
 ];
 
 /// Checks the crates of `project` against [`LAYERS`].

@@ -7,17 +7,20 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 use crate::{Error, Result};
 
+/// Folders of crates that are workspaces of their own, so that nobody builds them who does not ask.
+const STANDALONE: [&str; 1] = ["bench"];
+
 /// All files that belong to the project, and its crates.
 #[derive(Debug, Default)]
 pub struct Project {
     /// Every file that is not ignored by git, by its path from the root with `/` between folders.
     /// `None` stands for a file that is no text.
     pub files: BTreeMap<String, Option<String>>,
-    /// The crates of the workspace.
+    /// The crates of the workspace, and those beside it.
     pub crates: Vec<Crate>,
 }
 
-/// A crate of the workspace.
+/// A crate of the project.
 #[derive(Clone, Debug, Default)]
 pub struct Crate {
     /// Its folder, from the root.
@@ -135,10 +138,19 @@ fn read_files(root: &Path) -> Result<BTreeMap<String, Option<String>>> {
 }
 
 fn read_crates(root: &Path) -> Result<Vec<Crate>> {
-    let metadata =
-        MetadataCommand::new().manifest_path(root.join("Cargo.toml")).no_deps().exec()?;
+    let read = |manifest| MetadataCommand::new().manifest_path(manifest).no_deps().exec();
+    let metadata = read(root.join("Cargo.toml"))?;
     let root = metadata.workspace_root.as_std_path();
-    Ok(metadata.packages.iter().map(|package| read_crate(root, package)).collect())
+    let mut crates: Vec<Crate> =
+        metadata.packages.iter().map(|package| read_crate(root, package)).collect();
+    for folder in STANDALONE {
+        let manifest = root.join(folder).join("Cargo.toml");
+        if manifest.is_file() && !crates.iter().any(|member| member.folder == folder) {
+            let metadata = read(manifest)?;
+            crates.extend(metadata.packages.iter().map(|package| read_crate(root, package)));
+        }
+    }
+    Ok(crates)
 }
 
 fn read_crate(root: &Path, package: &cargo_metadata::Package) -> Crate {
