@@ -108,3 +108,9 @@ pub fn find(name: &str) -> Outcome<Kind> {
     let found = kinds.iter().find(|kind| kind.name == name);
     Ok(*found.ok_or_else(|| format!("no engine is called {name}: {}", names.join(", ")))?)
 }
+
+/// Bytes as settings name them.
+#[must_use]
+pub fn mebibytes(bytes: usize) -> String {
+    format!("{} MiB", bytes as f64 / f64::from(1 << 20))
+}

@@ -21,6 +21,7 @@ pub fn machine(folder: &Path) -> Value {
         "processor": model.map_or("unknown", |(_, model)| model),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
         "memory_mib": system::figure(&memory, "MemTotal:").map_or(0, |kib| kib / 1024),
+        "load": read("/proc/loadavg").split(' ').next(),
         "kernel": read("/proc/sys/kernel/osrelease").trim(),
         "file_system": said("df", &["--output=fstype", &folder]),
         "disk": said("df", &["--output=source", &folder]),

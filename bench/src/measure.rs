@@ -207,6 +207,7 @@ impl<'p> Run<'p> {
         }
         let closing = closing.elapsed();
         let taken = system::bytes_taken(folder)?;
+        let peak = system::peak_memory()?;
         let opening = Instant::now();
         if self.kind.lasts {
             self.engine = Some((self.kind.open)(folder, setup)?);
@@ -218,6 +219,7 @@ impl<'p> Run<'p> {
             "open_seconds": opening.elapsed().as_secs_f64(),
             "wait_seconds": (self.waited + closing).as_secs_f64(),
             "is_settled": self.settled,
+            "peak_bytes": peak,
             "bytes_taken": taken,
             "space": taken as f64 / bytes as f64,
         }))

@@ -30,8 +30,7 @@ struct Column {
 enum Form {
     Rate,
     Times,
-    /// Microseconds as milliseconds.
-    Milliseconds,
+    Microseconds,
     Seconds,
     Mebibytes,
 }
@@ -55,9 +54,9 @@ const COLUMNS: [Column; 15] = [
     column("reads a get", ("gets", "/reads_each"), Form::Times, Some(false)),
     column("gets /s", ("gets", "/per_second"), Form::Rate, Some(true)),
     column("mixed /s", ("mixed", "/per_second"), Form::Rate, Some(true)),
-    column("p99.9 ms", ("mixed", "/update_us/p99_9"), Form::Milliseconds, Some(false)),
-    column("p99.99 ms", ("mixed", "/update_us/p99_99"), Form::Milliseconds, Some(false)),
-    column("max ms", ("mixed", "/update_us/max"), Form::Milliseconds, Some(false)),
+    column("p99.9 µs", ("mixed", "/update_us/p99_9"), Form::Microseconds, Some(false)),
+    column("p99.99 µs", ("mixed", "/update_us/p99_99"), Form::Microseconds, Some(false)),
+    column("max µs", ("mixed", "/update_us/max"), Form::Microseconds, Some(false)),
     column("scans /s", ("scans", "/per_second"), Form::Rate, Some(true)),
     column("commits /s", ("commits", "/per_second"), Form::Rate, Some(true)),
     column("peak MiB", ("memory", "/peak_bytes"), Form::Mebibytes, None),
@@ -96,6 +95,9 @@ impl Row<'_> {
         match (status, self.phase("error")) {
             (0, _) => None,
             (137, _) => Some(format!("killed after {last}: it needs more than the group's memory")),
+            (_, Some(error)) if last == "settings" => {
+                Some(format!("not run: {}", error["what"].as_str().unwrap_or_default()))
+            }
             (_, Some(error)) => {
                 Some(format!("failed after {last}: {}", error["what"].as_str().unwrap_or_default()))
             }
@@ -109,7 +111,7 @@ impl Form {
         match self {
             Form::Rate => thousands(figure),
             Form::Times => three_digits(figure),
-            Form::Milliseconds => three_digits(figure / 1000.0),
+            Form::Microseconds => three_digits(figure),
             Form::Seconds => format!("{figure:.1}"),
             Form::Mebibytes => format!("{:.0}", figure / f64::from(1 << 20)),
         }
@@ -192,7 +194,7 @@ fn write_machine(lines: &[Value], text: &mut String) -> Outcome<()> {
     if let Some(machine) = find("machine") {
         writeln!(
             text,
-            "\n{}: {}, {} processors, {} MiB of memory, Linux {}, {} on {}.",
+            "\n{}: {}, {} processors, {} MiB of memory, Linux {}, {} on {}; load before: {}.",
             said(machine, "date"),
             said(machine, "processor"),
             machine["processors"],
@@ -200,6 +202,7 @@ fn write_machine(lines: &[Value], text: &mut String) -> Outcome<()> {
             said(machine, "kernel"),
             said(machine, "file_system"),
             said(machine, "disk"),
+            said(machine, "load"),
         )?;
     }
     if let Some(command) = find("command") {
@@ -214,7 +217,7 @@ fn write_machine(lines: &[Value], text: &mut String) -> Outcome<()> {
             command["seconds"],
         )?;
     }
-    writeln!(text, "\n| plain requests of 4 KiB | a second | median ms | p99.9 ms | max ms |")?;
+    writeln!(text, "\n| plain requests of 4 KiB | a second | median µs | p99.9 µs | max µs |")?;
     writeln!(text, "|---|---|---|---|---|")?;
     let probes = lines.iter().filter(|line| line["phase"] == "probe");
     for (probe, when) in probes.zip(["before", "after"]) {
@@ -222,7 +225,7 @@ fn write_machine(lines: &[Value], text: &mut String) -> Outcome<()> {
             let figure = |name: &str| probe[kind][name].as_f64().unwrap_or(f64::NAN);
             let rate = thousands(figure("per_second"));
             let [median, high, max] =
-                ["p50_us", "p99_9_us", "max_us"].map(|name| Form::Milliseconds.text(figure(name)));
+                ["p50_us", "p99_9_us", "max_us"].map(|name| Form::Microseconds.text(figure(name)));
             writeln!(text, "| {what}, {when} the run | {rate} | {median} | {high} | {max} |")?;
         }
     }
@@ -284,7 +287,8 @@ fn write_beside(rows: &[Row<'_>], text: &mut String) -> Outcome<()> {
             "ampl." => format!("{} ampl.", column.phase),
             head => head.to_owned(),
         };
-        let times = three_digits(if more { figure / own } else { own / figure });
+        let times = if more { figure / own } else { own / figure };
+        let times = if times.is_finite() { three_digits(times) } else { "-".to_owned() };
         let (own, other) = (ours.cell(column), best.cell(column));
         if own == other {
             continue;
@@ -294,17 +298,23 @@ fn write_beside(rows: &[Row<'_>], text: &mut String) -> Outcome<()> {
     Ok(())
 }
 
+/// One line for all that have the same settings.
 fn write_settings(lines: &[Value], text: &mut String) -> Outcome<()> {
-    writeln!(text, "\n## Settings\n\n| engine | package | settings |\n|---|---|---|")?;
-    let mut seen: Vec<[&str; 2]> = Vec::new();
+    let mut seen: Vec<([&str; 4], Vec<&str>)> = Vec::new();
     for line in lines.iter().filter(|line| line["phase"] == "settings") {
-        let [engine, durability, package, version, settings] =
-            ["engine", "durability", "package", "version", "settings"]
-                .map(|name| line[name].as_str().unwrap_or_default());
-        if !seen.contains(&[engine, settings]) {
-            seen.push([engine, settings]);
-            writeln!(text, "| {engine}, {durability} | {package} {version} | {settings} |")?;
+        let names = ["durability", "package", "version", "settings"];
+        let key = names.map(|name| line[name].as_str().unwrap_or_default());
+        let engine = line["engine"].as_str().unwrap_or_default();
+        match seen.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, engines)) if engines.contains(&engine) => {}
+            Some((_, engines)) => engines.push(engine),
+            None => seen.push((key, vec![engine])),
         }
+    }
+    writeln!(text, "\n## Settings\n\n| engine | syncs | package | settings |\n|---|---|---|---|")?;
+    for ([durability, package, version, settings], engines) in seen {
+        let (engines, settings) = (engines.join(", "), settings.replace('|', "\\|"));
+        writeln!(text, "| {engines} | {durability} | {package} {version} | {settings} |")?;
     }
     Ok(())
 }

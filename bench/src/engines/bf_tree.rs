@@ -5,7 +5,7 @@ use std::path::Path;
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField};
 
 use crate::Outcome;
-use crate::engine::{Engine, Kind, Setup};
+use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
 /// Its longest record, by its defaults.
@@ -17,9 +17,9 @@ pub(crate) const KIND: Kind =
 
 fn settings(setup: &Setup) -> String {
     format!(
-        "`cb_size_byte({})`, no log, no snapshots, else its defaults; puts of a batch one by one: \
+        "`cb_size_byte` {}, no log, no snapshots, else its defaults; puts of a batch one by one: \
          it has no batches, and nothing is there after it is closed",
-        setup.memory
+        mebibytes(setup.memory)
     )
 }
 

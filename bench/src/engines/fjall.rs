@@ -6,7 +6,7 @@ use fjall::config::CompressionPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::Outcome;
-use crate::engine::{Engine, Kind, Setup};
+use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
 /// The least that it takes.
@@ -27,11 +27,12 @@ const fn memtable_bytes(setup: &Setup) -> u64 {
 
 fn settings(setup: &Setup) -> String {
     format!(
-        "`cache_size({})`, `max_memtable_size({})`, \
-         `max_journaling_size({JOURNALS})` (the least), `worker_threads({WORKERS})`, no \
+        "`cache_size` {}, `max_memtable_size` {}, `max_journaling_size` {} (the least), \
+         `worker_threads` {WORKERS}, no \
          compression, batches with `PersistMode::{:?}`, else its defaults",
-        cache_bytes(setup),
-        memtable_bytes(setup),
+        mebibytes(cache_bytes(setup) as usize),
+        mebibytes(memtable_bytes(setup) as usize),
+        mebibytes(JOURNALS as usize),
         mode(setup.synced)
     )
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashtree::{Database, Durability, Entry, OpenOptions, Options, Value};
 
 use crate::Outcome;
-use crate::engine::{Engine, Kind, Setup};
+use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
 /// How far the file may grow.
@@ -33,10 +33,11 @@ const fn durability(setup: &Setup) -> Durability {
 
 fn settings(setup: &Setup) -> String {
     format!(
-        "`memory_total({})`, `capacity({CAPACITY})`, durability `{:?}`, else as `Options::new()`: \
+        "`memory_total` {}, `capacity` {}, durability `{:?}`, else as `Options::new()`: \
          direct I/O, pages of 4 KiB, keys and values of any length; all of its memory is in those \
          bytes, and none of it is the page cache's",
-        setup.memory,
+        mebibytes(setup.memory),
+        mebibytes(CAPACITY as usize),
         durability(setup)
     )
 }

@@ -7,7 +7,7 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
 use crate::Outcome;
-use crate::engine::{Engine, Kind, Setup};
+use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
 /// Bytes of addresses: how far the file may grow.
@@ -31,8 +31,10 @@ fn flags(setup: &Setup) -> EnvFlags {
 
 fn settings(setup: &Setup) -> String {
     format!(
-        "`map_size({MAP})`, flags {:?}, pages of 4 KiB; it has no cache but the page cache, and \
+        "{}, `map_size` {}, flags {:?}, pages of 4 KiB; it has no cache but the page cache, and \
          writes through files",
+        heed::lmdb_version().string,
+        mebibytes(MAP),
         flags(setup)
     )
 }

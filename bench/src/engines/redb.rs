@@ -5,7 +5,7 @@ use std::path::Path;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
 use crate::Outcome;
-use crate::engine::{Engine, Kind, Setup};
+use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("entries");
@@ -21,7 +21,7 @@ fn settings(setup: &Setup) -> String {
         true => "durability `Immediate`".to_owned(),
         false => format!("durability `None`, each {COMMITS_MOST}th commit `Immediate`"),
     };
-    format!("`set_cache_size({})`, {durability}, a transaction a call", setup.memory)
+    format!("`set_cache_size` {}, {durability}, a transaction a call", mebibytes(setup.memory))
 }
 
 fn open(folder: &Path, setup: &Setup) -> Outcome<Box<dyn Engine>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use crate::Outcome;
-use crate::engine::{Engine, Kind, Setup};
+use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
 /// Shares of the memory: half for blocks, the rest for two write buffers.
@@ -30,11 +30,13 @@ fn settings(setup: &Setup) -> String {
     format!(
         "{}, block cache {}, indexes and filters in it, `write_buffer_size` {}, \
          `max_write_buffer_number` {BUFFERS}, Bloom filters of {BLOOM_BITS} bits, no compression, \
-         `max_background_jobs` {JOBS}, `target_file_size_base` {FILE_BYTES}, \
-         `max_bytes_for_level_base` {LEVEL_BYTES}, `sync` {}, else its defaults",
+         `max_background_jobs` {JOBS}, `target_file_size_base` {}, \
+         `max_bytes_for_level_base` {}, `sync` {}, else its defaults",
         library(),
-        cache_bytes(setup),
-        buffer_bytes(setup),
+        mebibytes(cache_bytes(setup)),
+        mebibytes(buffer_bytes(setup)),
+        mebibytes(FILE_BYTES as usize),
+        mebibytes(LEVEL_BYTES as usize),
         setup.synced
     )
 }
