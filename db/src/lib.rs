@@ -45,7 +45,7 @@
 //! - Calls of several threads take turns. One [`Transaction`] is open at a time. A [`Snapshot`] is
 //!   over when too much was changed since.
 //! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
-//!   usual 4 KiB, 1006 bytes.
+//!   usual 4 KiB, 1005 bytes.
 //! - A value has less than 4 GiB. A batch that is longer than the journal
 //!   ([`Options::journal_bytes`]) lasts by a checkpoint; on raw flash it is refused, long values
 //!   not counted.

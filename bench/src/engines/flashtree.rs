@@ -8,8 +8,6 @@ use crate::Outcome;
 use crate::engine::{Engine, Kind, Setup, mebibytes};
 use crate::workload::Batch;
 
-/// How far the file may grow.
-const CAPACITY: u64 = 1 << 30;
 /// The longest value that is read.
 const VALUE_MOST: usize = 4096;
 
@@ -33,11 +31,10 @@ const fn durability(setup: &Setup) -> Durability {
 
 fn settings(setup: &Setup) -> String {
     format!(
-        "`memory_total` {}, `capacity` {}, durability `{:?}`, else as `Options::new()`: \
+        "`memory_total` {}, durability `{:?}`, else as `Options::new()`: \
          direct I/O, pages of 4 KiB, keys and values of any length; all of its memory is in those \
          bytes, and none of it is the page cache's",
         mebibytes(setup.memory),
-        mebibytes(CAPACITY as usize),
         durability(setup)
     )
 }
@@ -50,7 +47,7 @@ fn open(tree: &str, folder: &Path, setup: &Setup) -> Outcome<Box<dyn Engine>> {
         Database::open(&path, &options)?
     } else {
         let options = Options::new().tree(tree).memory_total(memory).durability(durability);
-        Database::create(&path, &options.capacity(CAPACITY))?
+        Database::create(&path, &options)?
     };
     Ok(Box::new(Flashtree { database, batch: flashtree::Batch::new() }))
 }
