@@ -151,20 +151,24 @@ impl Database<'_> {
                 let more = need.saturating_sub(have).saturating_mul(2);
                 Error::LittleTables { have: total, need: total.saturating_add(more) }
             }
-            (error @ index::Error::Store(store::Error::Kept { .. }), _) => self.kept(core, error),
-            (error, _) => error.into(),
+            (error, _) => self.kept(core, error),
         }
     }
 
-    /// Says which checkpoints keep the room that there is none of.
+    /// Says which checkpoints keep the room that there is none of, if any do.
     pub(super) fn kept(&self, core: &Core<'_>, error: index::Error) -> Error {
-        match error {
-            index::Error::Store(store::Error::Kept { kept: bytes }) => Error::Kept {
-                names: core.index.checkpoints().iter().map(|kept| kept.name.clone()).collect(),
-                pages: bytes / u64::from(self.about.page_bytes.max(1)),
-                bytes,
-            },
-            other => other.into(),
-        }
+        let names = core.index.checkpoints().iter().map(|kept| kept.name.clone());
+        let bytes = match &error {
+            index::Error::Store(store::Error::Kept { kept }) => Some(*kept),
+            index::Error::Store(store::Error::Full { .. }) if names.len() > 0 => {
+                Some(core.index.recovery().kept_bytes).filter(|bytes| *bytes > 0)
+            }
+            _ => None,
+        };
+        let Some(bytes) = bytes else {
+            return error.into();
+        };
+        let pages = bytes / u64::from(self.about.page_bytes.max(1));
+        Error::Kept { names: names.collect(), pages, bytes }
     }
 }
