@@ -1,4 +1,4 @@
-//! The figures 8, 9, 10 and 12 of the FD-tree paper (Li, He, Yang, Luo, Yi, VLDB 2010) on models of
+//! The figures 7 to 10 and 12 of the FD-tree paper (Li, He, Yang, Luo, Yi, VLDB 2010) on models of
 //! its drives: what an operation of each tree costs.
 //!
 //! What is published in numbers is of 8 GB. Here it is 128 MB, a 64th and the smallest of the
@@ -12,7 +12,7 @@
 //! from one merge into the last level to the next.
 //!
 //! ```text
-//! ./check claims fd-8 fd-9 fd-10
+//! ./check claims fd-7 fd-8 fd-9 fd-10
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that reports")]
@@ -185,6 +185,39 @@ fn fd_10(scale: Scale) {
     claims.end();
 }
 
+/// What is published of deamortized merging, for half searches and half insertions: with requests
+/// of an update's share, and with larger ones.
+fn fd_7(scale: Scale) {
+    let mut claims = Claims::of("fd-7");
+    let device = DRIVES[0];
+    let stage = Stage {
+        device,
+        index_bytes: scale.megabytes * 1_000_000,
+        memory_bytes: scale.memory_bytes,
+        before: scale.before,
+        operations: scale.changes,
+    };
+    let measured = |steps: &str| {
+        let tree = format!("fd-tree:entries={},deamortized={steps}", scale.megabytes * 125_000);
+        let row = stage.measured(&tree, "50/50/0/0").row;
+        let (worst, mean) = (row.latency_us.max, row.device_us_per_op);
+        println!("{device}, half of each: {tree}, {worst:.0} us at most, {mean:.2} on average");
+        (worst, mean)
+    };
+    let (worst, mean) = measured("off");
+    for (requests, steps) in [("a share", "on"), ("64 KiB", "on,unit=65536")] {
+        let (steps_worst, steps_mean) = measured(steps);
+        let what = |what: &str| format!("{device}, half of each, requests of {requests}: {what}");
+        let less = worst / steps_worst;
+        let worst = what("the worst operation takes so many times less");
+        claims.told(&worst, "80 to 2500", &format!("{less:.0}"), less >= 80.0);
+        let times = steps_mean / mean;
+        let mean = what("the average one takes so many times as long");
+        claims.told(&mean, "< 1.05", &format!("{times:.3}"), times < 1.05);
+    }
+    claims.end();
+}
+
 fn fd_12(scale: Scale) {
     let mut claims = Claims::of("fd-12");
     let (changed, intel) = ((20.5, 27.9), Some(((1.7, 3.6), (1.4, 1.8))));
@@ -249,6 +282,18 @@ fn why_searches_cost_what_they_do() {
 fn what_a_sixteenth_of_the_memory_changes() {
     other("100/0/0/0", 1_000_000, WHOLE.before, STEADY);
     other("50/50/0/0", 1_000_000, WHOLE.before, 2 * WHOLE.changes);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn fd_7_deamortized() {
+    fd_7(WHOLE);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn fd_7_in_short() {
+    fd_7(SHORT);
 }
 
 #[test]

@@ -13,6 +13,7 @@ const LEVELS: &[(&str, &str, &[&str])] = &[
     ("levels", "auto", &["4"]),
     ("head", "", &["65536"]),
     ("unit", "", &["524288"]),
+    ("deamortized", "off", &["on"]),
 ];
 
 const NAMED: &[Named] = &[

@@ -206,14 +206,15 @@ pub(crate) fn parameter_sets(
 }
 
 /// What is not the tree's default of how updates wait in memory, if they can: on raw flash what
-/// leaves the operation buffer together, on sectors whether there is one.
+/// leaves the operation buffer together, on sectors whether there is one, or a second head.
 pub(crate) fn other_waiting(
     entry: &TreeDescriptor,
     is_nand: bool,
 ) -> Option<(&'static str, String)> {
     let of = |name| entry.parameters.iter().find(|parameter| parameter.name == name);
     if !is_nand {
-        return of("waiting").map(|waiting| (waiting.name, "0.75".to_owned()));
+        let head = || of("deamortized").map(|steps| (steps.name, "on".to_owned()));
+        return of("waiting").map(|waiting| (waiting.name, "0.75".to_owned())).or_else(head);
     }
     let flush = of("flush")?;
     let other = ["entry", "leaf"].into_iter().find(|word| *word != flush.default)?;

@@ -20,7 +20,7 @@ pub(crate) struct BTree<I> {
     pub(crate) is_poisoned: bool,
     /// Nodes whose keys went to others.
     pub(crate) reshaped: Reshaped<I>,
-    pub(super) codecs: Codecs,
+    pub(crate) codecs: Codecs,
     pub(super) path: Path<I>,
     /// A separator on its way to the parent.
     pub(super) separator: Vec<u8>,

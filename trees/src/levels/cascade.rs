@@ -101,7 +101,7 @@ impl Hooks for Cascade<'_> {
 pub(super) struct Target {
     level: u8,
     /// The components that are merged: all before this one.
-    below: usize,
+    pub(super) below: usize,
     /// Units of the outcome, at most, and pages with its runs of fences.
     units: u64,
     pub(super) pages: u64,
@@ -111,7 +111,8 @@ impl Levels<'_> {
     /// The first level that has room for the head and all levels above it, and leaves room for what
     /// may come; or the last.
     pub(super) fn target(&self, is_last: bool) -> Result<Target> {
-        let mut entries = (self.head.btree.entries, self.head.bytes);
+        let head = self.head_to_merge();
+        let mut entries = (head.btree.entries, head.bytes);
         let mut below = 0;
         let last = self.components.last().map_or(0, |last| last.level);
         for level in 1..=LEVEL_MOST {
@@ -138,6 +139,12 @@ impl Levels<'_> {
 
     /// Merges the head and the levels down to one that has room; with `to_last`, to the last.
     pub(super) fn cascade(&mut self, to_last: bool) -> Result<()> {
+        let merging = self.begin(to_last, u32::MAX)?;
+        self.complete(merging)
+    }
+
+    /// Begins a merge of the head, with requests of up to `bytes_most` bytes.
+    pub(super) fn begin(&mut self, to_last: bool, bytes_most: u32) -> Result<Merging> {
         let target = self.target(to_last)?;
         self.counts.begun += 1;
         let is_cascading = self.kindred.form == Form::Cascading;
@@ -148,13 +155,15 @@ impl Levels<'_> {
             (false, false) => Kinds::Deletes,
         };
         let sources = target.below + 2;
-        let bytes = self.plan.buffer_bytes(sources + 1, self.plan.stack + 1);
+        let bytes = self.plan.buffer_bytes(sources + 1, self.plan.stack + 1).min(bytes_most);
         let mut inputs = Vec::with_capacity(sources);
         let whole = Bound::Unbounded;
         let direction = Direction::Ascending;
-        inputs.push(Input::Head(HeadSource::new(&mut self.store, &self.head, whole, direction)?));
+        let head = self.full.as_ref().map_or(&self.head, |full| &full.head);
+        let mut entries = head.btree.entries;
+        inputs.push(Input::Head(HeadSource::new(&mut self.store, head, whole, direction)?));
         for component in &self.components[..target.below] {
-            inputs.push(Input::Run(self.all_of(component.run, bytes)?));
+            inputs.push(Input::Run(self.all_of(component.run, bytes, &mut entries)?));
         }
         let mut fences_of = None;
         if is_cascading && !is_last {
@@ -163,11 +172,12 @@ impl Levels<'_> {
                 Some(below) => {
                     if let Some(fences) = below.stack.last() {
                         fences_of = Some(inputs.len());
-                        inputs.push(Input::Run(self.all_of(*fences, bytes)?));
+                        inputs.push(Input::Run(self.all_of(*fences, bytes, &mut entries)?));
                     }
                 }
             }
         }
+        let free = self.pages_free();
         let writer = self.writer((kinds, Cause::Merge), target.units, bytes)?;
         let above = match self.fence_writers(target.units, Cause::Merge) {
             Ok(above) => above,
@@ -176,21 +186,37 @@ impl Levels<'_> {
                 return Err(error);
             }
         };
-        let merging = Merging {
+        Ok(Merging {
             merge: Merge::new(writer, MergeOptions { drops_deletes: is_last }),
+            inputs,
             above,
             fences_of,
             last: (is_cascading && !is_last).then_some(0),
-        };
-        let made = merging.run(&mut self.store.file, &mut inputs);
-        drop(inputs);
-        let (run, stack) = made?;
+            target,
+            entries,
+            pages: free - self.pages_free(),
+            from: self.head.used(),
+            room: self.head.room(self.head_most(), (self.plan.page_bytes, self.plan.longest.0)),
+        })
+    }
+
+    /// Makes what is left of a merge.
+    pub(super) fn complete(&mut self, mut merging: Merging) -> Result<()> {
+        if let Err(error) = merging.step(&mut self.store.file, u64::MAX) {
+            merging.abandon(&mut self.store.file)?;
+            return Err(error);
+        }
+        let target = merging.target;
+        let (run, stack) = merging.finish(&mut self.store.file)?;
         self.commit(target, run, stack)
     }
 
-    fn all_of(&self, id: RunId, bytes: u32) -> Result<RunCursor> {
+    /// All of a run, whose entries and fences are added to `entries`.
+    fn all_of(&self, id: RunId, bytes: u32, entries: &mut u64) -> Result<RunCursor> {
+        let run = self.run(id)?;
+        *entries = entries.saturating_add(run.entries).saturating_add(run.fences);
         let options = self.plan.cursor(bytes, true, Cause::Merge);
-        Ok(RunCursor::new(self.run(id)?, options, self.store.file.alignment()))
+        Ok(RunCursor::new(run, options, self.store.file.alignment()))
     }
 
     /// Begins a run of up to `units` units.
@@ -269,8 +295,10 @@ impl Levels<'_> {
         if self.durability() == Durability::None {
             self.manifest.checkpointed(&mut self.store.file)?;
         }
-        if self.head.btree.entries > 0 {
-            self.head.clear(&mut self.store)?;
+        match self.full.take() {
+            Some(full) => full.head.give_back(&mut self.store)?,
+            None if self.head.btree.entries > 0 => self.head.clear(&mut self.store)?,
+            None => {}
         }
         self.is_poisoned = false;
         self.counts.merges += 1;
@@ -323,23 +351,44 @@ pub(super) fn give_up(space: &mut dyn Space, runs: &[Run]) -> Result<()> {
 }
 
 /// A merge under way.
-struct Merging {
+pub(super) struct Merging {
     merge: Merge,
+    inputs: Vec<Input>,
     above: Vec<RunWriter>,
     fences_of: Option<usize>,
     last: Option<u32>,
+    target: Target,
+    /// Entries and fences of all inputs.
+    pub(super) entries: u64,
+    /// Pages that it took.
+    pub(super) pages: u64,
+    /// What the head that takes updates had taken when it began, and what it takes at least.
+    pub(super) from: u64,
+    pub(super) room: u64,
 }
 
 impl Merging {
-    /// Makes it; the outcome, and the runs of fences above it.
-    fn run(mut self, space: &mut dyn Space, inputs: &mut [Input]) -> Result<(Run, Vec<Run>)> {
+    /// True if all entries were read.
+    pub(super) const fn is_read(&self) -> bool {
+        self.merge.counts().read >= self.entries
+    }
+
+    /// Goes on until `entries` entries were read, or all.
+    pub(super) fn step(&mut self, space: &mut dyn Space, entries: u64) -> Result<()> {
         let above = Above(&mut self.above);
         let mut hooks = Cascade { above, fences_of: self.fences_of, last: self.last };
-        if let Err(error) = self.merge.step(space, inputs, &mut hooks, u64::MAX) {
-            self.merge.abandon(space)?;
-            abandon(space, self.above)?;
-            return Err(error.into());
+        let mut is_over = false;
+        while !is_over && self.merge.counts().read < entries {
+            // No entry counts as less than a byte: so these are not more than asked for.
+            let bytes = entries - self.merge.counts().read;
+            is_over = self.merge.step(space, &mut self.inputs, &mut hooks, bytes)?;
         }
+        self.last = hooks.last;
+        Ok(())
+    }
+
+    /// The outcome of all steps, and the runs of fences above it.
+    fn finish(self, space: &mut dyn Space) -> Result<(Run, Vec<Run>)> {
         let (run, _) = match self.merge.finish(space) {
             Ok(run) => run,
             Err(error) => {
@@ -354,5 +403,11 @@ impl Merging {
                 Err(error)
             }
         }
+    }
+
+    /// Gives back what it took.
+    pub(super) fn abandon(self, space: &mut dyn Space) -> Result<()> {
+        self.merge.abandon(space)?;
+        abandon(space, self.above)
     }
 }

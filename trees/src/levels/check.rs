@@ -51,21 +51,23 @@ impl Levels<'_> {
         self.store.codecs.lowest(&mut lowest);
         let rules =
             Rules { has_exact_separators: true, is_half_full: false, has_branching_root: true };
-        let root = self.head.btree.root;
-        let counted =
-            btree::check((&mut self.store, root), &lowest, rules, &mut (), &mut *finding)?;
+        let mut nodes = 0;
+        let full = self.full.as_ref().map(|full| &full.head);
+        for head in core::iter::once(&self.head).chain(full) {
+            let root = head.btree.root;
+            let counted =
+                btree::check((&mut self.store, root), &lowest, rules, &mut (), &mut *finding)?;
+            nodes += counted.nodes;
+            let (known, found) = (head.btree.entries, counted.entries);
+            if known != found {
+                let what = format_args!("a head counts {known} entries, but has {found}");
+                finding(&what);
+            }
+        }
         let file = self.store.file.file();
         let own = file.pages_used().0.saturating_sub(file.record_pages());
-        if counted.nodes != u64::from(own) {
-            finding(&format_args!(
-                "{own} pages are in use, but the head has {} nodes",
-                counted.nodes
-            ));
-        }
-        if counted.entries != self.head.btree.entries {
-            let known = self.head.btree.entries;
-            let found = counted.entries;
-            finding(&format_args!("the head counts {known} entries, but its leaves hold {found}"));
+        if nodes != u64::from(own) {
+            finding(&format_args!("{own} pages are in use, but heads have {nodes} nodes"));
         }
         Ok(())
     }
@@ -74,8 +76,9 @@ impl Levels<'_> {
     fn check_room(&self, finding: &mut dyn FnMut(&dyn Display)) {
         let (live, dead) = self.manifest.pages();
         let used = self.store.file.pages_most() - self.store.file.pages_free();
-        if used != live + dead {
-            finding(&format_args!("{used} pages of runs are in use, not {}", live + dead));
+        let known = live + dead + self.pages_reserved();
+        if used != known {
+            finding(&format_args!("{used} pages of runs are in use, not {known}"));
         }
         let named: usize = self.components.iter().map(|one| 1 + one.stack.len()).sum();
         let there = self.manifest.runs().count();

@@ -39,6 +39,19 @@ fn split(stored: &[u8]) -> (Kind, &[u8]) {
     }
 }
 
+/// What a root record says of a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadState {
+    pub(super) root: At<LogicalPage>,
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// Bytes of a node that an entry takes beside key and value, where lengths vary; and of a node that
+/// has none.
+const BESIDE: u64 = 9;
+const NODE_BESIDE: u64 = 32;
+
 /// The head of a tree of runs.
 pub(super) struct Head {
     pub(super) btree: BTree<LogicalPage>,
@@ -60,9 +73,47 @@ impl Head {
         Head { btree, bytes: 0, stored: Vec::with_capacity(longest + 1), value }
     }
 
+    pub(super) const fn state(&self) -> HeadState {
+        HeadState { root: self.btree.root, entries: self.btree.entries, bytes: self.bytes }
+    }
+
+    /// Bytes of updates that it took, as [`Head::room`] counts them.
+    pub(super) const fn used(&self) -> u64 {
+        let beside = if self.value.is_some() { 0 } else { BESIDE * self.btree.entries };
+        self.bytes + beside
+    }
+
+    /// Bytes of updates that an empty one takes at least, with keys of up to `key` bytes, until it
+    /// may have no room for one more in `pages` pages: splits leave nodes half full.
+    pub(super) fn room(&self, pages: u32, (page_bytes, key): (u32, usize)) -> u64 {
+        let codecs = &self.btree.codecs;
+        let leaf = match (codecs.shape.key, self.value) {
+            (Width::Fixed(_), Some(value)) => {
+                (codecs.leaf.capacity(key, value + 1) * (key + value)) as u64
+            }
+            _ => u64::from(page_bytes).saturating_sub(NODE_BESIDE),
+        };
+        let children = (codecs.inner.capacity(key, 4) as u32 / 2).max(2);
+        let mut leaves = pages;
+        loop {
+            let (mut nodes, mut level, mut height) = (leaves, leaves, 1);
+            while level > 1 {
+                level = level.div_ceil(children);
+                (nodes, height) = (nodes + level, height + 1);
+            }
+            if leaves <= 1 || nodes + self.pages_of_one_in(height) <= pages {
+                return u64::from(leaves + 1) * leaf / 2;
+            }
+            leaves -= 1;
+        }
+    }
+
     /// Pages that one update may need: where lengths vary a node may split twice.
     pub(super) fn pages_of_one(&self) -> u32 {
-        let height = u32::from(self.btree.height());
+        self.pages_of_one_in(self.btree.height().into())
+    }
+
+    const fn pages_of_one_in(&self, height: u32) -> u32 {
         let splits = if self.value.is_some() { 1 } else { 2 };
         splits * (1 + height) + 1
     }
@@ -84,8 +135,8 @@ impl Head {
         if let Some(bytes) = self.value {
             self.stored.resize(bytes, 0);
         }
+        self.bytes += (key.len() + self.stored.len()) as u64;
         self.stored.push(if value.is_some() { PUT } else { DELETE });
-        self.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
         self.btree.put(store, key, Stored::inline(&self.stored)).map(drop)
     }
 
@@ -113,13 +164,18 @@ impl Head {
     /// Empties it: all its pages are given back.
     pub(super) fn clear(&mut self, store: &mut HeadStore<'_>) -> Result<()> {
         self.btree.is_poisoned = true;
-        free_below(store, self.btree.root)?;
+        self.give_back(store)?;
         let root = store.create(0, Cause::Merge)?;
         self.btree.root = At::leaf(root);
         self.btree.entries = 0;
         self.bytes = 0;
         self.btree.is_poisoned = false;
         Ok(())
+    }
+
+    /// Gives back all its pages.
+    pub(super) fn give_back(&self, store: &mut HeadStore<'_>) -> Result<()> {
+        free_below(store, self.btree.root)
     }
 }
 

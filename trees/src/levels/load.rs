@@ -12,7 +12,7 @@ use super::{Component, Levels};
 impl Levels<'_> {
     /// Fills the empty tree; what found no room is left out, and told.
     pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor) -> Result<u64> {
-        if self.head.btree.entries > 0 || !self.components.is_empty() {
+        if self.heads().any(|head| head.btree.entries > 0) || !self.components.is_empty() {
             self.settle_for_load()?;
         }
         // What is loaded takes half of the pages at most, so that the next merge has room.

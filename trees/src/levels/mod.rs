@@ -32,6 +32,7 @@ mod predict;
 mod room;
 mod root;
 mod scan;
+mod stepped;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -48,11 +49,13 @@ use store::runs::{FileSpace, Kind, Manifest, Run, RunId, Space, UnitReader};
 use store::{Durability, EntryShape, PageFile, Recovery, Update, Width};
 
 use crate::btree::At;
-use head::{Head, HeadStore};
+use cascade::Merging;
+use head::{Head, HeadState, HeadStore};
 use plan::Plan;
 use predict::predict;
 use room::{More, Room};
 use root::Root;
+use stepped::FullHead;
 
 /// The parameters of trees of this kind.
 const PARAMETERS: &[Parameter] = &[
@@ -88,7 +91,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "unit",
-        about: "bytes of a request of a merge, as far as memory goes; 512KiB where none are given",
+        about: "bytes of a request of a merge, as far as memory goes; 512KiB where none are given, \
+                and a part of an update's share of a deamortized merge",
         kind: parameters::Kind::Bytes,
         default: "",
     },
@@ -97,6 +101,12 @@ const PARAMETERS: &[Parameter] = &[
         about: "bytes in a page of a run and in a node of the head: a multiple of the device's",
         kind: parameters::Kind::Bytes,
         default: "",
+    },
+    Parameter {
+        name: "deamortized",
+        about: "each update does its share of a merge, while a second head takes updates",
+        kind: parameters::Kind::Word(&["off", "on"]),
+        default: "off",
     },
 ];
 
@@ -173,6 +183,15 @@ pub(crate) struct Choices {
     pub(crate) head_pages: u32,
     /// How many times as large a level is as the one above it.
     pub(crate) ratio: u32,
+    /// True if each update does its share of a merge.
+    pub(crate) is_deamortized: bool,
+}
+
+impl Choices {
+    /// Heads with entries that there may be.
+    const fn heads(&self) -> u64 {
+        if self.is_deamortized { 2 } else { 1 }
+    }
 }
 
 /// A run of entries, and the runs of fences above it, the topmost first.
@@ -199,6 +218,9 @@ pub(crate) struct Levels<'d> {
     plan: Plan,
     store: HeadStore<'d>,
     head: Head,
+    /// A full head that is being merged, and what merges it.
+    full: Option<FullHead>,
+    merging: Option<Merging>,
     manifest: Manifest,
     /// The newest first; the last one is the last level.
     components: Vec<Component>,
@@ -227,7 +249,8 @@ fn disk_of<'d>(medium: Medium<'d>, tree: &'static str) -> Result<Box<dyn Sectors
 fn choices(options: &Options, page_bytes: u32, pages: u64) -> Choices {
     let head_pages = plan::head_pages(options, page_bytes, pages);
     let ratio = options.settings.number("ratio").map_or(RATIO_LEAST, |ratio| ratio as u32);
-    Choices { pages: 0, head_pages, ratio: ratio.max(2) }
+    let is_deamortized = options.settings.word("deamortized") == Some("on");
+    Choices { pages: 0, head_pages, ratio: ratio.max(2), is_deamortized }
 }
 
 /// The ratio that is chosen where none is given.
@@ -322,6 +345,8 @@ impl<'d> Levels<'d> {
         Ok(Levels {
             kindred,
             head: Head::new(root, plan.codecs, plan.longest.1),
+            full: None,
+            merging: None,
             manifest: Manifest::new(),
             components: Vec::new(),
             reader: UnitReader::new(plan.page_bytes, units, (0, alignment), most),
@@ -415,10 +440,12 @@ impl<'d> Levels<'d> {
         Ok(None)
     }
 
-    /// Makes a change in the head; a full one is merged first.
+    /// Makes a change in the head; a full one is merged first, or begun to be.
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.is_head_full() {
-            self.cascade(false)?;
+            self.merge_head()?;
+        } else {
+            self.merge_share()?;
         }
         match value {
             Some(value) => self.note_longest(key.len(), key.len() + value.len()),
@@ -447,6 +474,11 @@ impl Read for Levels<'_> {
         if let Some((kind, value)) = self.head.get(&mut self.store, key)? {
             return Ok((kind == Kind::Put).then(|| read_piece(value, offset, into)));
         }
+        if let Some(full) = &self.full
+            && let Some((kind, value)) = full.head.get(&mut self.store, key)?
+        {
+            return Ok((kind == Kind::Put).then(|| read_piece(value, offset, into)));
+        }
         self.get_in_runs(key, (offset, into))
     }
 
@@ -470,7 +502,8 @@ impl Read for Levels<'_> {
         let runs = self.components.iter().map(|component| 1 + component.stack.len());
         let sectors = u64::from(self.plan.sectors_per_page);
         Statistics {
-            height: u32::from(self.head.btree.height()) + runs.sum::<usize>() as u32,
+            height: self.heads().map(|head| u32::from(head.btree.height())).sum::<u32>()
+                + runs.sum::<usize>() as u32,
             live_pages: file.sectors_used() + live * sectors,
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
@@ -508,8 +541,17 @@ impl Tree for Levels<'_> {
         }
     }
 
+    fn apply_step(&mut self, update: &Update<'_>) -> Result<bool> {
+        // Before the next merge begins, a checkpoint may have to free what the last one read.
+        if self.is_head_full() && self.end_merge()? {
+            return Ok(false);
+        }
+        self.apply(update).map(|()| true)
+    }
+
     fn wants_room(&self) -> bool {
-        self.durability().has_journal() && self.is_head_full() && self.lacks_checkpoint()
+        let begins = self.is_head_full() && self.full.is_none();
+        self.durability().has_journal() && begins && self.lacks_checkpoint()
     }
 
     fn waits_for_checkpoint(&self) -> bool {
@@ -523,12 +565,13 @@ impl Tree for Levels<'_> {
     }
 
     fn is_drained(&self) -> bool {
-        self.head.btree.entries == 0 && self.components.len() < 2
+        self.full.is_none() && self.head.btree.entries == 0 && self.components.len() < 2
     }
 
     fn drain(&mut self) -> Result<bool> {
+        let is_ended = self.end_merge()?;
         if self.pages_free() < self.whole(&More::default()) {
-            return Ok(false);
+            return Ok(is_ended);
         }
         self.cascade(true).map(|()| true)
     }
@@ -550,9 +593,8 @@ impl Tree for Levels<'_> {
         let root = Root {
             shape: self.plan.shape,
             choices: self.plan.choices,
-            head: self.head.btree.root,
-            head_entries: self.head.btree.entries,
-            head_bytes: self.head.bytes,
+            head: self.head.state(),
+            full: self.full.as_ref().map(|full| (full.head.state(), full.pages)),
             longest: (self.longest.0 as u32, self.longest.1 as u32),
             components: self.components.clone(),
         };
@@ -565,13 +607,17 @@ impl Tree for Levels<'_> {
         let (root, manifest) = Root::decode(root, self.kindred.name)?;
         let file = self.store.file.file();
         let what = "its root record names no page";
-        if root.head.id.0 >= file.pages_used().1 || root.head.level >= 32 {
+        let is_named = |head: &HeadState| head.root.id.0 < file.pages_used().1;
+        let mut heads = core::iter::once(&root.head).chain(root.full.iter().map(|full| &full.0));
+        if !heads.all(|head| is_named(head) && head.root.level < 32) {
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
         let (longest, most) = (root.longest, self.plan.longest);
         if longest.0 as usize > most.0 || longest.1 as usize > most.1 {
             return Err(WRONG);
         }
+        // What it was writing is among what is not claimed.
+        self.merging = None;
         self.store.file.begin_claims();
         let (manifest, rest) = Manifest::restore(&mut self.store.file, manifest)?;
         self.store.file.end_claims()?;
@@ -586,10 +632,8 @@ impl Tree for Levels<'_> {
                 self.run(*id)?;
             }
         }
-        self.head.btree.root = root.head;
-        self.head.btree.entries = root.head_entries;
-        self.head.bytes = root.head_bytes;
-        self.head.btree.is_poisoned = false;
+        self.head = self.head_of(&root.head);
+        self.full = root.full.map(|(state, pages)| FullHead { head: self.head_of(&state), pages });
         self.is_poisoned = false;
         self.longest = (longest.0.into(), longest.1.into());
         self.pin_savepoints()
@@ -613,8 +657,9 @@ impl Tree for Levels<'_> {
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
         let each = (batch.len() as u64).saturating_mul(self.head.changes_of_one().into());
-        let merges = if self.may_merge(batch) { self.changes_of_merge() } else { 0 };
-        u32::try_from(each + u64::from(merges)).unwrap_or(u32::MAX)
+        let merges = u32::from(self.may_merge(batch)) + u32::from(self.full.is_some());
+        let merges = u64::from(merges) * u64::from(self.changes_of_merge());
+        u32::try_from(each + merges).unwrap_or(u32::MAX)
     }
 
     fn checkpoints_within(&self) -> bool {

@@ -1,11 +1,13 @@
 //! How a tree divides its disk and its memory.
 //!
 //! ```text
-//!  disk     | page file: head twice, images, journal | pages of runs
+//!  disk     | page file: heads, images, journal | pages of runs
 //!  memory   | page file's cache | units of runs | what merges and ranges read and write | fixed
 //! ```
 //!
-//! The head has room twice: after a merge the old one stands until a checkpoint.
+//! The head has room twice: after a merge the old one stands until a checkpoint. Where merges are
+//! made in steps it has room three times, since one more is being merged; and half of what merges
+//! and ranges read and write is such a merge's.
 
 use device::SectorGeometry;
 use store::runs::{CursorOptions, FileSpace, Kinds, Run, UnitReader, UnitShape};
@@ -61,6 +63,8 @@ pub(super) struct Plan {
     pub(super) front: u64,
     /// Bytes of a request of a merge.
     pub(super) unit_bytes: u32,
+    /// True if that was asked for.
+    pub(super) is_unit_given: bool,
     /// The longest key, and the longest key with its value.
     pub(super) longest: (usize, usize),
     /// The most levels, and the most runs of fences above one run.
@@ -125,12 +129,14 @@ pub(super) fn file_options(
 fn front_sectors(
     disk: SectorGeometry,
     options: &Options,
-    (page_bytes, head_pages): (u32, u32),
+    page_bytes: u32,
+    choices: &Choices,
     states: u64,
 ) -> Result<u64> {
-    let head = u64::from(head_pages);
+    // Those that a state has.
+    let heads = choices.heads() * u64::from(choices.head_pages);
     let file = file_options(options, disk, page_bytes, (1, 0));
-    let pages = 2 * head + OWN_PAGES;
+    let pages = heads + u64::from(choices.head_pages) + OWN_PAGES;
     let mut front = 2;
     loop {
         // Those that there is always room for count where there are the fewest.
@@ -138,7 +144,7 @@ fn front_sectors(
         let always = if states > 1 { 0 } else { front / sectors_per_page / ALWAYS_PART };
         let images = match file.durability {
             Durability::None => 0,
-            _ => (states * (head + OWN_PAGES)).saturating_sub(always),
+            _ => (states * (heads + OWN_PAGES)).saturating_sub(always),
         };
         if PageFile::sectors_least(disk, &file, pages, images)? <= front {
             return Ok(front);
@@ -157,7 +163,7 @@ fn fit_head(
 ) -> Result<u64> {
     let least = HEAD_PAGES_LEAST as u32;
     loop {
-        let of = |states| front_sectors(disk, options, (page_bytes, choices.head_pages), states);
+        let of = |states| front_sectors(disk, options, page_bytes, choices, states);
         // A smallest head does with less: so a disk is used of which little is left otherwise.
         let is_least = choices.head_pages <= least;
         for part in [1, 2, 4, 8].into_iter().take(if is_least { 4 } else { 1 }) {
@@ -201,7 +207,8 @@ impl Plan {
             (Width::Variable, Width::Fixed(value)) => (entry - usize::from(value), entry),
             _ => (entry, entry),
         };
-        let unit_bytes = options.settings.number("unit").unwrap_or(UNIT_BYTES);
+        let unit = options.settings.number("unit");
+        let unit_bytes = unit.unwrap_or(UNIT_BYTES);
         let plan = Plan {
             choices,
             shape: options.shape,
@@ -210,6 +217,7 @@ impl Plan {
             codecs,
             front,
             unit_bytes: u32::try_from(unit_bytes).unwrap_or(u32::MAX).max(page),
+            is_unit_given: unit.is_some(),
             longest,
             levels: 1,
             stack: 0,
@@ -236,7 +244,7 @@ impl Plan {
         let one = self.pages_with_fences(units, longest);
         let mut plan = self.with_pages(1)?;
         loop {
-            let need = 2 * one + plan.kept_pages();
+            let need = plan.copies() * one + plan.kept_pages();
             let pages = u64::from(plan.choices.pages);
             if need <= pages {
                 let base = self.front.next_multiple_of(sectors_per_page);
@@ -354,11 +362,11 @@ impl Plan {
         let page = self.aligned(u64::from(self.page_bytes));
         // As many pieces as a merge has at most, and each a whole request.
         let pieces = u64::from(self.levels) + 2;
-        let work_most = pieces * self.aligned(u64::from(self.unit_bytes));
+        let work_most = pieces * self.shares() * self.aligned(u64::from(self.unit_bytes));
         let work = (rest / WORK_PART).min(work_most.saturating_sub(least.work));
         let cached = rest - work;
-        // The head stays in memory if half of the rest is enough for it.
-        let head = u64::from(self.choices.head_pages) * (page + 64);
+        // Heads stay in memory if half of the rest is enough for them.
+        let head = self.choices.heads() * u64::from(self.choices.head_pages) * (page + 64);
         let file = (cached / 2).min(head);
         let mut units = ((cached - file) / page).min(u64::from(u32::MAX) - 1) as u32 + 1;
         while units > 1 && self.unit_memory(units) > self.unit_memory(1) + cached - file {
@@ -377,7 +385,7 @@ impl Plan {
         Ok(Share {
             file: PageFile::least_memory(front, self.page_bytes, durability)?,
             units: 1,
-            work: pieces * page,
+            work: pieces * self.shares() * page,
             fixed: self.fixed(),
         })
     }
@@ -385,9 +393,11 @@ impl Plan {
     /// The scratch node, keys and values on their way, and what is known of runs: those that there
     /// are, and as many that wait for a checkpoint.
     fn fixed(&self) -> u64 {
-        let runs = 2 * (2 * u64::from(self.levels) + u64::from(self.stack)) + 4;
+        // A merge that is made in steps knows its own.
+        let runs = (1 + self.shares()) * (2 * u64::from(self.levels) + u64::from(self.stack)) + 4;
         let run = (size_of::<Run>() + 64) as u64 + 2 * self.longest.0 as u64;
-        u64::from(self.page_bytes) + 10 * self.codecs.leaf.entry_bytes_most() as u64 + runs * run
+        let entries = 10 * self.shares() * self.codecs.leaf.entry_bytes_most() as u64;
+        u64::from(self.page_bytes) + entries + runs * run
     }
 
     /// Bytes of a reader of so many units.
@@ -395,11 +405,17 @@ impl Plan {
         UnitReader::memory_of(self.page_bytes, units, (0, self.alignment))
     }
 
+    /// How many share the memory of merges and ranges: both may be under way.
+    const fn shares(&self) -> u64 {
+        self.choices.heads()
+    }
+
     /// Bytes of a buffer where a merge or a range has so many that share what there is, beside
     /// `single` of one page.
     pub(super) fn buffer_bytes(&self, shared: usize, single: u32) -> u32 {
         let page = u64::from(self.page_bytes);
-        let left = self.memory.work.saturating_sub(u64::from(single) * self.aligned(page));
+        let work = self.memory.work / self.shares();
+        let left = work.saturating_sub(u64::from(single) * self.aligned(page));
         let each = (left / (shared as u64).max(1)).saturating_sub(self.alignment.into());
         let pages = each.min(u64::from(self.unit_bytes)) / page;
         (pages.max(1) * page) as u32
@@ -456,7 +472,7 @@ mod tests {
     fn plan(shape: EntryShape, front: u64) -> Plan {
         let settings = Settings::parse("fd-tree", &[], []).unwrap();
         let options = Options::new(shape, 1 << 20, settings);
-        let choices = Choices { pages: 100, head_pages: 4, ratio: 8 };
+        let choices = Choices { pages: 100, head_pages: 4, ratio: 8, is_deamortized: false };
         let disk = SectorGeometry::new(512, 4096).unwrap();
         let made = Some((2048, store::Durability::Batch, front));
         Plan::new(&options, disk, |_, _| Ok(choices), made).unwrap()

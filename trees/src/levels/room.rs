@@ -5,9 +5,13 @@
 //! fences, a batch is let in if, in pages,
 //!
 //! ```text
-//!  (1)  runs + runs that names pin + W             <= pages
+//!  (1)  runs + runs that names pin + R + W         <= pages
 //!  (2)  2 W + runs that names pin + D + S          <= pages    where it has puts
 //! ```
+//!
+//! `R` is what a merge took that is made in steps, at most `W` pages: where that may be, (2) has
+//! 3 W. Such a merge ends for certain, before anything else is merged; one beside which (1) does
+//! not hold is made at once.
 //!
 //! By (1) everything can be merged into one run. Where (1) fails this is done, and there are at
 //! most `W` pages of runs then: so by (2) it holds again, and `D` more pages of deletes have room,
@@ -94,8 +98,10 @@ impl Levels<'_> {
     /// `W`: pages that all there is takes as one run, with `more`.
     pub(super) fn whole(&self, more: &More) -> u64 {
         let Room { entries, .. } = self.room;
-        let head = &self.head;
-        let beside = (head.btree.entries + more.entries, head.bytes + more.bytes);
+        let mut beside = (more.entries, more.bytes);
+        for head in self.heads() {
+            beside = (beside.0 + head.btree.entries, beside.1 + head.bytes);
+        }
         let all = (entries.0.saturating_add(beside.0), entries.1.saturating_add(beside.1));
         let longest = (self.longest.0.max(more.longest.0), self.longest.1.max(more.longest.1));
         let units = self.plan.units_most(all, (0, false), longest);
@@ -119,17 +125,26 @@ impl Levels<'_> {
         let gone: u64 = gone.filter_map(|id| self.manifest.run(*id)).map(|run| run.pages()).sum();
         let (live, whole) = (live - gone.min(live) + pages, self.whole(&More::default()));
         let is_compact = pages <= whole && live <= whole + self.plan.spread_pages();
-        is_compact && live + pinned + held.min(gone) + whole <= self.plan.choices.pages.into()
+        let room = (self.plan.copies() - 1) * whole;
+        is_compact && live + pinned + held.min(gone) + room <= self.plan.choices.pages.into()
     }
 
-    /// Pages of the head.
-    fn head_pages(&self) -> u32 {
+    /// True if everything can be merged when a merge under way that took `pages` pages is made.
+    pub(super) fn has_room_beside(&self, pages: u64) -> bool {
+        let Room { live, pinned, .. } = self.room;
+        let whole = self.whole(&More::default());
+        live + pinned + pages + whole <= self.plan.choices.pages.into()
+    }
+
+    /// Pages of the head that takes updates.
+    pub(super) fn head_pages(&self) -> u32 {
         let file = self.store.file.file();
-        file.pages_used().0.saturating_sub(file.record_pages())
+        let full = self.full.as_ref().map_or(0, |full| full.pages);
+        file.pages_used().0.saturating_sub(file.record_pages()).saturating_sub(full)
     }
 
     /// Pages that the head may have: the runs of fences above the first level belong to it, too.
-    fn head_most(&self) -> u32 {
+    pub(super) fn head_most(&self) -> u32 {
         let fences = self.components.first().map_or(&[][..], |first| &first.stack);
         let units = fences.iter().filter_map(|id| self.manifest.run(*id)).map(|run| run.units);
         self.head_beside(units.sum())
@@ -211,7 +226,8 @@ impl Levels<'_> {
     /// True if entries of so many bytes that are loaded have room.
     pub(super) fn has_room_for(&self, (entries, bytes): (u64, u64)) -> bool {
         let more = More { entries, bytes, longest: self.longest, has_puts: true };
-        let need = 2 * self.whole(&more) + self.room.pinned + self.plan.kept_pages();
+        let need = self.plan.copies() * self.whole(&more) + self.room.pinned;
+        let need = need + self.plan.kept_pages();
         need <= self.plan.choices.pages.into()
     }
 
@@ -221,15 +237,15 @@ impl Levels<'_> {
         let pages = u64::from(self.plan.choices.pages);
         let whole = self.whole(&more);
         let Room { live, held, pinned, .. } = self.room;
-        let mut need = live + whole;
+        let mut need = live + self.pages_reserved() + whole;
         if more.has_puts {
-            need = need.max(2 * whole + self.plan.kept_pages());
+            need = need.max(self.plan.copies() * whole + self.plan.kept_pages());
         }
         // The second merge of a batch finds what the first one wrote, and what that left pinned.
         let merges = 1 + u64::from(self.may_merge_twice(batch, whole));
         let mut kept = pinned;
         if merges > 1 {
-            need = need.max(2 * whole + self.plan.spread_pages());
+            need = need.max(self.plan.copies() * whole + self.plan.spread_pages());
             kept += held;
         }
         if need > pages {
@@ -267,7 +283,8 @@ impl Levels<'_> {
     /// Refuses one more name if then no update may be taken before it is forgotten.
     pub(super) fn admit_name(&self) -> Result<()> {
         let Room { live, pinned, .. } = self.room;
-        let need = 2 * self.whole(&More::default()) + self.plan.kept_pages() + pinned + live;
+        let whole = self.plan.copies() * self.whole(&More::default());
+        let need = whole + self.plan.kept_pages() + pinned + live + self.pages_reserved();
         // Each page in use may get an image that is kept.
         let (file, head) = (self.store.file.file(), self.another_head());
         let images = file.pages_used().0.into();
@@ -279,6 +296,12 @@ impl Levels<'_> {
 }
 
 impl super::plan::Plan {
+    /// Times that all there is has room: as it stands, and merged into one run; and once more
+    /// beside a merge that is made in steps.
+    pub(super) const fn copies(&self) -> u64 {
+        if self.choices.is_deamortized { 3 } else { 2 }
+    }
+
     /// `S`: pages by which several runs may take more than one with their entries.
     pub(super) fn spread_pages(&self) -> u64 {
         u64::from(self.levels - 1) * self.pages_of_one()

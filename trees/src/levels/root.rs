@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use store::runs::RunId;
 use store::{EntryShape, LogicalPage};
 
+use super::head::HeadState;
 use super::{Choices, Component};
 use crate::btree::At;
 use index::{Result, root_record};
@@ -13,9 +14,9 @@ use index::{Result, root_record};
 pub(super) struct Root {
     pub(super) shape: EntryShape,
     pub(super) choices: Choices,
-    pub(super) head: At<LogicalPage>,
-    pub(super) head_entries: u64,
-    pub(super) head_bytes: u64,
+    pub(super) head: HeadState,
+    /// The full head, and its pages.
+    pub(super) full: Option<(HeadState, u32)>,
     /// The longest key, and the longest entry, that there ever was.
     pub(super) longest: (u32, u32),
     pub(super) components: Vec<Component>,
@@ -39,10 +40,13 @@ impl Root {
         to.extend_from_slice(&self.choices.pages.to_le_bytes());
         to.extend_from_slice(&self.choices.head_pages.to_le_bytes());
         to.extend_from_slice(&self.choices.ratio.to_le_bytes());
-        to.extend_from_slice(&self.head.id.0.to_le_bytes());
-        to.push(self.head.level);
-        to.extend_from_slice(&self.head_entries.to_le_bytes());
-        to.extend_from_slice(&self.head_bytes.to_le_bytes());
+        to.push(u8::from(self.choices.is_deamortized));
+        encode_head(&self.head, to);
+        to.push(u8::from(self.full.is_some()));
+        if let Some((full, pages)) = &self.full {
+            encode_head(full, to);
+            to.extend_from_slice(&pages.to_le_bytes());
+        }
         to.extend_from_slice(&self.longest.0.to_le_bytes());
         to.extend_from_slice(&self.longest.1.to_le_bytes());
         to.push(self.components.len() as u8);
@@ -60,7 +64,8 @@ impl Root {
     pub(super) fn choices(record: &[u8], tree: &str) -> Result<(EntryShape, Choices)> {
         let (shape, rest) = root_record::decode(record, tree)?;
         let mut from = From { rest };
-        let choices = Choices { pages: from.u32()?, head_pages: from.u32()?, ratio: from.u32()? };
+        let (pages, head_pages, ratio) = (from.u32()?, from.u32()?, from.u32()?);
+        let choices = Choices { pages, head_pages, ratio, is_deamortized: from.flag()? };
         if choices.ratio < 2 || choices.head_pages == 0 {
             return Err(DAMAGED.into());
         }
@@ -72,12 +77,9 @@ impl Root {
         let (shape, choices) = Self::choices(record, tree)?;
         let (_, rest) = root_record::decode(record, tree)?;
         let mut from = From { rest };
-        from.take::<12>()?;
-        let (id, level) = (LogicalPage(from.u32()?), from.u8()?);
-        let (head_entries, head_bytes) = (from.u64()?, from.u64()?);
-        if head_entries > BYTES_MOST || head_bytes > BYTES_MOST {
-            return Err(DAMAGED.into());
-        }
+        from.take::<13>()?;
+        let head = from.head()?;
+        let full = if from.flag()? { Some((from.head()?, from.u32()?)) } else { None };
         let longest = (from.u32()?, from.u32()?);
         let mut components: Vec<Component> = Vec::new();
         for _ in 0..from.u8()? {
@@ -93,10 +95,16 @@ impl Root {
             }
             components.push(Component { level, run, stack });
         }
-        let head = At { id, level };
-        let root = Root { shape, choices, head, head_entries, head_bytes, longest, components };
+        let root = Root { shape, choices, head, full, longest, components };
         Ok((root, from.rest))
     }
+}
+
+fn encode_head(head: &HeadState, to: &mut Vec<u8>) {
+    to.extend_from_slice(&head.root.id.0.to_le_bytes());
+    to.push(head.root.level);
+    to.extend_from_slice(&head.entries.to_le_bytes());
+    to.extend_from_slice(&head.bytes.to_le_bytes());
 }
 
 struct From<'r> {
@@ -114,6 +122,22 @@ impl From<'_> {
         self.take::<1>().map(|[byte]| byte)
     }
 
+    fn flag(&mut self) -> Result<bool> {
+        match self.u8()? {
+            flag @ 0..=1 => Ok(flag == 1),
+            _ => Err(DAMAGED.into()),
+        }
+    }
+
+    fn head(&mut self) -> Result<HeadState> {
+        let root = At { id: LogicalPage(self.u32()?), level: self.u8()? };
+        let (entries, bytes) = (self.u64()?, self.u64()?);
+        match entries <= BYTES_MOST && bytes <= BYTES_MOST {
+            true => Ok(HeadState { root, entries, bytes }),
+            false => Err(DAMAGED.into()),
+        }
+    }
+
     fn u32(&mut self) -> Result<u32> {
         self.take().map(u32::from_le_bytes)
     }
@@ -127,20 +151,21 @@ impl From<'_> {
 mod tests {
     use alloc::vec::Vec;
 
-    use super::{BYTES_MOST, Root};
+    use super::{BYTES_MOST, HeadState, Root};
     use crate::btree::At;
     use crate::levels::Choices;
     use store::{EntryShape, LogicalPage};
 
     #[test]
     fn a_head_of_more_than_a_disk_has_is_damage() {
-        let record = |head_entries, head_bytes| {
+        let record = |entries, bytes| {
             let shape = EntryShape::VARIABLE;
-            let choices = Choices { pages: 100, head_pages: 4, ratio: 8 };
-            let (head, components) = (At::leaf(LogicalPage(0)), Vec::new());
+            let choices = Choices { pages: 100, head_pages: 4, ratio: 8, is_deamortized: true };
+            let (root, components) = (At::leaf(LogicalPage(0)), Vec::new());
+            let head = HeadState { root, entries, bytes };
+            let full = Some((HeadState { root, entries: 8, bytes: 8 }, 1));
             let longest = (8, 16);
-            Root { shape, choices, head, head_entries, head_bytes, longest, components }
-                .encode("fd-tree")
+            Root { shape, choices, head, full, longest, components }.encode("fd-tree")
         };
         assert!(Root::decode(&record(BYTES_MOST, BYTES_MOST), "fd-tree").is_ok());
         assert!(Root::decode(&record(BYTES_MOST + 1, 8), "fd-tree").is_err());

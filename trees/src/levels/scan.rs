@@ -88,8 +88,11 @@ impl<'d> Levels<'d> {
         };
         places.find(range.from, true, &mut from)?;
         places.find(range.to, false, &mut to)?;
-        let mut inputs = Vec::with_capacity(1 + self.components.len());
-        inputs.push(Input::Head(HeadSource::new(&mut self.store, &self.head, start, direction)?));
+        let mut inputs = Vec::with_capacity(2 + self.components.len());
+        let full = self.full.as_ref().map(|full| &full.head);
+        for head in core::iter::once(&self.head).chain(full) {
+            inputs.push(Input::Head(HeadSource::new(&mut self.store, head, start, direction)?));
+        }
         let bytes = self.plan.buffer_bytes(self.components.len(), 0);
         let options = self.plan.cursor(bytes, false, Cause::Lookup);
         for (component, (from, to)) in self.components.iter().zip(from.iter().zip(&to)) {

@@ -4,15 +4,16 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test fails by panicking"
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and reports"
 )]
 
 use contract::tree::{cases, figure, findings, run};
 use contract::{RamDisk, on_all_cores};
-use device::{DiskCosts, Medium, SectorGeometry, Sectors};
+use device::{Cause, DiskCosts, Medium, SectorGeometry, Sectors};
 use flashtree_trees::find;
 use index::parameters::Settings;
-use index::{EntryShape, Index, MediumShape, Options, Update};
+use index::{Durability, EntryShape, Index, MediumShape, Options, Update};
 use sim::SimulatedDisk;
 
 #[test]
@@ -108,5 +109,112 @@ fn a_search_reads_at_most_one_page_a_level() {
         assert_eq!(index.get(&key(number), 0, &mut [0; 4]), Ok(Some(4)));
         let read = index.meter().unwrap().total().page_reads - before;
         assert!(read <= u64::from(index.statistics().height), "{read} pages");
+    }
+}
+
+/// What merges cost updates.
+#[derive(Default)]
+struct Costs {
+    /// Pages of them all, and the most that one update had.
+    pages: u64,
+    most: u64,
+    /// Of each merge: pages, updates from the merge before to its end, and the most that one had.
+    merges: Vec<(u64, u64, u64)>,
+}
+
+/// What the merges cost that overwriting `ENTRIES` entries makes, with a head of so many bytes.
+fn costs_of_merges(deamortized: &str, head: &str) -> Costs {
+    let mut disk =
+        SimulatedDisk::new(SectorGeometry::new(512, 40_000).unwrap(), DiskCosts::default());
+    let entry = find("fd-tree").unwrap();
+    let given = [("ratio", "8"), ("head", head), ("deamortized", deamortized)];
+    let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 4 << 20, settings);
+    options.durability = Some(Durability::None);
+    let mut index = (entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+    let merged = |index: &dyn Index| {
+        let tally = index.meter().unwrap().tally(Cause::Merge);
+        (tally.page_reads + tally.page_programs, figure(index, "merges"))
+    };
+    let (mut costs, mut merge) = (Costs::default(), (0, 0, 0));
+    for number in 0..2 * ENTRIES {
+        let before = merged(&*index);
+        index.update(&[Update::Put { key: &key(number), value: &key(number) }]).unwrap();
+        let after = merged(&*index);
+        let pages = after.0 - before.0;
+        merge = (merge.0 + pages, merge.1 + 1, merge.2.max(pages));
+        let is_end = after.1 > before.1;
+        if number >= ENTRIES {
+            (costs.pages, costs.most) = (costs.pages + pages, costs.most.max(pages));
+            costs.merges.extend(is_end.then_some(merge));
+        }
+        if is_end {
+            merge = (0, 0, 0);
+        }
+    }
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+    costs
+}
+
+const ENTRIES: u32 = 100_000;
+
+/// Buffers and ends of the runs that a merge reads and writes, a page each: what may come to a
+/// single update beside its share, however small that is.
+const SINGLE_PAGES: f64 = 8.0;
+
+#[test]
+fn no_update_costs_more_than_twice_its_share_of_a_merge_and_the_mean_stays() {
+    let (mut share, mut mean, mut less) = (0_f64, 0_f64, f64::MAX);
+    for head in ["8192", "32768"] {
+        let [at_once, steps] = ["off", "on"].map(|word| costs_of_merges(word, head));
+        mean = mean.max(100.0 * steps.pages as f64 / at_once.pages as f64 - 100.0);
+        less = less.min(at_once.most as f64 / steps.most as f64);
+        for (pages, updates, most) in &steps.merges {
+            let (once, most) = (*pages as f64 / *updates as f64, *most as f64);
+            assert!(most <= once + once.max(SINGLE_PAGES), "{most} of {pages} in {updates}");
+            if once >= SINGLE_PAGES {
+                share = share.max(most / once);
+            }
+        }
+    }
+    println!(
+        "at most {share:.2} shares, {mean:.2} % more on average, {less:.0} times less at worst"
+    );
+    assert!(share > 1.0, "no merge was so large");
+    assert!(mean <= 5.0 && less >= 80.0);
+}
+
+#[test]
+fn what_is_lost_of_a_merge_under_way_is_made_again() {
+    for name in ["fd-tree", "lsm"] {
+        let mut disk = RamDisk::new(SectorGeometry::new(512, 40_000).unwrap());
+        let entry = find(name).unwrap();
+        let given = [("ratio", "4"), ("head", "8192"), ("deamortized", "on")];
+        let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+        let mut options = Options::new(EntryShape::fixed(4, 4), 1 << 20, settings);
+        options.durability = Some(Durability::Every);
+        let mut put = 0;
+        let mut lost = 0;
+        for life in 0..40 {
+            let medium = Medium::Sectors(Box::new(&mut disk));
+            let make = if life == 0 { entry.create } else { entry.open };
+            let mut index = make(medium, &options).unwrap();
+            for _ in 0..700 {
+                index.update(&[Update::Put { key: &key(put), value: &key(put) }]).unwrap();
+                put += 1;
+            }
+            lost += figure(&*index, index::MERGES_BROKEN_OFF);
+            for number in (0..put).step_by(41) {
+                let mut found = [0; 4];
+                assert_eq!(
+                    index.get(&key(number), 0, &mut found),
+                    Ok(Some(4)),
+                    "{name}, {number} in life {life}"
+                );
+                assert_eq!(found, key(number));
+            }
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}, life {life}");
+        }
+        assert!(lost >= 5, "{name}: {lost} merges were under way");
     }
 }
