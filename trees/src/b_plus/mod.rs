@@ -295,16 +295,15 @@ impl Tree for BPlus<'_> {
         for update in batch {
             self.store.codecs.check_update(update)?;
         }
-        let mut puts = self.puts_of(batch);
-        if puts.count > 0 {
-            puts = puts.and(self.puts);
-        }
-        // Deletes take nothing.
-        let pages = self.store.pages_needed(&puts, &self.btree);
+        // Deletes take nothing, and find no room taken by what waits, which was let in before.
+        let puts = self.puts_of(batch);
         let values = self.pages_for_values(batch);
-        self.store.check_free(pages + values)?;
-        // What waits was let in before.
-        let own = self.store.pages_needed(&self.puts_of(batch), &self.btree);
+        let own = self.store.pages_needed(&puts, &self.btree);
+        let all = match puts.count > 0 && self.puts.count > 0 {
+            true => self.store.pages_needed(&puts.and(self.puts), &self.btree),
+            false => own,
+        };
+        self.store.check_free(all + values)?;
         self.store.file.promise(own + values);
         Ok(())
     }
