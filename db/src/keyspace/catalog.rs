@@ -15,6 +15,7 @@ use crate::{Error, Result};
 const CATALOG: u8 = 0;
 /// The second byte of the key of a keyspace.
 const NAMED: u8 = 1;
+
 /// Entries of a dropped keyspace that are deleted at once.
 const STEP: usize = 32;
 
@@ -24,6 +25,8 @@ pub(crate) struct Catalog {
     pub(crate) spaces: Vec<Arc<Space>>,
     /// Numbers of those that were dropped, of which entries may be left: of what has no name.
     pub(crate) dropped: Vec<u32>,
+    /// True if damage hides some of those: no number is known to be free.
+    is_partial: bool,
     /// Numbers below this are not given again: a snapshot may have entries of who had them.
     next: u32,
 }
@@ -45,7 +48,11 @@ impl Catalog {
             is_read.ok_or_else(damaged)?;
         }
         drop(cursor);
-        catalog.find_dropped(index)?;
+        // Those that have a name are there all the same.
+        match catalog.find_dropped(index) {
+            Err(error) if error.is_damage() => catalog.is_partial = true,
+            found => found?,
+        }
         Ok(catalog)
     }
 
@@ -57,7 +64,8 @@ impl Catalog {
             let (to, direction) = (Bound::Unbounded, Direction::Ascending);
             let mut cursor = index.range(KeyRange { from, to, direction })?;
             let Some((key, _)) = cursor.next()? else { break };
-            let (number, _) = Scope::split(key).ok_or_else(damaged)?;
+            let number = Scope::split(key).map(|(number, _)| number);
+            let number = number.filter(|number| *number > before).ok_or_else(damaged)?;
             if !self.has(number) {
                 self.dropped.push(number);
             }
@@ -92,10 +100,16 @@ impl Catalog {
 
     /// A keyspace that there is not yet, with the lowest number that is free and was not given
     /// since the list was read.
-    pub(crate) fn new_space(&self, name: &str, key: Type, value: Type) -> Space {
+    ///
+    /// # Errors
+    /// Damage hides which numbers are free.
+    pub(crate) fn new_space(&self, name: &str, key: Type, value: Type) -> Result<Space> {
+        if self.is_partial {
+            return Err(damaged());
+        }
         let mut free = (UNNAMED + 1).max(self.next)..;
         let number = free.find(|number| !self.has(*number)).unwrap_or(u32::MAX);
-        Space { name: name.to_owned(), number, key, value, is_gone: AtomicBool::new(false) }
+        Ok(Space { name: name.to_owned(), number, key, value, is_gone: AtomicBool::new(false) })
     }
 
     /// No handle that was given out is good any more.
@@ -150,5 +164,35 @@ fn damaged() -> Error {
         path: None,
         is_ours: true,
         what: "its list of keyspaces is damaged".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::{Catalog, Space};
+    use crate::encoding::Type;
+    use crate::{Database, Options};
+
+    #[test]
+    fn what_has_no_name_was_dropped_and_damage_to_it_hides_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::create(folder.path().join("raw.db"), &Options::new()).unwrap();
+        let read = || Catalog::read(&mut *database.core.lock().unwrap().index).unwrap();
+        let (name, is_gone) = ("kept".to_owned(), AtomicBool::new(false));
+        let space = Space { name, number: 2, key: Type::Bytes, value: Type::Bytes, is_gone };
+        let (key, value) = space.entry();
+        database.put(key, value).unwrap();
+        database.put([2, 7], "of the keyspace").unwrap();
+        database.put([3, 7], "of one that was dropped").unwrap();
+        let catalog = read();
+        assert_eq!(catalog.dropped, [3]);
+        assert_eq!(catalog.new_space("new", Type::Bytes, Type::Bytes).unwrap().number, 4);
+        // A number of five bytes that has one: it would be found again and again.
+        database.put([240, 0, 0, 0, 3, 7], "of nobody").unwrap();
+        let catalog = read();
+        assert!(catalog.find("kept").is_some());
+        assert!(catalog.new_space("new", Type::Bytes, Type::Bytes).is_err());
     }
 }

@@ -85,7 +85,7 @@ impl<'d> Database<'d> {
             }
             return Ok(self.handle(space));
         }
-        let space = Arc::new(catalog.new_space(name, key, value));
+        let space = Arc::new(catalog.new_space(name, key, value)?);
         let (key, value) = space.entry();
         self.update_core(&mut core, &Scope::WHOLE, &[Update::Put { key: &key, value: &value }])?;
         self.catalog(&mut core)?.spaces.push(Arc::clone(&space));
