@@ -208,7 +208,7 @@ impl<'d> Backend<'d> {
     ) -> Result<u64> {
         let mut choices = choices.clone();
         let mut opened = self.split(limit, tree, &mut choices);
-        if opened.is_ok() && tree.tables_grow && choices.memory_bytes <= MEMORY_MOST {
+        if opened.is_ok() && tree.tables_grow() && choices.memory_bytes <= MEMORY_MOST {
             let driver_bytes = self.driver_bytes(limit);
             let medium: Medium<'_> = match &mut self.medium {
                 Medium::Nand(chip) => Medium::Nand(Box::new(&mut **chip)),
@@ -363,7 +363,7 @@ impl<'d> Backend<'d> {
     }
 
     /// Divides the memory: caches and buffers get what driver, mapping and tables leave. Tables
-    /// that grow may take half of what is beyond the least.
+    /// that grow may take a part of what is beyond the least.
     fn split(
         &self,
         limit: MemoryLimit,
@@ -377,7 +377,8 @@ impl<'d> Backend<'d> {
             return Err(Error::LittleMemory { have, need });
         };
         let is_total = matches!(limit, MemoryLimit::Total(_));
-        let growth = if tree.tables_grow && is_total { rest / 2 } else { 0 };
+        let part = if is_total { (tree.tables_part)(self.is_raw()) } else { 0 };
+        let growth = rest.checked_div(part).unwrap_or(0);
         choices.memory_bytes = footprint.memory_least + rest - growth;
         store::check_memory(choices.memory_bytes).map_err(index::Error::from)?;
         choices.tables_bytes = is_total.then_some(footprint.tables + growth);
@@ -434,7 +435,7 @@ fn open_tree<'d>(
 ) -> Result<Box<dyn Index + 'd>> {
     use store::Error::LittleTables;
     // What is given more is divided: where tables grow, they get as much.
-    let times = if tree.tables_grow { 2 } else { 1 };
+    let times = (tree.tables_part)(matches!(medium, Medium::Nand(_))).max(1);
     let in_all = |error| match (error, limit) {
         (
             Error::LittleMemory { have, need }

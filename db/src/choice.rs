@@ -128,7 +128,7 @@ pub(crate) fn has_node(text: &str) -> Result<bool> {
 /// True if the tables of the tree of this spec grow with its entries; not if there is no such tree.
 pub(crate) fn tables_grow(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
-    trees::find(name).is_some_and(|entry| entry.tables_grow)
+    trees::find(name).is_some_and(|entry| entry.tables_grow())
 }
 
 /// The parameter that chooses a translation layer where a tree can do without.

@@ -38,8 +38,9 @@ pub struct TreeDescriptor {
     pub sectors: bool,
     /// What deletes do to its nodes, on raw flash (true) or on sectors.
     pub deletes: fn(on_nand: bool) -> DeletePolicy,
-    /// True if its tables grow with its entries; otherwise they stay as they were made.
-    pub tables_grow: bool,
+    /// Tables that grow with its entries may take one part in so many of the memory that is left
+    /// over, on raw flash (true) or on sectors; 0 if they stay as they were made.
+    pub tables_part: fn(on_nand: bool) -> u64,
     /// True if a value may be longer than a node, on sectors: on raw flash it never may.
     pub long_values: bool,
     /// Its parameters.
@@ -55,6 +56,12 @@ pub struct TreeDescriptor {
 }
 
 impl TreeDescriptor {
+    /// True if its tables grow with its entries.
+    #[must_use]
+    pub fn tables_grow(&self) -> bool {
+        (self.tables_part)(self.nand) > 0
+    }
+
     /// True if the tree can stand on raw flash and on sectors: `over=ftl` chooses the latter.
     #[must_use]
     pub const fn has_choice(&self) -> bool {

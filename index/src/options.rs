@@ -27,7 +27,7 @@ pub struct Options {
     /// Bytes of the user, at most 64, that are kept with the index.
     pub label: Vec<u8>,
     /// The most bytes of tables that grow with the entries, beside the budget; `None` for no bound.
-    /// See [`TreeDescriptor::tables_grow`](crate::TreeDescriptor::tables_grow).
+    /// See [`TreeDescriptor::tables_part`](crate::TreeDescriptor::tables_part).
     pub tables_bytes: Option<u64>,
     /// How many entries are expected, if that is known: a footprint's tables are those of so many.
     pub entries: Option<u64>,

@@ -82,6 +82,13 @@ pub trait Tree: Read {
         Ok(())
     }
 
+    /// True if there is to be a checkpoint before `batch`: it would not wait in memory beside what
+    /// waits, and a checkpoint in its midst would leave the journal as it is.
+    fn wants_checkpoint(&self, batch: &[Update<'_>]) -> bool {
+        let _ = batch;
+        false
+    }
+
     /// Called after a checkpoint that holds everything. A replay would begin with the tree as it is
     /// now.
     fn rebase(&mut self) {}

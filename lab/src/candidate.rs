@@ -140,7 +140,7 @@ impl Candidate {
             };
             // Tables that grow get what so many entries need, within a part of what is beyond the
             // least.
-            let growth = match self.entry.tables_grow {
+            let growth = match self.entry.tables_grow() {
                 true => self.growth(&footing.options, ground, shape, tables)?.clamp(rest / 4, rest),
                 false => 0,
             };

@@ -30,7 +30,7 @@ const ENTRY: TreeDescriptor = TreeDescriptor {
     nand: false,
     sectors: true,
     deletes: |_| DeletePolicy::Merge,
-    tables_grow: false,
+    tables_part: |_| 0,
     long_values: false,
     parameters: &[],
     create,

@@ -50,7 +50,7 @@ fn check(entry: &TreeDescriptor, medium: MediumShape, options: &Options) {
         let (taken, most) = (memory.cache + memory.buffers + memory.tables, memory_bytes + tables);
         assert!(taken <= most, "{name}: {taken} of {memory_bytes} and {tables}");
         // Of all that may come, tables that grow have only begun.
-        let percent = if entry.tables_grow { 85 } else { 99 };
+        let percent = if entry.tables_grow() { 85 } else { 99 };
         let is_least = memory_bytes == memory_least;
         assert!(!is_least || 100 * taken >= percent * most, "{name}: {taken} of {most}");
     }

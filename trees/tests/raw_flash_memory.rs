@@ -95,7 +95,7 @@ impl Life {
 
     fn check_peak(&self, peak: u64, open: bool) {
         let Life { budget, tables, .. } = *self;
-        let grows = self.case.entry.tables_grow;
+        let grows = self.case.entry.tables_grow();
         let at_first = self.tables_at_first.filter(|_| !grows).unwrap_or(tables);
         let at_first = self.tables_most.unwrap_or(at_first);
         let name = format!("{}, open: {open}", self.case.name());
@@ -309,7 +309,7 @@ fn a_bound_on_all_memory_holds_on_a_chip_that_gets_full() {
     let tried = each(wanted().filter(is_wanted), |case| {
         let lasts = case.durability != Durability::None;
         let mut life = Life::new(case, if lasts { 384 << 10 } else { 1536 << 10 });
-        life.tables_most = life.case.entry.tables_grow.then_some(TABLES_MOST);
+        life.tables_most = life.case.entry.tables_grow().then_some(TABLES_MOST);
         life.session(false, |index, writes| {
             let mut refused = 0;
             for number in 0..PUTS_MOST {

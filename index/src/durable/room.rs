@@ -138,12 +138,13 @@ impl<T: Tree> Durable<T> {
     }
 
     /// Makes a checkpoint if `batch` has no room in the journal, or the first `pages` pages that it
-    /// changes have none in the undo log.
+    /// changes have none in the undo log; or if the tree wants one.
     pub(super) fn make_room(&mut self, batch: &[Update<'_>], pages: u32) -> Result<()> {
         let mut was_made = false;
+        let is_wanted = self.tree.wants_checkpoint(batch);
         loop {
             match self.tree.recovery().needs_checkpoint(batch, pages) {
-                Ok(true) if !was_made => {
+                Ok(needs) if (needs || is_wanted) && !was_made => {
                     self.make_checkpoint(None)?;
                     self.begin()?;
                     was_made = true;

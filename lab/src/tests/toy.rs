@@ -46,7 +46,7 @@ const fn entry(name: &'static str, nand: bool, sectors: bool) -> TreeDescriptor 
         nand,
         sectors,
         deletes: |_| DeletePolicy::Append,
-        tables_grow: false,
+        tables_part: |_| 0,
         long_values: false,
         parameters: PARAMETERS,
         create,

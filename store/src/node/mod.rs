@@ -13,19 +13,21 @@
 //! Numbers are little-endian. The checksum is the page file's; a codec never touches it. Level 0
 //! is a leaf. Where key and value have fixed lengths, entries are packed one behind the other
 //! (`packed.rs`); otherwise the node has slots, and stores the prefix that its keys share once
-//! (`slotted`).
+//! (`slotted`). Nodes that are written once need no slots where lengths are alike (`dense.rs`).
 //!
 //! Invariant: trees see keys and values as slices and never know which form they are in.
 //!
 //! A codec may be handed any bytes: [`Codec::validate`] must accept a page before anything else
 //! is called on it, and after that no call panics.
 
+mod dense;
 mod packed;
 mod slotted;
 
 use core::cmp::Ordering;
 
 use crate::{OverflowValue, Width};
+use dense::Dense;
 use packed::Packed;
 use slotted::Slotted;
 
@@ -156,6 +158,7 @@ pub struct Codec {
 enum Form {
     Packed(Packed),
     Slotted(Slotted),
+    Dense(Dense),
 }
 
 /// Calls the same method on whichever form the codec has.
@@ -164,6 +167,7 @@ macro_rules! either {
         match &$codec.form {
             Form::Packed($form) => $call,
             Form::Slotted($form) => $call,
+            Form::Dense($form) => $call,
         }
     };
 }
@@ -209,7 +213,17 @@ impl Codec {
     pub const fn without_prefixes(self) -> Self {
         match self.form {
             Form::Slotted(form) => Codec { form: Form::Slotted(form.without_prefixes()) },
-            Form::Packed(_) => self,
+            Form::Packed(_) | Form::Dense(_) => self,
+        }
+    }
+
+    /// The same, for nodes that are written in the order of their keys and are never joined: where
+    /// the lengths in a node are all alike, they stand once, and there are no slots.
+    #[must_use]
+    pub const fn dense(self) -> Self {
+        match self.form {
+            Form::Slotted(form) => Codec { form: Form::Dense(Dense(form)) },
+            Form::Packed(_) | Form::Dense(_) => self,
         }
     }
 
@@ -253,6 +267,7 @@ impl Codec {
         match &self.form {
             Form::Packed(_) => Packed::is_kind(page),
             Form::Slotted(_) => Slotted::is_kind(page),
+            Form::Dense(_) => Dense::is_kind(page),
         }
     }
 
@@ -390,6 +405,7 @@ impl Codec {
         match &self.form {
             Form::Packed(form) => form.used_bytes(node),
             Form::Slotted(form) => form.node_bytes(),
+            Form::Dense(form) => form.kept_bytes(node),
         }
     }
 

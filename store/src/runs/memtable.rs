@@ -177,6 +177,12 @@ impl Memtable {
         splits * each <= self.free.len() as u64
     }
 
+    /// True if updates of so many bytes are likely to find room: leaves are half full or more.
+    #[must_use]
+    pub const fn has_room(&self, bytes: u64) -> bool {
+        2 * bytes <= self.free.len() as u64 * self.leaf_bytes as u64
+    }
+
     fn leaf(&self, leaf: u32) -> &[u8] {
         let at = leaf as usize * self.leaf_bytes;
         self.slab.get(at..at + self.leaf_bytes).unwrap_or_default()

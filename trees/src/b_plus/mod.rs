@@ -61,7 +61,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     nand: true,
     sectors: true,
     deletes: |on_nand| if on_nand { DeletePolicy::Empty } else { DeletePolicy::Merge },
-    tables_grow: false,
+    tables_part: |_| 0,
     long_values: true,
     parameters: PARAMETERS,
     create,

@@ -54,6 +54,26 @@ impl<I: super::NodeId> Position<I> {
         self.path.at(0).id
     }
 
+    /// Hands out the leaves behind that in which it stands, below the same node, until it is told
+    /// that they are enough.
+    ///
+    /// # Errors
+    /// As [`peek`](Position::peek).
+    pub(crate) fn leaves_ahead<S: NodeSource<Id = I>>(
+        &self,
+        source: &mut S,
+        mut is_wanted: impl FnMut(I) -> bool,
+    ) -> Result<()> {
+        if self.root.level == 0 {
+            return Ok(());
+        }
+        let step = self.path.at(1);
+        let parent = source.node(At { id: step.id, level: 1 }, self.cause)?;
+        let mut ahead = step.place() + 1..parent.count();
+        ahead.all(|place| is_wanted(parent.child(place)));
+        Ok(())
+    }
+
     /// Goes on to a leaf that has a further entry; its place there, `None` if there is none.
     ///
     /// # Errors

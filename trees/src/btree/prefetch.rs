@@ -7,7 +7,10 @@ use index::Result;
 use store::LogicalPage;
 
 use super::page_store::Pages;
-use super::{At, NodeSource, PageStore};
+use super::{At, NodeSource, PageStore, Position};
+
+/// The most leaves that are read ahead at once.
+const AHEAD_MOST: usize = 32;
 
 /// A key, and the node from which its lookup goes on.
 pub(crate) type Descent<'k> = (At<LogicalPage>, &'k [u8]);
@@ -36,5 +39,33 @@ impl<'d, F: Pages<'d>> PageStore<'d, F> {
             });
         }
         Ok(())
+    }
+
+    /// Reads up to `most` of the leaves behind that in which `position` stands, all at once, if the
+    /// next is not in the cache.
+    ///
+    /// # Errors
+    /// As [`prefetch`](PageStore::prefetch), or the node above can't be read.
+    pub(crate) fn read_ahead(
+        &mut self,
+        position: &Position<LogicalPage>,
+        most: usize,
+    ) -> Result<()> {
+        let (mut wanted, mut count) = ([LogicalPage(0); AHEAD_MOST], 0);
+        let most = most.min(AHEAD_MOST);
+        position.leaves_ahead(self, |leaf| {
+            if count < most {
+                wanted[count] = leaf;
+                count += 1;
+            }
+            count < most
+        })?;
+        let file = self.file.pages_mut();
+        match wanted.get(..count) {
+            Some(wanted @ [next, ..]) if !file.is_cached(*next) => {
+                Ok(file.bring(wanted, position.cause(), &self.codecs)?)
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -119,8 +119,9 @@ pub(super) struct Directory {
 
 const RUN_BYTES: u64 = 17;
 
-/// How the directory is written.
-const FORM: u8 = 1;
+/// How the runs are written. Those of the oldest form have no dense nodes, and are read as well.
+const FORM: u8 = 2;
+const FORM_OLDEST: u8 = 1;
 
 impl Directory {
     pub(super) fn new() -> Self {
@@ -150,6 +151,13 @@ impl Directory {
             return 0;
         };
         first.low.iter().zip(&high.low).take_while(|(low, high)| low == high).count()
+    }
+
+    /// Entries of the largest fragment of each partition: about what was flushed at once.
+    pub(super) fn flushed(&self) -> u64 {
+        let largest = |it: &Partition| it.fragments.iter().map(|it| it.run.entries).max();
+        let largest = self.partitions.iter().filter_map(largest);
+        largest.fold(0, u64::saturating_add)
     }
 
     pub(super) fn totals(&self) -> Totals {
@@ -222,7 +230,7 @@ impl Directory {
 
     fn decode_rest(from: &mut Reader<'_>, pages: u32) -> Option<Self> {
         let (count, [form]) = (from.u32()?, from.array()?);
-        if form != FORM {
+        if !(FORM_OLDEST..=FORM).contains(&form) {
             return None;
         }
         let longest = from.u32()?;

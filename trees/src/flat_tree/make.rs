@@ -34,7 +34,7 @@ const MEMTABLE_PART: u64 = 8;
 const ENTRIES_COPIED: u64 = 8;
 
 /// Bytes of a filter for each entry of a fragment.
-const FILTER_BITS: u64 = 10;
+const FILTER_BITS: u64 = 14;
 
 /// Bytes of tables beside entries, as long as there is one partition.
 const TABLES_LEAST: u64 = 2048;

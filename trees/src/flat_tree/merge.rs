@@ -183,7 +183,7 @@ impl FlatTree<'_> {
             let fragments = partition.fragments.iter().rev();
             let fragments = fragments.map(|fragment| (Form::Fragment, fragment.run));
             for run in fragments.chain(partition.bottom.map(|run| (Form::Bottom, run))) {
-                let cursor = RunCursor::seek(&mut self.runs, run, ALL, Cause::Merge)?;
+                let cursor = RunCursor::whole(&mut self.runs, run, Cause::Merge)?;
                 sources.push(Source::Run(cursor));
             }
         }

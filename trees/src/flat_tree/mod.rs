@@ -70,7 +70,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     sectors: true,
     long_values: true,
     deletes: |_| DeletePolicy::Merge,
-    tables_grow: true,
+    tables_part: |on_nand| if on_nand { 2 } else { 4 },
     parameters: PARAMETERS,
     create: make::create,
     open: make::open,
@@ -91,7 +91,7 @@ const UNIT: Parameter = Parameter {
 
 const FILTER: Parameter = Parameter {
     name: "filter",
-    about: "bits of a filter for each entry of a fragment; auto: 10, on raw flash 8 or 12",
+    about: "bits of a filter for each entry of a fragment; auto: 14, on raw flash 8 or 12",
     kind: Kind::WordOrBytes(AUTO, 64),
     default: "auto",
 };
@@ -298,7 +298,7 @@ impl Tree for FlatTree<'_> {
 
     fn wants_room(&self) -> bool {
         let file = &self.runs.store.file;
-        let is_short = self.lacks_room && self.waits_for_checkpoint();
+        let is_short = self.waits_for_checkpoint() && (self.lacks_room || self.is_much_freed());
         file.durability().has_journal() && (is_short || file.is_due_within(Some(self.step_pages())))
     }
 
@@ -366,6 +366,7 @@ impl Tree for FlatTree<'_> {
             let what = "its root record has another shape of entries";
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
+        self.policy.flushed = directory.flushed();
         self.directory = directory;
         self.memtable.clear();
         (self.freed_at, self.lacks_room) = (None, false);
@@ -373,6 +374,15 @@ impl Tree for FlatTree<'_> {
         self.is_settled = true;
         self.recount();
         Ok(())
+    }
+
+    fn wants_checkpoint(&self, batch: &[Update<'_>]) -> bool {
+        if !self.has_waiting_updates() || self.memtable.has_room(More::of(self, batch).bytes()) {
+            return false;
+        }
+        let journal = self.runs.store.file.statistics();
+        // As much again has no room there.
+        2 * journal.journal_bytes > journal.journal_bytes_most
     }
 
     fn drains_before(&self, batch: &[Update<'_>]) -> bool {

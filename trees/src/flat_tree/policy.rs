@@ -30,8 +30,13 @@ pub(super) const PAGES_PART: u64 = 32;
 
 /// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
 /// memory of updates, where that has few.
-pub(super) const PAGES_A_FLUSH: u64 = 4;
+pub(super) const PAGES_A_FLUSH: u64 = 16;
 pub(super) const PARTS_A_FLUSH: u64 = 4;
+
+/// The part of the pages in use that may wait for a checkpoint to be used again, and how many may
+/// at least.
+const FREED_PART: u32 = 32;
+const FREED_LEAST: u32 = 64;
 
 /// What the policy knows.
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +214,12 @@ impl FlatTree<'_> {
                 is_short || excess > self.policy.flushed as f64 * left
             }
         }
+    }
+
+    /// True if a checkpoint is to give back what merges freed, before the file grows for others.
+    pub(super) fn is_much_freed(&self) -> bool {
+        let file = &self.runs.store.file;
+        file.pages_freed() > (file.pages_used().0 / FREED_PART).max(FREED_LEAST)
     }
 
     /// True if lookups paid for the merge of a partition.

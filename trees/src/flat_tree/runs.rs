@@ -138,7 +138,8 @@ impl Forms {
             Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
             Width::Variable => Width::Variable,
         };
-        let one_of_two = |codecs| Codecs { is_one_of_many: true, ..codecs };
+        let one_of_two =
+            |codecs: Codecs| Codecs { leaf: codecs.leaf.dense(), is_one_of_many: true, ..codecs };
         let fragment = Codecs::new(bytes, EntryShape { value, ..shape }).map(one_of_two)?;
         Some(Forms { bottom: Codecs::new(bytes, shape).map(one_of_two)?, fragment })
     }
@@ -311,8 +312,7 @@ impl<'d> Runs<'d> {
             return Err(self.store.damaged(run.root.id, "it has more entries than its pages fit"));
         }
         let mut filter = Filter::for_keys(run.entries, bits);
-        let all = (Bound::Unbounded, Direction::Ascending);
-        let mut cursor = RunCursor::seek(self, (Form::Fragment, run), all, Cause::Lookup)?;
+        let mut cursor = RunCursor::whole(self, (Form::Fragment, run), Cause::Lookup)?;
         while cursor.load(self, Direction::Ascending)? {
             filter.add(cursor.key());
             cursor.pass(Direction::Ascending);
@@ -333,7 +333,13 @@ pub(super) struct RunCursor {
     key: Vec<u8>,
     /// The place of the entry that was loaded.
     place: Option<usize>,
+    /// Leaves that are read ahead.
+    ahead: usize,
 }
+
+/// A run that is read as a whole reads ahead so many leaves for each of these in the cache: so what
+/// the sources of a merge read ahead stays there until they come to it.
+const AHEAD_PART: u32 = 128;
 
 impl RunCursor {
     pub(super) fn seek(
@@ -346,7 +352,15 @@ impl RunCursor {
         let position = Position::seek(store, run.root, (start, direction), cause)?;
         let codec = runs.forms.of(form).leaf;
         let (bytes, key) = (Vec::new(), Vec::new());
-        Ok(RunCursor { form, codec, position, leaf: None, bytes, key, place: None })
+        Ok(RunCursor { form, codec, position, leaf: None, bytes, key, place: None, ahead: 0 })
+    }
+
+    /// All entries of a run, for whom reads all.
+    pub(super) fn whole(runs: &mut Runs<'_>, run: (Form, Run), cause: Cause) -> Result<Self> {
+        let all = (Bound::Unbounded, Direction::Ascending);
+        let cursor = Self::seek(runs, run, all, cause)?;
+        let ahead = (runs.store.file.cache_frames() / AHEAD_PART) as usize;
+        Ok(RunCursor { ahead, ..cursor })
     }
 
     /// Loads the next entry; false if there is none.
@@ -365,6 +379,9 @@ impl RunCursor {
             self.bytes.clear();
             self.bytes.extend_from_slice(node.bytes);
             self.leaf = Some(leaf);
+            if self.ahead > 0 {
+                store.read_ahead(&self.position, self.ahead)?;
+            }
         }
         self.codec.key(&self.bytes, place).copy_to(&mut self.key);
         self.place = Some(place);

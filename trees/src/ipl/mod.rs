@@ -66,7 +66,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     nand: true,
     sectors: false,
     deletes: |_| DeletePolicy::Merge,
-    tables_grow: false,
+    tables_part: |_| 0,
     long_values: false,
     parameters: PARAMETERS,
     create: make::create,

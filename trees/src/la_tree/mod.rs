@@ -108,7 +108,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     nand: true,
     sectors: true,
     deletes: |_| DeletePolicy::Merge,
-    tables_grow: true,
+    tables_part: |_| 2,
     long_values: true,
     parameters: plan::PARAMETERS,
     create: make::create,

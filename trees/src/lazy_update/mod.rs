@@ -75,7 +75,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     nand: false,
     sectors: true,
     deletes: |_| DeletePolicy::Merge,
-    tables_grow: false,
+    tables_part: |_| 0,
     long_values: false,
     parameters: PARAMETERS,
     create: make::create,

@@ -145,7 +145,7 @@ pub(crate) const fn descriptor<const IS_CASCADING: bool>(
         nand: false,
         sectors: true,
         deletes: |_| DeletePolicy::Append,
-        tables_grow: false,
+        tables_part: |_| 0,
         long_values: false,
         parameters: PARAMETERS,
         create: create::<IS_CASCADING>,

@@ -55,7 +55,7 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     nand: true,
     sectors: false,
     deletes: |_| DeletePolicy::Append,
-    tables_grow: false,
+    tables_part: |_| 0,
     long_values: false,
     parameters: &[],
     create,

@@ -77,6 +77,10 @@ impl Slotted {
         usize::from(self.bytes)
     }
 
+    pub(super) const fn widths(&self) -> (Width, Width) {
+        (self.key, self.value)
+    }
+
     /// Bytes of lengths in front of every cell.
     fn length_bytes(&self) -> usize {
         let bytes = |width| if matches!(width, Width::Variable) { 2 } else { 0 };
@@ -312,7 +316,13 @@ impl Slotted {
     }
 
     /// Writes a cell, whose key's rest is given in two parts, and its slot; there is room.
-    fn place_cell(&self, node: &mut [u8], place: usize, suffix: (&[u8], &[u8]), value: Stored<'_>) {
+    pub(super) fn place_cell(
+        &self,
+        node: &mut [u8],
+        place: usize,
+        suffix: (&[u8], &[u8]),
+        value: Stored<'_>,
+    ) {
         debug_assert!(
             !value.is_long || matches!(self.value, Width::Variable),
             "where values have one length, none is long"
@@ -353,7 +363,13 @@ impl Slotted {
 
     /// Gives the node without cells a prefix: `prefix` bytes of `bytes`, or of the first key of
     /// `old`.
-    fn set_prefix(&self, node: &mut [u8], prefix: usize, bytes: Option<&[u8]>, old: &[u8]) {
+    pub(super) fn set_prefix(
+        &self,
+        node: &mut [u8],
+        prefix: usize,
+        bytes: Option<&[u8]>,
+        old: &[u8],
+    ) {
         let start = self.node_bytes() - prefix;
         match bytes {
             Some(bytes) => node[start..].copy_from_slice(&bytes[..prefix]),

@@ -53,7 +53,7 @@ pub(crate) const fn descriptor<K: Kindred>(
         nand: false,
         sectors: true,
         deletes: |_| DeletePolicy::Merge,
-        tables_grow: true,
+        tables_part: |_| 2,
         long_values: false,
         parameters: K::PARAMETERS,
         create: make::create::<K>,
