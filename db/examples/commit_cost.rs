@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use device::{Cause, Sector};
-use flashtree::{Database, Durability, Options};
+use flashtree::{Database, Durability, OpenOptions, Options};
 use serde_json::{Value, json};
 
 use common::{CAPACITY, Outcome, Watch, open_watched};
@@ -136,7 +136,7 @@ fn run(folder: &Path, name: &str, commits: u64, key: fn(u64) -> u64) -> Outcome<
     let options = Options::new().capacity(CAPACITY).durability(Durability::Every).overwrite(true);
     Database::create(&path, &options)?.close()?;
     let length = std::fs::metadata(&path)?.len();
-    let (database, seen) = open_watched::<Counts>(&path)?;
+    let (database, seen) = open_watched::<Counts>(&path, &OpenOptions::new())?;
     let now = || *seen.now();
     let (start, system_start) = (now(), bytes_by_system());
     let mut ordinary = Ordinary::default();

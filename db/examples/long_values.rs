@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use device::{Cause, Sector};
-use flashtree::{Database, Durability, Options};
+use flashtree::{Database, Durability, OpenOptions, Options};
 use serde_json::{Value, json};
 
 use common::{CAPACITY, Outcome, Watch, open_watched};
@@ -64,7 +64,7 @@ fn run(path: &Path, (length, all): (u64, u64), short: u64) -> Outcome<(f64, Valu
     let values = (all / length).max(1);
     let put = (values * (length + 8 + short * 16)) as f64;
     let value = vec![0xA5; usize::try_from(length)?];
-    let (database, seen) = open_watched::<Counts>(path)?;
+    let (database, seen) = open_watched::<Counts>(path, &OpenOptions::new())?;
     let (before, start) = (*seen.now(), Instant::now());
     // Spread by an odd multiplier, a bijection.
     let mut keys = (1_u64..).map(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());

@@ -200,7 +200,7 @@ struct Moments {
 
 fn timed_in_parts(path: &Path) -> Outcome<Parts> {
     let start = Instant::now();
-    let (database, seen) = open_watched::<Moments>(path)?;
+    let (database, seen) = open_watched::<Moments>(path, &OpenOptions::new())?;
     let whole = start.elapsed();
     let recovery = database.stats()?.recovery;
     let Moments { first, last } = *seen.now();

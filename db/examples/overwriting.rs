@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use device::{Cause, Sector};
-use flashtree::{Batch, Database, Options};
+use flashtree::{Batch, Database, OpenOptions, Options};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -45,7 +45,7 @@ fn main() -> Outcome<()> {
     let sorted = (0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes()));
     database.load(sorted)?;
     database.close()?;
-    let (database, seen) = open_watched::<Written>(&path)?;
+    let (database, seen) = open_watched::<Written>(&path, &OpenOptions::new())?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let (before, start) = (seen.now().0, Instant::now());
     let mut batch = Batch::new();

@@ -38,7 +38,10 @@ impl<W> Seen<W> {
 }
 
 /// Opens the database at `path`, as `Database::open` does, with `W` watching its file.
-pub(crate) fn open_watched<W: Watch>(path: &Path) -> Outcome<(Database<'static>, Seen<W>)> {
+pub(crate) fn open_watched<W: Watch>(
+    path: &Path,
+    open: &OpenOptions,
+) -> Outcome<(Database<'static>, Seen<W>)> {
     let options = DiskOptions {
         sector_bytes: 4096,
         grows_to: Some(CAPACITY),
@@ -48,7 +51,7 @@ pub(crate) fn open_watched<W: Watch>(path: &Path) -> Outcome<(Database<'static>,
     let seen = Arc::new(Mutex::new(W::default()));
     let disk = Watched { disk: FileDisk::open(path, &options)?, watch: Arc::clone(&seen) };
     let medium = Medium::Sectors(Box::new(disk));
-    Ok((Database::open_on(medium, &OpenOptions::new())?, Seen(seen)))
+    Ok((Database::open_on(medium, open)?, Seen(seen)))
 }
 
 /// A disk that is watched.
