@@ -44,11 +44,11 @@ fn bytes_most(policy: &Policy, level: u8, is_possible: &dyn Fn(u8) -> bool) -> u
 /// so it is more than a page. The root is rewritten whenever the height changes, so only the root
 /// has a root's room.
 pub(crate) fn path_bytes(policy: &Policy) -> u64 {
-    let path = |height: u8| -> u64 {
-        let root = bytes_most(policy, height - 1, &|other| other == height);
-        let below =
-            (0..height - 1).map(|level| bytes_most(policy, level, &|other| other > level + 1));
-        root + below.sum::<u64>()
-    };
-    (1..=policy.height_most()).map(path).max().unwrap_or_default()
+    let (mut most, mut below) = (0, 0);
+    for height in 1..=policy.height_most() {
+        let level = height - 1;
+        most = most.max(below + bytes_most(policy, level, &|other| other == height));
+        below += bytes_most(policy, level, &|other| other > height);
+    }
+    most
 }
