@@ -9,9 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use contract::share;
 use contract::torture::{Plan, Witness, assert_clean, cells, torture};
-use contract::tree::{cases, run};
-use contract::{on_all_cores, share};
 use device::{DiskCosts, Medium, SectorGeometry};
 use index::parameters::Settings;
 use index::{EntryShape, Index, KeyRange, MediumShape, Options, Profile, TreeDescriptor, Update};
@@ -57,15 +56,9 @@ fn bytes_written(index: &dyn Index) -> u64 {
 }
 
 #[test]
-fn it_agrees_with_an_ordered_map_in_every_case() {
-    let cases: Vec<_> = cases(entry()).into_iter().step_by(share(5)).collect();
-    on_all_cores(&cases, run);
-}
-
-#[test]
 fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let cuts = 5000 * 20 / share(20) as u64;
+    let cuts = 100_000 / share(40) as u64;
     let rows = torture(&Plan { cells: cells(&[entry()]), cuts, seed: 3, jobs }, &());
     let mut all = Witness::default();
     rows.iter().for_each(|row| all += row.witness);

@@ -8,20 +8,13 @@
     reason = "a test fails by panicking, and reports"
 )]
 
-use contract::tree::{cases, figure, findings, run};
-use contract::{RamDisk, on_all_cores};
+use contract::RamDisk;
+use contract::tree::{figure, findings};
 use device::{Cause, DiskCosts, Medium, SectorGeometry, Sectors};
 use flashtree_trees::find;
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index, MediumShape, Options, Update};
 use sim::SimulatedDisk;
-
-#[test]
-fn it_agrees_with_an_ordered_map_in_every_case() {
-    let trees = ["fd-tree", "lsm"].map(|name| find(name).unwrap());
-    let cases: Vec<_> = trees.into_iter().flat_map(cases).collect();
-    on_all_cores(&cases, run);
-}
 
 /// An index on a disk of `sectors` sectors of 512 bytes, with so much memory.
 fn index(disk: &mut RamDisk, memory: u64) -> Box<dyn Index + '_> {

@@ -1,44 +1,17 @@
-//! The trees that copy their paths, alone: the suite of `trees.rs` on raw flash.
+//! The trees that copy their paths, alone, on raw flash.
 
 use std::ops::Bound;
-use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
 
 use crate::raw_flash_cuts::survives_on_raw_flash;
 use contract::nand::{Hook, Hooked, Program, Read};
-use contract::tree::{Model, Stand, cases, run};
-use contract::{sample, share};
+use contract::tree::Model;
 use device::{Cause, Geometry, Medium, Nand, NandCosts, Page};
 use flashtree_trees::find;
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Index, KeyRange, Resume, Update};
 use index::{MediumShape, Options};
 use sim::SimulatedNand;
-
-fn agrees(tree: &str) {
-    let entry = flashtree_trees::find(tree).unwrap_or_else(|| panic!("there is no {tree}"));
-    let on_nand = cases(entry).into_iter().filter(|case| matches!(case.stand, Stand::Nand));
-    let cases: Vec<_> = sample(5, on_nand).collect();
-    assert!(cases.len() * share(5) >= 96, "{} cases", cases.len());
-    let mut failed = 0;
-    for case in &cases {
-        if catch_unwind(|| run(case)).is_err() {
-            println!("{} failed; play it again with\n  {}", case.name(), case.replay());
-            failed += 1;
-        }
-    }
-    assert_eq!(failed, 0, "of {} cases", cases.len());
-}
-
-#[test]
-fn mu_star_agrees_with_an_ordered_map_on_raw_flash() {
-    agrees("mu-star");
-}
-
-#[test]
-fn mu_agrees_with_an_ordered_map_on_raw_flash() {
-    agrees("mu");
-}
 
 /// Tortures the cells of `tree` on raw flash.
 fn survives(tree: &str) {
@@ -54,11 +27,6 @@ fn mu_star_keeps_what_it_acknowledged_when_the_power_is_cut() {
 #[test]
 fn mu_keeps_what_it_acknowledged_when_the_power_is_cut() {
     survives("mu");
-}
-
-#[test]
-fn the_wandering_b_plus_tree_agrees_with_an_ordered_map_on_raw_flash() {
-    agrees("b-plus");
 }
 
 #[test]
