@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use contract::share;
 use flashtree::{Database, Durability, Error, OpenOptions, Options};
 use ground::flipped::FlippedDisk;
 use ground::outcomes::Outcomes;
@@ -36,12 +37,7 @@ fn places(whole: &[u8], sector_bytes: usize) -> Vec<usize> {
         .map(|sector| sector.iter().any(|byte| *byte != 0))
         .collect();
     let places = (0..whole.len()).filter(|place| used[place / sector_bytes] || place % 511 == 0);
-    places.step_by(share()).collect()
-}
-
-/// Every byte is flipped where `FLASHTREE_WHOLE` is set, and one in so many otherwise.
-fn share() -> usize {
-    if std::env::var_os("FLASHTREE_WHOLE").is_some_and(|value| !value.is_empty()) { 1 } else { 5 }
+    places.step_by(share(5)).collect()
 }
 
 /// What `flip_half` books of each half of `places`, on two threads.

@@ -23,6 +23,7 @@ mod statements;
 
 use std::collections::BTreeMap;
 
+use contract::sample;
 use device::Cause;
 use index::Index;
 use stage::{Cell, FIXED_PARTS, Keys, USUAL, contents, figures, on_loaded, operate};
@@ -253,7 +254,7 @@ fn misses(cell: &Cell<'_>) -> [f64; 2] {
 #[test]
 fn estimates_are_within_8_percent_of_the_actual_costs() {
     let mut most = 0.0_f64;
-    for (lookups, updates) in [(10, 200_000), (50, 120_000), (200, 60_000)] {
+    for (lookups, updates) in sample(2, [(10, 200_000), (50, 120_000), (200, 60_000)]) {
         for miss in misses(&Cell { lookups, updates, given: FIXED_PARTS, ..USUAL }) {
             most = most.max(miss.abs());
         }

@@ -130,7 +130,7 @@ fn flip_all(case: &Case) -> (BTreeMap<Outcome, u32>, Vec<String>) {
 
 #[test]
 fn each_byte_flipped_in_turn_costs_nothing_or_is_told() {
-    let cases: Vec<Case> = sample(3, cases_on_small_chips(TREES)).collect();
+    let cases: Vec<Case> = sample(5, cases_on_small_chips(TREES)).collect();
     let (left, right) = cases.split_at(cases.len() / 2);
     let play = |cases: &[Case]| -> Vec<_> {
         cases.iter().map(|case| (case.name(), flip_all(case))).collect()

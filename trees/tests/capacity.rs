@@ -90,7 +90,7 @@ fn rounds(tree: &'static str, least: [u64; 3]) {
             cases.extend(each.map(|case| (case, least)));
         }
     }
-    for (case, least) in contract::sample(5, cases) {
+    for (case, least) in contract::sample(7, cases) {
         let Case { chip, shape, durability, .. } = case;
         let mut medium = case.medium();
         let (_, pages, blocks) = chip;

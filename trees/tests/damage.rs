@@ -119,7 +119,7 @@ fn damaged_pages_with_good_checksums_never_panic() {
         let whole = bytes(&mut ground).to_vec();
         let mut random = ChaCha8Rng::seed_from_u64(case.seed);
         let reads_to_open = matches!(case.entry.name, "flat-tree" | "la-tree");
-        for _ in 0..250 / share(3) {
+        for _ in 0..250 / share(5) {
             let page = random.random_range(0..60);
             let start = (BASE + page) * PAGE_BYTES;
             let sector = &mut bytes(&mut ground)[start..start + PAGE_BYTES];
@@ -185,7 +185,7 @@ fn a_child_pointer_that_leads_elsewhere_is_found() {
             index::Width::Fixed(bytes) => (8 + bytes as usize, bytes as usize + 4),
             index::Width::Variable => continue,
         };
-        for target in sample(4, 0..150u32) {
+        for target in sample(7, 0..150u32) {
             let start = (BASE + inner) * PAGE_BYTES;
             let sector = &mut bytes(&mut ground)[start..start + PAGE_BYTES];
             let at = first + width * (target as usize % 3);

@@ -118,7 +118,7 @@ fn empties(tree: &'static str) {
             }
         }
     }
-    sample(11, cases).for_each(|case| case.play());
+    sample(23, cases).for_each(|case| case.play());
 }
 
 #[test]
@@ -342,8 +342,8 @@ const BYTES_MOST: u32 = 1 << 20;
 const CUTS: u32 = 24;
 
 fn empties_small(tree: &'static str, seeds: std::ops::Range<u64>) {
-    let played = sample(4, seeds).filter(|seed| Small::new(tree, *seed).play()).count();
-    assert!(played * share(4) > 20, "{played} were played");
+    let played = sample(7, seeds).filter(|seed| Small::new(tree, *seed).play()).count();
+    assert!(played * share(7) > 20, "{played} were played");
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn whichever_operation_fails_what_was_acknowledged_is_there() {
     for (place, case) in wanted().enumerate() {
         let (operations, _) = play(&case, 0);
         // All of a short history, and some of a long one; by turns others, where all is a sample.
-        let step = operations.div_ceil(400) as usize * share(3);
+        let step = operations.div_ceil(400) as usize * share(6);
         for fails in (1 + place as u32 % step as u32..operations).step_by(step) {
             let (_, operation) = play(&case, fails);
             *failed.entry(format!("{} {operation:?}", case.entry.name)).or_insert(0) += 1;

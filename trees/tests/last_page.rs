@@ -21,8 +21,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use contract::nand::{Hook, Hooked, Program, Read};
-use contract::on_all_cores;
 use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::{on_all_cores, sample};
 use device::{Block, Cause, Medium, Nand, Page, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::MediumShape;
@@ -377,7 +377,7 @@ fn wanted() -> Vec<Case> {
 
 #[test]
 fn half_of_the_last_page_wiped_costs_nothing_and_both_no_more_than_its_flush() {
-    let cases = wanted();
+    let cases: Vec<_> = sample(3, wanted()).collect();
     let mut wrong = Vec::new();
     for (case, (outcomes, of_case)) in cases.iter().zip(on_all_cores(&cases, wipe_all)) {
         println!("{}: {outcomes:?}", case.name());

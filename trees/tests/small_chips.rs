@@ -192,7 +192,7 @@ fn kinds(tree: &'static str) -> Vec<Kind> {
 /// The smallest chip, and some larger ones, take a block's worth of entries.
 fn takes_a_block_of_entries(tree: &'static str) {
     let (mut least, mut most) = (u32::MAX, 0);
-    for (place, kind) in sample(5, kinds(tree).into_iter().enumerate()) {
+    for (place, kind) in sample(11, kinds(tree).into_iter().enumerate()) {
         let smallest = kind.smallest();
         (least, most) = (least.min(smallest), most.max(smallest));
         for blocks in [smallest, smallest + 1, smallest + 7] {

@@ -4,6 +4,7 @@
 
 use crate::full_chips;
 use crate::full_chips::Pair;
+use contract::sample;
 use device::{Block, Geometry, Medium, Nand, NandCosts, ProgramOrder};
 use index::parameters::Settings;
 use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
@@ -169,27 +170,36 @@ const SHAPES: [EntryShape; 3] =
     [EntryShape::fixed(4, 4), EntryShape::fixed(8, 8), EntryShape::VARIABLE];
 
 fn sweep(durability: Durability) {
-    let chips = [(512, 8, 0), (512, 16, 0), (512, 16, 9), (512, 64, 3), (1024, 16, 5)];
-    let more_chips = [(1024, 64, 0), (2048, 8, 0), (2048, 8, 24)];
-    for (page_bytes, pages_per_block, more_blocks) in chips.into_iter().chain(more_chips) {
+    let mut cases = Vec::new();
+    for chip in [
+        (512, 8, 0),
+        (512, 16, 0),
+        (512, 16, 9),
+        (512, 64, 3),
+        (1024, 16, 5),
+        (1024, 64, 0),
+        (2048, 8, 0),
+        (2048, 8, 24),
+    ] {
         for (place, shape) in SHAPES.into_iter().enumerate() {
-            for has_least in [[false, true], [true, false]] {
-                let mut case = Case {
-                    page_bytes,
-                    pages_per_block,
-                    more_blocks,
-                    programs: 1,
-                    order: ProgramOrder::Ascending,
-                    shape,
-                    durability,
-                    has_least,
-                    is_ascending: place == 1,
-                };
-                case.empty(usize::from(has_least[0]));
-                (case.programs, case.order) = (2, ProgramOrder::Any);
-                case.empty(usize::from(!has_least[0]));
-            }
+            cases.extend([[false, true], [true, false]].map(|least| (chip, place, shape, least)));
         }
+    }
+    for ((page_bytes, pages_per_block, more_blocks), place, shape, has_least) in sample(5, cases) {
+        let mut case = Case {
+            page_bytes,
+            pages_per_block,
+            more_blocks,
+            programs: 1,
+            order: ProgramOrder::Ascending,
+            shape,
+            durability,
+            has_least,
+            is_ascending: place == 1,
+        };
+        case.empty(usize::from(has_least[0]));
+        (case.programs, case.order) = (2, ProgramOrder::Any);
+        case.empty(usize::from(!has_least[0]));
     }
 }
 
@@ -215,6 +225,7 @@ fn a_full_ipl_is_emptied_by_deletes_where_every_update_lasts() {
 
 #[test]
 fn what_was_written_with_plenty_of_memory_is_opened_with_the_least_after_a_cut() {
+    let mut cases = Vec::new();
     for (page_bytes, pages_per_block, more_blocks) in
         [(512, 8, 0), (512, 16, 20), (512, 64, 12), (1024, 64, 20), (2048, 8, 9)]
     {
@@ -234,15 +245,17 @@ fn what_was_written_with_plenty_of_memory_is_opened_with_the_least_after_a_cut()
                         has_least,
                         is_ascending: false,
                     };
-                    case.cut(changes, seed as u64);
+                    cases.push((case, changes, seed as u64));
                 }
             }
         }
     }
+    sample(7, cases).for_each(|(case, changes, seed)| case.cut(changes, seed));
 }
 
 #[test]
 fn a_full_ipl_is_emptied_by_deletes_though_two_blocks_get_bad() {
+    let mut cases = Vec::new();
     for (page_bytes, pages_per_block, more_blocks) in [(512, 16, 0), (1024, 64, 0), (2048, 8, 9)] {
         for (place, shape) in SHAPES.into_iter().enumerate() {
             for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
@@ -257,8 +270,9 @@ fn a_full_ipl_is_emptied_by_deletes_though_two_blocks_get_bad() {
                     has_least: [false, place == 0],
                     is_ascending: false,
                 };
-                [3, 20, 90].into_iter().for_each(|at| case.fail(at));
+                cases.extend([3, 20, 90].map(|at| (case, at)));
             }
         }
     }
+    sample(4, cases).for_each(|(case, at)| case.fail(at));
 }

@@ -232,7 +232,7 @@ fn keeps(
         }
     }
     let (mut played, mut filled, mut failed) = (0, 0, Vec::new());
-    for case in sample(7, cases) {
+    for case in sample(11, cases) {
         played += 1;
         match catch_unwind(|| play(&case, puts)) {
             Ok(was_full) => filled += u32::from(was_full),
