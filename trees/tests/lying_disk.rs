@@ -239,7 +239,7 @@ fn a_write_that_is_not_there_or_stands_elsewhere_is_told_by_what_recovers() {
     for case in wanted() {
         let (outcome, writes) = play(&case, None, None);
         assert_eq!(outcome, Outcome::Right, "{}", case.name());
-        for number in (0..writes.len()).step_by(writes.len().div_ceil(150) * share(7)) {
+        for number in (0..writes.len()).step_by(writes.len().div_ceil(150) * share(13)) {
             let far = Lie::Elsewhere(number as u64 * 37 + 5);
             let lies = [Lie::Lost, Lie::Elsewhere(1), far, Lie::Stale];
             for (lie, steps_left) in lies

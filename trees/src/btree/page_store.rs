@@ -177,7 +177,13 @@ impl<'d, F: Pages<'d>> NodeStore for PageStore<'d, F> {
         let right = self.create(at.level, cause)?;
         let (node, fresh) =
             self.file.pages_mut().two_pages_mut((at.id, right), cause, &self.codecs)?;
-        self.codecs.at(at.level).split_off(node, place, fresh, &mut self.scratch);
+        let codec = self.codecs.at(at.level);
+        // Making a page may have let go of this one, and a disk that lies gives another back.
+        if node::level(node) != at.level || node::count(node) <= place {
+            let what = "it is not the one that was to be split";
+            return Err(store::Error::DamagedPage { page: at.id, what }.into());
+        }
+        codec.split_off(node, place, fresh, &mut self.scratch);
         Ok(right)
     }
 
