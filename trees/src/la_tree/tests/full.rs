@@ -212,7 +212,7 @@ fn deletes_are_taken_on_full_disks_with_a_page_in_a_sector_or_more() {
         for bytes in [1 << 20, 3 << 19, 700 << 10] {
             for durability in Durability::ALL {
                 turn += 1;
-                if turn % share(5) > 0 {
+                if turn % share(7) > 0 {
                     continue;
                 }
                 let case = Case {

@@ -197,7 +197,7 @@ fn fill_and_empty(seed: u64) -> u64 {
 fn whatever_memory_a_nearly_full_chip_was_left_with_all_of_it_can_be_deleted() {
     let seeds: Vec<u64> = match std::env::var("SEEDS") {
         Ok(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
-        Err(_) => (0..TIMES_MOST).collect(),
+        Err(_) => contract::sample(3, 0..TIMES_MOST).collect(),
     };
     let (mut failed, mut refused) = (0, 0);
     for seed in seeds {

@@ -98,7 +98,7 @@ fn a_chip_that_was_full_and_is_empty_takes_what_a_new_one_takes() {
             cases.extend(memories.map(|memories| (chip, durability, memories)));
         }
     }
-    for (chip, durability, memories) in contract::sample(5, cases) {
+    for (chip, durability, memories) in contract::sample(9, cases) {
         fill_empty_and_fill(chip, durability, memories);
     }
 }
