@@ -128,11 +128,14 @@ impl Table {
         table
     }
 
-    /// Bytes of memory, a root record included that is made of it.
+    /// Bytes of memory.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        self.lengths.bytes() + self.lists.bytes() + self.counters.bytes() + self.uses.bytes()
+    }
+
+    /// The same, a root record included that is made of it.
     pub(crate) fn bytes(&self) -> u64 {
-        let nodes = self.lengths.bytes() + self.lists.bytes() + self.counters.bytes();
-        let own = nodes + self.uses.bytes();
-        own + self.record_bytes(u64::from(self.numbers))
+        self.own_bytes() + self.record_bytes(u64::from(self.numbers))
     }
 
     /// The same with so many nodes and sectors more.

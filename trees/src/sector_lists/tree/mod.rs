@@ -184,6 +184,7 @@ impl Read for ListTree<'_> {
         tell("sectors written", counted.sectors);
         tell("groups written", counted.groups);
         tell("sectors in lists", self.store.table.listed());
+        tell("bytes of the table", self.store.table.own_bytes());
         if matches!(self.choices.waits, Waits::Sectors(_)) {
             tell("sectors collected", counted.collected);
         }
