@@ -90,7 +90,8 @@ impl NodeKey<'_> {
         into.extend_from_slice(self.suffix);
     }
 
-    fn bytes(self) -> impl Iterator<Item = u8> {
+    /// The bytes of the key.
+    pub fn bytes(self) -> impl Iterator<Item = u8> {
         self.prefix.iter().chain(self.suffix).copied()
     }
 }

@@ -3,7 +3,8 @@
 //! A node that is full first gives entries to a neighbour, then is split, so nodes are nearly full.
 //! Several lists may stand in nodes of one length and share what is left of them.
 //!
-//! Invariants: no node is empty; all nodes together are never more than were allowed.
+//! Invariants: no node is empty; all nodes together are never more than were allowed; `heads` has
+//! what the first key of each node begins with, so a search reads one node, and seldom two.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,8 +16,8 @@ use index::Direction;
 use store::node::{self, Codec, NodeKey, Shift, Stored};
 use store::{EntryShape, Width};
 
-/// Bytes of memory of a node beside its own: what points to it from each list.
-pub(crate) const NODE_BYTES_BESIDE: usize = 3 * size_of::<Box<[u8]>>();
+/// Bytes of memory of a node beside its own: what points to it from each list, and its head in two.
+pub(crate) const NODE_BYTES_BESIDE: usize = 3 * size_of::<Box<[u8]>>() + 2 * size_of::<Head>();
 
 /// A neighbour takes entries over if the two have so much of a node free, and two nodes are joined
 /// if so much of the one is free.
@@ -78,6 +79,13 @@ impl Spare {
     }
 }
 
+/// The first bytes of a key, in the order of keys.
+type Head = u64;
+
+fn head(mut bytes: impl Iterator<Item = u8>) -> Head {
+    Head::from_be_bytes([0; size_of::<Head>()].map(|none| bytes.next().unwrap_or(none)))
+}
+
 /// Where an entry stands: its node, and the place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -92,6 +100,7 @@ pub(crate) struct Sorted {
     /// Its entries have one length.
     is_packed: bool,
     nodes: Vec<Box<[u8]>>,
+    heads: Vec<Head>,
     /// Nodes that it may have.
     pub(crate) nodes_most: usize,
     len: usize,
@@ -99,7 +108,9 @@ pub(crate) struct Sorted {
 
 impl Sorted {
     pub(crate) fn new((codec, is_packed): (Codec, bool), nodes_most: usize) -> Self {
-        Sorted { codec, is_packed, nodes: Vec::with_capacity(nodes_most), nodes_most, len: 0 }
+        let nodes = Vec::with_capacity(nodes_most);
+        let heads = Vec::with_capacity(nodes_most);
+        Sorted { codec, is_packed, nodes, heads, nodes_most, len: 0 }
     }
 
     pub(crate) const fn codec(&self) -> &Codec {
@@ -117,7 +128,23 @@ impl Sorted {
 
     pub(crate) fn clear(&mut self, spare: &mut Spare) {
         spare.nodes.append(&mut self.nodes);
+        self.heads.clear();
         self.len = 0;
+    }
+
+    /// The first entry of a node is another.
+    fn note_head(&mut self, node: usize) {
+        if let (Some(bytes), Some(place)) = (self.nodes.get(node), self.heads.get_mut(node))
+            && node::count(bytes) > 0
+        {
+            *place = head(self.codec.key(bytes, 0).bytes());
+        }
+    }
+
+    /// Takes a node out whose entries are gone.
+    fn take_node(&mut self, spare: &mut Spare, node: usize) {
+        spare.nodes.push(self.nodes.remove(node));
+        self.heads.remove(node);
     }
 
     /// Appends a node behind all others, if one is spare: `fill` gives its bytes.
@@ -133,6 +160,8 @@ impl Sorted {
         if filled.is_ok() && node::count(&node) > 0 {
             self.len += node::count(&node);
             self.nodes.push(node);
+            self.heads.push(0);
+            self.note_head(self.nodes.len() - 1);
         } else {
             spare.nodes.push(node);
         }
@@ -143,7 +172,11 @@ impl Sorted {
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<Place, Place> {
         let is_before = |node: &[u8]| self.codec.key(node, 0).compare(key) != Ordering::Greater;
-        let node = self.nodes.partition_point(|node| is_before(node)).saturating_sub(1);
+        let first = head(key.iter().copied());
+        let low = self.heads.partition_point(|head| *head < first);
+        let high = low + self.heads[low..].partition_point(|head| *head == first);
+        let same = self.nodes.get(low..high).unwrap_or_default();
+        let node = (low + same.partition_point(|node| is_before(node))).saturating_sub(1);
         let found = self.nodes.get(node).map_or(Err(0), |bytes| self.codec.search(bytes, key));
         match found {
             Ok(place) => Ok(Place { node, place }),
@@ -239,6 +272,9 @@ impl Sorted {
             };
             if is_done {
                 self.len += usize::from(found.is_err());
+                if place == 0 {
+                    self.note_head(node);
+                }
                 return true;
             }
             if !self.make_room(spare, node) {
@@ -248,6 +284,7 @@ impl Sorted {
         if self.len == 0 {
             // An entry that fits no node left the first one empty.
             spare.nodes.append(&mut self.nodes);
+            self.heads.clear();
         }
         false
     }
@@ -300,6 +337,7 @@ impl Sorted {
         }
         let shift = if is_right { Shift::Right(from - moved) } else { Shift::Left(moved) };
         self.codec.apply_shift(one, other, shift, &mut spare.scratch);
+        self.note_head(left + 1);
     }
 
     fn shift(&mut self, spare: &mut Spare, left: usize) -> bool {
@@ -309,6 +347,7 @@ impl Sorted {
         let shift = self.codec.shift(one, other);
         if let Some(shift) = shift {
             self.codec.apply_shift(one, other, shift, &mut spare.scratch);
+            self.note_head(left + 1);
         }
         shift.is_some()
     }
@@ -331,6 +370,7 @@ impl Sorted {
         let (left, right) = self.nodes.split_at_mut(node + 1);
         let (left, right) = (&mut left[node], &mut right[0]);
         self.codec.split_off(left, self.codec.middle(left), right, &mut spare.scratch);
+        self.note_head(node + 1);
         true
     }
 
@@ -344,6 +384,7 @@ impl Sorted {
         fresh.fill(0);
         self.codec.initialise(&mut fresh, 0);
         self.nodes.insert(node, fresh);
+        self.heads.insert(node, 0);
         true
     }
 
@@ -363,8 +404,13 @@ impl Sorted {
         self.codec.remove(node, place.place);
         self.len -= 1;
         if node::count(node) == 0 {
-            spare.nodes.push(self.nodes.remove(place.node));
-        } else if self.codec.used_bytes(node) < self.codec.node_bytes() / 2 {
+            return self.take_node(spare, place.node);
+        }
+        let is_small = self.codec.used_bytes(node) < self.codec.node_bytes() / 2;
+        if place.place == 0 {
+            self.note_head(place.node);
+        }
+        if is_small {
             self.join(spare, place.node);
         }
     }
@@ -378,8 +424,7 @@ impl Sorted {
             let bytes = self.codec.node_bytes();
             if self.codec.joint_bytes(one, other) <= bytes - bytes / JOINT_FREE_PART {
                 self.codec.join(one, other, &mut spare.scratch);
-                spare.nodes.push(self.nodes.remove(left + 1));
-                return;
+                return self.take_node(spare, left + 1);
             }
         }
     }
@@ -408,8 +453,9 @@ impl Sorted {
                 place += 1;
             }
             if node::count(bytes) == 0 {
-                spare.nodes.push(self.nodes.remove(node));
+                self.take_node(spare, node);
             } else {
+                self.note_head(node);
                 node += 1;
             }
         }

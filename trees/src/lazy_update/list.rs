@@ -146,6 +146,11 @@ impl List {
         self.order.first()
     }
 
+    /// The group that comes first among those that there are.
+    pub(super) fn first_group(&self) -> Option<BlockId> {
+        self.order.first_group(&self.blocks)
+    }
+
     /// Lets `edit` change what the rank of a block follows from.
     fn edit(&mut self, id: BlockId, edit: impl FnOnce(&mut Block)) {
         let place = id.place();

@@ -75,6 +75,23 @@ impl Order {
         self.heap.first().copied()
     }
 
+    /// The group that comes first. Below a group in the heap none comes before it.
+    pub(super) fn first_group(&self, blocks: &[Block]) -> Option<BlockId> {
+        self.first_group_below(blocks, 0).map(|at| self.heap[at])
+    }
+
+    fn first_group_below(&self, blocks: &[Block], at: usize) -> Option<usize> {
+        let id = self.heap.get(at)?;
+        if blocks[id.place()].is_group() {
+            return Some(at);
+        }
+        let [left, right] = [2 * at + 1, 2 * at + 2].map(|it| self.first_group_below(blocks, it));
+        match (left, right) {
+            (Some(one), Some(other)) if self.is_before(blocks, other, one) => right,
+            _ => left.or(right),
+        }
+    }
+
     fn is_before(&self, blocks: &[Block], one: usize, other: usize) -> bool {
         let (one, other) = (self.heap[one], self.heap[other]);
         let by_policy = self.policy.compare(&blocks[one.place()], &blocks[other.place()]);

@@ -77,13 +77,10 @@ impl LazyUpdate<'_> {
     fn any_group(&mut self) -> Result<Option<BlockId>> {
         loop {
             let list = &self.waiting.list;
-            let policy = list.policy();
-            let groups = list.live().filter(|(_, block)| block.is_group() && block.count > 0);
-            let best = groups.min_by(|(_, one), (_, other)| policy.compare(one, other));
-            let Some((id, block)) = best else {
+            let Some(id) = list.first_group() else {
                 return Ok(None);
             };
-            if policy != Policy::CostBased || block.is_known() {
+            if list.policy() != Policy::CostBased || list.block(id).is_known() {
                 return Ok(Some(id));
             }
             self.know(id)?;
