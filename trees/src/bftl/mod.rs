@@ -34,6 +34,7 @@ pub(crate) struct Bftl;
 impl Kindred for Bftl {
     const NAME: &'static str = "bftl";
     const SECTOR: &'static str = "sector";
+    const IS_SIZED: bool = false;
 
     const PARAMETERS: &'static [Parameter] = &[
         Parameter {

@@ -8,8 +8,8 @@
 //! decides, and `pages` are the nodes in disk mode.
 //!
 //! # Choices that the paper leaves open
-//! - A node has as many bytes as fit a sector beside the headers, as its best size on chips is: so
-//!   k_s, the sectors of a node in disk mode, is 1.
+//! - A node fills a sector of its own, which may be several of the device: as many as are best by
+//!   what the device costs, or one, as on chips. So k_s, the sectors of a node in disk mode, is 1.
 //! - The paper has no cache of nodes. Here one is read when it is missing in the cache, and a node
 //!   in disk mode is written when it leaves it: these are the operations that are counted.
 //! - A node that is due to go to disk mode goes there before the next update, eight of them at
@@ -34,6 +34,7 @@ pub(crate) struct FlashDb;
 impl Kindred for FlashDb {
     const NAME: &'static str = "flashdb";
     const SECTOR: &'static str = "node";
+    const IS_SIZED: bool = true;
 
     const PARAMETERS: &'static [Parameter] = &[
         Parameter {

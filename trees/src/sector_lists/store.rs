@@ -46,8 +46,9 @@ pub(super) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) codecs: Codecs,
-    /// Bytes of a sector.
+    /// Bytes of a sector, and pages of the device.
     pub(crate) sector: u32,
+    pub(crate) pages: u32,
     /// Units at which the buffer is full, nodes to be written anew counted as one each.
     pub(crate) units: usize,
     /// The most sectors in a list.
@@ -126,7 +127,7 @@ impl Shape {
         let entry = usize::from(average_bytes(key)) + usize::from(average_bytes(value));
         let fit = self.sector / (Buffer::bytes_of(1 + entry) as u32);
         let node = self.codecs.leaf.node_bytes() / entry.max(1);
-        Costs::new(costs, self.sector, (fit, (node as f64 * OCCUPANCY) as u32))
+        Costs::new(costs, (self.sector, self.pages), (fit, (node as f64 * OCCUPANCY) as u32))
     }
 
     /// Bytes of memory of a node in the cache.

@@ -46,9 +46,14 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    /// Those of a disk, with so many entries in a sector, and in a node on average.
-    pub(super) fn new(costs: Option<&DiskCosts>, sector: u32, (fit, in_node): (u32, u32)) -> Self {
-        let time = |cost: &device::Cost| cost.charge(u64::from(sector), 1).time_ns;
+    /// Those of a disk for sectors of so many bytes and pages, with so many entries in a sector,
+    /// and in a node on average.
+    pub(super) fn new(
+        costs: Option<&DiskCosts>,
+        (sector, pages): (u32, u32),
+        (fit, in_node): (u32, u32),
+    ) -> Self {
+        let time = |cost: &device::Cost| cost.charge(sector.into(), pages.into()).time_ns;
         let known = costs.map(|it| (time(&it.read.random), time(&it.write.random)));
         let known = known.filter(|(read, write)| *read > 0 && *write > 0);
         let (read, write) = known.unwrap_or(UNKNOWN);
@@ -258,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_read_goes_to_disk_mode_and_one_that_is_written_to_log_mode() {
-        let costs = Costs::new(None, 512, (25, 40));
+        let costs = Costs::new(None, (512, 1), (25, 40));
         let mut node = Node { counter: 0, sectors: 3, is_page: false };
         let read = Operation::Read { sectors: 3 };
         let reads = (1..).find(|_| node.serve(&costs, read, TUNING)).unwrap_or(0);

@@ -269,11 +269,10 @@ fn a_kept_checkpoint_leaves_room_for_nodes_that_change_again_and_again() {
     }
 }
 
-/// A disk that says what it costs, and counts what was read and written.
+/// A disk that says what it costs.
 struct Priced {
     below: RamDisk,
     costs: DiskCosts,
-    counted: [u64; 2],
 }
 
 impl Sectors for Priced {
@@ -282,12 +281,10 @@ impl Sectors for Priced {
     }
 
     fn read(&mut self, requests: &mut [Request<'_>], cause: Cause) -> device::Result<()> {
-        self.counted[0] += requests.len() as u64;
         self.below.read(requests, cause)
     }
 
     fn write(&mut self, first: Sector, from: &[u8], cause: Cause) -> device::Result<()> {
-        self.counted[1] += (from.len() / SECTOR) as u64;
         self.below.write(first, from, cause)
     }
 
@@ -304,71 +301,35 @@ impl Sectors for Priced {
     }
 }
 
-/// Table 1: energy in microjoules, and time in microseconds, of a page read and of one written.
-const DEVICES: [(&str, [f64; 2], [u64; 2]); 4] = [
-    ("FLASHCHIP", [0.74, 9.9], [15, 200]),
-    ("CAPSULE", [57.83, 73.79], [969, 1081]),
-    ("COMPACT FLASH", [2970.0, 6220.0], [18_000, 29_000]),
-    ("SECURE DIGITAL", [109.0, 22_292.0], [1100, 193_000]),
-];
-
-/// Sectors read and written to put points in this order, and to look each up so often.
-fn play(mode: &str, costs: [u64; 2], (order, lookups): (&[u32], u32)) -> [u64; 2] {
-    let access = |micros: u64| {
-        let cost = device::Cost { time: Linear::fixed(micros * 1000), energy: None };
+/// Nodes of 2000 entries on a disk of such costs: microseconds of a page, and of each behind it.
+fn nodes_on(read: [u64; 2], write: [u64; 2], memory_bytes: Option<u64>) -> u64 {
+    let access = |[first, next]: [u64; 2]| {
+        let time = Linear { per_page: next * 1000, ..Linear::fixed((first - next) * 1000) };
+        let cost = device::Cost { time, energy: None };
         Access { random: cost, sequential: cost }
     };
-    let costs = DiskCosts { read: access(costs[0]), write: access(costs[1]) };
-    let mut below = Priced { below: disk(20_000), costs, counted: [0; 2] };
-    let entry = find("flashdb").unwrap();
-    let given = options(&[("mode", mode)], Durability::None);
-    let given = Options { shape: EntryShape::fixed(8, 8), ..given };
-    let shape = MediumShape::Sectors(below.geometry());
-    let memory_bytes = (entry.footprint)(&given, shape).unwrap().memory_least;
-    let given = Options { memory_bytes, ..given };
-    let mut index = (entry.create)(Medium::Sectors(Box::new(&mut below)), &given).unwrap();
-    let put = |index: &mut dyn Index, point: u32| {
-        let (key, value) = (u64::from(point).to_be_bytes(), u64::from(point).to_le_bytes());
-        index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
-    };
-    for point in order {
-        put(&mut *index, *point);
+    let costs = DiskCosts { read: access(read), write: access(write) };
+    let mut below = Priced { below: disk(20_000), costs };
+    let mut given = options(&[("mode", "disk")], Durability::None);
+    given.memory_bytes = memory_bytes.unwrap_or(given.memory_bytes);
+    let medium = Medium::Sectors(Box::new(&mut below));
+    let mut index = (find("flashdb").unwrap().create)(medium, &given).unwrap();
+    for number in 0..2000 {
+        put(&mut *index, number, number).unwrap();
     }
-    for _ in 0..lookups {
-        for (place, point) in order.iter().enumerate() {
-            let key = u64::from(*point).to_be_bytes();
-            assert_eq!(index.get(&key, 0, &mut [0; 8]), Ok(Some(8)));
-            // Nodes that are due change their mode with an update: one for a hundred lookups.
-            if place % 100 == 0 {
-                put(&mut *index, *point);
-            }
-        }
-    }
+    index.close().unwrap();
     drop(index);
-    below.counted
+    let mut index = open(&mut below.below, &given);
+    assert!((0..2000).all(|number| get(&mut *index, number) == Some(number)));
+    assert_eq!(findings(&mut *index), Vec::<String>::new());
+    nodes(&*index)
 }
 
-/// Figures 10 and 11, with the paper's random and sequential data.
 #[test]
-#[ignore = "it takes seconds: run it in a release build"]
-fn figures_10_and_11_energy_of_log_disk_and_self_tuning() {
-    let sequential: Vec<u32> = (0..30_000).collect();
-    let mut random = sequential.clone();
-    random.sort_by_key(|point| point.wrapping_mul(0x9E37_79B1).rotate_left(7));
-    for (device, energy, times) in DEVICES {
-        for (data, order) in [("sequential", &sequential), ("random", &random)] {
-            for lookups in [0, 10] {
-                let [disk, log, tuning] = ["disk", "log", "self-tuning"].map(|mode| {
-                    let [read, written] = play(mode, times, (order, lookups));
-                    println!("  {mode}: {read} read, {written} written");
-                    (read as f64 * energy[0] + written as f64 * energy[1]) / 1e3
-                });
-                println!(
-                    "{device}, {data}, {lookups} lookups a key: disk {disk:.0} mJ, log {log:.0}, \
-                     self-tuning {tuning:.0}, {:.2} of the better one",
-                    tuning / disk.min(log)
-                );
-            }
-        }
-    }
+fn a_node_is_as_long_as_is_best_on_the_device_if_the_memory_is_enough() {
+    let (read, write) = ([18_000, 559], [29_000, 564]);
+    let (short, long) = (40..60, 5..9);
+    assert!(short.contains(&nodes_on([15; 2], [200; 2], Some(1 << 20))));
+    assert!(long.contains(&nodes_on(read, write, Some(1 << 20))));
+    assert!(short.contains(&nodes_on(read, write, None)));
 }

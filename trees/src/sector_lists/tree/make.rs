@@ -2,13 +2,13 @@
 
 use alloc::boxed::Box;
 
-use device::{Cause, Medium, SectorGeometry, Sectors};
+use device::{Cause, DiskCosts, Medium, SectorGeometry, Sectors};
 use index::{Durable, Error, Footprint, Index, MediumShape, Options, Result, Tree};
 use store::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
 use store::{Durability, EntryShape, PageFile};
 
 use super::root::{BESIDE_BYTES, Root};
-use super::{Kindred, ListTree, room};
+use super::{Kindred, ListTree, node_size, room};
 use crate::btree::{BTree, Codecs, NodeStore};
 use crate::sector_lists::{Choices, FRONT_BYTES, NodeId, Shape, Store, Table};
 
@@ -88,7 +88,8 @@ impl Plan {
         let sectors = disk.bytes() / u64::from(sector);
         let units = choices.waits.units(sector).min((sectors / UNITS_PART).max(UNITS_LEAST));
         let Choices { list, waits, mode } = choices;
-        let shape = Shape { codecs, sector, units: units as usize, list, waits, mode };
+        let pages = sector / disk.sector_bytes();
+        let shape = Shape { codecs, sector, pages, units: units as usize, list, waits, mode };
         let file = PageFile::least_memory(disk, sector, durability)?;
         let file = file + frames_for_lists(list) * (u64::from(sector) + FRAME_BESIDE) / 7 * 8;
         let beside = work_bytes(&shape) + shape.cache_least();
@@ -100,8 +101,34 @@ impl Plan {
 
     /// The plan for an index that is to be made.
     pub(super) fn of<K: Kindred>(options: &Options, disk: SectorGeometry) -> Result<Self> {
-        let durability = options.durability.unwrap_or_default();
+        Plan::with::<K>(options, disk, sector_bytes::<K>(options, disk))
+    }
+
+    /// The same on a disk that may tell what it costs.
+    fn on<K: Kindred>(
+        options: &Options,
+        disk: SectorGeometry,
+        costs: Option<&DiskCosts>,
+    ) -> Result<Self> {
         let sector = sector_bytes::<K>(options, disk);
+        if !K::IS_SIZED || options.settings.number(K::SECTOR).is_some() {
+            return Plan::with::<K>(options, disk, sector);
+        }
+        let fits = |sector| {
+            let needs = Plan::with::<K>(options, disk, sector)
+                .and_then(|plan| footprint_of(&plan, options, disk));
+            needs.is_ok_and(|needs| {
+                needs.memory_least <= options.memory_bytes
+                    && needs.units_least <= disk.sectors()
+                    && options.tables_bytes.is_none_or(|most| needs.tables <= most)
+            })
+        };
+        let best = node_size::best(costs, options.shape, sector, fits);
+        Plan::with::<K>(options, disk, best)
+    }
+
+    fn with<K: Kindred>(options: &Options, disk: SectorGeometry, sector: u32) -> Result<Self> {
+        let durability = options.durability.unwrap_or_default();
         let chosen = choices::<K>(options, sector)?;
         Plan::new(options.memory_bytes, disk, durability, (sector, chosen))
     }
@@ -118,8 +145,11 @@ pub(super) fn footprint<K: Kindred>(options: &Options, medium: MediumShape) -> R
     let MediumShape::Sectors(disk) = medium else {
         return Err(Error::WrongMedium { tree: K::NAME, medium: "raw flash" });
     };
+    footprint_of(&Plan::of::<K>(options, disk)?, options, disk)
+}
+
+fn footprint_of(plan: &Plan, options: &Options, disk: SectorGeometry) -> Result<Footprint> {
     let durability = options.durability.unwrap_or_default();
-    let plan = Plan::of::<K>(options, disk)?;
     let file = options.page_file(plan.shape.sector, 0);
     let pages = room::needs_at_first(&plan.shape, durability);
     let tables = PageFile::pages_and_tables(disk, plan.shape.sector, durability)?.1;
@@ -149,7 +179,7 @@ pub(super) fn create<'d, K: Kindred>(
 ) -> Result<Box<dyn Index + 'd>> {
     let disk = disk::<K>(medium)?;
     let geometry = disk.geometry();
-    let plan = Plan::of::<K>(options, geometry)?;
+    let plan = Plan::on::<K>(options, geometry, disk.costs())?;
     plan.check_memory(options.memory_bytes)?;
     let shape = MediumShape::Sectors(geometry);
     shape.check_units(geometry.sectors(), |like| footprint::<K>(options, like))?;

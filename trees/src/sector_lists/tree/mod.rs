@@ -10,6 +10,7 @@ mod check;
 mod competitive;
 mod cost;
 mod make;
+mod node_size;
 mod played;
 mod room;
 mod root;
@@ -36,6 +37,9 @@ pub(crate) trait Kindred {
     const PARAMETERS: &'static [Parameter];
     /// The parameter for the bytes in a sector.
     const SECTOR: &'static str;
+
+    /// True if a node, where its size is not given, is as long as is best on the device.
+    const IS_SIZED: bool;
 
     /// What is chosen when an index is made, with sectors of so many bytes.
     fn choices(options: &Options, sector: u32) -> Choices;
