@@ -26,7 +26,8 @@ pub(crate) fn sequential() -> Data {
 
 /// As many sequences side by side.
 pub(crate) fn in_streams(streams: u64) -> Vec<u64> {
-    (0..u64::from(POINTS)).map(|number| number % streams << 32 | number / streams).collect()
+    let key = |number: u64| ((number % streams) << 32) | (number / streams);
+    (0..u64::from(POINTS)).map(key).collect()
 }
 
 /// RANDOM.
@@ -46,7 +47,7 @@ pub(crate) fn readings() -> Data {
 
 /// Readings by what they are, and equal ones by when they came.
 fn keys_of(hundredths: &[u32]) -> Vec<u64> {
-    (0..).zip(hundredths).map(|(number, value)| u64::from(*value) << 32 | number).collect()
+    (0..).zip(hundredths).map(|(number, value)| (u64::from(*value) << 32) | number).collect()
 }
 
 /// Degrees as sensors of a building tell them once a minute each: a day's course, and steps of

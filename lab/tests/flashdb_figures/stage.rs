@@ -25,8 +25,8 @@ pub(crate) fn devices() -> [Device; 4] {
         let chip = chips::find(name).unwrap().nand(&chips::Overrides::default()).unwrap();
         let page = |cost: &Cost| {
             let charge = cost.charge(SECTOR_BYTES.into(), 1);
-            let (time, energy) = (charge.time_ns, charge.energy_pj);
-            fixed(Cost { time: Linear::fixed(time), energy: Some(Linear::fixed(energy)) })
+            let each = |per_page| Linear { per_page, ..Linear::fixed(0) };
+            fixed(Cost { time: each(charge.time_ns), energy: Some(each(charge.energy_pj)) })
         };
         DiskCosts { read: page(&chip.costs.read), write: page(&chip.costs.program) }
     };
@@ -62,9 +62,10 @@ impl Device {
 }
 
 impl Device {
-    /// Millijoules to read a page.
-    pub(crate) fn read_mj(&self) -> f64 {
-        self.costs.read.random.charge(SECTOR_BYTES.into(), 1).energy_pj as f64 / 1e9
+    /// Millijoules to read and to write so many pages at once.
+    pub(crate) fn mj(&self, pages: u64) -> [f64; 2] {
+        let of = |cost: &Cost| cost.charge(pages * u64::from(SECTOR_BYTES), pages).energy_pj;
+        [&self.costs.read.random, &self.costs.write.random].map(|cost| of(cost) as f64 / 1e9)
     }
 }
 
