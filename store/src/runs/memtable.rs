@@ -94,7 +94,8 @@ impl Memtable {
             Width::Fixed(bytes) => Width::Fixed(bytes.checked_add(1)?),
             Width::Variable => Width::Variable,
         };
-        Codec::new(bytes, shape.key, value)
+        // An entry that comes never lengthens others, so it never splits more than its leaf.
+        Codec::new(bytes, shape.key, value).map(Codec::without_prefixes)
     }
 
     /// The size of leaves that hold four entries, at least `wanted` bytes.

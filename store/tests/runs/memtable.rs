@@ -92,6 +92,26 @@ fn both_heads_hold_what_a_plain_map_holds() {
 }
 
 #[test]
+fn a_key_of_its_own_finds_room_though_all_others_had_much_in_common() {
+    let mut tried = 0;
+    for entries in (0..2000).step_by(3) {
+        let mut random = ChaCha8Rng::seed_from_u64(entries);
+        let mut table = Memtable::new(30_000, EntryShape::VARIABLE, 500).unwrap();
+        for _ in 0..entries {
+            let mut key = vec![b'm'; 400];
+            key.extend(random.random::<[u8; 3]>());
+            let is_in = table.put(&key, Kind::Put, &[7; 20]);
+            assert!(is_in || !table.takes(1, 423), "{entries} entries");
+        }
+        if table.takes(1, 21) {
+            tried += 1;
+            assert!(table.put(b"a", Kind::Put, &[7; 20]), "{entries} entries");
+        }
+    }
+    assert!(tried > 5, "{tried} tables had room");
+}
+
+#[test]
 fn a_cursor_finds_its_place_and_goes_on_where_another_stood() {
     let (mut space, shape) = (MEDIA[0].space(), EntryShape::VARIABLE);
     let mut random = ChaCha8Rng::seed_from_u64(5);
