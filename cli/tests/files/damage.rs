@@ -78,7 +78,8 @@ fn what_is_not_damaged_can_be_read_and_nothing_wrong_is_ever_printed() {
         let saved = bench.read("out.csv");
         let saved: Vec<&str> = saved.lines().skip(1).collect();
         assert!(saved.iter().all(|row| right.contains(row)));
-        assert!(saved.is_sorted() && saved.len() > 1800 && saved.len() < 2000, "{}", saved.len());
+        // A page of flat-tree holds 254 of them.
+        assert!(saved.is_sorted() && saved.len() > 1740 && saved.len() < 2000, "{}", saved.len());
         assert_eq!((saved[0], saved[saved.len() - 1]), (right[0], right[1999]));
         let stat = bench.command(&["stat", "a.db", "--format", "json"]).output().unwrap();
         assert!(text(&stat.stderr).contains("can't be counted"));
