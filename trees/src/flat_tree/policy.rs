@@ -26,7 +26,7 @@ const HIDING_LEAST: f64 = 1.0 / 256.0;
 
 /// The fewest pages of a partition, and the part of the device's that it has at most.
 pub(super) const PAGES_LEAST: u64 = 1;
-pub(super) const PAGES_PART: u64 = 32;
+pub(super) const PAGES_PART: u64 = 64;
 
 /// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
 /// memory of updates, where that has few.
