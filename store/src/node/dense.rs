@@ -15,10 +15,11 @@
 //!
 //! This form is for nodes that are written in the order of their keys: it is never joined.
 
-use core::cmp::Ordering;
-
 use super::slotted::Slotted;
-use super::{KIND, NodeKey, Shift, Stored, count, read_u16, set_count, shared_prefix, write_u16};
+use super::{
+    KIND, NodeKey, Shift, Stored, count, read_u16, search_suffixes, set_count, shared_prefix,
+    write_u16,
+};
 use crate::{OverflowValue, Width};
 
 /// The number that marks a dense node.
@@ -170,24 +171,9 @@ impl Dense {
         if !is_dense(node) {
             return self.0.search(node, key);
         }
-        let (lengths, prefix) = (Lengths::of(node), prefix(node));
-        let shared = prefix.len().min(key.len());
-        match prefix[..shared].cmp(&key[..shared]) {
-            Ordering::Less => return Err(count(node)),
-            Ordering::Equal if shared == prefix.len() => {}
-            _ => return Err(0),
-        }
-        let wanted = &key[shared..];
-        let (mut low, mut high) = (0, count(node));
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match node[lengths.at(middle)..][..lengths.suffix].cmp(wanted) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        let lengths = Lengths::of(node);
+        let suffix = |place| &node[lengths.at(place)..][..lengths.suffix];
+        search_suffixes((prefix(node), count(node)), key, suffix)
     }
 
     pub(super) fn has_room(&self, node: &[u8], key: &[u8], value: usize) -> bool {

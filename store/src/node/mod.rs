@@ -101,6 +101,33 @@ fn shared_prefix(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>)
     one.zip(other).take_while(|(left, right)| left == right).count()
 }
 
+/// Finds `key` among `count` keys that begin with `prefix`, the rest of each being `suffix` of its
+/// place; else the place where it belongs.
+#[inline]
+fn search_suffixes<'n>(
+    (prefix, count): (&[u8], usize),
+    key: &[u8],
+    suffix: impl Fn(usize) -> &'n [u8],
+) -> Result<usize, usize> {
+    let shared = prefix.len().min(key.len());
+    let (start, rest) = key.split_at(shared);
+    match prefix[..shared].cmp(start) {
+        Ordering::Less => return Err(count),
+        Ordering::Equal if shared == prefix.len() => {}
+        Ordering::Equal | Ordering::Greater => return Err(0),
+    }
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        match suffix(middle).cmp(rest) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => return Ok(middle),
+        }
+    }
+    Err(low)
+}
+
 /// A value as it stands in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored<'n> {

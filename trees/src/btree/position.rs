@@ -54,24 +54,27 @@ impl<I: super::NodeId> Position<I> {
         self.path.at(0).id
     }
 
-    /// Hands out the leaves behind that in which it stands, below the same node, until it is told
-    /// that they are enough.
+    /// Writes the leaves behind that in which it stands, below the same node, into `into`, as many as
+    /// there are and have room; returns how many.
     ///
     /// # Errors
     /// As [`peek`](Position::peek).
     pub(crate) fn leaves_ahead<S: NodeSource<Id = I>>(
         &self,
         source: &mut S,
-        mut is_wanted: impl FnMut(I) -> bool,
-    ) -> Result<()> {
+        into: &mut [I],
+    ) -> Result<usize> {
         if self.root.level == 0 {
-            return Ok(());
+            return Ok(0);
         }
         let step = self.path.at(1);
         let parent = source.node(At { id: step.id, level: 1 }, self.cause)?;
-        let mut ahead = step.place() + 1..parent.count();
-        ahead.all(|place| is_wanted(parent.child(place)));
-        Ok(())
+        let ahead = step.place() + 1..parent.count();
+        let count = ahead.len().min(into.len());
+        for (to, place) in into.iter_mut().zip(ahead) {
+            *to = parent.child(place);
+        }
+        Ok(count)
     }
 
     /// Goes on to a leaf that has a further entry; its place there, `None` if there is none.

@@ -51,15 +51,8 @@ impl<'d, F: Pages<'d>> PageStore<'d, F> {
         position: &Position<LogicalPage>,
         most: usize,
     ) -> Result<()> {
-        let (mut wanted, mut count) = ([LogicalPage(0); AHEAD_MOST], 0);
-        let most = most.min(AHEAD_MOST);
-        position.leaves_ahead(self, |leaf| {
-            if count < most {
-                wanted[count] = leaf;
-                count += 1;
-            }
-            count < most
-        })?;
+        let mut wanted = [LogicalPage(0); AHEAD_MOST];
+        let count = position.leaves_ahead(self, &mut wanted[..most.min(AHEAD_MOST)])?;
         let file = self.file.pages_mut();
         match wanted.get(..count) {
             Some(wanted @ [next, ..]) if !file.is_cached(*next) => {

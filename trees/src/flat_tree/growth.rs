@@ -41,7 +41,6 @@ use store::{Durability, OverflowValue, Recovery as _, Update};
 use super::FlatTree;
 use super::admission::More;
 use super::directory::{Directory, Partition, Waiting};
-use super::merge::ALL;
 use super::runs::{Content, Form, LONG, RunCursor};
 
 /// Pages that puts leave to deletes: so many, and this part of those in use.
@@ -239,7 +238,7 @@ impl FlatTree<'_> {
         let mut content = Content::default();
         let fragments = partition.fragments.iter().map(|it| (Form::Fragment, it.run));
         for run in fragments.chain(partition.bottom.map(|run| (Form::Bottom, run))) {
-            let mut cursor = RunCursor::seek(&mut self.runs, run, ALL, Cause::Merge)?;
+            let mut cursor = RunCursor::whole(&mut self.runs, run, Cause::Merge)?;
             while cursor.load(&mut self.runs, Direction::Ascending)? {
                 if let Some(bytes) = cursor.held().bytes() {
                     content = content.with(Content::of(&leaf, (cursor.key().len(), prefix), bytes));

@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::{Bound, Range};
+use core::ops::Range;
 
 use device::Cause;
 use index::{Direction, Result};
@@ -18,8 +18,6 @@ use super::filter::Filter;
 use super::growth::{CUT_PAGES, Cut};
 use super::merger::Merger;
 use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
-
-pub(super) const ALL: (Bound<&[u8]>, Direction) = (Bound::Unbounded, Direction::Ascending);
 
 /// The part by which a piece of a bottom that is cut may have more leaves than the others.
 const SLACK_PART: u64 = 8;

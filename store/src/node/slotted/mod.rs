@@ -21,9 +21,10 @@
 
 mod moving;
 
-use super::{KIND, NodeKey, Stored, count, read_u16, set_count, shared_prefix, write_u16};
+use super::{
+    KIND, NodeKey, Stored, count, read_u16, search_suffixes, set_count, shared_prefix, write_u16,
+};
 use crate::{OverflowValue, Width};
-use core::cmp::Ordering;
 use core::ops::Range;
 
 /// The number that marks a slotted node.
@@ -212,25 +213,7 @@ impl Slotted {
     }
 
     pub(super) fn search(&self, node: &[u8], key: &[u8]) -> Result<usize, usize> {
-        let prefix = self.prefix(node);
-        let shared = prefix.len().min(key.len());
-        match prefix[..shared].cmp(&key[..shared]) {
-            Ordering::Greater => return Err(0),
-            Ordering::Less => return Err(count(node)),
-            Ordering::Equal if shared < prefix.len() => return Err(0),
-            Ordering::Equal => {}
-        }
-        let suffix = &key[shared..];
-        let (mut low, mut high) = (0, count(node));
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match self.suffix(node, middle).cmp(suffix) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        search_suffixes((self.prefix(node), count(node)), key, |place| self.suffix(node, place))
     }
 
     fn free_bytes(&self, node: &[u8]) -> usize {
