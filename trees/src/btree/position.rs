@@ -54,8 +54,8 @@ impl<I: super::NodeId> Position<I> {
         self.path.at(0).id
     }
 
-    /// Writes the leaves behind that in which it stands, below the same node, into `into`, as many as
-    /// there are and have room; returns how many.
+    /// Writes the leaves behind that in which it stands, below the same node, into `into`, as many
+    /// as there are and have room; returns how many.
     ///
     /// # Errors
     /// As [`peek`](Position::peek).
