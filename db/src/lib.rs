@@ -83,6 +83,7 @@ mod readable;
 mod snapshot;
 mod statistics;
 mod sufficing;
+mod together;
 mod transaction;
 mod turns;
 mod view;

@@ -41,14 +41,19 @@ impl<T> Lock<T> {
         Lock { holder: AtomicUsize::new(0), value: Mutex::new(value) }
     }
 
+    /// Refuses a thread that has the value already.
+    pub(crate) fn check_other(&self) -> Result<()> {
+        match self.holder.load(Ordering::Relaxed) == this_thread() {
+            true => Err(Error::WithinItself),
+            false => Ok(()),
+        }
+    }
+
     /// Waits for the value.
     pub(crate) fn lock(&self) -> Result<Guard<'_, T>> {
-        let thread = this_thread();
-        if self.holder.load(Ordering::Relaxed) == thread {
-            return Err(Error::WithinItself);
-        }
+        self.check_other()?;
         let value = self.value.lock().map_err(|_| Error::Panicked)?;
-        self.holder.store(thread, Ordering::Relaxed);
+        self.holder.store(this_thread(), Ordering::Relaxed);
         Ok(Guard { holder: &self.holder, value })
     }
 }

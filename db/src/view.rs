@@ -6,21 +6,19 @@ use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use index::{Direction, KeyRange, read_piece};
+use index::{Direction, Index, KeyRange, read_piece};
 
 use crate::ahead::Ahead;
 use crate::inside::Core;
 use crate::keyspace::Scope;
 use crate::range::read_whole;
 use crate::snapshot::{Overlay, Snapshots};
+use crate::together::{AT_ONCE, Found, Together};
 use crate::turns::Lock;
 use crate::{Database, Range, Result};
 
 /// Values up to so many bytes are read at once.
 const SHORT_BYTES: usize = 1024;
-
-/// Values of which so many are read at once.
-const AT_ONCE: usize = 32;
 
 /// What stands over the index.
 #[derive(Clone, Copy)]
@@ -47,6 +45,7 @@ impl Over<'_> {
 #[derive(Clone)]
 pub(crate) struct View<'v, 'd> {
     pub(crate) core: &'v Lock<Core<'d>>,
+    pub(crate) together: &'v Together,
     pub(crate) scope: Scope,
     pub(crate) over: Over<'v>,
     /// The most bytes of entries that a range reads ahead.
@@ -56,7 +55,7 @@ pub(crate) struct View<'v, 'd> {
 impl<'v, 'd> View<'v, 'd> {
     pub(crate) fn new(database: &'v Database<'d>, scope: Scope, over: Over<'v>) -> Self {
         let most_ahead = database.about.memory.bytes_ahead();
-        View { core: &database.core, scope, over, most_ahead }
+        View { core: &database.core, together: &database.together, scope, over, most_ahead }
     }
 
     /// Refuses a keyspace that was dropped; a snapshot may be older than that.
@@ -74,7 +73,21 @@ impl<'v, 'd> View<'v, 'd> {
 
     /// The whole value of `key`.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.read_whole(&mut *self.core.lock()?, key)
+        match self.over {
+            Over::Nothing => self.get_together(key),
+            Over::Changes(_) | Over::Snapshot(_) => self.read_whole(&mut *self.core.lock()?, key),
+        }
+    }
+
+    /// The whole value that the index has of `key`, looked up with what other threads ask for.
+    fn get_together(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.scope.check_key(key)?;
+        let mut whole = Vec::new();
+        let key = self.scope.join(key, &mut whole);
+        let found = self.together.get(self.core, key, whole_value)?;
+        // Of a keyspace that was dropped meanwhile a part may be left.
+        self.check()?;
+        found.map_err(|error| self.scope.without(error))
     }
 
     /// The whole values of `keys`.
@@ -97,15 +110,13 @@ impl<'v, 'd> View<'v, 'd> {
     }
 
     fn read_whole(&self, core: &mut Core<'_>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut short = [0; SHORT_BYTES];
-        let Some(length) = self.read(core, key, 0, &mut short)? else {
-            return Ok(None);
-        };
-        if let Some(value) = short.get(..length as usize) {
-            return Ok(Some(value.to_vec()));
+        self.check()?;
+        self.scope.check_key(key)?;
+        let key = self.scope.join(key, &mut core.key);
+        if let Some(value) = self.over.overlay(&core.snapshots)?.and_then(|over| over.get(key)) {
+            return Ok(value.as_ref().map(|value| value.to_vec()));
         }
-        let read = |offset, into: &mut [u8]| Ok(self.read(core, key, offset, into)?.unwrap_or(0));
-        read_whole(read).map(Some)
+        whole_value(&mut *core.index, key).map_err(|error| self.scope.without(error))
     }
 
     fn read(
@@ -131,6 +142,20 @@ impl<'v, 'd> View<'v, 'd> {
     {
         Ok(Range::new(Ahead::new(self, range)?))
     }
+}
+
+/// The whole value that the index has of a key of the tree.
+fn whole_value(index: &mut dyn Index, key: &[u8]) -> Found {
+    let mut short = [0; SHORT_BYTES];
+    let Some(length) = index.get(key, 0, &mut short)? else {
+        return Ok(None);
+    };
+    if let Some(value) = short.get(..length as usize) {
+        return Ok(Some(value.to_vec()));
+    }
+    let read =
+        |offset, into: &mut [u8]| index.get(key, offset, into).map(Option::unwrap_or_default);
+    read_whole(read).map(Some)
 }
 
 /// The part of an overlay that is in a range, in its direction.

@@ -17,6 +17,7 @@ use index::Durability;
 use crate::backend::{About, Standing};
 use crate::inside::Core;
 use crate::keyspace::Scope;
+use crate::together::Together;
 use crate::turns::{Guard, Lock, Turn, Turns};
 use crate::{Error, Result, files};
 
@@ -25,7 +26,8 @@ pub use copying::Compaction;
 /// An open database. Dropping it closes it, but ignores errors; [`close`](Database::close) reports
 /// them.
 ///
-/// Threads share it by reference. Calls take turns, those that read as well as those that write.
+/// Threads share it by reference. Calls take turns, but what several threads get meanwhile is read
+/// together.
 ///
 /// ```
 /// use flashtree::{Database, Options};
@@ -39,6 +41,7 @@ pub use copying::Compaction;
 /// ```
 pub struct Database<'d> {
     pub(crate) core: Lock<Core<'d>>,
+    pub(crate) together: Together,
     pub(crate) turns: Turns,
     pub(crate) about: About,
     /// The file, for a database in one.
@@ -60,7 +63,8 @@ impl<'d> Database<'d> {
         let Standing { index, about } = standing;
         let core = Core::new(index, about.sharing.snapshot_bytes);
         let turns = Turns::new(about.sharing.turn_wait);
-        Database { core: Lock::new(core), turns, about, path, access }
+        let together = Together::default();
+        Database { core: Lock::new(core), together, turns, about, path, access }
     }
 
     /// The index, to be changed in a way that nobody reads.
