@@ -16,7 +16,7 @@ use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
 use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
 use super::nodes::{CHILD_BYTES, Nodes};
-use super::policy::{Buffering, Policy, Rule};
+use super::policy::{Buffering, MEMORY_PER_LIMIT, Policy, Rule};
 use super::sort_merge::Sorter;
 use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
@@ -249,7 +249,7 @@ impl Plan {
     ) -> Self {
         let entry_most = leaf.entry_bytes_most().min(LENGTH_MOST);
         let buffering = buffering(options);
-        let policy = Policy::new(buffering, memory_bytes);
+        let policy = Policy::new(buffering, limited_by(&pages, memory_bytes));
         let policy = policy.with_rule(rule(options));
         let in_stream = entry_most + 4;
         let limit = policy.most_bytes();
@@ -266,7 +266,7 @@ impl Plan {
         let pool = PoolSize::Fixed(0);
         let sizes = BufferSizes { pool, entry_most: in_stream, entry_least, fences };
         // With less, a range over much would read fragments twice.
-        let range_bytes = range_bytes(choices, limit / 2, in_stream);
+        let range_bytes = range_bytes(choices, limit, in_stream);
         let room = pages.room() - CHUNK_HEADER;
         Plan {
             shape,
@@ -286,12 +286,12 @@ impl Plan {
             range_bytes,
             entry_most,
             memory_bytes,
-            fixed_bytes: Sorter::bytes_of(sorter_bytes, sorter_entries)
+            // A range holds its entries in the memory of the sorter.
+            fixed_bytes: Sorter::bytes_of(sorter_bytes, sorter_entries).max(range_bytes)
                 + Nodes::fixed_bytes(&pages)
                 + Buffers::fixed_bytes(&pages, &sizes)
                 + KEYS * in_stream as u64
-                + size_of::<LaTree<'_>>() as u64
-                + range_bytes,
+                + size_of::<LaTree<'_>>() as u64,
             tables_most: options.tables_bytes,
             chunks: (room / 4, room / (4 + BufferRecord::BYTES as u32)),
         }
@@ -361,7 +361,7 @@ impl Plan {
             entry: (average_bytes(self.shape.key), average_bytes(self.shape.value)),
             levels_per_buffer: u32::from(self.levels_a_buffer),
             buffering: self.buffering,
-            memory_bytes: self.memory_bytes,
+            memory_bytes: limited_by(&self.pages, self.memory_bytes),
             pool_bytes: self.sizes.pool.bytes(),
             cache_nodes,
             counts_pool: self.counts_pool,
@@ -406,11 +406,25 @@ pub(super) fn least_that_suffices(
     Ok(high)
 }
 
+/// Pages of a buffer beyond which longer fragments save little.
+const PAGES_ENOUGH: u64 = 8;
+
 /// The most bytes of a buffer that is sorted at once, where U is `limit`: what a batch from above
 /// adds finds room, too.
 pub(super) const fn sorted_most(limit: u32) -> u32 {
     let batch = if limit / 4 > 1024 { limit / 4 } else { 1024 };
     limit.saturating_add(if batch < limit { batch } else { limit })
+}
+
+/// The memory of which U is a part. On raw flash it is half of the budget where U has
+/// [`PAGES_ENOUGH`] pages then: buffers that lookups meet get nowhere near, and what sorts them is
+/// missing elsewhere.
+fn limited_by(pages: &PageShape, memory_bytes: u64) -> u64 {
+    let enough = MEMORY_PER_LIMIT * PAGES_ENOUGH * u64::from(pages.room());
+    match pages.is_in_place() {
+        true => memory_bytes,
+        false => memory_bytes.min(enough.max(memory_bytes / 2)),
+    }
 }
 
 /// Bytes of the entries that a range holds: of four a buffered level at the least.

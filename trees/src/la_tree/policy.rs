@@ -24,7 +24,7 @@
 //! `lab/tests/adapt_optimum.rs`; that it decides as algorithm 1 does, here.
 
 /// The part of the memory budget that U is at most: 8 KiB of 128 KiB, as in section 6.1.
-const MEMORY_PER_LIMIT: u64 = 16;
+pub(super) const MEMORY_PER_LIMIT: u64 = 16;
 
 /// The unit in which [`Rule::Average`] sums up costs.
 const PAID_UNIT: u64 = 8192;

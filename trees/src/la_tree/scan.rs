@@ -107,7 +107,6 @@ impl<'t, 'd> Scan<'t, 'd> {
                 if let Some(number) = id.buffer()
                     && self.hold(number, level)?
                 {
-                    self.holds.clear();
                     continue 'again;
                 }
                 if level == 0 {
@@ -144,6 +143,8 @@ impl<'t, 'd> Scan<'t, 'd> {
             let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<hold::Place>());
             let share = self.tree.plan.range_bytes as usize / usize::from(levels);
             let of_pool = (share / POOL_PART).max(least);
+            // What is held stands in its memory.
+            self.tree.sorter.lend();
             self.holds.push(Hold::new(level, share.saturating_sub(of_pool).max(least)));
             self.holds.push(Hold::new(level, of_pool));
             self.holds.len() - 2
@@ -153,6 +154,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             return Ok(false);
         }
         if self.tree.is_to_be_emptied(number, true) {
+            self.holds.clear();
             self.tree.empty_for_lookup(number)?;
             return Ok(true);
         }

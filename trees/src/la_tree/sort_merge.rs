@@ -24,11 +24,12 @@ const DELETE: u32 = 0x8000_0000;
 #[derive(Debug)]
 pub(super) struct Sorter {
     form: Form,
-    /// Streams, from `first` on.
+    /// Streams, from `first` on. It is empty while its memory is lent.
     bytes: Vec<u8>,
     first: usize,
     /// Where the entries begin.
     places: Places,
+    bytes_most: u32,
     entries_most: usize,
 }
 
@@ -36,9 +37,17 @@ impl Sorter {
     /// A sorter for at most `bytes` bytes of streams and `entries` entries; all memory is taken
     /// here.
     pub(super) fn new(form: Form, bytes: u32, entries: usize) -> Self {
-        let bytes = bytes.min(DELETE - 1);
-        let (places, bytes) = (Places::new(bytes, entries), bytes as usize);
-        Sorter { form, bytes: alloc::vec![0; bytes], first: bytes, places, entries_most: entries }
+        let bytes_most = bytes.min(DELETE - 1);
+        let places = Places::default();
+        let mut sorter =
+            Sorter { form, bytes: Vec::new(), first: 0, places, bytes_most, entries_most: entries };
+        sorter.clear();
+        sorter
+    }
+
+    /// Gives its memory back until it is [`clear`](Sorter::clear)ed, for a range to hold entries in.
+    pub(super) fn lend(&mut self) {
+        (self.bytes, self.places, self.first) = (Vec::new(), Places::default(), 0);
     }
 
     /// Bytes of the memory budget that a sorter takes for so many bytes and entries.
@@ -48,11 +57,15 @@ impl Sorter {
 
     /// Bytes of streams that find room in it.
     pub(super) const fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes_most as usize
     }
 
-    /// Forgets everything.
+    /// Forgets everything, and takes memory that was lent back.
     pub(super) fn clear(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes = alloc::vec![0; self.bytes()];
+            self.places = Places::new(self.bytes_most, self.entries_most);
+        }
         self.first = self.bytes.len();
         self.places.truncate(0);
     }

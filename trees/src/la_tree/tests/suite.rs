@@ -170,7 +170,7 @@ fn nodes_are_split_and_merged_though_their_buffers_hold_entries() {
         let chip = Geometry::new(page, 16, 4_000_000 / page / 16).unwrap();
         let chip = chip.with_spare(spare).unwrap();
         let mut ground = Ground::new(chip, &given, Durability::ALL[place]);
-        ground.options.memory_bytes *= 2;
+        ground.options.memory_bytes *= 4;
         let mut index = ground.index(true);
         let mut model = Model::default();
         let mut random = ChaCha8Rng::seed_from_u64(place as u64);
