@@ -149,3 +149,57 @@ fn every_tree_in_a_file_is_compacted_and_copied() {
         }
     }
 }
+
+/// Puts entries in random order until the database is full.
+fn fill(path: &Path, tree: &str) -> Model {
+    let options = Options::new().tree(tree).capacity(1 << 20).overwrite(true);
+    let database = Database::create(path, &options).unwrap();
+    let (mut model, mut random) = (Model::new(), ChaCha8Rng::seed_from_u64(1));
+    loop {
+        let (key, value) = (random.random::<u64>().to_be_bytes(), [7; 16]);
+        match database.put(key, value) {
+            Ok(()) => model.insert(key.to_vec(), value.to_vec()),
+            Err(Error::Full { .. }) => break,
+            Err(other) => panic!("{tree}: {other}"),
+        };
+    }
+    database.close().unwrap();
+    model
+}
+
+#[test]
+fn what_is_full_is_compacted_and_copied_and_takes_deletes_and_puts_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("a.db"), folder.path().join("b.db"));
+    for tree in ["flat-tree", "la-tree", "b-plus", "fd-tree"] {
+        let mut model = fill(&path, tree);
+        Database::compact(&path, &OpenOptions::new()).unwrap();
+        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        let copied = database.copy_to(&copy, &Options::new().overwrite(true)).unwrap();
+        assert_eq!(copied.range(..).unwrap().into_iter().count(), model.len(), "{tree}");
+        copied.close().unwrap();
+        compare(&mut database, &model, tree);
+        let keys: Vec<_> = model.keys().step_by(2).cloned().collect();
+        for key in &keys {
+            database.delete(key).unwrap();
+            model.remove(key);
+        }
+        for key in &keys[..keys.len() / 2] {
+            database.put(key, b"again").unwrap();
+            model.insert(key.clone(), b"again".to_vec());
+        }
+        compare(&mut database, &model, tree);
+        database.close().unwrap();
+    }
+}
+
+#[test]
+fn a_copy_has_no_more_room_than_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("a.db"), folder.path().join("b.db"));
+    let model = fill(&path, "flat-tree");
+    let database = Database::open(&path, &OpenOptions::new()).unwrap();
+    let asked = Options::new().capacity(512 << 10);
+    assert!(matches!(database.copy_to(&copy, &asked), Err(Error::Full { .. })));
+    assert!(!copy.exists() && !model.is_empty());
+}

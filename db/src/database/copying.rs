@@ -18,6 +18,9 @@ use crate::{Database, Error, OpenOptions, Options, Result};
 /// How full nodes are loaded where the tree leaves that open.
 const FILL_PERCENT: u8 = 90;
 
+/// How often a copy gets more room.
+const CAPACITIES_TRIED: u32 = 4;
+
 /// Entries between two questions whether to go on.
 const STEP: u64 = 1 << 10;
 
@@ -124,7 +127,8 @@ impl Database<'_> {
     /// Copies all entries into a new file with `options`, which may name another tree: so a
     /// database is converted. Options that are not given are those of this database: the types and
     /// shape of the entries, the keyspaces, the durability, the tree with its parameters and fill;
-    /// between plain files also the page size, the capacity and the journal. The memory, and a chip
+    /// between plain files also the page size, the capacity (more where the entries have no room
+    /// in it when they are loaded) and the journal. The memory, and a chip
     /// with its translation layer, are always chosen anew. From raw flash onto sectors only the
     /// parameters that a tree has there are kept. Named checkpoints are not copied. If it fails,
     /// there is no new file.
@@ -172,10 +176,13 @@ impl Database<'_> {
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Database<'static>> {
         let path = files::absolute(path.as_ref())?;
+        let is_asked = options.capacity.is_some();
         let options = self.likened(options.clone(), files::is_block_device(&path))?;
-        let fill = |copy: &Database<'_>| self.copy_while(copy, go_on).map(drop);
-        let made = Database::create_filled(&path, &options, fill);
-        made.map_err(|error| with_settings_of(&options, error))
+        with_room(options, is_asked, |options| {
+            let fill = |copy: &Database<'_>| self.copy_while(copy, go_on).map(drop);
+            let made = Database::create_filled(&path, options, fill);
+            made.map_err(|error| with_settings_of(options, error))
+        })
     }
 
     /// Completes `options` to those that make a database like this one; `is_bounded` where the
@@ -226,7 +233,8 @@ impl Database<'_> {
 impl Database<'static> {
     /// Rewrites the database in a plain file into a new file without gaps, with nodes as full as
     /// after loading. The new file then takes the name of the old one, so one of the two is always
-    /// there. The database must not be open. Both files need room meanwhile.
+    /// there. Where a full database has no room in its capacity when it is loaded, the new one has
+    /// a larger capacity. The database must not be open. Both files need room meanwhile.
     ///
     /// # Errors
     /// As [`open`](Database::open); named checkpoints are kept, which would be lost; or there is no
@@ -286,17 +294,41 @@ impl Database<'static> {
         }
         let (bytes_before, _) = files::sizes(&path)?;
         let choices = old.likened(Options { memory: half.memory, ..Options::new() }, false)?;
-        let temporary = Temporary::beside(&path)?;
-        let new = Database::make(temporary.path(), &choices).map_err(doubled);
-        let new = new.map_err(|error| error.about(&path))?;
-        let entries = old.copy_while(&new, go_on)?;
-        new.close()?;
+        let (temporary, entries) = with_room(choices, false, |choices| {
+            let temporary = Temporary::beside(&path)?;
+            let new = Database::make(temporary.path(), choices).map_err(doubled);
+            let new = new.map_err(|error| error.about(&path))?;
+            let entries = old.copy_while(&new, go_on)?;
+            new.close()?;
+            Ok((temporary, entries))
+        })?;
         // The old file is locked until the new one is in its place.
         temporary.publish(&path, true)?;
         old.close()?;
         let (bytes_after, _) = files::sizes(&path)?;
         Ok(Compaction { entries, bytes_before, bytes_after })
     }
+}
+
+/// Makes a copy. Where the capacity was not asked for and does not suffice, it is made again with a
+/// quarter more: a full tree may hold what it has no room for when that is loaded.
+fn with_room<T>(
+    mut options: Options,
+    is_asked: bool,
+    mut make: impl FnMut(&Options) -> Result<T>,
+) -> Result<T> {
+    use index::Error::Store;
+    for _ in 0..CAPACITIES_TRIED {
+        match (make(&options), options.capacity) {
+            (Err(Error::Full { source: Store(store::Error::Full { .. }) }), Some(capacity))
+                if !is_asked =>
+            {
+                options.capacity = Some(capacity + capacity / 4);
+            }
+            (made, _) => return made,
+        }
+    }
+    make(&options)
 }
 
 /// A parameter that is refused, and that the user did not give: a copy has it from the original.
