@@ -45,7 +45,7 @@ impl Sorter {
         sorter
     }
 
-    /// Gives its memory back until it is [`clear`](Sorter::clear)ed, for a range to hold entries in.
+    /// Gives its memory back until it is [`clear`](Sorter::clear)ed: a range holds entries in it.
     pub(super) fn lend(&mut self) {
         (self.bytes, self.places, self.first) = (Vec::new(), Places::default(), 0);
     }
