@@ -32,7 +32,7 @@ pub use preload::Preload;
 use counts::{Counts, Deed, Frame};
 use numbers::Numbers;
 use parameters::Chosen;
-use preload::Loaded;
+use preload::Sorted;
 use table::Table;
 
 use crate::error::{Error, Result, Thing};
@@ -186,7 +186,7 @@ pub struct Workload {
     counts: Counts,
     /// The rows that the preload took.
     rows_loaded: u64,
-    preload: Vec<Loaded>,
+    preload: Sorted,
     /// New rows that are put after the preload and before measuring.
     before: u64,
     longest_value: usize,
@@ -223,7 +223,7 @@ impl Workload {
             source,
             counts,
             rows_loaded: chosen.preload,
-            preload: Vec::new(),
+            preload: Sorted::Listed(Vec::new()),
             before: chosen.before,
             scan: chosen.scan,
             zipf: None,
@@ -233,7 +233,7 @@ impl Workload {
             workload.rank(entry, &chosen)?;
         }
         workload.refuse_too_many(entry)?;
-        workload.preload = preload::sorted(&workload.source, workload.rows_loaded);
+        workload.preload = Sorted::new(&workload.source, workload.rows_loaded);
         Ok(workload)
     }
 
@@ -299,7 +299,7 @@ impl Workload {
     /// How many entries are loaded before.
     #[must_use]
     pub fn loaded(&self) -> u64 {
-        self.preload.len() as u64
+        self.preload.len()
     }
 
     /// How many operations come before the measured ones.

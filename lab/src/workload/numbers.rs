@@ -75,6 +75,21 @@ impl Numbers {
         }
     }
 
+    /// True if entries can be met in the order of their keys without a list of them.
+    pub(super) fn can_be_walked(&self) -> bool {
+        self.order == Order::Ascending || self.key_bytes() == Some(4)
+    }
+
+    /// The entry that has key number `place` of all that there may be, in ascending order; `None`
+    /// behind the last. Only where it can be walked.
+    pub(super) fn walked(&self, place: u64) -> Option<u32> {
+        let place = u32::try_from(place).ok()?;
+        Some(match self.order {
+            Order::Ascending => place,
+            Order::Scattered => gather32(place) ^ scatter64(self.seed) as u32,
+        })
+    }
+
     fn write_key(&self, number: u64, out: &mut Vec<u8>) {
         match self.shape.key {
             Width::Fixed(bytes) => push_low_bytes(number, bytes, out),
@@ -110,6 +125,15 @@ const fn scatter32(mut x: u32) -> u32 {
     x = x.wrapping_mul(0x85eb_ca6b);
     x ^= x >> 13;
     x = x.wrapping_mul(0xc2b2_ae35);
+    x ^ x >> 16
+}
+
+/// The number that [`scatter32`] makes into `x`: its multipliers' inverses, and its shifts undone.
+const fn gather32(mut x: u32) -> u32 {
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x7ed1_b41d);
+    x ^= x >> 13 ^ x >> 26;
+    x = x.wrapping_mul(0xa5cb_9243);
     x ^ x >> 16
 }
 
@@ -152,6 +176,13 @@ mod tests {
                     assert!(!keys.contains(&bytes), "{shape} {order:?} {draw}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_was_scattered_is_gathered() {
+        for number in (0..100_000).flat_map(|x: u32| [x, !x, x.wrapping_mul(0x9e37_79b9)]) {
+            assert_eq!(super::gather32(super::scatter32(number)), number);
         }
     }
 

@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::counts::{Counts, Deed};
 use super::numbers::{push_decimal, push_low_bytes};
+use super::preload::Sorted;
 use super::present::Present;
 use super::table::Asked;
 use super::{Source, Workload};
@@ -67,8 +68,13 @@ impl<'w> Operations<'w> {
     pub(super) fn new(workload: &'w Workload) -> Self {
         let mut present = Present::default();
         if !workload.is_scripted() {
-            for loaded in &workload.preload {
-                present.insert(loaded.id);
+            match &workload.preload {
+                Sorted::Listed(listed) => {
+                    for loaded in listed {
+                        present.insert(loaded.id);
+                    }
+                }
+                Sorted::Walked(rows) => present = Present::of_first(*rows),
             }
         }
         Operations {
