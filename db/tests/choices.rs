@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::Path;
 
-use flashtree::encoding::{Type, encode};
+use flashtree::encoding::{Type, decode, encode};
 use flashtree::{Database, Error, OpenOptions, Options};
 
 fn refused(options: &Options) -> Error {
@@ -120,4 +120,32 @@ fn check_finds_what_is_not_of_its_type() {
     database.put(&good, &long[..long.len() - 1]).unwrap();
     database.close().unwrap();
     assert_eq!(findings(&path).len(), 1);
+}
+
+/// Several records of one key, as a secondary index has them: the record is the last part of the
+/// key, and the value is empty.
+#[test]
+fn a_key_has_several_records_where_they_are_part_of_it() {
+    for tree in ["fd-tree", "b-plus"] {
+        let folder = tempfile::tempdir().unwrap();
+        let key: Type = "tuple(text,u64)".parse().unwrap();
+        let options = Options::new().tree(tree).key(key).capacity(8 << 20);
+        let database = Database::create(folder.path().join("colours.db"), &options).unwrap();
+        let colours = ["blue", "red", "redder"];
+        for record in 0..3000_u64 {
+            database.put(encode(&(colours[record as usize % 3], record)), "").unwrap();
+        }
+        // A delete names its record, and leaves the others of its key.
+        database.delete(encode(&("red", 1_u64))).unwrap();
+        database.put(encode(&("red", 4_u64)), "").unwrap();
+        let records: Vec<u64> = database
+            .prefix(encode(&("red",)))
+            .unwrap()
+            .into_iter()
+            .map(|entry| decode::<(String, u64)>(&entry.unwrap().0).unwrap().1)
+            .collect();
+        let expected: Vec<u64> = (4..3000).step_by(3).collect();
+        assert_eq!(records, expected, "{tree}");
+        assert_eq!(database.check().unwrap(), [""; 0]);
+    }
 }

@@ -82,6 +82,14 @@ impl Merge {
         &self.writer
     }
 
+    /// Writes the end of the run, once nothing is left to merge: see [`RunWriter::end`].
+    ///
+    /// # Errors
+    /// There is no room, or the device failed.
+    pub fn end(&mut self, space: &mut dyn Space) -> Result<()> {
+        self.writer.end(space)
+    }
+
     /// Bytes of memory that it takes, beside its sources.
     #[must_use]
     pub fn memory(&self) -> u64 {

@@ -88,6 +88,8 @@ pub struct RunWriter {
     run: Run,
     units_checksum: u32,
     is_last_fence: bool,
+    /// True if its footer is written.
+    is_ended: bool,
     fences: Fences,
 }
 
@@ -132,6 +134,7 @@ impl RunWriter {
             run,
             units_checksum: 0,
             is_last_fence: false,
+            is_ended: false,
             fences: Fences::default(),
             options,
         })
@@ -348,13 +351,25 @@ impl RunWriter {
         Ok(count)
     }
 
+    /// Writes what is left of a run to which nothing comes any more, before it is finished.
+    ///
+    /// # Errors
+    /// There is no room, or the device failed; then it can only be abandoned.
+    pub fn end(&mut self, space: &mut dyn Space) -> Result<()> {
+        if !self.is_ended {
+            self.write_footer(space)?;
+            self.is_ended = true;
+        }
+        Ok(())
+    }
+
     /// Ends the run: what was reserved and is not needed is given back. It has to be flushed
     /// before a delta names it. Returns it with its fences.
     ///
     /// # Errors
     /// There is no room, or the device failed; then all of it is given back.
     pub fn finish(mut self, space: &mut dyn Space) -> Result<(Run, Fences)> {
-        match self.write_footer(space) {
+        match self.end(space) {
             Ok(()) => {
                 space.unreserve(core::mem::take(&mut self.reserved));
                 Ok((self.run, self.fences))

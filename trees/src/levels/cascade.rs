@@ -10,8 +10,8 @@ use device::Cause;
 use index::{Direction, Result};
 use store::Durability;
 use store::runs::{
-    Entry, Hooks, Kind, Kinds, Lead, Merge, MergeOptions, Run, RunCursor, RunId, RunWriter, Source,
-    Space, UnitHooks, Verdict, Way, WriterOptions,
+    Entry, FileSpace, Hooks, Kind, Kinds, Lead, Merge, MergeOptions, Run, RunCursor, RunId,
+    RunWriter, Source, Space, UnitHooks, Verdict, Way, WriterOptions,
 };
 
 use super::head::HeadSource;
@@ -70,6 +70,8 @@ struct Cascade<'w> {
     fences_of: Option<usize>,
     /// The unit of the level below that the last fence named; `None` if there is no level below.
     last: Option<u32>,
+    /// Deletes that met an older version of their key.
+    filters_met: u64,
 }
 
 impl UnitHooks for Cascade<'_> {
@@ -84,9 +86,13 @@ impl UnitHooks for Cascade<'_> {
 }
 
 impl Hooks for Cascade<'_> {
-    fn entry(&mut self, place: usize, entry: &Entry<'_>, _: bool) -> Verdict {
+    fn entry(&mut self, place: usize, entry: &Entry<'_>, meets: bool) -> Verdict {
         match entry.kind {
-            Kind::Put | Kind::Delete => Verdict::Keep,
+            Kind::Put => Verdict::Keep,
+            Kind::Delete => {
+                self.filters_met += u64::from(meets);
+                Verdict::Keep
+            }
             Kind::Fence if self.fences_of == Some(place) => {
                 self.last = self.last.and_then(|last| entry.unit().or(Some(last)));
                 Verdict::Keep
@@ -192,9 +198,13 @@ impl Levels<'_> {
             above,
             fences_of,
             last: (is_cascading && !is_last).then_some(0),
+            filters_met: 0,
             target,
             entries,
             pages: free - self.pages_free(),
+            request: u64::from(bytes / self.plan.page_bytes),
+            most: u64::MAX,
+            ended: 0,
             from: self.head.used(),
             room: self.head.room(self.head_most(), (self.plan.page_bytes, self.plan.longest.0)),
         })
@@ -206,9 +216,15 @@ impl Levels<'_> {
             merging.abandon(&mut self.store.file)?;
             return Err(error);
         }
-        let target = merging.target;
+        let (target, filters_met) = (merging.target, merging.filters_met);
         let (run, stack) = merging.finish(&mut self.store.file)?;
-        self.commit(target, run, stack)
+        let entries = run.entries;
+        self.commit(target, run, stack)?;
+        self.counts.entries += entries;
+        self.counts.filters_met += filters_met;
+        let last = self.counts.into_level.len() - 1;
+        self.counts.into_level[usize::from(target.level - 1).min(last)] += 1;
+        Ok(())
     }
 
     /// All of a run, whose entries and fences are added to `entries`.
@@ -357,11 +373,17 @@ pub(super) struct Merging {
     above: Vec<RunWriter>,
     fences_of: Option<usize>,
     last: Option<u32>,
+    filters_met: u64,
     target: Target,
     /// Entries and fences of all inputs.
     pub(super) entries: u64,
     /// Pages that it took.
     pub(super) pages: u64,
+    /// Pages of a request, and that an update's share may have.
+    pub(super) request: u64,
+    pub(super) most: u64,
+    /// Runs whose ends are written.
+    ended: usize,
     /// What the head that takes updates had taken when it began, and what it takes at least.
     pub(super) from: u64,
     pub(super) room: u64,
@@ -373,17 +395,74 @@ impl Merging {
         self.merge.counts().read >= self.entries
     }
 
+    /// Does an update's share: goes on until `entries` entries were read, or until what comes next
+    /// might be more than `most` pages in all; at least one page that is due is moved.
+    ///
+    /// An entry may end a page of the run, and with it one of the fences above.
+    pub(super) fn share(
+        &mut self,
+        space: &mut FileSpace<'_>,
+        (entries, most): (u64, u64),
+    ) -> Result<()> {
+        let begun = space.pages_moved();
+        let has_room = |space: &FileSpace<'_>, pages: u64| {
+            let moved = space.pages_moved() - begun;
+            moved == 0 || moved + pages <= most
+        };
+        let (request, entries) = (self.request, entries.min(self.entries));
+        while self.merge.counts().read < entries && !self.is_read() {
+            for input in &mut self.inputs {
+                if !has_room(space, request) {
+                    return Ok(());
+                }
+                input.load(space, Way::Up)?;
+            }
+            if !has_room(space, request + 1) {
+                return Ok(());
+            }
+            let read = self.merge.counts().read;
+            self.step(space, read + 1)?;
+            if self.merge.counts().read == read {
+                // Fewer than its runs say.
+                self.entries = read;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the end of one more run, once all entries were read; false if all are written.
+    pub(super) fn end_one(&mut self, space: &mut dyn Space) -> Result<bool> {
+        let place = self.ended;
+        let below = match place.checked_sub(1) {
+            None => return self.ends_with(|merging| merging.merge.end(space)),
+            Some(0) => self.merge.writer().units(),
+            Some(above) => self.above.get(above - 1).map_or(0, RunWriter::units),
+        };
+        // Above a run of one unit stands none.
+        if below <= 1 || place > self.above.len() {
+            return Ok(false);
+        }
+        self.ends_with(|merging| merging.above[place - 1].end(space))
+    }
+
+    fn ends_with(&mut self, end: impl FnOnce(&mut Self) -> store::Result<()>) -> Result<bool> {
+        end(self)?;
+        self.ended += 1;
+        Ok(true)
+    }
+
     /// Goes on until `entries` entries were read, or all.
     pub(super) fn step(&mut self, space: &mut dyn Space, entries: u64) -> Result<()> {
         let above = Above(&mut self.above);
-        let mut hooks = Cascade { above, fences_of: self.fences_of, last: self.last };
+        let Merging { fences_of, last, filters_met, .. } = *self;
+        let mut hooks = Cascade { above, fences_of, last, filters_met };
         let mut is_over = false;
         while !is_over && self.merge.counts().read < entries {
             // No entry counts as less than a byte: so these are not more than asked for.
             let bytes = entries - self.merge.counts().read;
             is_over = self.merge.step(space, &mut self.inputs, &mut hooks, bytes)?;
         }
-        self.last = hooks.last;
+        (self.last, self.filters_met) = (hooks.last, hooks.filters_met);
         Ok(())
     }
 

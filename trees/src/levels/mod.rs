@@ -210,7 +210,20 @@ struct Counts {
     merges: u64,
     units_read: u64,
     units_written: u64,
+    /// Entries that merges wrote, and deletes that met an older version of their key.
+    entries: u64,
+    filters_met: u64,
+    /// Merges by the level that they ended in.
+    into_level: [u64; MERGES_INTO.len()],
 }
+
+const MERGES_INTO: [&str; 5] = [
+    "merges into level 1",
+    "merges into level 2",
+    "merges into level 3",
+    "merges into level 4",
+    "merges into deeper levels",
+];
 
 /// A tree of sorted runs.
 pub(crate) struct Levels<'d> {
@@ -515,6 +528,11 @@ impl Read for Levels<'_> {
         tell(index::MERGES_BROKEN_OFF, self.counts.begun - self.counts.merges);
         tell("units read by merges", self.counts.units_read);
         tell("units written by merges", self.counts.units_written);
+        tell("entries written by merges", self.counts.entries);
+        tell("deletes that met an older version in merges", self.counts.filters_met);
+        for (name, count) in MERGES_INTO.into_iter().zip(self.counts.into_level) {
+            tell(name, count);
+        }
         tell("levels", self.components.len() as u64);
     }
 

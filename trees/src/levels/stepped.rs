@@ -10,6 +10,7 @@
 use index::Result;
 
 use super::Levels;
+use super::cascade::Merging;
 use super::head::{Head, HeadState};
 
 /// A head that takes no more updates.
@@ -18,6 +19,10 @@ pub(super) struct FullHead {
     /// Pages that it has.
     pub(super) pages: u32,
 }
+
+/// Pages that an update may cost, however small its share is: of a page there is no part, and an
+/// entry may want one of two inputs, and end one of the run and one of the fences above it.
+const PAGES_LEAST: u64 = 4;
 
 impl Levels<'_> {
     /// The heads that there are, the one that takes updates first.
@@ -58,7 +63,15 @@ impl Levels<'_> {
 
     /// Begins the merge of the full head; where it leaves too little room, it is made at once.
     fn begin_steps(&mut self) -> Result<()> {
-        let merging = self.begin(false, self.request_bytes()?)?;
+        let (bytes, pages) = self.request_bytes()?;
+        let mut merging = self.begin(false, bytes)?;
+        if !self.plan.is_unit_given {
+            let full = self.head_to_merge();
+            let each = (full.used() / full.btree.entries.max(1)).max(1);
+            let updates = (self.room_to_end_in(&merging) / each).max(1);
+            // So it never gets behind, whatever the requests of the single updates are.
+            merging.most = (pages.div_ceil(updates) + merging.request).max(PAGES_LEAST);
+        }
         let is_beside = self.has_room_beside(merging.pages);
         self.merging = Some(merging);
         if !is_beside {
@@ -68,11 +81,11 @@ impl Levels<'_> {
     }
 
     /// Bytes of a request with which all buffers of a merge take no more than half of an update's
-    /// share of its pages: for so much may come to an update beside its share.
-    /// Larger ones are for who asks for them: on average they cost less time, and at worst more.
-    fn request_bytes(&self) -> Result<u32> {
+    /// share of its pages: for so much may come to an update beside its share. And these pages.
+    /// Larger requests are for who asks for them: on average they cost less time, at worst more.
+    fn request_bytes(&self) -> Result<(u32, u64)> {
         if self.plan.is_unit_given {
-            return Ok(u32::MAX);
+            return Ok((u32::MAX, 0));
         }
         let target = self.target(false)?;
         let read = self.components[..target.below]
@@ -83,7 +96,7 @@ impl Levels<'_> {
         let buffers = target.below as u64 + 2 + u64::from(self.plan.stack);
         let each = (pages / updates / (2 * buffers)).max(1);
         let page = self.plan.page_bytes;
-        Ok(u32::try_from(each).unwrap_or(u32::MAX).saturating_mul(page))
+        Ok((u32::try_from(each).unwrap_or(u32::MAX).saturating_mul(page), pages))
     }
 
     /// Does an update's share of the merge under way.
@@ -94,19 +107,39 @@ impl Levels<'_> {
         let Some(mut merging) = self.merging.take() else {
             return self.begin_steps();
         };
-        let [used, room] = [self.head.used(), merging.room].map(|it| it - merging.from.min(it));
-        let due = u128::from(merging.entries) * u128::from(used) / u128::from(room.max(1));
-        let due = u64::try_from(due).unwrap_or(u64::MAX);
-        if merging.is_read() {
-            // The ends of all runs that it writes are an update's share of their own.
-            return self.complete(merging);
+        let shared = if merging.is_read() {
+            // The end of each run that it writes is an update's share of its own.
+            merging.end_one(&mut self.store.file)
+        } else {
+            let due = self.due(&merging);
+            let most = merging.most;
+            merging.share(&mut self.store.file, (due, most)).map(|()| true)
+        };
+        match shared {
+            Ok(true) => self.merging = Some(merging),
+            Ok(false) => return self.complete(merging),
+            Err(error) => {
+                merging.abandon(&mut self.store.file)?;
+                return Err(error);
+            }
         }
-        if let Err(error) = merging.step(&mut self.store.file, due) {
-            merging.abandon(&mut self.store.file)?;
-            return Err(error);
-        }
-        self.merging = Some(merging);
         Ok(())
+    }
+
+    /// Entries that are to be read by now.
+    fn due(&self, merging: &Merging) -> u64 {
+        let used = self.head.used() - merging.from.min(self.head.used());
+        let room = self.room_to_end_in(merging);
+        let due = u128::from(merging.entries) * u128::from(used) / u128::from(room);
+        u64::try_from(due).unwrap_or(u64::MAX)
+    }
+
+    /// What the other head takes until all entries are read, which leaves room for the ends of runs
+    /// and for what has to wait a little: most of what it takes at least.
+    fn room_to_end_in(&self, merging: &Merging) -> u64 {
+        let room = merging.room - merging.from.min(merging.room);
+        let ends = (u64::from(self.plan.stack) + 3) * self.plan.longest.1 as u64;
+        (room - room / 8).saturating_sub(ends).max(room / 2).max(1)
     }
 
     /// Makes what is left of the merge of a full head; false if there is none.

@@ -40,6 +40,8 @@ pub struct FileSpace<'d> {
     held: Option<u32>,
     /// Pages that are reserved and not written.
     reserved: u32,
+    /// Pages read and written.
+    moved: u64,
 }
 
 impl<'d> FileSpace<'d> {
@@ -104,6 +106,7 @@ impl<'d> FileSpace<'d> {
             alignment: disk.alignment(),
             held: held.map(pages),
             reserved: 0,
+            moved: 0,
         })
     }
 
@@ -122,6 +125,12 @@ impl<'d> FileSpace<'d> {
     pub fn begin_claims(&mut self) {
         self.extents = Extents::new(self.extents.most());
         self.reserved = 0;
+    }
+
+    /// Pages of runs that were read and written since it was made or opened.
+    #[must_use]
+    pub const fn pages_moved(&self) -> u64 {
+        self.moved
     }
 
     /// How many extents the free pages are.
@@ -218,6 +227,7 @@ impl Space for FileSpace<'_> {
             }
             reserved.pages -= part.pages;
             self.reserved -= part.pages;
+            self.moved += u64::from(part.pages);
             part.push(into);
             bytes = later;
         }
@@ -237,6 +247,8 @@ impl Space for FileSpace<'_> {
 
     fn read(&mut self, requests: &mut [PageRequest<'_>], cause: Cause) -> Result<()> {
         let (base, sectors_per_page) = (self.base, self.sectors_per_page);
+        let pages = requests.iter().map(|it| it.into.len().div_ceil(self.page_bytes as usize));
+        self.moved += pages.sum::<usize>() as u64;
         for group in requests.chunks_mut(AT_ONCE) {
             let count = group.len();
             let mut left = group.iter_mut();
