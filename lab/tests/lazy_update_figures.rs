@@ -10,6 +10,8 @@
 //! ```text
 //! cargo test --release -p flashtree-lab --test lazy_update_figures -- \
 //!     --ignored --nocapture lu_4567
+//! FLASHTREE_DATA=FOLDER cargo test --release -p flashtree-lab --test lazy_update_figures -- \
+//!     --ignored --nocapture dblp_4567
 //! ```
 
 #![allow(
@@ -24,7 +26,10 @@
 #[allow(dead_code, reason = "other figures use the rest")]
 mod claims;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use claims::Claims;
@@ -34,6 +39,7 @@ use index::{EntryShape, Index, Options, Update};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use ruzstd::decoding::StreamingDecoder;
 use sim::SimulatedDisk;
 
 /// Authors before the first year that is measured, and all.
@@ -66,6 +72,9 @@ const WORKLOADS: [Workload; 4] = [
 
 const QUERY_MIX: Workload = WORKLOADS[2];
 
+/// A folder with `dblp_author_occurrences.tsv.zst`.
+const FOLDER: &str = "FLASHTREE_DATA";
+
 /// Authors by name, in the order in which they come.
 struct Authors {
     keys: Vec<u64>,
@@ -74,15 +83,39 @@ struct Authors {
 
 impl Authors {
     fn generated() -> Self {
+        Authors { keys: Authors::random(ALL), before: BEFORE }
+    }
+
+    /// The first part of these is there when the index is made, as in the paper.
+    fn of(keys: Vec<u64>) -> Self {
+        let before = keys.len() * BEFORE / ALL;
+        Authors { keys, before }
+    }
+
+    /// Those of DBLP's journals and conferences in `folder`, when they are first named there, each
+    /// as its place among all names in order.
+    fn of_dblp(folder: PathBuf) -> Self {
+        let file = File::open(folder.join("dblp_author_occurrences.tsv.zst")).unwrap();
+        let mut text = String::new();
+        StreamingDecoder::new(file).unwrap().read_to_string(&mut text).unwrap();
+        let names = text.lines().filter_map(|line| line.split('\t').nth(2));
+        let places: BTreeSet<&str> = names.clone().collect();
+        let places: HashMap<&str, u64> = places.into_iter().zip(0..).collect();
+        let mut seen = HashSet::new();
+        let first = names.filter(|name| seen.insert(*name));
+        Authors::of(first.map(|name| places[name]).collect())
+    }
+
+    fn random(authors: usize) -> Vec<u64> {
         let mut dice = ChaCha8Rng::seed_from_u64(1);
         let (mut seen, mut keys) = (HashSet::new(), Vec::new());
-        while keys.len() < ALL {
+        while keys.len() < authors {
             let key: u64 = dice.random();
             if seen.insert(key) {
                 keys.push(key);
             }
         }
-        Authors { keys, before: BEFORE }
+        keys
     }
 }
 
@@ -339,6 +372,24 @@ fn lu_4567_the_policies_beside_the_b_plus_tree() {
         overall(&mut claims, &authors, reading);
     }
     claims.end();
+}
+
+/// Figures 4 to 7 with the authors of DBLP, and with as many random names: so the names' order is
+/// all that differs. The memory is the paper's, of a smaller index.
+#[test]
+#[ignore = "takes minutes, and authors: dblp_4567"]
+fn dblp_4567_real_authors_beside_random_names() {
+    let folder = std::env::var_os(FOLDER).expect("FLASHTREE_DATA names a folder with authors");
+    let real = Authors::of_dblp(folder.into());
+    let random = Authors::of(Authors::random(real.keys.len()));
+    for (what, authors) in [("random names", random), ("authors of DBLP", real)] {
+        println!("{what}: {} of {} when the index is made", authors.before, authors.keys.len());
+        let mut claims = Claims::of(what);
+        for reading in READINGS {
+            overall(&mut claims, &authors, reading);
+        }
+        claims.end();
+    }
 }
 
 #[test]

@@ -82,7 +82,9 @@ pub(crate) struct Spent {
     pub(crate) levels: f64,
     pub(crate) nodes: u64,
     pub(crate) in_disk_mode: u64,
+    /// Of the table, and of its counters.
     pub(crate) table_bytes: u64,
+    pub(crate) counter_bytes: u64,
 }
 
 impl std::ops::Sub for Spent {
@@ -192,6 +194,7 @@ impl Stage {
             nodes: self.metric(index::LEAVES) + self.metric(index::INNER_NODES),
             in_disk_mode: self.metric("nodes in disk mode"),
             table_bytes: self.metric("bytes of the table"),
+            counter_bytes: self.metric("bytes of counters"),
         }
     }
 }

@@ -105,7 +105,7 @@ impl Store<'_> {
         let (mut all, mut stale, mut found) = (0, 0, None);
         for group in groups(page) {
             all += 1;
-            if !self.table.list(group.node).contains(&sector.0) {
+            if !self.table.names(group.node, sector) {
                 stale += 1;
             } else if found.is_none() {
                 found = Some(group.node).filter(|node| may_get_shorter(this, *node));

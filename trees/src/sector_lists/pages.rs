@@ -90,7 +90,7 @@ impl Store<'_> {
         if self.frames.state(frame).is_dirty {
             return Ok(());
         }
-        let old = self.table.list(id).first().map(|sector| LogicalPage(*sector));
+        let old = self.table.list(id).next();
         if old.is_some_and(|old| !self.file.is_needed(old)) {
             self.set_dirty(frame, true);
             let taken = self.release(id).and_then(|()| Ok(self.file.allocate(Cause::Update)?));
@@ -137,9 +137,10 @@ impl Store<'_> {
         if !self.frames.state(frame).is_dirty {
             return Ok(());
         }
-        if let Some(sector) = self.table.list(id).first() {
+        let listed = self.table.list(id).next();
+        if let Some(sector) = listed {
             // Nothing is read of it then when it is given back.
-            self.file.fresh(LogicalPage(*sector))?;
+            self.file.fresh(sector)?;
         }
         self.set_dirty(frame, false);
         self.release(id)
@@ -150,7 +151,7 @@ impl Store<'_> {
         let Some(id) = self.frames.key(frame).map(NodeId) else {
             return Ok(());
         };
-        let Some(sector) = self.table.list(id).first().map(|sector| LogicalPage(*sector)) else {
+        let Some(sector) = self.table.list(id).next() else {
             return Err(bad_node(id, "no sector is there for this node").into());
         };
         let image = self.frames.bytes(frame);

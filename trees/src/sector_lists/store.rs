@@ -16,7 +16,7 @@ use super::commit::Placed;
 use super::layout::{HEADER_BYTES, Packer, Sector, Unit, apply, groups, read_whole, shape_at};
 use super::pages::DUE_MOST;
 use super::switching::Costs;
-use super::table::{NodeId, Table};
+use super::table::{Limits, NodeId, Table};
 use crate::btree::Codecs;
 
 /// Frames of the cache at least: two neighbours that change together, their parent, and one that
@@ -46,8 +46,9 @@ pub(super) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) codecs: Codecs,
-    /// Bytes of a sector, and pages of the device.
+    /// Bytes of a sector, sectors of the disk, and pages of the device in one.
     pub(crate) sector: u32,
+    pub(crate) sectors: u32,
     pub(crate) pages: u32,
     /// Units at which the buffer is full, nodes to be written anew counted as one each.
     pub(crate) units: usize,
@@ -58,6 +59,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// What the sizes of the table follow from.
+    pub(crate) const fn limits(&self) -> Limits {
+        let Shape { list, mode, sector, sectors, .. } = *self;
+        Limits { most: list, mode, sector, sectors }
+    }
+
     /// Bytes of the longest unit.
     fn unit_bytes(&self) -> usize {
         let child = usize::from(crate::btree::CHILD_BYTES);
@@ -179,6 +186,9 @@ pub(crate) struct Store<'d> {
     /// What was counted of each node, and how it was before.
     #[cfg(test)]
     pub(super) served: Vec<(NodeId, super::switching::Operation, super::switching::Node)>,
+    /// Nodes that were asked for, cached or not.
+    #[cfg(test)]
+    pub(super) asked: Vec<NodeId>,
     /// The key of an entry that is changed.
     pub(super) key: Vec<u8>,
     /// A node that a commit writes, and one to work in.
@@ -226,11 +236,10 @@ impl Reading<'_, '_> {
     pub(super) fn read(&mut self, node: NodeId, into: &mut [u8], cause: Cause) -> Result<()> {
         let Reading { file, shape, table, buffer, scratch } = self;
         let list = table.list(node);
-        if list.is_empty() {
+        if list.len() == 0 {
             return Err(bad_node(node, "no sector holds this node").into());
         }
-        for (place, sector) in list.iter().enumerate() {
-            let sector = LogicalPage(*sector);
+        for (place, sector) in list.enumerate() {
             let bytes = file.page(sector, cause, &Sector)?;
             let damaged = |what| store::Error::DamagedPage { page: sector, what };
             let mut is_found = false;
@@ -268,11 +277,13 @@ impl<'d> Store<'d> {
         let node = shape.codecs.leaf.node_bytes();
         let frames = shape.frames(cache_bytes, file.pages_most());
         Store {
-            table: Table::new(shape.list, shape.mode),
+            table: Table::new(shape.limits()),
             costs: shape.costs(file.costs()),
             due: Vec::with_capacity(shape.due_most()),
             #[cfg(test)]
             served: Vec::new(),
+            #[cfg(test)]
+            asked: Vec::new(),
             frames: Frames::new(frames, node, 1),
             buffer: Buffer::new(shape.buffer_bytes()),
             marked: Vec::with_capacity(shape.waiting_most()),
@@ -345,6 +356,8 @@ impl<'d> Store<'d> {
 
     /// The frame of a node, which is read if it is not in the cache.
     pub(super) fn frame(&mut self, id: NodeId, cause: Cause) -> Result<u32> {
+        #[cfg(test)]
+        self.asked.push(id);
         if let Some(found) = self.frames.touch(id.0) {
             return Ok(found);
         }

@@ -21,6 +21,15 @@ const ENTRIES_GUESSED: i32 = 2;
 /// The larger of the costs of reading and writing a sector, in units of the counter.
 const COST_MOST: u64 = 1 << 12;
 
+/// Bytes of a counter of nodes with lists of at most so many sectors: two where that is enough for
+/// what they change at.
+pub(super) const fn counter_bytes(list: usize, is_printed: bool) -> usize {
+    let guessed = SECTORS_GUESSED as u64;
+    let sectors = if list as u64 > guessed { list as u64 } else { guessed };
+    // A list is read and a page written; that is read, and its entries are logged.
+    if !is_printed && (sectors + 3) * COST_MOST <= u16::MAX as u64 { 2 } else { 4 }
+}
+
 /// What a sector costs where the disk does not tell: the paper's default chip, 15 and 200 us.
 const UNKNOWN: (u64, u64) = (15, 200);
 

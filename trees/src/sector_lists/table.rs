@@ -1,5 +1,8 @@
 //! The node translation table: for each node its sectors, and for each sector the nodes in it.
 //!
+//! In memory the lists of 64 nodes stand one behind the other, as long as they are: their lengths
+//! say where each begins. A sector's number has as many bytes as the disk's sectors need.
+//!
 //! ```text
 //!  in a root record, each number   | sectors u8, 255 if no node has it | each u32, oldest first |
 //! ```
@@ -11,6 +14,8 @@ use alloc::vec::Vec;
 use store::LogicalPage;
 
 use super::choices::Mode;
+use super::layout::GROUP_BYTES;
+use super::switching::counter_bytes;
 use crate::btree;
 
 /// A node: its number in the table.
@@ -31,6 +36,10 @@ impl btree::NodeId for NodeId {
 const NODES_A_PIECE: usize = 64;
 const SECTORS_A_PIECE: usize = 256;
 
+/// Sectors for which a piece of lists that is full gets room. It gives back what is beyond twice
+/// as many.
+const SLACK: usize = 8;
+
 /// The length of the list of a number that no node has.
 const NONE: u8 = u8::MAX;
 
@@ -41,42 +50,177 @@ const PAGE: u8 = 1 << 7;
 const LENGTH_BYTES: usize = 1;
 const SECTOR_BYTES: usize = 4;
 
-/// Numbers in pieces of one length, so that none is moved when more come.
+/// Bytes of the shortest group of a sector: how many lists name a sector follows from that.
+const GROUP_LEAST: u32 = (GROUP_BYTES + 2) as u32;
+
+/// What the sizes of a table follow from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The most sectors in a list.
+    pub(crate) most: usize,
+    pub(crate) mode: Mode,
+    /// Bytes of a sector, and sectors of the disk.
+    pub(crate) sector: u32,
+    pub(crate) sectors: u32,
+}
+
+impl Limits {
+    /// Bytes of a sector's number.
+    const fn number(self) -> usize {
+        bytes_for(self.sectors.saturating_sub(1))
+    }
+
+    /// Bytes of the number of lists that name a sector.
+    const fn uses(self) -> usize {
+        bytes_for(self.sector / GROUP_LEAST)
+    }
+
+    /// Bytes of a node's counter.
+    const fn counter(self) -> usize {
+        match self.mode {
+            Mode::SelfTuning { is_printed } => counter_bytes(self.most, is_printed),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of a node whose list is as long as can be, its part of a piece included.
+    const fn node(self) -> u64 {
+        let piece = 2 * SLACK * self.number() + 3 * size_of::<Vec<u8>>();
+        let beside = 1 + piece.div_ceil(NODES_A_PIECE);
+        (1 + self.most * self.number() + self.counter() + beside) as u64
+    }
+}
+
+/// Bytes that numbers up to `most` need.
+const fn bytes_for(most: u32) -> usize {
+    match most {
+        0..=0xFF => 1,
+        0x100..=0xFFFF => 2,
+        0x1_0000..=0xFF_FFFF => 3,
+        _ => 4,
+    }
+}
+
+/// The sectors in a list of this length, with what is set in it; `None` if no node has it.
+fn sectors_of(length: u8) -> Option<usize> {
+    (length != NONE).then_some(usize::from(length & !PAGE))
+}
+
+fn read_number(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+fn write_number(into: &mut [u8], number: u32) {
+    let bytes = number.to_le_bytes();
+    into.iter_mut().zip(bytes).for_each(|(into, byte)| *into = byte);
+}
+
+/// Makes room for one more in `pieces`.
+fn reserve<T>(pieces: &mut Vec<T>) {
+    if pieces.len() == pieces.capacity() {
+        pieces.reserve_exact(pieces.len() / 8 + 4);
+    }
+}
+
+/// Numbers of a few bytes each, in pieces of one length, so that none is moved when more come.
 #[derive(Debug)]
-struct Pieces<T> {
-    pieces: Vec<Box<[T]>>,
+struct Numbers {
+    pieces: Vec<Box<[u8]>>,
     items: usize,
     width: usize,
 }
 
-impl<T: Copy> Pieces<T> {
+impl Numbers {
     const fn new(items: usize, width: usize) -> Self {
-        Pieces { pieces: Vec::new(), items, width }
+        Numbers { pieces: Vec::new(), items, width }
     }
 
-    fn get(&self, item: usize) -> Option<&[T]> {
+    fn get(&self, item: usize) -> Option<u32> {
         let at = item % self.items * self.width;
-        self.pieces.get(item / self.items)?.get(at..at + self.width)
+        Some(read_number(self.pieces.get(item / self.items)?.get(at..at + self.width)?))
     }
 
-    fn get_mut(&mut self, item: usize) -> Option<&mut [T]> {
+    fn set(&mut self, item: usize, number: u32) {
         let at = item % self.items * self.width;
-        self.pieces.get_mut(item / self.items)?.get_mut(at..at + self.width)
+        let piece = self.pieces.get_mut(item / self.items);
+        if let Some(place) = piece.and_then(|piece| piece.get_mut(at..at + self.width)) {
+            write_number(place, number);
+        }
     }
 
-    /// There is an item of this number; those that come have this value.
-    fn reach(&mut self, item: usize, value: T) {
+    /// There is an item of this number; each byte of those that come is `byte`.
+    fn reach(&mut self, item: usize, byte: u8) {
         while self.pieces.len() <= item / self.items {
-            if self.pieces.len() == self.pieces.capacity() {
-                self.pieces.reserve_exact(self.pieces.len() / 8 + 4);
-            }
-            self.pieces.push(vec![value; self.items * self.width].into_boxed_slice());
+            reserve(&mut self.pieces);
+            self.pieces.push(vec![byte; self.items * self.width].into_boxed_slice());
         }
     }
 
     fn bytes(&self) -> u64 {
-        let each = self.items * self.width * size_of::<T>();
-        (self.pieces.len() * each + self.pieces.capacity() * size_of::<Box<[T]>>()) as u64
+        let each = self.items * self.width;
+        (self.pieces.len() * each + self.pieces.capacity() * size_of::<Box<[u8]>>()) as u64
+    }
+}
+
+/// The lists of nodes, those of a piece one behind the other.
+#[derive(Debug)]
+struct Lists {
+    pieces: Vec<Vec<u8>>,
+    width: usize,
+    /// Bytes that the pieces have room for, now and at most so far.
+    held: u64,
+    held_most: u64,
+}
+
+impl Lists {
+    /// So many sectors at `place` of a piece.
+    fn get(&self, piece: usize, place: usize, length: usize) -> &[u8] {
+        let range = place * self.width..(place + length) * self.width;
+        self.pieces.get(piece).and_then(|bytes| bytes.get(range)).unwrap_or_default()
+    }
+
+    /// Puts a sector in at `place`, in front of what stands there.
+    fn insert(&mut self, piece: usize, place: usize, sector: u32) -> bool {
+        let width = self.width;
+        let Some(bytes) = self.pieces.get_mut(piece).filter(|it| it.len() >= place * width) else {
+            return false;
+        };
+        let (before, end) = (bytes.capacity(), bytes.len());
+        if before - end < width {
+            bytes.reserve_exact(SLACK * width);
+            self.held += (bytes.capacity() - before) as u64;
+            self.held_most = self.held_most.max(self.held);
+        }
+        bytes.resize(end + width, 0);
+        bytes.copy_within(place * width..end, (place + 1) * width);
+        write_number(&mut bytes[place * width..(place + 1) * width], sector);
+        true
+    }
+
+    /// Takes out the sector at `place`.
+    fn remove(&mut self, piece: usize, place: usize) {
+        let width = self.width;
+        let range = place * width..(place + 1) * width;
+        let Some(bytes) = self.pieces.get_mut(piece).filter(|it| it.len() >= range.end) else {
+            return;
+        };
+        bytes.drain(range);
+        let before = bytes.capacity();
+        if before - bytes.len() > 2 * SLACK * width {
+            bytes.shrink_to(bytes.len() + SLACK * width);
+            self.held -= before.saturating_sub(bytes.capacity()) as u64;
+        }
+    }
+
+    fn reach(&mut self, piece: usize) {
+        while self.pieces.len() <= piece {
+            reserve(&mut self.pieces);
+            self.pieces.push(Vec::new());
+        }
+    }
+
+    fn own_bytes(&self) -> u64 {
+        (self.pieces.capacity() * size_of::<Vec<u8>>()) as u64
     }
 }
 
@@ -84,16 +228,14 @@ impl<T: Copy> Pieces<T> {
 #[derive(Debug)]
 pub(crate) struct Table {
     /// The length of a node's list.
-    lengths: Pieces<u8>,
+    lengths: Numbers,
     /// The sectors in it.
-    lists: Pieces<u32>,
+    lists: Lists,
     /// Lists that name a sector.
-    uses: Pieces<u16>,
+    uses: Numbers,
     /// The counter of each node, where they have any.
-    counters: Pieces<i32>,
-    mode: Mode,
-    /// The most sectors in a list.
-    most: usize,
+    counters: Numbers,
+    limits: Limits,
     /// Nodes in disk mode.
     pages: u32,
     /// Numbers that were given, of nodes that exist or do no more.
@@ -107,16 +249,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table with lists of at most `most` sectors.
-    pub(crate) fn new(most: usize, mode: Mode) -> Self {
+    /// An empty table.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let lists = Lists { pieces: Vec::new(), width: limits.number(), held: 0, held_most: 0 };
         let mut table = Table {
-            counters: Pieces::new(NODES_A_PIECE, 1),
-            mode,
+            counters: Numbers::new(NODES_A_PIECE, limits.counter()),
             pages: 0,
-            lengths: Pieces::new(NODES_A_PIECE, 1),
-            lists: Pieces::new(NODES_A_PIECE, most),
-            uses: Pieces::new(SECTORS_A_PIECE, 1),
-            most,
+            lengths: Numbers::new(NODES_A_PIECE, 1),
+            lists,
+            uses: Numbers::new(SECTORS_A_PIECE, limits.uses()),
+            limits,
             numbers: 0,
             nodes: 0,
             sectors: 0,
@@ -128,22 +270,48 @@ impl Table {
         table
     }
 
+    /// Bytes of memory but for the lists themselves.
+    fn fixed_bytes(&self) -> u64 {
+        let numbers = self.lengths.bytes() + self.counters.bytes() + self.uses.bytes();
+        numbers + self.lists.own_bytes()
+    }
+
     /// Bytes of memory.
     pub(crate) fn own_bytes(&self) -> u64 {
-        self.lengths.bytes() + self.lists.bytes() + self.counters.bytes() + self.uses.bytes()
+        self.fixed_bytes() + self.lists.held
     }
 
-    /// The same, a root record included that is made of it.
+    /// Bytes of the counters in it.
+    pub(crate) fn counter_bytes(&self) -> u64 {
+        self.counters.bytes()
+    }
+
+    /// The most so far, a piece of lists that is moved to get longer, and a root record that is
+    /// made of it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.own_bytes() + self.record_bytes(u64::from(self.numbers))
+        let record = self.written_bytes() as u64;
+        self.fixed_bytes() + self.lists.held_most + self.piece_bytes() + record
     }
 
-    /// The same with so many nodes and sectors more.
+    /// Bytes of a piece of lists that are all as long as can be.
+    const fn piece_bytes(&self) -> u64 {
+        ((NODES_A_PIECE * self.limits.most + 2 * SLACK) * self.limits.number()) as u64
+    }
+
+    /// The same at most with so many nodes and sectors more, and lists as long as can be.
     pub(crate) fn bytes_with(&self, nodes: u64, sectors: u64) -> u64 {
-        let counter = if self.has_counters() { size_of::<i32>() } else { 0 };
-        let list = (self.most * size_of::<u32>() + counter + 2) as u64;
-        let piece = NODES_A_PIECE as u64 * list + SECTORS_A_PIECE as u64 * 2;
-        self.bytes() + nodes * (list + self.record_bytes(1)) + sectors * 3 + piece
+        let all = u64::from(self.numbers) + nodes;
+        let uses = self.limits.uses() as u64;
+        // A piece more of each, and four more in the list of pieces.
+        let beside = NODES_A_PIECE as u64 * self.limits.node()
+            + SECTORS_A_PIECE as u64 * uses
+            + 16 * size_of::<Vec<u8>>() as u64;
+        self.uses.bytes()
+            + sectors * (uses + 1)
+            + all * self.limits.node()
+            + beside
+            + self.piece_bytes()
+            + self.record_bytes(all)
     }
 
     /// Bytes of the lists of so many more numbers in a root record, at most, where all lists
@@ -155,12 +323,12 @@ impl Table {
     }
 
     const fn record_bytes(&self, numbers: u64) -> u64 {
-        numbers.saturating_mul((LENGTH_BYTES + self.most * SECTOR_BYTES) as u64)
+        numbers.saturating_mul((LENGTH_BYTES + self.limits.most * SECTOR_BYTES) as u64)
     }
 
     /// The most sectors in a list.
     pub(crate) const fn most(&self) -> usize {
-        self.most
+        self.limits.most
     }
 
     /// Nodes that exist.
@@ -183,33 +351,40 @@ impl Table {
         (0..self.numbers).map(NodeId)
     }
 
-    fn entry(&self, node: NodeId) -> Option<(usize, &[u32])> {
-        if node.0 >= self.numbers {
-            return None;
-        }
-        let length = self.length(node);
-        let list = self.lists.get(node.0 as usize)?;
-        (length != NONE).then_some((usize::from(length & !PAGE), list))
+    /// How many sectors are in a node's list; `None` if there is no such node.
+    fn count(&self, node: NodeId) -> Option<usize> {
+        (node.0 < self.numbers).then(|| self.length(node)).and_then(sectors_of)
+    }
+
+    /// Where the list of a node stands: its piece, and the sectors in front of it there.
+    fn place(&self, node: NodeId) -> (usize, usize) {
+        let (piece, at) = (node.0 as usize / NODES_A_PIECE, node.0 as usize % NODES_A_PIECE);
+        let lengths = self.lengths.pieces.get(piece).and_then(|lengths| lengths.get(..at));
+        let before = lengths.unwrap_or_default().iter().filter_map(|length| sectors_of(*length));
+        (piece, before.sum())
     }
 
     /// The length of a node's list, with what is set in it.
     fn length(&self, node: NodeId) -> u8 {
-        self.lengths.get(node.0 as usize).and_then(<[u8]>::first).copied().unwrap_or(NONE)
+        self.lengths.get(node.0 as usize).map_or(NONE, |length| length as u8)
     }
 
     const fn has_counters(&self) -> bool {
-        matches!(self.mode, Mode::SelfTuning { .. })
+        self.counters.width > 0
     }
 
     /// The counter of a node.
     pub(super) fn counter(&self, node: NodeId) -> i32 {
-        self.counters.get(node.0 as usize).and_then(<[i32]>::first).copied().unwrap_or(0)
+        self.counters.get(node.0 as usize).unwrap_or(0).cast_signed()
     }
 
+    /// Sets it: in two bytes it goes no higher than they do, which is beyond what it is due at.
     pub(super) fn set_counter(&mut self, node: NodeId, counter: i32) {
-        if let Some([place]) = self.counters.get_mut(node.0 as usize) {
-            *place = counter;
-        }
+        let counter = match self.counters.width {
+            2 => counter.clamp(0, u16::MAX.into()),
+            _ => counter,
+        };
+        self.counters.set(node.0 as usize, counter.cast_unsigned());
     }
 
     /// Nodes in disk mode.
@@ -225,10 +400,8 @@ impl Table {
 
     /// Puts a node into disk mode, or log mode: its counter is 0 then.
     pub(super) fn set_page(&mut self, node: NodeId, is_page: bool) {
-        if self.is_page(node) != is_page
-            && let Some([length]) = self.lengths.get_mut(node.0 as usize)
-        {
-            *length ^= PAGE;
+        if self.is_page(node) != is_page {
+            self.lengths.set(node.0 as usize, u32::from(self.length(node) ^ PAGE));
             self.pages = if is_page { self.pages + 1 } else { self.pages - 1 };
         }
         self.set_counter(node, 0);
@@ -236,13 +409,19 @@ impl Table {
 
     /// True if there is such a node.
     pub(crate) fn exists(&self, node: NodeId) -> bool {
-        self.entry(node).is_some()
+        self.count(node).is_some()
     }
 
     /// The sectors of a node, oldest first.
-    pub(crate) fn list(&self, node: NodeId) -> &[u32] {
-        let list = self.entry(node).and_then(|(length, list)| list.get(..length));
-        list.unwrap_or_default()
+    pub(crate) fn list(&self, node: NodeId) -> impl ExactSizeIterator<Item = LogicalPage> {
+        let (piece, place) = self.place(node);
+        let list = self.lists.get(piece, place, self.count(node).unwrap_or(0));
+        list.chunks_exact(self.lists.width).map(|sector| LogicalPage(read_number(sector)))
+    }
+
+    /// True if the list of a node names a sector.
+    pub(super) fn names(&self, node: NodeId, sector: LogicalPage) -> bool {
+        self.list(node).any(|listed| listed == sector)
     }
 
     /// A number for a node that is born.
@@ -260,7 +439,7 @@ impl Table {
     /// There is room for the node of this number.
     fn reach(&mut self, number: usize) {
         self.lengths.reach(number, NONE);
-        self.lists.reach(number, 0);
+        self.lists.reach(number / NODES_A_PIECE);
         if self.has_counters() {
             self.counters.reach(number, 0);
         }
@@ -268,75 +447,65 @@ impl Table {
 
     /// A node is there, in log mode and with an empty list.
     fn begin(&mut self, node: NodeId) {
-        if let Some([first]) = self.lengths.get_mut(node.0 as usize) {
-            *first = 0;
-        }
+        self.lengths.set(node.0 as usize, 0);
         self.set_counter(node, 0);
     }
 
-    fn set_length(&mut self, node: NodeId, length: u8) {
-        if let Some([first]) = self.lengths.get_mut(node.0 as usize) {
-            *first = *first & PAGE | length;
-        }
+    fn set_length(&mut self, node: NodeId, length: usize) {
+        let form = self.length(node) & PAGE;
+        self.lengths.set(node.0 as usize, u32::from(form) | length as u32);
     }
 
     /// True if a list names a sector.
     pub(super) fn is_listed(&self, sector: LogicalPage) -> bool {
-        self.uses.get(sector.0 as usize).is_some_and(|uses| *uses != [0])
+        self.uses.get(sector.0 as usize).is_some_and(|uses| uses > 0)
     }
 
     /// A sector holds a unit of a node, behind all others. False if its list is full.
     #[must_use]
     pub(crate) fn push(&mut self, node: NodeId, sector: LogicalPage) -> bool {
-        let length = self.list(node).len();
-        if length >= self.most || !self.exists(node) {
+        let Some(length) = self.count(node).filter(|length| *length < self.limits.most) else {
+            return false;
+        };
+        self.uses.reach(sector.0 as usize, 0);
+        let more = self.uses.get(sector.0 as usize).map_or(1, |uses| uses + 1);
+        let (piece, place) = self.place(node);
+        let fits = bytes_for(sector.0) <= self.lists.width && bytes_for(more) <= self.uses.width;
+        if !fits || !self.lists.insert(piece, place + length, sector.0) {
             return false;
         }
-        self.uses.reach(sector.0 as usize, 0);
-        let Some([uses]) = self.uses.get_mut(sector.0 as usize) else {
-            return false;
-        };
-        let Some(more) = uses.checked_add(1) else {
-            return false;
-        };
-        *uses = more;
+        self.uses.set(sector.0 as usize, more);
         self.sectors += u32::from(more == 1);
         self.listed += 1;
-        if let Some(place) = self.lists.get_mut(node.0 as usize) {
-            place[length] = sector.0;
-        }
-        self.set_length(node, length as u8 + 1);
+        self.set_length(node, length + 1);
         true
     }
 
     /// Takes the newest sector from a node's list; returns it if no list names it any more.
     pub(crate) fn pop(&mut self, node: NodeId) -> Option<Option<LogicalPage>> {
-        let (length, list) = self.entry(node)?;
-        let sector = *list.get(length.checked_sub(1)?)?;
-        self.set_length(node, length as u8 - 1);
+        let sector = self.list(node).last()?;
+        let left = self.count(node)?.checked_sub(1)?;
+        let (piece, place) = self.place(node);
+        self.lists.remove(piece, place + left);
+        self.set_length(node, left);
         self.listed -= 1;
-        let [uses] = self.uses.get_mut(sector as usize)? else {
-            return None;
-        };
-        *uses = uses.saturating_sub(1);
-        let is_free = *uses == 0;
-        self.sectors -= u32::from(is_free);
-        Some(is_free.then_some(LogicalPage(sector)))
+        let uses = self.uses.get(sector.0 as usize)?.saturating_sub(1);
+        self.uses.set(sector.0 as usize, uses);
+        self.sectors -= u32::from(uses == 0);
+        Some((uses == 0).then_some(sector))
     }
 
     /// A node, whose list is empty, is no more.
     pub(crate) fn free(&mut self, node: NodeId) {
         self.set_page(node, false);
-        if let Some([first]) = self.lengths.get_mut(node.0 as usize) {
-            *first = NONE;
-        }
+        self.lengths.set(node.0 as usize, NONE.into());
         self.free_from = self.free_from.min(node.0);
         self.nodes -= 1;
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = Table::new(self.most, self.mode);
+        *self = Table::new(self.limits);
     }
 
     /// Appends the table, as it stands in a root record, to `record`.
@@ -350,7 +519,7 @@ impl Table {
             let form = if self.is_page(node) { PAGE } else { 0 };
             record.push(form | list.len() as u8);
             for sector in list {
-                record.extend_from_slice(&sector.to_le_bytes());
+                record.extend_from_slice(&sector.0.to_le_bytes());
             }
         }
     }
@@ -378,7 +547,7 @@ impl Table {
             self.begin(NodeId(number));
             self.nodes += 1;
             let (length, is_page) = (length & !PAGE, length & PAGE > 0);
-            if is_page && (length != 1 || self.mode == Mode::Log) {
+            if is_page && (length != 1 || self.limits.mode == Mode::Log) {
                 return false;
             }
             self.set_page(NodeId(number), is_page);
@@ -387,9 +556,9 @@ impl Table {
                     return false;
                 };
                 record = rest;
-                let sector = u32::from_le_bytes(*sector);
-                let is_sound = sector < sectors && !self.list(NodeId(number)).contains(&sector);
-                if !is_sound || !self.push(NodeId(number), LogicalPage(sector)) {
+                let sector = LogicalPage(u32::from_le_bytes(*sector));
+                let is_sound = sector.0 < sectors && !self.names(NodeId(number), sector);
+                if !is_sound || !self.push(NodeId(number), sector) {
                     return false;
                 }
             }
@@ -406,9 +575,11 @@ impl Table {
 mod tests {
     use super::*;
 
+    const LIMITS: Limits = Limits { most: 3, mode: Mode::Log, sector: 512, sectors: 1000 };
+
     #[test]
     fn a_sector_is_free_when_the_last_list_that_names_it_gives_it_up() {
-        let mut table = Table::new(2, Mode::Log);
+        let mut table = Table::new(Limits { most: 2, ..LIMITS });
         let (one, other) = (table.allocate(), table.allocate());
         assert!(table.push(one, LogicalPage(7)) && table.push(other, LogicalPage(7)));
         assert!(table.push(one, LogicalPage(300)) && !table.push(one, LogicalPage(8)));
@@ -423,7 +594,7 @@ mod tests {
 
     #[test]
     fn a_table_comes_back_from_its_record_and_from_no_other() {
-        let mut table = Table::new(3, Mode::Log);
+        let mut table = Table::new(LIMITS);
         let nodes: Vec<_> = (0..200).map(|_| table.allocate()).collect();
         for (at, node) in nodes.iter().enumerate() {
             for sector in 0..=at as u32 % 3 {
@@ -435,13 +606,93 @@ mod tests {
         let mut record = Vec::new();
         table.write(&mut record);
         assert_eq!(record.len(), table.written_bytes());
-        let mut again = Table::new(3, Mode::Log);
+        let mut again = Table::new(LIMITS);
         assert!(again.read(&record, 200, 400));
-        assert!(nodes.iter().all(|node| again.list(*node) == table.list(*node)));
+        assert!(nodes.iter().all(|node| again.list(*node).eq(table.list(*node))));
         assert_eq!((again.nodes(), again.sectors()), (table.nodes(), table.sectors()));
         assert!(!again.read(&record[1..], 200, 400));
         assert!(!again.read(&record[..record.len() - 1], 200, 400));
         assert!(!again.read(&record, 200, 150));
         assert!(!again.read(&record, 199, 400));
+    }
+
+    /// Changes a table at random, and a model with it; they are alike all the time.
+    fn changed_at_random(limits: Limits, lists_most: usize) -> (Table, u64) {
+        let mut table = Table::new(limits);
+        // Sectors are counted from the first on.
+        table.uses.reach(limits.sectors as usize - 1, 0);
+        let mut model: Vec<Vec<u32>> = Vec::new();
+        let (mut random, mut stated) = (0x9E37_79B9_7F4A_7C15_u64, 0);
+        let mut below = |most: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % most as u64) as usize
+        };
+        for _ in 0..40_000 {
+            let least = table.bytes_with(1, 1);
+            if model.len() < lists_most && below(8) == 0 {
+                assert_eq!(table.allocate(), NodeId(model.len() as u32));
+                model.push(Vec::new());
+            } else if !model.is_empty() {
+                let at = below(model.len());
+                let (node, list) = (NodeId(at as u32), &mut model[at]);
+                let sector = limits.sectors - 1 - below(700) as u32;
+                if below(3) > 0 {
+                    let has_room = list.len() < limits.most;
+                    assert_eq!(table.push(node, LogicalPage(sector)), has_room);
+                    if has_room {
+                        list.push(sector);
+                    }
+                } else {
+                    assert_eq!(table.pop(node).is_some(), list.pop().is_some());
+                }
+                assert!(table.list(node).map(|sector| sector.0).eq(list.iter().copied()));
+            }
+            assert!(table.bytes() <= least, "{} of {least} bytes", table.bytes());
+            stated = table.bytes();
+        }
+        let same = |(at, list): (usize, &Vec<u32>)| {
+            table.list(NodeId(at as u32)).map(|sector| sector.0).eq(list.iter().copied())
+        };
+        assert!(model.iter().enumerate().all(same));
+        let held: usize = table.lists.pieces.iter().map(Vec::capacity).sum();
+        assert_eq!(held as u64, table.lists.held);
+        (table, stated)
+    }
+
+    #[test]
+    fn lists_stand_packed_in_as_few_bytes_as_their_sectors_need() {
+        let tuning = Mode::SelfTuning { is_printed: false };
+        for sectors in [800, 60_000, 1 << 20, (1 << 24) + 800] {
+            for (mode, most) in [(Mode::Log, 3), (tuning, 5), (tuning, 64)] {
+                let limits = Limits { most, mode, sector: 512, sectors };
+                let (table, stated) = changed_at_random(limits, 300);
+                // A length and a counter a node, and the sectors in its list.
+                let lists = table.listed() * limits.number() as u64;
+                let node = (1 + limits.counter()) as u64;
+                let beside = table.uses.bytes() + 2000;
+                let bytes = table.own_bytes();
+                assert!(bytes <= 300 * (node + 2) + lists + beside, "{bytes} bytes");
+                assert!(bytes + table.written_bytes() as u64 <= stated);
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_of_two_bytes_goes_no_higher_than_they_do() {
+        let mode = Mode::SelfTuning { is_printed: false };
+        let mut table = Table::new(Limits { mode, ..LIMITS });
+        let node = table.allocate();
+        assert_eq!(table.limits.counter(), 2);
+        for (counter, kept) in [(0, 0), (40_000, 40_000), (65_536, 65_535), (i32::MAX, 65_535)] {
+            table.set_counter(node, counter);
+            assert_eq!(table.counter(node), kept);
+        }
+        let mode = Mode::SelfTuning { is_printed: true };
+        let mut table = Table::new(Limits { mode, ..LIMITS });
+        let node = table.allocate();
+        table.set_counter(node, -70_000);
+        assert_eq!(table.counter(node), -70_000);
     }
 }

@@ -3,7 +3,6 @@
 use core::fmt::Display;
 
 use device::Cause;
-use store::LogicalPage;
 
 use super::ListTree;
 use crate::btree::{self, Rules};
@@ -32,7 +31,7 @@ fn check_sectors(tree: &mut ListTree<'_>, finding: &mut dyn FnMut(&dyn Display))
     store.write_pages()?;
     for node in store.table.numbers() {
         for place in 0..store.table.list(node).len() {
-            let Some(sector) = store.table.list(node).get(place).map(|it| LogicalPage(*it)) else {
+            let Some(sector) = store.table.list(node).nth(place) else {
                 break;
             };
             if let Err(error) = store.file.page(sector, Cause::Lookup, &Sector) {

@@ -89,7 +89,9 @@ impl Plan {
         let units = choices.waits.units(sector).min((sectors / UNITS_PART).max(UNITS_LEAST));
         let Choices { list, waits, mode } = choices;
         let pages = sector / disk.sector_bytes();
-        let shape = Shape { codecs, sector, pages, units: units as usize, list, waits, mode };
+        let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
+        let units = units as usize;
+        let shape = Shape { codecs, sector, sectors, pages, units, list, waits, mode };
         let file = PageFile::least_memory(disk, sector, durability)?;
         let file = file + frames_for_lists(list) * (u64::from(sector) + FRAME_BESIDE) / 7 * 8;
         let beside = work_bytes(&shape) + shape.cache_least();
@@ -163,7 +165,7 @@ fn footprint_of(plan: &Plan, options: &Options, disk: SectorGeometry) -> Result<
 /// Bytes of the tree's tables as long as it has a few nodes.
 pub(super) fn tables_least(shape: &Shape) -> u64 {
     let sectors = room::step(shape, 3, u64::MAX) + room::NODES_AT_FIRST;
-    Table::new(shape.list, shape.mode).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
+    Table::new(shape.limits()).bytes_with(room::NODES_AT_FIRST, sectors) + BESIDE_BYTES
 }
 
 fn disk<K: Kindred>(medium: Medium<'_>) -> Result<Box<dyn Sectors + '_>> {

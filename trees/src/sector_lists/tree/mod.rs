@@ -197,6 +197,7 @@ impl Read for ListTree<'_> {
             tell("nodes written in disk mode", counted.pages);
             tell("nodes switched to disk mode", counted.to_disk);
             tell("nodes switched to log mode", counted.to_log);
+            tell("bytes of counters", self.store.table.counter_bytes());
         }
     }
 
