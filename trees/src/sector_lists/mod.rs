@@ -7,9 +7,9 @@
 //! whose list is full, or that was split or joined, is written anew as a whole: its list becomes
 //! one sector.
 //!
-//! `table` is the node translation table, `layout` the bytes of a sector, `buffer` what waits;
-//! `store` reads nodes and caches them, `commit` writes, `collect` chooses what gets shorter, and
-//! `nodes` makes units of what the B+-tree over them changes.
+//! `table` is the node translation table, `packed` the numbers in it, `layout` the bytes of a
+//! sector, `buffer` what waits; `store` reads nodes and caches them, `commit` writes, `collect`
+//! chooses what gets shorter, and `nodes` makes units of what the B+-tree over them changes.
 //!
 //! # Invariants
 //! - A sector is written once. It is given back when no list names it any more.
@@ -25,6 +25,7 @@ mod collect;
 mod commit;
 mod layout;
 mod nodes;
+mod packed;
 mod pages;
 mod store;
 mod switching;

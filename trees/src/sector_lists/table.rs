@@ -7,14 +7,13 @@
 //!  in a root record, each number   | sectors u8, 255 if no node has it | each u32, oldest first |
 //! ```
 
-use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use store::LogicalPage;
 
 use super::choices::Mode;
 use super::layout::GROUP_BYTES;
+use super::packed::{Lists, Numbers, SLACK, read_number};
 use super::switching::counter_bytes;
 use crate::btree;
 
@@ -35,10 +34,6 @@ impl btree::NodeId for NodeId {
 /// Nodes in a piece of the table, and sectors.
 const NODES_A_PIECE: usize = 64;
 const SECTORS_A_PIECE: usize = 256;
-
-/// Sectors for which a piece of lists that is full gets room. It gives back what is beyond twice
-/// as many.
-const SLACK: usize = 8;
 
 /// The length of the list of a number that no node has.
 const NONE: u8 = u8::MAX;
@@ -106,124 +101,6 @@ fn sectors_of(length: u8) -> Option<usize> {
     (length != NONE).then_some(usize::from(length & !PAGE))
 }
 
-fn read_number(bytes: &[u8]) -> u32 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
-}
-
-fn write_number(into: &mut [u8], number: u32) {
-    let bytes = number.to_le_bytes();
-    into.iter_mut().zip(bytes).for_each(|(into, byte)| *into = byte);
-}
-
-/// Makes room for one more in `pieces`.
-fn reserve<T>(pieces: &mut Vec<T>) {
-    if pieces.len() == pieces.capacity() {
-        pieces.reserve_exact(pieces.len() / 8 + 4);
-    }
-}
-
-/// Numbers of a few bytes each, in pieces of one length, so that none is moved when more come.
-#[derive(Debug)]
-struct Numbers {
-    pieces: Vec<Box<[u8]>>,
-    items: usize,
-    width: usize,
-}
-
-impl Numbers {
-    const fn new(items: usize, width: usize) -> Self {
-        Numbers { pieces: Vec::new(), items, width }
-    }
-
-    fn get(&self, item: usize) -> Option<u32> {
-        let at = item % self.items * self.width;
-        Some(read_number(self.pieces.get(item / self.items)?.get(at..at + self.width)?))
-    }
-
-    fn set(&mut self, item: usize, number: u32) {
-        let at = item % self.items * self.width;
-        let piece = self.pieces.get_mut(item / self.items);
-        if let Some(place) = piece.and_then(|piece| piece.get_mut(at..at + self.width)) {
-            write_number(place, number);
-        }
-    }
-
-    /// There is an item of this number; each byte of those that come is `byte`.
-    fn reach(&mut self, item: usize, byte: u8) {
-        while self.pieces.len() <= item / self.items {
-            reserve(&mut self.pieces);
-            self.pieces.push(vec![byte; self.items * self.width].into_boxed_slice());
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        let each = self.items * self.width;
-        (self.pieces.len() * each + self.pieces.capacity() * size_of::<Box<[u8]>>()) as u64
-    }
-}
-
-/// The lists of nodes, those of a piece one behind the other.
-#[derive(Debug)]
-struct Lists {
-    pieces: Vec<Vec<u8>>,
-    width: usize,
-    /// Bytes that the pieces have room for, now and at most so far.
-    held: u64,
-    held_most: u64,
-}
-
-impl Lists {
-    /// So many sectors at `place` of a piece.
-    fn get(&self, piece: usize, place: usize, length: usize) -> &[u8] {
-        let range = place * self.width..(place + length) * self.width;
-        self.pieces.get(piece).and_then(|bytes| bytes.get(range)).unwrap_or_default()
-    }
-
-    /// Puts a sector in at `place`, in front of what stands there.
-    fn insert(&mut self, piece: usize, place: usize, sector: u32) -> bool {
-        let width = self.width;
-        let Some(bytes) = self.pieces.get_mut(piece).filter(|it| it.len() >= place * width) else {
-            return false;
-        };
-        let (before, end) = (bytes.capacity(), bytes.len());
-        if before - end < width {
-            bytes.reserve_exact(SLACK * width);
-            self.held += (bytes.capacity() - before) as u64;
-            self.held_most = self.held_most.max(self.held);
-        }
-        bytes.resize(end + width, 0);
-        bytes.copy_within(place * width..end, (place + 1) * width);
-        write_number(&mut bytes[place * width..(place + 1) * width], sector);
-        true
-    }
-
-    /// Takes out the sector at `place`.
-    fn remove(&mut self, piece: usize, place: usize) {
-        let width = self.width;
-        let range = place * width..(place + 1) * width;
-        let Some(bytes) = self.pieces.get_mut(piece).filter(|it| it.len() >= range.end) else {
-            return;
-        };
-        bytes.drain(range);
-        let before = bytes.capacity();
-        if before - bytes.len() > 2 * SLACK * width {
-            bytes.shrink_to(bytes.len() + SLACK * width);
-            self.held -= before.saturating_sub(bytes.capacity()) as u64;
-        }
-    }
-
-    fn reach(&mut self, piece: usize) {
-        while self.pieces.len() <= piece {
-            reserve(&mut self.pieces);
-            self.pieces.push(Vec::new());
-        }
-    }
-
-    fn own_bytes(&self) -> u64 {
-        (self.pieces.capacity() * size_of::<Vec<u8>>()) as u64
-    }
-}
-
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -251,12 +128,11 @@ pub(crate) struct Table {
 impl Table {
     /// An empty table.
     pub(crate) fn new(limits: Limits) -> Self {
-        let lists = Lists { pieces: Vec::new(), width: limits.number(), held: 0, held_most: 0 };
         let mut table = Table {
             counters: Numbers::new(NODES_A_PIECE, limits.counter()),
             pages: 0,
             lengths: Numbers::new(NODES_A_PIECE, 1),
-            lists,
+            lists: Lists::new(limits.number()),
             uses: Numbers::new(SECTORS_A_PIECE, limits.uses()),
             limits,
             numbers: 0,
