@@ -153,7 +153,8 @@ impl Database<'_> {
     }
 
     /// As [`copy_to`](Database::copy_to), but stops when `go_on` returns false. It is called about
-    /// every thousand entries, with the number of entries copied.
+    /// every thousand entries, with the number of entries copied: from 0 again where it is made
+    /// again with a larger capacity.
     ///
     /// # Errors
     /// As [`copy_to`](Database::copy_to), or [`Error::Ended`].
