@@ -107,3 +107,16 @@ fn streams_that_are_damaged_or_too_many_change_nothing() {
     sorter.sort();
     assert_eq!(sorted(&sorter), expected(&updates));
 }
+
+#[test]
+fn what_was_lent_is_room_again_once_it_is_cleared() {
+    let form = Form::new(EntryShape::fixed(4, 4));
+    let stream = encode(form, &updates(1, 20, 1000));
+    let mut sorter = Sorter::new(form, 1000, 100);
+    assert!(load(&mut sorter, &stream).is_ok());
+    sorter.lend();
+    assert!(sorter.room(1).is_none() && sorter.get(0).is_none());
+    assert_eq!((sorter.bytes(), sorter.load_older(&stream)), (1000, Ok(false)));
+    sorter.clear();
+    assert_eq!(load(&mut sorter, &stream), Ok(20));
+}
