@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use device::{Block, Cause, Geometry, NandCosts, Page};
+use device::{Cause, Geometry, NandCosts, Page};
 use flashtree_store::{Durability, PageKind, PageLog, PageLogOptions, Recovery, Result};
 use sim::{Cut, Failure, FaultKind, FaultPlan, SimulatedNand};
 
@@ -98,28 +98,4 @@ fn a_refused_page_that_stands_there_whole_is_never_taken_for_the_one_written_in_
         }
     }
     assert!(refused > u64::from(WRITES) * OPERATIONS, "{refused}");
-}
-
-#[test]
-fn a_refused_page_of_a_whole_block_leaves_its_sequence_to_no_other() {
-    let mut whole = 0;
-    for (spare, at) in (0..60).flat_map(|at| [(0, at), (16, at)]) {
-        let mut chip = refusing(spare, at, None);
-        let mut log = PageLog::create(Box::new(&mut chip), &options()).unwrap();
-        let mut bytes = vec![0xA5; log.geometry().page_bytes() as usize];
-        for _ in 0..4 {
-            let block: Block = log.allocate_block(CAUSE).unwrap();
-            for page in log.pages_of(block).map(Page) {
-                match log.program_at(page, &mut bytes, KIND, CAUSE) {
-                    Err(error) if error.is_refusal() => {
-                        whole += u32::from(log.tag(page, CAUSE).unwrap().is_some());
-                        break;
-                    }
-                    programmed => programmed.unwrap(),
-                }
-            }
-        }
-        check_sequences(&mut log, &format!("{spare} bytes of spare area, refused at {at}"));
-    }
-    assert!(whole > 4, "{whole}");
 }

@@ -85,3 +85,30 @@ fn no_cut_of_an_opening_hides_that_something_came_after_the_checkpoint() {
         assert!(hidden.is_empty(), "{refused:?}: cut at, and seed: {hidden:?}");
     }
 }
+
+#[test]
+fn no_page_that_an_opening_does_not_see_has_a_sequence_that_comes_again() {
+    let geometry = Geometry::new(512, PAGES_PER_BLOCK, 9).unwrap();
+    let mut chip = SimulatedNand::new(geometry, NandCosts::default());
+    let options =
+        PageLogOptions { durability: Durability::Checkpoint, ..PageLogOptions::default() };
+    let mut log = PageLog::create(Box::new(&mut chip), &options).unwrap();
+    let mut bytes = vec![0xA5; geometry.page_bytes() as usize];
+    let older = geometry.first_page(log.allocate_block(CAUSE).unwrap());
+    log.program_at(older, &mut bytes, KIND, CAUSE).unwrap();
+    log.checkpoint(b"1", None).unwrap();
+    let newer = geometry.first_page(log.allocate_block(CAUSE).unwrap());
+    log.program_at(newer, &mut bytes, KIND, CAUSE).unwrap();
+    for place in 1..PAGES_PER_BLOCK {
+        log.program_at(Page(older.0 + place), &mut bytes, KIND, CAUSE).unwrap();
+    }
+    drop(log);
+    chip.cut_power();
+    chip.restore_power();
+    let (mut log, _) = PageLog::open(Box::new(&mut chip)).unwrap();
+    let next = log.next_sequence();
+    for page in (0..geometry.pages()).map(Page) {
+        let tag = log.tag(page, CAUSE).unwrap();
+        assert!(tag.is_none_or(|tag| tag.sequence < next), "{page:?}: {tag:?}, next {next}");
+    }
+}

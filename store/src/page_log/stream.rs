@@ -91,8 +91,19 @@ impl PageLog<'_> {
         kind: PageKind,
         place: Place,
     ) -> Result<[u8; tag::BYTES]> {
+        self.tag_of(self.sequence, page, kind, place)
+    }
+
+    /// A tag of `page` with a `sequence`.
+    pub(super) fn tag_of(
+        &self,
+        sequence: u64,
+        page: Page,
+        kind: PageKind,
+        place: Place,
+    ) -> Result<[u8; tag::BYTES]> {
         let tag = Tag {
-            sequence: self.sequence,
+            sequence,
             kind,
             erases: self.blocks.erases(self.geometry.block_of(page)),
             checkpoint: self.checkpoints.page(),

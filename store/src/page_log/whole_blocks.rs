@@ -8,16 +8,18 @@
 //! pages of a block a checkpoint counts, and, if something came after the last checkpoint
 //! ([`PageLog::has_rest`]), to write no more to blocks of that time, whose pages may be torn. That
 //! something came is told by a page of the log's own, which goes before the first program behind a
-//! checkpoint. After a power cut the block of that page is erased last. Where it is the one free
-//! block, a further cut may find it erased and nothing told: so an opening that finds no more than
-//! one free block takes it that something came.
+//! checkpoint. The tree's pages have the sequence of the newest page of the log's own: an opening
+//! sees no pages that were written to blocks begun earlier, so a sequence of their own could be
+//! given to another page after it. After a power cut the block of that page is erased last. Where
+//! it is the one free block, a further cut may find it erased and nothing told: so an opening that
+//! finds no more than one free block takes it that something came.
 
 use device::{Block, Cause, Nand, Page};
 
 use super::record::Form;
 use super::tag::{self, Place};
 use super::{PageKind, PageLog, StreamOf};
-use crate::{Error, Result};
+use crate::Result;
 
 impl PageLog<'_> {
     /// Takes a free block, erased.
@@ -65,18 +67,14 @@ impl PageLog<'_> {
         cause: Cause,
     ) -> Result<()> {
         self.tell_rest()?;
-        let tag = self.next_tag(page, kind, Place::First)?;
+        let newest_own = self.sequence - 1;
+        let tag = self.tag_of(newest_own, page, kind, Place::First)?;
         let mut spare = &tag[..];
         if self.content_start() > 0 {
             spare = &[];
             bytes[..tag::BYTES].copy_from_slice(&tag);
         }
-        let programmed = self.program_or_refuse(page, 0, (bytes, spare), cause);
-        if programmed.as_ref().map_or_else(Error::is_refusal, |()| true) {
-            // Of a page that was refused all may stand there: no other gets its sequence.
-            self.sequence += 1;
-        }
-        programmed
+        self.program_or_refuse(page, 0, (bytes, spare), cause)
     }
 
     /// Programs `bytes` from byte `offset` of the content of `page` on, a page without a tag.
