@@ -42,8 +42,8 @@
 //! # Limits
 //! - One handle at a time has a database open for writing; the file is locked. Several may read it
 //!   while nobody writes, see [`open_read_only`](Database::open_read_only).
-//! - Calls of several threads take turns. One [`Transaction`] is open at a time. A [`Snapshot`] is
-//!   over when too much was changed since.
+//! - Calls of several threads take turns; a `get` does not wait for a merge of `flat-tree`. One
+//!   [`Transaction`] is open at a time. A [`Snapshot`] is over when too much was changed since.
 //! - A page has 128 bytes to 32 KiB, and a key at most a quarter of one, less some bytes: with the
 //!   usual 4 KiB, 1005 bytes.
 //! - A value has less than 4 GiB. A batch that is longer than the journal

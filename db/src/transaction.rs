@@ -265,7 +265,7 @@ impl<'t, 'd> Transaction<'t, 'd> {
         }
         let updates: Vec<Update<'_>> = self.overlay.iter().map(update).collect();
         self.turn.change()?;
-        let mut core = self.database.core.lock()?;
+        let mut core = self.database.prepared(&updates)?;
         self.database.update_core(&mut core, &Scope::WHOLE, &updates)?;
         match self.is_synced {
             true => self.database.sync_core(&mut core),

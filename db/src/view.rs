@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use index::{Direction, Index, KeyRange, read_piece};
+use index::{Direction, KeyRange, Lookup, read_piece};
 
 use crate::ahead::Ahead;
 use crate::inside::Core;
@@ -84,7 +84,7 @@ impl<'v, 'd> View<'v, 'd> {
         self.scope.check_key(key)?;
         let mut whole = Vec::new();
         let key = self.scope.join(key, &mut whole);
-        let found = self.together.get(self.core, key, whole_value)?;
+        let found = self.together.get(self.core, key)?;
         // Of a keyspace that was dropped meanwhile a part may be left.
         self.check()?;
         found.map_err(|error| self.scope.without(error))
@@ -116,7 +116,7 @@ impl<'v, 'd> View<'v, 'd> {
         if let Some(value) = self.over.overlay(&core.snapshots)?.and_then(|over| over.get(key)) {
             return Ok(value.as_ref().map(|value| value.to_vec()));
         }
-        whole_value(&mut *core.index, key).map_err(|error| self.scope.without(error))
+        whole_value(&mut &mut *core.index, key).map_err(|error| self.scope.without(error))
     }
 
     fn read(
@@ -145,7 +145,7 @@ impl<'v, 'd> View<'v, 'd> {
 }
 
 /// The whole value that the index has of a key of the tree.
-fn whole_value(index: &mut dyn Index, key: &[u8]) -> Found {
+pub(crate) fn whole_value(index: &mut dyn Lookup, key: &[u8]) -> Found {
     let mut short = [0; SHORT_BYTES];
     let Some(length) = index.get(key, 0, &mut short)? else {
         return Ok(None);

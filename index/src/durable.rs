@@ -16,7 +16,7 @@ use core::fmt::Display;
 use device::Meter;
 use store::{CheckpointId, Durability, RecoveryStatistics, Replayed, Savepoint, Update, Wear};
 
-use crate::{Cursor, Error, Index, KeyRange, Read, Result, Resume, Statistics, Tree};
+use crate::{Cursor, Error, Index, KeyRange, Meanwhile, Read, Result, Resume, Statistics, Tree};
 use room::{is_about_room, make_space, settle};
 
 /// Whether the device holds all that the index holds; what comes later is worse.
@@ -373,6 +373,28 @@ impl<T: Tree> Index for Durable<T> {
         self.begin()?;
         self.change(|tree| Ok(tree.recovery_mut().record(batch)?))?;
         self.apply(batch, each)
+    }
+
+    fn prepare(&mut self, batch: &[Update<'_>], meanwhile: Meanwhile<'_, '_>) -> Result<bool> {
+        self.check_whole()?;
+        if !self.tree.is_due_before(batch) {
+            return Ok(false);
+        }
+        let is_wanted = self.tree.wants_checkpoint(batch);
+        match self.make_room(&[], self.tree.pages_changed(&[])) {
+            // The batch asks for more, and is refused then.
+            Err(error) if is_about_room(&error) => return Ok(false),
+            made => made?,
+        }
+        self.begin()?;
+        let is_made = self.change(|tree| {
+            make_space(tree, 0)?;
+            tree.prepare(batch, meanwhile)
+        })?;
+        if is_wanted && !self.tree.has_waiting() {
+            self.make_checkpoint(None)?;
+        }
+        Ok(is_made)
     }
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {

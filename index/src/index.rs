@@ -3,7 +3,7 @@
 use store::{CheckpointId, RecoveryStatistics, Savepoint, Update, Wear};
 
 use crate::Result;
-use crate::read::{Cursor, Read};
+use crate::read::{Cursor, Meanwhile, Read};
 
 /// What users call: an ordered index with batches and durability.
 pub trait Index: Read {
@@ -12,6 +12,17 @@ pub trait Index: Read {
     /// # Errors
     /// The batch was refused (nothing changed), or the device failed.
     fn update(&mut self, batch: &[Update<'_>]) -> Result<()>;
+
+    /// Does a step of the work that `batch` would find due, where that can be done before, and lets
+    /// others look up `meanwhile`. False if none is left. Nothing that is read changes, and what is
+    /// not done comes with the [`update`](Index::update).
+    ///
+    /// # Errors
+    /// An earlier update failed midway, or the device failed.
+    fn prepare(&mut self, batch: &[Update<'_>], meanwhile: Meanwhile<'_, '_>) -> Result<bool> {
+        let _ = (batch, meanwhile);
+        Ok(false)
+    }
 
     /// Fills an empty index with `sorted` entries, each node to `fill_percent`. Returns the number
     /// of entries.

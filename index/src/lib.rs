@@ -37,9 +37,9 @@ pub use index::Index;
 pub use model::{Prediction, Profile};
 pub use options::Options;
 pub use read::{
-    Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES,
-    MERGES_BROKEN_OFF, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Resume, Statistics,
-    UPDATES_WAITING, Value, read_piece, read_piece_of,
+    Cursor, Direction, GENERATIONS_RECLAIMED, INNER_NODES, KeyRange, KeyValue, LEAVES, Lookup,
+    MERGES_BROKEN_OFF, Meanwhile, NODES_EMPTIED, NODES_MERGED, NODES_SPLIT, Read, Resume,
+    Statistics, UPDATES_WAITING, Value, read_piece, read_piece_of,
 };
 pub use tree::Tree;
 

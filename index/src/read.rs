@@ -109,6 +109,34 @@ impl<'c> Value<'c> {
     }
 }
 
+/// What looks up keys.
+pub trait Lookup {
+    /// As [`Read::get`].
+    ///
+    /// # Errors
+    /// As [`Read::get`].
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>>;
+
+    /// As [`Read::prefetch`].
+    ///
+    /// # Errors
+    /// As [`Read::prefetch`].
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()>;
+}
+
+impl<R: Read + ?Sized> Lookup for &mut R {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        (**self).get(key, offset, into)
+    }
+
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        (**self).prefetch(keys)
+    }
+}
+
+/// Who looks up keys while an index works on something else.
+pub type Meanwhile<'m, 'c> = &'m mut (dyn FnMut(&mut dyn Lookup) + 'c);
+
 /// Copies the piece of `value` from byte `offset` on into `into`, as far as both reach; returns
 /// the whole length of the value, as [`Cursor::read_value`] and [`Read::get`] do.
 pub fn read_piece(value: &[u8], offset: u32, into: &mut [u8]) -> u32 {

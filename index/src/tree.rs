@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use store::Update;
 
 use crate::Result;
-use crate::read::{Cursor, Read};
+use crate::read::{Cursor, Meanwhile, Read};
 
 /// What the author of a tree writes. There is no journal in it and no durability:
 /// [`Durable`](crate::Durable) adds both.
@@ -118,11 +118,21 @@ pub trait Tree: Read {
     /// The tree is not empty, the entries are not in order, or as [`apply`](Tree::apply).
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64>;
 
-    /// Does pending work on about `pages` pages. Returns true if there is more.
+    /// True if there is work that would come inside `batch`, and can be done before.
+    fn is_due_before(&self, batch: &[Update<'_>]) -> bool {
+        let _ = batch;
+        false
+    }
+
+    /// Does a step of the work that [is due before](Tree::is_due_before) `batch`, and lets others
+    /// look up `meanwhile`. False if there is no room for it.
     ///
     /// # Errors
     /// As [`apply`](Tree::apply).
-    fn maintain(&mut self, pages: u32) -> Result<bool>;
+    fn prepare(&mut self, batch: &[Update<'_>], meanwhile: Meanwhile<'_, '_>) -> Result<bool> {
+        let _ = (batch, meanwhile);
+        Ok(false)
+    }
 
     /// True if no work is pending that [`drain`](Tree::drain) would do.
     fn is_drained(&self) -> bool {

@@ -248,10 +248,6 @@ impl Tree for Example<'_> {
         Ok(self.btree.entries)
     }
 
-    fn maintain(&mut self, _pages: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.file.write_back_all()?;
         let mut root = root_record::encode(ENTRY.name, self.store.codecs.shape);

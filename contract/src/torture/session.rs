@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use index::DeletePolicy;
-use index::{Durability, Index, RecoveryStatistics, Statistics, Update};
+use index::{Durability, Index, Lookup, RecoveryStatistics, Statistics, Update};
 
 use super::actions::{Action, Actor};
 use super::cell::Cell;
@@ -359,6 +359,10 @@ impl Usage<'_> {
             .collect();
         let before = (self.index.statistics(), self.index.recovery());
         let nodes = nodes_changed(self.index);
+        if let Err(error) = self.prepare(&batch)? {
+            self.truth.begin(Event::Batch(Vec::new()));
+            return self.not_updated(&[], &before, error);
+        }
         self.truth.begin(Event::Batch(changes.clone()));
         match self.index.update(&batch) {
             Ok(()) => {}
@@ -386,6 +390,35 @@ impl Usage<'_> {
             self.witness.merges += u64::from(fewer && after.0.live_pages < before.0.live_pages);
         }
         Ok(())
+    }
+
+    /// Has one batch in two prepared, and looks up a key of it meanwhile.
+    fn prepare(&mut self, batch: &[Update<'_>]) -> Result<index::Result<()>, Stop> {
+        let Some(key) = batch.first().map(Update::key) else {
+            return Ok(Ok(()));
+        };
+        if key.last().is_none_or(|last| last.is_multiple_of(2)) {
+            return Ok(Ok(()));
+        }
+        let expected = self.truth.latest().entries.get(key);
+        let (mut looked_up, mut is_right) = (0, true);
+        let mut look_up = |index: &mut dyn Lookup| {
+            let mut into = [0; 64];
+            // What can't be read breaks the preparation off as well.
+            if let Ok(found) = index.get(key, 0, &mut into) {
+                is_right &= is_value(found, &into, expected.map(AsRef::as_ref));
+                looked_up += 1;
+            }
+        };
+        let prepared = loop {
+            match self.index.prepare(batch, &mut look_up) {
+                Ok(true) => self.witness.prepared += 1,
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.witness.looked_up += looked_up;
+        if is_right { Ok(prepared) } else { Err(Failure::Get.into()) }
     }
 
     /// What it means that an update failed.
@@ -486,15 +519,20 @@ impl Usage<'_> {
         let mut into = [0; 64];
         let found = self.index.get(key, 0, &mut into).map_err(|error| Stop::of("a get", error))?;
         let expected = self.truth.latest().entries.get(key);
-        let is_right = match (found, expected) {
-            (None, None) => true,
-            (Some(length), Some(value)) => {
-                let most = value.len().min(into.len());
-                length as usize == value.len() && into[..most] == value[..most]
-            }
-            _ => false,
-        };
+        let is_right = is_value(found, &into, expected.map(AsRef::as_ref));
         if is_right { Ok(()) } else { Err(Failure::Get.into()) }
+    }
+}
+
+/// True if what was found, of so many bytes of which `read` has the first, is what is `expected`.
+fn is_value(found: Option<u32>, read: &[u8], expected: Option<&[u8]>) -> bool {
+    match (found, expected) {
+        (None, None) => true,
+        (Some(length), Some(value)) => {
+            let most = value.len().min(read.len());
+            length as usize == value.len() && read[..most] == value[..most]
+        }
+        _ => false,
     }
 }
 

@@ -72,6 +72,10 @@ witness! {
     updates: "updates",
     /// Batches of more than one update.
     batches: "batches",
+    /// Steps that were made before a batch.
+    prepared: "merges and flushes before a batch",
+    /// Keys that were looked up in the midst of them.
+    looked_up: "lookups in the midst of them",
     /// Deletes.
     deletes: "deletes",
     /// Values too long for a node.

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use index::{Direction, Error, Index, KeyRange, Update, Width};
+use index::{Direction, Error, Index, KeyRange, Lookup, Update, Width};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -201,6 +201,11 @@ impl History<'_> {
                 None => Update::Delete { key },
             })
             .collect();
+        let first = &changes[0].0;
+        if first.last().is_some_and(|last| last % 2 == 1) {
+            let mut look_up = |index: &mut dyn Lookup| self.model.compare_lookup(index, first, 0);
+            while index.prepare(&batch, &mut look_up).expect("it is prepared") {}
+        }
         index.update(&batch).expect("an update works");
         for (key, value) in changes {
             match value {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use index::{Cursor, Direction, Error, Index, KeyRange, KeyValue, Result, Value, read_piece};
+use index::read_piece;
+use index::{Cursor, Direction, Error, Index, KeyRange, KeyValue, Lookup, Result, Value};
 
 /// Bytes in a piece of a long value; a prime, so that pieces begin everywhere in pages.
 const PIECE_BYTES: usize = 4093;
@@ -36,7 +37,15 @@ impl Model {
     ///
     /// # Panics
     /// They differ.
-    pub fn compare_get(&self, index: &mut dyn Index, key: &[u8], offset: u32) {
+    pub fn compare_get(&self, mut index: &mut dyn Index, key: &[u8], offset: u32) {
+        self.compare_lookup(&mut index, key, offset);
+    }
+
+    /// The same, where keys are only looked up.
+    ///
+    /// # Panics
+    /// They differ.
+    pub fn compare_lookup(&self, index: &mut dyn Lookup, key: &[u8], offset: u32) {
         let mut into = [0xEE; 96];
         let found = index.get(key, offset, &mut into).expect("a get works");
         let expected = self.entries.get(key);

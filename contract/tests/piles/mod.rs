@@ -211,10 +211,6 @@ impl Tree for Piles<'_> {
         Ok(self.lower.len() as u64)
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         let mut root = self.merges.to_le_bytes().to_vec();
         let upper = self.upper.iter().map(|(key, value)| (key, 1, value.as_ref()));

@@ -363,10 +363,6 @@ impl Tree for RunTree<'_> {
         Err(index::Error::NotEmpty)
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        self.work().map(|()| self.job.is_some())
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.end_replay()?;
         let mut root = Vec::new();

@@ -19,6 +19,7 @@ use crate::inside::Core;
 use crate::keyspace::Scope;
 use crate::together::Together;
 use crate::turns::{Guard, Lock, Turn, Turns};
+use crate::view::whole_value;
 use crate::{Error, Result, files};
 
 pub use copying::Compaction;
@@ -26,8 +27,8 @@ pub use copying::Compaction;
 /// An open database. Dropping it closes it, but ignores errors; [`close`](Database::close) reports
 /// them.
 ///
-/// Threads share it by reference. Calls take turns, but what several threads get meanwhile is read
-/// together.
+/// Threads share it by reference. Calls take turns, in the order in which they come, but what
+/// several threads get meanwhile is read together, and by a writer while its tree merges.
 ///
 /// ```
 /// use flashtree::{Database, Options};
@@ -63,7 +64,7 @@ impl<'d> Database<'d> {
         let Standing { index, about } = standing;
         let core = Core::new(index, about.sharing.snapshot_bytes);
         let turns = Turns::new(about.sharing.turn_wait);
-        let together = Together::default();
+        let together = Together::new(whole_value);
         Database { core: Lock::new(core), together, turns, about, path, access }
     }
 

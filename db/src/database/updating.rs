@@ -1,14 +1,15 @@
 //! Changing a database.
 
-use index::{Durability, Update};
+use index::{Durability, Lookup, Update};
 
 use crate::inside::Core;
 use crate::keyspace::{Scope, under};
 use crate::options::MemoryLimit;
+use crate::turns::Guard;
 use crate::{Batch, Database, Error, Result};
 
 /// Changing.
-impl Database<'_> {
+impl<'d> Database<'d> {
     /// Inserts or replaces `key`.
     ///
     /// A power cut takes what the durability says: under `every` nothing that returned, under
@@ -99,7 +100,23 @@ impl Database<'_> {
     /// Makes changes in a keyspace.
     pub(crate) fn update_in(&self, scope: &Scope, updates: &[Update<'_>]) -> Result<()> {
         let _turn = self.turn()?;
-        self.update_core(&mut *self.core.lock()?, scope, updates)
+        self.update_core(&mut *self.prepared(updates)?, scope, updates)
+    }
+
+    /// The index, once what `updates` would find due is done. In the writer's turn: between two
+    /// steps others may read.
+    pub(crate) fn prepared(&self, updates: &[Update<'_>]) -> Result<Guard<'_, Core<'d>>> {
+        let mut core = self.core.lock()?;
+        let meanwhile = &mut |index: &mut dyn Lookup| self.together.answer(index);
+        loop {
+            match core.index.prepare(updates, meanwhile) {
+                Ok(true) => {}
+                Ok(false) => return Ok(core),
+                Err(error) => return Err(self.refused(&core, error)),
+            }
+            drop(core);
+            core = self.core.lock()?;
+        }
     }
 
     /// Makes changes in a keyspace, in the writer's turn.

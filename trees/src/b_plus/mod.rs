@@ -379,10 +379,6 @@ impl Tree for BPlus<'_> {
         self.load_sorted(sorted, self::fill_percent(u64::from(fill_percent)))
     }
 
-    fn maintain(&mut self, _pages: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.file.write_back_all()?;
         let root = Root {

@@ -163,7 +163,7 @@ impl FlatTree<'_> {
         }
         while !self.is_kept() && self.totals.fragments_most + 1 >= self.fragments_most {
             match self.due_with_room() {
-                Some(at) => self.merge(at)?,
+                Some(at) => self.merge(at, &mut |_| {})?,
                 None => return Err(full.into()),
             }
         }

@@ -35,7 +35,7 @@ impl FlatTree<'_> {
         // What was deleted is let go of.
         while let Some(at) = self.most_pending() {
             self.check_free(0)?;
-            self.merge(at)?;
+            self.merge(at, &mut |_| {})?;
         }
         while self.give_back_garbage()? {}
         let mut loading = None;

@@ -3,13 +3,13 @@
 
 use alloc::vec::Vec;
 
-use index::{Result, read_piece};
-use store::runs::Which;
+use index::{Lookup, Result, read_piece};
+use store::runs::{Memtable, Which};
 
 use super::FlatTree;
-use super::directory::Fragment;
+use super::directory::{Directory, Fragment};
 use super::policy::Due;
-use super::runs::{Form, Held, Run};
+use super::runs::{Form, Held, Run, Runs};
 use crate::btree::{At, NodeSource};
 use device::Cause;
 
@@ -20,13 +20,32 @@ enum Found {
     Deleted,
 }
 
-impl FlatTree<'_> {
+/// What lookups read: all of a tree but what it counts. So they can come in the midst of a merge,
+/// whose old runs stay until it is done.
+pub(super) struct Reader<'t, 'd> {
+    pub(super) runs: &'t mut Runs<'d>,
+    pub(super) directory: &'t mut Directory,
+    pub(super) memtable: &'t Memtable,
+    /// Bits of filters that are made where there are none; with 0 none is made.
+    pub(super) filter_bits: u32,
+    /// True once a filter was made.
+    has_made: bool,
+    /// The partition of which a fragment was read in vain.
+    paid: Option<usize>,
+}
+
+impl<'t, 'd> Reader<'t, 'd> {
+    pub(super) const fn new(
+        runs: &'t mut Runs<'d>,
+        directory: &'t mut Directory,
+        memtable: &'t Memtable,
+    ) -> Self {
+        Reader { runs, directory, memtable, filter_bits: 0, has_made: false, paid: None }
+    }
+
     /// Reads the value of `key` from byte `offset` on; returns its whole length.
-    pub(super) fn look_up(
-        &mut self,
-        key: &[u8],
-        (offset, into): (u32, &mut [u8]),
-    ) -> Result<Option<u32>> {
+    fn look_up(&mut self, key: &[u8], (offset, into): (u32, &mut [u8])) -> Result<Option<u32>> {
+        self.runs.forms.check_key(key)?;
         if let Some(waiting) = self.memtable.get(Which::Active, key) {
             return match Held::waiting(waiting) {
                 Held::Value(value) => Ok(Some(read_piece(value, offset, into))),
@@ -58,7 +77,7 @@ impl FlatTree<'_> {
     }
 
     /// Brings the pages of the runs that lookups will read first.
-    pub(super) fn prefetch_runs(&mut self, keys: &[&[u8]]) -> Result<()> {
+    fn prefetch_runs(&mut self, keys: &[&[u8]]) -> Result<()> {
         let (mut fragments, mut bottoms) = (Vec::new(), Vec::new());
         for &key in keys {
             if self.memtable.get(Which::Active, key).is_some() {
@@ -90,29 +109,25 @@ impl FlatTree<'_> {
         let Some(Fragment { run, filter }) = fragment else {
             return Ok(None);
         };
-        let run = *run;
-        if filter.is_none() {
-            match self.runs.filter_of(run, self.filter_bits) {
+        if filter.is_none() && self.filter_bits > 0 {
+            match self.runs.filter_of(*run, self.filter_bits) {
                 Ok(made) => {
                     *filter = Some(made);
-                    self.recount();
-                    return self.may_have(at, place, key);
+                    self.has_made = true;
                 }
-                Err(index::Error::Store(damage)) if damage.is_damage() => return Ok(Some(run)),
+                Err(index::Error::Store(damage)) if damage.is_damage() => {}
                 Err(error) => return Err(error),
             }
         }
         let may_have = filter.as_ref().is_none_or(|filter| filter.may_have(key));
-        Ok(may_have.then_some(run))
+        Ok(may_have.then_some(*run))
     }
 
     /// A fragment of a partition was read in vain.
     fn pay(&mut self, at: usize) {
         if let Some(partition) = self.directory.partitions.get_mut(at) {
             partition.paid = partition.paid.saturating_add(1);
-            if self.due.is_none() && Self::has_paid(partition) {
-                self.due = Some(Due::pressing(at));
-            }
+            self.paid = Some(at);
         }
     }
 
@@ -145,5 +160,38 @@ impl FlatTree<'_> {
         };
         store.read_long(long, offset, into)?;
         Ok(Some(Found::Present(long.bytes())))
+    }
+}
+
+impl Lookup for Reader<'_, '_> {
+    fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
+        self.look_up(key, (offset, into))
+    }
+
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        self.prefetch_runs(keys)
+    }
+}
+
+impl FlatTree<'_> {
+    /// Reads the value of `key` from byte `offset` on; returns its whole length.
+    pub(super) fn look_up(&mut self, key: &[u8], piece: (u32, &mut [u8])) -> Result<Option<u32>> {
+        let FlatTree { runs, directory, memtable, filter_bits, .. } = self;
+        let mut reader = Reader::new(runs, directory, memtable);
+        reader.filter_bits = *filter_bits;
+        let found = reader.look_up(key, piece);
+        let Reader { has_made, paid, .. } = reader;
+        if has_made {
+            self.recount();
+        }
+        let paid = paid.filter(|at| self.directory.partitions.get(*at).is_some_and(Self::has_paid));
+        self.due = self.due.or(paid.map(Due::pressing));
+        found
+    }
+
+    /// Brings the pages of the runs that lookups will read first.
+    pub(super) fn prefetch_runs(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let FlatTree { runs, directory, memtable, .. } = self;
+        Reader::new(runs, directory, memtable).prefetch_runs(keys)
     }
 }

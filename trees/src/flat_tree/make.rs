@@ -178,7 +178,7 @@ fn over<'d>(file: PageFile<'d>, plan: &Plan, options: &Options) -> Result<FlatTr
         totals: Totals::default(),
         growth: None,
         due: None,
-        joined_at: 0,
+        joined_at: None,
         fragments_most: plan.fragments_most,
         filter_bits,
         tables_most: options.tables_bytes,

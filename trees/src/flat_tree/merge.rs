@@ -8,37 +8,45 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use device::Cause;
-use index::{Direction, Result};
+use index::{Direction, Meanwhile, Result};
 use store::runs::{Source as _, Way, Which};
-use store::{Durability, OverflowValue, Recovery as _};
+use store::{Durability, Recovery as _};
 
 use super::FlatTree;
 use super::directory::{Fragment, Partition};
 use super::filter::Filter;
 use super::growth::{CUT_PAGES, Cut};
+use super::lookup::Reader;
 use super::merger::Merger;
 use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
 
 /// The part by which a piece of a bottom that is cut may have more leaves than the others.
 const SLACK_PART: u64 = 8;
 
+/// Leaves that a merge writes before it lets others look up something.
+const LEAVES_BETWEEN: u64 = 4;
+
 impl FlatTree<'_> {
     /// Writes what waits in memory: as fragments, or into bottoms where these have no room. Then it
     /// may break off until a checkpoint made room, or long values were given back, which it does
     /// only if who asks `may_wait`.
-    pub(super) fn flush_waiting(&mut self, may_wait: bool) -> Result<()> {
+    pub(super) fn flush_waiting(
+        &mut self,
+        may_wait: bool,
+        meanwhile: Meanwhile<'_, '_>,
+    ) -> Result<()> {
         // Giving back takes room for images: so no more than a merge leaves is ever to come.
         if may_wait && !self.is_kept() && self.give_back_garbage()? {
             return Ok(());
         }
         match may_wait && !self.has_room_to_flush() {
-            true => self.merge_waiting(),
-            false => self.flush_memtable(),
+            true => self.merge_waiting(meanwhile),
+            false => self.flush_memtable(meanwhile),
         }
     }
 
     /// Merges what waits into bottoms, as long as there is room before a checkpoint.
-    fn merge_waiting(&mut self) -> Result<()> {
+    fn merge_waiting(&mut self, meanwhile: Meanwhile<'_, '_>) -> Result<()> {
         self.lacks_room = false;
         self.count_waiting()?;
         let mut is_cut = false;
@@ -52,7 +60,7 @@ impl FlatTree<'_> {
             }
             is_cut |= cut.pages > 0;
             let grown = self.growth_of(at);
-            self.merge_range(at..at + 1, updates, cut)?;
+            self.merge_range(at..at + 1, updates, cut, meanwhile)?;
             self.note_merged(grown);
             if !self.directory.garbage.is_empty() {
                 break;
@@ -72,7 +80,7 @@ impl FlatTree<'_> {
     }
 
     /// Writes all that waits in memory as fragments.
-    fn flush_memtable(&mut self) -> Result<()> {
+    fn flush_memtable(&mut self, meanwhile: Meanwhile<'_, '_>) -> Result<()> {
         self.is_poisoned = true;
         let (entries, _) = self.memtable.held(Which::Active);
         self.policy.flushed = self.policy.flushed.max(entries);
@@ -111,9 +119,12 @@ impl FlatTree<'_> {
                 if partition.is_empty() { Some(Content::default()) } else { partition.content };
             partition.content = held.map(|held| held.with(writing.content()));
             partition.fragments.push(fragment);
+            // What waits in memory hides it.
+            meanwhile(&mut Reader::new(&mut self.runs, &mut self.directory, &self.memtable));
         }
         drop(cursor);
         self.memtable.clear();
+        self.joined_at = None;
         self.is_unrecorded = false;
         self.unsettle();
         self.forget_waiting();
@@ -151,18 +162,24 @@ impl FlatTree<'_> {
     }
 
     /// Merges the partition at `at`.
-    pub(super) fn merge(&mut self, at: usize) -> Result<()> {
+    pub(super) fn merge(&mut self, at: usize, meanwhile: Meanwhile<'_, '_>) -> Result<()> {
         let range = self.joined(at);
         let cut = self.cut_of(range.clone());
         let cut = if self.has_room_beside(cut.pages) { cut } else { Cut::NONE };
         self.unsettle();
-        self.merge_range(range, 0, cut)?;
+        self.merge_range(range, 0, cut, meanwhile)?;
         self.recount();
         Ok(())
     }
 
     /// Merges the partitions in `range` and, if so many `updates` wait for one, these as well.
-    fn merge_range(&mut self, range: Range<usize>, updates: u64, cut: Cut) -> Result<()> {
+    fn merge_range(
+        &mut self,
+        range: Range<usize>,
+        updates: u64,
+        cut: Cut,
+        meanwhile: Meanwhile<'_, '_>,
+    ) -> Result<()> {
         self.is_poisoned = true;
         let old = self.directory.partitions.get(range.clone()).unwrap_or_default();
         let low = old.first().map(|partition| partition.low.clone()).unwrap_or_default();
@@ -188,8 +205,8 @@ impl FlatTree<'_> {
         let merged = Merged { cut, prefix: self.directory.prefix_of(range.clone()), low, high };
         let most = self.pages_merged(range.start) + cut.pages;
         let mut merger = Merger::new(sources, Direction::Ascending);
-        let FlatTree { runs, directory, .. } = self;
-        let (fresh, hid) = merged.write(runs, &mut directory.garbage, &mut merger)?;
+        let mut reader = Reader::new(&mut self.runs, &mut self.directory, &self.memtable);
+        let (fresh, hid) = merged.write(&mut reader, &mut merger, meanwhile)?;
         drop(merger);
         if updates > 0 {
             // The invariant of `growth.rs`.
@@ -271,42 +288,46 @@ struct Merged {
 
 impl Merged {
     /// Writes what is merged as bottoms; returns them, and how many of the entries that came hid
-    /// others. Long values that were hidden are `garbage`.
+    /// others. Long values that were hidden are garbage.
     fn write(
         &self,
-        runs: &mut Runs<'_>,
-        garbage: &mut Vec<OverflowValue>,
+        reader: &mut Reader<'_, '_>,
         merger: &mut Merger<Source<'_>>,
+        meanwhile: Meanwhile<'_, '_>,
     ) -> Result<(Vec<Partition>, u64)> {
         let (mut low, mut hid) = (Some(self.low.clone()), 0);
         let mut fresh = Vec::new();
         let mut present: Option<(Box<[u8]>, Writing)> = None;
         let leaves = self.cut.leaves;
-        while merger.advance(runs)? {
+        while merger.advance(reader.runs)? {
             if self.high.as_deref().is_some_and(|high| merger.key() >= high) {
                 break;
             }
             for older in merger.superseded() {
                 hid += 1;
-                garbage.extend(older.long());
+                reader.directory.garbage.extend(older.long());
             }
             if merger.held() == Held::Deleted {
                 continue;
             }
             if let Some((low, mut writing)) = present.take() {
-                if runs.push_within(&mut writing, (merger.key(), merger.held()), leaves)? {
+                let (entry, before) = ((merger.key(), merger.held()), writing.leaves());
+                if reader.runs.push_within(&mut writing, entry, leaves)? {
+                    if writing.leaves() > before && before.is_multiple_of(LEAVES_BETWEEN) {
+                        meanwhile(reader);
+                    }
                     present = Some((low, writing));
                     continue;
                 }
-                fresh.push(runs.bottom(low, &writing));
+                fresh.push(reader.runs.bottom(low, &writing));
             }
             let low = low.take().unwrap_or_else(|| merger.key().into());
-            let mut writing = runs.begin(Form::Bottom, self.prefix, Cause::Merge)?;
-            runs.push(&mut writing, merger.key(), merger.held())?;
+            let mut writing = reader.runs.begin(Form::Bottom, self.prefix, Cause::Merge)?;
+            reader.runs.push(&mut writing, merger.key(), merger.held())?;
             present = Some((low, writing));
         }
         if let Some((low, last)) = present {
-            fresh.push(runs.bottom(low, &last));
+            fresh.push(reader.runs.bottom(low, &last));
         }
         if let Some(low) = low {
             fresh.push(Partition { low, ..Partition::default() });

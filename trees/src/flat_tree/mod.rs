@@ -48,8 +48,8 @@ use core::ops::Bound;
 
 use device::Meter;
 use index::parameters::{Kind, Parameter};
-use index::{Cursor, KeyRange, NODES_MERGED, NODES_SPLIT, Read, Result, Resume, UPDATES_WAITING};
-use index::{DeletePolicy, Statistics, Tree, TreeDescriptor};
+use index::{Cursor, KeyRange, Meanwhile, NODES_MERGED, NODES_SPLIT, Read, Result, Resume};
+use index::{DeletePolicy, Statistics, Tree, TreeDescriptor, UPDATES_WAITING};
 use store::runs::{Memtable, Which};
 use store::{CheckpointId, Durability, Recovery, Update};
 
@@ -130,8 +130,9 @@ pub(crate) struct FlatTree<'d> {
     growth: Option<Growth>,
     /// The partition that is to be merged.
     due: Option<Due>,
-    /// How full the memory of updates was, in hundredths, when small partitions were joined last.
-    joined_at: u32,
+    /// How full the memory of updates was, in hundredths, when small partitions were joined last
+    /// since the last flush.
+    joined_at: Option<u32>,
     /// The most fragments of a partition.
     fragments_most: usize,
     filter_bits: u32,
@@ -181,7 +182,6 @@ impl FlatTree<'_> {
 
 impl Read for FlatTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        self.check_key(key)?;
         self.look_up(key, (offset, into))
     }
 
@@ -288,7 +288,7 @@ impl Tree for FlatTree<'_> {
 
     fn flush(&mut self) -> Result<()> {
         self.is_midway = false;
-        self.flush_waiting(!self.is_unrecorded)
+        self.flush_waiting(!self.is_unrecorded, &mut |_| {})
     }
 
     fn wants_flush(&self) -> bool {
@@ -319,8 +319,12 @@ impl Tree for FlatTree<'_> {
         self.load_sorted(sorted)
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(self.merge_due(false)? && self.due.is_some())
+    fn is_due_before(&self, batch: &[Update<'_>]) -> bool {
+        FlatTree::is_due_before(self, batch)
+    }
+
+    fn prepare(&mut self, batch: &[Update<'_>], meanwhile: Meanwhile<'_, '_>) -> Result<bool> {
+        FlatTree::prepare(self, batch, meanwhile)
     }
 
     fn is_drained(&self) -> bool {
@@ -329,7 +333,7 @@ impl Tree for FlatTree<'_> {
 
     fn drain(&mut self) -> Result<bool> {
         if self.has_waiting_updates() {
-            return self.flush_waiting(!self.is_unrecorded).map(|()| true);
+            return self.flush_waiting(!self.is_unrecorded, &mut |_| {}).map(|()| true);
         }
         let mut is_made = false;
         while self.has_room_to_free() && self.give_back_garbage()? {
@@ -346,7 +350,7 @@ impl Tree for FlatTree<'_> {
         while self.directory.garbage.is_empty()
             && let Some(at) = if is_due { self.due_with_room() } else { self.largest_pending() }
         {
-            self.merge(at)?;
+            self.merge(at, &mut |_| {})?;
             is_made = true;
         }
         Ok(is_made)

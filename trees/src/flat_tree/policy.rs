@@ -197,14 +197,13 @@ impl FlatTree<'_> {
         if is_tight { self.most_pending() } else { None }
     }
 
-    /// True if what is due may wait no longer. A flush brings many entries at once, and many
-    /// partitions may be small at once: their merges are spread over the updates that fill the
-    /// memory again.
-    pub(super) fn is_pressing(&self, due: Due) -> bool {
-        let used = self.memtable.percent_used();
+    /// True if what is due may wait no longer, with so many hundredths of the memory `used`. A
+    /// flush brings many entries at once, and many partitions may be small at once: their merges
+    /// are spread over the updates that fill the memory again.
+    pub(super) fn is_pressing(&self, due: Due, used: u32) -> bool {
         match due.why {
             Why::Pressing => true,
-            Why::Small => used != self.joined_at,
+            Why::Small => self.joined_at.is_none_or(|at| used > at),
             Why::Excess(excess) => {
                 let needs = self.needs(&More::of_a_put());
                 let is_short =

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use device::Cause;
-use index::{Direction, Result};
+use index::{Direction, Error, Result};
 use store::node::{Codec, Stored};
 use store::runs::{Kind, MemtableCursor, Source as _};
 use store::{EntryShape, LogicalPage, OverflowValue, Width};
@@ -155,6 +155,15 @@ impl Forms {
         self.bottom.shape
     }
 
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
+        match self.shape().key {
+            Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
+                Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The most bytes of a key and its value that stand in a page.
     pub(super) fn entry_most(&self) -> usize {
         let fragment = self.fragment.leaf.entry_bytes_most().saturating_sub(1);
@@ -185,6 +194,10 @@ pub(super) struct Writing {
 impl Writing {
     pub(super) const fn content(&self) -> Content {
         self.content
+    }
+
+    pub(super) const fn leaves(&self) -> u64 {
+        self.leaves
     }
 
     /// So many pages that were taken meanwhile are not the run's.

@@ -8,22 +8,18 @@ use alloc::vec::Vec;
 
 use device::Cause;
 use index::bounds::entry_size;
-use index::{Error, Result};
+use index::{Error, Meanwhile, Result};
 use store::runs::{Kind, Source as _, Way, Which};
 use store::{OverflowValue, Recovery, Update, Width};
 
 use super::FlatTree;
+use super::admission::More;
 use super::policy::{Due, Why};
 use super::runs::{Held, LONG};
 
 impl FlatTree<'_> {
     pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
-        match self.runs.forms.shape().key {
-            Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
-                Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
-            }
-            _ => Ok(()),
-        }
+        self.runs.forms.check_key(key)
     }
 
     pub(super) fn has_long_values(&self) -> bool {
@@ -86,22 +82,57 @@ impl FlatTree<'_> {
         if may_ask && self.give_back_garbage()? {
             return Ok(true);
         }
-        if self.due.is_some_and(|due| self.is_pressing(due)) {
-            return self.merge_due(may_ask);
+        if self.due.is_some_and(|due| self.is_pressing(due, self.memtable.percent_used())) {
+            return self.merge_due(may_ask, &mut |_| {});
         }
         Ok(false)
     }
 
+    /// How full the memory is with a batch, in hundredths, and a little more.
+    fn percent_with(&self, batch: &[Update<'_>]) -> u32 {
+        let percent = 200 * More::of(self, batch).bytes() / self.memtable.memory().max(1) + 2;
+        self.memtable.percent_used().saturating_add(u32::try_from(percent).unwrap_or(100)).min(100)
+    }
+
+    /// True if merging, or a flush, would come inside a batch.
+    pub(super) fn is_due_before(&self, batch: &[Update<'_>]) -> bool {
+        // Where keys are random, most leaves split at about the same time.
+        let is_full = !self.memtable.has_room(2 * More::of(self, batch).bytes());
+        let is_pressing = |due| self.is_pressing(due, self.percent_with(batch));
+        !self.is_kept()
+            && (is_full && self.has_waiting_updates() || self.due.is_some_and(is_pressing))
+    }
+
+    /// Does a step of that; false if there is no room for it.
+    pub(super) fn prepare(
+        &mut self,
+        batch: &[Update<'_>],
+        meanwhile: Meanwhile<'_, '_>,
+    ) -> Result<bool> {
+        self.lacks_room = false;
+        let percent = self.percent_with(batch);
+        if self.due.is_some_and(|due| self.is_pressing(due, percent)) {
+            let is_made = self.merge_due(true, meanwhile)?;
+            self.joined_at = self.joined_at.map(|at| at.max(percent));
+            return Ok(is_made);
+        }
+        self.flush_waiting(!self.is_unrecorded, meanwhile).map(|()| true)
+    }
+
     /// Merges what is due, or asks for a checkpoint that makes room for it.
-    pub(super) fn merge_due(&mut self, may_ask: bool) -> Result<bool> {
+    pub(super) fn merge_due(
+        &mut self,
+        may_ask: bool,
+        meanwhile: Meanwhile<'_, '_>,
+    ) -> Result<bool> {
         let Some(Due { at, why }) = self.due.filter(|_| !self.is_kept()) else {
             return Ok(false);
         };
         if self.has_room_to_merge(at) {
             if why == Why::Small {
-                self.joined_at = self.memtable.percent_used();
+                self.joined_at = Some(self.memtable.percent_used());
             }
-            return self.merge(at).map(|()| true);
+            return self.merge(at, meanwhile).map(|()| true);
         }
         let has_journal = self.runs.store.file.durability().has_journal();
         self.lacks_room = may_ask && has_journal && index::Tree::waits_for_checkpoint(self);
@@ -132,7 +163,7 @@ impl FlatTree<'_> {
             Update::Delete { .. } => (Kind::Delete, 0),
         };
         if !self.memtable.takes(1, (key.len() + bytes) as u64) && self.has_waiting_updates() {
-            return self.flush_waiting(may_wait).map(|()| false);
+            return self.flush_waiting(may_wait, &mut |_| {}).map(|()| false);
         }
         let long;
         let value: &[u8] = match update {

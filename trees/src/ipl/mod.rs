@@ -223,10 +223,6 @@ impl Tree for Ipl<'_> {
         loaded
     }
 
-    fn maintain(&mut self, _pages: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.write_back_all(Cause::Flush)?;
         self.make_room_for_checkpoint()?;

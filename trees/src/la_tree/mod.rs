@@ -262,14 +262,6 @@ impl Tree for LaTree<'_> {
         self.load_sorted(sorted, fill_percent)
     }
 
-    fn maintain(&mut self, pages: u32) -> Result<bool> {
-        self.check_whole()?;
-        self.is_poisoned = true;
-        let more = self.maintain_pages(pages)?;
-        self.is_poisoned = false;
-        Ok(more)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.check_whole()?;
         self.write_state()

@@ -141,28 +141,6 @@ impl LaTree<'_> {
         Ok(true)
     }
 
-    /// Reclaims about `pages` pages, somewhat before it is due; true if more is to be done.
-    pub(super) fn maintain_pages(&mut self, pages: u32) -> Result<bool> {
-        if self.log.is_disk() {
-            return Ok(false);
-        }
-        let ahead = 2 * self.block_pages();
-        let is_near = u64::from(self.log.free_pages()) <= self.half_pages() + ahead;
-        if self.generation.stage.is_none() {
-            if !is_near || self.generation.is_waiting || !self.is_open || !self.has_room_to_copy() {
-                return Ok(false);
-            }
-            self.begin_generation();
-        }
-        let first = self.log.next_sequence();
-        while self.log.next_sequence() - first < u64::from(pages) {
-            if self.reclaim_step()? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     fn begin_generation(&mut self) {
         let copies = self.is_to_copy();
         if let Some(log) = self.log.chip_mut() {

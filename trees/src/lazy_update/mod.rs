@@ -404,10 +404,6 @@ impl Tree for LazyUpdate<'_> {
         taken
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         if !self.has_waiting() {
             self.save_pool()?;

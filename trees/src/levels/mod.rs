@@ -602,10 +602,6 @@ impl Tree for Levels<'_> {
         self.load_sorted(sorted)
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.file.file_mut().write_back_all()?;
         let root = Root {

@@ -298,10 +298,6 @@ impl Tree for List<'_> {
         self.load_sorted(sorted)
     }
 
-    fn maintain(&mut self, _pages: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         Ok(self.archive.root_record())
     }

@@ -185,15 +185,6 @@ impl PathTree<'_> {
         has_room && free < room.free_wanted(self.collect, (live, needed))
     }
 
-    /// Looks at so many pages while few blocks are free; true if there is more to do.
-    pub(super) fn collect_some(&mut self, pages: u32) -> Result<bool> {
-        let free = u64::from(self.store.log.free_pages());
-        if self.durably == Durably::Not || !self.wants_collection(free, self.pages_for(0)) {
-            return Ok(false);
-        }
-        self.collect(pages)
-    }
-
     /// Moves what lives in the next `pages` pages of the victim, at most to its end; false if there
     /// is no victim. A victim that is damaged where something lives is passed over.
     fn collect(&mut self, pages: u32) -> Result<bool> {

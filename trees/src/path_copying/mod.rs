@@ -315,10 +315,6 @@ impl Tree for PathTree<'_> {
         self.load_sorted(sorted, fill_percent)
     }
 
-    fn maintain(&mut self, pages: u32) -> Result<bool> {
-        self.collect_some(pages)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         Ok(self.root_bytes())
     }

@@ -221,10 +221,6 @@ impl Tree for ChipTree<'_> {
         self.load_sorted(sorted)
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(self.work()? && self.due.is_some())
-    }
-
     fn is_drained(&self) -> bool {
         !self.has_waiting_updates() && self.totals.pending == 0 && self.victim().is_none()
     }

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use contract::share;
 use contract::torture::{Plan, Witness, assert_clean, cells, torture};
 use device::{DiskCosts, Medium, SectorGeometry};
+use index::Update;
 use index::parameters::Settings;
-use index::{EntryShape, Index, KeyRange, MediumShape, Options, Profile, TreeDescriptor, Update};
+use index::{EntryShape, Index, KeyRange, Lookup, MediumShape, Options, Profile, TreeDescriptor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedDisk;
@@ -139,6 +140,41 @@ fn merges_are_spread_over_the_updates_that_fill_the_memory() {
 }
 
 /// In the memory of a small database.
+#[test]
+fn merges_and_flushes_come_before_a_batch_and_keys_are_looked_up_in_their_midst() {
+    const KEYS: u64 = 100_000;
+    const BATCH: u64 = 50;
+    let mut disk = disk(4000);
+    let mut index = make(&mut disk, &[], 1 << 20);
+    let mut values: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let (mut looked_up, mut within, mut written) = (0_u64, 0, 0);
+    for round in 0..4 * KEYS / BATCH {
+        let keys: Vec<u64> = (0..BATCH).map(|_| random.random_range(0..KEYS)).collect();
+        let entries: Vec<_> =
+            keys.iter().map(|number| (key(*number), round.to_be_bytes())).collect();
+        let batch: Vec<_> = entries.iter().map(|(key, value)| Update::Put { key, value }).collect();
+        let mut look_up = |index: &mut dyn Lookup| {
+            let number = random.random_range(0..KEYS);
+            let mut value = [0; 8];
+            let found = index.get(&key(number), 0, &mut value).unwrap();
+            let found = found.map(|_| u64::from_be_bytes(value));
+            assert_eq!(found, values.get(&number).copied(), "of {number}");
+            looked_up += 1;
+        };
+        while index.prepare(&batch, &mut look_up).unwrap() {}
+        let before = (bytes_written(&*index), figure(&*index, "partitions merged"));
+        index.update(&batch).unwrap();
+        within += figure(&*index, "partitions merged") - before.1;
+        written = written.max(bytes_written(&*index) - before.0);
+        values.extend(keys.into_iter().map(|number| (number, round)));
+    }
+    let merged = figure(&*index, "partitions merged");
+    println!("{looked_up} lookups, {merged} merges, {within} of them and {written} bytes within");
+    assert!(looked_up > 10 * merged && merged > 40, "{looked_up} lookups, {merged} merges");
+    assert!(within * 20 <= merged, "{within} of {merged} merges inside a batch");
+}
+
 #[test]
 fn overwriting_and_lookups_cost_what_is_predicted() {
     const KEYS: u64 = 100_000;

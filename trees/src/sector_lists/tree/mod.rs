@@ -265,10 +265,6 @@ impl Tree for ListTree<'_> {
         taken
     }
 
-    fn maintain(&mut self, _: u32) -> Result<bool> {
-        Ok(false)
-    }
-
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.store.kept = self.pages_kept();
         self.store.commit()?;
