@@ -4,15 +4,15 @@
 //!
 //! In FOLDER it makes a database of `tree` (`b-plus`) with `entries` (1,000,000) entries of 8 + 8
 //! bytes and `memory` (16) MiB for caches and buffers, in at most `capacity` (1,024) MiB, and
-//! overwrites `updates` of them (an eighth) in batches of 1,000. Then it gets `gets` (20,000)
-//! entries, as many 1000 at once, and reads 100 entries from each of `scans` (5,000) on, chosen at
-//! random, and prints JSON.
+//! overwrites `updates` of them (an eighth) in batches of 1,000. It closes and opens it, and gets
+//! `first` (1,000) entries. Then it gets `gets` (20,000), as many 1000 at once, and reads 100
+//! entries from each of `scans` (5,000) on, chosen at random, and prints JSON.
 
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use flashtree::{Batch, Database, Options, Readable};
+use flashtree::{Batch, Database, OpenOptions, Options, Readable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -24,13 +24,14 @@ const RANGE: u64 = 100;
 const BATCH: u64 = 1000;
 
 const USAGE: &str = "usage: reading FOLDER [--tree SPEC] [--entries N] [--updates N] \
-                     [--memory MIB] [--capacity MIB] [--gets N] [--scans N]";
+                     [--memory MIB] [--capacity MIB] [--first N] [--gets N] [--scans N]";
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or(USAGE)?);
     let (mut tree, mut entries, mut updates) = ("b-plus".to_owned(), 1_000_000_u64, None);
     let (mut memory, mut capacity, mut gets, mut scans) = (16, 1024, 20_000, 5_000);
+    let mut first = 1_000;
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or(USAGE)?;
         match name.as_str() {
@@ -39,6 +40,7 @@ fn main() -> Outcome<()> {
             "--updates" => updates = Some(value.parse()?),
             "--memory" => memory = value.parse()?,
             "--capacity" => capacity = value.parse()?,
+            "--first" => first = value.parse()?,
             "--gets" => gets = value.parse()?,
             "--scans" => scans = value.parse()?,
             _ => return Err(USAGE.into()),
@@ -46,16 +48,17 @@ fn main() -> Outcome<()> {
     }
     let updates = updates.unwrap_or(entries / 8);
     let folder = tempfile::tempdir_in(folder)?;
+    let path = folder.path().join("read.db");
     let options = Options::new().tree(&tree).memory(memory << 20).capacity(capacity << 20);
-    let mut database = Database::create(folder.path().join("read.db"), &options)?;
+    let mut database = Database::create(&path, &options)?;
     database.load((0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes())))?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let updated = rate(updates, |_| overwrite(&mut database, &mut random, entries))?;
-    let got = rate(gets, |_| {
-        let key = random.random_range(0..entries).to_be_bytes();
-        let found = database.get(key)?;
-        found.map(|_| 1).ok_or_else(|| "an entry is lost".into())
-    })?;
+    database.close()?;
+    let database = Database::open(&path, &OpenOptions::new().memory(memory << 20))?;
+    let mut get = |_| get(&database, &mut random, entries);
+    let got_first = rate(first, &mut get)?;
+    let got = rate(gets, get)?;
     let got_together = rate(gets, |_| {
         let keys: Vec<_> =
             (0..BATCH).map(|_| random.random_range(0..entries).to_be_bytes()).collect();
@@ -84,6 +87,7 @@ fn main() -> Outcome<()> {
             "updates": updates,
             "memory_mib": memory,
             "updates_per_second": updated,
+            "first_gets_per_second": got_first,
             "gets_per_second": got,
             "gets_together_per_second": got_together,
             "scans_per_second": scanned,
@@ -99,6 +103,12 @@ fn rate(count: u64, mut steps: impl FnMut(u64) -> Outcome<u64>) -> Outcome<f64> 
         done += steps(done)?;
     }
     Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// An entry chosen at random.
+fn get(database: &Database<'_>, random: &mut ChaCha8Rng, entries: u64) -> Outcome<u64> {
+    let found = database.get(random.random_range(0..entries).to_be_bytes())?;
+    found.map(|_| 1).ok_or_else(|| "an entry is lost".into())
 }
 
 /// A batch of entries chosen at random.

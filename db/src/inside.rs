@@ -29,6 +29,11 @@ impl<'d> Core<'d> {
         Core { index, snapshots, key: Vec::new(), catalog: None }
     }
 
+    /// Where keys of the tree are looked up.
+    pub(crate) fn lookup(&mut self) -> &mut (dyn Index + 'd) {
+        &mut *self.index
+    }
+
     /// The keyspaces.
     pub(crate) fn catalog(&mut self) -> Result<&mut Catalog> {
         let catalog = match self.catalog.take() {

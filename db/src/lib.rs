@@ -75,6 +75,7 @@ mod health;
 mod inside;
 mod keyspace;
 mod label;
+mod lock;
 mod long_values;
 mod options;
 mod range;
@@ -83,6 +84,9 @@ mod readable;
 mod snapshot;
 mod statistics;
 mod sufficing;
+mod sync;
+#[cfg(test)]
+mod threads_tests;
 mod together;
 mod transaction;
 mod turns;

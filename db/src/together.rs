@@ -5,13 +5,14 @@
 //! wait, with one lock around the index. A writer answers them, too, while it merges: so they don't
 //! wait for a merge.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use index::Lookup;
 
 use crate::Result;
 use crate::inside::Core;
-use crate::turns::Lock;
+use crate::lock::Lock;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Lookups that are made together, at most.
 pub(crate) const AT_ONCE: usize = 32;
@@ -20,7 +21,7 @@ pub(crate) const AT_ONCE: usize = 32;
 pub(crate) type Found = index::Result<Option<Vec<u8>>>;
 
 /// How a key of the tree is looked up.
-type Read = fn(&mut dyn Lookup, &[u8]) -> Found;
+pub(crate) type Read = fn(&mut dyn Lookup, &[u8]) -> Found;
 
 /// The lookups of all threads.
 pub(crate) struct Together {
@@ -52,7 +53,7 @@ impl Together {
     /// This thread has the index already, or a panic left it half changed.
     pub(crate) fn get(&self, core: &Lock<Core<'_>>, key: &[u8]) -> Result<Found> {
         if let Some(mut core) = core.try_lock()? {
-            return Ok((self.read)(&mut &mut *core.index, key));
+            return Ok((self.read)(&mut core.lookup(), key));
         }
         // Given up with the state at hand for it.
         let asking = self.ask(key);
@@ -69,7 +70,7 @@ impl Together {
             state.is_led = true;
             drop(state);
             let lead = Lead(self);
-            self.answer(&mut &mut *core.lock()?.index);
+            self.answer(&mut core.lock()?.lookup());
             drop(lead);
             state = self.state();
         }
@@ -103,6 +104,13 @@ impl Together {
             let found = (self.read)(index, &key);
             answers.found.push((number, found));
         }
+    }
+
+    /// Lookups that are asked for, and that are answered.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.asked.len(), state.answered.len())
     }
 
     /// Nothing that can panic is done with the state.
@@ -154,92 +162,5 @@ impl Drop for Lead<'_> {
         if is_waited_for {
             self.0.changed.notify_all();
         }
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::expect_used, reason = "a test fails by panicking")]
-mod tests {
-    use std::thread;
-
-    use super::{Read, Together};
-    use crate::{Database, Error, Options};
-
-    const THREADS: u8 = 8;
-
-    fn numbers() -> (tempfile::TempDir, Database<'static>) {
-        let folder = tempfile::tempdir().expect("there is a folder");
-        let numbers = Database::create(folder.path().join("a.db"), &Options::new());
-        let numbers = numbers.expect("a database is made");
-        for number in 0..THREADS {
-            numbers.put([number], [number; 3]).expect("it is put");
-        }
-        (folder, numbers)
-    }
-
-    /// A value of three bytes.
-    const READ: Read = |index, key| {
-        let mut value = [0; 3];
-        Ok(index.get(key, 0, &mut value)?.map(|_| value.to_vec()))
-    };
-
-    /// Has each thread look its number up by `read` while the index is taken until all of them wait
-    /// for it, and tells what comes of each; `None` is a panic. Who has the index does something
-    /// `meanwhile`.
-    fn look_up_at_once(
-        numbers: &Database<'_>,
-        read: Read,
-        meanwhile: impl FnOnce(&Together, &mut dyn super::Lookup),
-    ) -> Vec<Option<crate::Result<super::Found>>> {
-        let together = Together::new(read);
-        let mut taken = numbers.core.lock().expect("nobody has it");
-        let found = thread::scope(|scope| {
-            let (together, core) = (&together, &numbers.core);
-            let look_up = |number| scope.spawn(move || together.get(core, &[number]));
-            let all: Vec<_> = (0..THREADS).map(look_up).collect();
-            while together.state().asked.len() < usize::from(THREADS) {
-                thread::yield_now();
-            }
-            meanwhile(together, &mut &mut *taken.index);
-            drop(taken);
-            all.into_iter().map(|thread| thread.join().ok()).collect()
-        });
-        let state = together.state();
-        assert!(!state.is_led && state.asked.is_empty() && state.answered.is_empty());
-        drop(state);
-        found
-    }
-
-    #[test]
-    fn lookups_of_threads_that_wait_are_each_answered() {
-        let (_folder, numbers) = numbers();
-        for round in 0..50 {
-            let all = look_up_at_once(&numbers, READ, |together, index| {
-                // A writer answers them, or the index gets free first.
-                if round % 2 == 0 {
-                    together.answer(index);
-                }
-            });
-            for (number, found) in (0..THREADS).zip(all) {
-                let found = found.expect("no panic").expect("the index is free").expect("it reads");
-                assert_eq!(found, Some(vec![number; 3]));
-            }
-        }
-    }
-
-    #[test]
-    fn a_panic_in_a_lookup_ends_all_that_wait_for_it() {
-        let (_folder, numbers) = numbers();
-        let all = look_up_at_once(&numbers, |_, _| panic!("on purpose"), |_, _| {});
-        let panics = all.iter().filter(|found| found.is_none()).count();
-        let refusals = all.iter().filter(|it| matches!(it, Some(Err(Error::Panicked)))).count();
-        assert_eq!((panics, refusals), (1, usize::from(THREADS) - 1));
-    }
-
-    #[test]
-    fn a_thread_that_has_the_index_is_refused() {
-        let (_folder, numbers) = numbers();
-        let _taken = numbers.core.lock().expect("nobody has it");
-        assert!(matches!(numbers.get([1]), Err(Error::WithinItself)));
     }
 }

@@ -1,153 +1,18 @@
 //! Who may do what at a moment, where several threads share a database.
 //!
-//! Two locks. The [`Lock`] is around the index: a call has it while it reads or changes the index,
-//! and never longer. [`Turns`] say who may change what others read: one writer at a time, from the
-//! first read of a transaction to its end, and nobody while somebody needs a state that stays.
+//! Two locks. The [`Lock`](crate::lock::Lock) is around the index: a call has it while it reads or
+//! changes the index, and never longer. [`Turns`] say who may change what others read: one writer
+//! at a time, from the first read of a transaction to its end, and nobody while somebody needs a
+//! state that stays.
 //!
 //! The turn is taken before the lock. A thread that asks for what it has itself is told so instead
 //! of waiting for itself.
 
-use std::ops::{Deref, DerefMut};
-use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use crate::sync::{Condvar, Mutex, MutexGuard, this_thread};
 use crate::{Error, Result};
-
-/// A thread, by a number that no other thread that lives has; never 0.
-fn this_thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| ptr::from_ref(here).addr())
-}
-
-/// A value that one thread has at a time, in the order in which they ask: none that asks again and
-/// again keeps others waiting. If a thread panics while it has it, nobody gets it any more: it may
-/// be half changed.
-pub(crate) struct Lock<T> {
-    line: Line,
-    value: Mutex<T>,
-}
-
-/// What a thread has of a [`Lock`].
-pub(crate) struct Guard<'l, T> {
-    // Given back before the next in the line is let in.
-    value: MutexGuard<'l, T>,
-    _first: First<'l>,
-}
-
-/// Threads that wait in a line.
-#[derive(Default)]
-struct Line {
-    /// The thread that is first; 0 for none. Only a thread's own number tells it anything, and that
-    /// only the thread itself stores: so no ordering is needed.
-    holder: AtomicUsize,
-    numbers: Mutex<Numbers>,
-    moved: Condvar,
-}
-
-#[derive(Default)]
-struct Numbers {
-    /// Of the next that comes.
-    next: u64,
-    /// Of the one that is first.
-    first: u64,
-}
-
-/// The first place in a line, until it is dropped.
-struct First<'l>(&'l Line);
-
-impl<T> Lock<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Lock { line: Line::default(), value: Mutex::new(value) }
-    }
-
-    /// Refuses a thread that has the value already.
-    pub(crate) fn check_other(&self) -> Result<()> {
-        match self.line.holder.load(Ordering::Relaxed) == this_thread() {
-            true => Err(Error::WithinItself),
-            false => Ok(()),
-        }
-    }
-
-    /// The value, if nobody has it or waits for it.
-    pub(crate) fn try_lock(&self) -> Result<Option<Guard<'_, T>>> {
-        self.check_other()?;
-        match self.line.step_in() {
-            Some(first) => self.guard(first).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Waits for the value.
-    pub(crate) fn lock(&self) -> Result<Guard<'_, T>> {
-        self.check_other()?;
-        self.guard(self.line.wait())
-    }
-
-    fn guard<'l>(&'l self, first: First<'l>) -> Result<Guard<'l, T>> {
-        let value = self.value.lock().map_err(|_| Error::Panicked)?;
-        Ok(Guard { value, _first: first })
-    }
-}
-
-impl Line {
-    /// Nothing that can panic is done with the numbers.
-    fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait(&self) -> First<'_> {
-        let mut numbers = self.numbers();
-        let own = numbers.next;
-        numbers.next += 1;
-        while numbers.first != own {
-            numbers = self.moved.wait(numbers).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.is_first()
-    }
-
-    /// The first place, if nobody is in the line.
-    fn step_in(&self) -> Option<First<'_>> {
-        let mut numbers = self.numbers();
-        let is_free = numbers.first == numbers.next;
-        numbers.next += u64::from(is_free);
-        is_free.then(|| self.is_first())
-    }
-
-    /// This thread's place is the first.
-    fn is_first(&self) -> First<'_> {
-        self.holder.store(this_thread(), Ordering::Relaxed);
-        First(self)
-    }
-}
-
-impl Drop for First<'_> {
-    fn drop(&mut self) {
-        self.0.holder.store(0, Ordering::Relaxed);
-        let mut numbers = self.0.numbers();
-        numbers.first += 1;
-        let is_waited_for = numbers.first != numbers.next;
-        drop(numbers);
-        if is_waited_for {
-            self.0.moved.notify_all();
-        }
-    }
-}
-
-impl<T> Deref for Guard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for Guard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-}
 
 /// Who changes, and who needs a state that stays.
 pub(crate) struct Turns {
@@ -292,7 +157,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::{Lock, Turns};
+    use super::Turns;
     use crate::Error;
 
     const SHORT: Duration = Duration::from_millis(5);
@@ -310,11 +175,6 @@ mod tests {
         assert!(matches!(turns.write(), Err(Error::WithinItself)));
         drop(turns.read().unwrap());
         drop(stay);
-        let lock = Lock::new(1);
-        let guard = lock.lock().unwrap();
-        assert!(matches!(lock.lock(), Err(Error::WithinItself)));
-        drop(guard);
-        assert_eq!(*lock.lock().unwrap(), 1);
     }
 
     #[test]
@@ -334,33 +194,6 @@ mod tests {
         assert!(elsewhere(&|| turns.write().is_ok()), "it changes nothing yet");
         drop(stay);
         assert!(elsewhere(&|| turns.change().is_ok()));
-    }
-
-    #[test]
-    fn a_value_that_a_panic_left_is_not_given_out() {
-        let lock = Lock::new(1);
-        let panicked = thread::scope(|scope| {
-            scope.spawn(|| lock.lock().map(|_guard| panic!("on purpose"))).join()
-        });
-        assert!(panicked.is_err());
-        assert!(matches!(lock.lock(), Err(Error::Panicked)));
-    }
-
-    #[test]
-    fn who_asks_again_and_again_lets_others_in() {
-        let lock = Lock::new(0_u32);
-        thread::scope(|scope| {
-            let mut guard = lock.lock().unwrap();
-            let other = scope.spawn(|| *lock.lock().unwrap() += 1);
-            while lock.line.numbers().next < 2 {
-                thread::yield_now();
-            }
-            drop(guard);
-            guard = lock.lock().unwrap();
-            assert_eq!(*guard, 1, "the other came first");
-            drop(guard);
-            other.join().unwrap();
-        });
     }
 
     #[test]

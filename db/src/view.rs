@@ -11,10 +11,10 @@ use index::{Direction, KeyRange, Lookup, read_piece};
 use crate::ahead::Ahead;
 use crate::inside::Core;
 use crate::keyspace::Scope;
+use crate::lock::Lock;
 use crate::range::read_whole;
 use crate::snapshot::{Overlay, Snapshots};
 use crate::together::{AT_ONCE, Found, Together};
-use crate::turns::Lock;
 use crate::{Database, Range, Result};
 
 /// Values up to so many bytes are read at once.

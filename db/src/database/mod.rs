@@ -17,8 +17,9 @@ use index::Durability;
 use crate::backend::{About, Standing};
 use crate::inside::Core;
 use crate::keyspace::Scope;
+use crate::lock::{Guard, Lock};
 use crate::together::Together;
-use crate::turns::{Guard, Lock, Turn, Turns};
+use crate::turns::{Turn, Turns};
 use crate::view::whole_value;
 use crate::{Error, Result, files};
 

@@ -4,8 +4,8 @@ use index::{Durability, Lookup, Update};
 
 use crate::inside::Core;
 use crate::keyspace::{Scope, under};
+use crate::lock::Guard;
 use crate::options::MemoryLimit;
-use crate::turns::Guard;
 use crate::{Batch, Database, Error, Result};
 
 /// Changing.
