@@ -1,4 +1,4 @@
-//! What threads wait with. A test of all orders in which they may come has its own in place of these.
+//! What threads wait with. A test of all orders in which they may come has its own in place of it.
 
 use std::ptr;
 
