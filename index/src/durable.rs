@@ -387,10 +387,11 @@ impl<T: Tree> Index for Durable<T> {
             made => made?,
         }
         self.begin()?;
-        let is_made = self.change(|tree| {
-            make_space(tree, 0)?;
-            tree.prepare(batch, meanwhile)
-        })?;
+        let tree = &mut self.tree;
+        let is_made = match make_space(tree, 0).and_then(|()| tree.prepare(batch, meanwhile)) {
+            Err(error) if is_about_room(&error) && !tree.is_poisoned() => return Ok(false),
+            made => self.change(|_| made)?,
+        };
         if is_wanted && !self.tree.has_waiting() {
             self.make_checkpoint(None)?;
         }

@@ -47,13 +47,16 @@ impl<'e, 'b> Flight<'e, 'b> {
     }
 
     /// Moves all pieces; returns when none is in flight any more.
-    pub(super) fn fly(mut self, mut pieces: impl Iterator<Item = Piece<'b>>) -> Result<(), Errno> {
+    pub(super) fn fly(mut self, pieces: impl Iterator<Item = Piece<'b>>) -> Result<(), Errno> {
+        let mut pieces = pieces.peekable();
         for slot in 0..self.usable {
             let Some(piece) = pieces.next() else { break };
             self.load(slot, piece);
         }
         while self.flying > 0 {
-            let Completion { slot, outcome } = self.engine.finish();
+            // Whoever has nothing to start meanwhile is woken once.
+            let wanted = if pieces.peek().is_some() { 1 } else { self.flying };
+            let Completion { slot, outcome } = self.engine.finish(wanted);
             self.flying -= 1;
             let concluded = self.land(slot, outcome);
             if concluded
@@ -126,7 +129,7 @@ impl Drop for Flight<'_, '_> {
     /// After a panic, waits until no memory of the caller is in use any more.
     fn drop(&mut self) {
         while self.flying > 0 {
-            self.engine.finish();
+            self.engine.finish(self.flying);
             self.flying -= 1;
         }
     }

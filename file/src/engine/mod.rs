@@ -100,11 +100,12 @@ impl Engine {
         }
     }
 
-    /// Waits for one of the transfers in flight, of which there must be one.
-    fn finish(&mut self) -> Completion {
+    /// Gives back one of the transfers in flight, of which there must be `wanted`. Where none has
+    /// come back it may wait for that many.
+    fn finish(&mut self, wanted: usize) -> Completion {
         match self {
             #[cfg(target_os = "linux")]
-            Engine::Ring(ring) => ring.finish(),
+            Engine::Ring(ring) => ring.finish(wanted),
             Engine::Pool(pool) => pool.finish(),
         }
     }
