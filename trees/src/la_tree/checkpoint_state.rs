@@ -190,6 +190,7 @@ impl LaTree<'_> {
         self.lean.forget();
         self.nodes.forget();
         self.buffers.forget();
+        self.lend_for_numbers(root.plain.0, root.buffered.0)?;
         let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
         self.nodes.plain.numbers = numbers(root.plain.0)?;
         self.nodes.buffered.numbers = numbers(root.buffered.0)?;

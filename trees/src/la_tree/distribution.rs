@@ -395,6 +395,7 @@ impl LaTree<'_> {
         }
         let (Ok(place) | Err(place)) = found;
         let at = self.split_place(leaf, place, cause)?;
+        self.lend_for_put()?;
         self.split(0, at, cause)?;
         Ok(false)
     }

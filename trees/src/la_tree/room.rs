@@ -389,23 +389,39 @@ impl LaTree<'_> {
 
     /// Refuses so many entries more if the tables have no memory for them.
     pub(super) fn check_tables(&self, more: u64) -> Result<()> {
-        match self.plan.tables_most {
-            Some(have) if self.tables_needed(more) > have => {
-                let need = self.tables_needed(more);
-                Err(store::Error::LittleTables { have, need }.into())
-            }
+        let need = self.tables_needed(more);
+        match self.tables_most() {
+            Some(have) if need > have => Err(store::Error::LittleTables { have, need }.into()),
             _ => Ok(()),
         }
+    }
+
+    /// The most bytes that the tables may take, those included that pool and cache can give.
+    fn tables_most(&self) -> Option<u64> {
+        self.plan.tables_most.map(|most| most + self.lendable_bytes())
+    }
+
+    /// Lets the tables have memory for the nodes that one put may make, and for what is known of
+    /// each buffer once something waits in it.
+    pub(super) fn lend_for_put(&mut self) -> Result<()> {
+        let demand = self.demand();
+        let grown = self.plan.table_bytes_grown(self.nodes.numbers(), demand.growth(1));
+        self.lend_to_tables(grown + self.log.memory().tables)
+    }
+
+    /// The same for so many nodes without buffers and with, which are read.
+    pub(super) fn lend_for_numbers(&mut self, plain: u32, buffered: u32) -> Result<()> {
+        let numbers = (plain.into(), buffered.into());
+        let bytes = self.plan.table_bytes_grown(numbers, Growth::default());
+        self.lend_to_tables(bytes + self.log.memory().tables)
     }
 
     /// Refuses tables that are larger now than they may be, as those of an index can be that had
     /// more memory, or will be as soon as something waits in every buffer.
     pub(super) fn check_tables_now(&self) -> Result<()> {
         let need = self.table_bytes() + self.buffers.bytes_to_come();
-        match (self.plan.tables_most, need) {
-            (Some(have), need) if need > have => {
-                Err(store::Error::LittleTables { have, need }.into())
-            }
+        match self.tables_most() {
+            Some(have) if need > have => Err(store::Error::LittleTables { have, need }.into()),
             _ => Ok(()),
         }
     }

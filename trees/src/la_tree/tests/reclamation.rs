@@ -1,9 +1,10 @@
-//! The lazy-adaptive tree while it reclaims half of the chip: the power is cut at every change that
-//! the chip makes meanwhile, and then at every change of each recovery.
+//! The lazy-adaptive tree while it reclaims half of the chip, or its tables take memory of pool and
+//! cache: the power is cut at every change that the chip makes meanwhile, and then at every change
+//! of each recovery.
 
 use std::collections::BTreeMap;
 
-use contract::tree::findings;
+use contract::tree::{figure, findings};
 use contract::{on_all_cores, sample, share};
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
@@ -21,8 +22,8 @@ const KEYS: u32 = 3000;
 /// Keys of a batch.
 const BATCH: u32 = 24;
 
-/// Generations that are reclaimed before the one that is cut.
-const EARLIER: u32 = 5;
+/// What happens in a batch that is cut.
+type Event = fn(Reached) -> bool;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Change = (Vec<u8>, Option<Vec<u8>>);
@@ -47,6 +48,18 @@ impl Ground {
         let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         options.memory_bytes = least * 5 / 4;
         Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
+    }
+
+    /// The same, where pool and cache lend memory to the tables, which have many buffers.
+    fn lending(geometry: Geometry, durability: Durability) -> Self {
+        let Ground { chip, mut options } = Self::new(geometry, durability);
+        let given = [("share", "shared"), ("k", "1")];
+        options.settings = Settings::parse("la-tree", entry().parameters, given).unwrap();
+        let medium = MediumShape::Nand(geometry);
+        let needs = (entry().footprint)(&options, medium).unwrap();
+        options.memory_bytes = needs.memory_least * 3;
+        options.tables_bytes = Some(needs.tables);
+        Ground { chip, options }
     }
 
     fn index(&mut self, is_new: bool) -> Result<Box<dyn Index + '_>> {
@@ -87,6 +100,8 @@ struct Reached {
     settled: bool,
     /// A generation of pages was reclaimed.
     reclaimed: bool,
+    /// Tables took memory of pool and cache.
+    lent: bool,
 }
 
 /// Opens the index, changes it and makes a checkpoint, as far as the power lasts.
@@ -109,7 +124,10 @@ fn go(ground: &mut Ground, changes: &[Change], reached: &mut Reached) -> Result<
         })
         .collect();
     let mut index = ground.index(false)?;
+    let lent = |index: &dyn Index| figure(index, "bytes that tables may take");
+    let before = lent(&*index);
     let updated = index.update(&batch);
+    reached.lent = lent(&*index) > before;
     index.metrics(&mut |name, count| {
         reached.reclaimed |= name == GENERATIONS_RECLAIMED && count > 0;
     });
@@ -138,34 +156,39 @@ fn batch(random: &mut ChaCha8Rng) -> Vec<Change> {
     (first..first + BATCH).map(|key| (key.to_be_bytes().to_vec(), value(random.random()))).collect()
 }
 
-/// Changes the index until a batch makes it reclaim a half; the chip is as it was before that.
-fn until_due(ground: &mut Ground, random: &mut ChaCha8Rng) -> (Entries, Vec<Change>) {
+/// Changes the index until `earlier` batches and one more had the event; the chip is as it was
+/// before that.
+fn until_due(
+    ground: &mut Ground,
+    random: &mut ChaCha8Rng,
+    (event, earlier): (Event, u32),
+) -> (Entries, Vec<Change>) {
     let mut entries = Entries::new();
     drop(ground.index(true).unwrap());
-    for reclaimed in 0..=EARLIER {
+    for events in 0..=earlier {
         loop {
             let changes = batch(random);
             let before = ground.chip.clone();
             ground.chip.arm(FaultPlan::default());
             let reached = session(ground, &changes);
             assert!(reached.settled);
-            if reached.reclaimed && reclaimed == EARLIER {
+            if event(reached) && events == earlier {
                 ground.chip = before;
                 return (entries, changes);
             }
             entries = with(entries, &changes);
-            if reached.reclaimed {
+            if event(reached) {
                 break;
             }
         }
     }
-    unreachable!("the last reclamation returns")
+    unreachable!("the last event returns")
 }
 
 /// Cuts everything; returns how many cuts were made in sessions, and in recoveries.
-fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
+fn cut_everything(ground: &mut Ground, seed: u64, which: (Event, u32)) -> (u64, u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let (before, changes) = until_due(ground, &mut random);
+    let (before, changes) = until_due(ground, &mut random, which);
     let after = with(before.clone(), &changes);
     let durability = ground.options.durability.unwrap();
     let is_right = |reached: Reached, found: &Entries| {
@@ -175,7 +198,7 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
     let saved = ground.chip.clone();
     ground.chip.arm(FaultPlan::default());
     let reached = session(ground, &changes);
-    assert!(reached.settled && reached.reclaimed, "{reached:?}");
+    assert!(reached.settled && which.0(reached), "{reached:?}");
     let all = ground.chip.changes();
     let (mut cuts, mut again) = (0, 0);
     for at in sample(5, 1..=all) {
@@ -203,8 +226,9 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
     (cuts, again)
 }
 
-#[test]
-fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
+/// Cuts everything on chips of several shapes, with each durability that lasts; returns how many
+/// cuts were made in sessions, and in recoveries.
+fn cut_on_all(new: fn(Geometry, Durability) -> Ground, which: (Event, u32)) -> (u64, u64) {
     let stands = [(512, 16), (512, 0), (2048, 64), (2048, 0)];
     let durabilities = [Durability::Checkpoint, Durability::Batch, Durability::Every];
     let cases: Vec<_> = (0..)
@@ -215,17 +239,28 @@ fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
         .collect();
     let each = on_all_cores(&cases, |&(place, durability, (page, spare))| {
         let chip = Geometry::new(page, 16, 80).unwrap().with_spare(spare).unwrap();
-        let mut ground = Ground::new(chip, durability);
-        let (one, two) = cut_everything(&mut ground, place as u64);
+        let (one, two) = cut_everything(&mut new(chip, durability), place as u64, which);
         println!("{durability}, {page} + {spare}: {one} cuts, and {two} of recoveries");
         (one, two)
     });
-    let cuts: u64 = each.iter().map(|(cuts, _)| cuts).sum();
-    let again: u64 = each.iter().map(|(_, again)| again).sum();
+    each.iter().fold((0, 0), |(cuts, again), (one, two)| (cuts + one, again + two))
+}
+
+#[test]
+fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
+    let (cuts, again) = cut_on_all(Ground::new, (|reached| reached.reclaimed, 5));
     println!("reclamations cut at every operation: {cuts} cuts, and {again} of recoveries");
     let share = share(5) as u64;
     assert!(
         cuts * share > 200 && again * share * share > 300,
         "{cuts} cuts, {again} of recoveries"
     );
+}
+
+#[test]
+fn an_update_whose_tables_take_memory_of_the_pool_is_cut_at_every_operation() {
+    let (cuts, again) = cut_on_all(Ground::lending, (|reached| reached.lent, 2));
+    println!("memory lent to tables: {cuts} cuts, and {again} of recoveries");
+    let share = share(5) as u64;
+    assert!(cuts * share > 60 && again * share * share > 100, "{cuts} cuts, {again} of recoveries");
 }
