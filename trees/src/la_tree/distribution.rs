@@ -401,9 +401,7 @@ impl LaTree<'_> {
     }
 
     fn note_removed(&mut self, leaf: NodeId) -> Result<()> {
-        if let Some(disk) = self.log.disk_mut() {
-            disk.compaction.note_delete();
-        }
+        self.room.compaction.note_delete();
         let what = "the root counts fewer entries than there are";
         let entries = self.entries.checked_sub(1);
         self.entries = entries.ok_or(damaged(self.nodes.page_of(leaf), what))?;
