@@ -197,8 +197,7 @@ impl LaTree<'_> {
         self.empty_all(Cause::Flush)?;
         let is_merged = self.buffers.pending == [0; 2] && self.compact_some(Cause::Flush)?;
         // On raw flash a checkpoint may have to erase what was left before it goes on.
-        let is_less =
-            is_merged || self.buffers.pending != before || self.log.blocks_to_erase() > 0;
+        let is_less = is_merged || self.buffers.pending != before || self.log.blocks_to_erase() > 0;
         Ok(may_step && (self.log.is_disk() || is_less))
     }
 
