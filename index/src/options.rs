@@ -30,6 +30,7 @@ pub struct Options {
     /// See [`TreeDescriptor::tables_part`](crate::TreeDescriptor::tables_part).
     pub tables_bytes: Option<u64>,
     /// How many entries are expected, if that is known: a footprint's tables are those of so many.
+    /// With a bound of the tables, nodes may be larger for it, so that these leave some memory.
     pub entries: Option<u64>,
     /// A number that tells this index from others whose pages may stand on the same device.
     pub identity: u64,

@@ -138,14 +138,11 @@ impl Candidate {
             let Some(rest) = total.checked_sub(beside + least) else {
                 return Err(Misfit::LittleTotal { have: total, need: least + beside });
             };
-            // Tables that grow get what so many entries need, within a part of what is beyond the
-            // least.
-            let growth = match self.entry.tables_grow() {
-                true => self.growth(&footing.options, ground, shape, tables)?.clamp(rest / 4, rest),
-                false => 0,
-            };
-            footing.options.memory_bytes = least + rest - growth;
-            footing.options.tables_bytes = Some(tables + growth);
+            footing.options.memory_bytes = least + rest;
+            footing.options.tables_bytes = Some(tables);
+            if self.entry.tables_grow() {
+                self.divide(&mut footing.options, ground.entries, shape)?;
+            }
         } else if given < least {
             return Err(Misfit::LittleMemory { have: given, need: least });
         }
@@ -153,18 +150,24 @@ impl Candidate {
         Ok(footing)
     }
 
-    /// Bytes that its tables, `tables` bytes at first, grow by until it has all entries, and an
-    /// eighth for what waits.
-    fn growth(
+    /// Gives tables that grow what `entries` entries need, and an eighth for what waits, within a
+    /// part of what is beyond the least.
+    fn divide(
         &self,
-        options: &Options,
-        ground: &Ground,
+        options: &mut Options,
+        entries: u64,
         shape: MediumShape,
-        tables: u64,
-    ) -> std::result::Result<u64, Misfit> {
-        let options = Options { entries: Some(ground.entries), ..options.clone() };
-        let all = (self.entry.footprint)(&options, shape)?.tables;
-        Ok((all + all / 8).saturating_sub(tables))
+    ) -> std::result::Result<(), Misfit> {
+        options.entries = Some(entries);
+        let at_first = options.tables_bytes.unwrap_or(0);
+        let all = options.memory_bytes + at_first;
+        let footprint = (self.entry.footprint)(options, shape)?;
+        let most = all.saturating_sub(footprint.memory_least);
+        let least = at_first + most.saturating_sub(at_first) / 4;
+        let tables = (footprint.tables + footprint.tables / 8).max(least).min(most);
+        options.memory_bytes = all - tables;
+        options.tables_bytes = Some(tables);
+        Ok(())
     }
 
     /// True if the tree could stand on a translation layer, too.

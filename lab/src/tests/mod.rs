@@ -286,9 +286,9 @@ fn tables_that_grow_beyond_the_memory_tell_how_much_would_do() {
 fn a_bound_on_all_memory_holds_after_a_load_and_what_is_advised_suffices() {
     // Of the last, it advised too little.
     let cases = [
-        (200_000, "la-tree", 192 << 10),
-        (24_000, "la-tree:k=1", 128 << 10),
-        (20_000, "la-tree:k=1", 112 << 10),
+        (200_000, "la-tree:fanout=16", 192 << 10),
+        (24_000, "la-tree:fanout=16,k=1", 128 << 10),
+        (20_000, "la-tree:fanout=16,k=1", 112 << 10),
     ];
     for (preload, tree, little) in cases {
         let run = |total| {

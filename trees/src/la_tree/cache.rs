@@ -207,9 +207,9 @@ impl NodeCache {
         (self.chunk_frames * (node + size_of::<Frame>())) as u64
     }
 
-    /// Frames that there are when the last chunk is gone.
-    pub(super) fn frames_without_last(&self) -> usize {
-        self.frames.last_chunk()
+    /// Chunks that can be given back while `least` frames stay.
+    pub(super) fn chunks_beyond(&self, least: usize) -> usize {
+        self.frames.len().saturating_sub(least) / self.chunk_frames.max(1)
     }
 
     /// Adds a chunk of frames without nodes.

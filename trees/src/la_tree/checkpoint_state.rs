@@ -31,6 +31,7 @@ use device::{Cause, Page};
 use store::PageKind;
 
 use super::buffers::Chain;
+use super::compaction::Compaction;
 use super::ground::Ground;
 use super::layout::Place;
 use super::nodes::damaged;
@@ -190,6 +191,7 @@ impl LaTree<'_> {
         self.lean.forget();
         self.nodes.forget();
         self.buffers.forget();
+        self.lend_for_numbers(root.plain.0, root.buffered.0)?;
         let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
         self.nodes.plain.numbers = numbers(root.plain.0)?;
         self.nodes.buffered.numbers = numbers(root.buffered.0)?;
@@ -204,6 +206,7 @@ impl LaTree<'_> {
         self.entries = root.entries;
         self.room.levels = root.levels;
         self.forget_room();
+        self.room.compaction = Compaction::default();
         let lists = [root.plain.1, root.buffered.1, root.pool];
         self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;
         if self.nodes.place(root.root).is_none() {

@@ -143,6 +143,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());
     tell("memory moved to nodes", tree.sharing.moved[0]);
     tell("memory moved to the pool", tree.sharing.moved[1]);
+    tell("bytes that tables may take", tree.plan.tables_most.unwrap_or(0));
     tell("buffers emptied in parts", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);

@@ -395,14 +395,13 @@ impl LaTree<'_> {
         }
         let (Ok(place) | Err(place)) = found;
         let at = self.split_place(leaf, place, cause)?;
+        self.lend_for_put()?;
         self.split(0, at, cause)?;
         Ok(false)
     }
 
     fn note_removed(&mut self, leaf: NodeId) -> Result<()> {
-        if let Some(disk) = self.log.disk_mut() {
-            disk.compaction.note_delete();
-        }
+        self.room.compaction.note_delete();
         let what = "the root counts fewer entries than there are";
         let entries = self.entries.checked_sub(1);
         self.entries = entries.ok_or(damaged(self.nodes.page_of(leaf), what))?;
@@ -424,9 +423,14 @@ impl LaTree<'_> {
         let Some(follow) = follow.filter(|entry| self.bounds.contains(entry.key)) else {
             return Ok(middle);
         };
+        // What follows fills the left one; it has a quarter from the start.
+        let least = match self.buffers.form.fixed_bytes() {
+            Some(_) => count.div_ceil(4),
+            None => middle,
+        };
         let next = (place < count).then(|| codec.key(node, place));
         Ok(match next.is_some_and(|next| next.compare(follow.key).is_gt()) {
-            true => last_filled(&codec, node, place.clamp(middle, count - 1)).max(middle),
+            true => last_filled(&codec, node, place.clamp(least, count - 1)).max(least),
             false => place.max(middle),
         })
     }

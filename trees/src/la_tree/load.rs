@@ -137,6 +137,7 @@ impl LaTree<'_> {
             return Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into());
         }
         self.reclaim_if_due()?;
+        self.lend_for_put()?;
         self.separator.clear();
         self.separator.extend_from_slice(key);
         let left = NodeKey { prefix: &[], suffix: previous };

@@ -50,6 +50,7 @@ mod change;
 mod check;
 mod checkpoint_state;
 mod chunks;
+mod compaction;
 mod cost;
 mod counters;
 mod descent;

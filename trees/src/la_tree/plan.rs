@@ -50,6 +50,10 @@ const BUFFER_MOST: u64 = MEMORY_MOST / 4;
 /// where nodes of so few entries would be too small, it is the least that is possible.
 const FANOUT: &str = "16";
 
+/// Of all memory pool and cache have at least one part in so many, where nodes are large enough for
+/// that.
+const MEMORY_PART: u64 = 3;
+
 /// The most levels from one buffered level to the next.
 const LEVELS_MOST: u64 = 8;
 
@@ -66,7 +70,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fanout",
         about: "entries of a node on raw flash, header included; how few and how many there can \
-                be follows from page and entries",
+                be follows from page and entries; twice as many, or more, if none is given and \
+                tables would leave too little of all memory",
         kind: Kind::Count(4, 4096),
         default: FANOUT,
     },
@@ -177,11 +182,14 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
         let value = "in-place".into();
         return Err(Error::BadParameter { name: "place", value, expected: expected.into() });
     }
-    let usual = FANOUT.parse().unwrap_or(16);
-    let fanout = options.settings.number("fanout").unwrap_or(usual);
+    let levels_a_buffer = levels(options);
+    let given = options.settings.number("fanout");
+    let Some(fanout) = given.filter(|_| options.settings.is_given("fanout")) else {
+        return usual_choices(options, levels_a_buffer, chip);
+    };
     let room = PageShape::room_of(&chip);
     let possible = fanouts(options.shape, room);
-    if options.settings.is_given("fanout") && !possible.contains(&fanout) {
+    if !possible.contains(&fanout) {
         let (least, most) = (possible.start(), possible.end());
         return Err(Error::BadParameter {
             name: "fanout",
@@ -195,11 +203,37 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
         });
     }
     let fanout = u32::try_from(fanout).unwrap_or(u32::MAX);
-    let node_bytes = match options.settings.is_given("fanout") {
-        true => node_bytes(fanout, options.shape, room),
-        false => usual_node_bytes(fanout, options.shape, room),
+    Ok(Choices { node_bytes: node_bytes(fanout, options.shape, room), levels_a_buffer })
+}
+
+/// The choices where no fanout is given. Where all memory is bounded, tables included, and it is
+/// known how many entries will come, a page has half as many nodes, and again half as many, until
+/// their tables leave [`MEMORY_PART`] of it to pool and cache: a leaf takes four bytes of tables
+/// whatever its size.
+fn usual_choices(options: &Options, levels_a_buffer: u8, chip: Geometry) -> Result<Choices> {
+    let room = PageShape::room_of(&chip);
+    let with = |node_bytes| Choices { node_bytes, levels_a_buffer };
+    let fanout = FANOUT.parse().unwrap_or(16);
+    let usual = usual_node_bytes(fanout, options.shape, room);
+    let most = node_bytes(u32::MAX, options.shape, room);
+    let (Some(_), Some(tables)) = (options.entries, options.tables_bytes) else {
+        return Ok(with(usual));
     };
-    Ok(Choices { node_bytes, levels_a_buffer: levels(options) })
+    let all = options.memory_bytes.saturating_add(tables);
+    let mut node_bytes = usual;
+    loop {
+        let needs = needs(options, with(node_bytes), chip)?;
+        if needs.memory_least.max(all / MEMORY_PART) + needs.tables <= all {
+            return Ok(with(node_bytes));
+        }
+        let in_page = room / node_bytes;
+        if in_page <= 1 || node_bytes >= most {
+            // None does: the tree begins, and refuses what its tables have no room for.
+            return Ok(with(usual));
+        }
+        // Of a node whole sixteenths are written.
+        node_bytes = (room / in_page.div_ceil(2) / 16 * 16).min(most);
+    }
 }
 
 /// K. Settings that were parsed are within their bounds.
@@ -514,7 +548,11 @@ pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footpr
         MediumShape::Nand(chip) => chip,
         MediumShape::Sectors(disk) => return in_place::plan::footprint(options, disk),
     };
-    let choices = choices(options, chip)?;
+    needs(options, choices(options, chip)?, chip)
+}
+
+/// What a tree with such choices needs.
+fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprint> {
     let memory_least = Plan::least_memory(options, options.shape, choices, chip)?;
     let memory_bytes = options.memory_bytes.max(memory_least);
     let options = Options { memory_bytes, ..options.clone() };

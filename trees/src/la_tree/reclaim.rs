@@ -122,14 +122,8 @@ impl LaTree<'_> {
             self.reclaim_if_due()?;
         }
         let is_short = |tree: &Self, number| !tree.has_room_to_empty(number);
-        if self.buffers.next_listed().is_some_and(|number| is_short(self, number))
-            && !self.generation.is_waiting
-            && !self.generation.is_vain
-            && self.has_room_to_copy()
-        {
-            self.begin_generation();
-            while !self.reclaim_step()? {}
-            self.generation.is_vain = true;
+        if self.buffers.next_listed().is_some_and(|number| is_short(self, number)) {
+            self.reclaim_for_room()?;
         }
         let Some(number) = self.buffers.next_listed() else {
             return Ok(true);
@@ -139,6 +133,30 @@ impl LaTree<'_> {
         }
         self.in_flight.part = Some(self.part_of(number));
         Ok(true)
+    }
+
+    /// Reclaims the old half before the present one is full, unless that was in vain.
+    fn reclaim_for_room(&mut self) -> Result<()> {
+        let Generation { is_waiting, is_vain, .. } = self.generation;
+        if !is_waiting && !is_vain && self.has_room_to_copy() {
+            self.begin_generation();
+            while !self.reclaim_step()? {}
+            self.generation.is_vain = true;
+        }
+        Ok(())
+    }
+
+    /// Makes room to merge two leaves, where nothing waits; false if there is none before a
+    /// checkpoint gives some back.
+    pub(super) fn make_room_to_merge(&mut self) -> Result<bool> {
+        if self.log.is_disk() {
+            return Ok(self.may_step());
+        }
+        self.reclaim_if_due()?;
+        if !self.has_room_to_change() {
+            self.reclaim_for_room()?;
+        }
+        Ok(self.has_room_to_change())
     }
 
     fn begin_generation(&mut self) {

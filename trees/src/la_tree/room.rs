@@ -35,6 +35,7 @@ use super::LaTree;
 use super::buffer_pool::BufferId;
 use super::buffers::Buffers;
 use super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
+use super::compaction::Compaction;
 use super::descent::HEIGHT_MOST;
 use super::layout::FRAGMENT_HEADER_BYTES;
 use super::nodes::{CHILD_BYTES, Table};
@@ -54,7 +55,7 @@ const BLOCKS_BESIDE: u32 = 3;
 
 /// What the tree is made of, and what was taken since the base: the last checkpoint, or, where
 /// nothing is replayed, any moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Room {
     /// Nodes of each level, leaves first.
     pub(super) levels: [u32; HEIGHT_MOST],
@@ -67,6 +68,7 @@ pub(super) struct Room {
     admitted: (u64, u64),
     /// True if the put that was admitted goes to its leaf at once.
     pub(super) is_direct: bool,
+    pub(super) compaction: Compaction,
 }
 
 /// A buffer that is emptied leaf by leaf.
@@ -318,8 +320,8 @@ impl LaTree<'_> {
         let bytes_left = (for_waiting / WAITING * self.room_of_page()).saturating_sub(waiting);
         let fits = |growth| self.pages_grown(&base, growth) <= grown + free - free / 2;
         let puts = Reservation::new(&base, taken, fits);
-        let room = *self.room;
-        *self.room = Room { base, puts, waiting, bytes_left, ..room };
+        let room = &mut *self.room;
+        (room.base, room.puts, room.waiting, room.bytes_left) = (base, puts, waiting, bytes_left);
     }
 
     /// Counts room from a checkpoint on, that of a batch which is to come after it included.
@@ -336,7 +338,8 @@ impl LaTree<'_> {
     }
 
     pub(super) fn forget_room(&mut self) {
-        *self.room = Room { levels: self.room.levels, ..Room::default() };
+        let compaction = core::mem::take(&mut self.room.compaction);
+        *self.room = Room { levels: self.room.levels, compaction, ..Room::default() };
     }
 
     /// True if `batch` is one put for which its leaf has room.
@@ -389,23 +392,39 @@ impl LaTree<'_> {
 
     /// Refuses so many entries more if the tables have no memory for them.
     pub(super) fn check_tables(&self, more: u64) -> Result<()> {
-        match self.plan.tables_most {
-            Some(have) if self.tables_needed(more) > have => {
-                let need = self.tables_needed(more);
-                Err(store::Error::LittleTables { have, need }.into())
-            }
+        let need = self.tables_needed(more);
+        match self.tables_most() {
+            Some(have) if need > have => Err(store::Error::LittleTables { have, need }.into()),
             _ => Ok(()),
         }
+    }
+
+    /// The most bytes that the tables may take, those included that pool and cache can give.
+    fn tables_most(&self) -> Option<u64> {
+        self.plan.tables_most.map(|most| most + self.lendable_bytes())
+    }
+
+    /// Lets the tables have memory for the nodes that one put may make, and for what is known of
+    /// each buffer once something waits in it.
+    pub(super) fn lend_for_put(&mut self) -> Result<()> {
+        let demand = self.demand();
+        let grown = self.plan.table_bytes_grown(self.nodes.numbers(), demand.growth(1));
+        self.lend_to_tables(grown + self.log.memory().tables)
+    }
+
+    /// The same for so many nodes without buffers and with, which are read.
+    pub(super) fn lend_for_numbers(&mut self, plain: u32, buffered: u32) -> Result<()> {
+        let numbers = (plain.into(), buffered.into());
+        let bytes = self.plan.table_bytes_grown(numbers, Growth::default());
+        self.lend_to_tables(bytes + self.log.memory().tables)
     }
 
     /// Refuses tables that are larger now than they may be, as those of an index can be that had
     /// more memory, or will be as soon as something waits in every buffer.
     pub(super) fn check_tables_now(&self) -> Result<()> {
         let need = self.table_bytes() + self.buffers.bytes_to_come();
-        match (self.plan.tables_most, need) {
-            (Some(have), need) if need > have => {
-                Err(store::Error::LittleTables { have, need }.into())
-            }
+        match self.tables_most() {
+            Some(have) if need > have => Err(store::Error::LittleTables { have, need }.into()),
             _ => Ok(()),
         }
     }
@@ -510,6 +529,11 @@ impl LaTree<'_> {
         self.plan.node_pages(3 * u64::from(self.height) + 3) + 1
     }
 
+    /// True if a leaf can be changed, where nothing waits.
+    pub(super) fn has_room_to_change(&self) -> bool {
+        self.pages_to_copy() + self.pages_of_leaf() <= self.pages_left()
+    }
+
     /// True if what is in buffer `number` can be moved to others.
     pub(super) fn has_room_to_rebuffer(&self, number: u32) -> bool {
         let need = self.pages_to_copy() + self.pages_to_put_back(number) + self.pages_of_leaf();
@@ -528,7 +552,6 @@ impl LaTree<'_> {
     /// True if a leaf can be changed at once, where nothing is pending. It matters in a replay: no
     /// checkpoint gives back what was reclaimed before its end.
     pub(super) fn has_room_for_one(&self) -> bool {
-        !self.generation.is_waiting
-            || self.pages_to_copy() + self.pages_of_leaf() <= self.pages_left()
+        !self.generation.is_waiting || self.has_room_to_change()
     }
 }

@@ -15,6 +15,10 @@
 //! other. An idle cache (nothing is found in its tail) and an idle pool (no fragments are read)
 //! save nothing, so they lend all but the least they work with, and get it back when they miss it.
 //!
+//! Where all memory is bounded, tables take of it, too, when they outgrow their own: before a node
+//! is made. What may come of the entries that wait is only counted against it, and so used
+//! meanwhile. They keep what they got.
+//!
 //! Memory is a hard budget: what one gets is given back by the other before.
 
 use device::Cause;
@@ -87,15 +91,9 @@ impl LaTree<'_> {
     fn move_to_cache(&mut self, shared_bytes: u64) -> Result<()> {
         let need = self.nodes.cache.chunk_bytes();
         while self.idle_bytes(shared_bytes) < need {
-            let pool = &self.buffers.pool;
-            let left = pool.memory_bytes().saturating_sub(pool.cells.chunk_bytes);
-            if left < self.plan.pool_least || pool.cells.chunks() < 2 {
+            if !self.shrink_pool()? {
                 return Ok(());
             }
-            while !self.buffers.pool.cells.can_shrink() {
-                self.buffers.write_page(&mut self.log, None, Cause::Flush)?;
-            }
-            self.buffers.pool.shrink();
         }
         self.nodes.cache.grow();
         self.sharing.moved[0] += 1;
@@ -105,13 +103,77 @@ impl LaTree<'_> {
     fn move_to_pool(&mut self, shared_bytes: u64) -> Result<()> {
         let need = self.buffers.pool.cells.chunk_bytes;
         while self.idle_bytes(shared_bytes) < need {
-            if self.nodes.cache.frames_without_last() < FRAMES_LEAST as usize {
+            if !self.shrink_cache()? {
                 return Ok(());
             }
-            self.nodes.give_frames_back(&mut self.log)?;
         }
         self.buffers.pool.cells.grow();
         self.sharing.moved[1] += 1;
+        Ok(())
+    }
+
+    /// Chunks that the pool can give back and work.
+    fn chunks_of_pool(&self) -> u64 {
+        let pool = &self.buffers.pool;
+        let beyond = pool.memory_bytes().saturating_sub(self.plan.pool_least);
+        let chunks = (pool.cells.chunks() as u64).saturating_sub(1);
+        chunks.min(beyond / pool.cells.chunk_bytes.max(1))
+    }
+
+    /// Gives a chunk of the pool back; false if it has none to give.
+    fn shrink_pool(&mut self) -> Result<bool> {
+        if self.chunks_of_pool() == 0 {
+            return Ok(false);
+        }
+        while !self.buffers.pool.cells.can_shrink() {
+            self.buffers.write_page(&mut self.log, None, Cause::Flush)?;
+        }
+        self.buffers.pool.shrink();
+        Ok(true)
+    }
+
+    /// Gives a chunk of the cache back; false if it has none to give.
+    fn shrink_cache(&mut self) -> Result<bool> {
+        let can_shrink = self.nodes.cache.chunks_beyond(FRAMES_LEAST as usize) > 0;
+        if can_shrink {
+            self.nodes.give_frames_back(&mut self.log)?;
+        }
+        Ok(can_shrink)
+    }
+
+    /// Bytes that the tables may still get of pool and cache: however these lend each other theirs,
+    /// it is as much.
+    pub(super) fn lendable_bytes(&self) -> u64 {
+        let Some(shared_bytes) = self.plan.shared_bytes else {
+            return 0;
+        };
+        let cache = &self.nodes.cache;
+        let frames = cache.chunks_beyond(FRAMES_LEAST as usize) as u64 * cache.chunk_bytes();
+        let cells = self.chunks_of_pool() * self.buffers.pool.cells.chunk_bytes;
+        self.idle_bytes(shared_bytes) + frames + cells
+    }
+
+    /// Lets the tables have `need` bytes, as far as pool and cache can give what is missing: what
+    /// saves less gives first.
+    pub(super) fn lend_to_tables(&mut self, need: u64) -> Result<()> {
+        let (Some(have), Some(shared_bytes)) = (self.plan.tables_most, self.plan.shared_bytes)
+        else {
+            return Ok(());
+        };
+        let more = need.saturating_sub(have);
+        while self.idle_bytes(shared_bytes) < more {
+            let cache_first = self.sharing.cache_saves < self.sharing.pool_saves;
+            let given = match cache_first {
+                true => self.shrink_cache()? || self.shrink_pool()?,
+                false => self.shrink_pool()? || self.shrink_cache()?,
+            };
+            if !given {
+                break;
+            }
+        }
+        let more = more.min(self.idle_bytes(shared_bytes));
+        self.plan.tables_most = Some(have + more);
+        self.plan.shared_bytes = Some(shared_bytes - more);
         Ok(())
     }
 }

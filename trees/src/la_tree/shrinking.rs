@@ -7,8 +7,8 @@
 //! updates and more have to pass before the next. Neighbours that have 5 / 6 of a node together are
 //! as far from their bounds either way: exchanging leaves both F / 6 above a quarter, merging F / 6
 //! below the whole. With less they are merged, with more they exchange entries. (A leaf that many
-//! entries split may be full from the start, or its other half just a quarter full: that is paid
-//! for by the half of a leaf that follows.)
+//! entries split may be full from the start, or one of its halves just a quarter full: that is
+//! paid for by the half of a leaf that follows.)
 //!
 //! Leaves are rebalanced as soon as what goes down has passed them, and so are the nodes between
 //! them and the next buffer. Nodes at the level of that buffer, and above it, have neighbours whose

@@ -19,7 +19,6 @@ use device::{Cause, Page};
 use store::{LogicalPage, PageCheck, PageFile, PageKind, Result};
 
 use super::super::buffers::FRAGMENTS;
-use super::compaction::Compaction;
 
 /// Bytes of a page before what it holds.
 pub(in super::super) const PAGE_HEADER: usize = 8;
@@ -52,7 +51,6 @@ pub(in super::super) struct Disk<'d> {
     pub(in super::super) gone_down: u64,
     /// Bytes in the longest long value that there ever was.
     pub(in super::super) longest_value: u32,
-    pub(in super::super) compaction: Compaction,
 }
 
 struct TreePage;
@@ -81,7 +79,6 @@ impl<'d> Disk<'d> {
             nodes: 0,
             gone_down: 0,
             longest_value: 0,
-            compaction: Compaction::default(),
         }
     }
 
@@ -210,6 +207,5 @@ impl<'d> Disk<'d> {
         self.live.fill(0);
         self.state.clear();
         self.pages_live = 0;
-        self.compaction.forget();
     }
 }

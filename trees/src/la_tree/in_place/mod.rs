@@ -14,9 +14,7 @@
 //!   ([`room`]).
 //! - From a large pool a buffer leaves as a whole and sorted, and a lookup knows which of its pages
 //!   to read ([`spill`](super::spill)).
-//! - Before a put is refused, leaves that have room for each other are merged ([`compaction`]).
 
-pub(super) mod compaction;
 pub(super) mod disk;
 pub(super) mod load;
 pub(super) mod nodes;

@@ -195,11 +195,9 @@ impl LaTree<'_> {
     pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
         let (may_step, before) = (self.may_step(), self.buffers.pending);
         self.empty_all(Cause::Flush)?;
-        if self.buffers.pending == [0; 2] {
-            self.compact_some(Cause::Flush)?;
-        }
+        let is_merged = self.buffers.pending == [0; 2] && self.compact_some(Cause::Flush)?;
         // On raw flash a checkpoint may have to erase what was left before it goes on.
-        let is_less = self.buffers.pending != before || self.log.blocks_to_erase() > 0;
+        let is_less = is_merged || self.buffers.pending != before || self.log.blocks_to_erase() > 0;
         Ok(may_step && (self.log.is_disk() || is_less))
     }
 

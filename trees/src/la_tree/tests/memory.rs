@@ -4,7 +4,7 @@
 use allocation_counter::measure;
 use device::{Geometry, NandCosts};
 use index::parameters::Settings;
-use index::{Cursor, Durability, EntryShape, Index, KeyRange, KeyValue, Update, Value};
+use index::{Cursor, Durability, EntryShape, Error, Index, KeyRange, KeyValue, Update, Value};
 use index::{MediumShape, Options};
 use sim::SimulatedNand;
 
@@ -113,9 +113,11 @@ fn tables_stay_within(page: u32, entries: u32, tables_most: u64) -> bool {
     let nand = SimulatedNand::new(chip, NandCosts::default());
     let mut index = (entry.create)(device::Medium::Nand(Box::new(nand)), &options).unwrap();
     let name = format!("{page} bytes a page, {entries} entries, {tables_most} bytes of tables");
+    let all = options.memory_bytes + tables_most;
     let check = |index: &dyn Index, doing: &str| {
-        let tables = index.statistics().memory.tables;
-        assert!(tables <= tables_most, "{name}: {tables} after {doing}");
+        let memory = index.statistics().memory;
+        let taken = memory.cache + memory.buffers + memory.tables;
+        assert!(taken <= all, "{name}: {taken} of {all} after {doing}");
     };
     let loaded = index.load(&mut Sorted { next: 0, entries, key: [0; 4] }, 70);
     check(&*index, "the load");
@@ -138,14 +140,111 @@ fn tables_stay_within(page: u32, entries: u32, tables_most: u64) -> bool {
 }
 
 #[test]
-fn tables_never_exceed_their_bound_after_a_load() {
+fn all_memory_stays_within_its_bound_after_a_load() {
     let mut refused = 0;
-    for (page, of) in [(512, 60_000), (2048, 200_000)] {
+    for (page, of) in [(512, 120_000), (2048, 400_000)] {
         for entries in (1..=8).map(|eighths| of * eighths / 8) {
             refused += u32::from(tables_stay_within(page, entries, 96 << 10));
         }
     }
     assert!((4..16).contains(&refused), "{refused} of 16 were refused something");
+}
+
+#[test]
+fn nodes_are_larger_where_tables_would_leave_too_little_of_all_memory() {
+    let entry = flashtree_trees::find("la-tree").unwrap();
+    let tables = |spare, all: u64, entries, fanout: Option<&'static str>| {
+        let chip = Geometry::new(512, 32, 1024).unwrap().with_spare(spare).unwrap();
+        let given = fanout.map(|fanout| ("fanout", fanout));
+        let settings = Settings::parse("la-tree", entry.parameters, given).unwrap();
+        let options = Options {
+            entries: Some(entries),
+            tables_bytes: Some(all / 4),
+            ..Options::new(EntryShape::fixed(4, 4), all / 4 * 3, settings)
+        };
+        (entry.footprint)(&options, MediumShape::Nand(chip)).unwrap().tables
+    };
+    for (spare, kib, entries, fanout) in [
+        (16, 1024, 400_000, "16"),
+        (16, 512, 150_000, "16"),
+        (16, 256, 400_000, "32"),
+        (16, 128, 400_000, "64"),
+        // None leaves enough.
+        (16, 64, 400_000, "16"),
+        // A page has 496 bytes for nodes.
+        (0, 256, 400_000, "30"),
+        (0, 128, 400_000, "62"),
+    ] {
+        let chosen = tables(spare, kib << 10, entries, None);
+        let given = tables(spare, kib << 10, entries, Some(fanout));
+        assert_eq!(chosen, given, "{entries} in {kib} KiB");
+    }
+}
+
+/// Puts until the tables have no memory left, and lookups; returns how many keys there are, and
+/// the most bytes of tables.
+fn fill_tables(index: &mut dyn Index, durability: Durability) -> (u32, u64) {
+    let key = |number: u32| number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+    let (mut into, mut tables) = ([0; 8], 0);
+    for number in 0..200_000 {
+        let update = Update::Put { key: &key(number), value: &number.to_le_bytes() };
+        match index.update(&[update]) {
+            Ok(()) => {}
+            Err(Error::Store(store::Error::LittleTables { .. })) => return (number, tables),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(index.get(&key(number / 2), 0, &mut into).unwrap().is_some());
+        tables = tables.max(index.statistics().memory.tables);
+        if number % 5_000 == 0 && durability.has_journal() {
+            index.sync().unwrap();
+        }
+    }
+    panic!("tables of {tables} bytes were never too large");
+}
+
+#[test]
+fn tables_that_outgrow_their_own_memory_take_of_pool_and_cache() {
+    let entry = flashtree_trees::find("la-tree").unwrap();
+    for (durability, memory_bytes) in
+        [(Durability::None, 80 << 10), (Durability::Batch, 96 << 10), (Durability::None, 128 << 10)]
+    {
+        let tables_most = 24 << 10;
+        let chip = Geometry::new(512, 32, 2048).unwrap();
+        let settings = Settings::parse("la-tree", entry.parameters, []).unwrap();
+        let options = Options {
+            durability: Some(durability),
+            tables_bytes: Some(tables_most),
+            ..Options::new(EntryShape::fixed(4, 4), memory_bytes, settings)
+        };
+        let mut nand = SimulatedNand::new(chip, NandCosts::default());
+        let (mut keys, mut tables) = (0, 0);
+        let name = format!("{durability}, {memory_bytes} bytes and {tables_most} of tables");
+        for is_new in [true, false] {
+            let taken = measure(|| {
+                let make = if is_new { entry.create } else { entry.open };
+                let mut index = make(crate::chip::uncounted_chip(&mut nand), &options).unwrap();
+                if is_new {
+                    (keys, tables) = fill_tables(&mut *index, durability);
+                }
+                let mut into = [0; 8];
+                for number in (1..keys).step_by(3) {
+                    let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+                    assert_eq!(index.get(&key, 0, &mut into).unwrap(), Some(4), "{name}");
+                    assert_eq!(into[..4], number.to_le_bytes(), "{name}");
+                }
+                for number in (0..keys).step_by(3) {
+                    let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+                    index.update(&[Update::Delete { key: &key }]).unwrap();
+                    index.update(&[Update::Put { key: &key, value: &number.to_le_bytes() }]).ok();
+                }
+                index.close().unwrap();
+            });
+            let (peak, all) = (taken.bytes_max, memory_bytes + tables_most);
+            println!("{name}, new {is_new}: {keys} keys, {tables} of tables, {peak} in all");
+            assert!(tables > tables_most + memory_bytes / 8, "{name}: {tables} of tables");
+            assert!(peak <= all + SLACK_BYTES, "{name}: {peak} of {all}");
+        }
+    }
 }
 
 /// Holds a tree to the least memory so many times, and opens it with the least; returns how often

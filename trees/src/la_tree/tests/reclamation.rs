@@ -1,14 +1,16 @@
-//! The lazy-adaptive tree while it reclaims half of the chip: the power is cut at every change that
-//! the chip makes meanwhile, and then at every change of each recovery.
+//! The lazy-adaptive tree while it reclaims half of the chip, its tables take memory of pool and
+//! cache, or it merges leaves on a full chip: the power is cut at every change that the chip makes
+//! meanwhile, and then at every change of each recovery.
 
 use std::collections::BTreeMap;
 
-use contract::tree::findings;
+use contract::tree::{figure, findings};
 use contract::{on_all_cores, sample, share};
 use device::{Geometry, Medium, NandCosts};
 use index::parameters::Settings;
 use index::{
-    Durability, EntryShape, Error, GENERATIONS_RECLAIMED, Index, KeyRange, Result, Update, Value,
+    Durability, EntryShape, Error, GENERATIONS_RECLAIMED, Index, KeyRange, NODES_MERGED, Result,
+    Update, Value,
 };
 use index::{MediumShape, Options, TreeDescriptor};
 use rand::{RngExt, SeedableRng};
@@ -21,8 +23,20 @@ const KEYS: u32 = 3000;
 /// Keys of a batch.
 const BATCH: u32 = 24;
 
-/// Generations that are reclaimed before the one that is cut.
-const EARLIER: u32 = 5;
+/// Entries that are put, then deleted but for two of five, where leaves are merged.
+const FILLED: u32 = 6000;
+
+/// Keys of a batch there.
+const LARGE_BATCH: u32 = 100;
+
+/// What is cut: a batch in which something happens, behind so many others in which it did.
+#[derive(Clone, Copy)]
+struct Subject {
+    happens: fn(Reached) -> bool,
+    earlier: u32,
+    /// The changes of the batch with a number.
+    batch: fn(u32, &mut ChaCha8Rng) -> Vec<Change>,
+}
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Change = (Vec<u8>, Option<Vec<u8>>);
@@ -47,6 +61,18 @@ impl Ground {
         let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         options.memory_bytes = least * 5 / 4;
         Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
+    }
+
+    /// The same, where pool and cache lend memory to the tables, which have many buffers.
+    fn lending(geometry: Geometry, durability: Durability) -> Self {
+        let Ground { chip, mut options } = Self::new(geometry, durability);
+        let given = [("share", "shared"), ("k", "1")];
+        options.settings = Settings::parse("la-tree", entry().parameters, given).unwrap();
+        let medium = MediumShape::Nand(geometry);
+        let needs = (entry().footprint)(&options, medium).unwrap();
+        options.memory_bytes = needs.memory_least * 3;
+        options.tables_bytes = Some(needs.tables);
+        Ground { chip, options }
     }
 
     fn index(&mut self, is_new: bool) -> Result<Box<dyn Index + '_>> {
@@ -87,6 +113,10 @@ struct Reached {
     settled: bool,
     /// A generation of pages was reclaimed.
     reclaimed: bool,
+    /// Tables took memory of pool and cache.
+    lent: bool,
+    /// Many leaves were merged.
+    merged: bool,
 }
 
 /// Opens the index, changes it and makes a checkpoint, as far as the power lasts.
@@ -109,7 +139,11 @@ fn go(ground: &mut Ground, changes: &[Change], reached: &mut Reached) -> Result<
         })
         .collect();
     let mut index = ground.index(false)?;
+    let lent = |index: &dyn Index| figure(index, "bytes that tables may take");
+    let before = lent(&*index);
     let updated = index.update(&batch);
+    reached.lent = lent(&*index) > before;
+    reached.merged = figure(&*index, NODES_MERGED) > 100;
     index.metrics(&mut |name, count| {
         reached.reclaimed |= name == GENERATIONS_RECLAIMED && count > 0;
     });
@@ -131,41 +165,63 @@ fn with(mut entries: Entries, changes: &[Change]) -> Entries {
 }
 
 /// A batch of keys side by side.
-fn batch(random: &mut ChaCha8Rng) -> Vec<Change> {
+fn batch(_: u32, random: &mut ChaCha8Rng) -> Vec<Change> {
     let first = random.random_range(0..KEYS - BATCH);
     let is_delete = random.random_range(0..8) == 0;
     let value = |number: u32| (!is_delete).then(|| number.to_le_bytes().to_vec());
     (first..first + BATCH).map(|key| (key.to_be_bytes().to_vec(), value(random.random()))).collect()
 }
 
-/// Changes the index until a batch makes it reclaim a half; the chip is as it was before that.
-fn until_due(ground: &mut Ground, random: &mut ChaCha8Rng) -> (Entries, Vec<Change>) {
-    let mut entries = Entries::new();
+/// Batches that nearly fill a chip, then delete three of five entries, and then put others side by
+/// side.
+fn refilling_batch(number: u32, _: &mut ChaCha8Rng) -> Vec<Change> {
+    let first = number * LARGE_BATCH;
+    let key = |number: u32| number.wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec();
+    let numbers = first..first + LARGE_BATCH;
+    match number * LARGE_BATCH / FILLED {
+        0 => numbers.map(|number| (key(number), Some(key(number)))).collect(),
+        1 => {
+            let numbers = numbers.map(|number| number - FILLED).filter(|number| number % 5 < 3);
+            numbers.map(|number| (key(number), None)).collect()
+        }
+        _ => numbers.map(|number| (number.to_be_bytes().to_vec(), Some(key(number)))).collect(),
+    }
+}
+
+/// Changes the index until `earlier` batches and one more were what is to be cut; the chip is as it
+/// was before that.
+fn until_due(
+    ground: &mut Ground,
+    random: &mut ChaCha8Rng,
+    subject: Subject,
+) -> (Entries, Vec<Change>) {
+    let (mut entries, mut number) = (Entries::new(), 0);
     drop(ground.index(true).unwrap());
-    for reclaimed in 0..=EARLIER {
+    for events in 0..=subject.earlier {
         loop {
-            let changes = batch(random);
+            let changes = (subject.batch)(number, random);
+            number += 1;
             let before = ground.chip.clone();
             ground.chip.arm(FaultPlan::default());
             let reached = session(ground, &changes);
             assert!(reached.settled);
-            if reached.reclaimed && reclaimed == EARLIER {
+            if (subject.happens)(reached) && events == subject.earlier {
                 ground.chip = before;
                 return (entries, changes);
             }
             entries = with(entries, &changes);
-            if reached.reclaimed {
+            if (subject.happens)(reached) {
                 break;
             }
         }
     }
-    unreachable!("the last reclamation returns")
+    unreachable!("the last event returns")
 }
 
 /// Cuts everything; returns how many cuts were made in sessions, and in recoveries.
-fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
+fn cut_everything(ground: &mut Ground, seed: u64, subject: Subject) -> (u64, u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let (before, changes) = until_due(ground, &mut random);
+    let (before, changes) = until_due(ground, &mut random, subject);
     let after = with(before.clone(), &changes);
     let durability = ground.options.durability.unwrap();
     let is_right = |reached: Reached, found: &Entries| {
@@ -175,7 +231,7 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
     let saved = ground.chip.clone();
     ground.chip.arm(FaultPlan::default());
     let reached = session(ground, &changes);
-    assert!(reached.settled && reached.reclaimed, "{reached:?}");
+    assert!(reached.settled && (subject.happens)(reached), "{reached:?}");
     let all = ground.chip.changes();
     let (mut cuts, mut again) = (0, 0);
     for at in sample(5, 1..=all) {
@@ -203,9 +259,13 @@ fn cut_everything(ground: &mut Ground, seed: u64) -> (u64, u64) {
     (cuts, again)
 }
 
-#[test]
-fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
-    let stands = [(512, 16), (512, 0), (2048, 64), (2048, 0)];
+/// Cuts everything on chips of several shapes, with each durability that lasts; returns how many
+/// cuts were made in sessions, and in recoveries.
+fn cut_on_all(
+    stands: [(u32, u32); 4],
+    new: fn(Geometry, Durability) -> Ground,
+    subject: Subject,
+) -> (u64, u64) {
     let durabilities = [Durability::Checkpoint, Durability::Batch, Durability::Every];
     let cases: Vec<_> = (0..)
         .zip(durabilities)
@@ -215,17 +275,43 @@ fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
         .collect();
     let each = on_all_cores(&cases, |&(place, durability, (page, spare))| {
         let chip = Geometry::new(page, 16, 80).unwrap().with_spare(spare).unwrap();
-        let mut ground = Ground::new(chip, durability);
-        let (one, two) = cut_everything(&mut ground, place as u64);
+        let (one, two) = cut_everything(&mut new(chip, durability), place as u64, subject);
         println!("{durability}, {page} + {spare}: {one} cuts, and {two} of recoveries");
         (one, two)
     });
-    let cuts: u64 = each.iter().map(|(cuts, _)| cuts).sum();
-    let again: u64 = each.iter().map(|(_, again)| again).sum();
+    each.iter().fold((0, 0), |(cuts, again), (one, two)| (cuts + one, again + two))
+}
+
+const STANDS: [(u32, u32); 4] = [(512, 16), (512, 0), (2048, 64), (2048, 0)];
+
+#[test]
+fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
+    let subject = Subject { happens: |reached| reached.reclaimed, earlier: 5, batch };
+    let (cuts, again) = cut_on_all(STANDS, Ground::new, subject);
     println!("reclamations cut at every operation: {cuts} cuts, and {again} of recoveries");
     let share = share(5) as u64;
     assert!(
         cuts * share > 200 && again * share * share > 300,
         "{cuts} cuts, {again} of recoveries"
     );
+}
+
+#[test]
+fn an_update_whose_tables_take_memory_of_the_pool_is_cut_at_every_operation() {
+    let subject = Subject { happens: |reached| reached.lent, earlier: 2, batch };
+    let (cuts, again) = cut_on_all(STANDS, Ground::lending, subject);
+    println!("memory lent to tables: {cuts} cuts, and {again} of recoveries");
+    let share = share(5) as u64;
+    assert!(cuts * share > 60 && again * share * share > 100, "{cuts} cuts, {again} of recoveries");
+}
+
+#[test]
+fn a_put_that_has_leaves_merged_is_cut_at_every_operation() {
+    let happens = |reached: Reached| reached.merged;
+    let subject = Subject { happens, earlier: 0, batch: refilling_batch };
+    let (cuts, again) =
+        cut_on_all([(512, 16), (512, 0), (512, 16), (512, 0)], Ground::new, subject);
+    println!("merging leaves: {cuts} cuts, and {again} of recoveries");
+    let share = share(5) as u64;
+    assert!(cuts * share > 60 && again * share * share > 100, "{cuts} cuts, {again} of recoveries");
 }

@@ -108,3 +108,36 @@ fn a_chip_that_was_full_and_is_empty_takes_what_a_new_one_takes() {
 fn a_checkpoint_of_many_changed_nodes_leaves_a_full_chip_room_for_deletes() {
     fill_empty_and_fill((512, 16, 56), Durability::Checkpoint, (16, 40));
 }
+
+/// Three of five keys are deleted, so hardly a leaf is less than a quarter full; what comes then
+/// lies side by side, and finds room in none of them.
+#[test]
+fn a_full_chip_takes_as_much_as_was_deleted_from_it() {
+    let mut cases = Vec::new();
+    for chip in [(512, 16, 56), (512, 0, 56), (2048, 0, 40)] {
+        cases.extend(Durability::ALL.map(|durability| (chip, durability)));
+    }
+    for (chip, durability) in contract::sample(5, cases) {
+        let mut ground = Ground::new(chip, durability);
+        let mut index = ground.index(true, 4);
+        let first = fill(&mut *index, 0);
+        let mut deleted = 0;
+        for number in (0..first).filter(|number| number % 5 < 3) {
+            empty(&mut *index, (number, 1));
+            deleted += 1;
+        }
+        let put = (0..).position(|number| {
+            let key = (u32::MAX / 3 + number).to_be_bytes();
+            index.update(&[Update::Put { key: &key, value: &key }]).is_err()
+        });
+        let put = put.unwrap_or_default();
+        println!("{chip:?}, {durability}: of {first} {deleted} deleted, {put} put");
+        assert!(put * 100 > deleted * 90, "{chip:?}, {durability}: {put} of {deleted}");
+        index.check(&mut |finding| panic!("{chip:?}, {durability}: {finding}")).unwrap();
+        for number in (0..first).filter(|number| number % 5 >= 3) {
+            let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+            assert_eq!(index.get(&key, 0, &mut [0; 4]).unwrap(), Some(4), "{number}");
+        }
+        index.close().unwrap();
+    }
+}
