@@ -405,6 +405,10 @@ impl<T: Tree> Index for Durable<T> {
         self.begin()?;
         self.change(flush_all)?;
         self.drain_first()?;
+        // A load is one step: what waits for a checkpoint gives it no room later.
+        if self.durability != Durability::None && self.tree.waits_for_checkpoint() {
+            self.make_checkpoint(None)?;
+        }
         self.begin()?;
         let loaded = self.tree.load(sorted, fill_percent);
         match &loaded {

@@ -292,7 +292,13 @@ impl Cell {
 
     /// The options of an index, without its memory.
     pub(super) fn options(&self) -> index::Result<Options> {
-        let given = self.parameters.iter().map(|(name, value)| (*name, value.as_str()));
+        let mut given: Vec<_> =
+            self.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        // Histories have keys for a few nodes: its partitions are to be cut and joined by them.
+        let page = self.page_bytes.to_string();
+        if self.entry.name == "flat-tree" && self.is_raw() {
+            given.push(("partition", &page));
+        }
         let settings = Settings::parse(self.entry.name, self.entry.parameters, given)?;
         let mut options = Options::new(self.shape.shape, 0, settings);
         options.durability = Some(self.durability);

@@ -491,6 +491,14 @@ impl<'d> PageLog<'d> {
         self.own_reserve_for(self.root_bytes)
     }
 
+    /// Pages that the next checkpoint keeps back for a replay, as long as they are not: behind an
+    /// opening.
+    #[must_use]
+    pub fn pages_kept_next(&self) -> u32 {
+        let is_replayed = self.options.has_journal() && self.journal.has_rest;
+        if is_replayed { self.geometry.pages_per_block() } else { 0 }
+    }
+
     fn own_reserve_for(&self, root_bytes: u64) -> u32 {
         let is_replayed = self.options.has_journal() && !self.journal.has_rest;
         let journal = self.journal.pages_most().div_ceil(self.geometry.pages_per_block());

@@ -7,13 +7,19 @@
 //! L + F + D <= (1 - d) (N - R)   M: what the largest merge writes that may come then
 //! ```
 //!
-//! `W` is what moving out of a block writes, `L` what lives in `N` pages, in parts of runs, which
-//! are no fewer than pages. `R` are pages of the blocks that the first inequality wants, and `D`
-//! what puts leave to deletes. If the second holds, and the first does not, then one block has at
-//! most `(1 - d)` of its pages in use, so moving these gains the others: whatever is let in can be
+//! `W` is what moving out of a block writes, with the page that is being filled, `L` what lives in
+//! `N` pages, in parts of runs, which are no fewer than pages. `R` are pages of the blocks that can
+//! be whole where the first inequality fails, and of the one that is being filled; `D` is what puts
+//! leave to deletes. If the second holds, and the first does not, then one block has at most
+//! `(1 - d)` of its pages in use, so moving these gains the others: whatever is let in can be
 //! flushed, and one partition after the other merged. A block is worth moving if it gains `d` of
-//! its pages ([`Room::gain_least`]). Merges end with no more parts than there were, but for the
-//! reserve; so deletes, which leave less, are let in at the latest when all was merged.
+//! its pages, and be it one ([`Room::gain_least`]). Merges end with no more parts than there were,
+//! but for the reserve; so deletes, which leave less, are let in at the latest when all was merged.
+//!
+//! An opening does not go on with the block that was being filled. A block is free then all the
+//! same, for more than `W` was at the checkpoint; nothing is being filled; and so one can be moved.
+//! What the checkpoint behind a replay keeps back is free to moves only
+//! ([`Ground::free_pages`](super::ground::Ground::free_pages)).
 //!
 //! Where a checkpoint makes room, moving and merging are steps with one in between.
 
@@ -35,7 +41,7 @@ const MERGE_PAGES: u64 = 4;
 
 /// Pages that puts leave to deletes, beside a part of those in use.
 const KEPT_PAGES: u64 = 4;
-const KEPT_PART: u64 = 32;
+const KEPT_PART: u64 = 64;
 
 /// Blocks that may go bad before a tree holds less.
 const SPARE_BLOCKS: u64 = 2;
@@ -87,19 +93,20 @@ pub(super) struct Room {
 impl Room {
     /// Pages that moving out of a block gains at least, or it is not worth it.
     pub(super) const fn gain_least(block: u64) -> u64 {
-        let part = block / 8;
-        if part < 2 { 2 } else { part }
+        let part = block / 16;
+        if part < 1 { 1 } else { part }
     }
 
-    /// Pages that moving takes, and what is left of a block that an opening does not go on with.
+    /// Pages that moving takes: those of a block, and the one that is being filled.
     const fn moving(&self) -> u64 {
-        2 * self.block + 2
+        self.block + 2
     }
 
     /// True if so many parts of pages find room beside `reserve` pages that are to be free.
     pub(super) const fn fits(&self, parts: u64, reserve: u64) -> bool {
         let used = self.blocks.saturating_sub(self.own + SPARE_BLOCKS);
-        let used = used.saturating_sub(reserve.div_ceil(self.block) + 1);
+        // Where less is free, no more blocks than that are, and one is being filled.
+        let used = used.saturating_sub(reserve.saturating_sub(1) / self.block + 1);
         parts <= used * self.block.saturating_sub(Self::gain_least(self.block))
     }
 

@@ -315,11 +315,22 @@ impl<'d> Ground<'d> {
         Ok(self.log.read(page, offset, into, cause)?)
     }
 
-    /// Pages that can be written before a checkpoint has to make room.
+    /// Pages that can be written before a checkpoint has to make room, without those that it keeps
+    /// back.
     pub(super) fn free_pages(&self) -> u64 {
+        self.free_to_move().saturating_sub(self.log.pages_kept_next().into())
+    }
+
+    /// Pages that moving can take: it is followed by a checkpoint, which gives back more.
+    pub(super) fn free_to_move(&self) -> u64 {
         let log = &self.log;
         let released = if log.erases_at_once() { log.blocks_to_erase() } else { 0 };
         u64::from(log.free_pages()) + u64::from(released) * self.pages_per_block()
+    }
+
+    /// Pages that moving all out of `block` writes, with the one that is being filled.
+    pub(super) fn pages_to_move(&self, block: Block) -> u64 {
+        u64::from(self.parts_in(block)) + u64::from(self.at.is_some() && self.filled > 0)
     }
 
     /// The block in which fewest parts live, some though, that can be emptied.

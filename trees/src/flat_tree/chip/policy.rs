@@ -25,6 +25,11 @@ const UPDATES_FEW: u32 = 4;
 /// Entries of a partition, where bytes and pages allow it.
 const ENTRIES: u64 = 704;
 
+/// Pages of a partition at least, for both its ends take a part of a page; but no more than such a
+/// part of the chip, for as much is kept free for its merge.
+const PAGES_LEAST: u64 = 11;
+const PAGES_LEAST_PART: u64 = 170;
+
 /// The most bytes of a partition that is not chosen.
 const BYTES_MOST: u64 = 32_768;
 
@@ -135,8 +140,9 @@ impl ChipTree<'_> {
         }
         let content = u64::from(self.ground.content());
         let pages = u64::from(self.ground.geometry().pages());
+        let least = PAGES_LEAST.min(pages / PAGES_LEAST_PART).max(1) * content;
         let most = (pages / PAGES_PART).max(1) * content;
-        (ENTRIES * self.entry_bytes()).min(BYTES_MOST).max(content).min(most)
+        (ENTRIES * self.entry_bytes()).min(BYTES_MOST).max(least).min(most)
     }
 
     /// Entries that a partition should have.

@@ -31,7 +31,8 @@ impl ChipTree<'_> {
 
     /// True if a block can be emptied now.
     pub(super) fn can_move(&self) -> bool {
-        self.ground.free_pages() > self.ground.pages_per_block() && self.victim().is_some()
+        let free = self.ground.free_to_move();
+        self.victim().is_some_and(|block| self.ground.pages_to_move(block) <= free)
     }
 
     /// Does what gives room: erases what was given up, moves pages, or merges; false if there is
