@@ -51,7 +51,7 @@ use sim::SimulatedNand;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const TREES: [&str; 6] = ["b-plus", "mu", "mu-star", "ipl", "la-tree", "flat-tree"];
+const TREES: [&str; 5] = ["b-plus", "mu", "mu-star", "ipl", "la-tree"];
 
 /// Chips: name, blocks, and percent of the pages that are wanted to be filled.
 const CHIPS: [(&str, u32, u32); 3] = [
