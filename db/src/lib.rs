@@ -53,9 +53,9 @@
 //!   of any size; beside that, everything stays inside the [budget](Options::memory_total).
 //! - How far a file can grow is chosen when it is made: [`Options::capacity`]. It is as long as its
 //!   data, with room for what comes while it is open.
-//! - At most 64 checkpoints are kept by name, in little memory fewer. What was changed since takes
-//!   room twice, and the check does not look at it: going back verifies all of it before anything
-//!   is changed.
+//! - At most 64 checkpoints are kept by name, in little memory fewer. While one is kept, what pages
+//!   held at each checkpoint since takes room, and the check does not look at it: going back
+//!   verifies all of it before anything is changed.
 //! - It needs Unix. Until version 1.0 each release reads the format of its own files only, and
 //!   refuses others with an error that names both versions.
 

@@ -101,6 +101,35 @@ fn two_hundred_thousand_entries_of_16_bytes_take_nine_megabytes_and_go() {
 }
 
 #[test]
+fn a_file_with_a_named_checkpoint_does_not_grow_with_each_opening() {
+    for tree in ["b-plus", "la-tree", "flat-tree"] {
+        for durability in [Durability::Checkpoint, Durability::Batch, Durability::Every] {
+            let (_folder, path) = place();
+            let options = Options::new().tree(tree).durability(durability);
+            let mut database = Database::create(&path, &options).unwrap();
+            let mut model = Model::new();
+            put(&mut database, &mut model, 0..2_500);
+            database.checkpoint("kept").unwrap();
+            let kept = model.clone();
+            database.close().unwrap();
+            let before = length(&path);
+            for round in 0..60 {
+                let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+                put(&mut database, &mut model, round..round + 1);
+                database.close().unwrap();
+            }
+            // Each session keeps what the pages held that it wrote.
+            let each = (length(&path) - before) / 60;
+            assert!(each < 256 << 10, "{tree}, {durability}: {each} bytes an opening");
+            let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+            compare(&mut database, &model, "the present");
+            database.rollback("kept").unwrap();
+            compare(&mut database, &kept, "gone back");
+        }
+    }
+}
+
+#[test]
 fn what_named_checkpoints_need_moves_with_the_end_of_the_file() {
     for tree in TREES {
         let (_folder, path) = place();

@@ -207,7 +207,7 @@ pub(crate) enum ListFormat {
     /// For people
     #[default]
     Table,
-    /// An array
+    /// An array, or an object where there is one
     Json,
 }
 

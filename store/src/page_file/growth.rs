@@ -75,8 +75,13 @@ impl PageFile<'_> {
         let moved = self.units_to_move();
         let unit = self.layout.pages_per_sector;
         let step = step.max(moved.saturating_mul(unit));
-        let longer = u64::from(self.layout.pages) + u64::from(step);
         let start = self.superblock.checkpoint.undo_start;
+        // What was closed with names has its pages still, and may lack the journal alone.
+        let lacks_journal = self.journal.is_some() && self.layout.journal_sectors == 0;
+        let longer = match lacks_journal && self.is_wide(self.step_least(), start) {
+            true => u64::from(self.layout.pages),
+            false => u64::from(self.layout.pages) + u64::from(step),
+        };
         // A journal in which something stands does not get shorter.
         let is_begun = self.journal.as_ref().is_some_and(|journal| journal.is_begun());
         let kept = if is_begun { self.layout.journal_sectors } else { 0 };
@@ -144,7 +149,7 @@ impl PageFile<'_> {
             return self.layout.with(u64::from(pages), 0);
         }
         let step = self.step_beside(self.high_water);
-        let enough = self.pages_wanted(step / 4, start) <= u64::from(self.layout.pages);
+        let enough = self.is_wide(step / 4, start);
         let mut pages = u64::from(self.layout.pages);
         let journal = self.journal_wanted().max(self.layout.journal_sectors);
         let moved = if start > 0 { self.units_to_move() } else { 0 };
@@ -210,11 +215,21 @@ impl PageFile<'_> {
         }
     }
 
-    /// True if nothing stands behind the pages.
+    /// True if nothing stands behind the pages, and what comes next has no room.
     pub(super) fn is_shut(&self) -> bool {
         let used = self.layout.units_of(self.high_water);
-        let is_short = self.checkpoints.are_kept() || self.layout.units() <= used;
+        let start = self.superblock.checkpoint.undo_start;
+        let is_short = match self.checkpoints.are_kept() {
+            // Images stay where they are, and so do pages.
+            true => self.journal.is_some() || !self.is_wide(self.step_least(), start),
+            false => self.layout.units() <= used,
+        };
         self.disk.sectors_held().is_none() || (is_short && self.layout.journal_sectors == 0)
+    }
+
+    /// True if there is room for `more` pages that are free, as for [`PageFile::pages_wanted`].
+    fn is_wide(&self, more: u32, start: u32) -> bool {
+        self.pages_wanted(more, start) <= u64::from(self.layout.pages)
     }
 
     /// Pages that there has to be room for, with `more` that are free and all that the undo log may
