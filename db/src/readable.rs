@@ -42,8 +42,8 @@ pub trait Readable {
     /// As [`get`](Readable::get).
     fn get_into(&self, key: impl AsRef<[u8]>, offset: u32, into: &mut [u8]) -> Result<Option<u32>>;
 
-    /// The values of `keys`, in their order. Their pages are read together, 128 at a time: on a
-    /// disk that is much faster than one by one.
+    /// The values of `keys`, in their order. Their pages are read together, 32 at a time: on a disk
+    /// that is much faster than one by one.
     ///
     /// # Errors
     /// As [`get`](Readable::get).

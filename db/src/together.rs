@@ -15,7 +15,7 @@ use crate::lock::Lock;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Lookups that are made together, at most.
-pub(crate) const AT_ONCE: usize = 128;
+pub(crate) const AT_ONCE: usize = 32;
 
 /// What a lookup finds: a value, or none.
 pub(crate) type Found = index::Result<Option<Vec<u8>>>;

@@ -47,16 +47,13 @@ impl<'e, 'b> Flight<'e, 'b> {
     }
 
     /// Moves all pieces; returns when none is in flight any more.
-    pub(super) fn fly(mut self, pieces: impl Iterator<Item = Piece<'b>>) -> Result<(), Errno> {
-        let mut pieces = pieces.peekable();
+    pub(super) fn fly(mut self, mut pieces: impl Iterator<Item = Piece<'b>>) -> Result<(), Errno> {
         for slot in 0..self.usable {
             let Some(piece) = pieces.next() else { break };
             self.load(slot, piece);
         }
         while self.flying > 0 {
-            // Whoever has nothing to start meanwhile is woken once.
-            let wanted = if pieces.peek().is_some() { 1 } else { self.flying };
-            let Completion { slot, outcome } = self.engine.finish(wanted);
+            let Completion { slot, outcome } = self.engine.finish();
             self.flying -= 1;
             let concluded = self.land(slot, outcome);
             if concluded
@@ -129,7 +126,7 @@ impl Drop for Flight<'_, '_> {
     /// After a panic, waits until no memory of the caller is in use any more.
     fn drop(&mut self) {
         while self.flying > 0 {
-            self.engine.finish(self.flying);
+            self.engine.finish();
             self.flying -= 1;
         }
     }

@@ -100,12 +100,11 @@ impl Engine {
         }
     }
 
-    /// Gives back one of the transfers in flight, of which there must be `wanted`. Where none has
-    /// come back it may wait for that many.
-    fn finish(&mut self, wanted: usize) -> Completion {
+    /// Waits for one of the transfers in flight, of which there must be one.
+    fn finish(&mut self) -> Completion {
         match self {
             #[cfg(target_os = "linux")]
-            Engine::Ring(ring) => ring.finish(wanted),
+            Engine::Ring(ring) => ring.finish(),
             Engine::Pool(pool) => pool.finish(),
         }
     }

@@ -57,8 +57,8 @@ impl Ring {
         self.queued.push_back(order.slot);
     }
 
-    /// Gives back a transfer; where none has come back it waits for so many.
-    pub(super) fn finish(&mut self, wanted: usize) -> Completion {
+    /// Waits for a transfer.
+    pub(super) fn finish(&mut self) -> Completion {
         loop {
             if let Some(entry) = self.ring.completion().next() {
                 let outcome = match entry.result() {
@@ -68,7 +68,7 @@ impl Ring {
                 return Completion { slot: entry.user_data() as usize, outcome };
             }
             match self.broken {
-                None => self.enter(wanted),
+                None => self.enter(1),
                 Some(errno) => match self.queued.pop_front() {
                     Some(slot) => return Completion { slot, outcome: Err(errno) },
                     // What the kernel took it gives back without being asked.
@@ -133,7 +133,7 @@ mod tests {
             unsafe { ring.start(order) };
         }
         for slot in 0..8 {
-            let Completion { slot: found, outcome } = ring.finish(1);
+            let Completion { slot: found, outcome } = ring.finish();
             assert_eq!(found, slot);
             assert!(outcome.is_err(), "{outcome:?}");
         }
