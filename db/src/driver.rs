@@ -23,7 +23,7 @@ pub(crate) enum Driver {
 pub(crate) fn in_flight(memory: MemoryLimit) -> u32 {
     match memory {
         // An eighth of it.
-        MemoryLimit::Total(bytes) => (bytes / 8 / TRANSFER_BYTES).clamp(1, 32) as u32,
+        MemoryLimit::Total(bytes) => (bytes / 8 / TRANSFER_BYTES).clamp(1, 16) as u32,
         MemoryLimit::CachesAndBuffers(_) => 4,
     }
 }

@@ -6,7 +6,7 @@ use super::{PageCheck, PageFile};
 use crate::{LogicalPage, Result, checksum};
 
 /// The most pages that are read at once, each in a request of its own.
-pub(super) const BROUGHT_MOST: usize = 128;
+pub(super) const BROUGHT_MOST: usize = 32;
 
 impl PageFile<'_> {
     /// The most pages that [`bring`](PageFile::bring) brings: they take a quarter of the cache.
