@@ -37,6 +37,8 @@ struct Numbers {
     next: u64,
     /// Of the one that is first.
     first: u64,
+    /// Of those behind it that wait no longer.
+    gone: Vec<u64>,
 }
 
 /// The first place in a line, until it is dropped.
@@ -66,15 +68,33 @@ impl<T> Lock<T> {
 
     /// Waits for the value.
     pub(crate) fn lock(&self) -> Result<Guard<'_, T>> {
+        loop {
+            if let Some(guard) = self.lock_unless(|| false)? {
+                return Ok(guard);
+            }
+        }
+    }
+
+    /// Waits for the value, but not once `is_needless`: who makes it so calls [`Lock::wake`].
+    pub(crate) fn lock_unless(
+        &self,
+        is_needless: impl Fn() -> bool,
+    ) -> Result<Option<Guard<'_, T>>> {
         self.check_other()?;
-        self.guard(self.line.wait())
+        self.line.wait(is_needless).map(|first| self.guard(first)).transpose()
+    }
+
+    /// Lets those that wait see whether they need to.
+    pub(crate) fn wake(&self) {
+        drop(self.line.numbers());
+        self.line.moved.notify_all();
     }
 
     /// True if a thread waits for the one that has the value.
     #[cfg(test)]
     pub(crate) fn is_waited_for(&self) -> bool {
         let numbers = self.line.numbers();
-        numbers.first + 1 < numbers.next
+        numbers.first + 1 + (numbers.gone.len() as u64) < numbers.next
     }
 
     fn guard<'l>(&'l self, first: First<'l>) -> Result<Guard<'l, T>> {
@@ -89,14 +109,18 @@ impl Line {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> First<'_> {
+    fn wait(&self, is_needless: impl Fn() -> bool) -> Option<First<'_>> {
         let mut numbers = self.numbers();
         let own = numbers.next;
         numbers.next += 1;
         while numbers.first != own {
+            if is_needless() {
+                numbers.gone.push(own);
+                return None;
+            }
             numbers = self.moved.wait(numbers).unwrap_or_else(PoisonError::into_inner);
         }
-        self.is_first()
+        Some(self.is_first())
     }
 
     /// The first place, if nobody is in the line.
@@ -119,6 +143,10 @@ impl Drop for First<'_> {
         self.0.holder.store(0, Ordering::Relaxed);
         let mut numbers = self.0.numbers();
         numbers.first += 1;
+        while let Some(place) = numbers.gone.iter().position(|gone| *gone == numbers.first) {
+            numbers.gone.swap_remove(place);
+            numbers.first += 1;
+        }
         let is_waited_for = numbers.first != numbers.next;
         drop(numbers);
         if is_waited_for {

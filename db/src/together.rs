@@ -58,8 +58,8 @@ impl Together {
         // Given up with the state at hand for it.
         let asking = self.ask(key);
         let mut state = self.state();
+        let is_own = |(asked, _): &(u64, Found)| *asked == asking.number;
         loop {
-            let is_own = |(asked, _): &(u64, Found)| *asked == asking.number;
             if let Some(place) = state.answered.iter().position(is_own) {
                 return Ok(state.answered.swap_remove(place).1);
             }
@@ -70,7 +70,10 @@ impl Together {
             state.is_led = true;
             drop(state);
             let lead = Lead(self);
-            self.answer(&mut core.lock()?.lookup());
+            let is_answered = || self.state().answered.iter().any(is_own);
+            if let Some(mut core) = core.lock_unless(is_answered)? {
+                self.answer(&mut core.lookup());
+            }
             drop(lead);
             state = self.state();
         }
@@ -84,11 +87,12 @@ impl Together {
         Asking { together: self, number }
     }
 
-    /// Answers what was asked so far.
-    pub(crate) fn answer(&self, index: &mut dyn Lookup) {
+    /// Answers what was asked so far; false if nothing was. A writer wakes those, then, that wait
+    /// for the lock.
+    pub(crate) fn answer(&self, index: &mut dyn Lookup) -> bool {
         let mut state = self.state();
         if state.asked.is_empty() {
-            return;
+            return false;
         }
         let count = state.asked.len().min(AT_ONCE);
         let mut answers = Answers {
@@ -104,6 +108,7 @@ impl Together {
             let found = (self.read)(index, &key);
             answers.found.push((number, found));
         }
+        true
     }
 
     /// Lookups that are asked for, and that are answered.

@@ -105,7 +105,9 @@ fn lookups_are_answered_by_each_other_or_by_a_writer_in_the_midst_of_its_work() 
     in_all_orders(|shared| {
         let readers = [reader(shared), reader(shared)];
         let mut core = shared.lock.lock().unwrap();
-        shared.together.answer(&mut core.lookup());
+        if shared.together.answer(&mut core.lookup()) {
+            shared.lock.wake();
+        }
         core.changes += 1;
         drop(core);
         for reader in readers {
@@ -131,7 +133,9 @@ fn a_writer_between_whose_steps_others_come_ends() {
         let other = reader(shared);
         for _ in 0..2 {
             let mut core = shared.lock.lock().unwrap();
-            shared.together.answer(&mut core.lookup());
+            if shared.together.answer(&mut core.lookup()) {
+                shared.lock.wake();
+            }
             core.changes += 1;
         }
         assert!(other.join().unwrap() <= 2);

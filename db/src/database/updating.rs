@@ -107,7 +107,11 @@ impl<'d> Database<'d> {
     /// steps others may read.
     pub(crate) fn prepared(&self, updates: &[Update<'_>]) -> Result<Guard<'_, Core<'d>>> {
         let mut core = self.core.lock()?;
-        let meanwhile = &mut |index: &mut dyn Lookup| self.together.answer(index);
+        let meanwhile = &mut |index: &mut dyn Lookup| {
+            if self.together.answer(index) {
+                self.core.wake();
+            }
+        };
         loop {
             match core.index.prepare(updates, meanwhile) {
                 Ok(true) => {}
