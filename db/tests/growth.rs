@@ -9,6 +9,7 @@
 
 mod ground;
 
+use std::collections::VecDeque;
 use std::fs;
 
 use flashtree::{Batch, Database, Durability, Error, OpenOptions, Options};
@@ -125,6 +126,48 @@ fn a_file_with_a_named_checkpoint_does_not_grow_with_each_opening() {
             compare(&mut database, &model, "the present");
             database.rollback("kept").unwrap();
             compare(&mut database, &kept, "gone back");
+        }
+    }
+}
+
+#[test]
+fn a_file_whose_oldest_checkpoint_is_forgotten_again_and_again_stays_short() {
+    for tree in ["b-plus", "la-tree", "flat-tree", "fd-tree"] {
+        for kept_most in [1, 3] {
+            let (_folder, path) = place();
+            let options = Options::new().tree(tree).durability(Durability::Batch);
+            let mut database = Database::create(&path, &options).unwrap();
+            let mut model = Model::new();
+            put(&mut database, &mut model, 0..4_000);
+            let mut kept: VecDeque<(String, Model)> = VecDeque::new();
+            let most = length(&path).max(12 << 20);
+            let (mut longest, mut early) = (0, 0);
+            for round in 0..120_u32 {
+                let name = format!("day {round}");
+                database.checkpoint(&name).unwrap();
+                kept.push_back((name, model.clone()));
+                if kept.len() > kept_most {
+                    database.forget(&kept.pop_front().unwrap().0).unwrap();
+                }
+                // Each of them changes most pages.
+                let numbers = (0..4_000).filter(|number| number % 20 == round % 20);
+                put(&mut database, &mut model, numbers);
+                if round % 10 == 9 {
+                    database.close().unwrap();
+                    database = Database::open(&path, &OpenOptions::new()).unwrap();
+                }
+                longest = longest.max(length(&path));
+                early = if round < 30 { longest } else { early };
+            }
+            println!("{tree}, {kept_most}: {early} bytes in 30 rounds, {longest} in 120");
+            assert!(longest <= most, "{tree}, {kept_most}: {longest}");
+            compare(&mut database, &model, "the present");
+            for (name, then) in kept.iter().rev() {
+                database.rollback(name).unwrap();
+                compare(&mut database, then, name);
+            }
+            let names = database.checkpoints().unwrap();
+            assert_eq!(names.len(), 1, "{tree}: what was forgotten stays forgotten");
         }
     }
 }

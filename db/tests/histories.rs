@@ -69,17 +69,13 @@ struct History {
     model: Model,
     kept: Vec<Kept>,
     durable: bool,
-    /// True on raw flash: going back to a checkpoint does not bring back what was forgotten since.
-    forgets_for_good: bool,
 }
 
-/// A checkpoint with a name, and those before it that were kept when it was made: going back to it
-/// brings them back, but on raw flash those that were forgotten since.
+/// A checkpoint with a name.
 #[derive(Clone)]
 struct Kept {
     name: String,
     model: Model,
-    before: Vec<Kept>,
 }
 
 impl History {
@@ -191,24 +187,19 @@ impl History {
             0 if self.kept.len() < 3 => {
                 let name = format!("checkpoint {}", self.random.random::<u32>());
                 database.checkpoint(&name).unwrap();
-                let (model, before) = (self.model.clone(), self.kept.clone());
-                self.kept.push(Kept { name, model, before });
+                self.kept.push(Kept { name, model: self.model.clone() });
             }
             1 if !self.kept.is_empty() => {
                 let place = self.random.random_range(0..self.kept.len());
                 let kept = self.kept[place].clone();
                 database.rollback(&kept.name).unwrap();
-                self.model = kept.model.clone();
-                self.kept = kept.before.clone();
-                self.kept.push(kept);
+                self.model = kept.model;
+                self.kept.truncate(place + 1);
             }
             _ if !self.kept.is_empty() => {
                 let place = self.random.random_range(0..self.kept.len());
                 let name = self.kept.remove(place).name;
                 database.forget(&name).unwrap();
-                if self.forgets_for_good {
-                    forget_before(&mut self.kept, &name);
-                }
             }
             _ => {}
         }
@@ -216,14 +207,6 @@ impl History {
         let names = kept.iter().map(|kept| kept.name.as_str());
         let expected: Vec<_> = self.kept.iter().map(|kept| kept.name.as_str()).collect();
         assert_eq!(names.collect::<Vec<_>>(), expected);
-    }
-}
-
-/// No checkpoint of `kept` knows of one called `name` before it.
-fn forget_before(kept: &mut [Kept], name: &str) {
-    for kept in kept {
-        kept.before.retain(|before| before.name != name);
-        forget_before(&mut kept.before, name);
     }
 }
 
@@ -245,13 +228,11 @@ fn play(place: &Place, durability: Durability, steps: u32, seed: u64) {
 fn play_with(place: &Place, options: &Options, steps: u32, seed: u64) {
     let mut database = place.create(options);
     let durability = database.stats().unwrap().recovery.durability;
-    let on_raw_flash = matches!(place, Place::File { chip: Some(""), .. });
     let mut history = History {
         random: ChaCha8Rng::seed_from_u64(seed),
         model: Model::new(),
         kept: Vec::new(),
         durable: durability != Durability::None,
-        forgets_for_good: on_raw_flash,
     };
     for step in 0..steps {
         history.step(&mut database);

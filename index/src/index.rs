@@ -47,9 +47,8 @@ pub trait Index: Read {
     /// The checkpoints that are kept, oldest first.
     fn checkpoints(&self) -> &[Savepoint];
 
-    /// Goes back to the checkpoint called `name`. All later changes and checkpoints are lost. On
-    /// sectors, checkpoints that were forgotten since then come back; on raw flash they stay
-    /// forgotten.
+    /// Goes back to the checkpoint called `name`. All later changes and checkpoints are lost.
+    /// Checkpoints that were forgotten stay forgotten.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.

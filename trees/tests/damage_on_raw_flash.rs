@@ -197,7 +197,7 @@ impl Left {
     fn new(case: Case) -> Self {
         let Ground::Nand(mut chip) = case.ground(512 << 10) else { panic!("it is on a chip") };
         let programmed = Programmed::default();
-        let mut history = Truth::new(true);
+        let mut history = Truth::default();
         let mut index = open(&case, &mut chip, programmed.clone(), true).unwrap();
         for number in 0..UPDATES[0] + UPDATES[1] {
             if number == UPDATES[0] {

@@ -155,7 +155,7 @@ fn play(case: &Case, fails: u32) -> (u32, Option<Operation>) {
         let mut plan = plan.lock().unwrap();
         plan.fails = if fails > 0 { plan.done + fails } else { 0 };
     }
-    let mut play = Play::new(case.durability, false, name);
+    let mut play = Play::new(case.durability, name);
     for step in 0..STEPS {
         play.step(&mut *index, step);
         let failed = plan.lock().unwrap().has_failed;

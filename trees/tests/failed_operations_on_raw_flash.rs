@@ -138,7 +138,7 @@ fn play(case: &Case, fails: Option<(u32, Way)>) -> (u32, Option<Operation>) {
     let mut index = open(case, &mut chip, failing.clone(), true).unwrap();
     *failing.0.lock().unwrap() = Plan { fails, ..Plan::default() };
     let name = format!("{}: {fails:?} fails", case.name());
-    let mut play = Play::new(case.durability, true, name);
+    let mut play = Play::new(case.durability, name);
     for step in 0..STEPS {
         play.step(&mut *index, step);
         if failing.has_failed() {

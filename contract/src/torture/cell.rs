@@ -196,11 +196,6 @@ impl Cell {
         node.and_then(|(_, bytes)| bytes.parse().ok()).unwrap_or(self.page_bytes)
     }
 
-    /// True if a rollback does not bring back what was forgotten.
-    pub(super) fn forgets_for_good(&self) -> bool {
-        self.is_raw()
-    }
-
     /// Bytes of a usual entry.
     pub(super) fn entry_bytes(&self) -> u32 {
         match (self.shape.shape.key, self.shape.shape.value) {

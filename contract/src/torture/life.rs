@@ -161,7 +161,7 @@ fn make_and_cut(
             let learned = ground.truth.learn(&found);
             if learned.is_err() && !was_made {
                 // The index that stood there before.
-                ground.truth = Truth::new(cell.forgets_for_good());
+                ground.truth = Truth::default();
                 return Ok(false);
             }
             learned.map(|_| true).map_err(Failure::Lost)

@@ -159,7 +159,7 @@ impl<'c> Ground<'c> {
         Ok(Ground {
             cell,
             device: Device::new(cell, seed)?,
-            truth: Truth::new(cell.forgets_for_good()),
+            truth: Truth::default(),
             witness: Witness { devices: 1, ..Witness::default() },
             memory: [1, 2, 4][(chance(cell, seed, MEMORY) % 3) as usize],
             opening: (0, 0),
@@ -282,7 +282,7 @@ impl<'c> Ground<'c> {
 
     /// Makes the index, and loads it with `sorted` entries if there are any.
     pub(super) fn make(&mut self, sorted: Vec<Change>) -> Result<(), Stop> {
-        self.truth = Truth::new(self.cell.forgets_for_good());
+        self.truth = Truth::default();
         let (cell, most) = (self.cell, self.most());
         let index = self.device.index(cell, How::Make, self.memory);
         let mut index = index.map_err(|error| match Stop::of("making", error) {

@@ -36,9 +36,6 @@ pub struct Kept {
     pub name: Rc<str>,
     /// What a rollback goes back to.
     pub entries: Rc<Entries>,
-    /// The checkpoints that were kept when it was made: a rollback brings these back too, be they
-    /// forgotten since or not.
-    pub older: Rc<[Kept]>,
 }
 
 /// What changes the world.
@@ -48,7 +45,7 @@ pub enum Event {
     Batch(Vec<Change>),
     /// A checkpoint with this name.
     Keep(Rc<str>),
-    /// Back to the checkpoint with this name: its entries, and the checkpoints of its time.
+    /// Back to the checkpoint with this name: its entries, and the checkpoints before it that are kept.
     RollBack(Rc<str>),
     /// The checkpoint with this name is kept no longer.
     Forget(Rc<str>),
@@ -61,8 +58,6 @@ pub struct World {
     pub entries: Entries,
     /// Its named checkpoints, oldest first.
     pub kept: Vec<Kept>,
-    /// True if what was forgotten does not come back with a rollback: on raw flash.
-    pub forgets_for_good: bool,
 }
 
 impl World {
@@ -87,7 +82,7 @@ impl World {
                 keep(&mut self.kept, name, entries);
             }
             Event::RollBack(name) => {
-                if let Some(entries) = roll_back(&mut self.kept, name, self.forgets_for_good) {
+                if let Some(entries) = roll_back(&mut self.kept, name) {
                     self.entries = (*entries).clone();
                 }
             }
@@ -98,21 +93,14 @@ impl World {
 
 /// Adds a checkpoint with this name to those that are kept.
 fn keep(kept: &mut Vec<Kept>, name: &Rc<str>, entries: Rc<Entries>) {
-    let older = kept.as_slice().into();
-    kept.push(Kept { name: name.clone(), entries, older });
+    kept.push(Kept { name: name.clone(), entries });
 }
 
-/// Brings back the checkpoints of the time of this one; returns its entries.
-fn roll_back(kept: &mut Vec<Kept>, name: &str, forgets_for_good: bool) -> Option<Rc<Entries>> {
-    let target = kept.iter().find(|kept| *kept.name == *name)?.clone();
-    let mut older = target.older.to_vec();
-    if forgets_for_good {
-        older.retain(|older| kept.iter().any(|kept| kept.name == older.name));
-    }
-    *kept = older;
-    let entries = target.entries.clone();
-    kept.push(target);
-    Some(entries)
+/// Lets go of the checkpoints that came behind this one; returns its entries.
+fn roll_back(kept: &mut Vec<Kept>, name: &str) -> Option<Rc<Entries>> {
+    let place = kept.iter().position(|kept| *kept.name == *name)?;
+    kept.truncate(place + 1);
+    kept.last().map(|target| target.entries.clone())
 }
 
 /// What was found in an index.
@@ -167,13 +155,6 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Nothing has happened; on raw flash, what is forgotten is `forgotten_for_good`.
-    #[must_use]
-    pub fn new(forgotten_for_good: bool) -> Self {
-        let world = World { forgets_for_good: forgotten_for_good, ..World::default() };
-        Truth { settled: world.clone(), events: Vec::new(), latest: world }
-    }
-
     /// The world after all events, acknowledged or not.
     #[must_use]
     pub const fn latest(&self) -> &World {
@@ -272,7 +253,6 @@ struct Search<'s> {
     found: &'s Found,
     differing: BTreeSet<Bytes>,
     kept: Vec<Kept>,
-    forgets_for_good: bool,
     /// Worlds between two named checkpoints are needed only if one is named on the way.
     entries: LazyEntries<'s>,
 }
@@ -303,7 +283,6 @@ impl<'s> Search<'s> {
             found,
             differing: found.differing(&settled.entries),
             kept: settled.kept.clone(),
-            forgets_for_good: settled.forgets_for_good,
             entries: LazyEntries {
                 base: &settled.entries,
                 rolled_back: None,
@@ -326,7 +305,7 @@ impl<'s> Search<'s> {
                 keep(&mut self.kept, name, entries);
             }
             Event::RollBack(name) => {
-                if let Some(entries) = roll_back(&mut self.kept, name, self.forgets_for_good) {
+                if let Some(entries) = roll_back(&mut self.kept, name) {
                     self.differing = self.found.differing(&entries);
                     self.entries.rolled_back = Some(entries);
                     self.entries.changes.clear();

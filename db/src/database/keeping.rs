@@ -53,8 +53,7 @@ impl Database<'_> {
 
     /// Goes back to the state that was kept under `name`. Everything that came after it is lost,
     /// later checkpoints included, and handles of keyspaces have to be asked for again. `name`
-    /// stays. Checkpoints that were forgotten since come back, except where a tree stands on raw
-    /// flash.
+    /// stays. Checkpoints that were forgotten stay forgotten.
     ///
     /// # Errors
     /// There is no such checkpoint, or the device failed.

@@ -139,6 +139,7 @@ impl PageFile<'_> {
         self.freed = super::FreeList::EMPTY;
         self.freed_tail = None;
         if let Some(undo) = &mut self.undo {
+            undo.set_base(self.superblock.undo_base);
             undo.begin(self.superblock.undo_epoch, state.high_water, state.undo_start);
         }
         if let Some(journal) = &mut self.journal {
@@ -150,8 +151,7 @@ impl PageFile<'_> {
     fn take_checkpoint(&mut self, next: Superblock, layout: Layout) -> Result<CheckpointId> {
         self.superblock = next;
         self.take_layout(layout)?;
-        self.checkpoints.list_names(&self.superblock.checkpoint);
-        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
+        self.checkpoints.stand_at(&self.superblock.checkpoint);
         self.begin_epoch();
         let last = &self.superblock.checkpoint;
         if let Some(undo) = &mut self.undo
@@ -249,7 +249,9 @@ impl PageFile<'_> {
             root: long,
             root_head: head.to_vec(),
             name: name.map(Into::into),
+            slot: self.checkpoints.free_slot(),
         };
+        next.forgotten = 0;
         if self.mistake.is(Canary::WrongRootRecord) {
             next.checkpoint.root_head.clone_from(&self.superblock.checkpoint.root_head);
         }
@@ -258,24 +260,26 @@ impl PageFile<'_> {
         }
         self.write_back_all()?;
         next.checkpoint.digest = self.digest;
+        next.undo_base = 0;
         if !self.checkpoints.kept.is_empty()
             && let Some(undo) = &mut self.undo
         {
             // What is kept ends with a whole group.
             undo.flush(&mut self.disk)?;
             next.checkpoint.undo_start = undo.next_kept();
+            next.undo_base = undo.base_before(self.checkpoints.oldest);
         }
         let start = next.checkpoint.undo_start;
         let layout = match occasion {
             // The journal stays where it is.
             Occasion::Within(_) => self.layout,
+            // So do pages, if the images move.
+            Occasion::Between if next.undo_base > self.superblock.undo_base => self.layout,
             Occasion::Between => self.choose_layout(start, false),
             Occasion::Last => self.choose_layout(start, true),
         };
         (next.pages, next.journal_sectors) = (layout.pages, layout.journal_sectors);
-        if start > 0 {
-            self.move_images(layout)?;
-        }
+        self.move_images(layout, &next)?;
         next.write(&mut self.disk, &mut self.sector)?;
         self.take_checkpoint(next, layout)
     }
@@ -522,6 +526,7 @@ impl Recovery for PageFile<'_> {
         (next.journal_epoch, next.undo_epoch) = (next.sequence, next.sequence);
         next.replay = Place::default();
         next.state = State::RollingBack { undo_end };
+        next.forgotten = self.slots_forgotten(&target);
         next.checkpoint = target;
         next.write(&mut self.disk, &mut self.sector)?;
         self.superblock = next;
@@ -537,11 +542,7 @@ impl Recovery for PageFile<'_> {
         } else {
             let is_it = |state: &CheckpointState| state.name.as_deref() == Some(name);
             let place = self.checkpoints.kept.iter().position(is_it);
-            let state = self.checkpoints.kept.remove(place.ok_or(Error::NoCheckpoint)?);
-            self.checkpoints.is_directory_old = true;
-            if let Some(root) = state.root {
-                self.free_long(root, Cause::Checkpoint)?;
-            }
+            self.remove_kept(place.ok_or(Error::NoCheckpoint)?)?;
         }
         self.checkpoints.list_names(&self.superblock.checkpoint);
         Ok(())

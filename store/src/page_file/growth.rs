@@ -14,6 +14,7 @@ use device::{Cause, Sectors};
 use super::PageFile;
 use super::journal::SECTORS_LEAST;
 use super::layout::Layout;
+use super::superblock::Superblock;
 use crate::Result;
 
 /// By how many units a file grows at least, and the part of its pages by which it does.
@@ -110,7 +111,7 @@ impl PageFile<'_> {
             && to.pages != self.layout.pages
         {
             undo.flush(&mut self.disk)?;
-            undo.copy(&mut self.disk, to, &mut self.sector)?;
+            undo.copy(&mut self.disk, (to, undo.base()), &mut self.sector)?;
             if let Some(journal) = &self.journal {
                 let place = (to.journal(), to.journal_sectors);
                 journal.copy(&mut self.disk, place, true, &mut self.sector)?;
@@ -177,11 +178,13 @@ impl PageFile<'_> {
         self.take_layout(to)
     }
 
-    /// Copies the images that named checkpoints need to where they stand in the layout `to`.
-    pub(super) fn move_images(&mut self, to: Layout) -> Result<()> {
+    /// Copies the images that named checkpoints need to where they stand in the layout `to`, with
+    /// the base of the superblock that comes `next`.
+    pub(super) fn move_images(&mut self, to: Layout, next: &Superblock) -> Result<()> {
+        let (is_kept, base) = (next.checkpoint.undo_start > 0, next.undo_base);
         match &self.undo {
-            Some(undo) if to.pages != self.layout.pages => {
-                undo.copy(&mut self.disk, to, &mut self.sector)
+            Some(undo) if is_kept && (to.pages != self.layout.pages || base != undo.base()) => {
+                undo.copy(&mut self.disk, (to, base), &mut self.sector)
             }
             _ => Ok(()),
         }

@@ -6,6 +6,7 @@ use device::Cause;
 
 use super::PageFile;
 use super::state::{CheckpointState, ROOT_INLINE_MOST, STATE_BYTES_MOST};
+use super::superblock::Superblock;
 use crate::bytes::{Reader, Writer};
 use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST, check_checkpoint_name};
 use crate::{Error, OverflowValue, Result, Savepoint};
@@ -31,6 +32,8 @@ pub(super) struct Checkpoints {
     /// True if the last checkpoint, as it stands on the device, keeps any by name, itself
     /// included: what was forgotten since may come back.
     pub(super) is_keeping: bool,
+    /// Where the images begin that the last checkpoint, as it stands on the device, keeps.
+    pub(super) oldest: u32,
     /// True if the directory on the device says something else.
     pub(super) is_directory_old: bool,
     pub(super) restored: u64,
@@ -48,6 +51,7 @@ impl Checkpoints {
             kept: Vec::with_capacity(names_most),
             names: Vec::with_capacity(names_most),
             is_keeping: false,
+            oldest: 0,
             is_directory_old: false,
             restored: 0,
             replayed: 0,
@@ -86,6 +90,20 @@ impl Checkpoints {
         self.names.len()
     }
 
+    /// Takes note of what `last` keeps, the last checkpoint as it stands on the device.
+    pub(super) fn stand_at(&mut self, last: &CheckpointState) {
+        self.list_names(last);
+        self.is_keeping = self.count() > 0;
+        let starts = self.kept.iter().chain([last]).map(|state| state.undo_start);
+        self.oldest = starts.min().unwrap_or(0);
+    }
+
+    /// A slot that none of those has that are kept.
+    pub(super) fn free_slot(&self) -> u8 {
+        let slots = self.kept.iter().fold(0_u64, |slots, state| slots | 1 << state.slot);
+        slots.trailing_ones().min(NAMES_MOST as u32 - 1) as u8
+    }
+
     /// Lists the names of all that are kept; `last` is the last checkpoint.
     pub(super) fn list_names(&mut self, last: &CheckpointState) {
         self.names.clear();
@@ -108,9 +126,38 @@ impl PageFile<'_> {
                 at += self.read_kept(directory, at)?;
             }
         }
-        self.checkpoints.list_names(&self.superblock.checkpoint);
-        self.checkpoints.is_keeping = self.checkpoints.count() > 0;
+        self.forget_again()?;
+        self.checkpoints.stand_at(&self.superblock.checkpoint);
         Ok(())
+    }
+
+    /// The slots of checkpoints which are older than `target` and were forgotten: those that no
+    /// older one that is kept has.
+    pub(super) fn slots_forgotten(&self, target: &CheckpointState) -> u64 {
+        let older = self.checkpoints.kept.iter().filter(|state| state.id < target.id);
+        !older.fold(0, |slots, state| slots | 1 << state.slot)
+    }
+
+    /// Forgets again what was forgotten before a rollback brought it back.
+    fn forget_again(&mut self) -> Result<()> {
+        let Superblock { forgotten, undo_base, .. } = self.superblock;
+        let is_gone = |state: &CheckpointState| {
+            forgotten >> state.slot & 1 == 1 || state.undo_start < undo_base
+        };
+        while let Some(place) = self.checkpoints.kept.iter().position(is_gone) {
+            self.remove_kept(place)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the checkpoint that is kept at `place`.
+    pub(super) fn remove_kept(&mut self, place: usize) -> Result<()> {
+        let state = self.checkpoints.kept.remove(place);
+        self.checkpoints.is_directory_old = true;
+        match state.root {
+            Some(root) => self.free_long(root, Cause::Checkpoint),
+            None => Ok(()),
+        }
     }
 
     /// Reads the checkpoint that stands at byte `at` of the directory; the bytes that it takes.
@@ -121,7 +168,7 @@ impl PageFile<'_> {
         self.read_long(directory, at, bytes, Cause::Recovery)?;
         let mut from = Reader::new(bytes);
         let state = CheckpointState::decode(&mut from)
-            .filter(|state| state.is_possible(&self.layout))
+            .filter(|state| state.is_possible(&self.layout, self.superblock.undo_base))
             .filter(|_| self.checkpoints.kept.len() < NAMES_MOST)
             .ok_or(Error::NotAnIndex {
                 is_ours: true,

@@ -201,6 +201,8 @@ impl<'d> PageFile<'d> {
             replay: Place::default(),
             label: options.label.clone(),
             checkpoint: CheckpointState::NEW,
+            undo_base: 0,
+            forgotten: 0,
         };
         let mut file = Self::over(disk, (superblock, layout), options)?;
         file.disk.resize(layout.end().0, Cause::Checkpoint)?;
@@ -248,7 +250,8 @@ impl<'d> PageFile<'d> {
         options.page_bytes = superblock.page_bytes;
         options.durability = superblock.durability;
         let mut file = Self::over(disk, (superblock, layout), &options)?;
-        if !file.superblock.checkpoint.is_possible(&file.layout) {
+        let base = file.superblock.undo_base;
+        if !file.superblock.checkpoint.is_possible(&file.layout, base) {
             return Err(Error::NotAnIndex {
                 is_ours: true,
                 what: "it counts more pages than the device has",

@@ -1,11 +1,11 @@
 //! What a checkpoint says: the state that a page file comes back to.
 //!
 //! ```text
-//!  0    8       12     16      20      24        32      36      44       52     53
-//!  +----+-------+------+-------+-------+---------+-------+-------+--------+------+------+------
-//!  | id | high  | free | free  | undo  | direct- | root  | root  | digest | name | name | head
-//!  | u64| water | head | pages | start | ory     | bytes | pages | u64    | bytes|      | of root
-//!  +----+-------+------+-------+-------+---------+-------+-------+--------+------+------+------
+//!  0    8       12     16      20      24        32      34    36      44       52     53
+//!  +----+-------+------+-------+-------+---------+-------+-----+-------+--------+------+------+----
+//!  | id | high  | free | free  | undo  | direct- | root  | slot| root  | digest | name | name | head
+//!  | u64| water | head | pages | start | ory     | bytes | u16 | pages | u64    | bytes|      |
+//!  +----+-------+------+-------+-------+---------+-------+-----+-------+--------+------+------+----
 //! ```
 //!
 //! The head of the root record is all of it where that is short; a longer one stands in pages.
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use super::free_list::{self, FreeList};
 use super::layout::Layout;
 use crate::bytes::{Reader, Writer};
-use crate::recovery::NAME_BYTES_MOST;
+use crate::recovery::{NAME_BYTES_MOST, NAMES_MOST};
 use crate::{CheckpointId, LogicalPage, OverflowValue};
 
 /// The most bytes of a root record that stand in the superblock.
@@ -44,6 +44,8 @@ pub(super) struct CheckpointState {
     pub(super) root_head: Vec<u8>,
     /// Its name, if it is to be kept.
     pub(super) name: Option<String>,
+    /// Its number among those that are kept: no two that are kept at a time have the same.
+    pub(super) slot: u8,
 }
 
 impl CheckpointState {
@@ -58,6 +60,7 @@ impl CheckpointState {
         root: None,
         root_head: Vec::new(),
         name: None,
+        slot: 0,
     };
 
     /// Bytes that the state takes.
@@ -74,7 +77,7 @@ impl CheckpointState {
         to.u32(self.free.pages);
         to.u32(self.undo_start);
         encode_long(self.directory, to);
-        to.u32(self.root_head.len() as u32);
+        to.bytes(&[self.root_head.len() as u8, 0, self.slot, 0]);
         encode_long(self.root, to);
         to.u64(self.digest);
         let name = self.name.as_deref().unwrap_or("");
@@ -89,12 +92,18 @@ impl CheckpointState {
         let free = FreeList { head: free_list::link(from.u32()?), pages: from.u32()? };
         let undo_start = from.u32()?;
         let directory = decode_long(from)?;
-        let head_bytes = from.u32()? as usize;
+        let [head_bytes, 0, slot, 0] = from.array()? else {
+            return None;
+        };
+        let head_bytes = usize::from(head_bytes);
         let root = decode_long(from)?;
         let digest = from.u64()?;
         let [name_bytes] = from.array()?;
         // Whatever was read can be written again.
-        if usize::from(name_bytes) > NAME_BYTES_MOST || head_bytes > ROOT_INLINE_MOST {
+        if usize::from(name_bytes) > NAME_BYTES_MOST
+            || head_bytes > ROOT_INLINE_MOST
+            || usize::from(slot) >= NAMES_MOST
+        {
             return None;
         }
         let name = from.bytes(usize::from(name_bytes))?;
@@ -111,14 +120,16 @@ impl CheckpointState {
             root,
             root_head,
             name,
+            slot,
         })
     }
 
-    /// False if its numbers can't be those of a page file with this layout.
-    pub(super) fn is_possible(&self, layout: &Layout) -> bool {
+    /// False if its numbers can't be those of a page file with this layout, whose undo log has its
+    /// first position at `base`.
+    pub(super) fn is_possible(&self, layout: &Layout, base: u32) -> bool {
         self.high_water <= layout.pages
             && self.free.pages <= self.high_water
-            && self.undo_start <= layout.units()
+            && self.undo_start.saturating_sub(base) <= layout.units()
     }
 }
 

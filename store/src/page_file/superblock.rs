@@ -15,11 +15,11 @@
 //!  | sectors | journal | pages  | journal | undo | journal | undo  | identity |
 //!  | of disk | most    |        | sectors | end  | epoch   | epoch |          |
 //!  +---------+---------+--------+---------+------+---------+-------+----------+----
-//!  80       88        92      then
-//!  +--------+---------+-------+------------
-//!  | record | updates | label | checkpoint
-//!  | u64    | u32     |       |
-//!  +--------+---------+-------+------------
+//!  80       88        92      then         then
+//!  +--------+---------+-------+------------+-----------+-----------+
+//!  | record | updates | label | checkpoint | undo base | forgotten |
+//!  | u64    | u32     |       |            | u32       | u64       |
+//!  +--------+---------+-------+------------+-----------+-----------+
 //! ```
 //!
 //! What a checkpoint says stands in `state.rs`.
@@ -104,6 +104,11 @@ pub(super) struct Superblock {
     pub(super) identity: u64,
     pub(super) label: Vec<u8>,
     pub(super) checkpoint: CheckpointState,
+    /// The first position in the undo log that there is.
+    pub(super) undo_base: u32,
+    /// A bit for each slot whose checkpoint was forgotten before the index went back to this one,
+    /// whose directory has it.
+    pub(super) forgotten: u64,
 }
 
 impl Superblock {
@@ -147,6 +152,8 @@ impl Superblock {
         to.u32(self.replay.updates);
         to.bytes(&self.label);
         self.checkpoint.encode(&mut to);
+        to.u32(self.undo_base);
+        to.u64(self.forgotten);
         let need = to.written();
         if need.is_none() {
             return Err(Error::Superblock { limit });
@@ -334,5 +341,7 @@ fn decode_rest(from: &mut Reader<'_>) -> Option<Superblock> {
         identity,
         label: from.bytes(usize::from(label_bytes))?.to_vec(),
         checkpoint: CheckpointState::decode(from)?,
+        undo_base: from.u32()?,
+        forgotten: from.u64()?,
     })
 }

@@ -17,7 +17,9 @@
 //! Positions count units from the end of the disk in chunks, each of which is written in ascending
 //! order: position 0 is the first unit of the last chunk. While checkpoints are kept by name the
 //! run goes on from one epoch to the next: of several images of a unit the first is what a named
-//! checkpoint needs.
+//! checkpoint needs. What only forgotten ones needed leaves a hole at its end: once the hole is as
+//! long as the rest, a checkpoint moves the rest there, and its first position, the **base**, is
+//! the first unit of the last chunk from then on.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -90,6 +92,8 @@ pub(super) struct Undo {
     /// Images that there is always room for, beside those of one small batch.
     kept: u32,
     epoch: u64,
+    /// The first position that there is, a multiple of the chunk.
+    base: u32,
     start: u32,
     next: u32,
     images: u32,
@@ -163,6 +167,7 @@ impl Undo {
             limit: Self::limit_for(units, PART),
             kept: Self::limit_for(units, PART),
             epoch: 0,
+            base: 0,
             start: 0,
             next: 0,
             images: 0,
@@ -234,6 +239,7 @@ impl Undo {
 
     /// The unit that stands at `position`, if the run can go so far.
     fn unit_at(&self, position: u32) -> Option<u32> {
+        let position = position.checked_sub(self.base)?;
         let chunks = position / self.chunk + 1;
         let from_end = u64::from(chunks) * u64::from(self.chunk);
         let first = u64::from(self.layout.units()).checked_sub(from_end)?;
@@ -247,22 +253,52 @@ impl Undo {
         let least = images.min(IMAGES_LEAST) + SPARE_IMAGES;
         let positions = self.positions_for(images.max(least));
         let positions = start.saturating_add(positions).max(self.next);
-        let run = u64::from(positions.next_multiple_of(self.chunk));
+        let run = u64::from(self.units_before(positions));
         (u64::from(self.layout.units_of(pages)) + run) * u64::from(self.layout.pages_per_sector)
     }
 
     /// Units that the run takes, whole chunks.
     pub(super) fn units_taken(&self) -> u32 {
-        self.next.div_ceil(self.chunk).saturating_mul(self.chunk)
+        self.units_before(self.next)
     }
 
-    /// Copies the run to where it stands in the layout `to`, which leaves what stands now alone;
-    /// `buffer` is a sector.
-    pub(super) fn copy(&self, disk: &mut dyn Sectors, to: Layout, buffer: &mut [u8]) -> Result<()> {
+    /// Units that the run takes up to `position`, whole chunks.
+    fn units_before(&self, position: u32) -> u32 {
+        let units = position.saturating_sub(self.base);
+        units.div_ceil(self.chunk).saturating_mul(self.chunk)
+    }
+
+    /// The first position that there is.
+    pub(super) fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// From now on `base` is the first position that there is.
+    pub(super) fn set_base(&mut self, base: u32) {
+        self.base = base;
+    }
+
+    /// The base with which all from position `oldest` on can be moved to the end, clear of where it
+    /// stands; the present one, if what is before `oldest` does not make room for that.
+    pub(super) fn base_before(&self, oldest: u32) -> u32 {
+        let hole = oldest.saturating_sub(self.base) / self.chunk * self.chunk;
+        let base = self.base + hole;
+        let is_clear = self.next.saturating_sub(base) <= hole;
+        if is_clear { base } else { self.base }
+    }
+
+    /// Copies the run from position `base` on to where it stands with that base in the layout `to`,
+    /// which leaves what stands now alone; `buffer` is a sector.
+    pub(super) fn copy(
+        &self,
+        disk: &mut dyn Sectors,
+        (to, base): (Layout, u32),
+        buffer: &mut [u8],
+    ) -> Result<()> {
         let (header, free_to_change) = (Vec::new(), Box::default());
         let repeats = Repeats::default();
-        let moved = Undo { header, free_to_change, repeats, layout: to, ..*self };
-        for position in 0..self.next {
+        let moved = Undo { header, free_to_change, repeats, layout: to, base, ..*self };
+        for position in base..self.next {
             let full = Error::Full { pages: u64::from(self.layout.pages) };
             let (old, new) = self.unit_at(position).zip(moved.unit_at(position)).ok_or(full)?;
             let (old, new) = (self.layout.sector_of(old), to.sector_of(new));
@@ -280,10 +316,10 @@ impl Undo {
         self.layout = layout;
     }
 
-    /// Positions that the run can have if `pages` pages are in use.
+    /// The position at which the run has to end if `pages` pages are in use.
     fn positions_beside(&self, pages: u32) -> u32 {
         let units = self.layout.units().saturating_sub(self.layout.units_of(pages));
-        units / self.chunk * self.chunk
+        self.base.saturating_add(units / self.chunk * self.chunk)
     }
 
     /// Pages that trees can have beside what the run takes and may come to need.
@@ -297,7 +333,7 @@ impl Undo {
         let images = self.images_always().saturating_add(images);
         let reserve = self.positions_for(images).saturating_add(self.positions_later(later));
         let positions = self.start.saturating_add(reserve).max(self.next);
-        let units = positions.div_ceil(self.chunk).saturating_mul(self.chunk);
+        let units = self.units_before(positions);
         self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
     }
 
@@ -317,8 +353,7 @@ impl Undo {
 
     /// Pages that there is room for beside what is in the run.
     pub(super) fn pages_left(&self) -> u32 {
-        let units = self.next.div_ceil(self.chunk).saturating_mul(self.chunk);
-        self.layout.units().saturating_sub(units) * self.layout.pages_per_sector
+        self.layout.units().saturating_sub(self.units_taken()) * self.layout.pages_per_sector
     }
 
     /// The most positions that `images` images and their headers take, in a group of their own.
@@ -382,7 +417,7 @@ impl Undo {
         if self.group_images == 0 {
             self.group = self.next;
         }
-        let position = self.group + HEADER_UNITS + self.group_images;
+        let position = self.group.saturating_add(HEADER_UNITS + self.group_images);
         if position >= self.positions_beside(in_use) {
             return Err(Error::Full { pages: u64::from(self.layout.pages) });
         }
@@ -481,7 +516,8 @@ impl Undo {
     /// earlier epochs.
     pub(super) fn bytes(&self) -> (u64, u64, u64) {
         let unit = self.layout.unit_bytes() as u64;
-        let [images, limit, kept] = [self.images, self.limit, self.start].map(u64::from);
+        let kept = self.start.saturating_sub(self.base);
+        let [images, limit, kept] = [self.images, self.limit, kept].map(u64::from);
         (images * unit, limit * unit, kept * unit)
     }
 

@@ -31,9 +31,9 @@ fn key(number: u32) -> Bytes {
 }
 
 impl Play {
-    /// Nothing was played; on raw flash, what is forgotten is `forgotten_for_good`.
-    pub(crate) fn new(durability: Durability, forgotten_for_good: bool, name: String) -> Self {
-        let truth = Truth::new(forgotten_for_good);
+    /// Nothing was played.
+    pub(crate) fn new(durability: Durability, name: String) -> Self {
+        let truth = Truth::default();
         Play { truth, durability, open: None, halved: BTreeSet::new(), refused: 0, name }
     }
 
