@@ -45,7 +45,7 @@ pub enum Event {
     Batch(Vec<Change>),
     /// A checkpoint with this name.
     Keep(Rc<str>),
-    /// Back to the checkpoint with this name: its entries, and the checkpoints before it that are kept.
+    /// Back to the checkpoint with this name: later ones are gone.
     RollBack(Rc<str>),
     /// The checkpoint with this name is kept no longer.
     Forget(Rc<str>),

@@ -1,14 +1,15 @@
 //! What a checkpoint says: the state that a page file comes back to.
 //!
 //! ```text
-//!  0    8       12     16      20      24        32      34    36      44       52     53
-//!  +----+-------+------+-------+-------+---------+-------+-----+-------+--------+------+------+----
-//!  | id | high  | free | free  | undo  | direct- | root  | slot| root  | digest | name | name | head
-//!  | u64| water | head | pages | start | ory     | bytes | u16 | pages | u64    | bytes|      |
-//!  +----+-------+------+-------+-------+---------+-------+-----+-------+--------+------+------+----
+//!  0    8       12     16      20      24        32      34     36      44       52     53
+//!  +----+-------+------+-------+-------+---------+-------+------+-------+--------+-------+------+
+//!  | id | high  | free | free  | undo  | direct- | root  | slot | root  | digest | name  | name |
+//!  | u64| water | head | pages | start | ory     | bytes | u16  | pages | u64    | bytes |      |
+//!  +----+-------+------+-------+-------+---------+-------+------+-------+--------+-------+------+
 //! ```
 //!
-//! The head of the root record is all of it where that is short; a longer one stands in pages.
+//! The head of the root record stands behind the name. It is all of it where that is short; a
+//! longer one stands in pages.
 
 use alloc::string::String;
 use alloc::vec::Vec;

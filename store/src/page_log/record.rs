@@ -237,8 +237,9 @@ fn content_bytes_twice(chip: Geometry) -> usize {
 }
 
 impl PageLog<'_> {
-    /// Writes the record that is `head` and then `root` behind what there is; returns its last
-    /// page.
+    /// Writes the record that is `head` and then `root` behind what there is, in one block if it
+    /// has room in one: else three blocks could be in use at once, and two are kept back. Returns
+    /// its last page.
     pub(super) fn write_record(
         &mut self,
         id: CheckpointId,
@@ -248,6 +249,7 @@ impl PageLog<'_> {
             [Form::Once, Form::Twice].map(|form| self.content_bytes_of(form) - PIECE_HEADER);
         let start = self.content_start();
         let all = head.len() + root.len();
+        self.own.leave_unless(1 + all.saturating_sub(room_of_last).div_ceil(room), self.geometry);
         let (mut before, mut bytes) = (NO_PAGE, 0);
         loop {
             let is_last = all - bytes <= room_of_last;

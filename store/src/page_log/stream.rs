@@ -36,6 +36,14 @@ impl Stream {
         self.present().map(|block| Page(chip.first_page(block).0 + self.place))
     }
 
+    /// The next page is in another block, unless so many have room in this one.
+    pub(super) fn leave_unless(&mut self, pages: usize, chip: Geometry) {
+        let left = chip.pages_per_block() - self.place;
+        if self.place > 0 && (left as usize) < pages {
+            self.leave_block();
+        }
+    }
+
     fn leave_block(&mut self) {
         self.ahead.pop_front();
         self.place = 0;
